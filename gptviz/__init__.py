@@ -1,0 +1,26 @@
+"""gptviz: open, train, watch and take apart a transformer.
+
+    >>> import gptviz
+    >>> lm = gptviz.load("shakespeare")
+    >>> print(lm.generate("ROMEO:", temperature=0.8, seed=1))
+    >>> lm.trace("ROMEO:")["blocks.2.attention.pattern"]  # [1, head, query, key]
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+__all__ = ["LanguageModel", "__version__", "load"]
+
+if TYPE_CHECKING:
+    from .language_model import LanguageModel, load
+
+
+def __getattr__(name: str) -> Any:
+    # torch takes a second to import: only who opens a model pays for it.
+    if name in ("LanguageModel", "load"):
+        from . import language_model
+
+        return getattr(language_model, name)
+    raise AttributeError(f"module 'gptviz' has no attribute {name!r}")

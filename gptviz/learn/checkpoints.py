@@ -1,0 +1,232 @@
+"""Checkpoints: a folder of JSON and safetensors, so that opening one never runs code.
+
+    config.json         {"format": 1, "config": the fields of Config}
+    tokenizer.json      the tokenizer
+    model.safetensors   the weights, tied ones once
+    card.json           how it was made: corpus, command, steps, losses, date, version
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from gptviz.model import Config, Transformer, parameter_count
+from gptviz.model.build import lay_out
+from gptviz.text import Tokenizer, from_json
+
+FORMAT = 1
+BUNDLED = Path(__file__).resolve().parents[2] / "checkpoints"
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be opened or saved; the message names it, what is wrong and what to do."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A model as opened from a folder."""
+
+    name: str
+    model: Transformer
+    tokenizer: Tokenizer
+    card: dict[str, Any]
+
+
+def home() -> Path:
+    """Where the user's own checkpoints and corpora are kept: `GPTVIZ_HOME`, else `.cache/gptviz` in the user's home."""
+    return Path(os.environ.get("GPTVIZ_HOME") or Path.home() / ".cache" / "gptviz")
+
+
+def folders() -> dict[str, Path]:
+    """Every checkpoint by name: the user's own first, then the bundled ones. A name is a key of this table, never a path."""
+    found: dict[str, Path] = {}
+    for root in (home() / "checkpoints", BUNDLED):
+        if root.is_dir():
+            for folder in sorted(root.iterdir()):
+                if (folder / "config.json").is_file() and not folder.name.startswith("."):
+                    found.setdefault(folder.name, folder)
+    return found
+
+
+def find(name: str) -> Path:
+    """The folder of the checkpoint called `name`.
+
+    Raises:
+        CheckpointError: there is none; the message names those there are.
+    """
+    found = folders()
+    if name not in found:
+        raise CheckpointError(f"no model named {name[:80]!r}; there are {', '.join(found) or 'none'}")
+    return found[name]
+
+
+def read_card(folder: Path) -> dict[str, Any]:
+    """The card of a checkpoint, empty where there is none.
+
+    Raises:
+        CheckpointError: it is not JSON.
+    """
+    return _read_json(folder, "card.json") if (folder / "card.json").exists() else {}
+
+
+def read_config(folder: Path) -> Config:
+    """The config of a checkpoint; no weights are read.
+
+    Raises:
+        CheckpointError: it is missing, of another version or impossible.
+    """
+    content = _read_json(folder, "config.json")
+    if content.get("format") != FORMAT:
+        raise CheckpointError(
+            f"{folder.name}/config.json is of format {content.get('format')!r}, this version reads {FORMAT}: "
+            "open it with the version that made it, or save it again"
+        )
+    try:
+        return Config.from_dict(content.get("config"))  # type: ignore[arg-type]
+    except ValueError as error:
+        raise CheckpointError(f"{folder.name}/config.json: {error}") from None
+
+
+def _read_json(folder: Path, file: str) -> dict[str, Any]:
+    try:
+        content = json.loads((folder / file).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CheckpointError(f"the model {folder.name} lacks {file}: copy the whole folder again") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{folder.name}/{file} cannot be read ({error}): copy the folder again") from None
+    if not isinstance(content, dict):
+        raise CheckpointError(f"{folder.name}/{file} is not a JSON object: copy the folder again")
+    return content
+
+
+def load(folder: Path, device: torch.device | str = "cpu") -> Checkpoint:
+    """Open the checkpoint in `folder` on `device`, weights in float32.
+
+    Raises:
+        CheckpointError: a file is missing, truncated, of another version, or does not fit the others.
+    """
+    config = read_config(folder)
+    try:
+        tokenizer = from_json((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CheckpointError(f"the model {folder.name} lacks tokenizer.json: copy the whole folder again") from None
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{folder.name}/tokenizer.json cannot be read ({error}): copy the folder again") from None
+    if tokenizer.vocab_size != config.vocab_size:
+        raise CheckpointError(
+            f"{folder.name}: the tokenizer has {tokenizer.vocab_size:,} tokens, the model {config.vocab_size:,}: "
+            "they are not from one model"
+        )
+    # Names and shapes are compared first, so that no file can make this machine allocate what it does not hold.
+    with torch.device("meta"):
+        weights = _read_weights(folder, lay_out(config))
+    model = lay_out(config)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(weights.pop(name))
+    return Checkpoint(folder.name, model.to(device).eval(), tokenizer, read_card(folder))
+
+
+def _read_weights(folder: Path, model: Transformer) -> dict[str, Tensor]:
+    """The tensors of model.safetensors, checked against the model's names and shapes before any is read."""
+    path = folder / "model.safetensors"
+    expected = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
+    try:
+        with safe_open(path, framework="pt") as file:
+            stored = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+            for name in sorted(expected.keys() | stored.keys()):
+                if stored.get(name) != expected.get(name):
+                    wants = sum(parameter.numel() for parameter in model.parameters())
+                    raise CheckpointError(
+                        f"{folder.name}: config.json describes {wants:,} parameters, with {name} "
+                        f"{expected.get(name, 'absent')}; model.safetensors has it {stored.get(name, 'absent')}: "
+                        "the two files are not from one model"
+                    )
+            weights = {name: file.get_tensor(name) for name in expected}
+    except FileNotFoundError:
+        raise CheckpointError(f"the model {folder.name} lacks model.safetensors: copy the whole folder again") from None
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"{folder.name}/model.safetensors is damaged or cut short ({error}): copy it again") from None
+    for name, tensor in weights.items():
+        if not tensor.isfinite().all():
+            raise CheckpointError(f"{folder.name}: {name} holds values that are not numbers: train or copy the model again")
+    return weights
+
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+def check_name(name: str) -> str:
+    """`name`, if a folder may be called so.
+
+    Raises:
+        CheckpointError: it may not.
+    """
+    if not NAME.fullmatch(name) or name.endswith("."):
+        raise CheckpointError(
+            f"{name[:80]!r} cannot name a model: use up to 64 letters, digits, '-', '_' and '.', beginning with a letter or digit"
+        )
+    return name
+
+
+def save(
+    name: str,
+    model: Transformer,
+    tokenizer: Tokenizer,
+    card: dict[str, Any],
+    *,
+    root: Path | None = None,
+    dtype: torch.dtype = torch.float32,
+) -> Path:
+    """Write a checkpoint called `name` below `root` (default: the user's own) and return its folder.
+
+    Atomic: written beside, then renamed, so that a crash or a full disk leaves the last good one.
+
+    Args:
+        dtype: the type weights are stored in; float16 halves the file where it keeps the loss.
+
+    Raises:
+        CheckpointError: a name no folder can have, or a disk that will not take it.
+    """
+    root = (home() / "checkpoints") if root is None else root
+    target = root / check_name(name)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=root))
+    except OSError as error:
+        raise CheckpointError(f"cannot write the model {name} below {root} ({error}): the last saved one is untouched") from None
+    try:
+        fresh.chmod(0o755)
+        _write_json(fresh / "config.json", {"format": FORMAT, "config": model.config.to_dict()})
+        (fresh / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
+        weights = {key: value.detach().to("cpu", dtype).contiguous() for key, value in model.named_parameters()}
+        safetensors.torch.save_file(weights, fresh / "model.safetensors", metadata={"format": "pt"})
+        _write_json(fresh / "card.json", {**card, "parameters": parameter_count(model.config)})
+        if target.exists():
+            retired = fresh.with_name(f"{fresh.name}-old")
+            target.rename(retired)
+            fresh.rename(target)
+            shutil.rmtree(retired)
+        else:
+            fresh.rename(target)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"cannot write the model {name} below {root} ({error}): the last saved one is untouched") from None
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    return target
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,0 +1,30 @@
+"""Devices: where tensors live. A model trained or opened on one opens on any other."""
+
+from __future__ import annotations
+
+import torch
+
+
+def devices() -> list[str]:
+    """The devices of this machine, the fastest first."""
+    found = []
+    if torch.cuda.is_available():
+        found += [f"cuda:{index}" for index in range(torch.cuda.device_count())]
+    if torch.backends.mps.is_available():
+        found.append("mps")
+    return [*found, "cpu"]
+
+
+def device(name: str | None = None) -> torch.device:
+    """The device called `name`, or the fastest for None or "auto".
+
+    Raises:
+        ValueError: this machine has no such device; the message names those it has.
+    """
+    here = devices()
+    if name in (None, "auto"):
+        return torch.device(here[0])
+    wanted = "cuda:0" if name == "cuda" else name
+    if wanted not in here:
+        raise ValueError(f"no device {name!r} on this machine; it has {', '.join(here)}")
+    return torch.device(wanted)

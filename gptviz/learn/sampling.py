@@ -1,0 +1,111 @@
+"""From logits to a token: temperature, top-k, top-p and the draw, over the whole vocabulary, every stage kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """How the next token is chosen.
+
+    Attributes:
+        temperature: what logits are divided by; 0 is greedy: always the likeliest token.
+        top_k: keep this many of the likeliest tokens; None or a number beyond the vocabulary keeps all.
+        top_p: of these, keep the fewest whose probabilities reach this sum; None or 1 keeps all.
+        seed: fixes the draw at every position: one seed, one path.
+
+    Raises:
+        ValueError: a setting no draw can have; the message names it and its value.
+    """
+
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.temperature < float("inf"):
+            raise ValueError(f"temperature is {self.temperature}; it must be 0 (always the likeliest token) or more")
+        if self.top_k is not None and self.top_k < 1:
+            raise ValueError(f"top-k is {self.top_k}; it must keep at least 1 token")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise ValueError(f"top-p is {self.top_p}; it must be more than 0 and at most 1")
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Every stage from logits to the distribution drawn from; each tensor is [..., vocab_size], in float64.
+
+    Attributes:
+        logits: what the model computed.
+        before: softmax(logits).
+        scaled: logits ÷ temperature (at temperature 0: 0 for the likeliest token, −∞ for the others).
+        in_top_k: whether top-k keeps the token.
+        in_top_p: whether top-p keeps it too.
+        after: probabilities after temperature, renormalised over the tokens kept.
+    """
+
+    logits: Tensor
+    before: Tensor
+    scaled: Tensor
+    in_top_k: Tensor
+    in_top_p: Tensor
+    after: Tensor
+
+
+def ledger(logits: Tensor, sampling: Sampling) -> Ledger:
+    """The stages for `logits` [..., vocab_size]. Ties are broken by token id, the smaller first."""
+    exact = logits.double()
+    scaled = _scale(exact, sampling.temperature)
+    probability, order = scaled.softmax(-1).sort(dim=-1, descending=True, stable=True)
+    rank_kept_k = torch.arange(logits.shape[-1], device=logits.device) < (sampling.top_k or logits.shape[-1])
+    by_rank = probability * rank_kept_k
+    by_rank = by_rank / by_rank.sum(-1, keepdim=True)
+    reached_before = by_rank.cumsum(-1) - by_rank  # the sum of all likelier tokens
+    limit = 1.0 if sampling.top_p is None else sampling.top_p
+    # Rounding must not drop a token when nothing is to be cut.
+    rank_kept_p = rank_kept_k & ((reached_before < limit) | (limit == 1.0))
+    in_top_k = torch.empty_like(order, dtype=torch.bool).scatter_(-1, order, rank_kept_k.expand_as(order))
+    in_top_p = torch.empty_like(order, dtype=torch.bool).scatter_(-1, order, rank_kept_p)
+    after = scaled.masked_fill(~in_top_p, float("-inf")).softmax(-1)
+    return Ledger(exact, exact.softmax(-1), scaled, in_top_k, in_top_p, after)
+
+
+def _scale(logits: Tensor, temperature: float) -> Tensor:
+    if temperature == 0:
+        likeliest = logits.argmax(-1, keepdim=True)
+        return torch.full_like(logits, float("-inf")).scatter_(-1, likeliest, 0.0)
+    # Subtracting the largest first keeps a tiny temperature finite.
+    return (logits - logits.amax(-1, keepdim=True)) / temperature
+
+
+def uniform(seed: int, position: int, samples: int = 1) -> Tensor:
+    """The random numbers in [0, 1) that decide the token at `position`: [samples], the same on every device.
+
+    They depend on nothing else, so undoing a step and taking it again draws the same token.
+    """
+    mixed = (seed * 0x9E3779B97F4A7C15 + position * 0xBF58476D1CE4E5B9) % 2**63
+    return torch.rand(samples, dtype=torch.float64, generator=torch.Generator().manual_seed(mixed))
+
+
+def draw(probabilities: Tensor, numbers: Tensor) -> Tensor:
+    """The tokens [B] into whose intervals of the summed `probabilities` [B, vocab_size] the `numbers` [B] fall."""
+    ends = probabilities.cumsum(-1)
+    ends = ends / ends[..., -1:]
+    return torch.searchsorted(ends, numbers.to(ends.device)[:, None], right=True)[:, 0]
+
+
+def choose(logits: Tensor, sampling: Sampling, position: int) -> Tensor:
+    """The next tokens [B] for `logits` [B, vocab_size] at `position`, the number of tokens before it."""
+    if sampling.temperature == 0:
+        return logits.argmax(-1)
+    exact = logits.double()
+    if sampling.top_k is None and sampling.top_p is None:
+        probabilities = _scale(exact, sampling.temperature).softmax(-1)
+    else:
+        probabilities = ledger(exact, sampling).after
+    return draw(probabilities, uniform(sampling.seed, position, len(logits)))

@@ -1,0 +1,27 @@
+"""The transformer, built from parts, with taps."""
+
+from .attention import KVCache
+from .build import Layer, build, describe, parameter_count
+from .config import Config
+from .positions import sinusoid
+from .presets import PRESETS, preset
+from .tap import GLOSSARY, IDENTITY, Edit, Record, Tap
+from .transformer import Transformer
+
+__all__ = [
+    "GLOSSARY",
+    "IDENTITY",
+    "PRESETS",
+    "Config",
+    "Edit",
+    "KVCache",
+    "Layer",
+    "Record",
+    "Tap",
+    "Transformer",
+    "build",
+    "describe",
+    "parameter_count",
+    "preset",
+    "sinusoid",
+]

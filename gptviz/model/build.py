@@ -1,0 +1,97 @@
+"""The builder: reads a config once and lays out the parts, so that no forward pass asks what it got."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from .attention import Attention
+from .blocks import MLP, RESIDUALS, Block
+from .config import Config
+from .heads import Unembed
+from .masks import MASKS
+from .norms import norm
+from .positions import POSITIONS, NoPositions, Relative
+from .transformer import Transformer
+
+
+def build(config: Config, *, seed: int | None = None, device: torch.device | str = "cpu") -> Transformer:
+    """A transformer with fresh weights on `device`; the same `seed` gives the same weights on every device."""
+    model = lay_out(config)
+    generator = None if seed is None else torch.Generator().manual_seed(seed)
+    initialise(model, generator)
+    return model.to(device)
+
+
+def lay_out(config: Config) -> Transformer:
+    """The parts, joined, with whatever weights torch gives them."""
+    kind = POSITIONS[config.positions]
+    on_embedding = kind.acts_on == "embedding"
+
+    def block() -> Block:
+        attention = Attention(config, NoPositions(config) if on_embedding else kind(config))
+        has_mlp = config.mlp_size > 0
+        residual = RESIDUALS[config.residual]
+        return Block(attention, residual(config), MLP(config) if has_mlp else None, residual(config) if has_mlp else None)
+
+    model = Transformer(
+        config,
+        nn.Embedding(config.vocab_size, config.d_model),
+        kind(config) if on_embedding else NoPositions(config),
+        MASKS[config.mask],
+        [block() for _ in range(config.n_layer)],
+        Unembed(config, norm(config, config.d_model) if config.final_norm else None),
+    )
+    if config.tied:
+        model.head.unembed.weight = model.embed.weight
+    return model
+
+
+@torch.no_grad()
+def initialise(model: Transformer, generator: torch.Generator | None) -> None:
+    """Matrices from N(0, 0.02²), biases 0; projections into the stream ÷ √(2 · n_layer) (Radford et al. 2019)."""
+    into_stream = (2 * max(model.config.n_layer, 1)) ** -0.5
+    for name, part in model.named_modules():
+        if isinstance(part, nn.Linear | nn.Embedding):
+            scale = into_stream if name.endswith(("attention.output", "mlp.down")) else 1.0
+            part.weight.normal_(0.0, 0.02 * scale, generator=generator)
+        if isinstance(part, nn.Linear) and part.bias is not None:
+            part.bias.zero_()
+        if isinstance(part, Relative):
+            part.table.normal_(0.0, 0.02, generator=generator)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A part that holds weights: its path, what it is, the shape of each tensor and how many numbers it adds."""
+
+    name: str
+    kind: str
+    shapes: dict[str, tuple[int, ...]]
+    parameters: int
+
+
+def describe(config: Config) -> list[Layer]:
+    """Every part with weights, in the order of the forward pass; the counts sum to the model's total.
+
+    Nothing is allocated. A tied unembedding is listed with 0 parameters of its own.
+    """
+    with torch.device("meta"):
+        model = lay_out(config)
+    seen: set[int] = set()
+    layers = []
+    for name, part in model.named_modules():
+        own = dict(part.named_parameters(recurse=False))
+        if own:
+            fresh = [p for p in own.values() if id(p) not in seen]
+            seen.update(map(id, own.values()))
+            kind = type(part).__name__ if fresh else f"{type(part).__name__}, tied"
+            layers.append(Layer(name, kind, {key: tuple(p.shape) for key, p in own.items()}, sum(p.numel() for p in fresh)))
+    return layers
+
+
+def parameter_count(config: Config) -> int:
+    """How many numbers training would change, tied weights counted once."""
+    return sum(layer.parameters for layer in describe(config))

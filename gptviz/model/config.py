@@ -1,0 +1,121 @@
+"""One config for every architecture: each field is one axis of variation, resolved once by the builder."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, get_args, get_type_hints
+
+Residual = Literal["pre-norm", "post-norm", "plain", "none"]
+Norm = Literal["layernorm", "rmsnorm"]
+Positions = Literal["learned", "sinusoidal", "rotary", "relative", "alibi", "none"]
+Mask = Literal["causal", "full"]
+Activation = Literal["relu", "gelu", "gelu-tanh", "relu2"]
+
+# A config may come from a stranger's file: no dimension may exceed these, so that even laying out the empty parts is quick.
+LIMITS = {
+    "vocab_size": 10_000_000,
+    "context_length": 1_000_000,
+    "d_model": 1_000_000,
+    "n_layer": 1_000,
+    "n_head": 10_000,
+    "d_head": 1_000_000,
+    "d_mlp": 10_000_000,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """The architecture of a transformer.
+
+    Sizes are counts of numbers: `vocab_size` tokens, `context_length` positions, `d_model` numbers in the residual
+    stream, `n_layer` blocks (0 is the bigram), `n_head` heads of `d_head` numbers each (default `d_model / n_head`),
+    `d_mlp` neurons (default 4 · d_model; 0 leaves the MLP out).
+
+    Raises:
+        ValueError: a size or choice that no model can have; the message names the field and its value.
+    """
+
+    vocab_size: int
+    context_length: int
+    d_model: int
+    n_layer: int
+    n_head: int = 1
+    d_head: int | None = None
+    d_mlp: int | None = None
+    residual: Residual = "pre-norm"
+    norm: Norm = "layernorm"
+    norm_gain: bool = True
+    norm_bias: bool = True
+    final_norm: bool = True
+    positions: Positions = "learned"
+    mask: Mask = "causal"
+    activation: Activation = "gelu"
+    qkv_bias: bool = True
+    output_bias: bool = True
+    mlp_bias: bool = True
+    unembed_bias: bool = False
+    tied: bool = False
+    qk_norm: bool = False
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        choices = get_type_hints(type(self))
+        for field in fields(self):
+            value = getattr(self, field.name)
+            allowed = get_args(choices[field.name])
+            if isinstance(choices[field.name], type) and choices[field.name] is bool:
+                if not isinstance(value, bool):
+                    raise ValueError(f"{field.name} is {value!r}; it must be true or false")
+            elif allowed and all(isinstance(choice, str) for choice in allowed) and value not in allowed:
+                raise ValueError(f"{field.name} is {value!r}; it must be one of {', '.join(allowed)}")
+        if self.d_head is None and isinstance(self.d_model, int) and isinstance(self.n_head, int) and self.n_head > 0:
+            if self.d_model % self.n_head:
+                raise ValueError(f"d_model {self.d_model} does not divide into n_head {self.n_head} heads; set d_head or change one")
+            object.__setattr__(self, "d_head", self.d_model // self.n_head)
+        if self.d_mlp is None and isinstance(self.d_model, int):
+            object.__setattr__(self, "d_mlp", 4 * self.d_model)
+        for name, most in LIMITS.items():
+            value = getattr(self, name)
+            least = 0 if name in ("n_layer", "d_mlp") else 1
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+                raise ValueError(f"{name} is {value!r}; it must be a whole number from {least} to {most:,}")
+        if isinstance(self.dropout, bool) or not isinstance(self.dropout, int | float) or not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout is {self.dropout!r}; it must be a number from 0 up to, not including, 1")
+        if self.positions == "rotary" and self.head_size % 2:
+            raise ValueError(f"rotary positions turn pairs of numbers: d_head {self.d_head} must be even")
+        if self.positions == "sinusoidal" and self.d_model % 2:
+            raise ValueError(f"sinusoidal positions pair a sine with a cosine: d_model {self.d_model} must be even")
+        if self.tied and self.unembed_bias:
+            raise ValueError("tied shares the embedding with the unembedding, which then has no bias: unset unembed_bias")
+
+    @property
+    def head_size(self) -> int:
+        """Numbers per head, `d_head` with its default filled in."""
+        assert self.d_head is not None
+        return self.d_head
+
+    @property
+    def mlp_size(self) -> int:
+        """Neurons per MLP, `d_mlp` with its default filled in; 0 where there is no MLP."""
+        assert self.d_mlp is not None
+        return self.d_mlp
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Config:
+        """A config from JSON values.
+
+        Raises:
+            ValueError: a field is unknown, missing or impossible; the message names it.
+        """
+        if not isinstance(values, dict):
+            raise ValueError(f"a config is a table of fields, not {type(values).__name__}")
+        known = {field.name for field in fields(cls)}
+        if unknown := sorted(set(values) - known):
+            raise ValueError(f"unknown config field {unknown[0]!r}; known are {', '.join(sorted(known))}")
+        if missing := [name for name in ("vocab_size", "context_length", "d_model", "n_layer") if name not in values]:
+            raise ValueError(f"the config lacks {', '.join(missing)}")
+        return cls(**values)

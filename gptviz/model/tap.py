@@ -1,0 +1,88 @@
+"""Taps: how intermediates get out of a forward pass and how edits get in.
+
+A part calls `tap(name, value)` where it has computed something worth seeing and goes on with what the tap returns.
+The default tap returns its input, so the pass that trains and generates is the pass that feeds the pictures.
+A tap is an argument of one call: nothing hangs on a model that several readers share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from fnmatch import fnmatchcase
+
+from torch import Tensor
+
+# Every name a part may tap, with its shape. B batch, T tokens, H heads; `attention.…` stands for each attention of a block.
+GLOSSARY: dict[str, str] = {
+    "embed": "token embeddings, [B, T, d_model]",
+    "positions": "position vectors added to the embeddings, [T, d_model]; absent where positions act elsewhere",
+    "resid_pre": "residual stream entering a block, [B, T, d_model]",
+    "resid_mid": "residual stream between attention and MLP, [B, T, d_model]; absent where a block has no MLP",
+    "resid_post": "residual stream leaving a block, [B, T, d_model]",
+    "q": "queries, after rotation and normalisation, [B, H, T, d_head]",
+    "k": "keys, after rotation and normalisation, [B, H, T, d_head]",
+    "v": "values, [B, H, T, d_head]",
+    "scores": "q · k / √d_head plus any position term, before mask and softmax, [B, H, query, key]",
+    "pattern": "attention after mask and softmax, [B, H, query, key]; each row sums to 1",
+    "z": "pattern · v per head, [B, H, T, d_head]",
+    "neurons": "MLP after the activation, [B, T, d_mlp]",
+    "out": "what a sublayer adds to the stream, [B, T, d_model]",
+    "final_norm": "residual stream after the final norm, [B, T, d_model]",
+    "logits": "scores of every next token before softmax, [B, T, vocab_size]",
+}
+
+
+class Tap:
+    """The identity: what a forward pass uses when nobody looks."""
+
+    def __call__(self, name: str, value: Tensor) -> Tensor:
+        """See `value`, computed under `name`; return what the pass shall go on with."""
+        return value
+
+    def at(self, part: str) -> Tap:
+        """The tap to hand to a part, so that `pattern` within `blocks.2.attention` is named by its whole path."""
+        return self
+
+
+IDENTITY = Tap()
+
+
+class _Prefixed(Tap):
+    def __init__(self, tap: Tap, prefix: str) -> None:
+        self.tap, self.prefix = tap, prefix
+
+    def __call__(self, name: str, value: Tensor) -> Tensor:
+        return self.tap(f"{self.prefix}.{name}", value)
+
+    def at(self, part: str) -> Tap:
+        return _Prefixed(self.tap, f"{self.prefix}.{part}")
+
+
+class Record(Tap):
+    """Keep the values whose full name matches one of the patterns (shell style, as in `blocks.*.attention.pattern`)."""
+
+    def __init__(self, names: Iterable[str] = ("*",)) -> None:
+        self.names = tuple(names)
+        self.values: dict[str, Tensor] = {}
+
+    def __call__(self, name: str, value: Tensor) -> Tensor:
+        if any(fnmatchcase(name, wanted) for wanted in self.names):
+            self.values[name] = value
+        return value
+
+    def at(self, part: str) -> Tap:
+        return _Prefixed(self, part)
+
+
+class Edit(Tap):
+    """Replace named values: `edits[name](value)` is what the pass goes on with; `then` sees the edited value."""
+
+    def __init__(self, edits: Mapping[str, Callable[[Tensor], Tensor]], then: Tap = IDENTITY) -> None:
+        self.edits, self.then = edits, then
+
+    def __call__(self, name: str, value: Tensor) -> Tensor:
+        edit = self.edits.get(name)
+        return self.then(name, value if edit is None else edit(value))
+
+    def at(self, part: str) -> Tap:
+        return _Prefixed(self, part)

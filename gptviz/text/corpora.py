@@ -1,0 +1,211 @@
+"""The texts to train on: files of the user's, Python's own reference, and Tiny Shakespeare fetched once."""
+
+import hashlib
+import os
+import stat
+import urllib.request
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from http.client import HTTPException
+from pathlib import Path
+from threading import get_ident
+from typing import Final
+
+TINY_SHAKESPEARE_ADDRESS = "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt"
+TINY_SHAKESPEARE_SHA256: Final = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
+_TINY_SHAKESPEARE_BYTES: Final = 1_115_394
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+
+
+class CorpusUnavailable(OSError):
+    """A corpus cannot be had now; the message says why and what to use instead."""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A text to train on, known by the SHA-256 of its UTF-8. Raises `ValueError` for an empty text."""
+
+    name: str
+    text: str = field(repr=False)
+    source: str | None = None
+    sha256: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        if not self.text:
+            raise ValueError(f"the corpus “{self.name}” is empty")
+        digest = hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
+        object.__setattr__(self, "sha256", digest)
+
+    def split(self, fraction: float = 0.9) -> tuple[str, str]:
+        """
+        The first `fraction` of the characters for training and the rest for validation.
+
+        Raises `ValueError` if the fraction is not between 0 and 1 or the text too short for both parts.
+        """
+        if not 0 < fraction < 1:
+            raise ValueError(f"the training fraction must lie between 0 and 1, not {fraction}")
+        cut = int(fraction * len(self.text))
+        if not 0 < cut < len(self.text):
+            raise ValueError(f"{len(self.text)} characters are too few to split at {fraction}: one part would be empty")
+        return self.text[:cut], self.text[cut:]
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A corpus that can be chosen by name."""
+
+    name: str
+    description: str
+    ready: bool
+    """Whether it opens without a network."""
+    open: Callable[[], Corpus] = field(repr=False)
+
+
+def corpora() -> tuple[Offer, ...]:
+    """The corpora that can be chosen by name, each with one line of description. Opens and fetches nothing."""
+    return (
+        Offer(
+            "python-reference",
+            "Python's language reference as it ships inside Python: about 460,000 characters of English, offline",
+            True,
+            python_reference,
+        ),
+        Offer(
+            "tiny-shakespeare",
+            "40,000 lines of Shakespeare, 1,115,394 characters: fetched once (1.1 MB), then offline",
+            _cached("tinyshakespeare.txt").is_file(),
+            tiny_shakespeare,
+        ),
+    )
+
+
+def read_corpus(path: str | os.PathLike[str], limit: int = 200_000_000) -> Corpus:
+    """
+    A text file as a corpus, named after the file: UTF-8, with or without a byte order mark; line ends become `\\n`.
+
+    Raises `OSError` if the file is missing, a folder, no ordinary file or unreadable; `ValueError` if it is empty,
+    larger than `limit` bytes or not UTF-8 text. Each message names the file and what to do.
+    """
+    file = Path(path)
+    try:
+        # Opening a pipe would wait for its writer, so its kind is asked first.
+        mode = file.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(f"{file} is a folder: name one text file in it")
+        if not stat.S_ISREG(mode):
+            raise OSError(f"{file} is not an ordinary file: name a text file")
+        with file.open("rb") as opened:
+            data = opened.read(limit + 1)
+            size = os.fstat(opened.fileno()).st_size
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{file} does not exist: check the name and the folder ({Path.cwd()})") from None
+    except PermissionError:
+        raise PermissionError(f"{file} may not be read: change its permissions or copy it") from None
+    if len(data) > limit:
+        raise ValueError(f"{file} has {size:,} bytes, at most {limit:,} are read: shorten it, or raise the limit")
+    text = _utf8_text(data, file)
+    if not text:
+        raise ValueError(f"{file} is empty: choose a file with text in it")
+    return Corpus(file.name, text, str(file))
+
+
+def python_reference() -> Corpus:
+    """
+    Python's language reference, about 460,000 characters: every topic of `help()`, in the order of their names.
+
+    Source: `pydoc_data.topics` of the running Python; text and SHA-256 differ between Python versions. Raises
+    `CorpusUnavailable` where a distribution leaves that module out.
+    """
+    try:
+        from pydoc_data.topics import topics
+    except ImportError:
+        raise CorpusUnavailable(
+            "this Python was installed without pydoc_data, its reference text: use a text file of yours, "
+            "Tiny Shakespeare or a generated task"
+        ) from None
+    return Corpus("python-reference", "\n".join(topics[name] for name in sorted(topics)), "pydoc_data.topics")
+
+
+def tiny_shakespeare(fetch: bool = True, timeout: float = 20) -> Corpus:
+    """
+    Tiny Shakespeare (Karpathy, char-rnn; public domain): from the cache folder, else fetched once and kept there.
+
+    Raises `CorpusUnavailable` if it is not in the cache and `fetch` is off, the network cannot be reached within
+    `timeout` seconds, or what comes is not the text with the known SHA-256.
+    """
+    cached = _cached("tinyshakespeare.txt")
+    data = _kept(cached)
+    if not _is_tiny_shakespeare(data):
+        if not fetch:
+            raise _no_shakespeare(f"there is no good copy in {cached.parent}, and it was not to be fetched")
+        data = _fetch(TINY_SHAKESPEARE_ADDRESS, timeout)
+        if not _is_tiny_shakespeare(data):
+            raise _no_shakespeare(f"what came from {TINY_SHAKESPEARE_ADDRESS} is not that text (its SHA-256 differs)")
+        _keep(cached, data)
+    return Corpus("tiny-shakespeare", data.decode(), TINY_SHAKESPEARE_ADDRESS)
+
+
+def _utf8_text(data: bytes, file: Path) -> str:
+    """The text in `data`, without byte order mark and with `\\n` as line end."""
+    fix = "open it in an editor and save it as UTF-8 text"
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise ValueError(f"{file} is not UTF-8 (byte 0 starts a UTF-16 mark): {fix}")
+    mark = len(_BYTE_ORDER_MARK) if data.startswith(_BYTE_ORDER_MARK) else 0
+    try:
+        text = data[mark:].decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file} is not UTF-8 (byte {mark + error.start} fits no character): {fix}") from None
+    # Allowed in UTF-8, but in practice a sign of UTF-16 without a mark, or of no text at all.
+    if "\0" in text:
+        raise ValueError(f"{file} is not text (byte {data.index(0)} is zero): {fix}")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _cached(name: str) -> Path:
+    """Where a fetched corpus is kept: `$GPTVIZ_HOME/corpora`, by default `~/.cache/gptviz/corpora`."""
+    home = os.environ.get("GPTVIZ_HOME")
+    return Path(home or "~/.cache/gptviz").expanduser() / "corpora" / name
+
+
+def _is_tiny_shakespeare(data: bytes) -> bool:
+    return hashlib.sha256(data).hexdigest() == TINY_SHAKESPEARE_SHA256
+
+
+def _no_shakespeare(reason: str) -> CorpusUnavailable:
+    return CorpusUnavailable(
+        f"Tiny Shakespeare is not here: {reason}. Without it there are the Python reference (python-reference), "
+        "a text file of yours and the generated tasks"
+    )
+
+
+def _fetch(address: str, timeout: float) -> bytes:
+    try:
+        with urllib.request.urlopen(address, timeout=timeout) as answer:
+            # One byte more than the text has is enough to see that it is another.
+            data: bytes = answer.read(_TINY_SHAKESPEARE_BYTES + 1)
+            return data
+    except (OSError, HTTPException) as error:  # URLError and time-outs are OSErrors
+        reason = getattr(error, "reason", error)
+        raise _no_shakespeare(f"{address} cannot be reached ({reason}); are you offline?") from None
+
+
+def _kept(path: Path) -> bytes:
+    """What the cache holds, nothing if it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def _keep(path: Path, data: bytes) -> None:
+    """Writes beside, then renames, so a crash leaves no half file. A cache that cannot be written is no failure."""
+    # Two sessions of one process may fetch at once, so each writes a file of its own.
+    beside = path.with_name(f".{path.name}.{os.getpid()}.{get_ident()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside.write_bytes(data)
+        beside.replace(path)
+    except OSError:
+        with suppress(OSError):
+            beside.unlink()

@@ -1,0 +1,84 @@
+"""How a piece of text is shown, named and classified, so that a reader can tell any two characters apart."""
+
+import unicodedata
+from typing import Final
+
+KINDS: Final = ("vowel", "consonant", "capital", "word", "digit", "punctuation", "space", "other")
+"""What `kind_of_text` can answer, in the order a legend lists them."""
+
+_SYMBOLS: Final = {" ": "␣", "\n": "⏎", "\t": "⇥"}
+_MARKS: Final = ("Mn", "Mc", "Me")
+_PUNCTUATION: Final = ("Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm", "Sc", "Sk")
+# Letters and symbols by category, yet drawn as nothing: the Hangul fillers and the blank Braille pattern.
+_BLANK: Final = frozenset("\u115f\u1160\u3164\uffa0\u2800")
+_VOWELS: Final = frozenset("aeiouæœøı")
+
+
+def code_point(character: str) -> str:
+    """The code point of one character as Unicode writes it: `U+200B`."""
+    return f"U+{ord(character):04X}"
+
+
+def character_name(character: str) -> str:
+    """Code point and Unicode name, `U+20AC EURO SIGN`; the code point alone where Unicode gives no name."""
+    return f"{code_point(character)} {unicodedata.name(character, '')}".rstrip()
+
+
+def visible(text: str) -> str:
+    """
+    The visible form of a token's text: space `␣`, newline `⏎`, tab `⇥`, what a reader could not see by its code point.
+
+    By code point are shown: controls, format characters, other spaces, unassigned and private characters, lone
+    surrogates, a combining mark with nothing before it to sit on, and the literal characters `␣`, `⏎`, `⇥`, which
+    would otherwise be mistaken for what they stand for. A mark that follows a visible character stays on it.
+    """
+    if text.isascii() and text.isprintable():
+        return text.replace(" ", "␣")
+    shown: list[str] = []
+    has_base = False
+    for character in text:
+        if character in _SYMBOLS:
+            shown.append(_SYMBOLS[character])
+            has_base = False
+        elif not character.isprintable() or character in _BLANK or character in _SYMBOLS.values():
+            shown.append(code_point(character))
+            has_base = False
+        elif unicodedata.category(character) in _MARKS and not has_base:
+            shown.append(code_point(character))
+        else:
+            shown.append(character)
+            has_base = True
+    return "".join(shown)
+
+
+def kind_of_text(text: str) -> str:
+    """
+    What sort of token a text is, one of `KINDS`; white space around it is ignored unless it is all there is.
+
+    - `space`: white space only
+    - `capital`: letters only, the first of them a capital, of any script (`A`, ` The`, `ROMEO`, `Я`)
+    - `vowel`, `consonant`: a single small Latin letter, accents ignored; y is a consonant, as in the alphabet's count
+    - `word`: several letters, the first of them not a capital (`the`, `ing`, `日本`)
+    - `digit`: digits and other numerals only
+    - `punctuation`: punctuation, currency and mathematical signs only
+    - `other`: all the rest: mixtures (`'s`, `3rd`), single letters without case or of other scripts, emoji, partial bytes
+    """
+    if text.isspace():
+        return "space"
+    core = text.strip()
+    categories = [unicodedata.category(character) for character in core]
+    if core and all(category in _PUNCTUATION for category in categories):
+        return "punctuation"
+    if core.isnumeric():
+        return "digit"
+    if not core or categories[0][0] != "L" or not all(category[0] in "LM" for category in categories):
+        return "other"
+    if categories[0] in ("Lu", "Lt"):
+        return "capital"
+    # Canonical decomposition takes the accent off (é is e and an acute), so an accented letter counts as its base.
+    letters = [letter for letter in unicodedata.normalize("NFD", core) if unicodedata.category(letter)[0] == "L"]
+    if len(letters) > 1:
+        return "word"
+    if letters[0] in _VOWELS:
+        return "vowel"
+    return "consonant" if unicodedata.name(letters[0], "").startswith("LATIN SMALL LETTER") else "other"
