@@ -25,22 +25,29 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
+class Address(HTTPServer):
+    """A stand-in for the public address: what it sends, and how often it was asked."""
+
+    answer = b""
+    asked = 0
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Address
+
+    def do_GET(self) -> None:
+        self.server.asked += 1
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(self.server.answer)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[HTTPServer]:
-    """A stand-in for the public address; `answer` is what it sends, `asked` how often."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.server.asked += 1
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(self.server.answer)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    server.asked, server.answer = 0, b""
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Address]:
+    server = Address(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     monkeypatch.setenv("no_proxy", "*")
@@ -148,7 +155,7 @@ def test_the_python_reference_is_there_and_always_the_same() -> None:
     assert corpus.text.rindex("Yield expressions") > len(corpus.text) * 0.95
 
 
-def test_tiny_shakespeare_is_fetched_once_checked_and_kept(home: Path, server: HTTPServer, shakespeare: str) -> None:
+def test_tiny_shakespeare_is_fetched_once_checked_and_kept(home: Path, server: Address, shakespeare: str) -> None:
     assert {offer.name: offer.ready for offer in corpora()}["tiny-shakespeare"] is False
     server.answer = shakespeare.encode()
     fetched = tiny_shakespeare()
@@ -159,7 +166,7 @@ def test_tiny_shakespeare_is_fetched_once_checked_and_kept(home: Path, server: H
     assert server.asked == 1
 
 
-def test_a_damaged_copy_is_fetched_again(home: Path, server: HTTPServer, shakespeare: str) -> None:
+def test_a_damaged_copy_is_fetched_again(home: Path, server: Address, shakespeare: str) -> None:
     (home / "corpora").mkdir(parents=True)
     (home / CACHED).write_text("Half a pl")
     with pytest.raises(CorpusUnavailable, match="there is no good copy in"):
@@ -168,14 +175,14 @@ def test_a_damaged_copy_is_fetched_again(home: Path, server: HTTPServer, shakesp
     assert tiny_shakespeare().text == (home / CACHED).read_text() == shakespeare
 
 
-def test_a_cache_that_cannot_be_written_does_not_matter(home: Path, server: HTTPServer, shakespeare: str) -> None:
+def test_a_cache_that_cannot_be_written_does_not_matter(home: Path, server: Address, shakespeare: str) -> None:
     home.write_text("a file where the folder should be")
     server.answer = shakespeare.encode()
     assert tiny_shakespeare().text == shakespeare
 
 
 @pytest.mark.parametrize("answer", [b"", b"<html>Please sign in</html>", b"x" * 2_000_000])
-def test_another_text_at_the_address_is_refused_and_not_kept(home: Path, server: HTTPServer, answer: bytes) -> None:
+def test_another_text_at_the_address_is_refused_and_not_kept(home: Path, server: Address, answer: bytes) -> None:
     server.answer = answer
     with pytest.raises(CorpusUnavailable, match="is not that text.*Python reference"):
         tiny_shakespeare()
@@ -183,7 +190,7 @@ def test_another_text_at_the_address_is_refused_and_not_kept(home: Path, server:
     assert not (home / CACHED).exists()
 
 
-def test_offline_it_says_so_and_names_the_others(home: Path, server: HTTPServer) -> None:
+def test_offline_it_says_so_and_names_the_others(home: Path, server: Address) -> None:
     server.server_close()
     with pytest.raises(
         CorpusUnavailable, match="cannot be reached.*offline.*Python reference.*file of yours.*generated"

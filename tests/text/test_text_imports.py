@@ -2,6 +2,7 @@
 
 import ast
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import gptviz.text
@@ -9,7 +10,7 @@ import gptviz.text
 FILES = sorted(Path(gptviz.text.__file__).parent.glob("*.py"))
 
 
-def imported(nodes: list[ast.stmt]) -> set[str]:
+def imported(nodes: Iterable[ast.AST]) -> set[str]:
     found: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -23,5 +24,5 @@ def test_text_stands_on_numpy_and_tokenizers_alone_and_loads_tokenizers_late() -
     assert len(FILES) >= 6
     for file in FILES:
         tree = ast.parse(file.read_text(encoding="utf-8"))
-        assert imported(list(ast.walk(tree))) <= {"numpy", "tokenizers", "."} | sys.stdlib_module_names, file
+        assert imported(ast.walk(tree)) <= {"numpy", "tokenizers", "."} | sys.stdlib_module_names, file
         assert imported(tree.body) <= {"numpy", "."} | sys.stdlib_module_names, file

@@ -69,6 +69,7 @@ def test_a_valid_character_tokenizer_with_one_wrong_field_is_never_opened() -> N
     good = json.loads(CharTokenizer("abc").to_json())
     assert from_json(json.dumps(good)).vocab_size == 3
     for key in ("kind", "characters"):
+        wrong: object
         for wrong in (None, 0, 1.5, True, "x", {}, [[]], [None], ["c", "b"]):
             with pytest.raises(ValueError, match="."):
                 from_json(json.dumps({**good, key: wrong}))

@@ -1,0 +1,1 @@
+"""Views made by hand, as Streamlit components: one folder each."""

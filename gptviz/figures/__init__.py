@@ -1,0 +1,1 @@
+"""Labelled arrays to plotly figures. No torch, no streamlit."""

@@ -1,0 +1,1 @@
+"""What the pages share: frame, controls, cached loaders."""

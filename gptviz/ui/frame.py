@@ -1,0 +1,156 @@
+"""The frame every page stands in: menu, title, one sentence, and the bar that says which model reads which prompt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from gptviz.figures.theme import DARK, LIGHT, Theme
+from gptviz.language_model import LanguageModel
+from gptviz.learn import checkpoints, devices
+from gptviz.text import Encoding
+
+from . import controls
+from .cache import ModelKey, language_model, model_key
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of the app, as menu and Home show it."""
+
+    path: str
+    title: str
+    icon: str
+    sentence: str
+
+
+PAGES = {
+    page.path: page
+    for page in (
+        Page("app.py", "Home", ":material/home:", "A prompt becomes tokens; tokens become a guess at the next one."),
+        Page("pages/generate.py", "Generate", ":material/play_arrow:", "Watch text appear token by token, and steer it."),
+        Page("pages/attention.py", "Attention", ":material/grid_on:", "What each head looks at, for every block and head."),
+        Page("pages/next_token.py", "Next token", ":material/bar_chart:", "How likely each next token is, and what sampling makes of it."),
+        Page("pages/positions.py", "Positions", ":material/straighten:", "How the model knows the order of its tokens."),
+        Page("pages/embeddings.py", "Embeddings", ":material/scatter_plot:", "The map of all tokens, as the model knows them."),
+    )
+}
+
+DEFAULT_MODEL = "shakespeare"
+# The prompt of the seed's pictures (Sinai 2024): Lysander and Hermia, A Midsummer Night's Dream, act 1, scene 1.
+DEFAULT_PROMPT = "LYSANDER.\nHow now, my love? Why is your cheek so pale?\nHow chanc"
+LONGEST_PROMPT = 100_000
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a page is about: which model reads which text.
+
+    Attributes:
+        key: the model, for cached functions.
+        lm: the model; read-only, other sessions share it.
+        prompt: the whole text of the prompt box.
+        encoding: its tokens, and what the vocabulary lacks.
+        seen: the part of the prompt's ids the model sees, at most `context_length` of them, never empty.
+    """
+
+    key: ModelKey
+    lm: LanguageModel
+    prompt: str
+    encoding: Encoding
+    seen: tuple[int, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The visible forms of the tokens seen; a number behind each tells equal ones apart on an axis."""
+        return tuple(self.lm.tokenizer.label(i) for i in self.seen)
+
+
+def theme() -> Theme:
+    """The theme the reader's browser shows."""
+    return DARK if st.context.theme.type == "dark" else LIGHT
+
+
+def page(path: str, title: str, sentence: str) -> None:
+    """Start a page: configuration, menu, the question it answers and one sentence on what is seen."""
+    st.set_page_config(page_title=f"{PAGES[path].title} · gptviz", page_icon="🔎", layout="wide")
+    with st.sidebar:
+        st.markdown("### gptviz")
+        for entry in PAGES.values():
+            st.page_link(entry.path, label=entry.title, icon=entry.icon, help=entry.sentence, query_params=shared_state())
+    st.title(title, anchor=False)
+    st.caption(sentence)
+
+
+def shared_state() -> dict[str, str]:
+    """What every page has in common, as a link carries it: model, prompt and device, where they are not the defaults."""
+    defaults = {"model": DEFAULT_MODEL, "prompt": DEFAULT_PROMPT, "device": None}
+    now = {key: st.session_state.get(key, st.query_params.get(key)) for key in defaults}
+    return {key: value for key, value in now.items() if value is not None and value != defaults[key]}
+
+
+def subject(*, needs_prompt: bool = True) -> Subject:
+    """The bar: model and prompt, the same on every page, both in the URL. Stops the page where there is nothing to show."""
+    names = list(checkpoints.folders())
+    if not names:
+        st.error("There is no model to open. Train one: `python -m gptviz train generator --corpus FILE`.")
+        st.stop()
+    notices = st.container()
+    left, right = st.columns([1, 3], vertical_alignment="bottom")
+    with left:
+        name = controls.select(
+            "Model",
+            names,
+            key="model",
+            default=DEFAULT_MODEL,
+            help="Every model in checkpoints/ and in your own folder of models.",
+            notices=notices,
+        )
+    with right:
+        prompt = st.text_area(
+            "Prompt",
+            DEFAULT_PROMPT,
+            key="prompt",
+            bind="query-params",
+            height=68,
+            max_chars=LONGEST_PROMPT,
+            help="The text the model reads. Ctrl + Enter, or a click elsewhere, applies it. Shift + Enter is a new line.",
+        )
+    key = _key(name)
+    try:
+        lm = language_model(key)
+    except (checkpoints.CheckpointError, MemoryError, RuntimeError) as error:
+        st.error(f"{error}. Choose another model above." if str(error) else "There is not enough memory for this model.")
+        st.stop()
+    return _read(key, lm, prompt or "", needs_prompt)
+
+
+def _key(name: str) -> ModelKey:
+    with st.sidebar:
+        found = devices.devices()
+        device = controls.select(
+            "Device", found, key="device", default=found[0], help="Where the model is computed. Every model opens on every device."
+        )
+    return model_key(name, device)
+
+
+def _read(key: ModelKey, lm: LanguageModel, prompt: str, needs_prompt: bool) -> Subject:
+    """The prompt as the model reads it, with a line on everything it does not read as written."""
+    if len(prompt) > LONGEST_PROMPT:
+        st.warning(f"The prompt has {len(prompt):,} characters; the first {LONGEST_PROMPT:,} are kept.")
+        prompt = prompt[:LONGEST_PROMPT]
+    encoding = lm.tokenizer.encode(prompt)
+    if not encoding.ids:
+        if needs_prompt:
+            st.info("The prompt is empty. Type at least one character above; until then the default prompt is shown.")
+        encoding = lm.tokenizer.encode(DEFAULT_PROMPT)
+    elif encoding.unknown:
+        st.warning(encoding.unknown_sentence(), icon=":material/help:")
+    context = lm.model.config.context_length
+    if len(encoding.ids) > context:
+        st.info(
+            f"The prompt has {len(encoding.ids):,} tokens; this model sees {context} at a time: the last {context} are shown.",
+            icon=":material/content_cut:",
+        )
+    return Subject(key, lm, prompt, encoding, tuple(encoding.ids[-context:]))
