@@ -30,7 +30,12 @@ def behind(numbers: Callable[[], Labelled], *, code: str, how: str, limits: str,
             if len(frame) > ROWS_SHOWN:
                 st.caption(f"The first {ROWS_SHOWN:,} of {len(frame):,} rows; the file has all.")
             st.download_button(
-                "Download as CSV", lambda: frame.to_csv(index=False), f"{key}.csv", "text/csv", key=f"{key} csv", on_click="ignore"
+                "Download as CSV",
+                lambda: frame.to_csv(index=False),
+                f"{key}.csv",
+                "text/csv",
+                key=f"{key} csv",
+                on_click="ignore",
             )
     with st.expander("Code", icon=":material/code:"):
         st.code(code, language="python")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import streamlit as st
 
@@ -17,7 +17,10 @@ def _forget_impossible(key: str, possible: Callable[[Any], bool]) -> None:
 def _warn(key: str, possible: bool, instead: str, notices: Any = st) -> None:
     asked = st.query_params.get(key)
     if asked is not None and not possible and key not in st.session_state:
-        notices.warning(f"The link asks for {key} = “{asked[:80]}”, which is not to be had here; showing {instead}.", icon=":material/link_off:")
+        notices.warning(
+            f"The link asks for {key} = “{asked[:80]}”, which is not to be had here; showing {instead}.",
+            icon=":material/link_off:",
+        )
 
 
 def select(
@@ -33,15 +36,23 @@ def select(
     notices: Any = st,
 ) -> str:
     """One of `options`, kept in the URL as `key`. `segmented` shows all of them side by side; `notices` takes warnings."""
-    first = default if default in options else options[0]
+    first = default if default is not None and default in options else options[0]
     shown = [format_func(option) for option in options]
     _forget_impossible(key, lambda value: value in options)
     _warn(key, st.query_params.get(key) in shown, f"“{format_func(first)}”", notices)
-    common: dict[str, Any] = {"key": key, "help": help, "bind": "query-params", "format_func": format_func, "label_visibility": label_visibility}
+    common: dict[str, Any] = {
+        "key": key,
+        "help": help,
+        "bind": "query-params",
+        "format_func": format_func,
+        "label_visibility": label_visibility,
+    }
+    chosen: Any
     if segmented:
-        # A second click clears a segmented control: it then shows its default.
-        return cast(str, st.segmented_control(label, options, default=first, required=True, **common))
-    return cast(str, st.selectbox(label, options, index=list(options).index(first), **common))
+        chosen = st.segmented_control(label, options, default=first, required=True, **common)
+    else:
+        chosen = st.selectbox(label, options, index=list(options).index(first), **common)
+    return str(chosen)
 
 
 def whole(label: str, low: int, high: int, *, key: str, help: str, default: int) -> int:

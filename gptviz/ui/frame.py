@@ -31,7 +31,12 @@ PAGES = {
         Page("app.py", "Home", ":material/home:", "A prompt becomes tokens; tokens become a guess at the next one."),
         Page("pages/generate.py", "Generate", ":material/play_arrow:", "Watch text appear token by token, and steer it."),
         Page("pages/attention.py", "Attention", ":material/grid_on:", "What each head looks at, for every block and head."),
-        Page("pages/next_token.py", "Next token", ":material/bar_chart:", "How likely each next token is, and what sampling makes of it."),
+        Page(
+            "pages/next_token.py",
+            "Next token",
+            ":material/bar_chart:",
+            "How likely each next token is, and what sampling makes of it.",
+        ),
         Page("pages/positions.py", "Positions", ":material/straighten:", "How the model knows the order of its tokens."),
         Page("pages/embeddings.py", "Embeddings", ":material/scatter_plot:", "The map of all tokens, as the model knows them."),
     )
@@ -130,7 +135,11 @@ def _key(name: str) -> ModelKey:
     with st.sidebar:
         found = devices.devices()
         device = controls.select(
-            "Device", found, key="device", default=found[0], help="Where the model is computed. Every model opens on every device."
+            "Device",
+            found,
+            key="device",
+            default=found[0],
+            help="Where the model is computed. Every model opens on every device.",
         )
     return model_key(name, device)
 

@@ -1,0 +1,49 @@
+# Every target sets up what it needs. PYTHON chooses the interpreter: make app PYTHON=python3.12
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+
+.PHONY: app install test check browser screenshots benchmark checkpoints clean
+
+app: install ## open the app in a browser
+	$(RUN) -m streamlit run app.py $(ARGS)
+
+install: $(VENV)/installed ## build .venv with what the app runs on
+
+test: $(VENV)/installed-dev browser check ## set up everything, a browser too, and run every test
+	$(RUN) -m pytest $(ARGS)
+
+check: $(VENV)/installed-dev ## lint, format, types: seconds
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
+
+browser: $(VENV)/installed-dev ## find a browser for the tests, or install one
+	$(RUN) tests/browser/chromium.py
+
+screenshots: $(VENV)/installed-dev browser ## every page, light and dark, into docs/
+	$(RUN) -m pytest tests/browser/test_screenshots.py --screenshots docs $(ARGS)
+
+benchmark: $(VENV)/installed-dev ## performance beside peers, as ratios
+	$(RUN) -m benchmarks.generation
+	$(RUN) -m benchmarks.capture
+	$(RUN) -m benchmarks.browser
+
+checkpoints: install ## make the shipped models again
+	$(RUN) -m gptviz train shakespeare --corpus tiny-shakespeare --minutes 55 --compile --store float16 --root checkpoints
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "gptviz needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: $(VENV)/bin/python requirements.txt constraints.txt
+	$(RUN) -m pip install --quiet -r requirements.txt
+	@touch $@
+
+$(VENV)/installed-dev: $(VENV)/installed requirements-dev.txt
+	$(RUN) -m pip install --quiet -r requirements-dev.txt
+	@touch $@
+
+clean: ## remove what the other targets built
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
