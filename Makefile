@@ -19,10 +19,10 @@ check: $(VENV)/installed-dev ## lint, format, types: seconds
 	$(RUN) -m mypy
 
 browser: $(VENV)/installed-dev ## find a browser for the tests, or install one
-	$(RUN) tests/browser/chromium.py
+	$(RUN) -m tests.browser.chromium
 
 screenshots: $(VENV)/installed-dev browser ## every page, light and dark, into docs/
-	$(RUN) -m pytest tests/browser/test_screenshots.py --screenshots docs $(ARGS)
+	$(RUN) -m tests.browser.screenshots docs
 
 benchmark: $(VENV)/installed-dev ## performance beside peers, as ratios
 	$(RUN) -m benchmarks.generation
@@ -30,7 +30,7 @@ benchmark: $(VENV)/installed-dev ## performance beside peers, as ratios
 	$(RUN) -m benchmarks.browser
 
 checkpoints: install ## make the shipped models again
-	$(RUN) -m gptviz train shakespeare --corpus tiny-shakespeare --minutes 55 --compile --store float16 --root checkpoints
+	$(RUN) -m gptviz train shakespeare --corpus tiny-shakespeare --compile --store float16 --root checkpoints
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

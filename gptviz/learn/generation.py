@@ -40,15 +40,19 @@ class Generation(Iterator[Step]):
     Past `context_length` tokens the window slides: the model sees the last of them alone, their positions counted from
     0 again. Every key depends on the tokens that left, so a slid window is computed anew: the cache saves nothing
     there, unless the window slides by more than one token at a time (`slide`), at the price of a shorter memory.
-    The logits are those of a full forward pass over the window, with the cache and without it.
+    The logits are those of a full forward pass over the window, with the cache and without it, and the same bits
+    whichever way one came to the same tokens: undoing and going on again changes nothing.
 
     Args:
+        model: in evaluation mode, else its dropout is on.
         ids: [T] token ids to start from, at least one.
         samples: how many sequences grow side by side, each with draws of its own.
-        use_cache: keep keys and values instead of computing the window again at each step.
+        use_cache: keep keys and values instead of computing the window again at each step; a model that looks ahead
+            (a full mask) has none to keep.
+        slide: how many tokens leave the window at a time, from 1 to `context_length`.
 
     Raises:
-        ValueError: no token to start from.
+        ValueError: no token to start from, no sample to grow, or a slide the window cannot make.
     """
 
     def __init__(
@@ -63,15 +67,19 @@ class Generation(Iterator[Step]):
     ) -> None:
         if ids.numel() == 0:
             raise ValueError("there is no token to start from: give a prompt of at least one character")
+        if samples < 1:
+            raise ValueError(f"samples is {samples}; it must be 1 or more")
+        if not 1 <= slide <= model.config.context_length:
+            raise ValueError(f"slide is {slide}; it must be from 1 to the context of {model.config.context_length}")
         self.model = model
         self.sampling = sampling or Sampling()
         self.slide = slide
         self.device = model.embed.weight.device
         self.ids = ids.to(self.device).expand(samples, -1)  # [B, T]
         self.prompt_length = self.ids.shape[1]
-        self._cache = KVCache(model.config, samples, self.device, model.embed.weight.dtype) if use_cache else None
+        cached = use_cache and model.config.mask == "causal"
+        self._cache = KVCache(model.config, samples, self.device, model.embed.weight.dtype) if cached else None
         self._cached_from = 0
-        self._first_pass_end = 0
         self._logits: Tensor | None = None
 
     @property
@@ -89,17 +97,25 @@ class Generation(Iterator[Step]):
 
     @torch.inference_mode()
     def _forward(self) -> Tensor:
-        window = self.window
-        known = 0
-        if self._cache is not None:
-            if window.start != self._cached_from:
-                self._cache.truncate(0)
-                self._cached_from = window.start
-            known = self._cache.length
-        if known == 0:
-            self._first_pass_end = window.stop
-        fresh = self.ids[:, window.start + known : window.stop]  # [B, new tokens]
-        return self.model(fresh, cache=self._cache, logits_at=slice(-1, None))[:, -1]
+        window, cache = self.window, self._cache
+        if cache is None:
+            return self.model(self.ids[:, window], logits_at=slice(-1, None))[:, -1]
+        first = self._first_pass(window.start)
+        if window.start != self._cached_from or cache.length < first.stop - first.start:
+            cache.truncate(0)
+            self._cached_from = window.start
+            logits = self.model(self.ids[:, first], cache=cache, logits_at=slice(-1, None))
+        for position in range(window.start + cache.length, window.stop):
+            logits = self.model(self.ids[:, position : position + 1], cache=cache)
+        return logits[:, -1]
+
+    def _first_pass(self, start: int) -> slice:
+        """The tokens that fill the cache at once when the window comes to `start`; the others follow one by one.
+
+        They depend on nothing else, so after an undo the same passes are made again: other passes round differently.
+        """
+        slid = start + self.model.config.context_length - self.slide + 1 if start else 0
+        return slice(start, max(slid, self.prompt_length))
 
     def __next__(self) -> Step:
         return self.take(choose(self.logits, self.sampling, self.ids.shape[1]))
@@ -114,11 +130,9 @@ class Generation(Iterator[Step]):
     def undo(self, steps: int = 1) -> None:
         """Forget the last `steps` tokens, down to the prompt; ids and logits are then what they were before them."""
         length = max(self.ids.shape[1] - steps, self.prompt_length)
-        if length == self.ids.shape[1]:
+        if length >= self.ids.shape[1]:
             return
         self.ids = self.ids[:, :length]
         self._logits = None
         if self._cache is not None:
-            # The first pass took many tokens at once, each later one a single token: replaying the same passes, the same bits.
-            kept = length - 1 - self._cached_from if length > self._first_pass_end else 0
-            self._cache.truncate(min(max(kept, 0), self._cache.length))
+            self._cache.truncate(max(length - 1 - self._cached_from, 0))

@@ -35,7 +35,7 @@ def _bpe(text: str, vocab_size: int) -> Tokenizer:
 _SEED = Recipe(steps=10_000, batch_size=16, learning_rate=1e-3, weight_decay=0.01)
 
 PLANS: dict[str, Plan] = {
-    "shakespeare": Plan(Recipe(steps=8_000, batch_size=8, learning_rate=2.5e-3), _characters),
+    "shakespeare": Plan(Recipe(steps=7_000, batch_size=8, learning_rate=3e-3), _characters),
     "generator": Plan(replace(_SEED, batch_size=32, learning_rate=1e-2, weight_decay=0.0), _characters),
     "ladder": Plan(_SEED, _characters),
     "bigram": Plan(replace(_SEED, batch_size=32), _characters),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +40,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Ledger:
-    """Every stage from logits to the distribution drawn from; each tensor is [..., vocab_size], in float64.
+    """Every stage from logits to the distribution drawn from; each tensor is [..., vocab_size], on the CPU, in float64 or bool.
 
     Attributes:
         logits: what the model computed.
@@ -59,13 +61,13 @@ class Ledger:
 
 def ledger(logits: Tensor, sampling: Sampling) -> Ledger:
     """The stages for `logits` [..., vocab_size]. Ties are broken by token id, the smaller first."""
-    exact = logits.double()
+    exact = _exact(logits)
     scaled = _scale(exact, sampling.temperature)
-    probability, order = scaled.softmax(-1).sort(dim=-1, descending=True, stable=True)
-    rank_kept_k = torch.arange(logits.shape[-1], device=logits.device) < (sampling.top_k or logits.shape[-1])
-    by_rank = probability * rank_kept_k
+    order = exact.argsort(dim=-1, descending=True, stable=True)
+    rank_kept_k = torch.arange(logits.shape[-1]) < (sampling.top_k or logits.shape[-1])
+    by_rank = scaled.softmax(-1).gather(-1, order) * rank_kept_k
     by_rank = by_rank / by_rank.sum(-1, keepdim=True)
-    reached_before = by_rank.cumsum(-1) - by_rank  # the sum of all likelier tokens
+    reached_before = F.pad(by_rank.cumsum(-1)[..., :-1], (1, 0))  # the sum of all likelier tokens
     limit = 1.0 if sampling.top_p is None else sampling.top_p
     # Rounding must not drop a token when nothing is to be cut.
     rank_kept_p = rank_kept_k & ((reached_before < limit) | (limit == 1.0))
@@ -73,6 +75,11 @@ def ledger(logits: Tensor, sampling: Sampling) -> Ledger:
     in_top_p = torch.empty_like(order, dtype=torch.bool).scatter_(-1, order, rank_kept_p)
     after = scaled.masked_fill(~in_top_p, float("-inf")).softmax(-1)
     return Ledger(exact, exact.softmax(-1), scaled, in_top_k, in_top_p, after)
+
+
+def _exact(logits: Tensor) -> Tensor:
+    # On the CPU: not every accelerator has float64, and the same draw must come out of all of them.
+    return logits.cpu().double()
 
 
 def _scale(logits: Tensor, temperature: float) -> Tensor:
@@ -84,26 +91,34 @@ def _scale(logits: Tensor, temperature: float) -> Tensor:
 
 
 def uniform(seed: int, position: int, samples: int = 1) -> Tensor:
-    """The random numbers in [0, 1) that decide the token at `position`: [samples], the same on every device.
+    """The random numbers in [0, 1) that decide the token at `position`: [samples], the same on every machine.
 
-    They depend on nothing else, so undoing a step and taking it again draws the same token.
+    Each is a hash of the seed, the position and the sample's index, and depends on nothing else: undoing a step and
+    taking it again draws the same token, and one sample draws the same beside others as alone.
     """
-    mixed = (seed * 0x9E3779B97F4A7C15 + position * 0xBF58476D1CE4E5B9) % 2**63
-    return torch.rand(samples, dtype=torch.float64, generator=torch.Generator().manual_seed(mixed))
+    hashes = (blake2b(f"{seed} {position} {sample}".encode(), digest_size=8).digest() for sample in range(samples))
+    # 53 bits: what a float64 holds.
+    return torch.tensor([(int.from_bytes(number, "big") >> 11) / 2**53 for number in hashes], dtype=torch.float64)
 
 
 def draw(probabilities: Tensor, numbers: Tensor) -> Tensor:
     """The tokens [B] into whose intervals of the summed `probabilities` [B, vocab_size] the `numbers` [B] fall."""
     ends = probabilities.cumsum(-1)
     ends = ends / ends[..., -1:]
-    return torch.searchsorted(ends, numbers.to(ends.device)[:, None], right=True)[:, 0]
+    return torch.searchsorted(ends, numbers[:, None], right=True)[:, 0]
 
 
 def choose(logits: Tensor, sampling: Sampling, position: int) -> Tensor:
-    """The next tokens [B] for `logits` [B, vocab_size] at `position`, the number of tokens before it."""
+    """The next tokens [B], on the CPU, for `logits` [B, vocab_size] at `position`, the number of tokens before it.
+
+    Raises:
+        ValueError: the logits are not numbers.
+    """
+    exact = _exact(logits)
+    if not exact.amax(-1).isfinite().all():
+        raise ValueError(f"the model's logits at position {position} are not numbers: its weights, or an edit of them, are too large")
     if sampling.temperature == 0:
-        return logits.argmax(-1)
-    exact = logits.double()
+        return exact.argmax(-1)
     if sampling.top_k is None and sampling.top_p is None:
         probabilities = _scale(exact, sampling.temperature).softmax(-1)
     else:

@@ -55,6 +55,8 @@ class Recipe:
             raise ValueError(f"steps is {self.steps}; it must be 1 or more")
         if self.minutes is not None and not 0 < self.minutes < float("inf"):
             raise ValueError(f"minutes is {self.minutes}; it must be more than 0")
+        if not 0 <= self.warmup < 1:
+            raise ValueError(f"warmup is {self.warmup}; it must be a share of the run, from 0 up to, not including, 1")
         if self.batch_size < 1:
             raise ValueError(f"batch_size is {self.batch_size}; it must be 1 or more")
         if not 0 < self.learning_rate < float("inf"):
@@ -141,12 +143,15 @@ def train(
 
     `forward` may be the model compiled; it must compute what the model computes.
 
-    Stop iterating to stop training: the model then holds the weights of the last step.
+    Stop iterating to stop training: the model then holds the weights of the last step. Whenever the iteration ends, the
+    model is in evaluation mode.
 
     Raises:
-        ValueError: a text shorter than the context.
-        Diverged: the loss is not a number any more.
+        ValueError: a text to train on no longer than the context, or one to validate of fewer than two tokens.
+        Diverged: the loss or its gradient is not a number any more; the weights are those of the step before.
     """
+    if len(validation) < 2:
+        raise ValueError(f"the text to validate has {len(validation)} tokens; it needs at least 2")
     device = model.embed.weight.device
     context = model.config.context_length
     step_forward = model if forward is None else forward
@@ -154,41 +159,37 @@ def train(
     data = batches(training, context, recipe.batch_size, torch.Generator().manual_seed(recipe.seed))
     adam = optimiser(model, recipe)
     autocast = torch.autocast(device.type, dtype=torch.bfloat16, enabled=use_bfloat16(recipe.precision, device))
-    start, step, progress, evaluated, paused = time.monotonic(), 0, 0.0, 0, 0.0
-    model.train()
-    while progress < 1:
-        window = next(data).to(device, non_blocking=True)  # [B, T + 1]
-        rate = recipe.rate(progress)
-        for group in adam.param_groups:
-            group["lr"] = rate
-        with autocast:
-            logits = step_forward(window[:, :-1])  # [B, T, vocab_size]
-            loss = F.cross_entropy(logits.flatten(0, 1), window[:, 1:].flatten())
-        adam.zero_grad()
-        loss.backward()
-        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
-        value = loss.item()
-        if not math.isfinite(value):
-            raise Diverged(f"the loss is no longer a number at step {step}: lower the learning rate ({recipe.learning_rate:g})")
-        adam.step()
-        step += 1
-        # Evaluating and whatever the iterating side does between events is not training time.
-        seconds = time.monotonic() - start - paused
-        progress = step / recipe.steps if recipe.steps else min(seconds / (60 * (recipe.minutes or 1)), 1.0)
-        before = time.monotonic()
-        yield Stepped(
-            step,
-            progress,
-            value,
-            rate,
-            norm.item(),
-            step * window[:, 1:].numel() / seconds,
-            seconds,
-            seconds / progress - seconds,
-        )
-        if int(progress * recipe.evaluations) > evaluated:
-            evaluated = int(progress * recipe.evaluations)
-            yield Evaluated(step, evaluate(model, validation)[0], seconds)
-            model.train()
-        paused += time.monotonic() - before
-    model.eval()
+    begun, step, progress, evaluated, paused = time.perf_counter(), 0, 0.0, 0, 0.0
+    try:
+        while progress < 1:
+            model.train()  # whoever watches may have set it to evaluation
+            window = next(data).to(device, non_blocking=True)  # [B, T + 1]
+            rate = recipe.rate(progress)
+            for group in adam.param_groups:
+                group["lr"] = rate
+            with autocast:
+                logits = step_forward(window[:, :-1])  # [B, T, vocab_size]
+                loss = F.cross_entropy(logits.flatten(0, 1), window[:, 1:].flatten())
+            adam.zero_grad()
+            loss.backward()
+            norm = torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip).item()
+            value = loss.item()
+            if not (math.isfinite(value) and math.isfinite(norm)):
+                raise Diverged(
+                    f"the loss or its gradient is no longer a number after {step:,} steps: "
+                    f"lower the learning rate ({recipe.learning_rate:g})"
+                )
+            adam.step()
+            step += 1
+            # Evaluating and whatever the iterating side does between events is not training time.
+            yielded = time.perf_counter()
+            seconds = max(yielded - begun - paused, 1e-9)
+            progress = step / recipe.steps if recipe.steps else min(seconds / (60 * (recipe.minutes or 1)), 1.0)
+            tokens_per_second = step * window[:, 1:].numel() / seconds
+            yield Stepped(step, progress, value, rate, norm, tokens_per_second, seconds, seconds / progress - seconds)
+            if int(progress * recipe.evaluations) > evaluated:
+                evaluated = int(progress * recipe.evaluations)
+                yield Evaluated(step, evaluate(model, validation)[0], seconds)
+            paused += time.perf_counter() - yielded
+    finally:
+        model.eval()

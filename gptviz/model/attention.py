@@ -12,26 +12,25 @@ from .tap import Tap
 
 
 class LayerCache:
-    """The keys and values one attention layer has seen: two preallocated tensors [B, H, room, d_head] and a length.
+    """The keys and values one attention layer has seen: two preallocated tensors [B, H, room, d_head].
 
     One pair per layer, not one tensor for all layers: writing into a stacked tensor ruins compilation.
     """
 
     def __init__(self, keys: Tensor, values: Tensor) -> None:
         self.keys, self.values = keys, values
-        self.length = 0
 
-    def extend(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Append k and v [B, H, T, d_head]; return all keys and values so far, as views [B, H, length, d_head]."""
-        end = self.length + k.shape[2]
-        self.keys[:, :, self.length : end] = k
-        self.values[:, :, self.length : end] = v
-        self.length = end
-        return self.keys[:, :, :end], self.values[:, :, :end]
+    def extend(self, k: Tensor, v: Tensor, at: slice) -> tuple[Tensor, Tensor]:
+        """Keep k and v [B, H, T, d_head] of the positions `at`; return views of all up to there, [B, H, at.stop, d_head]."""
+        self.keys[:, :, at] = k
+        self.values[:, :, at] = v
+        return self.keys[:, :, : at.stop], self.values[:, :, : at.stop]
 
 
 class KVCache:
     """What generation need not compute again: a `LayerCache` per block, room for `context_length` tokens.
+
+    For causal models: under a full mask every token that comes changes the keys of all before it.
 
     Memory in numbers: 2 · n_layer · batch · context_length · n_head · d_head.
     """
@@ -48,9 +47,7 @@ class KVCache:
 
     def truncate(self, length: int) -> None:
         """Forget everything from token `length` on."""
-        self.length = length
-        for layer in self.layers:
-            layer.length = length
+        self.length = min(length, self.length)
 
 
 class Attention(nn.Module):
@@ -74,14 +71,14 @@ class Attention(nn.Module):
         `blocked` [T, keys] is true where a query must not look at a key, None where all may look at all. `at` says which
         positions the tokens of x hold. A `cache` holds the keys and values of all positions before them.
         """
-        stacked = self.qkv(x).unflatten(-1, (-1, self.head_size)).transpose(1, 2)  # [B, 3 H, T, d_head]
+        stacked = self.qkv(x).view(*x.shape[:2], -1, self.head_size).transpose(1, 2)  # [B, 3 H, T, d_head]
         n_head = stacked.shape[1] // 3
         turned = self.positions.turn(self.qk_norm(stacked[:, : 2 * n_head]), at)  # [B, 2 H, T, d_head]
         q = tap("q", turned[:, :n_head])  # [B, H, T, d_head]
         k = tap("k", turned[:, n_head:])  # [B, H, T, d_head]
         v = tap("v", stacked[:, 2 * n_head :])  # [B, H, T, d_head]
         if cache is not None:
-            k, v = cache.extend(k, v)  # [B, H, keys, d_head]
+            k, v = cache.extend(k, v, at)  # [B, H, keys, d_head]
         scaled = q * self.head_size**-0.5
         scores = tap("scores", self.positions.weigh(scaled @ k.transpose(-2, -1), scaled, at))  # [B, H, T, keys]
         visible = scores if blocked is None else scores.masked_fill(blocked, float("-inf"))

@@ -74,7 +74,7 @@ class Layer:
 
 
 def describe(config: Config) -> list[Layer]:
-    """Every part with weights, in the order of the forward pass; the counts sum to the model's total.
+    """Every part with weights, from the embedding to the head; the counts sum to the model's total.
 
     Nothing is allocated. A tied unembedding is listed with 0 parameters of its own.
     """

@@ -11,12 +11,13 @@ Positions = Literal["learned", "sinusoidal", "rotary", "relative", "alibi", "non
 Mask = Literal["causal", "full"]
 Activation = Literal["relu", "gelu", "gelu-tanh", "relu2"]
 
-# A config may come from a stranger's file: no dimension may exceed these, so that even laying out the empty parts is quick.
+# A config may come from a stranger's file: no dimension may exceed these, so that even laying out the empty parts is quick,
+# and the tables that positions compute, which no file of weights vouches for, stay small.
 LIMITS = {
     "vocab_size": 10_000_000,
-    "context_length": 1_000_000,
+    "context_length": 131_072,
     "d_model": 1_000_000,
-    "n_layer": 1_000,
+    "n_layer": 256,
     "n_head": 10_000,
     "d_head": 1_000_000,
     "d_mlp": 10_000_000,
@@ -29,7 +30,7 @@ class Config:
 
     Sizes are counts of numbers: `vocab_size` tokens, `context_length` positions, `d_model` numbers in the residual
     stream, `n_layer` blocks (0 is the bigram), `n_head` heads of `d_head` numbers each (default `d_model / n_head`),
-    `d_mlp` neurons (default 4 · d_model; 0 leaves the MLP out).
+    `d_mlp` neurons (default 4 · d_model; 0 leaves the MLP out). `norm_bias` counts where a layernorm has a gain.
 
     Raises:
         ValueError: a size or choice that no model can have; the message names the field and its value.
@@ -65,9 +66,9 @@ class Config:
             allowed = get_args(choices[field.name])
             if isinstance(choices[field.name], type) and choices[field.name] is bool:
                 if not isinstance(value, bool):
-                    raise ValueError(f"{field.name} is {value!r}; it must be true or false")
+                    raise ValueError(f"{field.name} is {value!r:.80}; it must be true or false")
             elif allowed and all(isinstance(choice, str) for choice in allowed) and value not in allowed:
-                raise ValueError(f"{field.name} is {value!r}; it must be one of {', '.join(allowed)}")
+                raise ValueError(f"{field.name} is {value!r:.80}; it must be one of {', '.join(allowed)}")
         if self.d_head is None and isinstance(self.d_model, int) and isinstance(self.n_head, int) and self.n_head > 0:
             if self.d_model % self.n_head:
                 raise ValueError(f"d_model {self.d_model} does not divide into n_head {self.n_head} heads; set d_head or change one")
@@ -78,9 +79,9 @@ class Config:
             value = getattr(self, name)
             least = 0 if name in ("n_layer", "d_mlp") else 1
             if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-                raise ValueError(f"{name} is {value!r}; it must be a whole number from {least} to {most:,}")
+                raise ValueError(f"{name} is {value!r:.80}; it must be a whole number from {least} to {most:,}")
         if isinstance(self.dropout, bool) or not isinstance(self.dropout, int | float) or not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout is {self.dropout!r}; it must be a number from 0 up to, not including, 1")
+            raise ValueError(f"dropout is {self.dropout!r:.80}; it must be a number from 0 up to, not including, 1")
         if self.positions == "rotary" and self.head_size % 2:
             raise ValueError(f"rotary positions turn pairs of numbers: d_head {self.d_head} must be even")
         if self.positions == "sinusoidal" and self.d_model % 2:
@@ -115,7 +116,7 @@ class Config:
             raise ValueError(f"a config is a table of fields, not {type(values).__name__}")
         known = {field.name for field in fields(cls)}
         if unknown := sorted(set(values) - known):
-            raise ValueError(f"unknown config field {unknown[0]!r}; known are {', '.join(sorted(known))}")
+            raise ValueError(f"unknown config field {unknown[0]!r:.80}; known are {', '.join(sorted(known))}")
         if missing := [name for name in ("vocab_size", "context_length", "d_model", "n_layer") if name not in values]:
             raise ValueError(f"the config lacks {', '.join(missing)}")
         return cls(**values)

@@ -8,7 +8,7 @@ from .config import Config
 
 
 def layernorm(size: int, gain: bool, bias: bool) -> nn.Module:
-    """(x - mean) / √(variance + 1e-5), times a gain and plus a bias where asked (Ba et al. 2016)."""
+    """(x - mean) / √(variance + 1e-5), times a gain and, with a gain alone, plus a bias where asked (Ba et al. 2016)."""
     return nn.LayerNorm(size, eps=1e-5, elementwise_affine=gain, bias=bias)
 
 

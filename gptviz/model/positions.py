@@ -62,7 +62,7 @@ def sinusoid(length: int, d_model: int, base: float = 10_000.0) -> Tensor:
     position = torch.arange(length, dtype=torch.float64)[:, None]
     frequency = base ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
     angle = position * frequency  # [length, d_model / 2]
-    return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1).float()  # [length, d_model]
+    return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1)[:, :d_model].float()  # [length, d_model]
 
 
 class Sinusoidal(NoPositions):

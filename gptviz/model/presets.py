@@ -21,9 +21,9 @@ PRESETS: dict[str, Config] = {
     "shakespeare": Config(
         vocab_size=65,
         context_length=256,
-        d_model=192,
-        n_layer=6,
-        n_head=6,
+        d_model=128,
+        n_layer=4,
+        n_head=4,
         norm_gain=False,
         norm_bias=False,
         positions="rotary",
@@ -33,7 +33,7 @@ PRESETS: dict[str, Config] = {
         mlp_bias=False,
         tied=True,
         qk_norm=True,
-        dropout=0.15,
+        dropout=0.05,
     ),
     # 44,487 parameters: "Generative transformer from first principles in Julia" (L. Sinai, 2024).
     "generator": Config(vocab_size=71, context_length=64, d_model=32, n_layer=3, n_head=4, **_POST_NORM),

@@ -62,7 +62,7 @@ class Record(Tap):
     """Keep the values whose full name matches one of the patterns (shell style, as in `blocks.*.attention.pattern`)."""
 
     def __init__(self, names: Iterable[str] = ("*",)) -> None:
-        self.names = tuple(names)
+        self.names = (names,) if isinstance(names, str) else tuple(names)
         self.values: dict[str, Tensor] = {}
 
     def __call__(self, name: str, value: Tensor) -> Tensor:
@@ -75,14 +75,17 @@ class Record(Tap):
 
 
 class Edit(Tap):
-    """Replace named values: `edits[name](value)` is what the pass goes on with; `then` sees the edited value."""
+    """Replace named values: `edits[name](value)` is what the pass goes on with; `then` sees the edited value.
+
+    An edit is given a copy: changing it in place reaches neither weights nor values recorded before.
+    """
 
     def __init__(self, edits: Mapping[str, Callable[[Tensor], Tensor]], then: Tap = IDENTITY) -> None:
         self.edits, self.then = edits, then
 
     def __call__(self, name: str, value: Tensor) -> Tensor:
         edit = self.edits.get(name)
-        return self.then(name, value if edit is None else edit(value))
+        return self.then(name, value if edit is None else edit(value.clone()))
 
     def at(self, part: str) -> Tap:
         return _Prefixed(self, part)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from .attention import KVCache
-from .blocks import Block
+from .blocks import Block, Dropout
 from .config import Config
 from .heads import Unembed
 from .positions import NoPositions
@@ -32,7 +32,7 @@ class Transformer(nn.Module):
         self.embed = embed
         self.positions = positions
         self.mask = mask
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(blocks)
         self.head = head
 
@@ -41,7 +41,7 @@ class Transformer(nn.Module):
 
         Args:
             ids: token ids, at most `context_length` of them (with those in the cache).
-            cache: keys and values of the tokens before `ids`; it is extended by `ids`.
+            cache: keys and values of the tokens before `ids`, in a causal model; it is extended by `ids`.
             tap: sees, and may replace, the intermediates named in `tap.GLOSSARY`.
             logits_at: the positions to unembed; `slice(-1, None)` for the last alone, since unembedding every
                 position is a large share of the work.

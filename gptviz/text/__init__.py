@@ -2,7 +2,7 @@
 
 from .bpe import BPETokenizer
 from .characters import CharTokenizer
-from .corpora import Corpus, CorpusUnavailable, Offer, corpora, python_reference, read_corpus, tiny_shakespeare
+from .corpora import Corpus, CorpusUnavailableError, Offer, corpora, python_reference, read_corpus, tiny_shakespeare
 from .tokenizer import Encoding, Tokenizer, Unknown, from_json
 from .visible import KINDS, character_name, kind_of_text, visible
 
@@ -11,7 +11,7 @@ __all__ = [
     "BPETokenizer",
     "CharTokenizer",
     "Corpus",
-    "CorpusUnavailable",
+    "CorpusUnavailableError",
     "Encoding",
     "Offer",
     "Tokenizer",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import tokenizers
 
 StrPath = str | PathLike[str]
-# Start and end of a place in the text → index of the token there, and the label of what is read instead ("" if nothing).
+# A place in the text (start, end) → index of the token there, and what is read instead ("" if nothing).
 _Gaps = dict[tuple[int, int], tuple[int, str]]
 
 _END_OF_TEXT: Final = "<|endoftext|>"
@@ -64,7 +64,7 @@ class BPETokenizer(Tokenizer):
         self._backend = backend
         self._bytes = _token_bytes(tokens, fields)
         # Backwards, so that of two tokens for the same text the first is found.
-        self._ids = {data: id for id, data in reversed(list(enumerate(self._bytes)))}
+        self._ids = {data: i for i, data in reversed(list(enumerate(self._bytes)))}
         self._cuttable = _splits_as_gpt2(fields)
         self._byte_level = _is_byte_level(fields)
         self._missing_bytes = frozenset(byte for byte in range(256) if bytes([byte]) not in self._ids)
@@ -127,7 +127,7 @@ class BPETokenizer(Tokenizer):
         from tokenizers import Tokenizer as Backend
 
         if not isinstance(parse_object(text).get("model"), dict):
-            raise ValueError("this is not a Hugging Face tokenizer.json: it has no 'model' object")  # noqa: TRY004
+            raise ValueError("this is not a Hugging Face tokenizer.json: it has no 'model' object")
         with _as_value_error("this tokenizer.json cannot be opened"):
             backend = Backend.from_str(text)
         return cls(backend)
@@ -148,7 +148,7 @@ class BPETokenizer(Tokenizer):
         with _as_value_error("this tokenizer cannot read the text"):
             read = self._backend.encode(clean, add_special_tokens=False)
             gaps = self._left_out(clean) if self._unknown_id is None else self._read_as_unknown(clean, read)
-        ends = [end for _, end in read.offsets]
+        ends = np.array([end for _, end in read.offsets])
         for match in _SURROGATE.finditer(text):
             at = int(np.searchsorted(ends, match.start(), side="right"))
             gaps.setdefault((match.start(), match.end()), (at, "\ufffd"))
@@ -173,7 +173,7 @@ class BPETokenizer(Tokenizer):
         """The text of these ids; bytes that are not whole characters of UTF-8 become U+FFFD."""
         checked = self.checked(ids).tolist()
         if self._byte_level:
-            return b"".join(self._bytes[id] for id in checked).decode("utf-8", "replace")
+            return b"".join(self._bytes[i] for i in checked).decode("utf-8", "replace")
         with _as_value_error("this tokenizer cannot write these tokens"):
             return self._backend.decode(checked, skip_special_tokens=False)
 
@@ -202,13 +202,13 @@ class BPETokenizer(Tokenizer):
         instead = self.label(self._unknown_id or 0)
         gaps: _Gaps = {}
         covered = np.zeros(len(text), bool)
-        for at, (id, (start, end)) in enumerate(zip(read.ids, read.offsets, strict=True)):
+        for at, (found, (start, end)) in enumerate(zip(read.ids, read.offsets, strict=True)):
             covered[start:end] = True
-            if id == self._unknown_id and start < end:
+            if found == self._unknown_id and start < end:
                 step = 1 if self._lacks_characters else end - start
                 for place in range(start, end, step):
                     gaps.setdefault((place, place + step), (at, instead))
-        ends = [end for _, end in read.offsets]
+        ends = np.array([end for _, end in read.offsets])
         for place in map(int, np.flatnonzero(~covered)):
             # White space is left out on purpose by tokenizers of words, so only the rest is missed.
             if not text[place].isspace():
@@ -240,7 +240,7 @@ def _as_value_error(what: str) -> Iterator[None]:
         yield
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
-    except BaseException as error:  # noqa: BLE001  it raises Exception itself, and a Rust panic as a BaseException
+    except BaseException as error:  # it raises Exception itself, and a Rust panic as a BaseException
         raise ValueError(f"{what}: {error}") from None
 
 
@@ -260,9 +260,8 @@ def _splits_as_gpt2(fields: dict[str, Any]) -> bool:
         and split.get("type") == "ByteLevel"
         and split.get("use_regex") is True
         and split.get("add_prefix_space") is False
-        and not any(
-            token["lstrip"] or token["rstrip"] or re.search(r"\s", token["content"]) for token in fields["added_tokens"]
-        )
+        and not any(token["lstrip"] or token["rstrip"] for token in fields["added_tokens"])
+        and not any(re.search(r"\s", token["content"]) for token in fields["added_tokens"])
     )
 
 
@@ -279,9 +278,9 @@ def _token_bytes(tokens: list[str], fields: dict[str, Any]) -> list[bytes]:
     parts = (fields["pre_tokenizer"], fields["normalizer"], fields["decoder"])
     space = "▁" if "▁" in json.dumps(parts, ensure_ascii=False) else " "
     found: list[bytes] = []
-    for id, token in enumerate(tokens):
+    for i, token in enumerate(tokens):
         fallback = _BYTE_FALLBACK.fullmatch(token) if fields["model"].get("byte_fallback") else None
-        if id in added:
+        if i in added:
             found.append(token.encode())
         elif fallback:
             found.append(bytes.fromhex(fallback[1]))

@@ -80,7 +80,7 @@ class CharTokenizer(Tokenizer):
         ids = self._look_up(text)
         instead = self.label(self.stand_in)
         unknown = tuple(Unknown.of(int(i), text[i], instead) for i in np.flatnonzero(ids < 0))
-        return Encoding([self.stand_in if id < 0 else id for id in ids.tolist()], unknown)
+        return Encoding([self.stand_in if i < 0 else i for i in ids.tolist()], unknown)
 
     def encode_ids(self, text: str) -> Ids:
         """The ids of a corpus [n_characters]: 8 bytes per character and a few MB besides."""
@@ -100,8 +100,8 @@ class CharTokenizer(Tokenizer):
 
     def id_of(self, piece: str) -> int | None:
         """The id of a character, None for one the vocabulary lacks or for a longer text."""
-        id = int(self._look_up(piece)[0]) if len(piece) == 1 else -1
-        return None if id < 0 else id
+        row = int(self._look_up(piece)[0]) if len(piece) == 1 else -1
+        return None if row < 0 else row
 
     def to_json(self) -> str:
         """`kind`, `unknown` and `characters` as a list: in one JSON string two lone surrogates would become a pair."""

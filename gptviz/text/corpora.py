@@ -18,7 +18,7 @@ _TINY_SHAKESPEARE_BYTES: Final = 1_115_394
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
-class CorpusUnavailable(OSError):
+class CorpusUnavailableError(OSError):
     """A corpus cannot be had now; the message says why and what to use instead."""
 
 
@@ -115,12 +115,12 @@ def python_reference() -> Corpus:
     Python's language reference, about 460,000 characters: every topic of `help()`, in the order of their names.
 
     Source: `pydoc_data.topics` of the running Python; text and SHA-256 differ between Python versions. Raises
-    `CorpusUnavailable` where a distribution leaves that module out.
+    `CorpusUnavailableError` where a distribution leaves that module out.
     """
     try:
         from pydoc_data.topics import topics
     except ImportError:
-        raise CorpusUnavailable(
+        raise CorpusUnavailableError(
             "this Python was installed without pydoc_data, its reference text: use a text file of yours, "
             "Tiny Shakespeare or a generated task"
         ) from None
@@ -131,7 +131,7 @@ def tiny_shakespeare(fetch: bool = True, timeout: float = 20) -> Corpus:
     """
     Tiny Shakespeare (Karpathy, char-rnn; public domain): from the cache folder, else fetched once and kept there.
 
-    Raises `CorpusUnavailable` if it is not in the cache and `fetch` is off, the network cannot be reached within
+    Raises `CorpusUnavailableError` if it is not in the cache and `fetch` is off, the network cannot be reached within
     `timeout` seconds, or what comes is not the text with the known SHA-256.
     """
     cached = _cached("tinyshakespeare.txt")
@@ -172,8 +172,8 @@ def _is_tiny_shakespeare(data: bytes) -> bool:
     return hashlib.sha256(data).hexdigest() == TINY_SHAKESPEARE_SHA256
 
 
-def _no_shakespeare(reason: str) -> CorpusUnavailable:
-    return CorpusUnavailable(
+def _no_shakespeare(reason: str) -> CorpusUnavailableError:
+    return CorpusUnavailableError(
         f"Tiny Shakespeare is not here: {reason}. Without it there are the Python reference (python-reference), "
         "a text file of yours and the generated tasks"
     )

@@ -102,7 +102,7 @@ class Tokenizer(ABC):
 
     def labels(self) -> list[str]:
         """The visible forms of all tokens, by id."""
-        return [self.label(id) for id in range(self.vocab_size)]
+        return [self.label(i) for i in range(self.vocab_size)]
 
     def kind_of(self, id: int) -> str:
         """What sort of token it is, one of `KINDS`; see `kind_of_text`."""
@@ -151,7 +151,7 @@ def parse_object(text: str) -> dict[str, object]:
     except ValueError as error:
         raise ValueError(f"the tokenizer is not readable JSON: {error}") from None
     if not isinstance(fields, dict):
-        raise ValueError(f"the tokenizer must be a JSON object, not {type(fields).__name__}")  # noqa: TRY004
+        raise ValueError(f"the tokenizer must be a JSON object, not {type(fields).__name__}")
     return fields
 
 

@@ -61,7 +61,7 @@ def kind_of_text(text: str) -> str:
     - `word`: several letters, the first of them not a capital (`the`, `ing`, `日本`)
     - `digit`: digits and other numerals only
     - `punctuation`: punctuation, currency and mathematical signs only
-    - `other`: all the rest: mixtures (`'s`, `3rd`), single letters without case or of other scripts, emoji, partial bytes
+    - `other`: mixtures (`'s`, `3rd`), single letters without case or of other scripts, emoji, partial bytes
     """
     if text.isspace():
         return "space"

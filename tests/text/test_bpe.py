@@ -9,7 +9,7 @@ from pathlib import Path
 from time import perf_counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
@@ -106,10 +106,10 @@ def test_gpt2_agrees_with_its_algorithm_written_as_a_loop(gpt2: BPETokenizer, gp
 
 def test_the_labels_of_gpt2_are_the_text_its_tokens_stand_for(gpt2: BPETokenizer) -> None:
     def label(text: str) -> list[str]:
-        return [gpt2.label(id) for id in gpt2.encode(text).ids]
+        return [gpt2.label(i) for i in gpt2.encode(text).ids]
 
     assert label("Hello world\n\tüber") == ["Hello", "␣world", "⏎", "⇥", "ü", "ber"]
-    assert [gpt2.piece(id) for id in gpt2.encode(" ☂").ids] == [" \ufffd", "\ufffd"]
+    assert [gpt2.piece(i) for i in gpt2.encode(" ☂").ids] == [" \ufffd", "\ufffd"]
     assert label(" ☂") == ["␣<E2 98>", "<82>"]
     assert gpt2.label(50256) == "<|endoftext|>"
     started = perf_counter()
@@ -117,15 +117,15 @@ def test_the_labels_of_gpt2_are_the_text_its_tokens_stand_for(gpt2: BPETokenizer
     assert perf_counter() - started < 1
     # Only the bytes of a partial character are written with a space between them.
     assert not re.search(r"\s", re.sub(r"<[0-9A-F]{2}( [0-9A-F]{2})*>", "", "".join(labels)))
-    assert labels[::97] == [gpt2.label(id) for id in range(0, 50_257, 97)]
+    assert labels[::97] == [gpt2.label(i) for i in range(0, 50_257, 97)]
 
 
 def test_a_piece_is_what_its_token_decodes_to_and_leads_back_to_it(gpt2: BPETokenizer) -> None:
     for tokenizer in (gpt2, learned()):
-        pieces = [tokenizer.piece(id) for id in range(tokenizer.vocab_size)]
-        assert pieces == [tokenizer.decode([id]) for id in range(tokenizer.vocab_size)]
-        whole = {id: piece for id, piece in enumerate(pieces) if "\ufffd" not in piece}
-        assert {id: tokenizer.id_of(piece) for id, piece in whole.items()} == {id: id for id in whole}
+        pieces = [tokenizer.piece(i) for i in range(tokenizer.vocab_size)]
+        assert pieces == [tokenizer.decode([i]) for i in range(tokenizer.vocab_size)]
+        whole = {i: piece for i, piece in enumerate(pieces) if "\ufffd" not in piece}
+        assert {i: tokenizer.id_of(piece) for i, piece in whole.items()} == {i: i for i in whole}
         assert len(whole) > tokenizer.vocab_size / 2
 
 
@@ -146,6 +146,8 @@ def test_a_learned_vocabulary_is_the_same_after_json(text: str) -> None:
     assert again.to_json() == learned().to_json()
 
 
+@example("a\n\n\n\n    b", 1)
+@example("a\n\n\n\n    b", 3)
 @given(mixed_text, st.integers(1, 12))
 def test_a_corpus_in_pieces_has_the_tokens_of_the_whole(text: str, size: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -167,9 +169,7 @@ def test_tiny_shakespeare_is_cut_into_pieces_and_comes_back(shakespeare: str, gp
 def test_learning_takes_the_most_frequent_pair_first() -> None:
     tokenizer = BPETokenizer.learn("abab abab cdcd", 257)
     assert tokenizer.piece(256) == "ab"
-    assert sorted(tokenizer.piece(id) for id in range(256) if tokenizer.piece(id).isascii()) == list(
-        map(chr, range(128))
-    )
+    assert sorted(tokenizer.piece(i) for i in range(256) if tokenizer.piece(i).isascii()) == list(map(chr, range(128)))
 
 
 def test_learning_is_repeatable_and_shortens_the_text() -> None:
@@ -231,9 +231,8 @@ def test_a_vocabulary_without_an_unknown_token_reports_what_it_leaves_out() -> N
 
 
 def test_a_vocabulary_of_words_reports_the_word() -> None:
-    tokenizer = wrapped(
-        models.WordLevel({"a": 0, "[U]": 1}, unk_token="[U]"), pre_tokenizer=pre_tokenizers.Whitespace()
-    )
+    words = models.WordLevel({"a": 0, "[U]": 1}, unk_token="[U]")
+    tokenizer = wrapped(words, pre_tokenizer=pre_tokenizers.Whitespace())
     assert unknowns(tokenizer, "a cat a") == [(1, "cat", "[U]")]
     assert "the text “cat”; the model reads [U] instead" in tokenizer.encode("a cat").unknown_sentence()
 
@@ -271,21 +270,26 @@ def test_truncation_padding_and_dropout_of_a_file_do_not_change_the_ids() -> Non
     backend.enable_truncation(2)
     backend.enable_padding(length=9)
     tokenizer = BPETokenizer.from_json(backend.to_str())
-    assert tokenizer.encode("ab" * 50).ids == tokenizer.encode_ids("ab" * 50).tolist() == [2] * 50
+    for length in (1, 50):
+        text = "ab" * length
+        assert tokenizer.encode(text).ids == tokenizer.encode_ids(text).tolist() == [2] * length
 
 
 def test_added_tokens_are_literal_and_keep_text_whole_around_them() -> None:
     backend = Tokenizer.from_str(learned().to_json())
-    backend.add_special_tokens(["<é b>"])
+    backend.add_special_tokens(["<é b>", "<é>", " the"])
     tokenizer = BPETokenizer.from_json(backend.to_str())
-    assert tokenizer.vocab_size == learned().vocab_size + 1
+    assert tokenizer.vocab_size == learned().vocab_size + 3
     assert [tokenizer.piece(500), tokenizer.label(500), tokenizer.id_of("<é b>")] == ["<é b>", "<é␣b>", 500]
-    text = "x <é b> y" * 3
+    text = "x <é b> y<é>z" * 3
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bpe, "_CHUNK", 1)
         assert tokenizer.encode_ids(text).tolist() == tokenizer.encode(text).ids
-    assert tokenizer.encode(text).ids.count(500) == 3
+    assert [tokenizer.encode(text).ids.count(i) for i in (500, 501)] == [3, 3]
     assert tokenizer.decode(tokenizer.encode(text).ids) == text
+    # Of the two tokens that now stand for the same text, the first is found.
+    assert tokenizer.piece(502) == " the"
+    assert tokenizer.id_of(" the") == learned().id_of(" the") != 502
 
 
 @pytest.mark.parametrize("ids", [[500], [-1], [0.5], [[0]]])

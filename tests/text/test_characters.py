@@ -24,15 +24,10 @@ def test_a_text_of_known_characters_comes_back(text: str) -> None:
 
 
 @given(some_text, any_text, st.none() | st.characters())
-def test_ids_are_those_of_a_dictionary_over_the_sorted_characters(
-    vocabulary: str, text: str, unknown: str | None
-) -> None:
+def test_ids_are_those_of_a_dictionary_of_sorted_characters(vocabulary: str, text: str, unknown: str | None) -> None:
     tokenizer = CharTokenizer.from_text(vocabulary, unknown)
     table = {character: i for i, character in enumerate(sorted(set(vocabulary)))}
-    if unknown is None:
-        stand_in = table.get(" ", 0)
-    else:
-        stand_in = table.setdefault(unknown, len(table))
+    stand_in = table.get(" ", 0) if unknown is None else table.setdefault(unknown, len(table))
     expected = [table.get(character, stand_in) for character in text]
     encoding = tokenizer.encode(text)
     assert tokenizer.vocab_size == len(table)
@@ -48,9 +43,9 @@ def test_ids_are_those_of_a_dictionary_over_the_sorted_characters(
 def test_every_token_is_found_again_by_its_piece(text: str, unknown: str | None) -> None:
     tokenizer = CharTokenizer.from_text(text, unknown)
     ids = range(tokenizer.vocab_size)
-    assert [tokenizer.id_of(tokenizer.piece(id)) for id in ids] == list(ids)
-    assert [tokenizer.decode([id]) for id in ids] == [tokenizer.piece(id) for id in ids]
-    assert tokenizer.labels() == [tokenizer.label(id) for id in ids]
+    assert [tokenizer.id_of(tokenizer.piece(i)) for i in ids] == list(ids)
+    assert [tokenizer.decode([i]) for i in ids] == [tokenizer.piece(i) for i in ids]
+    assert tokenizer.labels() == [tokenizer.label(i) for i in ids]
     assert len(set(tokenizer.labels())) == tokenizer.vocab_size
     assert tokenizer.id_of("ab") is None
     assert tokenizer.id_of("") is None

@@ -1,0 +1,213 @@
+"""Attention as heatmaps: one head large with its tokens, and all heads at a glance."""
+
+from __future__ import annotations
+
+import html
+import unicodedata
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import plotly.graph_objects as go
+
+from gptviz.figures.theme import PATTERN, Theme, base, sequential
+from gptviz.labelled import Axis, Labelled
+
+# On the logarithmic scale everything up to here has the lowest colour.
+LOG_FLOOR = 1e-3
+
+# Up to here single characters all fit on an axis, in two staggered rows, even on the 300 pixels that a phone has for it.
+MOST_STAGGERED = 64
+LONGEST_LABEL = 16
+
+# Levels of the picture of all heads: 0 … SHADES are colours, the one above is blank. A byte a cell has no NaN.
+SHADES = 254
+BLANK = 255
+
+
+def one_head(
+    pattern: Labelled, theme: Theme, *, title: str, notes: Sequence[str] = (), log: bool = False, height: int = 428
+) -> go.Figure:
+    """A pattern [query, key] on the fixed scale 0 … 1, queries from top to bottom; NaN stays blank.
+
+    The values travel as they are, so that the number under the pointer is the model's; only the colours are logarithmic
+    where `log` asks for it. `notes` are lines for the corner that a causal mask leaves blank; without such a corner they
+    are left out.
+    """
+    queries, keys = pattern.axes
+    values = np.ascontiguousarray(pattern.values, np.float32)
+    scale = sequential(PATTERN, theme)
+    digits = ".3p" if log else ".2%"
+    heatmap = go.Heatmap(
+        z=values,
+        x=_names(keys),
+        y=_names(queries),
+        zmin=0,
+        zmax=1,
+        colorscale=_logarithmic(scale) if log else scale,
+        showscale=False,
+        hoverongaps=False,
+        hovertemplate=f"query %{{y}}<br>key %{{x}}<br><b>%{{z:{digits}}}</b><extra></extra>",
+    )
+    # Where the mask leaves the upper right corner blank, title and legend stand in it; else above the picture.
+    corner = bool(np.isnan(values[0, -1]))
+    figure = go.Figure([heatmap, _legend(scale, log, y=0.9 if corner else 1.0, yanchor="top" if corner else "bottom")])
+    right = {"xref": "paper", "yref": "paper", "x": 1, "xanchor": "right", "showarrow": False, "align": "right"}
+    if corner:
+        figure.add_annotation(right | {"text": f"<b>{title}</b>", "y": 1, "yanchor": "top", "font": {"size": 15}})
+        text = "<br>".join(("blank: comes later, may not be read", "", *notes))
+        figure.add_annotation(right | {"text": text, "y": 0.76, "yanchor": "top", "font": {"size": 11}})
+    else:
+        figure.update_layout(title={"text": title, "x": 0, "xref": "paper", "font": {"size": 15}})
+    figure.update_layout(
+        base(theme, height=height),
+        margin={"l": 4, "r": 8, "t": 4 if corner else 56, "b": 4},
+        showlegend=False,
+        xaxis=_token_axis(keys, theme) | {"constrain": "domain", "constraintoward": "left"},
+        yaxis=_token_axis(queries, theme, down=True)
+        | {"scaleanchor": "x", "autorange": "reversed", "constrain": "domain", "constraintoward": "top"},
+    )
+    return figure
+
+
+def all_heads(
+    thumbnails: Labelled, theme: Theme, chosen: tuple[int, int], notes: Sequence[Sequence[str]], *, log: bool = False, height: int = 300
+) -> go.Figure:
+    """Thumbnails [block, head, query, key] as one picture on the scale of `one_head`: blocks downwards, heads to the right.
+
+    Args:
+        chosen: block and head to outline.
+        notes: what the pointer shows on the thumbnail of each block and head.
+    """
+    n_block, n_head, side, _ = thumbnails.values.shape
+    picture, pitch = stitch(thumbnails, log=log)
+    first = -(side - 1) / (2 * pitch)  # the middle of thumbnail (b, h) lies at (h, b)
+    scale = [[SHADES / BLANK * at, colour] for at, colour in sequential(PATTERN, theme)] + [[1.0, "rgba(0, 0, 0, 0)"]]
+    heatmap = go.Heatmap(
+        z=picture, x0=first, dx=1 / pitch, y0=first, dy=1 / pitch, zmin=0, zmax=BLANK, colorscale=scale, showscale=False, hoverinfo="skip"
+    )
+    # Heatmaps answer no click; an unseen marker in the middle of each thumbnail does.
+    at = [(block, head) for block in range(n_block) for head in range(n_head)]
+    marks = go.Scatter(
+        x=[head for _, head in at],
+        y=[block for block, _ in at],
+        customdata=at,
+        text=[f"<b>block {block}, head {head}</b><br>{notes[block][head]}" for block, head in at],
+        mode="markers",
+        marker={"opacity": 0, "size": 12},
+        unselected={"marker": {"opacity": 0}},
+        hovertemplate="%{text}<extra></extra>",
+    )
+    figure = go.Figure([heatmap, marks], base(theme, height=height))
+    block, head = chosen
+    edge = {"type": "rect", "x0": head - 0.5, "x1": head + 0.5, "y0": block - 0.5, "y1": block + 0.5}
+
+    def numbered(axis: Axis) -> dict[str, Any]:
+        return _quiet(axis.name, theme) | {"tickvals": list(range(len(axis.labels))), "ticktext": axis.labels, "fixedrange": True}
+
+    figure.update_layout(
+        shapes=[edge | {"line": {"color": theme.text, "width": 2}}],
+        showlegend=False,
+        dragmode=False,
+        hoverdistance=-1,  # everywhere, the nearest marker is meant
+        margin={"l": 4, "r": 4, "t": 4, "b": 4},
+        xaxis=numbered(thumbnails.axes[1])
+        | {"range": [-0.53, n_head - 0.47], "side": "top", "constrain": "domain", "constraintoward": "left"},
+        yaxis=numbered(thumbnails.axes[0])
+        | {"range": [n_block - 0.47, -0.53], "scaleanchor": "x", "constrain": "domain", "constraintoward": "top"},
+    )
+    return figure
+
+
+def stitch(thumbnails: Labelled, *, log: bool = False) -> tuple[npt.NDArray[np.uint8], int]:
+    """Thumbnails [block, head, query, key] side by side as levels 0 … SHADES, BLANK between them and where they are NaN.
+
+    Returns the picture and its pitch: how many cells lie from one thumbnail to the next.
+    """
+    n_block, n_head, side, _ = thumbnails.values.shape
+    pitch = side + max(1, round(side / 12))
+    levels = np.full((n_block, n_head, pitch, pitch), BLANK, np.uint8)
+    shades = _shade(np.asarray(thumbnails.values, np.float32), log)
+    levels[:, :, :side, :side] = np.where(np.isnan(shades), BLANK, np.rint(SHADES * np.nan_to_num(shades)))
+    gap = pitch - side
+    picture = levels.swapaxes(1, 2).reshape(n_block * pitch, n_head * pitch)
+    return np.ascontiguousarray(picture[:-gap, :-gap]), pitch
+
+
+def _shade(share: npt.NDArray[np.floating[Any]], log: bool) -> npt.NDArray[np.floating[Any]]:
+    """How far along the colour scale, 0 … 1, a share of attention stands; NaN stays."""
+    return 1 - np.log(np.maximum(share, LOG_FLOOR)) / np.log(LOG_FLOOR) if log else share
+
+
+def _logarithmic(scale: list[list[Any]]) -> list[list[Any]]:
+    """The stops of `scale` moved so that equal ratios of values are equal steps of colour."""
+    import plotly.colors
+
+    steps = np.linspace(0, 1, 31)
+    colours = plotly.colors.sample_colorscale(scale, steps.tolist())
+    floor = [[0.0, colours[0]]]
+    return floor + [[float(LOG_FLOOR ** (1 - step)), colour] for step, colour in zip(steps, colours, strict=True)]
+
+
+def _legend(scale: list[list[Any]], log: bool, **place: Any) -> go.Scatter:
+    """The colour scale with its ticks where `_shade` has them: a trace without points, since a heatmap's own is linear."""
+    ticks = np.array([0.001, 0.01, 0.1, 1] if log else [0, 0.5, 1])
+    bar = {
+        "title": {"text": "share of the row, log scale" if log else "share of the row", "side": "top", "font": {"size": 12}},
+        "tickvals": _shade(ticks, log).tolist(),
+        "ticktext": ["≤ 0.1%", "1%", "10%", "100%"] if log else ["0%", "50%", "100%"],
+        "tickfont": {"size": 11},
+        "orientation": "h",
+        "thickness": 10,
+        "len": 0.42,
+        "outlinewidth": 0,
+        "x": 0.96,
+        "xanchor": "right",
+        "xpad": 0,
+        "ypad": 4,
+    } | place
+    marker = {"color": [0], "cmin": 0, "cmax": 1, "colorscale": scale, "showscale": True, "colorbar": bar}
+    return go.Scatter(x=[None], y=[None], mode="markers", marker=marker, hoverinfo="skip")
+
+
+def _quiet(name: str, theme: Theme) -> dict[str, Any]:
+    """An axis called `name`, without lines."""
+    font = {"size": 12, "color": theme.text}
+    return {
+        "title": {"text": name, "standoff": 4, "font": font},
+        "tickfont": font,
+        "showgrid": False,
+        "zeroline": False,
+        "showline": False,
+        "ticks": "",
+        "automargin": True,
+    }
+
+
+def _names(axis: Axis) -> list[str]:
+    """One name per index: the position, which keeps equal tokens apart, then the token."""
+    return [f"{index} {_plain(label)}" for index, label in enumerate(axis.labels)]
+
+
+def _plain(label: str) -> str:
+    """A token as plotly shows it unchanged: no markup, not too long, and its own direction of writing isolated."""
+    short = label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "…"
+    escaped = html.escape(short, quote=False)
+    return escaped if escaped.isascii() else f"\u2068{escaped}\u2069"
+
+
+def _token_axis(axis: Axis, theme: Theme, down: bool = False) -> dict[str, Any]:
+    """Every token where single characters fit; elsewhere plotly's own choice for a category axis, which never overlaps
+    and shows more on zooming in."""
+    count = len(axis.labels)
+    look: dict[str, Any] = _quiet(axis.name, theme) | {"type": "category"}
+    narrow = all(sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in label) <= 2 for label in axis.labels)
+    if not narrow or count > MOST_STAGGERED:
+        return look | {"tickfont": {"family": "monospace", "size": 11, "color": theme.text}, "tickangle": 0 if down else -90}
+    labels = [_plain(label) for label in axis.labels]
+    if count > MOST_STAGGERED // 2:
+        away = (lambda label: f"{label}\u00a0\u00a0") if down else (lambda label: f"<br>{label}")
+        labels = [away(label) if index % 2 else label for index, label in enumerate(labels)]
+    font = {"family": "monospace", "size": 10 if count > MOST_STAGGERED // 2 else 12, "color": theme.text}
+    return look | {"tickmode": "array", "tickvals": list(range(count)), "ticktext": labels, "tickfont": font, "tickangle": 0}

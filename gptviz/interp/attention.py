@@ -1,0 +1,136 @@
+"""What each head looks at: the patterns of every head from one forward pass, pooled to thumbnails and summed up in facts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from gptviz.interp.trace import run
+from gptviz.labelled import Axis, Labelled
+from gptviz.model import Transformer
+
+UNIT = "attention (share of the row, 0 … 1)"
+QUERY = "query (reads)"
+KEY = "key (is read)"
+
+# What a picture of all heads can hold: cells in total, so that it travels in well under a megabyte, and cells per side
+# of one thumbnail, since more are not to be told apart.
+MOST_CELLS = 300_000
+LARGEST_SIDE = 64
+
+
+@dataclass(frozen=True)
+class Patterns:
+    """The attention of every head over one text.
+
+    Attributes:
+        blocks: for each block its patterns [n_head, query, key], each row sums to 1. Shared: not to be written to.
+        blocked: where the model's mask forbids a query to look at a key [query, key]; None where all may look at all.
+    """
+
+    blocks: tuple[npt.NDArray[np.float32], ...]
+    blocked: npt.NDArray[np.bool_] | None
+
+    @property
+    def n_tokens(self) -> int:
+        """How many tokens were read."""
+        return self.blocks[0].shape[-1]
+
+
+def patterns(model: Transformer, ids: Sequence[int]) -> Patterns:
+    """The patterns of all heads over `ids`, from one forward pass of `model`.
+
+    Raises:
+        ValueError: the model has no block, hence no attention, or more ids than the context holds.
+    """
+    if not model.config.n_layer:
+        raise ValueError("this model has no blocks, hence no attention")
+    batch = torch.tensor([ids], device=model.embed.weight.device)  # [1, T]
+    # The unembedding is a large share of the work, and no pattern depends on it.
+    trace = run(model, batch, ["blocks.*.attention.pattern"], logits_at=slice(-1, None))
+    blocked = model.mask(slice(0, len(ids)), torch.device("cpu"))
+    return Patterns(
+        tuple(trace[f"blocks.{block}.attention.pattern"][0].float().cpu().numpy() for block in range(model.config.n_layer)),
+        None if blocked is None else blocked.numpy(),
+    )
+
+
+def one_head(patterns: Patterns, block: int, head: int, labels: Sequence[str]) -> Labelled:
+    """The pattern of one head [query, key], its tokens called `labels`; NaN where the mask forbids to look."""
+    values = patterns.blocks[block][head].copy()
+    if patterns.blocked is not None:
+        values[patterns.blocked] = np.nan
+    return Labelled(values, (Axis(QUERY, tuple(labels)), Axis(KEY, tuple(labels))), UNIT)
+
+
+def thumbnails(patterns: Patterns) -> Labelled:
+    """All heads [block, head, query, key], each pooled to at most `LARGEST_SIDE` cells a side.
+
+    A cell is the largest value of the `pool` × `pool` it stands for, so that no bright spot is lost; it is NaN where
+    the mask forbids all of them. The labels of a pooled axis are ranges of positions.
+    """
+    n_tokens, n_head = patterns.n_tokens, len(patterns.blocks[0])
+    side = min(LARGEST_SIDE, max(1, int((MOST_CELLS / (len(patterns.blocks) * n_head)) ** 0.5)))
+    pool = -(-n_tokens // side)
+    values = np.stack([_largest(torch.from_numpy(block), pool).numpy() for block in patterns.blocks])
+    if patterns.blocked is not None:
+        open_to_any = _largest(torch.from_numpy(~patterns.blocked).float()[None], pool)[0].numpy()
+        values[:, :, open_to_any == 0] = np.nan
+    starts = range(0, n_tokens, pool)
+    ranges = tuple(str(i) if pool == 1 else f"{i}–{min(i + pool, n_tokens) - 1}" for i in starts)
+    numbers = [tuple(map(str, range(count))) for count in (len(patterns.blocks), n_head)]
+    axes = (Axis("block", numbers[0]), Axis("head", numbers[1]), Axis(QUERY, ranges), Axis(KEY, ranges))
+    return Labelled(values, axes, UNIT if pool == 1 else f"{UNIT}, largest of {pool} × {pool}")
+
+
+def _largest(values: Tensor, pool: int) -> Tensor:
+    """[n, T, T] → [n, ⌈T / pool⌉, ⌈T / pool⌉], the largest of each square."""
+    return F.max_pool2d(values, pool, ceil_mode=True) if pool > 1 else values
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Where each head looks on average: arrays [block, head] over all queries but the first, which has none before it.
+
+    Attributes:
+        previous: share of the row on the token just before the query.
+        first: share on the first token of the text.
+        itself: share on the query's own token.
+        spread: among how many tokens a row is shared out: e to the mean entropy; 1 is a single token.
+    """
+
+    previous: npt.NDArray[np.float32]
+    first: npt.NDArray[np.float32]
+    itself: npt.NDArray[np.float32]
+    spread: npt.NDArray[np.float32]
+
+    def phrases(self, block: int, head: int) -> tuple[str, ...]:
+        """The facts of one head in words, each to follow "on average"."""
+        at = block, head
+        return (
+            f"spread over {self.spread[at]:.1f} tokens",
+            f"{self.previous[at]:.0%} on the token before",
+            f"{self.first[at]:.0%} on the first token",
+            f"{self.itself[at]:.0%} on itself",
+        )
+
+
+def facts(patterns: Patterns) -> Facts | None:
+    """The facts of every head; None for a single token, which has nothing else to look at."""
+    if patterns.n_tokens < 2:
+        return None
+
+    def per_head(block: npt.NDArray[np.float32]) -> list[Tensor]:
+        rows = torch.from_numpy(block)[:, 1:]  # [n_head, T - 1, T]
+        previous, itself = rows.diagonal(0, 1, 2), rows.diagonal(1, 1, 2)  # [n_head, T - 1]
+        entropy = torch.special.entr(rows).sum(-1)  # [n_head, T - 1]
+        return [previous.mean(-1), rows[:, :, 0].mean(-1), itself.mean(-1), entropy.mean(-1).exp()]
+
+    columns = zip(*(per_head(block) for block in patterns.blocks), strict=True)
+    return Facts(*(torch.stack(column).numpy() for column in columns))

@@ -1,0 +1,109 @@
+"""Every page in a real browser, as a stranger opens it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.browser.machinery import PAGES, Server, Visit
+
+pytestmark = pytest.mark.browser
+
+MENU = ("Home", "Generate", "Attention", "Next token", "Positions", "Embeddings")
+HOSTILE = "<img src=x onerror=\"document.title='pwned'\"> **bold** $x$ \u202eolleh\u200b"
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_deep_link_on_a_cold_server_opens_the_page_in_its_frame(browser: Browser, cold_server: Server, path: str) -> None:
+    visit = Visit.begin(browser, cold_server)
+    page = visit.open(path)
+    sidebar = page.get_by_test_id("stSidebar")
+    for title in MENU:
+        expect(sidebar.get_by_role("link", name=title, exact=True)).to_be_visible()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("?")
+    expect(page.get_by_role("combobox", name=re.compile("Model"))).to_be_visible()
+    expect(page.get_by_test_id("stSidebarNav")).to_have_count(0)
+    wrong = visit.wrong()
+    visit.context.close()
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_typed_prompt_reaches_the_url_and_follows_to_every_page(visit: Visit) -> None:
+    page = visit.open("next_token")
+    box = page.get_by_role("textbox", name=re.compile("Prompt"))
+    box.fill("My kingdom for a hors")
+    box.press("Control+Enter")
+    page.wait_for_url(re.compile("prompt=My"))
+    visit.settle()
+    for title in MENU:
+        page.get_by_test_id("stSidebar").get_by_role("link", name=title, exact=True).click()
+        expect(page.get_by_role("textbox", name=re.compile("Prompt"))).to_have_value("My kingdom for a hors")
+        assert "prompt=My" in page.url
+        visit.settle()
+
+
+def test_a_link_with_an_impossible_model_says_so_and_shows_another(visit: Visit) -> None:
+    page = visit.open("attention", model="../../etc/passwd", block=99)
+    expect(page.get_by_text("The link asks for model")).to_be_visible()
+    expect(page.get_by_text("The link asks for block")).to_be_visible()
+    expect(page.get_by_role("combobox", name=re.compile("Model"))).to_be_visible()
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_hostile_prompt_stays_text(visit: Visit, path: str) -> None:
+    page = visit.open(path, prompt=HOSTILE)
+    page.wait_for_timeout(500)
+    assert page.title() != "pwned"
+    assert page.locator("img[src=x]").count() == 0
+
+
+@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("prompt", ["", "🙂", "שלום עולם", "x" * 600])
+def test_an_odd_prompt_gets_a_message_and_the_page_stays(visit: Visit, path: str, prompt: str) -> None:
+    # An empty value in the address is the default, so the empty prompt is typed.
+    page = visit.open(path, prompt=prompt or "x")
+    if not prompt:
+        box = page.get_by_role("textbox", name=re.compile("Prompt"))
+        box.fill("")
+        box.press("Control+Enter")
+        visit.settle()
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    if path not in ("positions", "embeddings"):
+        expect(page.get_by_test_id("stAlert").first).to_be_visible()
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_nothing_sticks_out_on_a_phone(browser: Browser, server: Server, path: str) -> None:
+    visit = Visit.begin(browser, server, width=390, height=844)
+    page = visit.open(path)
+    page.wait_for_timeout(500)
+    wide = page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth")
+    wrong = visit.wrong()
+    visit.context.close()
+    assert wide <= 390
+    assert not wrong, "\n".join(wrong)
+
+
+def test_two_browsers_do_not_disturb_each_other(browser: Browser, server: Server) -> None:
+    one, other = Visit.begin(browser, server), Visit.begin(browser, server)
+    first, second = one.open("next_token", prompt="one"), other.open("next_token", prompt="other")
+    box = first.get_by_role("textbox", name=re.compile("Prompt"))
+    box.fill("one more")
+    box.press("Control+Enter")
+    one.settle()
+    expect(second.get_by_role("textbox", name=re.compile("Prompt"))).to_have_value("other")
+    expect(box).to_have_value("one more")
+    wrong = one.wrong() + other.wrong()
+    one.context.close()
+    other.context.close()
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_server_answers_on_this_machine_alone(server: Server) -> None:
+    from streamlit import config
+
+    assert server.url.startswith("http://127.0.0.1:")
+    assert config.get_option("server.address") == "127.0.0.1"
+
