@@ -21,9 +21,10 @@ LOG_FLOOR = 1e-3
 MOST_STAGGERED = 64
 LONGEST_LABEL = 16
 
-# Levels of the picture of all heads: 0 … SHADES are colours, the one above is blank. A byte a cell has no NaN.
+# Levels of the picture of all heads: a byte a cell has no NaN, so 0 is blank and the rest are colours. (Blank as 255
+# would be all slashes in base64, and plotly's JSON spends six characters on a slash.)
+BLANK = 0
 SHADES = 254
-BLANK = 255
 
 
 def one_head(
@@ -83,9 +84,10 @@ def all_heads(
     n_block, n_head, side, _ = thumbnails.values.shape
     picture, pitch = stitch(thumbnails, log=log)
     first = -(side - 1) / (2 * pitch)  # the middle of thumbnail (b, h) lies at (h, b)
-    scale = [[SHADES / BLANK * at, colour] for at, colour in sequential(PATTERN, theme)] + [[1.0, "rgba(0, 0, 0, 0)"]]
+    colours = [[(1 + SHADES * at) / (1 + SHADES), colour] for at, colour in sequential(PATTERN, theme)]
+    scale = [[0.0, "rgba(0, 0, 0, 0)"], *colours]
     heatmap = go.Heatmap(
-        z=picture, x0=first, dx=1 / pitch, y0=first, dy=1 / pitch, zmin=0, zmax=BLANK, colorscale=scale, showscale=False, hoverinfo="skip"
+        z=picture, x0=first, dx=1 / pitch, y0=first, dy=1 / pitch, zmin=0, zmax=1 + SHADES, colorscale=scale, showscale=False, hoverinfo="skip"
     )
     # Heatmaps answer no click; an unseen marker in the middle of each thumbnail does.
     at = [(block, head) for block in range(n_block) for head in range(n_head)]
@@ -121,7 +123,7 @@ def all_heads(
 
 
 def stitch(thumbnails: Labelled, *, log: bool = False) -> tuple[npt.NDArray[np.uint8], int]:
-    """Thumbnails [block, head, query, key] side by side as levels 0 … SHADES, BLANK between them and where they are NaN.
+    """Thumbnails [block, head, query, key] side by side as levels 1 … 1 + SHADES, BLANK between them and where they are NaN.
 
     Returns the picture and its pitch: how many cells lie from one thumbnail to the next.
     """
@@ -129,7 +131,7 @@ def stitch(thumbnails: Labelled, *, log: bool = False) -> tuple[npt.NDArray[np.u
     pitch = side + max(1, round(side / 12))
     levels = np.full((n_block, n_head, pitch, pitch), BLANK, np.uint8)
     shades = _shade(np.asarray(thumbnails.values, np.float32), log)
-    levels[:, :, :side, :side] = np.where(np.isnan(shades), BLANK, np.rint(SHADES * np.nan_to_num(shades)))
+    levels[:, :, :side, :side] = np.where(np.isnan(shades), BLANK, 1 + np.rint(SHADES * np.nan_to_num(shades)))
     gap = pitch - side
     picture = levels.swapaxes(1, 2).reshape(n_block * pitch, n_head * pitch)
     return np.ascontiguousarray(picture[:-gap, :-gap]), pitch

@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from gptviz.model.build import lay_out
 from gptviz.text import Tokenizer, from_json
 
 FORMAT = 1
+STORED_TYPES = ("F16", "BF16", "F32", "F64")  # as safetensors calls them
 BUNDLED = Path(__file__).resolve().parents[2] / "checkpoints"
 
 
@@ -46,16 +48,20 @@ class Checkpoint:
 
 def home() -> Path:
     """Where the user's own checkpoints and corpora are kept: `GPTVIZ_HOME`, else `.cache/gptviz` in the user's home."""
-    return Path(os.environ.get("GPTVIZ_HOME") or Path.home() / ".cache" / "gptviz")
+    return Path(os.environ.get("GPTVIZ_HOME") or "~/.cache/gptviz").expanduser()
 
 
 def folders() -> dict[str, Path]:
-    """Every checkpoint by name: the user's own first, then the bundled ones. A name is a key of this table, never a path."""
+    """Every checkpoint by name: the user's own first, then the bundled ones. A name is a key of this table, never a path.
+
+    A link that leads out of the place it lies in is left out, and so is what may not be read.
+    """
     found: dict[str, Path] = {}
     for root in (home() / "checkpoints", BUNDLED):
-        if root.is_dir():
+        with suppress(OSError):
             for folder in sorted(root.iterdir()):
-                if (folder / "config.json").is_file() and not folder.name.startswith("."):
+                inside = folder.resolve().is_relative_to(root.resolve())
+                if inside and os.path.isfile(folder / "config.json") and not folder.name.startswith("."):
                     found.setdefault(folder.name, folder)
     return found
 
@@ -131,7 +137,8 @@ def load(folder: Path, device: torch.device | str = "cpu") -> Checkpoint:
         )
     # Names and shapes are compared first, so that no file can make this machine allocate what it does not hold.
     with torch.device("meta"):
-        weights = _read_weights(folder, lay_out(config))
+        described = lay_out(config)
+    weights = _read_weights(folder, described)
     model = lay_out(config)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -140,7 +147,7 @@ def load(folder: Path, device: torch.device | str = "cpu") -> Checkpoint:
 
 
 def _read_weights(folder: Path, model: Transformer) -> dict[str, Tensor]:
-    """The tensors of model.safetensors, checked against the model's names and shapes before any is read."""
+    """The tensors of model.safetensors in float32, checked against the model's names and shapes before any is read."""
     path = folder / "model.safetensors"
     expected = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
     try:
@@ -150,11 +157,16 @@ def _read_weights(folder: Path, model: Transformer) -> dict[str, Tensor]:
                 if stored.get(name) != expected.get(name):
                     wants = sum(parameter.numel() for parameter in model.parameters())
                     raise CheckpointError(
-                        f"{folder.name}: config.json describes {wants:,} parameters, with {name} "
+                        f"{folder.name}: config.json describes {wants:,} parameters, with {name[:80]} "
                         f"{expected.get(name, 'absent')}; model.safetensors has it {stored.get(name, 'absent')}: "
                         "the two files are not from one model"
                     )
-            weights = {name: file.get_tensor(name) for name in expected}
+                if (kind := file.get_slice(name).get_dtype()) not in STORED_TYPES:
+                    raise CheckpointError(
+                        f"{folder.name}/model.safetensors stores {name} as {kind}, this version reads {', '.join(STORED_TYPES)}: "
+                        "save it again in one of them"
+                    )
+            weights = {name: file.get_tensor(name).float() for name in expected}
     except FileNotFoundError:
         raise CheckpointError(f"the model {folder.name} lacks model.safetensors: copy the whole folder again") from None
     except (OSError, SafetensorError) as error:
@@ -198,35 +210,41 @@ def save(
         dtype: the type weights are stored in; float16 halves the file where it keeps the loss.
 
     Raises:
-        CheckpointError: a name no folder can have, or a disk that will not take it.
+        CheckpointError: a name no folder can have, weights that `dtype` cannot hold, or a disk that will not take it.
     """
     root = (home() / "checkpoints") if root is None else root
     target = root / check_name(name)
+    weights = {key: value.detach().to("cpu", dtype).contiguous() for key, value in model.named_parameters()}
+    for key, value in weights.items():
+        if not value.isfinite().all():
+            raise CheckpointError(f"{name} is not saved: {key} holds values that {str(dtype).removeprefix('torch.')} does not have")
     try:
         root.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=root))
     except OSError as error:
         raise CheckpointError(f"cannot write the model {name} below {root} ({error}): the last saved one is untouched") from None
+    replaced = fresh.with_name(f"{fresh.name}-old")
     try:
         fresh.chmod(0o755)
         _write_json(fresh / "config.json", {"format": FORMAT, "config": model.config.to_dict()})
         (fresh / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
-        weights = {key: value.detach().to("cpu", dtype).contiguous() for key, value in model.named_parameters()}
         safetensors.torch.save_file(weights, fresh / "model.safetensors", metadata={"format": "pt"})
         _write_json(fresh / "card.json", {**card, "parameters": parameter_count(model.config)})
-        if target.exists():
-            retired = fresh.with_name(f"{fresh.name}-old")
-            target.rename(retired)
-            fresh.rename(target)
-            shutil.rmtree(retired)
-        else:
-            fresh.rename(target)
+        if os.path.lexists(target):
+            target.rename(replaced)
+        fresh.rename(target)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"cannot write the model {name} below {root} ({error}): the last saved one is untouched") from None
     finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+        if not os.path.lexists(target) and os.path.lexists(replaced):
+            replaced.rename(target)
+        for left in (fresh, replaced):
+            if left.is_symlink() or left.is_file():
+                left.unlink()
+            shutil.rmtree(left, ignore_errors=True)
     return target
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:
-    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    # A name from the file system may hold a lone surrogate; escaped with a backslash it is the same string in JSON.
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8", errors="backslashreplace")
