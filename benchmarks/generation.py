@@ -53,7 +53,9 @@ def main(name: str) -> None:
 
     @torch.inference_mode()
     def theirs() -> None:
-        peer.generate(prompt[None], max_new_tokens=NEW, do_sample=False, attention_mask=torch.ones_like(prompt[None]), pad_token_id=0)
+        peer.generate(
+            prompt[None], max_new_tokens=NEW, do_sample=False, attention_mask=torch.ones_like(prompt[None]), pad_token_id=0
+        )
 
     assert torch.equal(ours(True), ours(False))
     seconds = interleave(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import os
 import shlex
 import sys
@@ -29,7 +30,11 @@ class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line."""
 
     def error(self, message: str) -> Any:
-        self.exit(2, f"gptviz: {message} (see {self.prog} --help)\n")
+        self.exit(2, f"gptviz: {_one_line(message)} (see {self.prog} --help)\n")
+
+
+def _one_line(message: object) -> str:
+    return " ".join(str(message).split())
 
 
 def parser() -> Parser:
@@ -99,10 +104,12 @@ def models(options: argparse.Namespace) -> None:
             row = {"name": name, "error": str(error)}
         rows.append(row)
     if options.json:
-        return _print_json(rows)
+        _print_json(rows)
+        return
     for row in rows:
         loss = row.get("validation_loss")
-        about = row.get("error") or f"{row['parameters']:>12,} parameters" + (f"   validation loss {loss:.4f}" if loss else "")
+        quality = f"   validation loss {loss:.4f}" if isinstance(loss, int | float) else ""
+        about = row.get("error") or f"{row['parameters']:>12,} parameters{quality}"
         print(f"{row['name']:<28} {about}")
 
 
@@ -122,7 +129,8 @@ def describe(options: argparse.Namespace) -> None:
     total = sum(layer.parameters for layer in layers)
     if options.json:
         rows = [{"name": x.name, "kind": x.kind, "parameters": x.parameters, "shapes": x.shapes} for x in layers]
-        return _print_json({"parameters": total, "layers": rows, "config": config.to_dict()})
+        _print_json({"parameters": total, "layers": rows})
+        return
     for layer in layers:
         shapes = ", ".join(f"{name} {' × '.join(map(str, shape))}" for name, shape in layer.shapes.items())
         print(f"{layer.name:<32} {layer.kind:<16} {layer.parameters:>12,}   {shapes}")
@@ -136,7 +144,8 @@ def train(options: argparse.Namespace) -> None:
 
     if options.preset not in PLANS:
         raise UsageError(f"no preset named {options.preset!r}; there are {', '.join(PLANS)}")
-    name = checkpoints.check_name(options.name or options.preset)
+    name = options.name or options.preset
+    checkpoints.destination(name, options.root)
     plan = PLANS[options.preset]
     given = {
         "batch_size": options.batch_size,
@@ -186,38 +195,46 @@ class _Training:
         from gptviz.model import parameter_count
 
         forward = torch.compile(self.model) if self.options.compile else self.model
-        print(f"{self.options.preset}: {parameter_count(self.model.config):,} parameters on {self.device}, {len(self.training):,} tokens")
-        bar = tqdm(total=100.0, bar_format="{l_bar}{bar}| {postfix}", file=sys.stderr)
-        running = None
+        parameters = parameter_count(self.model.config)
+        print(f"{self.options.preset}: {parameters:,} parameters on {self.device}, {len(self.training):,} tokens")
+        bar = tqdm(total=100.0, bar_format="{l_bar}{bar}| {postfix}", file=sys.stderr, disable=None)
+        running = math.nan
         try:
             for event in train(self.model, self.training, self.validation, self.recipe, forward=forward):
                 if isinstance(event, Stepped):
                     self.step, self.seconds = event.step, event.seconds
-                    running = event.loss if running is None else 0.98 * running + 0.02 * event.loss
+                    running = event.loss if math.isnan(running) else 0.98 * running + 0.02 * event.loss
                     bar.n = round(100 * event.progress, 1)
                     rate = f"{event.tokens_per_second:,.0f} tokens/s, {event.seconds_left:,.0f} s left"
                     bar.set_postfix_str(f"step {event.step:,}, loss {running:.3f}, {rate}")
                 else:
-                    self.losses.append({"step": event.step, "seconds": round(event.seconds, 1), "training": running or 0.0, "validation": event.loss})
-                    tqdm.write(f"step {event.step:,}: training {running:.4f}, validation {event.loss:.4f} nats/token", file=sys.stdout)
+                    self.note(event.loss, training=running)
+                    losses = f"training {running:.4f}, validation {event.loss:.4f} nats/token"
+                    tqdm.write(f"step {event.step:,}: {losses}", file=sys.stdout)
                     tqdm.write(self.sample(), file=sys.stdout)
                     self.save()
         except KeyboardInterrupt:
+            if self.step == 0:
+                raise
             bar.close()
-            self.finish_early()
-        bar.close()
+            with contextlib.suppress(KeyboardInterrupt):
+                self.finish_early()
+        finally:
+            bar.close()
         print(f"kept as {self.save()}")
 
     def finish_early(self) -> None:
         from gptviz.learn.evaluation import evaluate
 
-        self.model.eval()
-        print(f"stopped at step {self.step:,}; computing the validation loss")
-        loss = evaluate(self.model, self.validation)[0]
-        self.losses.append({"step": self.step, "seconds": round(self.seconds, 1), "validation": loss})
+        print(f"stopped at step {self.step:,}; computing the validation loss (Ctrl-C again: keep the model without it)")
+        self.note(evaluate(self.model, self.validation)[0])
+
+    def note(self, validation: float, **others: float) -> None:
+        """Put a validation loss, and what was measured with it, on the card."""
+        self.losses.append({"step": self.step, "seconds": round(self.seconds, 1), **others, "validation": validation})
 
     def sample(self) -> str:
-        """A hundred characters the model now writes, to follow the first line of the validation text."""
+        """The hundred tokens the model now writes after the first one of the validation text."""
         from gptviz.learn.generation import Generation
 
         self.model.eval()
@@ -276,15 +293,14 @@ def generate(options: argparse.Namespace) -> None:
     rate = len(tokens) / max(time.perf_counter() - begun, 1e-9)
     text = lm.tokenizer.decode(tokens)
     if options.json:
-        return _print_json({"text": text, "tokens": tokens, "tokens_per_second": round(rate, 1), "prompt": options.prompt})
-    # Pieces of a byte-level vocabulary can end within a character: such a text is printed once it is whole.
-    print("" if lm.tokenizer.kind == "characters" else text)
+        _print_json({"text": text, "tokens": tokens, "tokens_per_second": round(rate, 1)})
+    else:
+        # Pieces of a byte-level vocabulary can end within a character: such a text is printed once it is whole.
+        print("" if lm.tokenizer.kind == "characters" else text)
 
 
 def evaluate(options: argparse.Namespace) -> None:
     """`evaluate NAME --corpus FILE …`"""
-    import math
-
     import torch
 
     from gptviz.learn.evaluation import evaluate
@@ -294,9 +310,12 @@ def evaluate(options: argparse.Namespace) -> None:
     text = corpus.split()[1] if options.split == "validation" else corpus.text
     ids = lm.tokenizer.encode_ids(text)
     loss, count = evaluate(lm.model, torch.from_numpy(ids))
+    if not loss < 700:
+        raise UsageError(f"{options.name} has a loss of {loss:.4g} nats per token: its weights are no trained model's")
     if options.json:
-        return _print_json({"loss": loss, "perplexity": math.exp(loss), "tokens": count})
-    print(f"loss {loss:.4f} nats per token, perplexity {math.exp(loss):.3f}, over {count:,} tokens")
+        _print_json({"loss": loss, "perplexity": math.exp(loss), "tokens": count})
+    else:
+        print(f"loss {loss:.4f} nats per token, perplexity {math.exp(loss):.3f}, over {count:,} tokens")
 
 
 def _corpus(name: str) -> Corpus:
@@ -307,7 +326,7 @@ def _corpus(name: str) -> Corpus:
 
 
 def _print_json(content: Any) -> None:
-    print(json.dumps(content, ensure_ascii=False))
+    print(json.dumps(content))
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -319,8 +338,10 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     try:
         options.run(options)
+    except BrokenPipeError:
+        raise
     except (UsageError, ValueError, OSError, RuntimeError) as error:
-        print(f"gptviz: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"gptviz: {_one_line(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130

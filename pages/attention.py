@@ -48,6 +48,7 @@ with large:
     st.plotly_chart(
         heatmap.one_head(pattern, frame.theme(), title=name, notes=facts, log=log),
         key="large",
+        width=520,
         config={"displaylogo": False},
         alt=f"{name}: how each of {len(subject.seen)} tokens shares its attention among the tokens.",
     )

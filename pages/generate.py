@@ -1,9 +1,70 @@
+"""What does the model write? Its text, token by token, to play, step, undo and steer."""
+
 import streamlit as st
 
-from gptviz.ui import controls, frame
+from gptviz.ui import controls, frame, generate
+from gptviz.ui.behind import behind
+from gptviz.ui.sampling import PLAIN, sampling_controls
 
-frame.page("pages/generate.py", "generate?", "generate.")
+frame.page(
+    "pages/generate.py",
+    "What does the model write?",
+    "Each token is drawn from the model’s guesses and then read by it in turn; the stronger the colour, the surer the model was.",
+)
 subject = frame.subject()
-b = controls.whole("Block", 0, subject.lm.model.config.n_layer - 1, key="block", help="x", default=2)
-st.write(b, subject.labels)
-controls.try_this("x", "y", block=1, prompt="HELLO")
+view = st.container()
+sampling = sampling_controls(temperature=0.8, seed=True)
+writing = generate.writing(subject, sampling)
+
+with view:
+    speed = generate.transport(writing)
+    generate.show(writing, speed)
+    if writing.full:
+        st.info(f"The text has {generate.MOST_TOKENS:,} tokens, the most this page keeps. Undo, restart or download it.")
+
+with st.container(horizontal=True, vertical_alignment="center"):
+    st.text("Try this:", width="content")
+    anew = PLAIN | {"writing": None, "prompt": frame.DEFAULT_PROMPT}
+    controls.try_this(
+        "Always the likeliest",
+        "At temperature 0 the text is soon caught in a loop: the likeliest token leads back to the likeliest text.",
+        **anew | {"temperature": 0.0},
+    )
+    controls.try_this(
+        "Too hot",
+        "At temperature 2 pale chips are everywhere: tokens the model hardly believed in, and what follows makes no sense.",
+        **anew | {"temperature": 2.0},
+    )
+    controls.try_this(
+        "Only the two likeliest",
+        "Top-k 2 keeps the words whole, yet the text does not get stuck; beside it all but two candidates are struck out.",
+        **anew | {"top_k": 2},
+    )
+    st.download_button(
+        "Download the text",
+        lambda: subject.prompt + writing.text,
+        "gptviz.txt",
+        "text/plain",
+        icon=":material/download:",
+        type="tertiary",
+        on_click="ignore",
+    )
+
+behind(
+    writing.numbers,
+    code=writing.code(subject.prompt),
+    how=r"""The model reads the text so far and gives every token of its vocabulary a *logit* $z_i$, a score. The next one is drawn
+from
+$$p_i = \frac{e^{z_i / T}}{\sum_{j \text{ kept}} e^{z_j / T}}$$
+where $T$ is the temperature, and top-k and top-p decide which tokens are kept (`gptviz.learn.sampling.ledger`). The token drawn
+is put behind the text, and the model reads on (`gptviz.learn.generation.Generation`). Keys and values of the tokens already read
+are kept, so that a step computes the new token alone, until the text is longer than the context: then the model sees the last
+tokens only, and reads them all anew at every step.
+
+A chip shows the probability at temperature 1 over all tokens, whatever the settings: how sure the *model* was. A new setting
+holds from the next token on. The random number of a place depends on the seed and the place alone: undo a step, and it is drawn
+again.""",
+    limits="""A high probability says that the model expected the token, not that the token is right. The alternatives belong to
+one step: what would have become of the text after another token, only taking it shows.""",
+    key="generate",
+)

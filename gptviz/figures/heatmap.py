@@ -53,23 +53,22 @@ def one_head(
     )
     # Where the mask leaves the upper right corner blank, title and legend stand in it; else above the picture.
     corner = bool(np.isnan(values[0, -1]))
-    figure = go.Figure([heatmap, _legend(scale, log, y=0.9 if corner else 1.0, yanchor="top" if corner else "bottom")])
-    right = {"xref": "paper", "yref": "paper", "x": 1, "xanchor": "right", "showarrow": False, "align": "right"}
-    if corner:
-        figure.add_annotation(right | {"text": f"<b>{title}</b>", "y": 1, "yanchor": "top", "font": {"size": 15}})
-        text = "<br>".join(("blank: comes later, may not be read", "", *notes))
-        figure.add_annotation(right | {"text": text, "y": 0.76, "yanchor": "top", "font": {"size": 11}})
-    else:
-        figure.update_layout(title={"text": title, "x": 0, "xref": "paper", "font": {"size": 15}})
-    figure.update_layout(
-        base(theme, height=height),
-        margin={"l": 4, "r": 8, "t": 4 if corner else 56, "b": 4},
+    text = "<br>".join(("blank: comes later, may not be read", "", *notes))
+    lines = [{"text": f"<b>{title}</b>", "y": 0.95, "font": {"size": 15}}, {"text": text, "y": 0.71, "font": {"size": 11}}]
+    place = {"xref": "paper", "yref": "paper", "x": 1, "xanchor": "right", "yanchor": "top", "showarrow": False, "align": "right"}
+    layout = base(
+        theme,
+        height=height,
+        title=None if corner else {"text": title, "x": 0, "xref": "paper", "font": {"size": 15}},
+        annotations=[place | line for line in lines] if corner else [],
         showlegend=False,
         xaxis=_token_axis(keys, theme) | {"constrain": "domain", "constraintoward": "left"},
         yaxis=_token_axis(queries, theme, down=True)
         | {"scaleanchor": "x", "autorange": "reversed", "constrain": "domain", "constraintoward": "top"},
     )
-    return figure
+    layout.margin = {"l": _room(queries), "r": 8, "t": 4 if corner else 68, "b": _room(keys)}
+    legend = _legend(scale, log, y=0.85 if corner else 1.0, yanchor="top" if corner else "bottom")
+    return go.Figure([heatmap, legend], layout)
 
 
 def all_heads(
@@ -101,25 +100,26 @@ def all_heads(
         unselected={"marker": {"opacity": 0}},
         hovertemplate="%{text}<extra></extra>",
     )
-    figure = go.Figure([heatmap, marks], base(theme, height=height))
     block, head = chosen
     edge = {"type": "rect", "x0": head - 0.5, "x1": head + 0.5, "y0": block - 0.5, "y1": block + 0.5}
 
     def numbered(axis: Axis) -> dict[str, Any]:
         return _quiet(axis.name, theme) | {"tickvals": list(range(len(axis.labels))), "ticktext": axis.labels, "fixedrange": True}
 
-    figure.update_layout(
+    layout = base(
+        theme,
+        height=height,
         shapes=[edge | {"line": {"color": theme.text, "width": 2}}],
         showlegend=False,
         dragmode=False,
         hoverdistance=-1,  # everywhere, the nearest marker is meant
-        margin={"l": 4, "r": 4, "t": 4, "b": 4},
         xaxis=numbered(thumbnails.axes[1])
         | {"range": [-0.53, n_head - 0.47], "side": "top", "constrain": "domain", "constraintoward": "left"},
         yaxis=numbered(thumbnails.axes[0])
         | {"range": [n_block - 0.47, -0.53], "scaleanchor": "x", "constrain": "domain", "constraintoward": "top"},
     )
-    return figure
+    layout.margin = {"l": 36, "r": 4, "t": 38, "b": 4}
+    return go.Figure([heatmap, marks], layout)
 
 
 def stitch(thumbnails: Labelled, *, log: bool = False) -> tuple[npt.NDArray[np.uint8], int]:
@@ -177,13 +177,13 @@ def _quiet(name: str, theme: Theme) -> dict[str, Any]:
     """An axis called `name`, without lines."""
     font = {"size": 12, "color": theme.text}
     return {
-        "title": {"text": name, "standoff": 4, "font": font},
+        "title": {"text": name, "standoff": 6, "font": font},
         "tickfont": font,
         "showgrid": False,
         "zeroline": False,
         "showline": False,
         "ticks": "",
-        "automargin": True,
+        "automargin": False,
     }
 
 
@@ -199,17 +199,31 @@ def _plain(label: str) -> str:
     return escaped if escaped.isascii() else f"\u2068{escaped}\u2069"
 
 
+def _cells(label: str) -> int:
+    """How many characters wide a label is in a monospaced font."""
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in label)
+
+
+def _all_fit(axis: Axis) -> bool:
+    """Whether every token of the axis can be shown: they are single characters, and not too many."""
+    return len(axis.labels) <= MOST_STAGGERED and all(_cells(label) <= 2 for label in axis.labels)
+
+
+def _room(axis: Axis) -> int:
+    """Pixels beside the picture for the labels and the name of an axis. Plotly can find them, but draws all twice then."""
+    return 54 if _all_fit(axis) else 40 + 7 * max(min(_cells(name), LONGEST_LABEL + 5) for name in _names(axis))
+
+
 def _token_axis(axis: Axis, theme: Theme, down: bool = False) -> dict[str, Any]:
     """Every token where single characters fit; elsewhere plotly's own choice for a category axis, which never overlaps
     and shows more on zooming in."""
     count = len(axis.labels)
-    look: dict[str, Any] = _quiet(axis.name, theme) | {"type": "category"}
-    narrow = all(sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in label) <= 2 for label in axis.labels)
-    if not narrow or count > MOST_STAGGERED:
+    look = _quiet(axis.name, theme) | {"type": "category"}
+    if not _all_fit(axis):
         return look | {"tickfont": {"family": "monospace", "size": 11, "color": theme.text}, "tickangle": 0 if down else -90}
     labels = [_plain(label) for label in axis.labels]
-    if count > MOST_STAGGERED // 2:
-        away = (lambda label: f"{label}\u00a0\u00a0") if down else (lambda label: f"<br>{label}")
-        labels = [away(label) if index % 2 else label for index, label in enumerate(labels)]
-    font = {"family": "monospace", "size": 10 if count > MOST_STAGGERED // 2 else 12, "color": theme.text}
+    staggered = count > MOST_STAGGERED // 2
+    if staggered:
+        labels = [label if index % 2 == 0 else f"{label}\u00a0\u00a0" if down else f"<br>{label}" for index, label in enumerate(labels)]
+    font = {"family": "monospace", "size": 10 if staggered else 12, "color": theme.text}
     return look | {"tickmode": "array", "tickvals": list(range(count)), "ticktext": labels, "tickfont": font, "tickangle": 0}

@@ -38,11 +38,8 @@ def _heat(rgb: npt.NDArray[np.uint8], theme: Theme, alt: str) -> str:
     Image.fromarray(rgb).save(file, "PNG")
     data = base64.b64encode(file.getvalue()).decode()
     x = (WIDTH - HEIGHT) / 2
-    image = (
-        f'<image x="{x}" y="0" width="{HEIGHT}" height="{HEIGHT}" image-rendering="pixelated" href="data:image/png;base64,{data}"/>'
-    )
-    return _svg(theme, f"<title>{escape(alt)}</title>{image}")
-
+    place = f'x="{x}" y="0" width="{HEIGHT}" height="{HEIGHT}"'
+    image = f'<image {place} image-rendering="pixelated" href="data:image/png;base64,{data}"/>'
 
 def pattern(values: npt.NDArray[Any], theme: Theme) -> str:
     """An attention pattern [query, key], 0 … 1, NaN where masked."""

@@ -19,10 +19,10 @@ UNIT = "attention (share of the row, 0 … 1)"
 QUERY = "query (reads)"
 KEY = "key (is read)"
 
-# What a picture of all heads can hold: cells in total, so that it travels in well under a megabyte, and cells per side
-# of one thumbnail, since more are not to be told apart.
-MOST_CELLS = 300_000
-LARGEST_SIDE = 64
+# The cells of a picture of all heads, along its longer side: about the pixels it has on a page, since more of them would
+# cost time and then be dropped by the screen.
+CELLS_ACROSS = 264
+SMALLEST_SIDE = 8
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,13 @@ def one_head(patterns: Patterns, block: int, head: int, labels: Sequence[str]) -
 
 
 def thumbnails(patterns: Patterns) -> Labelled:
-    """All heads [block, head, query, key], each pooled to at most `LARGEST_SIDE` cells a side.
+    """All heads [block, head, query, key], each pooled to a thumbnail.
 
     A cell is the largest value of the `pool` × `pool` it stands for, so that no bright spot is lost; it is NaN where
     the mask forbids all of them. The labels of a pooled axis are ranges of positions.
     """
     n_tokens, n_head = patterns.n_tokens, len(patterns.blocks[0])
-    side = min(LARGEST_SIDE, max(1, int((MOST_CELLS / (len(patterns.blocks) * n_head)) ** 0.5)))
+    side = max(SMALLEST_SIDE, CELLS_ACROSS // max(len(patterns.blocks), n_head))
     pool = -(-n_tokens // side)
     values = np.stack([_largest(torch.from_numpy(block), pool).numpy() for block in patterns.blocks])
     if patterns.blocked is not None:

@@ -1,9 +1,9 @@
 """Checkpoints: a folder of JSON and safetensors, so that opening one never runs code.
 
-    config.json         {"format": 1, "config": the fields of Config}
-    tokenizer.json      the tokenizer
-    model.safetensors   the weights, tied ones once
-    card.json           how it was made: corpus, command, steps, losses, date, version
+config.json         {"format": 1, "config": the fields of Config}
+tokenizer.json      the tokenizer
+model.safetensors   the weights, tied ones once
+card.json           how it was made: corpus, command, steps, losses, date, version
 """
 
 from __future__ import annotations
@@ -58,10 +58,12 @@ def folders() -> dict[str, Path]:
     """
     found: dict[str, Path] = {}
     for root in (home() / "checkpoints", BUNDLED):
+        inside = os.path.join(os.path.realpath(root), "")
         with suppress(OSError):
             for folder in sorted(root.iterdir()):
-                inside = folder.resolve().is_relative_to(root.resolve())
-                if inside and os.path.isfile(folder / "config.json") and not folder.name.startswith("."):
+                # os.path, since pathlib raises on what may not be read and on a link to itself.
+                readable = os.path.isfile(folder / "config.json") and not folder.name.startswith(".")
+                if readable and os.path.realpath(folder).startswith(inside):
                     found.setdefault(folder.name, folder)
     return found
 
@@ -96,7 +98,7 @@ def read_config(folder: Path) -> Config:
     content = _read_json(folder, "config.json")
     if content.get("format") != FORMAT:
         raise CheckpointError(
-            f"{folder.name}/config.json is of format {content.get('format')!r}, this version reads {FORMAT}: "
+            f"{folder.name}/config.json is of format {content.get('format')!r:.80}, this version reads {FORMAT}: "
             "open it with the version that made it, or save it again"
         )
     try:
@@ -178,19 +180,24 @@ def _read_weights(folder: Path, model: Transformer) -> dict[str, Tensor]:
 
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+FILES = {"config.json", "tokenizer.json", "model.safetensors", "card.json", "snapshots"}
 
 
-def check_name(name: str) -> str:
-    """`name`, if a folder may be called so.
+def destination(name: str, root: Path | None = None) -> Path:
+    """The folder that a checkpoint saved as `name` below `root` (default: the user's own) takes or replaces.
 
     Raises:
-        CheckpointError: it may not.
+        CheckpointError: no folder can be called so, or one that is no checkpoint would be lost.
     """
     if not NAME.fullmatch(name) or name.endswith("."):
         raise CheckpointError(
             f"{name[:80]!r} cannot name a model: use up to 64 letters, digits, '-', '_' and '.', beginning with a letter or digit"
         )
-    return name
+    target = (home() / "checkpoints" if root is None else root) / name
+    holds = {file.name for file in target.iterdir() if not file.name.startswith(".")} if target.is_dir() else set()
+    if target.is_symlink() or (target.exists() and not target.is_dir()) or holds - FILES:
+        raise CheckpointError(f"{target} holds something other than a model, which would be lost: choose another name")
+    return target
 
 
 def save(
@@ -210,14 +217,16 @@ def save(
         dtype: the type weights are stored in; float16 halves the file where it keeps the loss.
 
     Raises:
-        CheckpointError: a name no folder can have, weights that `dtype` cannot hold, or a disk that will not take it.
+        CheckpointError: a name it cannot have (see `destination`), weights that `dtype` cannot hold, or a disk that will
+            not take it.
     """
-    root = (home() / "checkpoints") if root is None else root
-    target = root / check_name(name)
+    target = destination(name, root)
+    root = target.parent
     weights = {key: value.detach().to("cpu", dtype).contiguous() for key, value in model.named_parameters()}
     for key, value in weights.items():
         if not value.isfinite().all():
-            raise CheckpointError(f"{name} is not saved: {key} holds values that {str(dtype).removeprefix('torch.')} does not have")
+            kind = str(dtype).removeprefix("torch.")
+            raise CheckpointError(f"{name} is not saved: {key} holds values that are not numbers in {kind}")
     try:
         root.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=root))
@@ -230,18 +239,16 @@ def save(
         (fresh / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
         safetensors.torch.save_file(weights, fresh / "model.safetensors", metadata={"format": "pt"})
         _write_json(fresh / "card.json", {**card, "parameters": parameter_count(model.config)})
-        if os.path.lexists(target):
+        if target.exists():
             target.rename(replaced)
         fresh.rename(target)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"cannot write the model {name} below {root} ({error}): the last saved one is untouched") from None
     finally:
-        if not os.path.lexists(target) and os.path.lexists(replaced):
+        if replaced.exists() and not target.exists():
             replaced.rename(target)
-        for left in (fresh, replaced):
-            if left.is_symlink() or left.is_file():
-                left.unlink()
-            shutil.rmtree(left, ignore_errors=True)
+        shutil.rmtree(fresh, ignore_errors=True)
+        shutil.rmtree(replaced, ignore_errors=True)
     return target
 
 

@@ -8,7 +8,6 @@ from torch.nn import functional as F
 
 from gptviz.model import Transformer
 
-
 MOST_LOGITS = 2**26  # at a time: a quarter of a gigabyte
 
 

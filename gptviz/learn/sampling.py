@@ -116,7 +116,7 @@ def choose(logits: Tensor, sampling: Sampling, position: int) -> Tensor:
     """
     exact = _exact(logits)
     if not exact.amax(-1).isfinite().all():
-        raise ValueError(f"the model's logits at position {position} are not numbers: its weights, or an edit of them, are too large")
+        raise ValueError(f"the model's logits at position {position} are not numbers: its weights are damaged")
     if sampling.temperature == 0:
         return exact.argmax(-1)
     if sampling.top_k is None and sampling.top_p is None:

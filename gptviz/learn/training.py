@@ -96,8 +96,8 @@ class Evaluated:
 Event = Stepped | Evaluated
 
 
-class Diverged(RuntimeError):
-    """The loss is no longer a number; the message says what to change."""
+class Diverged(RuntimeError):  # noqa: N818
+    """The loss or its gradient is no longer a number; the message says what to change."""
 
 
 def batches(ids: Tensor, context: int, batch_size: int, generator: torch.Generator) -> Iterator[Tensor]:

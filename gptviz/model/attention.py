@@ -35,7 +35,9 @@ class KVCache:
     Memory in numbers: 2 · n_layer · batch · context_length · n_head · d_head.
     """
 
-    def __init__(self, config: Config, batch: int = 1, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32) -> None:
+    def __init__(
+        self, config: Config, batch: int = 1, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
+    ) -> None:
         shape = (batch, config.n_head, config.context_length, config.head_size)
 
         def layer() -> LayerCache:

@@ -69,17 +69,14 @@ class Config:
                     raise ValueError(f"{field.name} is {value!r:.80}; it must be true or false")
             elif allowed and all(isinstance(choice, str) for choice in allowed) and value not in allowed:
                 raise ValueError(f"{field.name} is {value!r:.80}; it must be one of {', '.join(allowed)}")
-        if self.d_head is None and isinstance(self.d_model, int) and isinstance(self.n_head, int) and self.n_head > 0:
+        self._check_sizes("vocab_size", "context_length", "d_model", "n_layer", "n_head")
+        if self.d_head is None:
             if self.d_model % self.n_head:
-                raise ValueError(f"d_model {self.d_model} does not divide into n_head {self.n_head} heads; set d_head or change one")
+                raise ValueError(f"d_model {self.d_model} does not divide into n_head {self.n_head} heads: set d_head too")
             object.__setattr__(self, "d_head", self.d_model // self.n_head)
-        if self.d_mlp is None and isinstance(self.d_model, int):
+        if self.d_mlp is None:
             object.__setattr__(self, "d_mlp", 4 * self.d_model)
-        for name, most in LIMITS.items():
-            value = getattr(self, name)
-            least = 0 if name in ("n_layer", "d_mlp") else 1
-            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-                raise ValueError(f"{name} is {value!r:.80}; it must be a whole number from {least} to {most:,}")
+        self._check_sizes("d_head", "d_mlp")
         if isinstance(self.dropout, bool) or not isinstance(self.dropout, int | float) or not 0 <= self.dropout < 1:
             raise ValueError(f"dropout is {self.dropout!r:.80}; it must be a number from 0 up to, not including, 1")
         if self.positions == "rotary" and self.head_size % 2:
@@ -88,6 +85,12 @@ class Config:
             raise ValueError(f"sinusoidal positions pair a sine with a cosine: d_model {self.d_model} must be even")
         if self.tied and self.unembed_bias:
             raise ValueError("tied shares the embedding with the unembedding, which then has no bias: unset unembed_bias")
+
+    def _check_sizes(self, *names: str) -> None:
+        for name in names:
+            value, least = getattr(self, name), 0 if name in ("n_layer", "d_mlp") else 1
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= LIMITS[name]:
+                raise ValueError(f"{name} is {value!r:.80}; it must be a whole number from {least} to {LIMITS[name]:,}")
 
     @property
     def head_size(self) -> int:

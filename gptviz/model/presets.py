@@ -49,7 +49,14 @@ PRESETS: dict[str, Config] = {
     "bpe": Config(vocab_size=2_000, context_length=128, d_model=256, n_layer=2, n_head=4, tied=True, dropout=0.1),
     # 124,439,808 parameters: GPT-2 small (Radford et al. 2019).
     "gpt2": Config(
-        vocab_size=50_257, context_length=1_024, d_model=768, n_layer=12, n_head=12, activation="gelu-tanh", tied=True, dropout=0.1
+        vocab_size=50_257,
+        context_length=1_024,
+        d_model=768,
+        n_layer=12,
+        n_head=12,
+        activation="gelu-tanh",
+        tied=True,
+        dropout=0.1,
     ),
 }
 

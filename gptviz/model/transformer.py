@@ -36,7 +36,9 @@ class Transformer(nn.Module):
         self.blocks = nn.ModuleList(blocks)
         self.head = head
 
-    def forward(self, ids: Tensor, *, cache: KVCache | None = None, tap: Tap = IDENTITY, logits_at: slice = slice(None)) -> Tensor:
+    def forward(
+        self, ids: Tensor, *, cache: KVCache | None = None, tap: Tap = IDENTITY, logits_at: slice = slice(None)
+    ) -> Tensor:
         """ids [B, T] → logits [B, T, vocab_size].
 
         Args:

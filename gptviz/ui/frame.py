@@ -55,9 +55,9 @@ class Subject:
     Attributes:
         key: the model, for cached functions.
         lm: the model; read-only, other sessions share it.
-        prompt: the whole text of the prompt box.
+        prompt: the text the page is about: the prompt, or the default one where the prompt is empty.
         encoding: its tokens, and what the vocabulary lacks.
-        seen: the part of the prompt's ids the model sees, at most `context_length` of them, never empty.
+        seen: the part of its ids the model sees, at most `context_length` of them, never empty.
     """
 
     key: ModelKey
@@ -68,7 +68,7 @@ class Subject:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The visible forms of the tokens seen; a number behind each tells equal ones apart on an axis."""
+        """The visible forms of the tokens seen."""
         return tuple(self.lm.tokenizer.label(i) for i in self.seen)
 
 
@@ -153,7 +153,8 @@ def _read(key: ModelKey, lm: LanguageModel, prompt: str, needs_prompt: bool) -> 
     if not encoding.ids:
         if needs_prompt:
             st.info("The prompt is empty. Type at least one character above; until then the default prompt is shown.")
-        encoding = lm.tokenizer.encode(DEFAULT_PROMPT)
+        prompt = DEFAULT_PROMPT
+        encoding = lm.tokenizer.encode(prompt)
     elif encoding.unknown:
         st.warning(encoding.unknown_sentence(), icon=":material/help:")
     context = lm.model.config.context_length

@@ -1,0 +1,81 @@
+"""Signed numbers as a heatmap: zero is the background, orange below, blue above, on a scale that is stated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from gptviz.figures.theme import Theme, base, diverging
+from gptviz.labelled import Axis, Labelled
+
+# Room for ticks and titles is set, not measured: a figure that is drawn anew then keeps its place.
+MARGIN = {"l": 62, "r": 12, "t": 12, "b": 48}
+
+
+def signed(
+    matrix: Labelled, theme: Theme, *, height: int, limit: float = 1.0, square: bool = False, column: int | None = None
+) -> go.Figure:
+    """`matrix` [row, column] from -`limit` to `limit`, first row at the top; its labels are numbers in equal steps.
+
+    Args:
+        square: a cell is as high as wide.
+        column: a column to point out.
+    """
+    rows, columns = matrix.axes
+    heatmap = go.Heatmap(
+        z=np.ascontiguousarray(matrix.values, np.float32),
+        x=_numbers(columns),
+        y=_numbers(rows),
+        zmin=-limit,
+        zmax=limit,
+        colorscale=diverging(theme),
+        hovertemplate=f"{rows.name} %{{y}}<br>{columns.name} %{{x}}<br><b>%{{z:.3f}}</b><extra></extra>",
+        colorbar={
+            "title": {"text": matrix.unit, "side": "top", "font": {"size": 12}},
+            "tickvals": [-limit, 0, limit],
+            "ticktext": [f"−{limit:.3g}", "0", f"{limit:.3g}"],
+            "tickfont": {"size": 12},
+            "orientation": "h",
+            "thickness": 10,
+            "len": 0.6,
+            "outlinewidth": 1,
+            "outlinecolor": theme.faint,
+            "x": 1,
+            "xanchor": "right",
+            "xpad": 0,
+            "yref": "container",
+            "y": 1,
+            "yanchor": "top",
+            "ypad": 6,
+        },
+    )
+    figure = go.Figure([heatmap], base(theme, height=height))
+    figure.update_layout(
+        margin=MARGIN | {"t": 58},
+        xaxis=axis(columns.name, theme) | {"constrain": "domain", "constraintoward": "right"},
+        yaxis=axis(rows.name, theme)
+        | {"autorange": "reversed", "constrain": "domain", "constraintoward": "top"}
+        | ({"scaleanchor": "x"} if square else {}),
+    )
+    if column is not None:
+        step = _numbers(columns)[1] - _numbers(columns)[0] if len(columns.labels) > 1 else 1
+        at = _numbers(columns)[column]
+        figure.add_vrect(at - step / 2, at + step / 2, line={"color": theme.text, "width": 1.5}, fillcolor="rgba(0,0,0,0)")
+    return figure
+
+
+def axis(name: str, theme: Theme) -> dict[str, Any]:
+    """The look of an axis of whole numbers called `name`."""
+    return {
+        "title": {"text": name, "standoff": 10, "font": {"size": 13, "color": theme.text}},
+        "tickfont": {"size": 12, "color": theme.text},
+        "tickformat": "d",
+        "showgrid": False,
+        "zeroline": False,
+    }
+
+
+def _numbers(axis: Axis) -> list[int]:
+    return [int(label) for label in axis.labels]

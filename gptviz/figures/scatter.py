@@ -1,0 +1,217 @@
+"""Tokens as points: a projection in 2 or 3 dimensions, and the nearest neighbours of one token as bars."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import plotly.graph_objects as go
+
+from gptviz.figures.theme import KIND_COLOURS, Theme, base
+from gptviz.labelled import Labelled
+
+# One shape per kind, from those that exist in 2 and in 3 dimensions alike.
+KIND_SHAPES = {
+    "vowel": "circle",
+    "consonant": "square",
+    "capital": "diamond",
+    "word": "circle-open",
+    "digit": "square-open",
+    "punctuation": "x",
+    "space": "cross",
+    "other": "diamond-open",
+}
+# More labels than this cover each other; the pointer then shows them.
+MOST_LABELLED = 300
+LONGEST_LABEL = 24
+# Labels are set out for a picture this wide, in pixels.
+WIDTH = 560
+
+PLACES = {
+    "top center": (0, 1),
+    "bottom center": (0, -1),
+    "middle right": (1, 0),
+    "middle left": (-1, 0),
+    "top right": (1, 1),
+    "top left": (-1, 1),
+    "bottom right": (1, -1),
+    "bottom left": (-1, -1),
+}
+Values = npt.NDArray[np.floating[Any]]
+
+
+def plain(label: str) -> str:
+    """A token's label as plotly shows it unchanged: no markup, not too long, its own direction of writing isolated."""
+    short = label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "…"
+    escaped = html.escape(short, quote=False)
+    return escaped if escaped.isascii() else f"\u2068{escaped}\u2069"
+
+
+def text_positions(x: Values, y: Values, widths: Sequence[int], *, across: int, along: int) -> list[str]:
+    """Where to write the label of each point, so that labels cover few labels and markers.
+
+    Each in turn takes the best of eight places around its point: no label moves another, and a crowd stays a crowd.
+
+    Args:
+        x: the points, [token].
+        y: likewise.
+        widths: how many characters each label has.
+        across: size of the picture in pixels.
+        along: likewise.
+    """
+    scale = max(float(np.ptp(x)) / across, float(np.ptp(y)) / along) or 1.0
+    px, py = x / scale, y / scale
+    boxes = np.stack([px - 4, py - 4, px + 4, py + 4], axis=1)  # the markers first, labels join them
+    chosen = []
+    for i, count in enumerate(widths):
+        half, best = 4 * count, (np.inf, "", boxes[0])
+        for name, (dx, dy) in PLACES.items():
+            cx, cy = px[i] + dx * (7 + half), py[i] + dy * (14 if dx == 0 else 8)
+            box = np.array([cx - half, cy - 7, cx + half, cy + 7])
+            wide, high = np.minimum(boxes[:, 2:], box[2:]).T - np.maximum(boxes[:, :2], box[:2]).T
+            covered = float((np.maximum(wide, 0) * np.maximum(high, 0)).sum())
+            if covered < best[0]:
+                best = covered, name, box
+        boxes = np.vstack((boxes, best[2]))
+        chosen.append(best[1])
+    return chosen
+
+
+def cloud(
+    points: Labelled,
+    kinds: Sequence[str],
+    theme: Theme,
+    *,
+    height: int,
+    axes: Sequence[str] = (),
+    chosen: int | None = None,
+    neighbours: Sequence[int] = (),
+) -> go.Figure:
+    """Tokens [token, component] as points, in 2 or 3 dimensions by the number of components.
+
+    Args:
+        kinds: the kind of each token, for its colour and shape.
+        axes: what the axes say; without it they say nothing, as where coordinates mean nothing.
+        chosen: index of a point to ring.
+        neighbours: indices of points to join to it by a line.
+    """
+    solid = points.values.shape[1] == 3
+    labels = np.array([plain(label) for label in points.axes[0].labels], dtype=object)
+    few = len(labels) <= MOST_LABELLED
+    kind_of = np.array(kinds, dtype=object)
+    scatter = go.Scatter3d if solid else go.Scatter if few else go.Scattergl
+    figure = go.Figure(layout=base(theme, height=height))
+    places = np.full(len(labels), "top center", dtype=object)
+    if few and not solid:
+        x, y = points.values.astype(np.float64).T
+        places[:] = text_positions(x, y, [len(label) for label in points.axes[0].labels], across=WIDTH, along=height - 60)
+
+    def coordinates(which: Any) -> dict[str, Any]:
+        return {name: points.values[which, i].astype(np.float32) for i, name in enumerate("xyz"[: points.values.shape[1]])}
+
+    if chosen is not None and len(neighbours):
+        ends = np.column_stack((np.full(len(neighbours), chosen), neighbours, np.full(len(neighbours), -1))).ravel()
+        lines = {name: np.where(ends < 0, np.nan, values) for name, values in coordinates(ends).items()}
+        figure.add_trace(scatter(**lines, mode="lines", line={"color": theme.text, "width": 1}, hoverinfo="skip", showlegend=False))
+    for kind in (kind for kind in KIND_COLOURS if kind in kind_of):
+        which = np.flatnonzero(kind_of == kind)
+        figure.add_trace(
+            scatter(
+                **coordinates(which),
+                name=kind,
+                text=labels[which].tolist(),
+                customdata=which.tolist(),
+                mode="markers+text" if few else "markers",
+                textposition=places[which].tolist(),
+                textfont={"family": "monospace", "size": 13, "color": theme.text},
+                marker={
+                    "color": KIND_COLOURS[kind],
+                    "symbol": KIND_SHAPES[kind],
+                    "size": (5 if solid else 8) if few else (2 if solid else 4),
+                    "line": {"width": 1, "color": KIND_COLOURS[kind] if KIND_SHAPES[kind].endswith("open") else theme.background},
+                },
+                hovertemplate=f"<b>%{{text}}</b><br>{kind}<extra></extra>",
+            )
+        )
+    if chosen is not None:
+        marked = np.array([chosen] if few else [chosen, *neighbours])
+        figure.add_trace(
+            scatter(
+                **coordinates(marked),
+                text=labels[marked].tolist(),
+                mode="markers" if few else "markers+text",
+                textposition="top center",
+                textfont={"family": "monospace", "size": 13, "color": theme.text},
+                marker={
+                    "symbol": "circle-open",
+                    "size": [(12 if solid else 20) if i == chosen else (4 if solid else 8) for i in marked],
+                    "color": theme.text,
+                    "line": {"width": 2, "color": theme.text},
+                },
+                hoverinfo="skip",
+                showlegend=False,
+            )
+        )
+    _lay_out(figure, theme, axes, solid)
+    return figure
+
+
+def _lay_out(figure: go.Figure, theme: Theme, axes: Sequence[str], solid: bool) -> None:
+    look: dict[str, Any] = {"showticklabels": False, "zeroline": False, "color": theme.text}
+    titles = list(axes) if axes else [""] * 3
+    figure.update_layout(
+        margin={"l": 4, "r": 4, "t": 4, "b": 4},
+        legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0, "font": {"size": 13, "color": theme.text}},
+    )
+    if solid:
+        look |= {"gridcolor": theme.faint, "showbackground": False, "showspikes": False}
+        scene: dict[str, Any] = {f"{name}axis": look | {"title": {"text": title}} for name, title in zip("xyz", titles, strict=True)}
+        figure.update_layout(scene=scene | {"aspectmode": "data", "camera": {"eye": {"x": 1.1, "y": 1.1, "z": 0.7}}})
+    else:
+        # One unit is as long across as along, else the picture would show distances that are not there.
+        figure.update_layout(
+            dragmode="pan",
+            xaxis=look | {"showgrid": False} | {"title": {"text": titles[0]}},
+            yaxis=look | {"showgrid": False} | {"title": {"text": titles[1]}, "scaleanchor": "x"},
+        )
+
+
+def neighbour_bars(similarity: Labelled, kinds: Sequence[str], theme: Theme, *, height: int) -> go.Figure:
+    """Cosines [token] on the fixed scale 0 … 1 (-1 … 1 where one is negative), the nearest at the top."""
+    labels = [plain(label) for label in similarity.axes[0].labels]
+    values = similarity.values
+    bars = go.Bar(
+        x=values,
+        y=list(range(len(labels))),
+        orientation="h",
+        marker={"color": [KIND_COLOURS[kind] for kind in kinds]},
+        text=[f"{value:.2f}" for value in values],
+        textposition="auto",
+        hovertext=[f"<b>{label}</b><br>{kind}<br>{value:.3f}" for label, kind, value in zip(labels, kinds, values, strict=True)],
+        hovertemplate="%{hovertext}<extra></extra>",
+    )
+    figure = go.Figure([bars], base(theme, height=height))
+    figure.update_layout(
+        margin={"l": 4, "r": 8, "t": 4, "b": 4},
+        bargap=0.25,
+        xaxis={
+            "range": [-1 if (values < 0).any() else 0, 1],
+            "tickvals": [-1, 0, 1],
+            "title": {"text": similarity.unit, "standoff": 4, "font": {"size": 12, "color": theme.text}},
+            "tickfont": {"color": theme.text},
+            "gridcolor": theme.faint,
+            "fixedrange": True,
+        },
+        yaxis={
+            "tickvals": list(range(len(labels))),
+            "ticktext": labels,
+            "tickfont": {"family": "monospace", "size": 14, "color": theme.text},
+            "autorange": "reversed",
+            "fixedrange": True,
+            "automargin": True,
+        },
+    )
+    return figure

@@ -1,0 +1,171 @@
+"""The token embedding and the unembedding as maps: projections to 2 or 3 dimensions, and what each of them loses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from gptviz.labelled import Axis, Labelled
+from gptviz.model import Transformer
+
+Vectors = npt.NDArray[np.float32]
+
+SPACES = ("embedding", "unembedding")
+METHODS = ("PCA", "t-SNE", "UMAP")
+# The settings of the seed (Sinai 2024): perplexity 20, 1,000 iterations.
+PERPLEXITY, ITERATIONS = 20.0, 1_000
+# t-SNE takes about 10 s for 5,000 tokens on a laptop, and the time grows faster than the number of tokens.
+MOST_PLACED = 5_000
+MOST_JUDGED = 2_000
+FEWEST_PLACED = 4
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Where a method puts tokens.
+
+    Attributes:
+        points: [token, component].
+        ids: the id of each token shown, [token], rising: all, or a sample.
+        explained: by PCA, the share of the variance along each component; empty for the others.
+    """
+
+    points: Labelled
+    ids: npt.NDArray[np.int64]
+    explained: tuple[float, ...] = ()
+
+    def index(self, token: int) -> int | None:
+        """Which point stands for the token with this id; None where it is not in the sample."""
+        found = int(np.searchsorted(self.ids, token))
+        return found if found < len(self.ids) and self.ids[found] == token else None
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The tokens whose vectors point most nearly the same way as one token's.
+
+    Attributes:
+        ids: nearest first.
+        similarity: cosine, from -1 to 1, [neighbour].
+    """
+
+    ids: tuple[int, ...]
+    similarity: Labelled
+
+
+def vectors(model: Transformer, space: str) -> Vectors:
+    """One row per token [vocab_size, d_model]: what a token is read as (`embedding`), or the row of the output matrix
+    whose product with the final residual stream is the token's logit (`unembedding`)."""
+    weight = {"embedding": model.embed.weight, "unembedding": model.head.unembed.weight}[space]
+    rows: Vectors = weight.detach().float().cpu().numpy()
+    return rows
+
+
+def project(rows: Vectors, labels: Sequence[str], method: str, dimensions: int = 2, seed: int = 0) -> Projection:
+    """`rows` [token, d] in 2 or 3 `dimensions`, by one of `METHODS`. Equal seeds give equal pictures; PCA has no chance in it.
+
+    PCA takes all tokens, the others a seeded sample of at most 5,000.
+
+    Raises:
+        ValueError: t-SNE or UMAP of fewer than 4 tokens.
+    """
+    ids = np.arange(len(rows))
+    explained: tuple[float, ...] = ()
+    if method == "PCA":
+        points, explained = pca(rows, dimensions)
+    else:
+        if len(rows) < FEWEST_PLACED:
+            raise ValueError(f"{method} needs at least {FEWEST_PLACED} tokens; this vocabulary has {len(rows)}")
+        ids = sample(len(rows), MOST_PLACED, seed)
+        points = {"t-SNE": tsne, "UMAP": umap}[method](rows[ids], dimensions, seed)
+    tokens = Axis("token", tuple(labels[i] for i in ids))
+    components = Axis("component", tuple(str(i + 1) for i in range(dimensions)))
+    return Projection(Labelled(points, (tokens, components), "coordinate"), ids, explained)
+
+
+def sample(size: int, most: int, seed: int) -> npt.NDArray[np.int64]:
+    """All of `size` indices, or `most` of them drawn at random, in order."""
+    if size <= most:
+        return np.arange(size)
+    return np.sort(np.random.default_rng(seed).choice(size, most, replace=False))
+
+
+def pca(rows: Vectors, dimensions: int) -> tuple[Vectors, tuple[float, ...]]:
+    """The coordinates [token, dimensions] along the directions in which the centred rows vary most, and the share of the
+    variance along each.
+
+    By the covariance matrix and its largest eigenvalues (Pearson 1901): quick where there are far more tokens than
+    dimensions. The sign of a direction is arbitrary; the coordinate that lies farthest out is made positive.
+    """
+    from scipy.linalg import eigh  # a third of a second to import
+
+    centred = rows - rows.mean(axis=0, dtype=np.float64).astype(np.float32)
+    size = rows.shape[1]
+    covariance = (centred.T @ centred).astype(np.float64)  # [d, d]
+    kept = min(dimensions, size)
+    variance, directions = eigh(covariance, subset_by_index=(size - kept, size - 1))
+    points = np.zeros((len(rows), dimensions), np.float32)
+    points[:, :kept] = centred @ directions[:, ::-1].astype(np.float32)
+    points *= np.where(np.take_along_axis(points, np.abs(points).argmax(axis=0)[None], axis=0) < 0, -1, 1)
+    total = float(np.trace(covariance))
+    shares = [max(0.0, float(v)) / total if total > 0 else 0.0 for v in variance[::-1]]
+    return points, (*shares, *[0.0] * (dimensions - kept))
+
+
+def tsne(rows: Vectors, dimensions: int, seed: int) -> Vectors:
+    """t-SNE (van der Maaten & Hinton 2008) from a random start: neighbours are kept together, distances are not kept."""
+    from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
+
+    perplexity = min(PERPLEXITY, (len(rows) - 1) / 3)
+    method = TSNE(dimensions, perplexity=perplexity, max_iter=ITERATIONS, init="random", random_state=seed)
+    # Threads that wait for each other on cores a training is using: 30 s instead of 0.7 s for 65 tokens.
+    with threadpool_limits(1):
+        return method.fit_transform(rows)
+
+
+def umap(rows: Vectors, dimensions: int, seed: int) -> Vectors:
+    """UMAP (McInnes et al. 2018) with its own defaults. The first call in a process compiles for 10 to 35 seconds."""
+    from umap import UMAP  # eleven seconds to import: only who asks for it waits
+
+    few = len(rows) < 4 * dimensions  # the spectral start needs more points than it finds directions
+    method = UMAP(
+        n_components=dimensions,
+        n_neighbors=min(15, len(rows) - 1),
+        init="random" if few else "spectral",
+        random_state=seed,
+        n_jobs=1,
+    )
+    return method.fit_transform(rows)
+
+
+def trustworthiness(rows: Vectors, projection: Projection) -> tuple[float, int]:
+    """How far neighbours in the picture are neighbours in truth, and on how many tokens that was judged.
+
+    1 where each of a point's 5 nearest in the picture is among its 5 nearest in the original space, less the farther a
+    false one really is (Venna & Kaski 2001; `sklearn.manifold.trustworthiness`), about 0.5 by chance; NaN for fewer than
+    4 tokens. Judged on a fixed sample of at most 2,000 tokens, among themselves.
+    """
+    from sklearn.manifold import trustworthiness as judge
+
+    chosen = sample(len(projection.ids), MOST_JUDGED, seed=0)
+    count = min(5, (len(chosen) - 1) // 2)
+    if len(chosen) < FEWEST_PLACED:
+        return math.nan, len(chosen)
+    points = projection.points.values[chosen]
+    return float(judge(rows[projection.ids[chosen]], points, n_neighbors=count)), len(chosen)
+
+
+def neighbours(rows: Vectors, labels: Sequence[str], token: int, count: int = 8) -> Neighbours:
+    """The `count` tokens nearest to `token` by the cosine of their `rows` [token, d]: all rows, all dimensions."""
+    length = np.linalg.norm(rows, axis=1) * np.linalg.norm(rows[token])
+    cosine = rows @ rows[token] / np.where(length > 0, length, 1)
+    cosine[token] = -np.inf  # itself is no news
+    nearest = np.argsort(-cosine, kind="stable")[: min(count, len(rows) - 1)]
+    values = np.clip(cosine[nearest], -1, 1).astype(np.float32)
+    axis = Axis("token", tuple(labels[i] for i in nearest))
+    return Neighbours(tuple(map(int, nearest)), Labelled(values, (axis,), "cosine similarity"))

@@ -1,0 +1,102 @@
+"""The next token: how likely each one is, before and after sampling has its say, and how sure the model is of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from gptviz.interp.trace import run
+from gptviz.labelled import Axis, Labelled
+from gptviz.learn.sampling import Sampling, ledger
+from gptviz.model import Transformer
+
+Numbers = npt.NDArray[np.float64]
+
+
+def logits_after(model: Transformer, ids: Sequence[int], at: slice) -> npt.NDArray[np.float32]:
+    """The logits [positions, vocab_size] of the token after each position `at` of `ids`; only these are unembedded."""
+    batch = torch.tensor([ids], device=model.embed.weight.device)
+    logits = run(model, batch, ["logits"], logits_at=at)["logits"][0]
+    return logits.float().cpu().numpy()
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What the next token may be, over the whole vocabulary.
+
+    Attributes:
+        before: [vocab_size], softmax of the logits: what the model says.
+        after: [vocab_size], what a token is drawn from: after temperature, top-k and top-p, renormalised.
+        cut: [vocab_size], what took a token out of the draw: "" for one that is still in it, else "temperature 0",
+            "top-k" or "top-p".
+    """
+
+    before: Numbers
+    after: Numbers
+    cut: npt.NDArray[np.str_]
+
+    def order(self) -> npt.NDArray[np.int64]:
+        """The token ids, the likeliest first; of equally likely ones the smaller first."""
+        return np.argsort(-self.before, kind="stable")
+
+    def rank(self, token: int) -> int:
+        """The place of `token` in `order`, counted from 1."""
+        mine = self.before[token]
+        return 1 + int((self.before > mine).sum()) + int((self.before[:token] == mine).sum())
+
+    def labelled(self, tokens: Sequence[int], labels: Sequence[str]) -> Labelled:
+        """The probabilities [token, stage] of `tokens`, which show as `labels`, before and after sampling."""
+        chosen = list(tokens)
+        values = np.stack((self.before[chosen], self.after[chosen]), axis=1)  # [token, 2]
+        return Labelled(values, (Axis("token", tuple(labels)), Axis("stage", ("before", "after"))), "probability")
+
+
+def predict(logits: Tensor | npt.NDArray[np.float32], sampling: Sampling) -> Prediction:
+    """The prediction that `logits` [vocab_size] and `sampling` make."""
+    stages = ledger(torch.as_tensor(logits), sampling)
+    after = stages.after.cpu().numpy()
+    cut = np.full(after.shape, "", dtype="<U13")
+    if sampling.temperature == 0:
+        cut[after == 0] = "temperature 0"
+    cut[~stages.in_top_p.cpu().numpy()] = "top-p"
+    cut[~stages.in_top_k.cpu().numpy()] = "top-k"
+    return Prediction(stages.before.cpu().numpy(), after, cut)
+
+
+def entropy(probabilities: Numbers) -> float:
+    """-Σ p ln p in nats; divided by ln 2, in bits. A probability of 0 adds nothing."""
+    present = probabilities[probabilities > 0]
+    return max(0.0, float(-(present * np.log(present)).sum()))
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a model made of each token of a text it was given.
+
+    Attributes:
+        probability: [T], of the token that stands there, given those before it; NaN for the first.
+        likely: [T, n] token ids: the likeliest at that place, the likeliest first (of the first token: those after nothing
+            are unknown, all 0).
+        likely_probability: [T, n], theirs; NaN for the first.
+    """
+
+    probability: Numbers
+    likely: npt.NDArray[np.int64]
+    likely_probability: Numbers
+
+
+def found(logits: npt.NDArray[np.float32], ids: Sequence[int], n: int = 8) -> Found:
+    """How the model found the tokens `ids` [T], from its logits [T, vocab_size] after each of them."""
+    before = torch.from_numpy(np.asarray(logits)).double().softmax(-1)[:-1]  # [T - 1, vocab_size]
+    given = before.gather(1, torch.tensor(ids)[1:, None])[:, 0]  # [T - 1]
+    top = before.topk(min(n, before.shape[1]))
+    return Found(
+        np.concatenate(([np.nan], given.numpy())),
+        np.pad(top.indices.numpy(), ((1, 0), (0, 0))),
+        np.pad(top.values.numpy(), ((1, 0), (0, 0)), constant_values=np.nan),
+    )

@@ -1,0 +1,140 @@
+"""What tells one position from another: the vectors, turns and biases of each kind of position encoding.
+
+Every number comes out of the position object itself, by the method the forward pass calls: no formula is written twice.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from gptviz.labelled import Axis, Labelled
+from gptviz.model import IDENTITY, Config, Transformer
+from gptviz.model.positions import POSITIONS, NoPositions, Relative
+
+# A map of 512 x 512 cells is what a browser takes without waiting; a longer context is thinned to that.
+MOST_SHOWN = 512
+LONGEST = 2_048
+FIXED = ("sinusoidal", "rotary", "alibi")
+WITH_VECTORS = ("learned", "sinusoidal", "rotary", "relative")
+
+
+def shown(config: Config) -> range:
+    """The positions that are shown: all up to 512, else every second, third, …, of the first 2,048."""
+    length = min(config.context_length, LONGEST)
+    return range(0, length, math.ceil(length / MOST_SHOWN))
+
+
+def fixed_kinds(config: Config) -> tuple[str, ...]:
+    """The kinds without training that a model of these sizes could have; an odd size rules out those that pair numbers."""
+    return tuple(kind for kind in FIXED if _with_positions(config, kind) is not None)
+
+
+def _with_positions(config: Config, kind: str) -> Config | None:
+    try:
+        return replace(config, positions=kind, context_length=min(config.context_length, LONGEST))  # type: ignore[arg-type]
+    except ValueError:
+        return None
+
+
+def own_kind(model: Transformer) -> str:
+    """The kind of positions at work in `model`; "none" too where they would act in attention and there is no block."""
+    kind = model.config.positions
+    return kind if POSITIONS[kind].acts_on == "embedding" or len(model.blocks) else "none"
+
+
+def encoding(model: Transformer, kind: str, block: int = 0) -> NoPositions:
+    """The model's own position object (of `block`, where each block has one), or a fresh one of a fixed kind at its sizes.
+
+    Raises:
+        ValueError: a kind that is learned and that this model has not learned, or that its sizes do not allow.
+    """
+    if kind == own_kind(model):
+        own = model if POSITIONS[kind].acts_on == "embedding" else model.blocks[block].attention
+        return own.positions  # type: ignore[union-attr, return-value]
+    config = _with_positions(model.config, kind) if kind in FIXED else None
+    if config is None:
+        raise ValueError(f"this model has no {kind} positions to show")
+    return POSITIONS[kind](config).to(model.embed.weight.device)
+
+
+@torch.inference_mode()
+def vectors(model: Transformer, kind: str, block: int = 0) -> Labelled:
+    """One vector per position [position, dimension], or per distance for relative positions.
+
+    - learned, sinusoidal: what is added to the embedding, [position, d_model]
+    - rotary: the query (or key) whose pairs all are (1, 0), turned to each position, [position, d_head]: first the
+      cosines cos(p · θ_i), then the sines
+    - relative: what a query of `block` is multiplied with at each distance, all heads joined, [distance, n_head · d_head];
+      under a causal mask only the distances from 0 up are ever used, and only they are given
+
+    Raises:
+        ValueError: a kind without vectors, or one this model cannot show (see `encoding`).
+    """
+    if kind not in WITH_VECTORS:
+        raise ValueError(f"{kind} positions are not vectors")
+    part, at = encoding(model, kind, block), slice(0, min(model.config.context_length, LONGEST))
+    device = model.embed.weight.device
+    places, name = list(shown(model.config)), "position"
+    if isinstance(part, Relative):
+        reach = min(part.reach, LONGEST - 1)
+        first = 0 if model.config.mask == "causal" else -reach
+        joined = part.table.flatten(0, 1).T[part.reach + first : part.reach + reach + 1]  # [distance, H · d_head]
+        step = math.ceil(len(joined) / MOST_SHOWN)
+        values, places, name = joined[::step], list(range(first, reach + 1, step)), "distance"
+    elif part.acts_on == "embedding":
+        zero = torch.zeros(1, at.stop, model.config.d_model, device=device)
+        values = part.embed(zero, at, IDENTITY)[0, places]  # [position, d_model]
+    else:
+        half = model.config.head_size // 2
+        pairs = torch.tensor([1.0, 0.0], device=device).repeat_interleave(half).expand(1, 1, at.stop, 2 * half)
+        values = part.turn(pairs, at)[0, 0, places]  # [position, d_head]
+    dimensions = Axis("dimension", tuple(map(str, range(values.shape[1]))))
+    return Labelled(values.float().cpu().numpy(), (Axis(name, tuple(map(str, places))), dimensions), "value")
+
+
+def similarity(table: Labelled) -> Labelled:
+    """The cosine between any two rows of `table` [row, dimension]: [row, other row], from -1 to 1; NaN where a row is zero."""
+    values = table.values.astype(np.float64)
+    length = np.linalg.norm(values, axis=1, keepdims=True)
+    unit = values / np.where(length > 0, length, np.nan)
+    cosine = np.clip(unit @ unit.T, -1.0, 1.0).astype(np.float32)
+    rows = table.axes[0]
+    return Labelled(cosine, (rows, Axis(f"other {rows.name}", rows.labels)), "cosine similarity")
+
+
+def spread(square: Labelled) -> float:
+    """How far values on one diagonal of `square` [T, T] lie apart, at most: 0 where only the distance counts."""
+    size = len(square.values)
+    diagonals = (np.diagonal(square.values, offset) for offset in range(1 - size, size))
+    return max((float(np.ptp(d[~np.isnan(d)])) for d in diagonals if not np.isnan(d).all()), default=0.0)
+
+
+@torch.inference_mode()
+def alibi_bias(model: Transformer) -> Labelled:
+    """What ALiBi at this model's sizes adds to a score, per head and distance of query and key: [head, distance]."""
+    part, length = encoding(model, "alibi"), min(model.config.context_length, LONGEST)
+    heads = model.config.n_head
+    last = slice(length - 1, length)
+    nothing = torch.zeros(1, heads, 1, length, device=model.embed.weight.device)
+    bias = part.weigh(nothing, nothing, last)[0, :, 0].flip(-1)[:, list(shown(model.config))]  # [head, distance]
+    axes = Axis("head", tuple(map(str, range(heads)))), Axis("distance", tuple(map(str, shown(model.config))))
+    return Labelled(bias.cpu().numpy(), axes, "added to the score")
+
+
+def period(dimension: int, size: int, base: float = 10_000.0) -> float:
+    """After how many positions the wave in column `dimension` of a sinusoidal table of `size` columns repeats."""
+    return 2 * math.pi * base ** (2 * (dimension // 2) / size)
+
+
+def column(table: Labelled, index: int) -> Labelled:
+    """One dimension of a table [position, dimension], over the positions: [position]."""
+    return Labelled(table.values[:, index], table.axes[:1], table.unit)
+
+
+def bound(table: Labelled) -> float:
+    """The largest size of any value of a table: what a scale symmetric about zero must reach."""
+    return float(np.abs(table.values).max()) or 1.0

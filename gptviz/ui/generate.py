@@ -1,0 +1,381 @@
+"""The text that grows on the Generate page: one object per browser session, and the fragment that shows it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+import streamlit as st
+import torch
+from torch import Tensor
+
+from gptviz.components.token_strip import Token, token_strip
+from gptviz.figures.bars import percent
+from gptviz.interp.next_token import Prediction, predict
+from gptviz.labelled import Axis, Labelled
+from gptviz.learn.generation import Generation
+from gptviz.learn.sampling import Sampling
+
+from .cache import ModelKey
+from .frame import Subject
+
+MOST_TOKENS = 2_000
+# What stands there when the page opens: this many tokens, or fewer of a model that needs longer.
+FIRST_TOKENS, FIRST_SECONDS = 120, 1.5
+ALTERNATIVES = 8
+# How often a playing text grows, in seconds, and by how many tokens; a tick also ends when its time is up.
+SPEEDS = {"Slow": (0.4, 1), "Medium": (0.1, 2), "Fast": (0.1, 20)}
+TICK_SECONDS = 0.06
+HEIGHT = 250
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A token that may come next.
+
+    Attributes:
+        id: the token.
+        label: its visible form.
+        probability: what the model gives it.
+        drawn_with: its probability after temperature, top-k and top-p.
+        cut: what took it out of the draw, "" if nothing did.
+    """
+
+    id: int
+    label: str
+    probability: float
+    drawn_with: float
+    cut: str
+
+    @property
+    def row(self) -> Token:
+        """The candidate as a line of the list of what may come next."""
+        note = f"cut by {self.cut}: never drawn" if self.cut else f"drawn with {percent(self.drawn_with)}"
+        return Token(self.label, self.probability, note=note, faint=bool(self.cut))
+
+
+@dataclass(frozen=True)
+class Written:
+    """A token of the text, and what else was likely in its place.
+
+    Attributes:
+        taken: the token.
+        candidates: the likeliest tokens there, the likeliest first.
+        drawn: the settings it was drawn with, None if it was chosen by hand.
+        chip: the token as the strip shows it.
+    """
+
+    taken: Candidate
+    candidates: tuple[Candidate, ...]
+    drawn: Sampling | None
+    chip: Token
+
+
+class Writing:
+    """A text that a session's reader plays, steps, undoes and steers.
+
+    Attributes:
+        about: the model and the prompt's ids; another of either is another text.
+        written: the tokens after the prompt.
+        selected: the index in `written` of the token being looked at, None for the one that comes next.
+        playing: whether it grows by itself.
+    """
+
+    def __init__(self, subject: Subject, sampling: Sampling) -> None:
+        self.about = topic(subject)
+        self.lm = subject.lm
+        self.prompt = [Token(label) for label in subject.labels]
+        self.generation = Generation(subject.lm.model, torch.tensor(subject.encoding.ids), sampling)
+        self.written: list[Written] = []
+        self.selected: int | None = None
+        self.playing = False
+        self._spent = 0.0
+        self._durations: deque[float] = deque(maxlen=100)
+        self._next: tuple[Sampling, tuple[Candidate, ...]] | None = None
+
+    @property
+    def full(self) -> bool:
+        """Whether the text has reached the most this page keeps."""
+        return len(self.written) >= MOST_TOKENS
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """How fast the model computed the last tokens, whatever the page did in between; None before the first."""
+        return len(self._durations) / sum(self._durations) if self._durations else None
+
+    @property
+    def ids(self) -> list[int]:
+        """The ids of the tokens after the prompt."""
+        return [written.taken.id for written in self.written]
+
+    @property
+    def text(self) -> str:
+        """The text after the prompt."""
+        return self.lm.tokenizer.decode(self.ids)
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The likeliest tokens at the place being looked at, under the settings that hold there."""
+        if self.selected is not None:
+            return self.written[self.selected].candidates
+        sampling = self.generation.sampling
+        if self._next is None or self._next[0] != sampling:
+            self._next = sampling, self._likeliest(predict(self._logits(), sampling))
+        return self._next[1]
+
+    def step(self) -> None:
+        """Draw one more token."""
+        self._grow(None)
+
+    def take(self, token: int, at: int | None = None) -> None:
+        """Put `token` at place `at` of `written` (default: the end), forgetting what stood there and after it."""
+        if at is not None:
+            self.undo(len(self.written) - at)
+        self._grow(token)
+
+    def undo(self, steps: int = 1) -> None:
+        """Forget the last tokens."""
+        self.selected, self._next = None, None
+        if steps > 0:
+            self.generation.undo(steps)
+            del self.written[max(0, len(self.written) - steps) :]
+
+    def undo_to_selected(self) -> None:
+        """Forget the token being looked at and all after it; the last token if none is."""
+        self.playing = False
+        self.undo(1 if self.selected is None else len(self.written) - self.selected)
+
+    def restart(self) -> None:
+        """Back to the prompt alone."""
+        self.playing = False
+        self.undo(len(self.written))
+
+    def play_or_pause(self) -> None:
+        """Start growing, or stop."""
+        self.playing = not self.playing and not self.full
+        self.selected = None
+
+    def step_by_hand(self) -> None:
+        """Stop, and draw one token."""
+        self.playing = False
+        self.step()
+
+    def grow(self, tokens: int, seconds: float) -> None:
+        """Draw up to `tokens` tokens, fewer where that takes longer than `seconds`, but at least one."""
+        begun = perf_counter()
+        for _ in range(tokens):
+            self.step()
+            if perf_counter() - begun > seconds:
+                break
+
+    def pick(self, chip: int) -> None:
+        """Look at the token of chip `chip` of the strip; at the next token if it was looked at, or is of the prompt."""
+        at = chip - len(self.prompt)
+        self.playing = False
+        self.selected = None if at < 0 or at == self.selected else at
+
+    def pick_alternative(self, chip: int, alternative: int) -> None:
+        """Take another token instead of that of chip `chip`: the alternative with that index in its card."""
+        at = chip - len(self.prompt)
+        self.playing = False
+        self.take(self.written[at].candidates[alternative].id, at)
+
+    def pick_candidate(self, index: int) -> None:
+        """Take one of `candidates`."""
+        self.playing = False
+        self.take(self.candidates[index].id, self.selected)
+
+    def _logits(self) -> Tensor:
+        begun = perf_counter()
+        logits = self.generation.logits[0]
+        self._spent += perf_counter() - begun
+        return logits
+
+    def _grow(self, token: int | None) -> None:
+        if self.full:
+            self.playing = False
+            return
+        sampling = self.generation.sampling
+        logits = self._logits()
+        begun = perf_counter()
+        step = next(self.generation) if token is None else self.generation.take(torch.tensor([token]))
+        self._durations.append(self._spent + perf_counter() - begun)
+        self._spent = 0.0
+        prediction = predict(logits, sampling)
+        taken = self._candidate(prediction, int(step.tokens[0]))
+        candidates = self._likeliest(prediction)
+        note = "chosen by hand" if token is not None else f"drawn with {percent(taken.drawn_with)} ({described(sampling)})"
+        alternatives = tuple((candidate.label, candidate.probability) for candidate in candidates)
+        chip = Token(taken.label, taken.probability, alternatives, note, mark=token is not None)
+        self.written.append(Written(taken, candidates, sampling if token is None else None, chip))
+        self.selected, self._next = None, None
+
+    def _likeliest(self, prediction: Prediction) -> tuple[Candidate, ...]:
+        few = min(ALTERNATIVES, len(prediction.before))
+        top = np.argpartition(-prediction.before, few - 1)[:few]
+        return tuple(self._candidate(prediction, int(i)) for i in sorted(top, key=lambda i: (-prediction.before[i], i)))
+
+    def _candidate(self, prediction: Prediction, token: int) -> Candidate:
+        label = self.lm.tokenizer.label(token)
+        return Candidate(
+            token, label, float(prediction.before[token]), float(prediction.after[token]), str(prediction.cut[token])
+        )
+
+    def numbers(self) -> Labelled:
+        """The probability of each token, under the model and in the draw: [token, stage]."""
+        values = np.array([(one.taken.probability, one.taken.drawn_with) for one in self.written]).reshape(-1, 2)
+        tokens = Axis("token", tuple(one.taken.label for one in self.written))
+        return Labelled(values, (tokens, Axis("stage", ("model", "draw"))), "probability")
+
+    def code(self, prompt: str) -> str:
+        """The lines of Python that write the same text."""
+        begin = f"import gptviz\n\nlm = gptviz.load({self.lm.name!r})\nprompt = {prompt!r}\n"
+        settings = {one.drawn for one in self.written}
+        if len(settings) == 1 and None not in settings:
+            (one,) = settings
+            given = f"temperature={one.temperature:g}, top_k={one.top_k}, top_p={one.top_p}, seed={one.seed}" if one else ""
+            return f"{begin}print(lm.generate(prompt, {len(self.written)}, {given}))"
+        return (
+            "import torch\n"
+            f"{begin}grown = lm.generation(prompt)\n"
+            "# Not all drawn with the same settings: the tokens as they were taken.\n"
+            f"for token in {self.ids}:\n"
+            "    step = grown.take(torch.tensor([token]))\n"
+            "    print(lm.tokenizer.piece(token), step.logits[0].softmax(-1)[token].item())"
+        )
+
+
+def topic(subject: Subject) -> tuple[ModelKey, tuple[int, ...]]:
+    """What a text goes on from: the model and the prompt's ids."""
+    return subject.key, tuple(subject.encoding.ids)
+
+
+def described(sampling: Sampling) -> str:
+    """The settings in a few words."""
+    parts = ["the likeliest" if sampling.temperature == 0 else f"temperature {sampling.temperature:g}"]
+    parts += [f"top-k {sampling.top_k}"] if sampling.top_k else []
+    parts += [f"top-p {sampling.top_p:g}"] if sampling.top_p else []
+    return ", ".join(parts)
+
+
+def writing(subject: Subject, sampling: Sampling) -> Writing:
+    """The session's text: the one begun before, or a new one where model or prompt changed, with its first tokens."""
+    now: Writing | None = st.session_state.get("writing")
+    if now is not None and now.about == topic(subject):
+        now.generation.sampling = sampling
+        return now
+    if now is not None:
+        st.toast("Another model or prompt: the text starts anew.", icon=":material/restart_alt:")
+    now = Writing(subject, sampling)
+    now.grow(FIRST_TOKENS, FIRST_SECONDS)
+    st.session_state["writing"] = now
+    return now
+
+
+def transport(now: Writing) -> str:
+    """The buttons that play, step and undo; the speed chosen."""
+    from . import controls
+
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if now.playing:
+            st.button("Pause", icon=":material/pause:", on_click=now.play_or_pause, key="play", type="primary", help="Stop here.")
+        else:
+            help_text = "Let the text grow by itself."
+            st.button(
+                "Play",
+                icon=":material/play_arrow:",
+                on_click=now.play_or_pause,
+                key="play",
+                type="primary",
+                disabled=now.full,
+                help=help_text,
+            )
+        st.button(
+            "Step", icon=":material/skip_next:", on_click=now.step_by_hand, key="step", disabled=now.full, help="Draw one token."
+        )
+        back = now.selected is not None
+        st.button(
+            "Undo to here" if back else "Undo",
+            icon=":material/undo:",
+            on_click=now.undo_to_selected,
+            key="undo",
+            disabled=not now.written,
+            help="Forget the outlined token and all after it."
+            if back
+            else "Forget the last token. A step then draws the same one again.",
+        )
+        st.button(
+            "Restart",
+            icon=":material/restart_alt:",
+            on_click=now.restart,
+            key="restart",
+            disabled=not now.written,
+            help="Back to the prompt.",
+        )
+        return controls.select(
+            "Speed",
+            list(SPEEDS),
+            key="speed",
+            default="Medium",
+            segmented=True,
+            label_visibility="collapsed",
+            help="How fast the text grows while it plays: 2.5 or 20 tokens a second, or as fast as the model can.",
+        )
+
+
+def show(now: Writing, speed: str) -> None:
+    """The text and what may come next; while it plays, a fragment that runs by the clock."""
+    interval, tokens = SPEEDS[speed]
+    timed = now.playing
+
+    def body() -> None:
+        if now.playing != timed:
+            st.rerun()
+        if timed:
+            now.grow(tokens, TICK_SECONDS)
+            if now.full:
+                now.playing = False
+                st.rerun()
+        _text(now)
+
+    st.fragment(body, run_every=interval if timed else None)()
+
+
+def _text(now: Writing) -> None:
+    text, aside = st.columns([5, 3], gap="medium")
+    with text:
+        token_strip(
+            [*now.prompt, *(written.chip for written in now.written)],
+            key="text",
+            label="The text: the prompt, then what the model wrote",
+            legend="probability under the model; grey: the prompt",
+            selected=None if now.selected is None else now.selected + len(now.prompt),
+            on_pick=lambda chip: _then_rerun(now.pick, chip),
+            on_alternative=lambda chip, alternative: _then_rerun(now.pick_alternative, chip, alternative),
+            height=HEIGHT,
+        )
+    with aside:
+        if now.selected is None:
+            st.text("What may come next")
+        else:
+            st.text(f"Token {now.selected + 1}, instead of {now.written[now.selected].taken.label}")
+        token_strip(
+            [candidate.row for candidate in now.candidates],
+            key="candidates",
+            label="The likeliest tokens, most likely first",
+            on_pick=None
+            if now.playing or (now.full and now.selected is None)
+            else lambda row: _then_rerun(now.pick_candidate, row),
+            bars=True,
+        )
+        rate = now.tokens_per_second
+        st.caption(f"{len(now.written):,} tokens" + (f", {rate:,.0f} a second of model time" if rate else ""))
+
+
+def _then_rerun(act: Callable[..., None], *at: int) -> None:
+    """Do what a click asks for, then run the whole page, since what stands below the text depends on it too."""
+    act(*at)
+    st.rerun()

@@ -1,0 +1,138 @@
+"""What the Positions page computes, cached, and the words for each kind of position encoding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from gptviz.figures import lines, matrix
+from gptviz.interp import positions
+from gptviz.labelled import Labelled
+from gptviz.learn import checkpoints
+
+from .cache import ModelKey, language_model
+from .frame import theme
+
+# Below this a score is out of the race: e^-10 is 0.005 % of what it would be.
+FLOOR = -10.0
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a kind of positions does to the model, and which numbers its map shows."""
+
+    does: str
+    shows: str
+
+
+NAMES = {"alibi": "ALiBi", "none": "no"}
+
+WORDS = {
+    "learned": Words(
+        "one trained vector per position is added to the token's embedding",
+        "the cosine between the vectors of any two positions",
+    ),
+    "sinusoidal": Words(
+        "a fixed vector of sines and cosines is added to the token's embedding",
+        "the cosine between the vectors of any two positions",
+    ),
+    "rotary": Words(
+        "nothing is added; every query and key is turned, each pair of its numbers at its own speed",
+        "the cosine between one and the same query or key, turned to any two positions: what turning alone does to a score",
+    ),
+    "relative": Words(
+        "nothing is added; a query meets one trained vector per distance to the key, and their product joins the score",
+        "the cosine between the vectors of any two distances",
+    ),
+    "alibi": Words(
+        "nothing is added to the tokens; a score loses a fixed amount for every step between query and key",
+        f"what each head adds to a score, by distance; cut off at {FLOOR:g}, where 0.005 % of a weight is left".replace("-", "−"),
+    ),
+    "none": Words(
+        "nothing tells the model where a token stands; under a causal mask it still learns something, "
+        "since each token sees one token more than the last",
+        "",
+    ),
+}
+
+
+@st.cache_data(max_entries=4, show_spinner=False)
+def kinds(key: ModelKey) -> tuple[str, tuple[str, ...]]:
+    """The kind at work in the model, and the kinds without training that it could have."""
+    model = language_model(key).model
+    return positions.own_kind(model), positions.fixed_kinds(model.config)
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def vectors(key: ModelKey, kind: str, block: int) -> Labelled:
+    """See `gptviz.interp.positions.vectors`."""
+    return positions.vectors(language_model(key).model, kind, block)
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def similarity(key: ModelKey, kind: str, block: int) -> tuple[Labelled, float]:
+    """The cosine of any two rows of `vectors`, and its spread along diagonals."""
+    square = positions.similarity(vectors(key, kind, block))
+    return square, positions.spread(square)
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def bias(key: ModelKey) -> Labelled:
+    """See `gptviz.interp.positions.alibi_bias`."""
+    return positions.alibi_bias(language_model(key).model)
+
+
+def numbers(key: ModelKey, kind: str, block: int) -> Labelled:
+    """What the map of `kind` shows."""
+    return bias(key) if kind == "alibi" else similarity(key, kind, block)[0]
+
+
+@st.cache_data(max_entries=8, show_spinner=False, ttl=60)
+def model_with(kind: str) -> str | None:
+    """A model in the list of models whose positions are of this kind."""
+    for name, folder in checkpoints.folders().items():
+        try:
+            if checkpoints.read_config(folder).positions == kind:
+                return name
+        except checkpoints.CheckpointError:
+            continue
+    return None
+
+
+def panel(key: ModelKey, kind: str, block: int, *, height: int) -> None:
+    """The map of one kind, with a line on what it does and what is shown."""
+    words = WORDS[kind]
+    if kind == "none":
+        st.info(f"This model has no position encoding: {words.does}.", icon=":material/block:")
+        return
+    if kind == "alibi":
+        figure = lines.fan(bias(key), theme(), height=height, floor=FLOOR)
+        ends = "The steeper a head, the nearer it looks."
+    else:
+        square, spread = similarity(key, kind, block)
+        figure = matrix.signed(square, theme(), height=height, square=True)
+        ends = (
+            "Along every diagonal it is constant: only the distance counts."
+            if spread < 1e-3
+            else f"Along a diagonal it varies by up to {spread:.2f}: not only the distance counts."
+        )
+    st.plotly_chart(figure, key=f"map {kind}", alt=f"{kind} positions: {words.shows}. {ends}")
+    st.caption(f"{words.does.capitalize()}. Shown: {words.shows}. {ends}")
+
+
+def name(kind: str) -> str:
+    """What a kind is called on screen."""
+    return NAMES.get(kind, kind)
+
+
+def wave_note(table: Labelled, kind: str, dimension: int) -> str:
+    """What there is to say about one column of a table of vectors."""
+    size = len(table.axes[1].labels)
+    if kind == "sinusoidal":
+        turn = positions.period(dimension, size)
+        return f"A {'co' if dimension % 2 else ''}sine that repeats every {turn:.3g} positions."
+    if kind == "rotary":
+        turn = positions.period(2 * (dimension % (size // 2)), size)
+        return f"Pair {dimension % (size // 2)}, {'co' if dimension < size // 2 else ''}sine: a full turn every {turn:.3g} positions."
+    return "Learned, not written down: whatever wave there is, training found useful."

@@ -1,0 +1,66 @@
+"""What every test shares: a home of its own, no network, and a small model saved in it."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test reads or writes the user's own models and corpora, or reaches another machine."""
+    connect = socket.socket.connect
+
+    def loopback_only(self: socket.socket, address: Any) -> None:
+        if self.family in (socket.AF_INET, socket.AF_INET6) and address[0] not in ("127.0.0.1", "::1", "localhost"):
+            raise OSError(f"a test tried to reach {address[0]}: tests run offline")
+        connect(self, address)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GPTVIZ_HOME", str(tmp_path_factory.mktemp("home")))
+        patch.setattr(socket.socket, "connect", loopback_only)
+        yield
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty `GPTVIZ_HOME` for this test alone; subprocesses inherit it."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    monkeypatch.setenv("GPTVIZ_HOME", str(folder))
+    return folder
+
+
+TinyModel = Callable[..., Path]
+
+
+@pytest.fixture
+def tiny_model(home: Path) -> TinyModel:
+    """Saves a small untrained character model in this test's home, and returns its folder.
+
+    `tiny_model("name", text="its characters", seed=0, n_layer=1, …)`: further arguments are fields of `Config`. The
+    weights are larger than a fresh model's, so that its predictions differ from each other.
+    """
+    from gptviz.learn import checkpoints
+    from gptviz.text import CharTokenizer
+    from tests.tiny import scrambled, tiny
+
+    def make(
+        name: str = "tiny",
+        *,
+        text: str = "the quick brown fox\njumps over the lazy dog.",
+        seed: int = 0,
+        card: dict[str, Any] | None = None,
+        **changes: Any,
+    ) -> Path:
+        tokenizer = CharTokenizer.from_text(text)
+        model = scrambled(tiny(vocab_size=tokenizer.vocab_size, **changes), seed)
+        return checkpoints.save(name, model, tokenizer, {} if card is None else card)
+
+    assert os.environ["GPTVIZ_HOME"] == str(home)
+    return make

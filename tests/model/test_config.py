@@ -1,0 +1,80 @@
+"""A config no model can have is refused with the field and its value."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gptviz.model import Config
+from tests.tiny import configs, tiny
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(configs())
+def test_a_config_survives_json(config: Config) -> None:
+    assert Config.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"vocab_size": 0}, "vocab_size is 0"),
+        ({"vocab_size": 10**12}, "vocab_size is 1000000000000; .* to 10,000,000"),
+        ({"d_model": True}, "d_model is True"),
+        ({"d_model": "12"}, "d_model is '12'"),
+        ({"d_model": 12.0}, "d_model is 12.0"),
+        ({"d_model": -6}, "d_model is -6"),
+        ({"n_layer": -1}, "n_layer is -1"),
+        ({"n_layer": None}, "n_layer is None"),
+        ({"n_layer": 10**6}, "n_layer is 1000000"),
+        ({"context_length": 10**6}, "context_length is 1000000"),
+        ({"n_head": 0}, "n_head is 0"),
+        ({"n_head": 5}, "d_model 12 does not divide into n_head 5"),
+        ({"d_mlp": -1}, "d_mlp is -1"),
+        ({"residual": "prenorm"}, "residual is 'prenorm'; it must be one of pre-norm, post-norm, plain, none"),
+        ({"positions": ["rotary"]}, r"positions is \['rotary'\]"),
+        ({"mask": None}, "mask is None"),
+        ({"tied": 1}, "tied is 1; it must be true or false"),
+        ({"tied": True, "unembed_bias": True}, "unset unembed_bias"),
+        ({"dropout": 1.0}, "dropout is 1.0"),
+        ({"dropout": float("nan")}, "dropout is nan"),
+        ({"dropout": "0"}, "dropout is '0'"),
+        ({"positions": "rotary", "d_head": 3}, "d_head 3 must be even"),
+        ({"positions": "sinusoidal", "d_model": 15}, "d_model 15 must be even"),
+    ],
+)
+def test_an_impossible_field_is_named_with_its_value(changes: dict[str, Any], named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        tiny(**changes)
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ([1], "a table of fields, not list"),
+        (None, "a table of fields, not NoneType"),
+        ({}, "lacks vocab_size, context_length, d_model, n_layer"),
+        ({"vocab_size": 1, "n_haed": 2}, "unknown config field 'n_haed'; known are .*n_head"),
+    ],
+)
+def test_what_is_no_config_is_said(values: Any, named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        Config.from_dict(values)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=300), lambda inner: st.lists(inner, max_size=3)
+)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.dictionaries(st.sampled_from(sorted(tiny().to_dict())), json_values))
+def test_any_json_is_a_config_or_a_short_value_error(changes: dict[str, Any]) -> None:
+    try:
+        Config.from_dict(tiny().to_dict() | changes)
+    except ValueError as error:
+        assert len(str(error)) < 300

@@ -1,0 +1,187 @@
+"""What holds for every architecture the config can describe."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from gptviz.model import GLOSSARY, Config, KVCache, Record, build
+from gptviz.model.blocks import RESIDUALS
+from gptviz.model.norms import NORMS
+from gptviz.model.positions import POSITIONS
+from tests.tiny import CONTEXT, VOCAB, configs, scrambled, some_ids, tiny
+
+many = settings(max_examples=80, deadline=None, derandomize=True)
+
+
+@pytest.mark.parametrize("residual", RESIDUALS)
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("positions", POSITIONS)
+@pytest.mark.parametrize("mask", ["causal", "full"])
+def test_every_residual_norm_position_and_mask_computes_logits(residual: str, norm: str, positions: str, mask: str) -> None:
+    model = scrambled(tiny(residual=residual, norm=norm, positions=positions, mask=mask))
+    for length in (1, 5, CONTEXT):
+        logits = model(some_ids(length))
+        assert logits.shape == (2, length, VOCAB)
+        assert logits.isfinite().all()
+
+
+@many
+@given(configs(), st.integers(1, CONTEXT))
+def test_any_combination_computes_logits(config: Config, length: int) -> None:
+    logits = scrambled(config)(some_ids(length))
+    assert logits.shape == (2, length, VOCAB)
+    assert logits.isfinite().all()
+
+
+@many
+@given(configs(mask="causal"), st.integers(1, CONTEXT - 1))
+def test_a_future_token_cannot_change_the_past(config: Config, changed: int) -> None:
+    model = scrambled(config)
+    ids = some_ids()
+    other = ids.clone()
+    other[:, changed:] = (other[:, changed:] + 1) % VOCAB
+    before, after = model(ids), model(other)
+    assert torch.equal(before[:, :changed], after[:, :changed])
+    assert not torch.equal(before[:, changed], after[:, changed])
+
+
+@pytest.mark.parametrize("residual", RESIDUALS)
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_a_causal_model_sees_the_past_and_a_full_one_the_future_too(residual: str, positions: str) -> None:
+    ids = some_ids()
+    first, last = ids.clone(), ids.clone()
+    first[:, 0] = (first[:, 0] + 1) % VOCAB
+    last[:, -1] = (last[:, -1] + 1) % VOCAB
+    for mask in ("causal", "full"):
+        model = scrambled(tiny(residual=residual, positions=positions, mask=mask))
+        plain = model(ids)
+        assert not torch.isclose(plain[:, -1], model(first)[:, -1]).all()
+        assert torch.equal(plain[:, 0], model(last)[:, 0]) == (mask == "causal")
+
+
+@many
+@given(configs())
+def test_a_run_that_is_watched_computes_the_same_bits(config: Config) -> None:
+    model, record = scrambled(config), Record()
+    watched = model(some_ids(), tap=record)
+    assert torch.equal(watched, model(some_ids()))
+    assert torch.equal(watched, record.values["logits"])
+
+
+@many
+@given(configs(mask="causal"), st.lists(st.integers(1, CONTEXT), min_size=1))
+@example(tiny(), [1] * CONTEXT)
+@example(tiny(positions="rotary"), [3, 1, 4])
+def test_a_cached_run_computes_the_logits_of_a_whole_one(config: Config, chunks: list[int]) -> None:
+    model = scrambled(config).double()
+    ids = some_ids()
+    whole = model(ids)
+    cache = KVCache(config, batch=2, dtype=torch.float64)
+    for chunk in chunks:
+        start = cache.length
+        end = min(start + chunk, CONTEXT)
+        if start == end:
+            break
+        fresh = model(ids[:, start:end], cache=cache)
+        assert cache.length == end
+        torch.testing.assert_close(fresh, whole[:, start:end], rtol=1e-9, atol=1e-9)
+
+
+@many
+@given(configs(mask="causal", n_layer=2))
+def test_a_truncated_cache_goes_on_as_if_the_tokens_had_never_been(config: Config) -> None:
+    model = scrambled(config).double()
+    ids, others = some_ids(), some_ids(seed=1)
+    cache = KVCache(config, batch=2, dtype=torch.float64)
+    model(others, cache=cache)
+    cache.truncate(0)
+    model(torch.cat((ids[:, :5], others[:, 5:]), dim=1), cache=cache)
+    cache.truncate(5)
+    torch.testing.assert_close(model(ids[:, 5:], cache=cache), model(ids)[:, 5:], rtol=1e-9, atol=1e-9)
+
+
+def test_a_pass_that_fails_on_the_way_leaves_the_cache_usable() -> None:
+    model, ids = scrambled(tiny()), some_ids()
+    cache = KVCache(model.config, batch=2)
+    model(ids[:, :3], cache=cache)
+
+    class Broken(Record):
+        def __call__(self, name: str, value: torch.Tensor) -> torch.Tensor:
+            if name == "blocks.1.attention.q":
+                raise RuntimeError
+            return value
+
+    with pytest.raises(RuntimeError):
+        model(ids[:, 3:5], cache=cache, tap=Broken())
+    torch.testing.assert_close(model(ids[:, 3:], cache=cache), model(ids)[:, 3:])
+
+
+@many
+@given(configs(), st.integers(1, CONTEXT))
+def test_logits_can_be_had_of_the_last_positions_alone(config: Config, last: int) -> None:
+    model = scrambled(config).double()
+    some = model(some_ids(), logits_at=slice(-last, None))
+    torch.testing.assert_close(some, model(some_ids())[:, -last:], rtol=1e-12, atol=1e-12)
+
+
+@many
+@given(configs())
+def test_samples_in_a_batch_do_not_touch_each_other(config: Config) -> None:
+    model, ids = scrambled(config).double(), some_ids()
+    torch.testing.assert_close(model(ids)[:1], model(ids[:1]), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("residual", RESIDUALS)
+@pytest.mark.parametrize("n_layer", [0, 1])
+def test_dropout_is_on_in_training_and_off_in_evaluation(residual: str, n_layer: int) -> None:
+    config = tiny(residual=residual, n_layer=n_layer, dropout=0.5)
+    model, without = scrambled(config), scrambled(tiny(residual=residual, n_layer=n_layer))
+    assert torch.equal(model(some_ids()), without(some_ids()))
+    model.train()
+    assert not torch.equal(model(some_ids()), model(some_ids()))
+
+
+def test_dropout_zeroes_its_share_of_each_sublayer_and_keeps_the_mean() -> None:
+    model = build(tiny(dropout=0.25)).train()
+    places = [module for module in model.modules() if isinstance(module, torch.nn.Dropout)]
+    assert len(places) == 1 + 2 * 2  # the embedding, and two sublayers in each of two blocks
+    torch.manual_seed(0)
+    for dropout in places:
+        ones = dropout(torch.ones(20_000))
+        assert ones.unique().tolist() == pytest.approx([0, 4 / 3])
+        assert ones.mean().item() == pytest.approx(1, abs=0.02)
+
+
+def test_more_tokens_than_the_context_holds_are_refused_with_both_numbers() -> None:
+    model = scrambled(tiny())
+    with pytest.raises(ValueError, match=f"{CONTEXT + 1} tokens do not fit in a context of {CONTEXT}"):
+        model(some_ids(CONTEXT + 1))
+    cache = KVCache(model.config, batch=2)
+    model(some_ids(), cache=cache)
+    with pytest.raises(ValueError, match=f"{CONTEXT + 1} tokens do not fit"):
+        model(some_ids(1), cache=cache)
+
+
+@many
+@given(configs())
+def test_every_tapped_name_ends_in_a_word_of_the_glossary_and_has_the_shape_it_gives(config: Config) -> None:
+    record = Record()
+    scrambled(config)(some_ids(5), tap=record)
+    sizes = {
+        "B": 2,
+        "T": 5,
+        "H": config.n_head,
+        "d_head": config.head_size,
+        "d_model": config.d_model,
+        "d_mlp": config.mlp_size,
+        "vocab_size": config.vocab_size,
+        "query": 5,
+        "key": 5,
+    }
+    for name, value in record.values.items():
+        meaning = GLOSSARY[name.rpartition(".")[2]]
+        shape = meaning[meaning.index("[") + 1 : meaning.index("]")].split(", ")
+        assert tuple(value.shape) == tuple(sizes[axis] for axis in shape), name
