@@ -1,17 +1,17 @@
 """What does each head look at? All heads at a glance, and one of them large."""
 
-import numpy as np
 import streamlit as st
 
 from gptviz.figures import heatmap
-from gptviz.interp.attention import one_head
+from gptviz.interp.attention import one_head, strongest
 from gptviz.ui import attention, controls, frame
 from gptviz.ui.behind import behind
 
 frame.page(
     "pages/attention.py",
     "What does each head look at?",
-    "Each row is a token (query) sharing its attention among the tokens it may read (keys); the stronger the colour, the larger the share.",
+    "Each row is a token (query) sharing its attention among the tokens it may read (keys); "
+    "the stronger the colour, the larger the share.",
 )
 subject = frame.subject()
 config = subject.lm.model.config
@@ -24,42 +24,50 @@ view = attention.view(subject.key, subject.seen)
 overview, large = st.columns([5, 8])
 with overview:
     with st.container(horizontal=True):
-        block = controls.whole("Block", 0, config.n_layer - 1, key="block", default=2, help="Numbered from 0, the one nearest the input.")
-        head = controls.whole("Head", 0, config.n_head - 1, key="head", default=2, help="Each block has several heads, numbered from 0.")
+        block = controls.whole("Block", 0, config.n_layer - 1, key="block", default=2, help="Numbered from 0, nearest the input.")
+        head = controls.whole("Head", 0, config.n_head - 1, key="head", default=2, help="The heads of a block read side by side.")
     glance = st.container()
-    log = controls.switch("Log colours", key="log", help="Equal ratios become equal steps of colour, so that small shares show, down to 0.1%.")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        log = controls.switch(
+            "Log colours", key="log", help="Equal ratios, equal steps of colour, down to 0.1%: small shares show."
+        )
+        if view.pooling > 1:
+            st.caption(f"Cell: largest of {view.pooling} × {view.pooling}", width="content", help="In the small pictures only.")
 
-pattern = one_head(view.patterns, block, head, subject.labels)
 name = f"Block {block}, head {head}"
-facts = ("on average", *view.facts.phrases(block, head)) if view.facts else ()
-notes = [
-    ["<br>".join(view.facts.phrases(b, h)) if view.facts else "" for h in range(config.n_head)] for b in range(config.n_layer)
-]
+pattern, averages = one_head(view.patterns, block, head, subject.labels), view.averages(block, head)
 with glance:
     st.plotly_chart(
-        heatmap.all_heads(view.thumbnails, frame.theme(), (block, head), notes, log=log),
+        heatmap.all_heads(view.thumbnails, frame.theme(), (block, head), view.notes(), log=log),
         key="glance",
         on_select=lambda: attention.pick("glance"),
         selection_mode="points",
         config={"displayModeBar": False},
-        alt=f"The attention patterns of all {config.n_layer} × {config.n_head} heads; {name} is outlined.",
+        alt=f"The attention patterns of all heads of all {config.n_layer} blocks; {name} is outlined. Click one to see it large.",
     )
 with large:
     st.plotly_chart(
-        heatmap.one_head(pattern, frame.theme(), title=name, notes=facts, log=log),
+        heatmap.one_head(pattern, frame.theme(), title=name, notes=averages, log=log),
         key="large",
         width=520,
         config={"displaylogo": False},
-        alt=f"{name}: how each of {len(subject.seen)} tokens shares its attention among the tokens.",
+        alt=f"{name}: how each of {len(subject.seen)} tokens shares its attention among them; {', '.join(averages)}.",
     )
+    if averages and view.patterns.blocked is None:
+        st.caption(", ".join(averages))
+
 with st.container(horizontal=True, vertical_alignment="center"):
     st.text("Try this:", width="content")
-    controls.try_this("The seed's picture", "x", block=2, head=2, prompt=frame.DEFAULT_PROMPT)
+    there = {"block": 2, "head": 2} if config.n_layer > 2 and config.n_head > 2 else {}
+    seed = "The seed's picture: Sinai (2024) numbers from 1 and calls it block 3, head 3; here, from 0, it is block 2, head 2."
+    controls.try_this("The seed's picture", seed, prompt=frame.DEFAULT_PROMPT, **there)
     if view.facts:
-        b, h = np.unravel_index(view.facts.previous.argmax(), view.facts.previous.shape)
-        controls.try_this("Reads the token before", "x", block=int(b), head=int(h))
-        b, h = np.unravel_index(view.facts.first.argmax(), view.facts.first.shape)
-        controls.try_this("Rests on the first token", "x", block=int(b), head=int(h))
+        b, h = strongest(view.facts.previous)
+        controls.try_this(
+            "The token before", f"Block {b}, head {h} looks there most: a line along the diagonal.", block=b, head=h
+        )
+        b, h = strongest(view.facts.first)
+        controls.try_this("The first token", f"Block {b}, head {h} rests there most: a column at the left.", block=b, head=h)
 
 behind(
     lambda: pattern,
@@ -68,7 +76,7 @@ behind(
 lm = gptviz.load({subject.lm.name!r})
 trace = lm.trace({subject.prompt!r}, ["blocks.{block}.attention.pattern"])
 pattern = trace["blocks.{block}.attention.pattern"][0, {head}]  # [query, key]""",
-    how="",
-    limits="",
+    how=attention.HOW,
+    limits=attention.LIMITS,
     key="attention",
 )

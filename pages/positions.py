@@ -4,8 +4,9 @@ import streamlit as st
 
 from gptviz.figures import lines, matrix
 from gptviz.interp import positions
-from gptviz.ui import behind, controls, frame
+from gptviz.ui import controls, frame
 from gptviz.ui import positions as ui
+from gptviz.ui.behind import behind
 
 frame.page(
     "pages/positions.py",
@@ -16,53 +17,74 @@ subject = frame.subject(needs_prompt=False)
 key, config = subject.key, subject.lm.model.config
 own, fixed = ui.kinds(key)
 
+notices = st.container()
+block = 0
+if own == "relative":
+    block = controls.whole("Block", 0, config.n_layer - 1, key="block", help="Each block has its own vectors.", default=0)
 left, right = st.columns(2)
 with left:
-    with st.container(horizontal=True, vertical_alignment="center", height=48, border=False):
+    with st.container(vertical_alignment="center", height=48, border=False):
         st.markdown(f"**In this model**: {ui.name(own)} positions")
-        block = 0
-        if own == "relative":
-            block = controls.whole("Block", 0, config.n_layer - 1, key="block", help="Each block has its own vectors.", default=0)
-    ui.panel(key, own, block, height=400)
+    ui.panel("own", key, own, block, height=400)
 with right:
     with st.container(horizontal=True, vertical_alignment="center", height=48, border=False):
         st.markdown("**Beside it**", width="content")
         beside = controls.select(
             "Beside it",
-            [kind for kind in fixed if kind != own],
+            [kind for kind in fixed if kind != own] or [own],
             key="beside",
             help="Kinds of positions that need no training, at this model's sizes.",
             format_func=ui.name,
             label_visibility="collapsed",
             segmented=True,
+            notices=notices,
         )
-    ui.panel(key, beside, 0, height=400)
+    ui.panel("beside", key, beside, 0, height=400)
 
 with st.container(horizontal=True, vertical_alignment="center"):
-    st.markdown("**Try this**", width="content")
-    if learned := ui.model_with("learned"):
+    st.text("Try this:", width="content")
+    if own != "learned" and (learned := ui.model_with("learned")):
         controls.try_this(
-            "Learned positions",
-            "The model was told nothing about order. Do neighbours still look alike? Is a diagonal of one colour?",
-            model=learned,
+            "Learned positions", "Nobody told this model about order. Do near positions look alike to it?", model=learned
         )
-    controls.try_this("Steep and flat heads", "Each head of ALiBi forgets at its own speed.", beside="alibi")
-    controls.try_this("A slow wave", "The last waves hardly move: they tell far from near, the first tell odd from even.", wave=20)
+    controls.try_this("Steep and flat heads", "Each head of ALiBi forgets at a speed of its own.", beside="alibi")
+    if "sinusoidal" in (own, *fixed):
+        slow = {"table": "sinusoidal", "wave": config.d_model * 3 // 4}
+        controls.try_this(
+            "A slow wave", "The last dimensions hardly move: they tell far from near, the first tell even from odd.", **slow
+        )
 
-st.subheader("One wave at a time", anchor=False)
-tables = [kind for kind in dict.fromkeys(("sinusoidal", own)) if kind in positions.WITH_VECTORS]
-left, right = st.columns(2)
-with right:
-    kind = controls.select(
-        "Table", tables, key="table", help="Whose vectors: one row per position.", format_func=ui.name, segmented=True
-    )
-    table = ui.vectors(key, kind, block)
-    last = len(table.axes[1].labels) - 1
-    wave = controls.whole("Dimension", 0, last, key="wave", help="One column of the table, drawn as a wave.", default=(last + 1) // 4)
-    limit = 1.0 if kind in positions.FIXED else positions.bound(table)
-    column = positions.column(table, wave)
-    st.plotly_chart(lines.wave(column, frame.theme(), height=250, limit=limit), key="wave line", alt=f"Dimension {wave} over the positions.")
-    st.caption(ui.wave_note(table, kind, wave))
-with left:
-    figure = matrix.signed(table, frame.theme(), height=400, limit=limit, column=wave)
-    st.plotly_chart(figure, key="table map", alt=f"The {kind} vectors, position by dimension.")
+tables = [kind for kind in dict.fromkeys(("sinusoidal", own)) if kind in (own, *fixed) and kind in positions.WITH_VECTORS]
+if tables:
+    st.subheader("One wave at a time", anchor=False)
+    left, right = st.columns(2)
+    with right:
+        kind = controls.select(
+            "Table", tables, key="table", help="Whose vectors: one row per position.", format_func=ui.name, segmented=True
+        )
+        table = ui.vectors(key, kind, block)
+        size = len(table.axes[1].labels)
+        wave = controls.whole(
+            "Dimension", 0, size - 1, key="wave", help="One column of the table, drawn as a wave.", default=size // 4
+        )
+        limit = 1.0 if kind in positions.FIXED else positions.bound(table)
+        st.plotly_chart(
+            lines.wave(positions.column(table, wave), frame.theme(), height=250, limit=limit),
+            key="wave line",
+            alt=f"Dimension {wave} of the {kind} vectors over the positions. {ui.wave_note(table, kind, wave)}",
+        )
+        st.caption(ui.wave_note(table, kind, wave))
+    with left:
+        st.plotly_chart(
+            matrix.signed(table, frame.theme(), height=430, limit=limit, column=wave),
+            key="wave map",
+            alt=f"The {kind} vectors, {table.axes[0].name} by dimension; dimension {wave} is framed.",
+        )
+
+behind(
+    lambda: ui.numbers(key, beside if own == "none" else own, block),
+    code=ui.code(subject.lm.name, beside if own == "none" else own, block),
+    how=ui.HOW,
+    limits=ui.LIMITS,
+    key="positions",
+)

@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+# Before torch is imported: on tensors this small a second thread only waits.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:

@@ -15,6 +15,10 @@ from gptviz.labelled import Labelled
 # On the logarithmic scale smaller values are not seen.
 LOG_FLOOR = 1e-4
 LONGEST_LABEL = 14
+# With more bars than this there is no room for a number on each.
+MOST_NUMBERED = 24
+# So many labels fit on the 300 pixels a phone has: single characters in two rows, longer ones at a slant.
+MOST_STAGGERED, MOST_SLANTED = 66, 24
 # The upper end of the axis: steps, so that it stays where it is while bars change.
 ENDS = (0.25, 0.5, 1.0)
 
@@ -35,7 +39,7 @@ def next_token(
     true: int | None = None,
     by_rank: bool = True,
     log: bool = False,
-    height: int = 340,
+    height: int = 256,
 ) -> go.Figure:
     """Two bars per token of `probabilities` [token, (before, after)]: an outline before sampling, filled after it.
 
@@ -47,7 +51,7 @@ def next_token(
     """
     labels = probabilities.axes[0].labels
     before, after = probabilities.values[:, 0], probabilities.values[:, 1]
-    places = _distinct(labels)
+    places = [str(place) for place, _ in enumerate(labels)]  # labels need not differ, categories must
     kept = [not reason for reason in cut]
     common: dict[str, Any] = {"width": 0.82, "hoverinfo": "skip"}
     outline = {"color": "rgba(0, 0, 0, 0)", "line": {"color": theme.text, "width": 1.5}}
@@ -62,10 +66,10 @@ def next_token(
         y=after,
         name="after temperature, top-k and top-p",
         marker={"color": OUTPUT},
-        text=[f"{100 * p:.0f} %" for p in after],
-        textposition="inside",
-        insidetextanchor="end",
-        insidetextfont={"color": "#FFFFFF", "size": 11},
+        text=[f"{100 * p:.0f}" if p >= 0.01 and len(labels) <= MOST_NUMBERED else "" for p in after],
+        textposition="outside",
+        textfont={"color": theme.text, "size": 10},
+        cliponaxis=False,
         **common,
     )
     model = go.Bar(x=places, y=before * kept, name="before: the model’s own", marker=outline, **common)
@@ -90,17 +94,8 @@ def next_token(
         bargap=0,
         margin={"l": 4, "r": 4, "t": 26, "b": 4},
         legend={"orientation": "h", "x": 1, "xanchor": "right", "y": 1.0, "yanchor": "bottom"},
-        uniformtext={"minsize": 9, "mode": "hide"},
         dragmode=False,
-        xaxis={
-            "type": "category",
-            "tickfont": {"family": "monospace", "size": 13},
-            "showgrid": False,
-            "fixedrange": True,
-            "range": [-0.5, len(labels) - 0.5],
-            "ticktext": [_short(label, bold=place == true) for place, label in enumerate(labels)],
-            "tickvals": places,
-        },
+        xaxis=_tokens_axis(labels, true) | {"range": [-0.5, len(labels) - 0.5]},
         yaxis={
             "tickformat": "~%",
             "gridcolor": theme.faint,
@@ -113,38 +108,51 @@ def next_token(
     )
     if by_rank:
         _say_cuts(figure, cut, theme)
-    if true is not None:
-        figure.add_annotation(
-            x=true, y=0, yref="paper", yanchor="bottom", text="▲", showarrow=False, font={"color": theme.text, "size": 11}
-        )
     return figure
 
 
+def _tokens_axis(labels: Sequence[str], true: int | None) -> dict[str, Any]:
+    """The axis of tokens: single characters stand in two staggered rows where there are many, longer labels at a slant;
+    of still more tokens every second or third is named, and the pointer names the others."""
+    short = max(map(len, labels), default=0) <= 2
+    step = -(-len(labels) // (MOST_STAGGERED if short else MOST_SLANTED))
+    staggered = short and len(labels) > MOST_NUMBERED
+
+    def text(place: int) -> str:
+        label = labels[place]
+        shown = html.escape(label if len(label) <= LONGEST_LABEL else f"{label[: LONGEST_LABEL - 1]}…")
+        down = "<br>" if staggered and place // step % 2 else ""
+        return f"{down}<b>{shown}</b><br>▲" if place == true else f"{down}{shown}"
+
+    named = range(0, len(labels), step)
+    return {
+        "type": "category",
+        "tickvals": [str(place) for place in named],
+        "ticktext": [text(place) for place in named],
+        "tickangle": 0 if short else -55,
+        "tickfont": {"family": "monospace", "size": 10 if staggered or not short else 13},
+        "showgrid": False,
+        "fixedrange": True,
+    }
+
+
 def _say_cuts(figure: go.Figure, cut: Sequence[str], theme: Theme) -> None:
-    """A line where each cut begins, with its name."""
-    place = 0
+    """A line where each cut begins, with its name; the names one below the other, so that they never meet."""
+    place, height = 0, 0.99
     for reason, tokens in groupby(cut):
         if reason:
+            on_right = place < len(cut) * 0.7
             figure.add_vline(x=place - 0.5, line={"color": theme.text, "width": 1, "dash": "dot"})
             figure.add_annotation(
                 x=place - 0.5,
-                y=0.98,
+                y=height,
                 yref="paper",
                 yanchor="top",
-                xanchor="left" if place < len(cut) / 2 else "right",
-                text=f" cut by {reason} → " if place < len(cut) / 2 else f" cut by {reason} ",
+                xanchor="left" if on_right else "right",
+                text=f" cut by {reason} →" if on_right else f"cut by {reason} → ",
                 showarrow=False,
                 font={"size": 12},
+                bgcolor=theme.background,
             )
+            height -= 0.11
         place += len(list(tokens))
-
-
-def _distinct(labels: Sequence[str]) -> list[str]:
-    """One category per token, though several may show as the same text."""
-    return [f"{place}" for place, _ in enumerate(labels)]
-
-
-def _short(label: str, bold: bool = False) -> str:
-    """A label as an axis bears it: plotly reads HTML there."""
-    text = html.escape(label if len(label) <= LONGEST_LABEL else f"{label[: LONGEST_LABEL - 1]}…")
-    return f"<b>{text}</b>" if bold else text

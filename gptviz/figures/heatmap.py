@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import plotly.colors
 import plotly.graph_objects as go
 
 from gptviz.figures.theme import PATTERN, Theme, base, sequential
@@ -20,6 +21,9 @@ LOG_FLOOR = 1e-3
 # Up to here single characters all fit on an axis, in two staggered rows, even on the 300 pixels that a phone has for it.
 MOST_STAGGERED = 64
 LONGEST_LABEL = 16
+
+# How far up the picture its legend stands, where the mask leaves the corner blank.
+LEGEND_AT = 0.85
 
 # Levels of the picture of all heads: a byte a cell has no NaN, so 0 is blank and the rest are colours. (Blank as 255
 # would be all slashes in base64, and plotly's JSON spends six characters on a slash.)
@@ -54,25 +58,38 @@ def one_head(
     # Where the mask leaves the upper right corner blank, title and legend stand in it; else above the picture.
     corner = bool(np.isnan(values[0, -1]))
     text = "<br>".join(("blank: comes later, may not be read", "", *notes))
-    lines = [{"text": f"<b>{title}</b>", "y": 0.95, "font": {"size": 15}}, {"text": text, "y": 0.71, "font": {"size": 11}}]
+    lines = [
+        {"text": f"<b>{title}</b>", "y": 1, "yshift": -24, "font": {"size": 15}},
+        {"text": text, "y": LEGEND_AT, "yshift": -56, "font": {"size": 11}},
+    ]
     place = {"xref": "paper", "yref": "paper", "x": 1, "xanchor": "right", "yanchor": "top", "showarrow": False, "align": "right"}
+    unit = "share of the row, log scale" if log else "share of the row"
+    above = {"text": f"{title}<br><span style='font-size: 12px'>{unit}</span>", "x": 0, "xref": "paper", "font": {"size": 15}}
     layout = base(
         theme,
         height=height,
-        title=None if corner else {"text": title, "x": 0, "xref": "paper", "font": {"size": 15}},
+        title=None if corner else above,
         annotations=[place | line for line in lines] if corner else [],
         showlegend=False,
+        modebar={"bgcolor": "rgba(0, 0, 0, 0)", "color": theme.text, "activecolor": PATTERN},
         xaxis=_token_axis(keys, theme) | {"constrain": "domain", "constraintoward": "left"},
         yaxis=_token_axis(queries, theme, down=True)
         | {"scaleanchor": "x", "autorange": "reversed", "constrain": "domain", "constraintoward": "top"},
     )
-    layout.margin = {"l": _room(queries), "r": 8, "t": 4 if corner else 68, "b": _room(keys)}
-    legend = _legend(scale, log, y=0.85 if corner else 1.0, yanchor="top" if corner else "bottom")
+    layout.margin = {"l": _room(queries), "r": 8, "t": 4 if corner else 58, "b": _room(keys)}
+    title_and_place = {"title": {"text": unit, "side": "top", "font": {"size": 12}}, "y": LEGEND_AT}
+    legend = _legend(scale, log, **title_and_place if corner else {"y": 0.95, "yref": "container"})
     return go.Figure([heatmap, legend], layout)
 
 
 def all_heads(
-    thumbnails: Labelled, theme: Theme, chosen: tuple[int, int], notes: Sequence[Sequence[str]], *, log: bool = False, height: int = 300
+    thumbnails: Labelled,
+    theme: Theme,
+    chosen: tuple[int, int],
+    notes: Sequence[Sequence[str]],
+    *,
+    log: bool = False,
+    height: int = 300,
 ) -> go.Figure:
     """Thumbnails [block, head, query, key] as one picture on the scale of `one_head`: blocks downwards, heads to the right.
 
@@ -86,7 +103,16 @@ def all_heads(
     colours = [[(1 + SHADES * at) / (1 + SHADES), colour] for at, colour in sequential(PATTERN, theme)]
     scale = [[0.0, "rgba(0, 0, 0, 0)"], *colours]
     heatmap = go.Heatmap(
-        z=picture, x0=first, dx=1 / pitch, y0=first, dy=1 / pitch, zmin=0, zmax=1 + SHADES, colorscale=scale, showscale=False, hoverinfo="skip"
+        z=picture,
+        x0=first,
+        dx=1 / pitch,
+        y0=first,
+        dy=1 / pitch,
+        zmin=0,
+        zmax=1 + SHADES,
+        colorscale=scale,
+        showscale=False,
+        hoverinfo="skip",
     )
     # Heatmaps answer no click; an unseen marker in the middle of each thumbnail does.
     at = [(block, head) for block in range(n_block) for head in range(n_head)]
@@ -144,8 +170,6 @@ def _shade(share: npt.NDArray[np.floating[Any]], log: bool) -> npt.NDArray[np.fl
 
 def _logarithmic(scale: list[list[Any]]) -> list[list[Any]]:
     """The stops of `scale` moved so that equal ratios of values are equal steps of colour."""
-    import plotly.colors
-
     steps = np.linspace(0, 1, 31)
     colours = plotly.colors.sample_colorscale(scale, steps.tolist())
     floor = [[0.0, colours[0]]]
@@ -156,7 +180,6 @@ def _legend(scale: list[list[Any]], log: bool, **place: Any) -> go.Scatter:
     """The colour scale with its ticks where `_shade` has them: a trace without points, since a heatmap's own is linear."""
     ticks = np.array([0.001, 0.01, 0.1, 1] if log else [0, 0.5, 1])
     bar = {
-        "title": {"text": "share of the row, log scale" if log else "share of the row", "side": "top", "font": {"size": 12}},
         "tickvals": _shade(ticks, log).tolist(),
         "ticktext": ["≤ 0.1%", "1%", "10%", "100%"] if log else ["0%", "50%", "100%"],
         "tickfont": {"size": 11},
@@ -166,6 +189,7 @@ def _legend(scale: list[list[Any]], log: bool, **place: Any) -> go.Scatter:
         "outlinewidth": 0,
         "x": 0.96,
         "xanchor": "right",
+        "yanchor": "top",
         "xpad": 0,
         "ypad": 4,
     } | place
@@ -224,6 +248,8 @@ def _token_axis(axis: Axis, theme: Theme, down: bool = False) -> dict[str, Any]:
     labels = [_plain(label) for label in axis.labels]
     staggered = count > MOST_STAGGERED // 2
     if staggered:
-        labels = [label if index % 2 == 0 else f"{label}\u00a0\u00a0" if down else f"<br>{label}" for index, label in enumerate(labels)]
+        labels = [
+            label if index % 2 == 0 else f"{label}\u00a0\u00a0" if down else f"<br>{label}" for index, label in enumerate(labels)
+        ]
     font = {"family": "monospace", "size": 10 if staggered else 12, "color": theme.text}
     return look | {"tickmode": "array", "tickvals": list(range(count)), "ticktext": labels, "tickfont": font, "tickangle": 0}

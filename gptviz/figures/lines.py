@@ -20,7 +20,9 @@ def wave(column: Labelled, theme: Theme, *, height: int, limit: float = 1.0) -> 
     dotted = len(x) <= MOST_DOTTED
     figure = go.Figure(layout=base(theme, height=height))
     for colour, part in ((QUERY, column.values.clip(min=0)), (KEY, column.values.clip(max=0))):
-        figure.add_scatter(x=x, y=part, fill="tozeroy", fillcolor=_faint(colour), line={"width": 0}, mode="lines", hoverinfo="skip")
+        figure.add_scatter(
+            x=x, y=part, fill="tozeroy", fillcolor=_faint(colour), line={"width": 0}, mode="lines", hoverinfo="skip"
+        )
     figure.add_scatter(
         x=x,
         y=column.values,

@@ -11,7 +11,7 @@ from gptviz.figures.theme import Theme, base, diverging
 from gptviz.labelled import Axis, Labelled
 
 # Room for ticks and titles is set, not measured: a figure that is drawn anew then keeps its place.
-MARGIN = {"l": 62, "r": 12, "t": 12, "b": 48}
+MARGIN = {"l": 66, "r": 12, "t": 12, "b": 48}
 
 
 def signed(
@@ -33,7 +33,6 @@ def signed(
         colorscale=diverging(theme),
         hovertemplate=f"{rows.name} %{{y}}<br>{columns.name} %{{x}}<br><b>%{{z:.3f}}</b><extra></extra>",
         colorbar={
-            "title": {"text": matrix.unit, "side": "top", "font": {"size": 12}},
             "tickvals": [-limit, 0, limit],
             "ticktext": [f"−{limit:.3g}", "0", f"{limit:.3g}"],
             "tickfont": {"size": 12},
@@ -48,16 +47,20 @@ def signed(
             "yref": "container",
             "y": 1,
             "yanchor": "top",
-            "ypad": 6,
+            "ypad": 0,
         },
     )
     figure = go.Figure([heatmap], base(theme, height=height))
     figure.update_layout(
-        margin=MARGIN | {"t": 58},
+        margin=MARGIN | {"t": 36},
         xaxis=axis(columns.name, theme) | {"constrain": "domain", "constraintoward": "right"},
         yaxis=axis(rows.name, theme)
         | {"autorange": "reversed", "constrain": "domain", "constraintoward": "top"}
         | ({"scaleanchor": "x"} if square else {}),
+    )
+    # Beside its scale: plotly would set the name of a horizontal scale on top of it.
+    figure.add_annotation(
+        text=matrix.unit, x=0, y=1, xref="paper", yref="paper", xanchor="left", yanchor="bottom", yshift=20, showarrow=False
     )
     if column is not None:
         step = _numbers(columns)[1] - _numbers(columns)[0] if len(columns.labels) > 1 else 1
@@ -69,7 +72,7 @@ def signed(
 def axis(name: str, theme: Theme) -> dict[str, Any]:
     """The look of an axis of whole numbers called `name`."""
     return {
-        "title": {"text": name, "standoff": 10, "font": {"size": 13, "color": theme.text}},
+        "title": {"text": name, "standoff": 14, "font": {"size": 13, "color": theme.text}},
         "tickfont": {"size": 12, "color": theme.text},
         "tickformat": "d",
         "showgrid": False,

@@ -24,6 +24,8 @@ KIND_SHAPES = {
     "space": "cross",
     "other": "diamond-open",
 }
+# What a shape must be shrunk to in 3-D to look as large as a circle of the same size.
+SOLID_SIZES = {"x": 0.5, "cross": 0.6, "diamond": 0.8, "diamond-open": 0.8}
 # More labels than this cover each other; the pointer then shows them.
 MOST_LABELLED = 300
 LONGEST_LABEL = 24
@@ -80,6 +82,12 @@ def text_positions(x: Values, y: Values, widths: Sequence[int], *, across: int, 
     return chosen
 
 
+def groups(kinds: Sequence[str]) -> dict[str, npt.NDArray[np.int64]]:
+    """The indices of the tokens of each kind, for the kinds there are."""
+    each = np.array(kinds, dtype=object)
+    return {kind: np.flatnonzero(each == kind) for kind in KIND_COLOURS if kind in each}
+
+
 def cloud(
     points: Labelled,
     kinds: Sequence[str],
@@ -100,8 +108,9 @@ def cloud(
     """
     solid = points.values.shape[1] == 3
     labels = np.array([plain(label) for label in points.axes[0].labels], dtype=object)
+    # Text in a 3-D scene knows tags but no entities: a tag is broken up instead.
+    written = np.array([html.unescape(label).replace("<", "<\u2060") for label in labels], dtype=object) if solid else labels
     few = len(labels) <= MOST_LABELLED
-    kind_of = np.array(kinds, dtype=object)
     scatter = go.Scatter3d if solid else go.Scatter if few else go.Scattergl
     figure = go.Figure(layout=base(theme, height=height))
     places = np.full(len(labels), "top center", dtype=object)
@@ -115,25 +124,30 @@ def cloud(
     if chosen is not None and len(neighbours):
         ends = np.column_stack((np.full(len(neighbours), chosen), neighbours, np.full(len(neighbours), -1))).ravel()
         lines = {name: np.where(ends < 0, np.nan, values) for name, values in coordinates(ends).items()}
-        figure.add_trace(scatter(**lines, mode="lines", line={"color": theme.text, "width": 1}, hoverinfo="skip", showlegend=False))
-    for kind in (kind for kind in KIND_COLOURS if kind in kind_of):
-        which = np.flatnonzero(kind_of == kind)
+        figure.add_trace(
+            scatter(**lines, mode="lines", line={"color": theme.text, "width": 1}, hoverinfo="skip", showlegend=False)
+        )
+    # The rarest kinds last, on top, where the many would bury them.
+    for kind, which in sorted(groups(kinds).items(), key=lambda group: -len(group[1])):
         figure.add_trace(
             scatter(
                 **coordinates(which),
                 name=kind,
-                text=labels[which].tolist(),
+                legendrank=list(KIND_COLOURS).index(kind),
+                text=written[which].tolist(),
+                hovertext=labels[which].tolist(),
                 customdata=which.tolist(),
                 mode="markers+text" if few else "markers",
                 textposition=places[which].tolist(),
                 textfont={"family": "monospace", "size": 13, "color": theme.text},
                 marker={
                     "color": KIND_COLOURS[kind],
+                    "opacity": 1 if few else 0.6,
                     "symbol": KIND_SHAPES[kind],
-                    "size": (5 if solid else 8) if few else (2 if solid else 4),
+                    "size": (5 * SOLID_SIZES.get(KIND_SHAPES[kind], 1) if solid else 8) if few else (2 if solid else 4),
                     "line": {"width": 1, "color": KIND_COLOURS[kind] if KIND_SHAPES[kind].endswith("open") else theme.background},
                 },
-                hovertemplate=f"<b>%{{text}}</b><br>{kind}<extra></extra>",
+                hovertemplate=f"<b>%{{hovertext}}</b><br>{kind}<extra></extra>",
             )
         )
     if chosen is not None:
@@ -141,7 +155,7 @@ def cloud(
         figure.add_trace(
             scatter(
                 **coordinates(marked),
-                text=labels[marked].tolist(),
+                text=written[marked].tolist(),
                 mode="markers" if few else "markers+text",
                 textposition="top center",
                 textfont={"family": "monospace", "size": 13, "color": theme.text},
@@ -155,6 +169,8 @@ def cloud(
                 showlegend=False,
             )
         )
+    if solid or not few:
+        figure.update_layout(legend={"itemsizing": "constant"})
     _lay_out(figure, theme, axes, solid)
     return figure
 
@@ -168,8 +184,14 @@ def _lay_out(figure: go.Figure, theme: Theme, axes: Sequence[str], solid: bool) 
     )
     if solid:
         look |= {"gridcolor": theme.faint, "showbackground": False, "showspikes": False}
-        scene: dict[str, Any] = {f"{name}axis": look | {"title": {"text": title}} for name, title in zip("xyz", titles, strict=True)}
-        figure.update_layout(scene=scene | {"aspectmode": "data", "camera": {"eye": {"x": 1.1, "y": 1.1, "z": 0.7}}})
+        scene: dict[str, Any] = {
+            f"{name}axis": look | {"title": {"text": title, "font": {"size": 12}}}
+            for name, title in zip("xyz", titles, strict=True)
+        }
+        figure.update_layout(
+            scene=scene
+            | {"aspectmode": "data", "camera": {"eye": {"x": 1.2, "y": 1.2, "z": 0.7}, "center": {"x": 0, "y": 0, "z": -0.15}}}
+        )
     else:
         # One unit is as long across as along, else the picture would show distances that are not there.
         figure.update_layout(
@@ -182,7 +204,7 @@ def _lay_out(figure: go.Figure, theme: Theme, axes: Sequence[str], solid: bool) 
 def neighbour_bars(similarity: Labelled, kinds: Sequence[str], theme: Theme, *, height: int) -> go.Figure:
     """Cosines [token] on the fixed scale 0 … 1 (-1 … 1 where one is negative), the nearest at the top."""
     labels = [plain(label) for label in similarity.axes[0].labels]
-    values = similarity.values
+    values = similarity.values.astype(np.float32)
     bars = go.Bar(
         x=values,
         y=list(range(len(labels))),

@@ -40,6 +40,8 @@ def _heat(rgb: npt.NDArray[np.uint8], theme: Theme, alt: str) -> str:
     x = (WIDTH - HEIGHT) / 2
     place = f'x="{x}" y="0" width="{HEIGHT}" height="{HEIGHT}"'
     image = f'<image {place} image-rendering="pixelated" href="data:image/png;base64,{data}"/>'
+    return _svg(theme, f"<title>{escape(alt)}</title>{image}")
+
 
 def pattern(values: npt.NDArray[Any], theme: Theme) -> str:
     """An attention pattern [query, key], 0 … 1, NaN where masked."""

@@ -42,6 +42,11 @@ class Patterns:
         """How many tokens were read."""
         return self.blocks[0].shape[-1]
 
+    @property
+    def n_head(self) -> int:
+        """How many heads each block has."""
+        return len(self.blocks[0])
+
 
 def patterns(model: Transformer, ids: Sequence[int]) -> Patterns:
     """The patterns of all heads over `ids`, from one forward pass of `model`.
@@ -69,22 +74,26 @@ def one_head(patterns: Patterns, block: int, head: int, labels: Sequence[str]) -
     return Labelled(values, (Axis(QUERY, tuple(labels)), Axis(KEY, tuple(labels))), UNIT)
 
 
+def pooling(patterns: Patterns) -> int:
+    """How many tokens a cell of a thumbnail stands for, down and across: 1 where all fit."""
+    side = max(SMALLEST_SIDE, CELLS_ACROSS // max(len(patterns.blocks), patterns.n_head))
+    return -(-patterns.n_tokens // side)
+
+
 def thumbnails(patterns: Patterns) -> Labelled:
     """All heads [block, head, query, key], each pooled to a thumbnail.
 
-    A cell is the largest value of the `pool` × `pool` it stands for, so that no bright spot is lost; it is NaN where
-    the mask forbids all of them. The labels of a pooled axis are ranges of positions.
+    A cell is the largest value of the `pooling` × `pooling` it stands for, so that no bright spot is lost; it is NaN
+    where the mask forbids all of them. The labels of a pooled axis are ranges of positions.
     """
-    n_tokens, n_head = patterns.n_tokens, len(patterns.blocks[0])
-    side = max(SMALLEST_SIDE, CELLS_ACROSS // max(len(patterns.blocks), n_head))
-    pool = -(-n_tokens // side)
+    n_tokens, pool = patterns.n_tokens, pooling(patterns)
     values = np.stack([_largest(torch.from_numpy(block), pool).numpy() for block in patterns.blocks])
     if patterns.blocked is not None:
         open_to_any = _largest(torch.from_numpy(~patterns.blocked).float()[None], pool)[0].numpy()
         values[:, :, open_to_any == 0] = np.nan
     starts = range(0, n_tokens, pool)
     ranges = tuple(str(i) if pool == 1 else f"{i}–{min(i + pool, n_tokens) - 1}" for i in starts)
-    numbers = [tuple(map(str, range(count))) for count in (len(patterns.blocks), n_head)]
+    numbers = [tuple(map(str, range(count))) for count in values.shape[:2]]
     axes = (Axis("block", numbers[0]), Axis("head", numbers[1]), Axis(QUERY, ranges), Axis(KEY, ranges))
     return Labelled(values, axes, UNIT if pool == 1 else f"{UNIT}, largest of {pool} × {pool}")
 
@@ -119,6 +128,12 @@ class Facts:
             f"{self.first[at]:.0%} on the first token",
             f"{self.itself[at]:.0%} on itself",
         )
+
+
+def strongest(values: npt.NDArray[np.float32]) -> tuple[int, int]:
+    """Block and head of the largest of `values` [block, head]."""
+    block, head = np.unravel_index(values.argmax(), values.shape)
+    return int(block), int(head)
 
 
 def facts(patterns: Patterns) -> Facts | None:

@@ -82,7 +82,7 @@ def project(rows: Vectors, labels: Sequence[str], method: str, dimensions: int =
             raise ValueError(f"{method} needs at least {FEWEST_PLACED} tokens; this vocabulary has {len(rows)}")
         ids = sample(len(rows), MOST_PLACED, seed)
         points = {"t-SNE": tsne, "UMAP": umap}[method](rows[ids], dimensions, seed)
-    tokens = Axis("token", tuple(labels[i] for i in ids))
+    tokens = Axis("token", tuple(labels[i] for i in ids.tolist()))
     components = Axis("component", tuple(str(i + 1) for i in range(dimensions)))
     return Projection(Labelled(points, (tokens, components), "coordinate"), ids, explained)
 
@@ -101,25 +101,23 @@ def pca(rows: Vectors, dimensions: int) -> tuple[Vectors, tuple[float, ...]]:
     By the covariance matrix and its largest eigenvalues (Pearson 1901): quick where there are far more tokens than
     dimensions. The sign of a direction is arbitrary; the coordinate that lies farthest out is made positive.
     """
-    from scipy.linalg import eigh  # a third of a second to import
-
     centred = rows - rows.mean(axis=0, dtype=np.float64).astype(np.float32)
     size = rows.shape[1]
     covariance = (centred.T @ centred).astype(np.float64)  # [d, d]
     kept = min(dimensions, size)
-    variance, directions = eigh(covariance, subset_by_index=(size - kept, size - 1))
+    variance, directions = np.linalg.eigh(covariance)  # rising
     points = np.zeros((len(rows), dimensions), np.float32)
-    points[:, :kept] = centred @ directions[:, ::-1].astype(np.float32)
+    points[:, :kept] = centred @ directions[:, : -kept - 1 : -1].astype(np.float32)
     points *= np.where(np.take_along_axis(points, np.abs(points).argmax(axis=0)[None], axis=0) < 0, -1, 1)
     total = float(np.trace(covariance))
-    shares = [max(0.0, float(v)) / total if total > 0 else 0.0 for v in variance[::-1]]
+    shares = [max(0.0, float(v)) / total if total > 0 else 0.0 for v in variance[: -kept - 1 : -1]]
     return points, (*shares, *[0.0] * (dimensions - kept))
 
 
 def tsne(rows: Vectors, dimensions: int, seed: int) -> Vectors:
     """t-SNE (van der Maaten & Hinton 2008) from a random start: neighbours are kept together, distances are not kept."""
     from sklearn.manifold import TSNE
-    from threadpoolctl import threadpool_limits
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     perplexity = min(PERPLEXITY, (len(rows) - 1) / 3)
     method = TSNE(dimensions, perplexity=perplexity, max_iter=ITERATIONS, init="random", random_state=seed)
@@ -167,5 +165,5 @@ def neighbours(rows: Vectors, labels: Sequence[str], token: int, count: int = 8)
     cosine[token] = -np.inf  # itself is no news
     nearest = np.argsort(-cosine, kind="stable")[: min(count, len(rows) - 1)]
     values = np.clip(cosine[nearest], -1, 1).astype(np.float32)
-    axis = Axis("token", tuple(labels[i] for i in nearest))
+    axis = Axis("token", tuple(labels[i] for i in nearest.tolist()))
     return Neighbours(tuple(map(int, nearest)), Labelled(values, (axis,), "cosine similarity"))

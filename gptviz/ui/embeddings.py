@@ -1,28 +1,59 @@
-"""What the Embeddings page computes, cached; slow projections run beside the page, so that it stays usable."""
+"""What the Embeddings page computes, cached, and its words; slow projections run beside the page, which stays usable."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import streamlit as st
 
+from gptviz.figures import scatter
 from gptviz.interp import embeddings
 from gptviz.interp.embeddings import Neighbours, Projection, Vectors
 
 from .cache import ModelKey, language_model
+from .frame import theme
 
 # A projection that is ready within this many seconds is shown at once; else PCA stands in for it.
 PATIENCE = 1.0
+# What one thread of a laptop does in t-SNE, for the guess at how long it takes.
 TOKENS_PER_SECOND = 300
+
+HOW = r"""
+- **PCA**: the rows of the matrix are centred, and seen along the eigenvectors of their covariance with the largest eigenvalues.
+- **t-SNE** (scikit-learn): perplexity 20 (a third of the tokens, where they are few), 1,000 iterations, a random start.
+- **UMAP** (umap-learn): its own defaults, 15 neighbours.
+- **Neighbours**: the cosine $a \cdot b / (|a|\,|b|)$ of the full vectors, over all tokens.
+
+t-SNE and UMAP place a sample of 5,000 tokens where there are more.
+Computed by `project`, `neighbours` and `trustworthiness` in `gptviz/interp/embeddings.py`.
+"""
+LIMITS = (
+    "Two or three dimensions cannot hold what many can: points that lie on each other may differ, and with t-SNE and UMAP "
+    "distances, sizes and empty space mean nothing. And a token's vector is only where the model begins: what the token comes "
+    "to mean in a text is made in the blocks."
+)
+
+
+@dataclass(frozen=True)
+class View:
+    """What the page shows: which matrix of which model, projected how."""
+
+    key: ModelKey
+    space: str
+    method: str
+    dimensions: int
+    seed: int
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """The vocabulary, by id: what a token is called on axes, in the list of tokens (unique), and its kind."""
+    """The vocabulary, by id: what a token is called on axes and (uniquely) in the list of tokens, and its kind."""
 
     labels: tuple[str, ...]
     names: tuple[str, ...]
@@ -38,32 +69,28 @@ class Job:
     tokens: int
 
 
-@st.cache_data(max_entries=4, show_spinner=False)
+@st.cache_resource(max_entries=4, show_spinner=False)
 def tokens(key: ModelKey) -> Tokens:
     """The vocabulary of the model."""
     tokenizer = language_model(key).tokenizer
     labels = tuple(tokenizer.labels())
-    seen: dict[str, int] = {}
-    for label in labels:
-        seen[label] = seen.get(label, 0) + 1
-    names = tuple(label if seen[label] == 1 else f"{label} (token {i})" for i, label in enumerate(labels))
-    return Tokens(labels, names, tuple(tokenizer.kind_of(i) for i in range(len(labels))))
+    times = Counter(labels)
+    names = tuple(label if times[label] == 1 else f"{label} (token {i})" for i, label in enumerate(labels))
+    return Tokens(labels, names, tuple(map(tokenizer.kind_of, range(len(labels)))))
 
 
-def _rows(key: ModelKey, space: str) -> Vectors:
-    return embeddings.vectors(language_model(key).model, space)
+def _rows(view: View) -> Vectors:
+    return embeddings.vectors(language_model(view.key).model, view.space)
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
-def neighbours(key: ModelKey, space: str, token: int) -> Neighbours:
-    """See `gptviz.interp.embeddings.neighbours`."""
-    return embeddings.neighbours(_rows(key, space), tokens(key).labels, token)
+def _neighbours(key: ModelKey, space: str, token: int) -> Neighbours:
+    return embeddings.neighbours(embeddings.vectors(language_model(key).model, space), tokens(key).labels, token)
 
 
-@st.cache_data(max_entries=8, show_spinner=False)
-def pca(key: ModelKey, space: str, dimensions: int) -> Projection:
-    """The projection that is there at once."""
-    return embeddings.project(_rows(key, space), tokens(key).labels, "PCA", dimensions)
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _pca(view: View) -> Projection:
+    return embeddings.project(_rows(view), tokens(view.key).labels, "PCA", view.dimensions)
 
 
 @st.cache_resource(show_spinner=False)
@@ -73,69 +100,123 @@ def _worker() -> ThreadPoolExecutor:
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
-def _job(key: ModelKey, space: str, method: str, dimensions: int, seed: int) -> Job:
-    """A projection, computed once for all sessions; it goes on where a reader has turned to something else."""
-    rows, labels = _rows(key, space), tokens(key).labels
-    result = _worker().submit(embeddings.project, rows, labels, method, dimensions, seed)
+def _job(view: View) -> Job:
+    """A projection, computed once for all sessions; it goes on when its reader turns to something else."""
+    rows, labels = _rows(view), tokens(view.key).labels
+    result = _worker().submit(embeddings.project, rows, labels, view.method, view.dimensions, view.seed)
     return Job(result, time.monotonic(), min(len(labels), embeddings.MOST_PLACED))
 
 
-def projection(key: ModelKey, space: str, method: str, dimensions: int, seed: int) -> tuple[Projection, str]:
-    """The projection and the method it is by: the one asked for, or PCA as long as that takes, with a line that says so."""
-    if method != "PCA":
-        job = _job(key, space, method, dimensions, seed)
+def projection(view: View) -> tuple[Projection, View]:
+    """The projection asked for, or PCA as long as that takes, with a line that says so; and the view it really is."""
+    if view.method != "PCA":
+        job = _job(view)
         wait([job.result], PATIENCE)
         if not job.result.done():
-            _waiting(job, method)
+            _waiting(job, view.method)
         elif error := job.result.exception():
             st.warning(f"{error}. PCA is shown instead.", icon=":material/info:")
         else:
-            return job.result.result(), method
-    return pca(key, space, dimensions), "PCA"
+            return job.result.result(), view
+    instead = replace(view, method="PCA", seed=0)
+    return _pca(instead), instead
 
 
 @st.fragment(run_every=1.0)
 def _waiting(job: Job, method: str) -> None:
     if job.result.done():
         st.rerun()
-    usual = f"about {max(1, round(job.tokens / TOKENS_PER_SECOND))} s" if method == "t-SNE" else "seconds, the first time half a minute"
-    st.info(f"Computing {method}: {time.monotonic() - job.began:.0f} s so far, usually {usual}. Until then: PCA.", icon=":material/hourglass_top:")
+    usual = "a few seconds, the first time half a minute"
+    if method == "t-SNE":
+        usual = f"about {max(1, round(job.tokens / TOKENS_PER_SECOND))} s"
+    so_far = f"{time.monotonic() - job.began:.0f} s so far"
+    first = "" if job.result.running() else " Another projection is computed first."
+    st.info(f"Computing {method}: {so_far}, usually {usual}. Until then: PCA.{first}", icon=":material/hourglass_top:")
 
 
 @st.cache_data(max_entries=32, show_spinner=False)
-def trustworthiness(key: ModelKey, space: str, method: str, dimensions: int, seed: int) -> tuple[float, int]:
-    """See `gptviz.interp.embeddings.trustworthiness`; for a projection that is ready."""
-    ready = pca(key, space, dimensions) if method == "PCA" else _job(key, space, method, dimensions, seed).result.result()
-    return embeddings.trustworthiness(_rows(key, space), ready)
+def _trustworthiness(view: View) -> tuple[float, int]:
+    ready = _pca(view) if view.method == "PCA" else _job(view).result.result()
+    return embeddings.trustworthiness(_rows(view), ready)
 
 
-def pick(chart: str, names: Sequence[str]) -> None:
-    """Set the control `token` to the point clicked in the chart with that key.
-
-    As a callback, so that it acts on a click once, and not on every rerun, as the chart's selection would.
-    """
-    points = st.session_state[chart].selection.points
-    if points and (custom := points[0].get("customdata")) is not None:
-        st.session_state["token"] = names[int(custom[0] if isinstance(custom, list | tuple) else custom)]
-
-
-def loses(projection: Projection, method: str, space_size: int) -> str:
-    """What a projection keeps of the original space and what it loses, in a sentence."""
-    if method == "PCA":
-        kept = sum(projection.explained)
-        return (
-            f"PCA keeps the {len(projection.explained)} directions of {space_size} in which the tokens differ most: "
-            f"{kept:.0%} of the variance. The other {1 - kept:.0%} is not in the picture."
-        )
-    return (
-        f"{method} keeps neighbours together and nothing else: how far apart groups lie, how large they are and which way is up "
-        "mean nothing. Another seed gives another picture; trust what stays."
+def bars(view: View, token: int, *, height: int) -> None:
+    """The nearest neighbours of `token`."""
+    near, kinds = _neighbours(view.key, view.space, token), tokens(view.key).kinds
+    st.plotly_chart(
+        scatter.neighbour_bars(near.similarity, [kinds[i] for i in near.ids], theme(), height=height),
+        key="neighbours",
+        config={"displayModeBar": False},
+        alt=f"The tokens nearest to {tokens(view.key).labels[token]}: {', '.join(near.similarity.axes[0].labels)}.",
     )
 
 
-def trust(score: float, judged: int, shown: int) -> str:
-    """The trustworthiness in words."""
+def cloud(view: View, projected: Projection, token: int, *, height: int) -> None:
+    """The tokens as points; `token` ringed and joined to its neighbours. A click on a point chooses its token."""
+    vocabulary, near = tokens(view.key), _neighbours(view.key, view.space, token)
+
+    # As a callback, so that it acts on a click once, and not on every rerun, as the chart's selection would.
+    def pick() -> None:
+        if points := st.session_state["map"].selection.points:
+            st.session_state["token"] = vocabulary.names[projected.ids[clicked(points[0])]]
+
+    figure = scatter.cloud(
+        projected.points,
+        [vocabulary.kinds[i] for i in projected.ids],
+        theme(),
+        height=height,
+        axes=[f"component {i} ({share:.0%})" for i, share in enumerate(projected.explained, 1)],
+        chosen=projected.index(token),
+        neighbours=[i for i in map(projected.index, near.ids) if i is not None],
+    )
+    st.plotly_chart(
+        figure,
+        key="map",
+        on_select=pick,
+        selection_mode="points",
+        config={"displaylogo": False},
+        alt=f"{len(projected.ids)} tokens of the {view.space} by {view.method}, coloured and shaped by kind.",
+    )
+
+
+def loses(projected: Projection, view: View, d_model: int) -> str:
+    """What a projection keeps of the original space and what it loses."""
+    if view.method == "PCA":
+        kept = sum(projected.explained)
+        return (
+            f"PCA keeps the {view.dimensions} directions of {d_model} in which the tokens differ most: {kept:.0%} of the "
+            f"variance. The other {1 - kept:.0%} is not in the picture."
+        )
+    all_tokens = len(tokens(view.key).labels)
+    sampled = f"A sample of {len(projected.ids):,} of the {all_tokens:,} tokens. " if len(projected.ids) < all_tokens else ""
+    return (
+        f"{sampled}{view.method} keeps neighbours together and loses the rest: how far apart groups lie, how large they are "
+        "and which way is up mean nothing. Try another seed, and trust what stays."
+    )
+
+
+def trust(view: View, projected: Projection) -> str:
+    """How far the picture's neighbours can be trusted."""
+    score, judged = _trustworthiness(view)
     if math.isnan(score):
-        return "Too few tokens to judge it."
-    sampled = f", judged on a sample of {judged:,} tokens" if judged < shown else ""
+        return "There are too few tokens to say how far the picture can be trusted."
+    sampled = f", judged on {judged:,} tokens drawn at random" if judged < len(projected.ids) else ""
     return f"Trustworthiness {score:.2f}{sampled} (1: whoever are neighbours here are neighbours in truth; 0.5: chance)."
+
+
+def code(model: str, view: View, token: int) -> str:
+    """The lines of `gptviz` that compute what the page shows."""
+    settings = f"{view.method!r}, dimensions={view.dimensions}" + ("" if view.method == "PCA" else f", seed={view.seed}")
+    return f"""import gptviz
+from gptviz.interp import embeddings
+
+lm = gptviz.load({model!r})
+rows, labels = embeddings.vectors(lm.model, {view.space!r}), lm.tokenizer.labels()  # rows [vocab_size, d_model]
+embeddings.project(rows, labels, {settings}).points.values  # [token, component]
+embeddings.neighbours(rows, labels, token={token}).similarity.values  # [neighbour]"""
+
+
+def clicked(point: Mapping[str, Any]) -> int:
+    """The index of the token whose point was clicked, from what the chart says of it."""
+    custom = point["customdata"]
+    return int(custom[0] if isinstance(custom, list | tuple) else custom)

@@ -26,9 +26,10 @@ MOST_TOKENS = 2_000
 # What stands there when the page opens: this many tokens, or fewer of a model that needs longer.
 FIRST_TOKENS, FIRST_SECONDS = 120, 1.5
 ALTERNATIVES = 8
-# How often a playing text grows, in seconds, and by how many tokens; a tick also ends when its time is up.
-SPEEDS = {"Slow": (0.4, 1), "Medium": (0.1, 2), "Fast": (0.1, 20)}
-TICK_SECONDS = 0.06
+# Tokens a second of a playing text, by the clock: a late tick catches up, but not for more than CATCH_UP seconds, and
+# a tick ends when TICK_SECONDS of computing are up.
+SPEEDS = {"Slow": 2.5, "Medium": 20.0, "Fast": 400.0}
+TICK, CATCH_UP, TICK_SECONDS = 0.1, 0.5, 0.06
 HEIGHT = 250
 
 
@@ -92,6 +93,8 @@ class Writing:
         self.written: list[Written] = []
         self.selected: int | None = None
         self.playing = False
+        self._due = 0.0
+        self._ticked = 0.0
         self._spent = 0.0
         self._durations: deque[float] = deque(maxlen=100)
         self._next: tuple[Sampling, tuple[Candidate, ...]] | None = None
@@ -157,6 +160,7 @@ class Writing:
         """Start growing, or stop."""
         self.playing = not self.playing and not self.full
         self.selected = None
+        self._due, self._ticked = 1.0, perf_counter()
 
     def step_by_hand(self) -> None:
         """Stop, and draw one token."""
@@ -164,12 +168,21 @@ class Writing:
         self.step()
 
     def grow(self, tokens: int, seconds: float) -> None:
-        """Draw up to `tokens` tokens, fewer where that takes longer than `seconds`, but at least one."""
+        """Draw up to `tokens` tokens, fewer where that takes longer than `seconds`."""
         begun = perf_counter()
         for _ in range(tokens):
             self.step()
             if perf_counter() - begun > seconds:
                 break
+
+    def tick(self, rate: float) -> None:
+        """While playing: draw the tokens that are due at `rate` tokens a second."""
+        now = perf_counter()
+        self._due += rate * min(now - self._ticked, CATCH_UP)
+        self._ticked = now
+        tokens = int(self._due)
+        self._due -= tokens
+        self.grow(tokens, TICK_SECONDS)
 
     def pick(self, chip: int) -> None:
         """Look at the token of chip `chip` of the strip; at the next token if it was looked at, or is of the prompt."""
@@ -328,20 +341,17 @@ def transport(now: Writing) -> str:
 
 def show(now: Writing, speed: str) -> None:
     """The text and what may come next; while it plays, a fragment that runs by the clock."""
-    interval, tokens = SPEEDS[speed]
     timed = now.playing
 
     def body() -> None:
+        if timed and now.playing:
+            now.tick(SPEEDS[speed])
+            now.playing = not now.full
         if now.playing != timed:
             st.rerun()
-        if timed:
-            now.grow(tokens, TICK_SECONDS)
-            if now.full:
-                now.playing = False
-                st.rerun()
         _text(now)
 
-    st.fragment(body, run_every=interval if timed else None)()
+    st.fragment(body, run_every=TICK if timed else None)()
 
 
 def _text(now: Writing) -> None:
@@ -361,11 +371,14 @@ def _text(now: Writing) -> None:
         if now.selected is None:
             st.text("What may come next")
         else:
-            st.text(f"Token {now.selected + 1}, instead of {now.written[now.selected].taken.label}")
+            st.text(f"Token {now.selected + 1}: instead of {now.written[now.selected].taken.label}")
+        candidates = now.candidates
+        taken = None if now.selected is None else now.written[now.selected].taken
         token_strip(
-            [candidate.row for candidate in now.candidates],
+            [candidate.row for candidate in candidates],
             key="candidates",
             label="The likeliest tokens, most likely first",
+            selected=candidates.index(taken) if taken in candidates else None,
             on_pick=None
             if now.playing or (now.full and now.selected is None)
             else lambda row: _then_rerun(now.pick_candidate, row),

@@ -56,6 +56,26 @@ WORDS = {
     ),
 }
 
+HOW = r"""
+The cosine of two vectors, $a \cdot b / (|a|\,|b|)$, for the vectors of any two positions:
+
+- **learned**: the rows of the trained table.
+- **sinusoidal**: $\sin(p / 10000^{2i/d})$ and $\cos(p / 10000^{2i/d})$, $d$ the width of the stream (Vaswani et al. 2017).
+- **rotary**: each pair of a query's or key's numbers is turned by $p / 10000^{2i/d}$, $d$ the width of a head (Su et al. 2021).
+  The vector turned here has $(1, 0)$ for every pair, so the map is $\frac{2}{d} \sum_i \cos((p - q) / 10000^{2i/d})$: the sum of
+  the sinusoidal map, with fewer terms.
+- **relative**: the rows of the trained table of distances (Shaw et al. 2018), all heads of a block joined.
+
+**ALiBi** has no vectors: $-m_h\,|p - q|$ is added to the scores of head $h$ (Press et al. 2021).
+
+Computed by `vectors`, `similarity` and `alibi_bias` in `gptviz/interp/positions.py`, from the parts in
+`gptviz/model/positions.py`.
+"""
+LIMITS = (
+    "Alike on the map does not mean alike to a head: its queries and keys weigh the dimensions (for rotary positions, the "
+    "pairs) as they learned to, and may use a difference that hardly shows here. What heads look at is on the page Attention."
+)
+
 
 @st.cache_data(max_entries=4, show_spinner=False)
 def kinds(key: ModelKey) -> tuple[str, tuple[str, ...]]:
@@ -100,8 +120,8 @@ def model_with(kind: str) -> str | None:
     return None
 
 
-def panel(key: ModelKey, kind: str, block: int, *, height: int) -> None:
-    """The map of one kind, with a line on what it does and what is shown."""
+def panel(place: str, key: ModelKey, kind: str, block: int, *, height: int) -> None:
+    """The map of one kind, with a line on what it does and what is shown; `place` tells the page's panels apart."""
     words = WORDS[kind]
     if kind == "none":
         st.info(f"This model has no position encoding: {words.does}.", icon=":material/block:")
@@ -117,8 +137,17 @@ def panel(key: ModelKey, kind: str, block: int, *, height: int) -> None:
             if spread < 1e-3
             else f"Along a diagonal it varies by up to {spread:.2f}: not only the distance counts."
         )
-    st.plotly_chart(figure, key=f"map {kind}", alt=f"{kind} positions: {words.shows}. {ends}")
-    st.caption(f"{words.does.capitalize()}. Shown: {words.shows}. {ends}")
+    st.plotly_chart(figure, key=f"{place} map", alt=f"{kind} positions: {words.shows}. {ends}")
+    st.caption(f"{words.does.capitalize()}. Shown: {words.shows}. {ends}{_thinned(key)}")
+
+
+def _thinned(key: ModelKey) -> str:
+    """Says so where not every position is shown."""
+    config = language_model(key).model.config
+    shown = positions.shown(config)
+    if len(shown) == config.context_length:
+        return ""
+    return f" Of the {config.context_length:,} positions one in {shown.step} is shown, up to {shown[-1]:,}."
 
 
 def name(kind: str) -> str:
@@ -134,5 +163,17 @@ def wave_note(table: Labelled, kind: str, dimension: int) -> str:
         return f"A {'co' if dimension % 2 else ''}sine that repeats every {turn:.3g} positions."
     if kind == "rotary":
         turn = positions.period(2 * (dimension % (size // 2)), size)
-        return f"Pair {dimension % (size // 2)}, {'co' if dimension < size // 2 else ''}sine: a full turn every {turn:.3g} positions."
+        pair, wave = dimension % (size // 2), "cosine" if dimension < size // 2 else "sine"
+        return f"Pair {pair}, {wave}: a full turn every {turn:.3g} positions."
     return "Learned, not written down: whatever wave there is, training found useful."
+
+
+def code(model: str, kind: str, block: int) -> str:
+    """The lines of `gptviz` that compute what the map of `kind` shows."""
+    opened = f"import gptviz\nfrom gptviz.interp import positions\n\nlm = gptviz.load({model!r})\n"
+    if kind == "alibi":
+        return f"{opened}positions.alibi_bias(lm.model).values  # [head, distance]"
+    return (
+        f"{opened}vectors = positions.vectors(lm.model, {kind!r}, block={block})  # [position, dimension]\n"
+        "positions.similarity(vectors).values  # [position, other position]"
+    )

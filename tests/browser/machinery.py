@@ -38,13 +38,13 @@ class Server:
 
 
 @contextlib.contextmanager
-def serve(folder: Path) -> Iterator[Server]:
+def serve(folder: Path, script: Path = ROOT / "app.py") -> Iterator[Server]:
     """The app on a free port of this machine, with a home of its own in `folder`."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     log = folder / "server.log"
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", f"--server.port={port}", "--server.headless=true"]
+    command = [sys.executable, "-m", "streamlit", "run", str(script), f"--server.port={port}", "--server.headless=true"]
     environment = {**os.environ, "GPTVIZ_HOME": str(folder / "home")}
     with log.open("w") as output:
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)

@@ -13,7 +13,7 @@ from gptviz.model.norms import NORMS
 from gptviz.model.positions import POSITIONS
 from tests.tiny import CONTEXT, VOCAB, configs, scrambled, some_ids, tiny
 
-many = settings(max_examples=80, deadline=None, derandomize=True)
+many = settings(max_examples=50, deadline=None, derandomize=True)
 
 
 @pytest.mark.parametrize("residual", RESIDUALS)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -47,10 +47,10 @@ class Token:
     faint: bool = False
 
     @cached_property
-    def packed(self) -> list[Any]:
-        """The token as it travels to the browser, packed once however often it is shown."""
+    def packed(self) -> str:
+        """The token as it travels to the browser, as JSON, made once however often it is shown."""
         alternatives = [[label, _brief(probability)] for label, probability in self.alternatives]
-        return [self.label, _brief(self.probability), alternatives, self.note, int(self.mark), int(self.faint)]
+        return json.dumps([self.label, _brief(self.probability), alternatives, self.note, int(self.mark), int(self.faint)])
 
 
 def _brief(probability: float | None) -> float | None:
@@ -84,28 +84,28 @@ def token_strip(
         height: pixels; the strip then scrolls and stays at its end while it grows. None: as high as its text.
         bars: one token a line, with its probability as a bar and a number.
     """
-    generation = _generation(key, tuple(tokens))
     events: dict[str, Any] = {}
     if on_pick is not None:
         events["on_pick_change"] = lambda: _answer(key, "pick", lambda event: on_pick(event[0]))
     if on_alternative is not None:
         events["on_alternative_change"] = lambda: _answer(key, "alternative", lambda event: on_alternative(event[0], event[1]))
-    _mount(
-        key=key,
-        data={
-            "tokens": [token.packed for token in tokens],
-            "generation": generation,
-            "colour": colour,
-            "selected": selected,
-            "picks": on_pick is not None,
-            "takes": on_alternative is not None,
-            "label": label,
-            "legend": legend,
-            "height": height,
-            "bars": bars,
-        },
-        **events,
-    )
+    settings = {
+        "generation": _generation(key, tuple(tokens)),
+        "colour": colour,
+        "selected": selected,
+        "picks": on_pick is not None,
+        "takes": on_alternative is not None,
+        "label": label,
+        "legend": legend,
+        "height": height,
+        "bars": bars,
+    }
+    _mount(key=key, data=payload(tokens, settings), **events)
+
+
+def payload(tokens: Sequence[Token], settings: Mapping[str, Any]) -> bytes:
+    """What the browser gets: JSON of `settings` and the `tokens`. As bytes: Streamlit would pack a dictionary anew, twice."""
+    return f'{{"tokens": [{",".join(token.packed for token in tokens)}], {json.dumps(settings)[1:]}'.encode("ascii")
 
 
 def _shown(key: str) -> str:

@@ -17,7 +17,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     strips.set(parentElement, strip);
   }
   strip.send = setTriggerValue;
-  strip.show(data);
+  strip.show(JSON.parse(new TextDecoder().decode(data)));
   return () => {
     strip.close();
     strips.delete(parentElement);
@@ -71,6 +71,7 @@ class Strip {
     this.current = 0; // the chip that the Tab key reaches
     this.opened = null; // the chip whose card is open
     this.data = {};
+    this.following = true; // the strip stays at its end while it grows
     this.text = make("div", "strip");
     this.text.setAttribute("role", "group");
     this.legend = make("div", "legend");
@@ -89,7 +90,10 @@ class Strip {
     this.text.addEventListener("focusout", () => this.closeSoon());
     this.text.addEventListener("click", (event) => this.clicked(event));
     this.text.addEventListener("keydown", (event) => this.key(event));
-    this.text.addEventListener("scroll", () => this.close());
+    this.text.addEventListener("scroll", () => {
+      this.close();
+      this.following = this.text.scrollHeight - this.text.scrollTop - this.text.clientHeight < 24;
+    });
     this.card.addEventListener("pointerenter", () => clearTimeout(this.closing));
     this.card.addEventListener("pointerleave", () => this.closeSoon());
     this.card.addEventListener("click", (event) => {
@@ -111,7 +115,6 @@ class Strip {
     text.style.height = data.height === null ? "" : `${data.height}px`;
     text.setAttribute("aria-label", data.label);
 
-    const atEnd = text.scrollHeight - text.scrollTop - text.clientHeight < 24;
     const grew = data.tokens.length > this.tokens.length;
     const focused = this.chips.indexOf(text.getRootNode().activeElement);
     this.change(data.tokens, before.bars !== data.bars);
@@ -127,8 +130,10 @@ class Strip {
     if (data.selected !== null && (data.selected !== before.selected || data.generation !== before.generation)) {
       this.reach(data.selected);
       this.bringIntoView(this.chips[data.selected]);
-    } else if (grew && atEnd) {
-      text.scrollTop = text.scrollHeight;
+    } else if (data.selected === null) {
+      this.following ||= before.selected != null;
+      // Not under an open card: who reads it would lose its chip.
+      if (grew && this.following && this.opened === null) text.scrollTop = text.scrollHeight;
     }
     this.reach(this.current);
     if (this.opened !== null && this.opened >= this.chips.length) this.close();
@@ -174,6 +179,7 @@ class Strip {
     chip.classList.toggle("blank", !this.data.bars && token[LABEL] in SPOKEN);
     if (this.data.bars) {
       fillLine(chip, token[LABEL], token[PROBABILITY] ?? 0);
+      chip.title = token[NOTE]; // a card would cover the next lines
     } else {
       chip.textContent = token[LABEL];
       if (token[PROBABILITY] !== null) tint(chip, token[PROBABILITY]);
@@ -279,7 +285,7 @@ class Strip {
     this.close();
     const [label, probability, alternatives, note] = this.tokens[i];
     if (probability === null && !note && !alternatives.length) return;
-    if (this.data.bars && !note && !alternatives.length) return;
+    if (this.data.bars && !alternatives.length) return;
     const head = make("div", "head");
     head.append(make("span", "name", label));
     if (probability !== null) head.append(make("span", "number", percent(probability)));

@@ -1,0 +1,200 @@
+"""The Embeddings page as a reader meets it, without a browser."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from gptviz.interp import embeddings
+from gptviz.ui import embeddings as ui
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _fresh_caches() -> None:
+    st.cache_data.clear()
+    st.cache_resource.clear()
+
+
+def page(**query: str) -> AppTest:
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).switch_page("pages/embeddings.py")
+    for key, value in query.items():
+        at.query_params[key] = value
+    return at.run()
+
+
+def chart(at: AppTest, key: str) -> dict[str, Any]:
+    return next(json.loads(c.proto.spec) for c in at.get("plotly_chart") if c.proto.id.endswith(f"-{key}"))
+
+
+def until_ready(at: AppTest) -> AppTest:
+    """Rerun the page, as its timer would, until nothing is being computed any more."""
+    deadline = time.monotonic() + 60
+    while any("Computing" in info.value for info in at.info):
+        assert time.monotonic() < deadline
+        at.run()
+    return at
+
+
+def says(at: AppTest) -> str:
+    return " ".join(element.value for kind in (at.caption, at.info, at.warning) for element in kind)
+
+
+def test_the_page_opens_on_pca_without_loading_umap(tiny_model: Callable[..., Path]) -> None:
+    tiny_model()
+    script = """
+import sys
+from streamlit.testing.v1 import AppTest
+at = AppTest.from_file("app.py", default_timeout=60).switch_page("pages/embeddings.py")
+at.query_params["model"] = "tiny"
+at.run()
+assert not at.exception, at.exception
+assert any("PCA keeps" in caption.value for caption in at.caption)
+assert "sklearn" in sys.modules and "umap" not in sys.modules and "numba" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=120, cwd=ROOT)
+
+
+def test_another_method_another_seed_and_another_dimension_are_other_pictures(tiny_model: Callable[..., Path]) -> None:
+    tiny_model()
+    at = page(model="tiny", token="o")
+    pictures = [chart(at, "map")]
+    assert "of the variance" in says(at)
+    at.segmented_control(key="method").set_value("t-SNE").run()
+    pictures.append(chart(until_ready(at), "map"))
+    assert "keeps neighbours together" in says(at)
+    assert "Trustworthiness" in says(at)
+    at.segmented_control(key="seed").set_value("1").run()
+    pictures.append(chart(until_ready(at), "map"))
+    at.segmented_control(key="dimensions").set_value("3-D").run()
+    pictures.append(chart(until_ready(at), "map"))
+    assert not at.exception
+    assert len({json.dumps(picture) for picture in pictures}) == 4
+    assert {trace["type"] for trace in pictures[-1]["data"]} == {"scatter3d"}
+
+
+def test_pca_stands_in_until_a_slow_projection_is_ready(tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny_model()
+    release, plain = threading.Event(), embeddings.project
+
+    def slow(*args: Any) -> embeddings.Projection:
+        if args[2] == "t-SNE":
+            assert release.wait(60)
+        return plain(*args)
+
+    monkeypatch.setattr(embeddings, "project", slow)
+    monkeypatch.setattr(ui, "PATIENCE", 0.0)
+    at = page(model="tiny", method="t-SNE")
+    assert "Computing t-SNE" in says(at)
+    assert "PCA keeps" in says(at)
+    release.set()
+    assert "t-SNE keeps" in says(until_ready(at))
+    assert not at.exception
+
+
+def test_the_neighbours_shown_are_those_of_the_chosen_token(tiny_model: Callable[..., Path]) -> None:
+    tiny_model()
+    at = page(model="tiny", token="q")
+    assert not at.warning
+    view = ui.View(*_key(at), "embedding", "PCA", 2, 0)
+    names = ui.tokens(view.key).names
+    from gptviz.ui.cache import language_model
+
+    rows = embeddings.vectors(language_model(view.key).model, "embedding").astype(np.float64)
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    cosine = unit @ unit[names.index("q")]
+    best = [names[i] for i in np.argsort(-cosine)[1:9]]
+    assert [label.strip("\u2068\u2069") for label in chart(at, "neighbours")["layout"]["yaxis"]["ticktext"]] == best
+
+
+def _key(at: AppTest) -> tuple[Any, ...]:
+    from gptviz.ui.cache import model_key
+
+    return (model_key("tiny", at.selectbox(key="device").value),)
+
+
+def test_a_tied_model_says_that_its_two_matrices_are_one(tiny_model: Callable[..., Path]) -> None:
+    tiny_model(tied=True)
+    tiny_model("free")
+    assert page(model="tiny").segmented_control(key="space").options == ["embedding = unembedding"]
+    assert page(model="free").segmented_control(key="space").options == ["embedding", "unembedding"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"token": "no such token"},
+        {"token": "<script>"},
+        {"seed": "nonsense"},
+        {"method": "LDA"},
+        {"dimensions": "4"},
+        {"space": "../.."},
+    ],
+)
+def test_a_link_that_asks_for_what_is_not_there_gets_a_message_and_the_page(
+    tiny_model: Callable[..., Path], query: dict[str, str]
+) -> None:
+    tiny_model()
+    at = page(**{"model": "tiny"} | ({"method": "t-SNE"} if "seed" in query else {}) | query)
+    assert not at.exception
+    assert any(f"The link asks for {next(iter(query))}" in warning.value for warning in at.warning)
+    assert chart(at, "map")["data"]
+
+
+def test_an_empty_prompt_changes_nothing(tiny_model: Callable[..., Path]) -> None:
+    tiny_model()
+    at = page(model="tiny")
+    before = chart(at, "map")
+    at.text_area(key="prompt").set_value("").run()
+    assert not at.exception
+    assert chart(at, "map") == before
+
+
+def test_too_few_tokens_for_a_method_are_shown_by_pca_and_said(tiny_model: Callable[..., Path]) -> None:
+    tiny_model(text="ab", d_model=3, n_head=1)
+    at = until_ready(page(model="tiny", method="UMAP"))
+    assert not at.exception
+    assert "UMAP needs at least 4 tokens; this vocabulary has 2. PCA is shown instead." in says(at)
+    assert "too few tokens" in says(at)
+
+
+def test_every_button_leads_somewhere(tiny_model: Callable[..., Path]) -> None:
+    tiny_model(text="abcdefghij ABCDEF.,")
+    labels = [button.label for button in page(model="tiny", token="b").button]
+    assert len(labels) == 3
+    for label in labels:
+        at = page(model="tiny", token="b")
+        before = chart(at, "map")
+        next(button for button in at.button if button.label == label).click().run()
+        until_ready(at)
+        assert not at.exception
+        assert chart(at, "map") != before
+
+
+def test_equal_labels_get_different_names(tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    from gptviz.text import CharTokenizer
+
+    tiny_model()
+    monkeypatch.setattr(CharTokenizer, "labels", lambda self: ["�"] * self.vocab_size)
+    at = page(model="tiny")
+    assert not at.exception
+    options = at.selectbox(key="token").options
+    assert len(set(options)) == len(options)
+    assert options[3] == "� (token 3)"
+
+
+@pytest.mark.parametrize(("point", "index"), [({"customdata": 7}, 7), ({"customdata": [7]}, 7)])
+def test_a_click_names_the_point(point: dict[str, Any], index: int) -> None:
+    assert ui.clicked(point) == index

@@ -1,0 +1,111 @@
+"""The figures of tokens as points and bars."""
+
+from __future__ import annotations
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+
+from gptviz.figures import scatter
+from gptviz.figures.theme import DARK, KIND_COLOURS, LIGHT
+from gptviz.labelled import Axis, Labelled
+
+KINDS = ["vowel", "consonant", "punctuation", "punctuation"]
+
+
+def points(count: int = 4, components: int = 2, labels: tuple[str, ...] = ("a", "b", "<b>", "&")) -> Labelled:
+    values = np.random.default_rng(0).normal(size=(count, components)).astype(np.float32)
+    tokens = Axis("token", labels if len(labels) == count else tuple(map(str, range(count))))
+    return Labelled(values, (tokens, Axis("component", tuple(map(str, range(components))))), "coordinate")
+
+
+def kinds_of(figure: go.Figure) -> dict[str, go.Scatter]:
+    return {trace.name: trace for trace in figure.data if trace.name in KIND_COLOURS}
+
+
+@pytest.mark.parametrize("components", [2, 3])
+def test_each_token_is_drawn_once_at_its_place_with_its_label(components: int) -> None:
+    shown = points(components=components)
+    drawn = {}
+    for trace in kinds_of(scatter.cloud(shown, KINDS, LIGHT, height=300)).values():
+        for index, text, *place in zip(trace.customdata, trace.hovertext, *(trace[a] for a in "xyz"[:components]), strict=True):
+            assert index not in drawn
+            drawn[index] = text, np.array(place)
+    assert {index: text for index, (text, _) in drawn.items()} == {0: "a", 1: "b", 2: "&lt;b&gt;", 3: "&amp;"}
+    for index, (_, place) in drawn.items():
+        assert np.allclose(place, shown.values[index])
+
+
+@pytest.mark.parametrize("components", [2, 3])
+def test_no_label_becomes_a_tag(components: int) -> None:
+    texts = [
+        text
+        for trace in kinds_of(scatter.cloud(points(components=components), KINDS, LIGHT, height=300)).values()
+        for text in trace.text
+    ]
+    assert not any("<b>" in text for text in texts)
+
+
+def test_kinds_differ_in_colour_and_in_shape() -> None:
+    every = list(KIND_COLOURS)
+    traces = kinds_of(scatter.cloud(points(count=len(every)), every, LIGHT, height=300))
+    assert len({trace.marker.color for trace in traces.values()}) == len(every)
+    assert len({trace.marker.symbol for trace in traces.values()}) == len(every)
+    assert [trace.name for trace in sorted(traces.values(), key=lambda trace: trace.legendrank)] == every
+
+
+def test_the_chosen_token_is_ringed_and_joined_to_its_neighbours() -> None:
+    shown = points()
+    figure = scatter.cloud(shown, KINDS, LIGHT, height=300, chosen=1, neighbours=[0, 3])
+    lines = next(trace for trace in figure.data if trace.mode == "lines")
+    expected = np.array([shown.values[i] if i >= 0 else [np.nan, np.nan] for i in (1, 0, -1, 1, 3, -1)])
+    assert np.allclose(np.column_stack((lines.x, lines.y)), expected, equal_nan=True)
+    ring = figure.data[-1]
+    assert np.allclose((ring.x[0], ring.y[0]), shown.values[1])
+
+
+def test_many_tokens_are_drawn_by_webgl_and_only_the_chosen_ones_written_out() -> None:
+    figure = scatter.cloud(points(count=301), ["word"] * 301, DARK, height=300, chosen=5, neighbours=[6])
+    assert {type(trace) for trace in figure.data} == {go.Scattergl}
+    written = [text for trace in figure.data if "text" in trace.mode for text in trace.text]
+    assert written == ["5", "6"]
+
+
+def test_the_many_do_not_bury_the_few() -> None:
+    kinds = ["vowel"] * 2 + ["word"] * 398
+    order = [trace.name for trace in scatter.cloud(points(count=400), kinds, LIGHT, height=300).data]
+    assert order == ["word", "vowel"]
+
+
+def test_labels_side_by_side_do_not_cover_each_other() -> None:
+    x, y = np.array([0.0, 10.0, 500.0]), np.array([0.0, 0.0, 300.0])
+    first, second, far = scatter.text_positions(x, y, [1, 1, 1], across=500, along=300)
+    assert first != second
+    assert far == "top center"
+    # Two wide labels above their points would overlap: one of them goes elsewhere.
+    assert len(set(scatter.text_positions(x[:2], y[:2], [8, 8], across=10, along=10))) == 2
+
+
+def test_all_points_in_one_place_still_get_labels() -> None:
+    placed = scatter.text_positions(np.zeros(9), np.zeros(9), [1] * 9, across=500, along=300)
+    assert len(placed) == 9
+    assert set(placed[:8]) == set(scatter.PLACES)
+
+
+def similarity(*values: float) -> Labelled:
+    names = ("<i>", "ab", "c")[: len(values)]
+    return Labelled(np.array(values, np.float32), (Axis("token", names),), "cosine similarity")
+
+
+def test_bars_have_a_fixed_scale_that_reaches_below_zero_only_where_a_bar_does() -> None:
+    figure = scatter.neighbour_bars(similarity(0.5, 0.25, 0.1), ["vowel", "word", "word"], LIGHT, height=200)
+    assert tuple(figure.layout.xaxis.range) == (0, 1)
+    assert np.allclose(figure.data[0].x, [0.5, 0.25, 0.1])
+    assert figure.layout.yaxis.ticktext[0] == "&lt;i&gt;"
+    below = scatter.neighbour_bars(similarity(0.5, -0.25), ["vowel", "word"], LIGHT, height=200)
+    assert tuple(below.layout.xaxis.range) == (-1, 1)
+
+
+@pytest.mark.parametrize(("label", "shown"), [("<b>", "&lt;b&gt;"), ("x" * 40, "x" * 23 + "…"), ("ש", "\u2068ש\u2069")])
+def test_a_label_is_shown_as_text(label: str, shown: str) -> None:
+    assert scatter.plain(label).replace("\u2068", "").replace("\u2069", "") == shown.replace("\u2068", "").replace("\u2069", "")

@@ -1,0 +1,178 @@
+"""Projections and neighbours, against plain loops, numpy's SVD, and clouds whose answer is known."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from gptviz.interp import embeddings
+from gptviz.model import Config, build
+
+
+def cloud(tokens: int, size: int, seed: int = 0) -> embeddings.Vectors:
+    return np.random.default_rng(seed).normal(size=(tokens, size)).astype(np.float32)
+
+
+def labels(rows: embeddings.Vectors) -> list[str]:
+    return [f"t{i}" for i in range(len(rows))]
+
+
+def plane(tokens: int) -> embeddings.Vectors:
+    """Points of a 2-D plane, turned into 32 dimensions."""
+    axes, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(32, 2)))
+    return (cloud(tokens, 2) @ axes.T).astype(np.float32)
+
+
+@pytest.mark.parametrize("dimensions", [2, 3])
+@pytest.mark.parametrize("shape", [(65, 32), (20, 48), (400, 3)])
+def test_pca_is_the_singular_vectors_up_to_sign(shape: tuple[int, int], dimensions: int) -> None:
+    rows = cloud(*shape) + 5  # far from the origin: a forgotten mean shows
+    found = embeddings.project(rows, labels(rows), "PCA", dimensions)
+    centred = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
+    u, s, _ = np.linalg.svd(centred, full_matrices=False)
+    expected = u[:, :dimensions] * s[:dimensions]
+    for column in range(dimensions):
+        ours, theirs = found.points.values[:, column], expected[:, column]
+        assert min(np.abs(ours - theirs).max(), np.abs(ours + theirs).max()) < 1e-3
+    assert found.explained == pytest.approx(tuple(s[:dimensions] ** 2 / (s**2).sum()), abs=1e-5)
+
+
+def test_pca_is_one_picture_not_two_mirrored_ones() -> None:
+    rows = cloud(30, 8)
+    points, _ = embeddings.pca(rows, 2)
+    mirrored, _ = embeddings.pca(-rows, 2)
+    farthest = np.abs(points).argmax(axis=0)
+    assert (points[farthest, [0, 1]] > 0).all()
+    assert (mirrored[farthest, [0, 1]] > 0).all()
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (2, 1), (5, 2)])
+def test_pca_of_fewer_tokens_or_dimensions_than_asked_for_is_padded_with_zeros(shape: tuple[int, int]) -> None:
+    points, explained = embeddings.pca(cloud(*shape), 3)
+    assert points.shape == (shape[0], 3)
+    assert np.isfinite(points).all()
+    assert len(explained) == 3
+    assert np.abs(points[:, min(shape[0] - 1, shape[1]) :]).max() < 1e-5
+
+
+def test_pca_of_fifty_thousand_tokens_takes_a_moment() -> None:
+    rows = cloud(50_257, 64)
+    began = time.process_time()
+    points, explained = embeddings.pca(rows, 2)
+    assert time.process_time() - began < 3  # 0.05 s on an idle machine
+    assert points.shape == (50_257, 2)
+    assert points[:, 0].var() == pytest.approx(explained[0] * rows.var(axis=0).sum(), rel=1e-3)
+
+
+def test_a_plane_is_trusted_and_noise_is_not() -> None:
+    flat, noise = plane(300), cloud(300, 32)
+    trusted, judged = embeddings.trustworthiness(flat, embeddings.project(flat, labels(flat), "PCA"))
+    assert (trusted, judged) == (pytest.approx(1, abs=1e-3), 300)
+    assert embeddings.trustworthiness(noise, embeddings.project(noise, labels(noise), "PCA"))[0] < 0.75
+
+
+def test_trust_is_judged_on_a_bounded_sample_and_not_at_all_on_three_tokens() -> None:
+    many = plane(3_000)
+    trusted, judged = embeddings.trustworthiness(many, embeddings.project(many, labels(many), "PCA"))
+    assert (trusted, judged) == (pytest.approx(1, abs=1e-3), 2_000)
+    few = cloud(3, 4)
+    assert math.isnan(embeddings.trustworthiness(few, embeddings.project(few, labels(few), "PCA"))[0])
+
+
+def test_one_seed_is_one_tsne_and_another_seed_another() -> None:
+    rows = cloud(40, 8)
+    first, again, other = (embeddings.project(rows, labels(rows), "t-SNE", 2, seed).points.values for seed in (1, 1, 2))
+    assert (first == again).all()
+    assert np.abs(first - other).max() > 0.1
+
+
+def test_tsne_keeps_two_clusters_apart() -> None:
+    rows = np.concatenate((cloud(15, 16), cloud(15, 16, seed=1) + 20))
+    found = embeddings.project(rows, labels(rows), "t-SNE")
+    points = found.points.values
+    centres = points[:15].mean(axis=0), points[15:].mean(axis=0)
+    own = np.linalg.norm(points - np.repeat(centres, 15, axis=0), axis=1)
+    foreign = np.linalg.norm(points - np.repeat(centres[::-1], 15, axis=0), axis=1)
+    assert (own < foreign).all()
+    assert embeddings.trustworthiness(rows, found)[0] > 0.8
+
+
+def test_umap_keeps_two_clusters_apart_in_three_dimensions_for_any_seed() -> None:
+    # In a process of its own: its compiler's threads and its eleven seconds of imports stay out of the other tests.
+    script = """
+import numpy as np
+from gptviz.interp import embeddings
+draw = np.random.default_rng(0).normal
+rows = np.concatenate((draw(size=(20, 16)), draw(size=(20, 16)) + 20)).astype(np.float32)
+first, again = (embeddings.project(rows, ["x"] * 40, "UMAP", 3, seed=1).points.values for _ in range(2))
+assert first.shape == (40, 3) and (first == again).all()
+apart = np.linalg.norm(first[:, None] - first[None], axis=-1)
+np.fill_diagonal(apart, np.inf)
+assert ((apart.argmin(axis=1) < 20) == (np.arange(40) < 20)).all()
+assert embeddings.umap(rows[:5], 2, seed=0).shape == (5, 2)
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True, timeout=300)
+
+
+def test_a_handful_of_tokens_is_refused_with_a_sentence() -> None:
+    rows = cloud(3, 4)
+    for method in ("t-SNE", "UMAP"):
+        with pytest.raises(ValueError, match="at least 4 tokens; this vocabulary has 3"):
+            embeddings.project(rows, labels(rows), method)
+    assert embeddings.project(cloud(4, 4), ["a", "b", "c", "d"], "t-SNE").points.values.shape == (4, 2)
+
+
+def test_a_sample_is_seeded_sorted_and_without_repeats() -> None:
+    ids = embeddings.sample(50_257, 5_000, seed=3)
+    assert len(set(ids.tolist())) == len(ids) == 5_000
+    assert (np.diff(ids) > 0).all()
+    assert ids.max() < 50_257
+    assert (ids == embeddings.sample(50_257, 5_000, seed=3)).all()
+    assert (ids != embeddings.sample(50_257, 5_000, seed=4)).any()
+    assert embeddings.sample(7, 5_000, seed=3).tolist() == list(range(7))
+
+
+def test_a_sampled_projection_knows_which_tokens_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embeddings, "MOST_PLACED", 12)
+    monkeypatch.setattr(embeddings, "ITERATIONS", 250)
+    rows = cloud(40, 4)
+    found = embeddings.project(rows, labels(rows), "t-SNE")
+    assert found.points.axes[0].labels == tuple(f"t{i}" for i in found.ids)
+    assert [found.index(int(i)) for i in found.ids] == list(range(12))
+    assert {found.index(i) for i in set(range(40)) - set(found.ids.tolist())} == {None}
+
+
+def test_neighbours_equal_a_loop() -> None:
+    rows = cloud(25, 6)
+    found = embeddings.neighbours(rows, labels(rows), token=7, count=5)
+
+    def cosine(a: embeddings.Vectors, b: embeddings.Vectors) -> float:
+        dot = sum(float(x) * float(y) for x, y in zip(a, b, strict=True))
+        return dot / math.sqrt(sum(float(x) ** 2 for x in a) * sum(float(y) ** 2 for y in b))
+
+    expected = sorted((i for i in range(25) if i != 7), key=lambda i: -cosine(rows[i], rows[7]))[:5]
+    assert list(found.ids) == expected
+    assert found.similarity.values == pytest.approx([cosine(rows[i], rows[7]) for i in expected], abs=1e-6)
+    assert found.similarity.axes[0].labels == tuple(f"t{i}" for i in expected)
+
+
+def test_a_token_of_zeros_has_neighbours_that_are_not_like_it() -> None:
+    rows = cloud(5, 3)
+    rows[2] = 0
+    assert embeddings.neighbours(rows, labels(rows), token=2).similarity.values.tolist() == [0] * 4
+    assert np.isfinite(embeddings.neighbours(rows, labels(rows), token=0).similarity.values).all()
+
+
+def test_vectors_are_the_models_matrices() -> None:
+    free = build(Config(vocab_size=7, context_length=4, d_model=6, n_layer=1), seed=0)
+    assert torch.equal(torch.from_numpy(embeddings.vectors(free, "embedding")), free.embed.weight.detach())
+    assert torch.equal(torch.from_numpy(embeddings.vectors(free, "unembedding")), free.head.unembed.weight.detach())
+    assert not np.array_equal(embeddings.vectors(free, "embedding"), embeddings.vectors(free, "unembedding"))
+    tied = build(Config(vocab_size=7, context_length=4, d_model=6, n_layer=1, tied=True), seed=0)
+    assert np.array_equal(embeddings.vectors(tied, "embedding"), embeddings.vectors(tied, "unembedding"))

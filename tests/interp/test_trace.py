@@ -1,0 +1,50 @@
+"""A trace holds what the pass computed, and an edit that hits nothing is an error."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gptviz.interp.trace import run
+from gptviz.model import Record
+from tests.tiny import scrambled, some_ids, tiny
+
+
+def test_a_trace_is_what_the_pass_computed() -> None:
+    model, record = scrambled(tiny()), Record()
+    logits = model(some_ids(), tap=record)
+    trace = run(model, some_ids())
+    assert list(trace) == list(record.values)
+    assert len(trace) == len(record.values)
+    assert all(torch.equal(trace[name], value) for name, value in record.values.items())
+    assert torch.equal(trace["logits"], logits)
+    assert torch.equal(trace.ids, some_ids())
+
+
+def test_only_what_is_asked_for_is_kept() -> None:
+    assert list(run(scrambled(tiny()), some_ids(), ["blocks.1.*.out"])) == ["blocks.1.attention.out", "blocks.1.mlp.out"]
+    assert list(run(scrambled(tiny()), some_ids(), "logits", logits_at=slice(-1, None))) == ["logits"]
+
+
+def test_what_was_not_recorded_is_named_with_what_was() -> None:
+    trace = run(scrambled(tiny()), some_ids(), ["embed", "logits"])
+    assert "blocks.9.mlp.out" not in trace
+    with pytest.raises(KeyError, match="nothing was recorded as 'blocks.9.mlp.out'; there is embed, logits"):
+        trace["blocks.9.mlp.out"]
+
+
+def test_an_edit_changes_what_comes_after_it_and_nothing_before() -> None:
+    model = scrambled(tiny())
+    plain = run(model, some_ids())
+    edited = run(model, some_ids(), edits={"blocks.0.mlp.out": torch.zeros_like, "blocks.1.mlp.out": torch.zeros_like})
+    assert torch.equal(edited["blocks.0.resid_mid"], plain["blocks.0.resid_mid"])
+    assert torch.equal(edited["blocks.0.resid_post"], plain["blocks.0.resid_mid"])
+    assert torch.equal(edited["blocks.1.resid_post"], edited["blocks.1.resid_mid"])
+    assert not torch.isclose(edited["logits"], plain["logits"]).all()
+
+
+def test_an_edit_of_what_the_model_does_not_compute_is_named() -> None:
+    with pytest.raises(ValueError, match=r"computes nothing called 'blocks\.7\.mlp\.out'"):
+        run(scrambled(tiny()), some_ids(), edits={"embed": torch.zeros_like, "blocks.7.mlp.out": torch.zeros_like})
+    with pytest.raises(ValueError, match="nothing called 'positions'"):
+        run(scrambled(tiny(positions="rotary")), some_ids(), edits={"positions": torch.zeros_like})
