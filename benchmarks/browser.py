@@ -55,7 +55,9 @@ def main() -> None:
             start = time.perf_counter() - begun
             visit.open("attention", prompt=PROMPT)
             page.wait_for_timeout(3_000)
-            head = changes(page, "Head", "document.querySelector('.st-key-large .gtitle, .st-key-large .annotation-text')?.textContent")
+            head = changes(
+                page, "Head", "document.querySelector('.st-key-large .gtitle, .st-key-large .annotation-text')?.textContent"
+            )
             visit.open("next_token", prompt=PROMPT)
             page.wait_for_timeout(3_000)
             heat = changes(page, "Temperature", "document.querySelector('.st-key-bars .plot')?.innerHTML")

@@ -48,7 +48,7 @@ with side:
 with picture:
     projection, shown = ui.projection(view)
     ui.cloud(shown, projection, token, height=400 if shown == view else 330)
-    st.caption(ui.loses(projection, shown, config.d_model))
+    st.caption(ui.loses(projection, shown, token, config.d_model))
     st.caption(ui.trust(shown, projection))
 
 with st.container(horizontal=True, vertical_alignment="center"):

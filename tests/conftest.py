@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.tiny import TinyModel
 
 # Before torch is imported: on tensors this small a second thread only waits.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -37,9 +40,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.setenv("GPTVIZ_HOME", str(folder))
     return folder
-
-
-TinyModel = Callable[..., Path]
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,6 +16,7 @@ from gptviz.model.norms import NORMS
 from gptviz.model.positions import POSITIONS
 
 VOCAB, CONTEXT = 11, 8
+TinyModel = Callable[..., Path]
 
 
 def tiny(**changes: Any) -> Config:

@@ -113,6 +113,7 @@ def cloud(
     few = len(labels) <= MOST_LABELLED
     scatter = go.Scatter3d if solid else go.Scatter if few else go.Scattergl
     figure = go.Figure(layout=base(theme, height=height))
+    writing: dict[str, Any] = {"textfont": {"family": "monospace", "size": 13, "color": theme.text}}
     places = np.full(len(labels), "top center", dtype=object)
     if few and not solid:
         x, y = points.values.astype(np.float64).T
@@ -134,12 +135,12 @@ def cloud(
                 **coordinates(which),
                 name=kind,
                 legendrank=list(KIND_COLOURS).index(kind),
-                text=written[which].tolist(),
+                text=written[which].tolist() if few else None,
                 hovertext=labels[which].tolist(),
-                customdata=which.tolist(),
+                customdata=which.astype(np.int32),
                 mode="markers+text" if few else "markers",
-                textposition=places[which].tolist(),
-                textfont={"family": "monospace", "size": 13, "color": theme.text},
+                textposition=places[which].tolist() if few else None,
+                **writing,
                 marker={
                     "color": KIND_COLOURS[kind],
                     "opacity": 1 if few else 0.6,
@@ -158,7 +159,7 @@ def cloud(
                 text=written[marked].tolist(),
                 mode="markers" if few else "markers+text",
                 textposition="top center",
-                textfont={"family": "monospace", "size": 13, "color": theme.text},
+                **writing,
                 marker={
                     "symbol": "circle-open",
                     "size": [(12 if solid else 20) if i == chosen else (4 if solid else 8) for i in marked],

@@ -148,7 +148,7 @@ def train(
 
     Raises:
         ValueError: a text to train on no longer than the context, or one to validate of fewer than two tokens.
-        Diverged: the loss or its gradient is not a number any more; the weights are those of the step before.
+        Diverged: the loss, on either text, or its gradient is not a number any more.
     """
     if len(validation) < 2:
         raise ValueError(f"the text to validate has {len(validation)} tokens; it needs at least 2")
@@ -174,11 +174,7 @@ def train(
             loss.backward()
             norm = torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip).item()
             value = loss.item()
-            if not (math.isfinite(value) and math.isfinite(norm)):
-                raise Diverged(
-                    f"the loss or its gradient is no longer a number after {step:,} steps: "
-                    f"lower the learning rate ({recipe.learning_rate:g})"
-                )
+            _still_numbers(value, norm, step=step, recipe=recipe)
             adam.step()
             step += 1
             # Evaluating and whatever the iterating side does between events is not training time.
@@ -189,7 +185,17 @@ def train(
             yield Stepped(step, progress, value, rate, norm, tokens_per_second, seconds, seconds / progress - seconds)
             if int(progress * recipe.evaluations) > evaluated:
                 evaluated = int(progress * recipe.evaluations)
-                yield Evaluated(step, evaluate(model, validation)[0], seconds)
+                validation_loss = evaluate(model, validation)[0]
+                _still_numbers(validation_loss, step=step, recipe=recipe)
+                yield Evaluated(step, validation_loss, seconds)
             paused += time.perf_counter() - yielded
     finally:
         model.eval()
+
+
+def _still_numbers(*values: float, step: int, recipe: Recipe) -> None:
+    if not all(map(math.isfinite, values)):
+        raise Diverged(
+            f"the loss or its gradient is no longer a number after {step:,} steps: "
+            f"lower the learning rate ({recipe.learning_rate:g})"
+        )

@@ -179,19 +179,20 @@ def cloud(view: View, projected: Projection, token: int, *, height: int) -> None
     )
 
 
-def loses(projected: Projection, view: View, d_model: int) -> str:
-    """What a projection keeps of the original space and what it loses."""
+def loses(projected: Projection, view: View, token: int, d_model: int) -> str:
+    """What a projection keeps of the original space and what it loses; with a word if `token` is not in it."""
     if view.method == "PCA":
         kept = sum(projected.explained)
         return (
             f"PCA keeps the {view.dimensions} directions of {d_model} in which the tokens differ most: {kept:.0%} of the "
             f"variance. The other {1 - kept:.0%} is not in the picture."
         )
-    all_tokens = len(tokens(view.key).labels)
-    sampled = f"A sample of {len(projected.ids):,} of the {all_tokens:,} tokens. " if len(projected.ids) < all_tokens else ""
+    every = len(tokens(view.key).labels)
+    sampled = f"A sample of {len(projected.ids):,} of the {every:,} tokens. " if len(projected.ids) < every else ""
+    missing = "The chosen token is not among them. " if projected.index(token) is None else ""
     return (
-        f"{sampled}{view.method} keeps neighbours together and loses the rest: how far apart groups lie, how large they are "
-        "and which way is up mean nothing. Try another seed, and trust what stays."
+        f"{sampled}{missing}{view.method} keeps neighbours together and loses the rest: how far apart groups lie, how large they "
+        "are and which way is up mean nothing. Try another seed, and trust what stays."
     )
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
+from threading import RLock
 from time import perf_counter
+from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import streamlit as st
@@ -31,6 +34,10 @@ ALTERNATIVES = 8
 SPEEDS = {"Slow": 2.5, "Medium": 20.0, "Fast": 400.0}
 TICK, CATCH_UP, TICK_SECONDS = 0.1, 0.5, 0.06
 HEIGHT = 250
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -75,6 +82,17 @@ class Written:
     chip: Token
 
 
+def alone(act: Callable[Concatenate[Writing, P], R]) -> Callable[Concatenate[Writing, P], R]:
+    """One at a time: a click starts a new run of the script while the last one may still be drawing tokens."""
+
+    @wraps(act)
+    def locked(self: Writing, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self.lock:
+            return act(self, *args, **kwargs)
+
+    return locked
+
+
 class Writing:
     """A text that a session's reader plays, steps, undoes and steers.
 
@@ -83,6 +101,7 @@ class Writing:
         written: the tokens after the prompt.
         selected: the index in `written` of the token being looked at, None for the one that comes next.
         playing: whether it grows by itself.
+        lock: held while any of this changes.
     """
 
     def __init__(self, subject: Subject, sampling: Sampling) -> None:
@@ -93,6 +112,7 @@ class Writing:
         self.written: list[Written] = []
         self.selected: int | None = None
         self.playing = False
+        self.lock = RLock()
         self._due = 0.0
         self._ticked = 0.0
         self._spent = 0.0
@@ -120,6 +140,7 @@ class Writing:
         return self.lm.tokenizer.decode(self.ids)
 
     @property
+    @alone
     def candidates(self) -> tuple[Candidate, ...]:
         """The likeliest tokens at the place being looked at, under the settings that hold there."""
         if self.selected is not None:
@@ -129,16 +150,19 @@ class Writing:
             self._next = sampling, self._likeliest(predict(self._logits(), sampling))
         return self._next[1]
 
+    @alone
     def step(self) -> None:
         """Draw one more token."""
         self._grow(None)
 
+    @alone
     def take(self, token: int, at: int | None = None) -> None:
         """Put `token` at place `at` of `written` (default: the end), forgetting what stood there and after it."""
         if at is not None:
             self.undo(len(self.written) - at)
         self._grow(token)
 
+    @alone
     def undo(self, steps: int = 1) -> None:
         """Forget the last tokens."""
         self.selected, self._next = None, None
@@ -146,22 +170,29 @@ class Writing:
             self.generation.undo(steps)
             del self.written[max(0, len(self.written) - steps) :]
 
+    @alone
     def undo_to_selected(self) -> None:
         """Forget the token being looked at and all after it; the last token if none is."""
         self.playing = False
         self.undo(1 if self.selected is None else len(self.written) - self.selected)
 
+    @alone
     def restart(self) -> None:
         """Back to the prompt alone."""
         self.playing = False
         self.undo(len(self.written))
 
-    def play_or_pause(self) -> None:
-        """Start growing, or stop."""
-        self.playing = not self.playing and not self.full
-        self.selected = None
+    @alone
+    def play(self) -> None:
+        """Start growing."""
+        self.playing, self.selected = not self.full, None
         self._due, self._ticked = 1.0, perf_counter()
 
+    def pause(self) -> None:
+        """Stop growing."""
+        self.playing = False
+
+    @alone
     def step_by_hand(self) -> None:
         """Stop, and draw one token."""
         self.playing = False
@@ -170,32 +201,38 @@ class Writing:
     def grow(self, tokens: int, seconds: float) -> None:
         """Draw up to `tokens` tokens, fewer where that takes longer than `seconds`."""
         begun = perf_counter()
-        for _ in range(tokens):
+        while tokens > 0 and perf_counter() - begun < seconds:
             self.step()
-            if perf_counter() - begun > seconds:
-                break
+            tokens -= 1
 
     def tick(self, rate: float) -> None:
-        """While playing: draw the tokens that are due at `rate` tokens a second."""
+        """While playing: draw the tokens that are due at `rate` tokens a second, until somebody pauses."""
         now = perf_counter()
         self._due += rate * min(now - self._ticked, CATCH_UP)
         self._ticked = now
-        tokens = int(self._due)
-        self._due -= tokens
-        self.grow(tokens, TICK_SECONDS)
+        while self._due >= 1 and perf_counter() - now < TICK_SECONDS:
+            with self.lock:
+                if not self.playing:
+                    return
+                self.step()
+                self._due -= 1
+        self._due %= 1  # what a slow model could not do in time is not owed
 
+    @alone
     def pick(self, chip: int) -> None:
         """Look at the token of chip `chip` of the strip; at the next token if it was looked at, or is of the prompt."""
         at = chip - len(self.prompt)
         self.playing = False
         self.selected = None if at < 0 or at == self.selected else at
 
+    @alone
     def pick_alternative(self, chip: int, alternative: int) -> None:
         """Take another token instead of that of chip `chip`: the alternative with that index in its card."""
         at = chip - len(self.prompt)
         self.playing = False
         self.take(self.written[at].candidates[alternative].id, at)
 
+    @alone
     def pick_candidate(self, index: int) -> None:
         """Take one of `candidates`."""
         self.playing = False
@@ -209,7 +246,6 @@ class Writing:
 
     def _grow(self, token: int | None) -> None:
         if self.full:
-            self.playing = False
             return
         sampling = self.generation.sampling
         logits = self._logits()
@@ -225,6 +261,7 @@ class Writing:
         chip = Token(taken.label, taken.probability, alternatives, note, mark=token is not None)
         self.written.append(Written(taken, candidates, sampling if token is None else None, chip))
         self.selected, self._next = None, None
+        self.playing = self.playing and not self.full
 
     def _likeliest(self, prediction: Prediction) -> tuple[Candidate, ...]:
         few = min(ALTERNATIVES, len(prediction.before))
@@ -293,18 +330,18 @@ def transport(now: Writing) -> str:
     from . import controls
 
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        # Two buttons, each with a key of its own: a click that arrives late must not do the opposite.
         if now.playing:
-            st.button("Pause", icon=":material/pause:", on_click=now.play_or_pause, key="play", type="primary", help="Stop here.")
+            st.button("Pause", icon=":material/pause:", on_click=now.pause, key="pause", type="primary", help="Stop here.")
         else:
-            help_text = "Let the text grow by itself."
             st.button(
                 "Play",
                 icon=":material/play_arrow:",
-                on_click=now.play_or_pause,
+                on_click=now.play,
                 key="play",
                 type="primary",
                 disabled=now.full,
-                help=help_text,
+                help="Let the text grow by itself.",
             )
         st.button(
             "Step", icon=":material/skip_next:", on_click=now.step_by_hand, key="step", disabled=now.full, help="Draw one token."
@@ -346,7 +383,6 @@ def show(now: Writing, speed: str) -> None:
     def body() -> None:
         if timed and now.playing:
             now.tick(SPEEDS[speed])
-            now.playing = not now.full
         if now.playing != timed:
             st.rerun()
         _text(now)
@@ -355,37 +391,36 @@ def show(now: Writing, speed: str) -> None:
 
 
 def _text(now: Writing) -> None:
+    with now.lock:
+        written, selected, candidates = list(now.written), now.selected, now.candidates
+    taken = None if selected is None else written[selected].taken
+    heading = "What may come next" if selected is None else f"Token {selected + 1}: instead of {written[selected].taken.label}"
     text, aside = st.columns([5, 3], gap="medium")
     with text:
         token_strip(
-            [*now.prompt, *(written.chip for written in now.written)],
+            [*now.prompt, *(one.chip for one in written)],
             key="text",
             label="The text: the prompt, then what the model wrote",
             legend="probability under the model; grey: the prompt",
-            selected=None if now.selected is None else now.selected + len(now.prompt),
+            selected=None if selected is None else selected + len(now.prompt),
             on_pick=lambda chip: _then_rerun(now.pick, chip),
             on_alternative=lambda chip, alternative: _then_rerun(now.pick_alternative, chip, alternative),
             height=HEIGHT,
         )
     with aside:
-        if now.selected is None:
-            st.text("What may come next")
-        else:
-            st.text(f"Token {now.selected + 1}: instead of {now.written[now.selected].taken.label}")
-        candidates = now.candidates
-        taken = None if now.selected is None else now.written[now.selected].taken
+        st.text(heading)
+        # While it plays the list changes under the pointer, so it takes no clicks.
+        may_pick = not now.playing and (taken is not None or not now.full)
         token_strip(
             [candidate.row for candidate in candidates],
             key="candidates",
             label="The likeliest tokens, most likely first",
             selected=candidates.index(taken) if taken in candidates else None,
-            on_pick=None
-            if now.playing or (now.full and now.selected is None)
-            else lambda row: _then_rerun(now.pick_candidate, row),
+            on_pick=(lambda row: _then_rerun(now.pick_candidate, row)) if may_pick else None,
             bars=True,
         )
         rate = now.tokens_per_second
-        st.caption(f"{len(now.written):,} tokens" + (f", {rate:,.0f} a second of model time" if rate else ""))
+        st.caption(f"{len(written):,} tokens" + (f", {rate:,.0f} a second of model time" if rate else ""))
 
 
 def _then_rerun(act: Callable[..., None], *at: int) -> None:

@@ -107,7 +107,6 @@ def test_pca_stands_in_until_a_slow_projection_is_ready(tiny_model: Callable[...
 def test_the_neighbours_shown_are_those_of_the_chosen_token(tiny_model: Callable[..., Path]) -> None:
     tiny_model()
     at = page(model="tiny", token="q")
-    assert not at.warning
     view = ui.View(*_key(at), "embedding", "PCA", 2, 0)
     names = ui.tokens(view.key).names
     from gptviz.ui.cache import language_model
@@ -168,6 +167,20 @@ def test_too_few_tokens_for_a_method_are_shown_by_pca_and_said(tiny_model: Calla
     assert not at.exception
     assert "UMAP needs at least 4 tokens; this vocabulary has 2. PCA is shown instead." in says(at)
     assert "too few tokens" in says(at)
+
+
+def test_a_sample_is_called_one_and_says_whether_the_token_is_in_it(
+    tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny_model()
+    monkeypatch.setattr(embeddings, "MOST_PLACED", 10)
+    at = until_ready(page(model="tiny", method="t-SNE"))
+    assert f"A sample of 10 of the {len(at.selectbox(key='token').options)} tokens." in says(at)
+    shown = {text for trace in chart(at, "map")["data"] for text in trace.get("hovertext", [])}
+    assert len(shown) == 10
+    for name in ("a", "o", "e", "z"):
+        at.selectbox(key="token").set_value(name).run()
+        assert ("not among them" in says(at)) == (name not in shown)
 
 
 def test_every_button_leads_somewhere(tiny_model: Callable[..., Path]) -> None:

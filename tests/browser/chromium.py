@@ -36,7 +36,9 @@ def install() -> None:
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         update = subprocess.run([*rights, apt, "update", "-qq"], env=environment, check=False)
         if update.returncode == 0:
-            subprocess.run([*rights, apt, "install", "-y", "-qq", "chromium"], env=environment, check=False, stdout=subprocess.DEVNULL)
+            subprocess.run(
+                [*rights, apt, "install", "-y", "-qq", "chromium"], env=environment, check=False, stdout=subprocess.DEVNULL
+            )
     if installed() is None:
         subprocess.run([sys.executable, "-m", "playwright", "install", "chromium"], check=False)
 

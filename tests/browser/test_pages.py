@@ -44,6 +44,46 @@ def test_a_typed_prompt_reaches_the_url_and_follows_to_every_page(visit: Visit) 
         visit.settle()
 
 
+def test_generation_steps_undoes_and_plays(visit: Visit) -> None:
+    page = visit.open("generate", prompt="ROMEO:")
+    chips = page.locator(".st-key-text button")
+    expect(chips.nth(6)).to_be_visible()
+    count = chips.count()
+    assert count > len("ROMEO:")
+    page.get_by_role("button", name="Step").click()
+    expect(chips).to_have_count(count + 1)
+    page.get_by_role("button", name="Undo").click()
+    expect(chips).to_have_count(count)
+    page.get_by_role("button", name="Play").click()
+    page.wait_for_function(f"document.querySelectorAll('.st-key-text button').length > {count}")
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_role("button", name="Play")).to_be_visible()
+
+
+def test_a_guess_on_home_joins_the_prompt(visit: Visit) -> None:
+    page = visit.open("", prompt="ROMEO")
+    guess = page.locator(".st-key-guesses button").first
+    token = guess.inner_text().strip()[0]
+    guess.click()
+    expect(page.get_by_role("textbox", name=re.compile("Prompt"))).not_to_have_value("ROMEO")
+    assert page.get_by_role("textbox", name=re.compile("Prompt")).input_value().startswith("ROMEO" + token.replace("␣", " "))
+
+
+def test_a_link_reopens_what_is_on_screen(visit: Visit) -> None:
+    page = visit.open("attention", prompt="O Romeo", block=1, head=3, log="true")
+    sliders = {name: page.get_by_role("slider", name=name) for name in ("Block", "Head")}
+    expect(sliders["Block"]).to_have_attribute("aria-valuenow", "1")
+    expect(sliders["Head"]).to_have_attribute("aria-valuenow", "3")
+    sliders["Head"].press("ArrowLeft")
+    page.wait_for_url(re.compile("head=2|attention(?!.*head=)"))
+    visit.settle()
+    address = page.url
+    page.goto(address)
+    visit.settle()
+    expect(page.get_by_role("slider", name="Head")).to_have_attribute("aria-valuenow", "2")
+    expect(page.get_by_role("textbox", name=re.compile("Prompt"))).to_have_value("O Romeo")
+
+
 def test_a_link_with_an_impossible_model_says_so_and_shows_another(visit: Visit) -> None:
     page = visit.open("attention", model="../../etc/passwd", block=99)
     expect(page.get_by_text("The link asks for model")).to_be_visible()
@@ -106,4 +146,3 @@ def test_the_server_answers_on_this_machine_alone(server: Server) -> None:
 
     assert server.url.startswith("http://127.0.0.1:")
     assert config.get_option("server.address") == "127.0.0.1"
-

@@ -78,7 +78,7 @@ def test_the_many_do_not_bury_the_few() -> None:
 
 
 def test_labels_side_by_side_do_not_cover_each_other() -> None:
-    x, y = np.array([0.0, 10.0, 500.0]), np.array([0.0, 0.0, 300.0])
+    x, y = np.array([0.0, 5.0, 500.0]), np.array([0.0, 0.0, 300.0])
     first, second, far = scatter.text_positions(x, y, [1, 1, 1], across=500, along=300)
     assert first != second
     assert far == "top center"

@@ -18,7 +18,9 @@ from tests.tiny import CONTEXT, scrambled, some_ids, tiny
 CASES = [(prompt, slide) for prompt in (1, 3, CONTEXT, CONTEXT + 5) for slide in (1, 3, CONTEXT)]
 
 
-def plain_loop(model: Transformer, ids: list[int], sampling: Sampling, count: int, slide: int = 1) -> tuple[list[int], list[Tensor]]:
+def plain_loop(
+    model: Transformer, ids: list[int], sampling: Sampling, count: int, slide: int = 1
+) -> tuple[list[int], list[Tensor]]:
     """Generation as a reader would write it: every token from a whole pass over what the model sees."""
     ids, all_logits = list(ids), []
     for _ in range(count):

@@ -17,7 +17,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
     strips.set(parentElement, strip);
   }
   strip.send = setTriggerValue;
-  strip.show(JSON.parse(new TextDecoder().decode(data)));
+  const { tokens, settings } = JSON.parse(new TextDecoder().decode(data));
+  strip.show({ ...settings, tokens });
   return () => {
     strip.close();
     strips.delete(parentElement);

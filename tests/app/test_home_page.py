@@ -1,0 +1,125 @@
+"""Home: the prompt, its tokens, the guess, and the way to every page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+import gptviz
+from gptviz.ui.frame import DEFAULT_PROMPT, PAGES
+from tests.conftest import TinyModel
+
+HOME = str(Path(__file__).parents[2] / "app.py")
+ALPHABET = "".join(sorted(set(DEFAULT_PROMPT + "abcdefghijklmnopqrstuvwxyz\n ")))
+
+
+def opened(**query: str) -> AppTest:
+    app = AppTest.from_file(HOME, default_timeout=60)
+    for key, value in query.items():
+        app.query_params[key] = value
+    return app.run()
+
+
+def test_home_shows_something_at_once_and_a_card_for_every_page(tiny_model: TinyModel) -> None:
+    tiny_model("mine", text=ALPHABET, context_length=32)
+    app = opened(model="mine")
+    assert not app.exception
+    assert {page.title for page in PAGES.values() if page.path != "app.py"} <= {
+        link.proto.label.strip("*") for link in app.main.get("page_link")
+    }
+    assert len(app.main.get("imgs")) == len(PAGES) - 1
+
+
+@pytest.mark.parametrize("positions", ["learned", "alibi", "none"])
+@pytest.mark.parametrize("n_layer", [0, 1])
+def test_every_kind_of_model_has_a_home(tiny_model: TinyModel, positions: str, n_layer: int) -> None:
+    tiny_model("mine", text=ALPHABET, positions=positions, n_layer=n_layer)
+    app = opened(model="mine")
+    assert not app.exception
+    assert not app.error
+
+
+def test_the_guesses_are_the_softmax_of_the_model_logits(tiny_model: TinyModel) -> None:
+    from gptviz.ui import home
+    from gptviz.ui.cache import model_key
+
+    tiny_model("mine", text=ALPHABET)
+    lm = gptviz.load("mine")
+    ids = lm.encode("hello")
+    expected = lm.model(ids[None]).softmax(-1)[0]
+    glance = home.glance(model_key("mine", "cpu"), tuple(ids.tolist()))
+    probability, order = expected[-1].sort(descending=True)
+    assert glance.guess_ids == tuple(order[: home.SHOWN].tolist())
+    shown = torch.tensor([guess.probability for guess in glance.guesses])
+    assert torch.allclose(shown, probability[: home.SHOWN].detach(), atol=1e-6)
+    assert glance.tokens[0].probability is None
+    for place in range(1, 5):
+        assert glance.tokens[place].probability == pytest.approx(expected[place - 1, ids[place]].item(), abs=1e-6)
+
+
+def test_an_empty_prompt_is_said_and_the_default_one_shown(tiny_model: TinyModel) -> None:
+    tiny_model("mine", text=ALPHABET)
+    app = opened(model="mine")
+    app.text_area(key="prompt").set_value("").run()
+    assert not app.exception
+    assert any("empty" in message.value for message in app.info)
+
+
+def test_unknown_characters_are_reported_by_name(tiny_model: TinyModel) -> None:
+    tiny_model("mine", text=ALPHABET)
+    app = opened(model="mine", prompt="a€🙂")
+    assert not app.exception
+    (message,) = (warning.value for warning in app.warning)
+    assert "EURO SIGN" in message
+    assert "SLIGHTLY SMILING FACE" in message
+
+
+def test_a_prompt_beyond_the_context_says_what_the_model_sees(tiny_model: TinyModel) -> None:
+    tiny_model("mine", text=ALPHABET, context_length=16)
+    app = opened(model="mine", prompt="ab " * 1_000)
+    assert not app.exception
+    assert any("3,000 tokens" in message.value and "the last 16" in message.value for message in app.info)
+
+
+def test_an_unknown_model_in_the_link_is_named_and_another_shown(tiny_model: TinyModel) -> None:
+    tiny_model("mine", text=ALPHABET)
+    app = opened(model="../../etc/passwd")
+    assert not app.exception
+    assert any("../../etc/passwd" in warning.value for warning in app.warning)
+    assert app.selectbox(key="model").value in app.selectbox(key="model").options
+
+
+@pytest.mark.parametrize(
+    ("file", "content"), [("model.safetensors", b"torn"), ("config.json", b'{"format": 99}'), ("tokenizer.json", b"[")]
+)
+def test_a_damaged_model_is_an_error_that_names_it_and_the_page_stays(tiny_model: TinyModel, file: str, content: bytes) -> None:
+    (tiny_model("hurt", text=ALPHABET) / file).write_bytes(content)
+    tiny_model("sound", text=ALPHABET)
+    app = opened(model="hurt")
+    assert not app.exception
+    assert "hurt" in app.error[0].value
+    app.selectbox(key="model").select("sound").run()
+    assert not app.exception
+    assert not app.error
+
+
+def test_a_model_without_files_is_not_offered_and_none_at_all_is_said(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gptviz.learn import checkpoints
+
+    monkeypatch.setattr(checkpoints, "BUNDLED", home / "none")
+    app = opened()
+    assert not app.exception
+    assert "no model" in app.error[0].value
+
+
+def test_a_model_trained_anew_is_read_anew(tiny_model: TinyModel) -> None:
+    from gptviz.ui.cache import language_model, model_key
+
+    tiny_model("mine", text=ALPHABET, seed=1)
+    before = language_model(model_key("mine", "cpu")).model.embed.weight.clone()
+    folder = tiny_model("mine", text=ALPHABET, seed=2)
+    assert not torch.equal(language_model(model_key("mine", "cpu")).model.embed.weight, before)
+    assert folder.name == "mine"

@@ -1,0 +1,147 @@
+"""The token strip: what travels to the browser, and which clicks count. The browser's half is tested in a browser."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from gptviz.components import token_strip
+from gptviz.components.token_strip import Token, clicked, payload
+
+HOSTILE = ['<img src=x onerror="alert(1)">', "</script>", "**bold** :red[x] $x$", "\u202eabc", "\ud800", "\x00", "\u2028", '"\\']
+
+
+def parsed(tokens: list[Token], **settings: Any) -> dict[str, Any]:
+    return json.loads(payload(tokens, settings))
+
+
+def test_every_token_travels_whole() -> None:
+    token = Token("␣the", 0.25, (("␣the", 0.25), ("␣a", 0.125)), "a note", mark=True)
+    assert parsed([token, Token("x")], height=3) == {
+        "tokens": [["␣the", 0.25, [["␣the", 0.25], ["␣a", 0.125]], "a note", 1, 0], ["x", None, [], "", 0, 0]],
+        "settings": {"height": 3},
+    }
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_arrives_as_it_is(text: str) -> None:
+    token = Token(text, 0.5, ((text, 0.5),), text)
+    assert parsed([token], label=text) == {"tokens": [[text, 0.5, [[text, 0.5]], text, 0, 0]], "settings": {"label": text}}
+    assert payload([token], {}).isascii()
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_a_number_json_does_not_have_becomes_none(number: float) -> None:
+    assert parsed([Token("x", number)])["tokens"][0][1] is None
+
+
+def test_probabilities_keep_more_digits_than_are_shown() -> None:
+    assert parsed([Token("x", 0.000123456)])["tokens"][0][1] == 0.0001235
+
+
+def test_two_thousand_tokens_fit_in_a_small_message() -> None:
+    tokens = [Token("e", 0.5, tuple(("a", 0.1) for _ in range(8)), "drawn with 12.3 % (temperature 0.8)") for _ in range(2000)]
+    assert len(payload(tokens, {})) < 500_000
+
+
+TOKENS = (Token("a", 0.5, (("a", 0.5), ("b", 0.2))), Token("c"))
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        ({"at": [1], "generation": 4}, [1]),
+        ({"at": [0, 1], "generation": 4}, [0, 1]),
+        ('{"at": [0], "generation": 4}', [0]),
+        ({"at": [1], "generation": 3}, None),
+        ({"at": [2], "generation": 4}, None),
+        ({"at": [-1], "generation": 4}, None),
+        ({"at": [0, 2], "generation": 4}, None),
+        ({"at": [1, 0], "generation": 4}, None),
+        ({"at": ["0"], "generation": 4}, None),
+        ({"at": [True], "generation": 4}, None),
+        ({"at": [], "generation": 4}, None),
+        ({"at": [0, 0, 0], "generation": 4}, None),
+        ({"generation": 4}, None),
+        ([1], None),
+        (None, None),
+    ],
+)
+def test_a_click_counts_only_on_what_is_shown_now(event: object, expected: list[int] | None) -> None:
+    assert clicked(event, 4, TOKENS) == expected
+
+
+def script() -> None:
+    import streamlit as st
+
+    from gptviz.components.token_strip import Token, token_strip
+
+    token_strip(
+        [Token(label, 0.5, (("x", 0.5),)) for label in st.session_state.get("labels", "ab")],
+        key="strip",
+        on_pick=lambda at: st.session_state.update(picked=at),
+        on_alternative=lambda at, other: st.session_state.update(taken=(at, other)),
+    )
+
+
+def sent(at: AppTest) -> dict[str, Any]:
+    return json.loads(at.get("bidi_component")[0].proto.bytes)["settings"]
+
+
+def test_a_text_that_goes_on_is_the_same_text_and_another_is_not() -> None:
+    at = AppTest.from_function(script).run()
+    assert not at.exception
+    first = sent(at)["generation"]
+    at.session_state["labels"] = "abc"
+    assert sent(at.run())["generation"] == first
+    at.session_state["labels"] = "ab"
+    shorter = sent(at.run())["generation"]
+    assert shorter != first, "a click on the chip that is gone must not count"
+    at.session_state["labels"] = "axc"
+    assert sent(at.run())["generation"] not in (first, shorter)
+
+
+def test_the_browser_is_told_what_a_click_can_do() -> None:
+    def silent() -> None:
+        from gptviz.components.token_strip import Token, token_strip
+
+        token_strip([Token("a")], key="strip", selected=0, height=90)
+
+    told = sent(AppTest.from_function(silent).run())
+    assert (told["picks"], told["takes"], told["selected"], told["height"]) == (False, False, 0, 90)
+    told = sent(AppTest.from_function(script).run())
+    assert (told["picks"], told["takes"], told["selected"]) == (True, True, None)
+
+
+def test_two_strips_on_a_page_do_not_share_their_texts() -> None:
+    def two() -> None:
+        from gptviz.components.token_strip import Token, token_strip
+
+        token_strip([Token("a")], key="one")
+        token_strip([Token("b"), Token("c")], key="two", bars=True)
+
+    def generations(at: AppTest) -> list[int]:
+        return [json.loads(one.proto.bytes)["settings"]["generation"] for one in at.get("bidi_component")]
+
+    at = AppTest.from_function(two).run()
+    first = generations(at)
+    assert len(first) == 2
+    assert generations(at.run()) == first
+
+
+def test_the_browsers_half_never_makes_html_of_text() -> None:
+    source = (Path(token_strip.__file__).parent / "token_strip.js").read_text()
+    for way in (
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacentHTML",
+        "document.write",
+        "eval(",
+        "DOMParser",
+        "createContextualFragment",
+    ):
+        assert way not in source

@@ -1,0 +1,149 @@
+"""What each head looks at, against loops over the model's own queries and keys."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from gptviz.interp import attention
+from gptviz.interp.trace import run
+from gptviz.model import build, preset
+from tests.tiny import scrambled, tiny
+
+IDS = (3, 1, 4, 1, 5, 9)
+
+
+def pattern_by_loop(q: np.ndarray, k: np.ndarray, causal: bool) -> np.ndarray:
+    """softmax(q k / √d) [query, key] of one head, by the formula in float64; 0 where it may not look."""
+    n_tokens, d_head = q.shape
+    out = np.zeros((n_tokens, n_tokens))
+    for i in range(n_tokens):
+        visible = range(i + 1 if causal else n_tokens)
+        weights = {j: math.exp(sum(float(a) * float(b) for a, b in zip(q[i], k[j], strict=True)) / math.sqrt(d_head)) for j in visible}
+        for j in visible:
+            out[i, j] = weights[j] / sum(weights.values())
+    return out
+
+
+@pytest.mark.parametrize("mask", ["causal", "full"])
+def test_patterns_are_the_softmax_of_q_times_k_of_every_head(mask: str) -> None:
+    model = scrambled(tiny(mask=mask, positions="learned"))
+    seen = attention.patterns(model, IDS)
+    trace = run(model, torch.tensor([IDS]), ["*.q", "*.k"])
+    assert len(seen.blocks) == model.config.n_layer
+    for block, values in enumerate(seen.blocks):
+        assert values.dtype == np.float32
+        assert values.shape == (model.config.n_head, len(IDS), len(IDS))
+        for head in range(model.config.n_head):
+            q, k = (trace[f"blocks.{block}.attention.{name}"][0, head].numpy() for name in "qk")
+            np.testing.assert_allclose(values[head], pattern_by_loop(q, k, mask == "causal"), atol=1e-6)
+
+
+def test_masked_are_the_keys_after_the_query_and_the_rest_of_a_row_sums_to_one() -> None:
+    seen = attention.patterns(scrambled(tiny()), IDS)
+    head = attention.one_head(seen, 1, 2, [f"t{i}" for i in range(len(IDS))])
+    assert [[bool(np.isnan(value)) for value in row] for row in head.values] == [
+        [key > query for key in range(len(IDS))] for query in range(len(IDS))
+    ]
+    np.testing.assert_allclose(np.nansum(head.values, axis=1), 1, atol=1e-6)
+    assert [axis.name for axis in head.axes] == ["query (reads)", "key (is read)"]
+    assert head.axes[0].labels == head.axes[1].labels == tuple(f"t{i}" for i in range(len(IDS)))
+
+
+def test_a_share_of_zero_that_the_mask_allows_is_not_masked() -> None:
+    model = scrambled(tiny(positions="none"), std=40.0)  # so sharp that most shares underflow to exactly 0
+    seen = attention.patterns(model, IDS)
+    zeros = sum(int((block[:, *np.tril_indices(len(IDS))] == 0).sum()) for block in seen.blocks)
+    assert zeros > 0
+    for block in range(len(seen.blocks)):
+        assert np.isnan(attention.one_head(seen, block, 0, "abcdef").values).sum() == len(IDS) * (len(IDS) - 1) / 2
+
+
+def test_full_attention_has_no_masked_cell() -> None:
+    seen = attention.patterns(scrambled(tiny(mask="full")), IDS)
+    assert not np.isnan(attention.one_head(seen, 0, 0, "abcdef").values).any()
+    assert not np.isnan(attention.thumbnails(seen).values).any()
+
+
+def test_one_head_is_a_copy_that_leaves_the_shared_patterns_alone() -> None:
+    seen = attention.patterns(scrambled(tiny()), IDS)
+    before = seen.blocks[0].copy()
+    attention.one_head(seen, 0, 0, "abcdef").values[:] = 7
+    np.testing.assert_array_equal(seen.blocks[0], before)
+
+
+def test_a_model_without_blocks_is_refused_in_words() -> None:
+    with pytest.raises(ValueError, match="no blocks"):
+        attention.patterns(build(preset("bigram"), seed=0), IDS)
+
+
+def random_patterns(n_block: int, n_head: int, n_tokens: int, causal: bool = True) -> attention.Patterns:
+    generator = np.random.default_rng(0)
+    values = generator.random((n_block, n_head, n_tokens, n_tokens), np.float32)
+    blocked = np.triu(np.ones((n_tokens, n_tokens), bool), 1) if causal else None
+    if blocked is not None:
+        values[:, :, blocked] = 0
+    values /= values.sum(-1, keepdims=True)
+    return attention.Patterns(tuple(values), blocked)
+
+
+@pytest.mark.parametrize(("n_block", "n_head", "n_tokens"), [(1, 2, 5), (40, 3, 11), (5, 33, 20), (2, 33, 9)])
+@pytest.mark.parametrize("causal", [True, False])
+def test_a_cell_of_a_thumbnail_is_the_largest_it_stands_for(n_block: int, n_head: int, n_tokens: int, causal: bool) -> None:
+    seen = random_patterns(n_block, n_head, n_tokens, causal)
+    pool, pictures = attention.pooling(seen), attention.thumbnails(seen)
+    starts = range(0, n_tokens, pool)
+    assert pictures.values.shape == (n_block, n_head, len(starts), len(starts))
+    for i, top in enumerate(starts):
+        for j, left in enumerate(starts):
+            cells = [
+                (q, k)
+                for q in range(top, min(top + pool, n_tokens))
+                for k in range(left, min(left + pool, n_tokens))
+                if k <= q or not causal
+            ]
+            for block, head in ((0, 0), (n_block - 1, n_head - 1)):
+                value = pictures.values[block, head, i, j]
+                if cells:
+                    assert value == max(seen.blocks[block][head][cell] for cell in cells)
+                else:
+                    assert np.isnan(value)
+
+
+def test_only_pictures_too_small_for_their_tokens_are_pooled_and_say_so() -> None:
+    assert attention.pooling(random_patterns(3, 4, 64)) == 1
+    assert attention.thumbnails(random_patterns(3, 4, 64)).unit == attention.UNIT
+    large = attention.thumbnails(random_patterns(12, 12, 256))
+    assert large.unit.endswith("largest of 12 × 12")
+    assert large.axes[2].labels[:2] == ("0–11", "12–23")
+    assert large.axes[2].labels[-1] == "252–255"
+
+
+def test_the_facts_of_heads_that_look_at_one_token_are_closed_form() -> None:
+    n_tokens = 7
+    before, first, own, even = (np.zeros((n_tokens, n_tokens), np.float32) for _ in range(4))
+    for i in range(n_tokens):
+        before[i, max(i - 1, 0)] = first[i, 0] = own[i, i] = 1
+        even[i, : i + 1] = 1 / (i + 1)
+    seen = attention.Patterns((np.stack([before, first]), np.stack([own, even])), np.triu(np.ones((7, 7), bool), 1))
+    facts = attention.facts(seen)
+    assert facts is not None
+    harmonic = sum(1 / (i + 1) for i in range(1, n_tokens)) / (n_tokens - 1)
+    np.testing.assert_allclose(facts.previous, [[1, 1 / 6], [0, harmonic]], rtol=1e-6)  # row 1: the token before is the first
+    np.testing.assert_allclose(facts.first, [[1 / 6, 1], [0, harmonic]], rtol=1e-6)
+    np.testing.assert_allclose(facts.itself, [[0, 0], [1, harmonic]], rtol=1e-6)
+    spread = math.prod(range(2, n_tokens + 1)) ** (1 / (n_tokens - 1))  # e to the mean of ln 2 … ln 7
+    np.testing.assert_allclose(facts.spread, [[1, 1], [1, spread]], rtol=1e-5)
+    assert attention.strongest(facts.previous) == (0, 0)
+    assert attention.strongest(facts.itself) == (1, 0)
+    assert facts.phrases(0, 1) == ("spread over 1.0 tokens", "17% on the token before", "100% on the first token", "0% on itself")
+
+
+def test_a_single_token_has_a_pattern_of_one_and_no_facts() -> None:
+    seen = attention.patterns(scrambled(tiny()), (2,))
+    assert attention.facts(seen) is None
+    np.testing.assert_array_equal(attention.one_head(seen, 0, 0, ("a",)).values, [[1]])
+    np.testing.assert_array_equal(attention.thumbnails(seen).values, np.ones((2, 3, 1, 1)))

@@ -1,0 +1,136 @@
+"""The next token's probabilities, entropy and rank, against torch, loops and sorts."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from gptviz.interp.next_token import entropy, found, logits_after, predict
+from gptviz.learn.sampling import Sampling
+from tests.tiny import CONTEXT, VOCAB, scrambled, some_ids, tiny
+
+
+def some_logits(size: int = VOCAB, seed: int = 0, spread: float = 3.0) -> torch.Tensor:
+    return spread * torch.randn(size, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("temperature", [0.3, 1.0, 2.0])
+def test_without_cuts_the_bars_are_torchs_softmax(temperature: float) -> None:
+    logits = some_logits()
+    prediction = predict(logits, Sampling(temperature=temperature))
+    np.testing.assert_allclose(prediction.before, torch.softmax(logits.double(), -1), atol=1e-15)
+    np.testing.assert_allclose(prediction.after, torch.softmax(logits.double() / temperature, -1), atol=1e-15)
+    assert set(prediction.cut) == {""}
+
+
+@pytest.mark.parametrize(("top_k", "top_p"), [(4, None), (None, 0.7), (5, 0.6), (VOCAB + 9, None)])
+def test_cuts_are_those_of_a_loop_over_the_sorted_tokens(top_k: int | None, top_p: float | None) -> None:
+    logits = some_logits()
+    temperature = 1.5
+    prediction = predict(logits, Sampling(temperature=temperature, top_k=top_k, top_p=top_p))
+
+    weights = {i: math.exp(z / temperature) for i, z in enumerate(logits.tolist())}
+    by_rank = sorted(weights, key=lambda i: (-weights[i], i))
+    expected = dict.fromkeys(by_rank[top_k:], "top-k") if top_k else {}
+    left = [i for i in by_rank if i not in expected]
+    reached, total = 0.0, sum(weights[i] for i in left)
+    for i in left:
+        if top_p is not None and reached >= top_p:
+            expected[i] = "top-p"
+        reached += weights[i] / total
+    kept = sum(weights[i] for i in by_rank if i not in expected)
+
+    assert prediction.cut.tolist() == [expected.get(i, "") for i in range(VOCAB)]
+    after = [0.0 if i in expected else weights[i] / kept for i in range(VOCAB)]
+    np.testing.assert_allclose(prediction.after, after, rtol=1e-6)
+
+
+def test_temperature_zero_leaves_the_likeliest_token_alone() -> None:
+    logits = some_logits()
+    prediction = predict(logits, Sampling(temperature=0))
+    likeliest = int(logits.argmax())
+    assert prediction.after[likeliest] == 1.0
+    assert prediction.after.sum() == 1.0
+    assert [i for i, reason in enumerate(prediction.cut) if not reason] == [likeliest]
+    assert set(prediction.cut) == {"", "temperature 0"}
+
+
+def test_a_tiny_temperature_stays_finite() -> None:
+    prediction = predict(some_logits(50_257, spread=20), Sampling(temperature=0.01))
+    assert np.isfinite(prediction.after).all()
+    assert prediction.after.sum() == pytest.approx(1)
+
+
+def test_entropy_is_the_sum_of_a_loop() -> None:
+    p = predict(some_logits(), Sampling()).before
+    assert entropy(p) == pytest.approx(-sum(x * math.log(x) for x in p.tolist()))
+
+
+def test_entropy_of_certainty_is_zero_and_of_an_even_chance_the_logarithm() -> None:
+    assert entropy(np.array([0.0, 1.0, 0.0])) == 0
+    assert entropy(np.full(8, 1 / 8)) / math.log(2) == pytest.approx(3)
+
+
+def test_rank_is_the_place_after_sorting_and_ties_go_to_the_smaller_id() -> None:
+    logits = some_logits()
+    logits[7] = logits[2]
+    prediction = predict(logits, Sampling())
+    by_rank = sorted(range(VOCAB), key=lambda i: (-logits[i].item(), i))
+    assert prediction.order().tolist() == by_rank
+    assert [prediction.rank(i) for i in range(VOCAB)] == [by_rank.index(i) + 1 for i in range(VOCAB)]
+
+
+def test_rank_and_order_hold_over_a_vocabulary_of_gpt2s_size() -> None:
+    logits = some_logits(50_257)
+    prediction = predict(logits, Sampling(top_k=50, top_p=0.9))
+    best = np.argsort(-logits.numpy(), kind="stable")[:3].tolist()
+    assert prediction.order()[:3].tolist() == best
+    assert prediction.rank(best[2]) == 3
+    assert (prediction.cut == "top-k").sum() == 50_257 - 50
+
+
+def test_the_labelled_bars_hold_the_probabilities_of_the_tokens_asked_for() -> None:
+    prediction = predict(some_logits(), Sampling(temperature=0.5))
+    bars = prediction.labelled([4, 1], ["␣", "e"])
+    assert bars.axes[0].labels == ("␣", "e")
+    assert bars.axes[1].labels == ("before", "after")
+    assert bars.values.tolist() == [[prediction.before[i], prediction.after[i]] for i in (4, 1)]
+
+
+def test_logits_are_those_of_the_whole_pass_at_the_positions_asked_for() -> None:
+    model = scrambled(tiny())
+    ids = some_ids(batch=1)
+    whole = model(ids)[0].detach().numpy()
+    text = ids[0].tolist()
+    np.testing.assert_allclose(logits_after(model, text, slice(None)), whole, atol=1e-6)
+    np.testing.assert_allclose(logits_after(model, text, slice(3, 5)), whole[3:5], atol=1e-6)
+
+
+def test_only_the_positions_asked_for_are_unembedded() -> None:
+    model = scrambled(tiny())
+    seen = []
+    model.head.unembed.register_forward_hook(lambda module, inputs, output: seen.append(tuple(output.shape)))
+    logits_after(model, some_ids(batch=1)[0].tolist(), slice(3, 4))
+    assert seen == [(1, 1, VOCAB)]
+
+
+def test_how_a_text_was_found_is_the_probability_of_each_token_given_those_before() -> None:
+    model = scrambled(tiny())
+    text = some_ids(batch=1)[0].tolist()
+    seen = found(logits_after(model, text, slice(None)), text, n=3)
+    assert math.isnan(seen.probability[0])
+    for place in range(1, CONTEXT):
+        alone = torch.softmax(model(torch.tensor([text[:place]]))[0, -1].double(), -1)
+        assert seen.probability[place] == pytest.approx(alone[text[place]].item(), rel=1e-5)
+        likely = sorted(range(VOCAB), key=lambda i: -alone[i].item())[:3]
+        assert seen.likely[place].tolist() == likely
+        np.testing.assert_allclose(seen.likely_probability[place], alone[likely].detach(), rtol=1e-5)
+
+
+def test_a_text_of_one_token_was_found_by_nobody() -> None:
+    seen = found(np.zeros((1, VOCAB), np.float32), [3], n=3)
+    assert np.isnan(seen.probability).all()
+    assert seen.likely.shape == seen.likely_probability.shape == (1, 3)
