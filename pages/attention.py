@@ -51,7 +51,7 @@ with large:
         key="large",
         width=520,
         config={"displaylogo": False},
-        alt=f"{name}: how each of {len(subject.seen)} tokens shares its attention among them; {', '.join(averages)}.",
+        alt=f"{name}: how each of {len(subject.seen)} tokens shares its attention among them. {', '.join(averages)}",
     )
     if averages and view.patterns.blocked is None:
         st.caption(", ".join(averages))

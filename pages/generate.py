@@ -53,9 +53,10 @@ with st.container(horizontal=True, vertical_alignment="center"):
 behind(
     writing.numbers,
     code=writing.code(subject.prompt),
-    how=r"""The model reads the text so far and gives every token of its vocabulary a *logit* $z_i$, a score. The next is drawn
-from
+    how=r"""The model reads the text so far and gives every token of its vocabulary a *logit* $z_i$, a score. The next is drawn from
+
 $$p_i = \frac{e^{z_i / T}}{\sum_{j \text{ kept}} e^{z_j / T}}$$
+
 where $T$ is the temperature, and top-k and top-p decide which tokens are kept (`gptviz.learn.sampling.ledger`). The token drawn
 is put behind the text, and the model reads on (`gptviz.learn.generation.Generation`). Keys and values of the tokens already read
 are kept, so that a step computes the new token alone, until the text is longer than the context: then the model sees the last

@@ -70,11 +70,13 @@ with st.container(horizontal=True, vertical_alignment="center"):
 behind(
     lambda: next_token.numbers(subject, prediction),
     code=next_token.code(subject, position, sampling),
-    how=r"""The model gives every token of its vocabulary a *logit* $z_i$. Before: $p_i = e^{z_i} / \sum_j e^{z_j}$. After: the
-logits are divided by the temperature $T$; top-k keeps the $k$ likeliest tokens; top-p keeps, of these, the fewest whose
-probabilities reach $p$; what is kept is scaled up to sum to 1: $p'_i = e^{z_i / T} / \sum_{j \text{ kept}} e^{z_j / T}$. At
-$T = 0$ only the likeliest is left. All of it over the whole vocabulary, in float64: `gptviz.learn.sampling.ledger`. The model
-runs once per prompt; the sliders work on the logits it gave.
+    how=r"""The model gives every token of its vocabulary a *logit* $z_i$. Before and after sampling:
+
+$$p_i = \frac{e^{z_i}}{\sum_j e^{z_j}} \qquad p'_i = \frac{e^{z_i / T}}{\sum_{j \text{ kept}} e^{z_j / T}}$$
+
+The logits are divided by the temperature $T$; top-k keeps the $k$ likeliest tokens; top-p keeps, of these, the fewest whose
+probabilities reach $p$; what is kept is scaled up to sum to 1. At $T = 0$ only the likeliest is left. All of it over the whole
+vocabulary, in float64: `gptviz.learn.sampling.ledger`. The model runs once per text; the sliders work on the logits it gave.
 
 Entropy is $H = -\sum_i p_i \ln p_i$ in nats, divided by $\ln 2$ in bits; perplexity is $e^H$. The chips above show the
 probability of each token given those before it: `gptviz.interp.next_token`.""",

@@ -18,7 +18,8 @@ from gptviz.labelled import Axis, Labelled
 # On the logarithmic scale everything up to here has the lowest colour.
 LOG_FLOOR = 1e-3
 
-# Up to here single characters all fit on an axis, in two staggered rows, even on the 300 pixels that a phone has for it.
+# Up to here single characters all fit on an axis, in one row or in two staggered ones, on the 290 pixels of a phone.
+MOST_IN_A_ROW = 24
 MOST_STAGGERED = 64
 LONGEST_LABEL = 16
 
@@ -178,10 +179,10 @@ def _logarithmic(scale: list[list[Any]]) -> list[list[Any]]:
 
 def _legend(scale: list[list[Any]], log: bool, **place: Any) -> go.Scatter:
     """The colour scale with its ticks where `_shade` has them: a trace without points, since a heatmap's own is linear."""
-    ticks = np.array([0.001, 0.01, 0.1, 1] if log else [0, 0.5, 1])
+    ticks = np.array([LOG_FLOOR, 0.01, 0.1, 1] if log else [0, 0.5, 1])
     bar = {
         "tickvals": _shade(ticks, log).tolist(),
-        "ticktext": ["≤ 0.1%", "1%", "10%", "100%"] if log else ["0%", "50%", "100%"],
+        "ticktext": [f"≤ {LOG_FLOOR:.1%}", "1%", "10%", "100%"] if log else ["0%", "50%", "100%"],
         "tickfont": {"size": 11},
         "orientation": "h",
         "thickness": 10,
@@ -230,7 +231,7 @@ def _cells(label: str) -> int:
 
 def _all_fit(axis: Axis) -> bool:
     """Whether every token of the axis can be shown: they are single characters, and not too many."""
-    return len(axis.labels) <= MOST_STAGGERED and all(_cells(label) <= 2 for label in axis.labels)
+    return len(axis.labels) <= MOST_STAGGERED and all(_cells(label) <= 1 for label in axis.labels)
 
 
 def _room(axis: Axis) -> int:
@@ -246,7 +247,7 @@ def _token_axis(axis: Axis, theme: Theme, down: bool = False) -> dict[str, Any]:
     if not _all_fit(axis):
         return look | {"tickfont": {"family": "monospace", "size": 11, "color": theme.text}, "tickangle": 0 if down else -90}
     labels = [_plain(label) for label in axis.labels]
-    staggered = count > MOST_STAGGERED // 2
+    staggered = count > MOST_IN_A_ROW
     if staggered:
         labels = [
             label if index % 2 == 0 else f"{label}\u00a0\u00a0" if down else f"<br>{label}" for index, label in enumerate(labels)

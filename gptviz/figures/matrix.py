@@ -11,7 +11,7 @@ from gptviz.figures.theme import Theme, base, diverging
 from gptviz.labelled import Axis, Labelled
 
 # Room for ticks and titles is set, not measured: a figure that is drawn anew then keeps its place.
-MARGIN = {"l": 66, "r": 12, "t": 12, "b": 48}
+MARGIN = {"l": 66, "r": 20, "t": 12, "b": 48}
 
 
 def signed(
@@ -53,6 +53,7 @@ def signed(
     figure = go.Figure([heatmap], base(theme, height=height))
     figure.update_layout(
         margin=MARGIN | {"t": 36},
+        modebar={"orientation": "v", "bgcolor": "rgba(0,0,0,0)"},
         xaxis=axis(columns.name, theme) | {"constrain": "domain", "constraintoward": "right"},
         yaxis=axis(rows.name, theme)
         | {"autorange": "reversed", "constrain": "domain", "constraintoward": "top"}

@@ -181,6 +181,8 @@ def _lay_out(figure: go.Figure, theme: Theme, axes: Sequence[str], solid: bool) 
     titles = list(axes) if axes else [""] * 3
     figure.update_layout(
         margin={"l": 4, "r": 4, "t": 4, "b": 4},
+        # Upright, at the edge: lying, plotly's buttons would cover the legend.
+        modebar={"orientation": "v", "bgcolor": "rgba(0,0,0,0)"},
         legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0, "font": {"size": 13, "color": theme.text}},
     )
     if solid:

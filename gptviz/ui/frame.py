@@ -90,7 +90,7 @@ def page(path: str, title: str, sentence: str) -> None:
 
 def shared_state() -> dict[str, str]:
     """What every page has in common, as a link carries it: model, prompt and device, where they are not the defaults."""
-    defaults = {"model": DEFAULT_MODEL, "prompt": DEFAULT_PROMPT, "device": None}
+    defaults = {"model": DEFAULT_MODEL, "prompt": DEFAULT_PROMPT, "device": devices.devices()[0]}
     now = {key: st.session_state.get(key, st.query_params.get(key)) for key in defaults}
     return {key: value for key, value in now.items() if value is not None and value != defaults[key]}
 

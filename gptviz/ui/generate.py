@@ -165,7 +165,7 @@ class Writing:
     @alone
     def undo(self, steps: int = 1) -> None:
         """Forget the last tokens."""
-        self.selected, self._next = None, None
+        self.selected, self._next, self._spent = None, None, 0.0
         if steps > 0:
             self.generation.undo(steps)
             del self.written[max(0, len(self.written) - steps) :]
@@ -344,7 +344,13 @@ def transport(now: Writing) -> str:
                 help="Let the text grow by itself.",
             )
         st.button(
-            "Step", icon=":material/skip_next:", on_click=now.step_by_hand, key="step", disabled=now.full, help="Draw one token."
+            "Step",
+            icon=":material/skip_next:",
+            on_click=now.step_by_hand,
+            key="step",
+            disabled=now.full,
+            help="Draw one token.",
+            shortcut="Space",
         )
         back = now.selected is not None
         st.button(

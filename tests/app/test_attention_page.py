@@ -79,7 +79,7 @@ def test_a_chosen_head_is_shown_and_outlined(seed_sized: Path) -> None:
     assert "Block 0, head 3" in charts(at)[1]["layout"]["annotations"][0]["text"]
 
 
-def test_a_click_on_a_thumbnail_sets_the_controls_and_an_emptied_selection_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_click_on_a_thumbnail_sets_the_controls_and_a_cleared_one_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     state: dict[str, Any] = {"block": 2, "head": 2, "glance": SimpleNamespace(selection=SimpleNamespace(points=[]))}
     monkeypatch.setattr(attention.st, "session_state", state)
     attention.pick("glance")

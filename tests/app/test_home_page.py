@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 import gptviz
 from gptviz.ui.frame import DEFAULT_PROMPT, PAGES
-from tests.conftest import TinyModel
+from tests.tiny import TinyModel
 
 HOME = str(Path(__file__).parents[2] / "app.py")
 ALPHABET = "".join(sorted(set(DEFAULT_PROMPT + "abcdefghijklmnopqrstuvwxyz\n ")))
@@ -30,7 +30,7 @@ def test_home_shows_something_at_once_and_a_card_for_every_page(tiny_model: Tiny
     assert {page.title for page in PAGES.values() if page.path != "app.py"} <= {
         link.proto.label.strip("*") for link in app.main.get("page_link")
     }
-    assert len(app.main.get("imgs")) == len(PAGES) - 1
+    assert len(app.main.get("image")) == len(PAGES) - 1
 
 
 @pytest.mark.parametrize("positions", ["learned", "alibi", "none"])

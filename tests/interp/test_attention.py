@@ -22,7 +22,8 @@ def pattern_by_loop(q: np.ndarray, k: np.ndarray, causal: bool) -> np.ndarray:
     out = np.zeros((n_tokens, n_tokens))
     for i in range(n_tokens):
         visible = range(i + 1 if causal else n_tokens)
-        weights = {j: math.exp(sum(float(a) * float(b) for a, b in zip(q[i], k[j], strict=True)) / math.sqrt(d_head)) for j in visible}
+        scores = {j: sum(float(a) * float(b) for a, b in zip(q[i], k[j], strict=True)) / math.sqrt(d_head) for j in visible}
+        weights = {j: math.exp(score) for j, score in scores.items()}
         for j in visible:
             out[i, j] = weights[j] / sum(weights.values())
     return out

@@ -99,7 +99,7 @@ class Strip {
     this.card.addEventListener("pointerleave", () => this.closeSoon());
     this.card.addEventListener("click", (event) => {
       const line = event.target.closest(".alternative");
-      if (line) this.take(Number(line.dataset.index));
+      if (line && this.opened !== null) this.take(this.opened, Number(line.dataset.index));
     });
   }
 
@@ -240,9 +240,9 @@ class Strip {
     if (i !== null && this.data.picks) this.send("pick", { at: [i], generation: this.data.generation });
   }
 
-  take(alternative) {
-    if (!this.data.takes || this.opened === null) return;
-    this.send("alternative", { at: [this.opened, alternative], generation: this.data.generation });
+  take(i, alternative) {
+    if (!this.data.takes) return;
+    this.send("alternative", { at: [i, alternative], generation: this.data.generation });
     this.close();
   }
 
@@ -253,7 +253,7 @@ class Strip {
     if (event.key in walk) this.focus(walk[event.key]);
     else if (event.key === "ArrowDown" || event.key === "ArrowUp") this.focus(this.onNextLine(i, event.key === "ArrowDown"));
     else if (event.key === "Escape") this.close();
-    else if (/^[1-9]$/.test(event.key) && event.key <= this.tokens[i][ALTERNATIVES].length) this.take(Number(event.key) - 1);
+    else if (/^[1-9]$/.test(event.key) && event.key <= this.tokens[i][ALTERNATIVES].length) this.take(i, Number(event.key) - 1);
     else if (event.key !== "Enter" && event.key !== " ") return;
     else {
       // A chip is a button: the browser turns these into a click; the page's own keys must not see them.
