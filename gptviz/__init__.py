@@ -1,9 +1,9 @@
 """gptviz: open, train, watch and take apart a transformer.
 
-    >>> import gptviz
-    >>> lm = gptviz.load("shakespeare")
-    >>> print(lm.generate("ROMEO:", temperature=0.8, seed=1))
-    >>> lm.trace("ROMEO:")["blocks.2.attention.pattern"]  # [1, head, query, key]
+>>> import gptviz
+>>> lm = gptviz.load("shakespeare")
+>>> print(lm.generate("ROMEO:", temperature=0.8, seed=1))
+>>> lm.trace("ROMEO:")["blocks.2.attention.pattern"]  # [1, head, query, key]
 """
 
 from __future__ import annotations

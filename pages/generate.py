@@ -53,7 +53,8 @@ with st.container(horizontal=True, vertical_alignment="center"):
 behind(
     writing.numbers,
     code=writing.code(subject.prompt),
-    how=r"""The model reads the text so far and gives every token of its vocabulary a *logit* $z_i$, a score. The next is drawn from
+    how=r"""The model reads the text so far and gives every token of its vocabulary a *logit* $z_i$, a score. The next has
+probability
 
 $$p_i = \frac{e^{z_i / T}}{\sum_{j \text{ kept}} e^{z_j / T}}$$
 

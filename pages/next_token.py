@@ -15,6 +15,8 @@ frame.page(
 )
 subject = frame.subject()
 label = subject.lm.tokenizer.label
+if subject.lm.model.config.mask == "full":
+    st.info("This model reads the whole text at once: before the last position, its guesses have seen what comes next.")
 strip = st.container()
 chart, facts = st.columns([3, 1], gap="medium")
 left, right = st.columns([3, 1], gap="medium")

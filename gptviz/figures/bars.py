@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
@@ -95,7 +96,7 @@ def next_token(
         margin={"l": 4, "r": 4, "t": 26, "b": 4},
         legend={"orientation": "h", "x": 1, "xanchor": "right", "y": 1.0, "yanchor": "bottom"},
         dragmode=False,
-        xaxis=_tokens_axis(labels, true) | {"range": [-0.5, len(labels) - 0.5]},
+        xaxis=_tokens_axis(labels, true, theme) | {"range": [-0.5, len(labels) - 0.5]},
         yaxis={
             "tickformat": "~%",
             "gridcolor": theme.faint,
@@ -104,14 +105,14 @@ def next_token(
             "automargin": True,
             "nticks": 6,
         }
-        | ({"type": "log", "range": [-4, 0], "dtick": 1} if log else {"range": [0, end]}),
+        | ({"type": "log", "range": [math.log10(LOG_FLOOR), 0], "dtick": 1} if log else {"range": [0, end]}),
     )
     if by_rank:
         _say_cuts(figure, cut, theme)
     return figure
 
 
-def _tokens_axis(labels: Sequence[str], true: int | None) -> dict[str, Any]:
+def _tokens_axis(labels: Sequence[str], true: int | None, theme: Theme) -> dict[str, Any]:
     """The axis of tokens: single characters stand in two staggered rows where there are many, longer labels at a slant;
     of still more tokens every second or third is named, and the pointer names the others."""
     short = max(map(len, labels), default=0) <= 2
@@ -130,7 +131,7 @@ def _tokens_axis(labels: Sequence[str], true: int | None) -> dict[str, Any]:
         "tickvals": [str(place) for place in named],
         "ticktext": [text(place) for place in named],
         "tickangle": 0 if short else -55,
-        "tickfont": {"family": "monospace", "size": 10 if staggered or not short else 13},
+        "tickfont": {"family": "monospace", "size": 10 if staggered or not short else 13, "color": theme.text},
         "showgrid": False,
         "fixedrange": True,
     }

@@ -53,7 +53,7 @@ def signed(
     figure = go.Figure([heatmap], base(theme, height=height))
     figure.update_layout(
         margin=MARGIN | {"t": 36},
-        modebar={"orientation": "v", "bgcolor": "rgba(0,0,0,0)"},
+        modebar={"orientation": "v", "bgcolor": "rgba(0,0,0,0)", "color": theme.text},
         xaxis=axis(columns.name, theme) | {"constrain": "domain", "constraintoward": "right"},
         yaxis=axis(rows.name, theme)
         | {"autorange": "reversed", "constrain": "domain", "constraintoward": "top"}

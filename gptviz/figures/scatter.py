@@ -182,7 +182,7 @@ def _lay_out(figure: go.Figure, theme: Theme, axes: Sequence[str], solid: bool) 
     figure.update_layout(
         margin={"l": 4, "r": 4, "t": 4, "b": 4},
         # Upright, at the edge: lying, plotly's buttons would cover the legend.
-        modebar={"orientation": "v", "bgcolor": "rgba(0,0,0,0)"},
+        modebar={"orientation": "v", "bgcolor": "rgba(0,0,0,0)", "color": theme.text},
         legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0, "font": {"size": 13, "color": theme.text}},
     )
     if solid:

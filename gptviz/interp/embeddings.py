@@ -117,7 +117,7 @@ def pca(rows: Vectors, dimensions: int) -> tuple[Vectors, tuple[float, ...]]:
 def tsne(rows: Vectors, dimensions: int, seed: int) -> Vectors:
     """t-SNE (van der Maaten & Hinton 2008) from a random start: neighbours are kept together, distances are not kept."""
     from sklearn.manifold import TSNE
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     perplexity = min(PERPLEXITY, (len(rows) - 1) / 3)
     method = TSNE(dimensions, perplexity=perplexity, max_iter=ITERATIONS, init="random", random_state=seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -21,6 +22,14 @@ def _warn(key: str, possible: bool, instead: str, notices: Any = st) -> None:
             f"The link asks for {key} = “{asked[:80]}”, which is not to be had here; showing {instead}.",
             icon=":material/link_off:",
         )
+
+
+def _number(key: str) -> float:
+    """The number the link asks for, NaN if it asks for none."""
+    try:
+        return float(st.query_params.get(key, "nan"))
+    except ValueError:
+        return math.nan
 
 
 def select(
@@ -61,19 +70,14 @@ def whole(label: str, low: int, high: int, *, key: str, help: str, default: int)
         return low
     default = min(max(default, low), high)
     _forget_impossible(key, lambda value: isinstance(value, int) and low <= value <= high)
-    asked = st.query_params.get(key, "")
-    _warn(key, asked.lstrip("-").isdecimal() and low <= int(asked) <= high, str(default))
+    _warn(key, _number(key) in range(low, high + 1), str(default))
     return st.slider(label, low, high, default, key=key, help=help, bind="query-params")
 
 
 def real(label: str, low: float, high: float, *, key: str, help: str, default: float, step: float) -> float:
     """A number from `low` to `high`, kept in the URL as `key`."""
     _forget_impossible(key, lambda value: isinstance(value, int | float) and low <= value <= high)
-    try:
-        possible = low <= float(st.query_params.get(key, "nan")) <= high
-    except ValueError:
-        possible = False
-    _warn(key, possible, f"{default:g}")
+    _warn(key, low <= _number(key) <= high, f"{default:g}")
     return st.slider(label, low, high, default, step, key=key, help=help, bind="query-params")
 
 

@@ -22,7 +22,7 @@ from .frame import theme
 # A projection that is ready within this many seconds is shown at once; else PCA stands in for it.
 PATIENCE = 1.0
 # What one thread of a laptop does in t-SNE, for the guess at how long it takes.
-TOKENS_PER_SECOND = 300
+TOKENS_PER_SECOND = 200
 
 HOW = r"""
 - **PCA**: the rows of the matrix are centred, and seen along the eigenvectors of their covariance with the largest eigenvalues.

@@ -155,10 +155,10 @@ def _read(key: ModelKey, lm: LanguageModel, prompt: str, needs_prompt: bool) -> 
             st.info("The prompt is empty. Type at least one character above; until then the default prompt is shown.")
         prompt = DEFAULT_PROMPT
         encoding = lm.tokenizer.encode(prompt)
-    elif encoding.unknown:
+    elif encoding.unknown and needs_prompt:
         st.warning(encoding.unknown_sentence(), icon=":material/help:")
     context = lm.model.config.context_length
-    if len(encoding.ids) > context:
+    if len(encoding.ids) > context and needs_prompt:
         st.info(
             f"The prompt has {len(encoding.ids):,} tokens; this model sees {context} at a time: the last {context} are shown.",
             icon=":material/content_cut:",

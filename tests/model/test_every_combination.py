@@ -135,11 +135,14 @@ def test_samples_in_a_batch_do_not_touch_each_other(config: Config) -> None:
 
 
 @pytest.mark.parametrize("residual", RESIDUALS)
-@pytest.mark.parametrize("n_layer", [0, 1])
-def test_dropout_is_on_in_training_and_off_in_evaluation(residual: str, n_layer: int) -> None:
-    config = tiny(residual=residual, n_layer=n_layer, dropout=0.5)
-    model, without = scrambled(config), scrambled(tiny(residual=residual, n_layer=n_layer))
-    assert torch.equal(model(some_ids()), without(some_ids()))
+@pytest.mark.parametrize("place", ["dropout", "blocks.0.attention_residual.dropout", "blocks.0.mlp_residual.dropout"])
+def test_dropout_acts_after_the_embedding_and_every_sublayer_in_training_alone(residual: str, place: str) -> None:
+    model = scrambled(tiny(residual=residual, n_layer=1))
+    part = model.get_submodule(place)
+    assert isinstance(part, torch.nn.Dropout)
+    plain = model(some_ids())
+    part.p = 0.5
+    assert torch.equal(model(some_ids()), plain)
     model.train()
     assert not torch.equal(model(some_ids()), model(some_ids()))
 
