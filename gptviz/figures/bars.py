@@ -10,7 +10,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from gptviz.figures.theme import OUTPUT, STREAM, Theme, base, blend
+from gptviz.figures.theme import OUTPUT, STREAM, Theme, base, blend, plain
 from gptviz.labelled import Labelled
 
 # On the logarithmic scale smaller values are not seen.
@@ -121,7 +121,7 @@ def _tokens_axis(labels: Sequence[str], true: int | None, theme: Theme) -> dict[
 
     def text(place: int) -> str:
         label = labels[place]
-        shown = html.escape(label if len(label) <= LONGEST_LABEL else f"{label[: LONGEST_LABEL - 1]}…")
+        shown = plain(label, LONGEST_LABEL)
         down = "<br>" if staggered and place // step % 2 else ""
         return f"{down}<b>{shown}</b><br>▲" if place == true else f"{down}{shown}"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import unicodedata
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +11,7 @@ import numpy.typing as npt
 import plotly.colors
 import plotly.graph_objects as go
 
-from gptviz.figures.theme import PATTERN, Theme, base, sequential
+from gptviz.figures.theme import PATTERN, Theme, base, plain, sequential
 from gptviz.labelled import Axis, Labelled
 
 # On the logarithmic scale everything up to here has the lowest colour.
@@ -214,14 +213,7 @@ def _quiet(name: str, theme: Theme) -> dict[str, Any]:
 
 def _names(axis: Axis) -> list[str]:
     """One name per index: the position, which keeps equal tokens apart, then the token."""
-    return [f"{index} {_plain(label)}" for index, label in enumerate(axis.labels)]
-
-
-def _plain(label: str) -> str:
-    """A token as plotly shows it unchanged: no markup, not too long, and its own direction of writing isolated."""
-    short = label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "…"
-    escaped = html.escape(short, quote=False)
-    return escaped if escaped.isascii() else f"\u2068{escaped}\u2069"
+    return [f"{index} {plain(label, LONGEST_LABEL)}" for index, label in enumerate(axis.labels)]
 
 
 def _cells(label: str) -> int:
@@ -246,7 +238,7 @@ def _token_axis(axis: Axis, theme: Theme, down: bool = False) -> dict[str, Any]:
     look = _quiet(axis.name, theme) | {"type": "category"}
     if not _all_fit(axis):
         return look | {"tickfont": {"family": "monospace", "size": 11, "color": theme.text}, "tickangle": 0 if down else -90}
-    labels = [_plain(label) for label in axis.labels]
+    labels = [plain(label, LONGEST_LABEL) for label in axis.labels]
     staggered = count > MOST_IN_A_ROW
     if staggered:
         labels = [

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
-from gptviz.figures.theme import KIND_COLOURS, Theme, base
+from gptviz.figures.theme import KIND_COLOURS, Theme, base, plain
 from gptviz.labelled import Labelled
 
 # One shape per kind, from those that exist in 2 and in 3 dimensions alike.
@@ -28,7 +28,6 @@ KIND_SHAPES = {
 SOLID_SIZES = {"x": 0.5, "cross": 0.6, "diamond": 0.8, "diamond-open": 0.8}
 # More labels than this cover each other; the pointer then shows them.
 MOST_LABELLED = 300
-LONGEST_LABEL = 24
 # Labels are set out for a picture this wide, in pixels.
 WIDTH = 560
 
@@ -43,13 +42,6 @@ PLACES = {
     "bottom left": (-1, -1),
 }
 Values = npt.NDArray[np.floating[Any]]
-
-
-def plain(label: str) -> str:
-    """A token's label as plotly shows it unchanged: no markup, not too long, its own direction of writing isolated."""
-    short = label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "…"
-    escaped = html.escape(short, quote=False)
-    return escaped if escaped.isascii() else f"\u2068{escaped}\u2069"
 
 
 def text_positions(x: Values, y: Values, widths: Sequence[int], *, across: int, along: int) -> list[str]:

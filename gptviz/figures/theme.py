@@ -5,6 +5,7 @@ Colours are Tol's "vibrant" set, made for colour-blind readers.
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +72,13 @@ def diverging(theme: Theme) -> list[list[Any]]:
         [0.8, QUERY],
         [1.0, blend(QUERY, end, 0.6)],
     ]
+
+
+def plain(label: str, longest: int = 24) -> str:
+    """A token's label as plotly shows it unchanged: no markup, at most `longest` long, its direction of writing isolated."""
+    short = label if len(label) <= longest else label[: longest - 1] + "…"
+    escaped = html.escape(short, quote=False)
+    return escaped if escaped.isascii() else f"\u2068{escaped}\u2069"
 
 
 def base(theme: Theme, *, height: int, **layout: Any) -> go.Layout:
