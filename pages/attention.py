@@ -34,20 +34,13 @@ with overview:
         if view.pooling > 1:
             st.caption(f"Cell: largest of {view.pooling} × {view.pooling}", width="content", help="In the small pictures only.")
 
-name = f"Block {block}, head {head}"
-pattern, averages = one_head(view.patterns, block, head, subject.labels), view.averages(block, head)
-with glance:
+name, averages = f"Block {block}, head {head}", view.averages(block, head)
+pattern = one_head(view.patterns, block, head, subject.labels)
+one = heatmap.one_head(pattern, frame.theme(), title=name, notes=averages, log=log)
+every = heatmap.all_heads(view.thumbnails, frame.theme(), (block, head), view.notes(), log=log)
+with large:  # sent first: what was asked for is drawn first
     st.plotly_chart(
-        heatmap.all_heads(view.thumbnails, frame.theme(), (block, head), view.notes(), log=log),
-        key="glance",
-        on_select=lambda: attention.pick("glance"),
-        selection_mode="points",
-        config={"displayModeBar": False},
-        alt=f"The attention patterns of all heads of all {config.n_layer} blocks; {name} is outlined. Click one to see it large.",
-    )
-with large:
-    st.plotly_chart(
-        heatmap.one_head(pattern, frame.theme(), title=name, notes=averages, log=log),
+        one,
         key="large",
         width=520,
         config={"displaylogo": False},
@@ -55,6 +48,15 @@ with large:
     )
     if averages and view.patterns.blocked is None:
         st.caption(", ".join(averages))
+with glance:
+    st.plotly_chart(
+        every,
+        key="glance",
+        on_select=lambda: attention.pick("glance"),
+        selection_mode="points",
+        config={"displayModeBar": False},
+        alt=f"The attention patterns of all heads of all {config.n_layer} blocks; {name} is outlined. Click one to see it large.",
+    )
 
 with st.container(horizontal=True, vertical_alignment="center"):
     st.text("Try this:", width="content")

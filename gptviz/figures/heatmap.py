@@ -137,7 +137,7 @@ def all_heads(
         height=height,
         shapes=[edge | {"line": {"color": theme.text, "width": 2}}],
         showlegend=False,
-        dragmode=False,
+        hovermode="closest",
         hoverdistance=-1,  # everywhere, the nearest marker is meant
         xaxis=numbered(thumbnails.axes[1])
         | {"range": [-0.53, n_head - 0.47], "side": "top", "constrain": "domain", "constraintoward": "left"},

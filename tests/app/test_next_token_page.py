@@ -48,7 +48,7 @@ def bars(at: AppTest) -> tuple[list[str], np.ndarray[Any, Any], np.ndarray[Any, 
     spec = json.loads(at.get("plotly_chart")[0].proto.spec)
     after, before, cut, _ = (array(trace["y"]) for trace in spec["data"])
     ticks = [
-        text.replace("<br>", "").replace("▲", "").replace("<b>", "").replace("</b>", "")
+        text.replace("<br>", "").replace("▲", "").replace("<b>", "").replace("</b>", "").strip("\u2068\u2069")
         for text in spec["layout"]["xaxis"]["ticktext"]
     ]
     return ticks, before + cut, after
