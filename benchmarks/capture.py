@@ -1,7 +1,8 @@
 """`python -m benchmarks.capture`: what it costs to keep every intermediate, at GPT-2 small's size.
 
 Everything tapped (`run` with all names) against the same forward pass with nothing kept, and against transformers
-returning attentions and hidden states.
+returning attentions and hidden states. The pages keep only what they show, and unembed only the positions they show:
+those runs stand between.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from transformers import GPT2Config, GPT2LMHeadModel
 from benchmarks.interleave import interleave, report
 from gptviz.interp.trace import run
 from gptviz.model import PRESETS, build
+
+SAME = ("embed", "blocks.*.resid_post", "blocks.*.attention.pattern")  # what transformers returns
 
 
 def main() -> None:
@@ -31,6 +34,8 @@ def main() -> None:
 
         rivals = {
             "gptviz, everything kept": lambda ids=ids: run(ours, ids),
+            "gptviz, patterns and residual stream kept": lambda ids=ids: run(ours, ids, SAME),
+            "gptviz, the same, logits of the last token alone": lambda ids=ids: run(ours, ids, SAME, logits_at=slice(-1, None)),
             "gptviz, nothing kept": plain,
             "transformers, attentions and hidden states": peer,
         }

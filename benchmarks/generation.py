@@ -17,7 +17,7 @@ from benchmarks.interleave import interleave, report
 from gptviz.learn.generation import Generation
 from gptviz.learn.sampling import Sampling
 
-NEW = 32
+NEW = 64
 
 
 def main(name: str) -> None:

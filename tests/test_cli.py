@@ -279,6 +279,15 @@ def test_whatever_is_wrong_is_one_line_and_exit_status_two(
     assert re.search(said, error(capsys, *(files.get(argument, argument) for argument in arguments)))
 
 
+def test_a_name_that_cannot_be_kept_is_refused_before_any_training(capsys: Capture, corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious/work.txt").touch()
+    for name in ("../x", "precious"):
+        arguments = ["train", "bigram", "--corpus", str(corpus), "--steps", "1", "--name", name, "--root", str(tmp_path)]
+        assert main(arguments) == 2
+        assert capsys.readouterr().out == ""
+
+
 @pytest.mark.parametrize(
     ("arrange", "said"), [(damaged, "mine/model.safetensors is damaged"), (huge_weights, "not numbers|no trained model's")]
 )

@@ -60,6 +60,22 @@ def test_the_cache_changes_nothing_for_any_kind_of_positions(positions: str) -> 
         torch.testing.assert_close(cached.logits, whole.logits, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("slide", "passes"),
+    [
+        (1, [3, 1, 1, 1, 1, 1, 8, 8, 8, 8, 8, 8]),
+        (3, [3, 1, 1, 1, 1, 1, 6, 1, 1, 6, 1, 1]),
+        (8, [3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]),
+    ],
+)
+def test_with_the_cache_a_step_computes_its_own_token_alone_until_the_window_slides(slide: int, passes: list[int]) -> None:
+    model = scrambled(tiny())
+    computed: list[int] = []
+    model.register_forward_pre_hook(lambda _, inputs: computed.append(inputs[0].shape[1]))
+    list(islice(Generation(model, some_ids(3)[0], slide=slide), 12))
+    assert computed == passes
+
+
 def test_a_model_that_looks_ahead_is_run_whole_whatever_the_cache() -> None:
     model = scrambled(tiny(mask="full"))
     expected_ids, expected_logits = plain_loop(model, [1, 2], Sampling(), 12)
