@@ -16,7 +16,7 @@ from playwright.sync_api import Page
 
 from tests.browser.machinery import Visit, chromium, serve
 
-PROMPT = ("To be, or not to be, that is the question:\nWhether 'tis nobler in the mind to suffer\n" * 4)[:256]
+PROMPT = ("To be, or not to be, that is the question:\nWhether 'tis nobler in the mind to suffer\n" * 4)[-256:]
 EMPTY = 'import streamlit as st\nst.title("?")\nst.write(st.slider("Value", 0, 100))\n'
 ROUNDS = 8
 
@@ -32,7 +32,7 @@ def changes(page: Page, slider: str, watched: str) -> float:
         handle.press("ArrowLeft" if turn % 2 else "ArrowRight")
         page.wait_for_function(f"before => {{ const now = {watched}; return now && now !== before }}", arg=before, polling="raf")
         taken.append(time.perf_counter() - begun)
-        page.wait_for_timeout(400)
+        page.wait_for_timeout(1_500)  # all of it is drawn
     return statistics.median(taken)
 
 
@@ -60,7 +60,7 @@ def main() -> None:
             )
             visit.open("next_token", prompt=PROMPT)
             page.wait_for_timeout(3_000)
-            heat = changes(page, "Temperature", "document.querySelector('.st-key-bars .plot')?.innerHTML")
+            heat = changes(page, "Temperature", "document.querySelector('.st-key-bars .barlayer')?.outerHTML")
     rows = [
         ("server's start to the first screen", start, base_start),
         ("change of head to its picture, T = 256", head, base_change),

@@ -19,7 +19,7 @@ import gptviz
 
 if TYPE_CHECKING:
     from gptviz.learn.training import Recipe
-    from gptviz.text import Corpus
+    from gptviz.text import Corpus, Encoding
 
 
 class UsageError(Exception):
@@ -194,9 +194,13 @@ class _Training:
         from gptviz.learn.training import Stepped, train
         from gptviz.model import parameter_count
 
+        def say(text: str) -> None:
+            tqdm.write(text, file=sys.stdout)
+            sys.stdout.flush()  # so that a log file shows it now; the bar is for terminals alone
+
         forward = torch.compile(self.model) if self.options.compile else self.model
         parameters = parameter_count(self.model.config)
-        print(f"{self.options.preset}: {parameters:,} parameters on {self.device}, {len(self.training):,} tokens")
+        say(f"{self.options.preset}: {parameters:,} parameters on {self.device}, {len(self.training):,} tokens")
         bar = tqdm(total=100.0, bar_format="{l_bar}{bar}| {postfix}", file=sys.stderr, disable=None)
         running = math.nan
         try:
@@ -210,8 +214,8 @@ class _Training:
                 else:
                     self.note(event.loss, training=running)
                     losses = f"training {running:.4f}, validation {event.loss:.4f} nats/token"
-                    tqdm.write(f"step {event.step:,}: {losses}", file=sys.stdout)
-                    tqdm.write(self.sample(), file=sys.stdout)
+                    say(f"step {event.step:,}: {losses}")
+                    say(self.sample())
                     self.save()
         except KeyboardInterrupt:
             if self.step == 0:
@@ -221,12 +225,12 @@ class _Training:
                 self.finish_early()
         finally:
             bar.close()
-        print(f"kept as {self.save()}")
+        say(f"kept as {self.save()}")
 
     def finish_early(self) -> None:
         from gptviz.learn.evaluation import evaluate
 
-        print(f"stopped at step {self.step:,}; computing the validation loss (Ctrl-C again: keep the model without it)")
+        print(f"stopped at step {self.step:,}; computing its validation loss (Ctrl-C again: keep it without)", flush=True)
         self.note(evaluate(self.model, self.validation)[0])
 
     def note(self, validation: float, **others: float) -> None:
@@ -279,8 +283,7 @@ def generate(options: argparse.Namespace) -> None:
     sampling = Sampling(temperature=temperature, top_k=options.top_k, top_p=options.top_p, seed=options.seed)
     lm = gptviz.load(options.name, options.device)
     encoding = lm.tokenizer.encode(options.prompt)
-    if encoding.unknown:
-        print(f"gptviz: {encoding.unknown_sentence()}", file=sys.stderr)
+    _warn_of_unknown(encoding)
     grown = lm.generation(options.prompt, sampling)
     if not options.json:
         print(options.prompt, end="")
@@ -308,6 +311,7 @@ def evaluate(options: argparse.Namespace) -> None:
     lm = gptviz.load(options.name, options.device)
     corpus = _corpus(options.corpus)
     text = corpus.split()[1] if options.split == "validation" else corpus.text
+    _warn_of_unknown(lm.tokenizer.encode("".join(sorted(set(text)))))
     ids = lm.tokenizer.encode_ids(text)
     loss, count = evaluate(lm.model, torch.from_numpy(ids))
     if not loss < 700:
@@ -323,6 +327,11 @@ def _corpus(name: str) -> Corpus:
 
     offers = {offer.name: offer for offer in corpora()}
     return offers[name].open() if name in offers and not Path(name).exists() else read_corpus(name)
+
+
+def _warn_of_unknown(encoding: Encoding) -> None:
+    if encoding.unknown:
+        print(f"gptviz: {encoding.unknown_sentence()}", file=sys.stderr)
 
 
 def _print_json(content: Any) -> None:

@@ -90,6 +90,6 @@ def load(name: str | Path, device: str | None = None) -> LanguageModel:
         CheckpointError: no such checkpoint, or one that cannot be opened; the message says why and what to do.
         ValueError: no such device.
     """
-    folder = name if isinstance(name, Path) else checkpoints.find(name)
+    folder = name.absolute() if isinstance(name, Path) else checkpoints.find(name)
     opened = checkpoints.load(folder, choose_device(device))
     return LanguageModel(opened.name, opened.model, opened.tokenizer, opened.card)

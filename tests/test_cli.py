@@ -169,6 +169,10 @@ def test_evaluate_tells_the_loss_on_the_last_tenth_or_on_all(capsys: Capture, ti
         assert (told["loss"], told["tokens"]) == (loss, count)
         assert told["perplexity"] == pytest.approx(math.exp(loss))
     assert f"loss {told['loss']:.4f} nats per token" in output(capsys, "evaluate", "mine", "--corpus", corpus, "--split", "all")
+    odd = corpus.with_name("odd.txt")
+    odd.write_text(text + "€€", encoding="utf-8")
+    assert main(["evaluate", "mine", "--corpus", str(odd)]) == 0
+    assert re.fullmatch(r"gptviz: Not in the vocabulary: € \(U\+20AC EURO SIGN\); .* instead\.\n", capsys.readouterr().err)
     default = json.loads(output(capsys, "evaluate", "mine", "--corpus", corpus, "--json"))
     assert default["tokens"] == 199
 
@@ -329,7 +333,7 @@ def test_a_closed_pipe_ends_the_program_quietly_and_json_is_ascii_wherever_it_go
 
 
 def test_ctrl_c_stops_a_training_and_keeps_the_model(corpus: Path) -> None:
-    command = [sys.executable, "-u", "-m", "gptviz", "train", "bigram", "--corpus", str(corpus), "--steps", "5000"]
+    command = [sys.executable, "-m", "gptviz", "train", "bigram", "--corpus", str(corpus), "--steps", "5000"]
     # A shell's background job ignores the signal, and so would what it starts.
     unignore = functools.partial(signal.signal, signal.SIGINT, signal.default_int_handler)
     training = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=unignore)

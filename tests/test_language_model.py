@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
+from pathlib import Path
 
 import pytest
 import torch
@@ -19,6 +20,11 @@ def test_a_model_opens_by_name_or_by_folder(tiny_model: TinyModel) -> None:
         assert isinstance(lm, gptviz.LanguageModel)
         assert (lm.name, lm.card["corpus"], lm.device.type) == ("mine", "pangram", "cpu")
         assert not lm.model.training
+
+
+def test_a_model_in_this_folder_is_called_as_the_folder_is(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tiny_model("mine"))
+    assert gptviz.load(Path()).name == "mine"
 
 
 def test_a_model_or_device_that_is_not_there_is_an_error_that_says_so(tiny_model: TinyModel) -> None:

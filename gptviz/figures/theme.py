@@ -89,6 +89,6 @@ def base(theme: Theme, *, height: int, **layout: Any) -> go.Layout:
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         font={"color": theme.text, "size": 13},
-        hoverlabel={"font": {"family": "monospace"}},
+        hoverlabel={"font": {"family": "monospace", "color": theme.text}, "bgcolor": theme.background},
         **layout,
     )
