@@ -93,7 +93,7 @@ def _pca(view: View) -> Projection:
     return embeddings.project(_rows(view), tokens(view.key).labels, "PCA", view.dimensions)
 
 
-@st.cache_resource(show_spinner=False)
+@st.cache_resource(max_entries=1, show_spinner=False)
 def _worker() -> ThreadPoolExecutor:
     # One at a time: numba, under UMAP, does not bear two threads at once.
     return ThreadPoolExecutor(max_workers=1, thread_name_prefix="projection")
