@@ -133,13 +133,7 @@ def cloud(
                 mode="markers+text" if few else "markers",
                 textposition=places[which].tolist() if few else None,
                 **writing,
-                marker={
-                    "color": KIND_COLOURS[kind],
-                    "opacity": 1 if few else 0.6,
-                    "symbol": KIND_SHAPES[kind],
-                    "size": (5 * SOLID_SIZES.get(KIND_SHAPES[kind], 1) if solid else 8) if few else (2 if solid else 4),
-                    "line": {"width": 1, "color": KIND_COLOURS[kind] if KIND_SHAPES[kind].endswith("open") else theme.background},
-                },
+                marker=_marker(kind, theme, few, solid),
                 hovertemplate=f"<b>%{{hovertext}}</b><br>{kind}<extra></extra>",
             )
         )
@@ -166,6 +160,19 @@ def cloud(
         figure.update_layout(legend={"itemsizing": "constant"})
     _lay_out(figure, theme, axes, solid)
     return figure
+
+
+def _marker(kind: str, theme: Theme, few: bool, solid: bool) -> dict[str, Any]:
+    """The look of a point: colour and shape say its kind, small and pale where there are many."""
+    shape = KIND_SHAPES[kind]
+    large = 5 * SOLID_SIZES.get(shape, 1) if solid else 8
+    return {
+        "color": KIND_COLOURS[kind],
+        "opacity": 1 if few else 0.6,
+        "symbol": shape,
+        "size": large if few else (2 if solid else 4),
+        "line": {"width": 1, "color": KIND_COLOURS[kind] if shape.endswith("open") else theme.background},
+    }
 
 
 def _lay_out(figure: go.Figure, theme: Theme, axes: Sequence[str], solid: bool) -> None:
