@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 import gptviz
@@ -19,12 +18,6 @@ from gptviz.ui import attention, frame
 
 ROOT = Path(__file__).resolve().parents[2]
 Tiny = Callable[..., Path]
-
-
-@pytest.fixture(autouse=True)
-def _fresh_caches() -> None:
-    st.cache_data.clear()
-    st.cache_resource.clear()
 
 
 @pytest.fixture

@@ -13,26 +13,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from gptviz.interp import embeddings
 from gptviz.ui import embeddings as ui
+from tests.app.opening import opened
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(autouse=True)
-def _fresh_caches() -> None:
-    st.cache_data.clear()
-    st.cache_resource.clear()
-
-
 def page(**query: str) -> AppTest:
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).switch_page("pages/embeddings.py")
-    for key, value in query.items():
-        at.query_params[key] = value
-    return at.run()
+    return opened("pages/embeddings.py", **query)
 
 
 def chart(at: AppTest, key: str) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import streamlit as st
 import torch
 from streamlit.testing.v1 import AppTest
 
@@ -20,6 +19,7 @@ import gptviz
 from gptviz.learn.generation import window_start
 from gptviz.ui import generate
 from gptviz.ui.generate import Writing
+from tests.app.opening import opened
 
 ROOT = Path(__file__).resolve().parents[2]
 FIRST = 12
@@ -29,18 +29,13 @@ PROMPT = "the fox"
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few tokens at the start, and all of them however slow the machine is."""
-    st.cache_data.clear()
-    st.cache_resource.clear()
     monkeypatch.setattr(generate, "FIRST_TOKENS", FIRST)
     monkeypatch.setattr(generate, "FIRST_SECONDS", 600.0)
     monkeypatch.setattr(generate, "TICK_SECONDS", 600.0)
 
 
 def page(**query: str) -> AppTest:
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).switch_page("pages/generate.py")
-    for key, value in ({"model": "tiny", "prompt": PROMPT} | query).items():
-        at.query_params[key] = value
-    at.run()
+    at = opened("pages/generate.py", **{"model": "tiny", "prompt": PROMPT} | query)
     assert not at.exception
     return at
 

@@ -11,28 +11,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-import streamlit as st
 import torch
 from streamlit.testing.v1 import AppTest
 
 import gptviz
 from gptviz.ui import next_token
+from tests.app.opening import opened
 
 ROOT = Path(__file__).resolve().parents[2]
 PROMPT = "the fox"
 
 
-@pytest.fixture(autouse=True)
-def _fresh_caches() -> None:
-    st.cache_data.clear()
-    st.cache_resource.clear()
-
-
 def page(**query: str) -> AppTest:
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).switch_page("pages/next_token.py")
-    for key, value in ({"model": "tiny", "prompt": PROMPT} | query).items():
-        at.query_params[key] = value
-    at.run()
+    at = opened("pages/next_token.py", **{"model": "tiny", "prompt": PROMPT} | query)
     assert not at.exception
     return at
 

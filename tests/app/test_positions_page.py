@@ -8,23 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
+
+from tests.app.opening import opened
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(autouse=True)
-def _fresh_caches() -> None:
-    st.cache_data.clear()
-    st.cache_resource.clear()
-
-
 def page(**query: str) -> AppTest:
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).switch_page("pages/positions.py")
-    for key, value in query.items():
-        at.query_params[key] = value
-    return at.run()
+    return opened("pages/positions.py", **query)
 
 
 def charts(at: AppTest) -> list[dict[str, Any]]:
