@@ -8,18 +8,22 @@ import json
 import math
 import os
 import shlex
+import signal
 import sys
 import time
-from datetime import UTC, datetime
+from dataclasses import fields, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import gptviz
+from gptviz.learn.recipe import HELP, Recipe
 
 if TYPE_CHECKING:
-    from gptviz.learn.training import Recipe
-    from gptviz.text import Corpus, Encoding
+    import torch
+
+    from gptviz.learn.distributed import World
+    from gptviz.text import Encoding
 
 
 class UsageError(Exception):
@@ -58,20 +62,20 @@ def parser() -> Parser:
     this.add_argument("name", nargs="?", metavar="NAME", help="a model, as listed by 'models'")
     this.add_argument("--preset", metavar="PRESET", help="an architecture instead of a model")
 
-    this = command("train", train, "Train a model on a text; Ctrl-C stops and keeps it.", as_json=False)
-    this.add_argument("preset", metavar="PRESET", help="the architecture and its recipe")
-    this.add_argument("--corpus", required=True, metavar="FILE", help="a text file, or tiny-shakespeare or python-reference")
-    this.add_argument("--name", help="what to call the model; default: the preset's name")
-    length = this.add_mutually_exclusive_group()
-    length.add_argument("--steps", type=int, metavar="N", help="stop after N steps")
-    length.add_argument("--minutes", type=float, metavar="M", help="stop after M minutes")
-    this.add_argument("--seed", type=int, default=0, metavar="S", help="fixes weights, batches and dropout; default 0")
-    this.add_argument("--batch-size", type=int, metavar="B", help="windows per step")
-    this.add_argument("--learning-rate", type=float, metavar="R", help="the highest of the schedule")
-    this.add_argument("--precision", choices=["auto", "bfloat16", "float32"], help="of the matrix products")
-    this.add_argument("--compile", action="store_true", help="compile the model first (needs a C++ compiler)")
+    this = command("train", train, "Train a model; Ctrl-C stops and keeps it.", as_json=False)
+    this.add_argument("preset", nargs="?", metavar="PLAN", help="an experiment: an architecture, its data and its recipe")
+    this.add_argument("--corpus", metavar="FILE", help="a text file, tiny-shakespeare, python-reference, or a task by name")
+    this.add_argument("--name", help="what to call the model; default: the plan's name")
+    this.add_argument("--replace", action="store_true", help="throw away the model that has the name already")
+    this.add_argument("--resume", metavar="NAME", help="go on with a run that was stopped, paused or killed")
+    this.add_argument("--from", dest="begin", metavar="NAME", help="begin with the weights and tokens of this model")
+    this.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="change the architecture: n_layer=2")
+    this.add_argument(
+        "--tokenizer", nargs="+", metavar="FILE", help="a tokenizer.json, or GPT-2's encoder.json and vocab.bpe, to use as it is"
+    )
     this.add_argument("--store", choices=["float32", "float16"], default="float32", help="type of the stored weights")
     this.add_argument("--root", type=Path, help="the folder that takes the model's folder; default: your own models")
+    _add_recipe(this.add_argument_group("recipe", "By default the plan's own."))
 
     this = command("generate", generate, "Continue a prompt.")
     this.add_argument("name", metavar="NAME")
@@ -85,9 +89,21 @@ def parser() -> Parser:
 
     this = command("evaluate", evaluate, "The loss of a model on a text.")
     this.add_argument("name", metavar="NAME")
-    this.add_argument("--corpus", required=True, metavar="FILE", help="a text file, or tiny-shakespeare or python-reference")
-    this.add_argument("--split", choices=["validation", "all"], default="validation", help="the last tenth, or all of it")
+    this.add_argument("--corpus", metavar="FILE", help="a text file, or a corpus by name; default: what it was trained on")
+    this.add_argument("--split", choices=["validation", "all"], default="validation", help="what was held out, or all of it")
     return main
+
+
+def _add_recipe(group: argparse._ArgumentGroup) -> None:
+    """An option for every setting of a recipe."""
+    kinds = get_type_hints(Recipe)
+    for field in fields(Recipe):
+        option, about, allowed = f"--{field.name.replace('_', '-')}", HELP[field.name], get_args(kinds[field.name])
+        if allowed and isinstance(allowed[0], str):
+            group.add_argument(option, choices=allowed, help=about)
+        else:
+            whole = kinds[field.name] is int or int in allowed
+            group.add_argument(option, type=int if whole else float, metavar="N" if whole else "X", help=about)
 
 
 def models(options: argparse.Namespace) -> None:
@@ -138,139 +154,114 @@ def describe(options: argparse.Namespace) -> None:
 
 
 def train(options: argparse.Namespace) -> None:
-    """`train PRESET --corpus FILE …`"""
+    """`train PLAN …`, `train --resume NAME`"""
     from gptviz.learn import checkpoints
+    from gptviz.learn.devices import device
+    from gptviz.learn.distributed import joined, local_rank
+
+    if (options.preset is None) == (options.resume is None):
+        raise UsageError("train takes the name of a plan, or --resume NAME, one of the two")
+    on = device(options.device, local_rank())
+    with joined(on) as world:
+        if options.resume:
+            folder = checkpoints.find(options.resume)
+        else:
+            folder = checkpoints.destination(options.name or options.preset, options.root)
+            if world.first:
+                _prepare(options, folder.name)
+            world.wait()
+        _watch(folder, on, world)
+
+
+def _prepare(options: argparse.Namespace, name: str) -> None:
+    """Write down the run that the options describe."""
     from gptviz.learn.plans import PLANS
+    from gptviz.learn.sources import TextSource, source_named
+    from gptviz.text import BPETokenizer, read_corpus
 
     if options.preset not in PLANS:
-        raise UsageError(f"no preset named {options.preset!r}; there are {', '.join(PLANS)}")
-    name = options.name or options.preset
-    checkpoints.destination(name, options.root)
+        raise UsageError(f"no plan named {options.preset!r}; there are {', '.join(PLANS)}")
     plan = PLANS[options.preset]
-    given = {
-        "batch_size": options.batch_size,
-        "learning_rate": options.learning_rate,
-        "precision": options.precision,
-        "seed": options.seed,
-    }
-    changes = {key: value for key, value in given.items() if value is not None}
-    if options.steps is not None or options.minutes is not None:
-        changes |= {"steps": options.steps, "minutes": options.minutes}
-    from dataclasses import replace
+    given = {field.name: getattr(options, field.name) for field in fields(Recipe) if getattr(options, field.name) is not None}
+    if "steps" in given or "minutes" in given:
+        given = {"steps": None, "minutes": None} | given
+    source = None
+    if options.corpus is not None:
+        is_file = Path(options.corpus).exists()
+        source = (
+            TextSource(read_corpus(options.corpus), plan.fraction) if is_file else source_named(options.corpus, plan.fraction)
+        )
+    files = options.tokenizer or []
+    tokenizer = BPETokenizer.from_file(*files) if len(files) == 1 else BPETokenizer.from_gpt2(*files) if files else None
+    plan.prepare(
+        name,
+        source=source,
+        recipe=replace(plan.recipe, **given),
+        changes=dict(map(_setting, options.set)),
+        tokenizer=tokenizer,
+        begin=options.begin,
+        about={"preset": options.preset, "command": shlex.join(["python", "-m", "gptviz", *sys.argv[1:]])},
+        store=options.store,
+        root=options.root,
+        replace=options.replace,
+    )
 
-    recipe = replace(plan.recipe, **changes)
-    _Training(options, name, recipe).run()
+
+def _setting(text: str) -> tuple[str, Any]:
+    """`FIELD=VALUE`, the value a number, true, false or a word."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"--set {text} names no value; write --set FIELD=VALUE, as in --set n_layer=2")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
 
 
-class _Training:
-    """One run of `train`: a bar, losses and samples as it goes, the model kept at every evaluation and at the end."""
+def _watch(folder: Path, device: torch.device, world: World) -> None:
+    """Train the run in `folder`: a bar, losses and samples as it goes. Ctrl-C stops it at the next step, a second one at once."""
+    from tqdm import tqdm
 
-    def __init__(self, options: argparse.Namespace, name: str, recipe: Recipe) -> None:
-        import torch
+    from gptviz.learn import runs
+    from gptviz.learn.engine import Engine
+    from gptviz.learn.training import Evaluated, Stepped
 
-        from gptviz.learn.devices import device
-        from gptviz.learn.plans import PLANS
-        from gptviz.model import build
-
-        self.options, self.name, self.recipe = options, name, recipe
-        self.device = device(options.device)
-        self.corpus = _corpus(options.corpus)
-        training, validation = self.corpus.split()
-        config, self.tokenizer = PLANS[options.preset].prepare(options.preset, self.corpus.text)
-        self.training, self.validation = (torch.from_numpy(self.tokenizer.encode_ids(text)) for text in (training, validation))
-        if len(self.validation) < 2 or len(self.training) <= config.context_length:
-            raise UsageError(
-                f"{self.corpus.name} has {len(self.training):,} tokens to train on and {len(self.validation):,} to validate; "
-                f"{options.preset} with its context of {config.context_length} needs more than {config.context_length} and 2"
-            )
-        self.model = build(config, seed=recipe.seed, device=self.device)
-        self.step, self.seconds = 0, 0.0
-        self.losses: list[dict[str, float]] = []
-
-    def run(self) -> None:
-        import torch
-        from tqdm import tqdm
-
-        from gptviz.learn.training import Stepped, train
-        from gptviz.model import parameter_count
-
-        def say(text: str) -> None:
+    def say(text: str) -> None:
+        if world.first:
             tqdm.write(text, file=sys.stdout)
             sys.stdout.flush()  # so that a log file shows it now; the bar is for terminals alone
 
-        forward = torch.compile(self.model) if self.options.compile else self.model
-        parameters = parameter_count(self.model.config)
-        say(f"{self.options.preset}: {parameters:,} parameters on {self.device}, {len(self.training):,} tokens")
-        bar = tqdm(total=100.0, bar_format="{l_bar}{bar}| {postfix}", file=sys.stderr, disable=None)
-        running = math.nan
-        try:
-            for event in train(self.model, self.training, self.validation, self.recipe, forward=forward):
-                if isinstance(event, Stepped):
-                    self.step, self.seconds = event.step, event.seconds
-                    running = event.loss if math.isnan(running) else 0.98 * running + 0.02 * event.loss
-                    bar.n = round(100 * event.progress, 1)
-                    rate = f"{event.tokens_per_second:,.0f} tokens/s, {event.seconds_left:,.0f} s left"
-                    bar.set_postfix_str(f"step {event.step:,}, loss {running:.3f}, {rate}")
-                else:
-                    self.note(event.loss, training=running)
-                    losses = f"training {running:.4f}, validation {event.loss:.4f} nats/token"
-                    say(f"step {event.step:,}: {losses}")
-                    say(self.sample())
-                    self.save()
-        except KeyboardInterrupt:
-            if self.step == 0:
-                raise
-            bar.close()
-            with contextlib.suppress(KeyboardInterrupt):
-                self.finish_early()
-        finally:
-            bar.close()
-        say(f"kept as {self.save()}")
+    interrupts: list[int] = []
 
-    def finish_early(self) -> None:
-        from gptviz.learn.evaluation import evaluate
+    def interrupted(number: int, frame: object) -> None:
+        interrupts.append(number)
+        if len(interrupts) > 1:
+            raise KeyboardInterrupt
+        say("stopping after this step, to keep the run exactly as it is (Ctrl-C again: give up what came after the last save)")
 
-        print(f"stopped at step {self.step:,}; computing its validation loss (Ctrl-C again: keep it without)", flush=True)
-        self.note(evaluate(self.model, self.validation)[0])
-
-    def note(self, validation: float, **others: float) -> None:
-        """Put a validation loss, and what was measured with it, on the card."""
-        self.losses.append({"step": self.step, "seconds": round(self.seconds, 1), **others, "validation": validation})
-
-    def sample(self) -> str:
-        """The hundred tokens the model now writes after the first one of the validation text."""
-        from gptviz.learn.generation import Generation
-
-        self.model.eval()
-        grown = Generation(self.model, self.validation[:1])
-        text = self.tokenizer.decode([int(step.tokens[0]) for step in islice(grown, 100)])
-        return "    " + text.strip().replace("\n", "\n    ")
-
-    def save(self) -> Path:
-        """Keep the model as it is now."""
-        import torch
-
-        from gptviz.learn import checkpoints
-
-        command = shlex.join(["python", "-m", "gptviz", *sys.argv[1:]])
-        card = {
-            "preset": self.options.preset,
-            "corpus": self.corpus.name,
-            "corpus_sha256": self.corpus.sha256,
-            "split": "first 90 % of the characters to train, the rest to validate",
-            "command": command,
-            "steps": self.step,
-            "seconds": round(self.seconds, 1),
-            "threads": torch.get_num_threads(),
-            "device": str(self.device),
-            "validation_loss": self.losses[-1]["validation"] if self.losses else None,
-            "losses": self.losses,
-            "date": datetime.now(UTC).date().isoformat(),
-            "gptviz": gptviz.__version__,
-            "torch": torch.__version__,
-        }
-        dtype = getattr(torch, self.options.store)
-        return checkpoints.save(self.name, self.model, self.tokenizer, card, root=self.options.root, dtype=dtype)
+    before = {number: signal.signal(number, interrupted) for number in (signal.SIGINT, signal.SIGTERM)}
+    bar = tqdm(total=100.0, bar_format="{l_bar}{bar}| {postfix}", file=sys.stderr, disable=None if world.first else True)
+    running = math.nan
+    try:
+        for event in runs.carry_on(folder, device=device, world=world, wished=lambda: "stop" if interrupts else None):
+            if isinstance(event, Engine):
+                say(f"{folder.name} on {device}: {event.why}")
+            elif isinstance(event, Stepped):
+                running = event.loss if math.isnan(running) else 0.98 * running + 0.02 * event.loss
+                bar.n = round(100 * event.progress, 1)
+                rate = f"{event.tokens_per_second:,.0f} tokens/s, {event.seconds_left:,.0f} s left"
+                bar.set_postfix_str(f"step {event.step:,}, loss {running:.3f}, {rate}")
+            elif isinstance(event, Evaluated):
+                trained = "" if math.isnan(running) else f"training {running:.4f}, "
+                accuracy = f", accuracy {event.evaluation.accuracy:.1%}"
+                say(f"step {event.step:,}: {trained}validation {event.loss:.4f} nats/token{accuracy}")
+            else:
+                say("    " + event.strip().replace("\n", "\n    "))
+    finally:
+        bar.close()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    say(f"{runs.status(folder).state}: kept as {folder}")
 
 
 def generate(options: argparse.Namespace) -> None:
@@ -303,30 +294,38 @@ def generate(options: argparse.Namespace) -> None:
 
 
 def evaluate(options: argparse.Namespace) -> None:
-    """`evaluate NAME --corpus FILE …`"""
+    """`evaluate NAME [--corpus FILE] …`"""
     import torch
 
+    from gptviz.learn.data import in_a_row
     from gptviz.learn.evaluation import evaluate
+    from gptviz.learn.sources import TextSource, source_from, source_named
+    from gptviz.text import read_corpus
 
     lm = gptviz.load(options.name, options.device)
-    corpus = _corpus(options.corpus)
-    text = corpus.split()[1] if options.split == "validation" else corpus.text
-    _warn_of_unknown(lm.tokenizer.encode("".join(sorted(set(text)))))
-    ids = lm.tokenizer.encode_ids(text)
-    loss, count = evaluate(lm.model, torch.from_numpy(ids))
-    if not loss < 700:
-        raise UsageError(f"{options.name} has a loss of {loss:.4g} nats per token: its weights are no trained model's")
-    if options.json:
-        _print_json({"loss": loss, "perplexity": math.exp(loss), "tokens": count})
+    if options.corpus is None:
+        source = source_from(lm.card.get("source", {}))
     else:
-        print(f"loss {loss:.4f} nats per token, perplexity {math.exp(loss):.3f}, over {count:,} tokens")
-
-
-def _corpus(name: str) -> Corpus:
-    from gptviz.text import corpora, read_corpus
-
-    offers = {offer.name: offer for offer in corpora()}
-    return offers[name].open() if name in offers and not Path(name).exists() else read_corpus(name)
+        fraction = lm.card.get("source", {}).get("fraction", 0.9)
+        is_file = Path(options.corpus).exists()
+        source = TextSource(read_corpus(options.corpus), fraction) if is_file else source_named(options.corpus, fraction)
+    if isinstance(source, TextSource):
+        text = source.corpus.split(source.fraction)[1] if options.split == "validation" else source.corpus.text
+        _warn_of_unknown(lm.tokenizer.encode("".join(sorted(set(text)))))
+        batches = in_a_row(torch.from_numpy(lm.tokenizer.encode_ids(text)), lm.model.config.context_length)
+    else:
+        batches = iter(source.data(lm.tokenizer, lm.model.config).validation())
+    found = evaluate(lm.model, batches)
+    if not found.loss < 700:
+        raise UsageError(f"{options.name} has a loss of {found.loss:.4g} nats per token: its weights are no trained model's")
+    row: dict[str, Any] = {"loss": found.loss, "perplexity": math.exp(found.loss), "accuracy": found.accuracy}
+    row |= {"tokens": found.tokens} if source.floor is None else {"floor": source.floor, "tokens": found.tokens}
+    if options.json:
+        _print_json(row)
+        return
+    floor = "" if source.floor is None else f" (no model gets below {source.floor:.4f})"
+    print(f"loss {found.loss:.4f} nats per token{floor}, perplexity {row['perplexity']:.3f}, ", end="")
+    print(f"accuracy {found.accuracy:.2%}, over {found.tokens:,} tokens")
 
 
 def _warn_of_unknown(encoding: Encoding) -> None:

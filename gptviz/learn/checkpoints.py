@@ -3,7 +3,9 @@
 config.json         {"format": 1, "config": the fields of Config}
 tokenizer.json      the tokenizer
 model.safetensors   the weights, tied ones once
-card.json           how it was made: corpus, command, steps, losses, date, version
+card.json           how it was made: data, recipe, command, steps, losses, date, version
+snapshots/          weights as they were on the way, one file per step, where training kept them
+log.jsonl           what happened on the way (see `runs`)
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ import os
 import re
 import shutil
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -119,12 +122,32 @@ def _read_json(folder: Path, file: str) -> dict[str, Any]:
     return content
 
 
-def load(folder: Path, device: torch.device | str = "cpu") -> Checkpoint:
-    """Open the checkpoint in `folder` on `device`, weights in float32.
+def snapshots(folder: Path) -> dict[int, Path]:
+    """The file of every snapshot of the checkpoint in `folder`, by its step, the first step first."""
+    found = {}
+    with suppress(OSError):
+        for file in (folder / "snapshots").iterdir():
+            if SNAPSHOT.fullmatch(file.name):
+                found[int(file.stem)] = file
+    return dict(sorted(found.items()))
+
+
+def snapshot_path(folder: Path, step: int) -> Path:
+    """Where the snapshot after `step` steps lies."""
+    return folder / "snapshots" / f"{step:08d}.safetensors"
+
+
+def load(folder: Path, device: torch.device | str = "cpu", step: int | None = None) -> Checkpoint:
+    """Open the checkpoint in `folder` on `device`, weights in float32; with `step`, as it was after so many steps.
 
     Raises:
-        CheckpointError: a file is missing, truncated, of another version, or does not fit the others.
+        CheckpointError: a file is missing, truncated, of another version, or does not fit the others; or there is no
+            snapshot of that step.
     """
+    kept = snapshots(folder)
+    if step is not None and step not in kept:
+        steps = ", ".join(map(str, kept)) or "none"
+        raise CheckpointError(f"{folder.name} has no snapshot of step {step}: there are {steps}")
     config = read_config(folder)
     try:
         tokenizer = from_json((folder / "tokenizer.json").read_text(encoding="utf-8"))
@@ -140,7 +163,7 @@ def load(folder: Path, device: torch.device | str = "cpu") -> Checkpoint:
     # Names and shapes are compared first, so that no file can make this machine allocate what it does not hold.
     with torch.device("meta"):
         described = lay_out(config)
-    weights = _read_weights(folder, described)
+    weights = read_weights(folder / "model.safetensors" if step is None else kept[step], described)
     model = lay_out(config)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -148,9 +171,14 @@ def load(folder: Path, device: torch.device | str = "cpu") -> Checkpoint:
     return Checkpoint(folder.name, model.to(device).eval(), tokenizer, read_card(folder))
 
 
-def _read_weights(folder: Path, model: Transformer) -> dict[str, Tensor]:
-    """The tensors of model.safetensors in float32, checked against the model's names and shapes before any is read."""
-    path = folder / "model.safetensors"
+def read_weights(path: Path, model: Transformer) -> dict[str, Tensor]:
+    """The tensors of a file in float32, checked against the model's names and shapes before any is read.
+
+    Raises:
+        CheckpointError: it is missing, damaged, or of another model.
+    """
+    folder = path.parent if path.name == "model.safetensors" else path.parent.parent
+    file_name = path.relative_to(folder)
     expected = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
     try:
         with safe_open(path, framework="pt") as file:
@@ -160,19 +188,19 @@ def _read_weights(folder: Path, model: Transformer) -> dict[str, Tensor]:
                     wants = sum(parameter.numel() for parameter in model.parameters())
                     raise CheckpointError(
                         f"{folder.name}: config.json describes {wants:,} parameters, with {name[:80]} "
-                        f"{expected.get(name, 'absent')}; model.safetensors has it {stored.get(name, 'absent')}: "
+                        f"{expected.get(name, 'absent')}; {file_name} has it {stored.get(name, 'absent')}: "
                         "the two files are not from one model"
                     )
                 if (kind := file.get_slice(name).get_dtype()) not in STORED_TYPES:
                     raise CheckpointError(
-                        f"{folder.name}/model.safetensors stores {name} as {kind}, this version reads {', '.join(STORED_TYPES)}: "
+                        f"{folder.name}/{file_name} stores {name} as {kind}, this version reads {', '.join(STORED_TYPES)}: "
                         "save it again in one of them"
                     )
             weights = {name: file.get_tensor(name).float() for name in expected}
     except FileNotFoundError:
-        raise CheckpointError(f"the model {folder.name} lacks model.safetensors: copy the whole folder again") from None
+        raise CheckpointError(f"the model {folder.name} lacks {file_name}: copy the whole folder again") from None
     except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"{folder.name}/model.safetensors is damaged or cut short ({error}): copy it again") from None
+        raise CheckpointError(f"{folder.name}/{file_name} is damaged or cut short ({error}): copy it again") from None
     for name, tensor in weights.items():
         if not tensor.isfinite().all():
             raise CheckpointError(f"{folder.name}: {name} holds values that are not numbers: train or copy the model again")
@@ -180,7 +208,17 @@ def _read_weights(folder: Path, model: Transformer) -> dict[str, Tensor]:
 
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-FILES = {"config.json", "tokenizer.json", "model.safetensors", "card.json", "snapshots"}
+SNAPSHOT = re.compile(r"[0-9]{8,12}\.safetensors")
+FILES = {
+    "config.json",
+    "tokenizer.json",
+    "model.safetensors",
+    "card.json",
+    "snapshots",
+    "log.jsonl",
+    "state.safetensors",
+    "status.json",
+}
 
 
 def destination(name: str, root: Path | None = None) -> Path:
@@ -222,11 +260,7 @@ def save(
     """
     target = destination(name, root)
     root = target.parent
-    weights = {key: value.detach().to("cpu", dtype).contiguous() for key, value in model.named_parameters()}
-    for key, value in weights.items():
-        if not value.isfinite().all():
-            kind = str(dtype).removeprefix("torch.")
-            raise CheckpointError(f"{name} is not saved: {key} holds values that are not numbers in {kind}")
+    weights = _stored(name, model, dtype)
     try:
         root.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=root))
@@ -250,6 +284,71 @@ def save(
         shutil.rmtree(fresh, ignore_errors=True)
         shutil.rmtree(replaced, ignore_errors=True)
     return target
+
+
+def _stored(name: str, model: Transformer, dtype: torch.dtype) -> dict[str, Tensor]:
+    """The weights as they are written."""
+    weights = {key: value.detach().to("cpu", dtype).contiguous() for key, value in model.named_parameters()}
+    for key, value in weights.items():
+        if not value.isfinite().all():
+            kind = str(dtype).removeprefix("torch.")
+            raise CheckpointError(f"{name} is not saved: {key} holds values that are not numbers in {kind}")
+    return weights
+
+
+def write_weights(path: Path, model: Transformer, dtype: torch.dtype = torch.float32) -> None:
+    """Put the weights of `model` in place of the file at `path`, all or nothing.
+
+    Raises:
+        CheckpointError: weights that `dtype` cannot hold, or a disk that will not take them.
+    """
+    write_tensors(path, _stored(path.name, model, dtype))
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
+    """Put `tensors` in place of the safetensors file at `path`, all or nothing.
+
+    Raises:
+        CheckpointError: the disk will not take them.
+    """
+    with _in_place_of(path) as beside:
+        safetensors.torch.save_file(tensors, beside, metadata={"format": "pt"})
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Put `content` in place of the JSON file at `path`, all or nothing.
+
+    Raises:
+        CheckpointError: the disk will not take it.
+    """
+    with _in_place_of(path) as beside:
+        _write_json(beside, content)
+
+
+def write_text(path: Path, content: str) -> None:
+    """Put `content` in place of the file at `path`, all or nothing.
+
+    Raises:
+        CheckpointError: the disk will not take it.
+    """
+    with _in_place_of(path) as beside:
+        beside.write_text(content, encoding="utf-8")
+
+
+@contextmanager
+def _in_place_of(path: Path) -> Iterator[Path]:
+    """A path beside `path` to write to, then renamed, so that a crash or a full disk leaves the last good file."""
+    beside = path.with_name(f".{path.name}-{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield beside
+        beside.chmod(0o644)
+        beside.replace(path)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"cannot write {path} ({error}): the last good one is untouched") from None
+    finally:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:

@@ -15,15 +15,19 @@ def devices() -> list[str]:
     return [*found, "cpu"]
 
 
-def device(name: str | None = None) -> torch.device:
+def device(name: str | None = None, process: int | None = None) -> torch.device:
     """The device called `name`, or the fastest for None or "auto".
+
+    Of several processes of one machine (`process` counts them), each takes a GPU of its own where "cuda" is meant.
 
     Raises:
         ValueError: this machine has no such device; the message names those it has.
     """
     here = devices()
     if name in (None, "auto"):
-        return torch.device(here[0])
+        name = here[0].split(":")[0] if process is not None else here[0]
+    if name == "cuda" and process is not None:
+        name = f"cuda:{process}"
     wanted = "cuda:0" if name == "cuda" else name
     if wanted not in here:
         raise ValueError(f"no device {name!r} on this machine; it has {', '.join(here)}")

@@ -1,6 +1,9 @@
-"""The loss of a model on a text, the same number everywhere."""
+"""The loss of a model on held-out data, the same number everywhere."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -8,35 +11,66 @@ from torch.nn import functional as F
 
 from gptviz.model import Transformer
 
+from .data import NOT_COUNTED, Batch
+
 MOST_LOGITS = 2**26  # at a time: a quarter of a gigabyte
 
 
-@torch.inference_mode()
-def evaluate(model: Transformer, ids: Tensor, batch_tokens: int = 8_192) -> tuple[float, int]:
-    """Mean cross-entropy in nats per token over all of `ids` [N], and over how many predictions.
+@dataclass(frozen=True)
+class Evaluation:
+    """How well a model predicts.
 
-    The text is cut into consecutive windows of the context length (the last may be shorter); in each, every token is
-    predicted from those before it within the window. Dropout is off, the weights' own precision is used.
+    Attributes:
+        loss: mean cross-entropy in nats over all predictions that count.
+        right: [T], how many of the likeliest tokens were the right ones, by place in the row.
+        counted: [T], how many predictions count, by place in the row.
+    """
+
+    loss: float
+    right: Tensor
+    counted: Tensor
+
+    @property
+    def tokens(self) -> int:
+        """How many predictions count."""
+        return int(self.counted.sum())
+
+    @property
+    def accuracy(self) -> float:
+        """The share of predictions whose likeliest token was the right one."""
+        return int(self.right.sum()) / self.tokens
+
+    def by_place(self) -> list[float | None]:
+        """The accuracy at every place in the row, None where no prediction counts."""
+        return [r / n if n else None for r, n in zip(self.right.tolist(), self.counted.tolist(), strict=True)]
+
+
+@torch.inference_mode()
+def evaluate(model: Transformer, batches: Iterable[Batch]) -> Evaluation:
+    """The loss and accuracy over all `batches`. Dropout is off, the weights' own precision is used.
 
     Raises:
-        ValueError: fewer than two tokens, so that there is nothing to predict.
+        ValueError: no prediction counts.
     """
-    if len(ids) < 2:
-        raise ValueError(f"a loss needs at least 2 tokens, the text has {len(ids)}")
     device = model.embed.weight.device
-    context = model.config.context_length
-    whole = (len(ids) - 1) // context * context
-    inputs = ids[:whole].view(-1, context)  # [windows, T]
-    targets = ids[1 : whole + 1].view(-1, context)  # [windows, T]
-    rows = max(min(batch_tokens, MOST_LOGITS // model.config.vocab_size) // context, 1)
-    batches = list(zip(inputs.split(rows), targets.split(rows), strict=True)) if whole else []
-    if whole < len(ids) - 1:
-        batches.append((ids[None, whole:-1], ids[None, whole + 1 :]))
     was_training = model.training
     model.eval()
-    total = 0.0
-    for x, y in batches:
-        logits = model(x.to(device))  # [rows, T, vocab_size]
-        total += F.cross_entropy(logits.flatten(0, 1).float(), y.to(device).flatten(), reduction="sum").item()
+    total, right, counted = 0.0, torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.long)
+    for batch in batches:
+        rows = max(MOST_LOGITS // (model.config.vocab_size * batch.targets.shape[1]), 1)
+        for start in range(0, len(batch.targets), rows):
+            inputs, targets = batch.rows(slice(start, start + rows)).to(device)
+            logits = model(*inputs)  # [rows, T, vocab_size]
+            total += F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), reduction="sum").item()
+            right = _sum(right, (logits.argmax(-1) == targets).sum(0).cpu())
+            counted = _sum(counted, (targets != NOT_COUNTED).sum(0).cpu())
     model.train(was_training)
-    return total / (len(ids) - 1), len(ids) - 1
+    if not counted.sum():
+        raise ValueError("there is nothing to evaluate: no prediction counts")
+    return Evaluation(total / int(counted.sum()), right, counted)
+
+
+def _sum(longer: Tensor, row: Tensor) -> Tensor:
+    """The sum of two rows, the shorter filled up with zeros."""
+    length = max(len(longer), len(row))
+    return F.pad(longer, (0, length - len(longer))) + F.pad(row, (0, length - len(row)))

@@ -1,45 +1,224 @@
-"""Plans: for each preset, how its text becomes tokens and how it is trained unless asked otherwise."""
+"""Plans: for each preset, what it is trained on and how unless asked otherwise, and the number it should come to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
 
-from gptviz.model import PRESETS, Config, preset
+from gptviz.model import PRESETS, Config, changed
+from gptviz.model.presets import RUNGS
 from gptviz.text import BPETokenizer, CharTokenizer, Tokenizer
 
-from .training import Recipe
+from . import checkpoints, runs
+from .recipe import Recipe
+from .sources import Source, TaskSource, source_named
+
+
+@dataclass(frozen=True)
+class Target:
+    """A number somebody published for this experiment.
+
+    Attributes:
+        quantity: "validation_loss" (nats per token), "perplexity" (its exponential) or "parameters".
+        value: the number.
+        by: who published it.
+        exact: whether it is to be met; else what is better is as good.
+    """
+
+    quantity: Literal["validation_loss", "perplexity", "parameters"]
+    value: float
+    by: str
+    exact: bool = False
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What training a preset takes beside its config."""
+    """An experiment: an architecture, data and a recipe.
 
+    Attributes:
+        preset: the architecture.
+        sentence: what it is and what to notice.
+        recipe: how it is trained.
+        data: a task or a corpus by name; "tiny-shakespeare" may be replaced by any text.
+        tokenizer: how a text becomes tokens; a task has a tokenizer of its own.
+        fraction: the share of a text that is trained on.
+        target: a published number.
+        beside: plans whose loss curves belong beside this one's.
+        begin: the model it begins with, for finetuning: the one that the plan of this name makes.
+        changes: fields of the architecture that differ from the preset's.
+    """
+
+    preset: str
+    sentence: str
     recipe: Recipe
-    learn_tokenizer: Callable[[str, int], Tokenizer]
+    data: str = "tiny-shakespeare"
+    tokenizer: Literal["characters", "bpe"] = "characters"
+    fraction: float = 0.9
+    target: Target | None = None
+    beside: tuple[str, ...] = ()
+    begin: str | None = None
+    changes: tuple[tuple[str, object], ...] = ()
 
-    def prepare(self, name: str, text: str) -> tuple[Config, Tokenizer]:
-        """A tokenizer learned on `text` and the config of preset `name` with as many tokens as it has."""
-        tokenizer = self.learn_tokenizer(text, PRESETS[name].vocab_size)
-        return preset(name, vocab_size=tokenizer.vocab_size), tokenizer
+    @property
+    def config(self) -> Config:
+        """The architecture, before a tokenizer fixes the size of its vocabulary."""
+        return changed(PRESETS[self.preset], **dict(self.changes))
+
+    def source(self) -> Source:
+        """The data it is meant for."""
+        return source_named(self.data, self.fraction)
+
+    def learn_tokenizer(self, source: Source) -> Tokenizer:
+        """The tokenizer of a task, or one learned on a text."""
+        if isinstance(source, TaskSource):
+            return source.task.tokenizer
+        if self.tokenizer == "bpe":
+            return BPETokenizer.learn(source.corpus.text, PRESETS[self.preset].vocab_size)
+        return CharTokenizer.from_text(source.corpus.text)
+
+    def prepare(
+        self,
+        name: str,
+        *,
+        source: Source | None = None,
+        recipe: Recipe | None = None,
+        changes: Mapping[str, object] | None = None,
+        tokenizer: Tokenizer | None = None,
+        begin: str | None = None,
+        **options: Any,
+    ) -> Path:
+        """Write down a run called `name` of this plan, for `runs.carry_on`, and return its folder.
+
+        Args:
+            source: other data than the plan's.
+            recipe: another recipe.
+            changes: fields of the architecture to change.
+            tokenizer: one to use as it is, instead of learning one.
+            begin: the model to begin with, instead of fresh weights; its architecture and tokenizer are kept.
+            options: those of `runs.prepare`.
+
+        Raises:
+            ValueError: these do not go together; the message says what to change. `runs.prepare` raises more.
+        """
+        source = self.source() if source is None else source
+        recipe = self.recipe if recipe is None else recipe
+        begin = begin or self.begin
+        if begin is not None:
+            if changes or tokenizer:
+                raise ValueError(f"a run that begins with the model {begin} has its architecture and tokens: change neither")
+            opened = checkpoints.load(checkpoints.find(begin))
+            options["begin"], tokenizer, config = opened.model, opened.tokenizer, opened.model.config
+        else:
+            tokenizer = self.learn_tokenizer(source) if tokenizer is None else tokenizer
+            config = replace(self.config, vocab_size=tokenizer.vocab_size)
+            config = changed(config, **(changes or {}))
+        return runs.prepare(name, config, tokenizer, source, recipe, **options)
 
 
-def _characters(text: str, vocab_size: int) -> Tokenizer:
-    return CharTokenizer.from_text(text)
+_GE = "J. Ge, “Understanding Transformer Architecture by Building GPT” (2023)"
+_SINAI = "L. Sinai, “Generative transformer from first principles in Julia” (2024)"
+_CHANG = "H. Chang, “Building a Transformer From Scratch” (2024)"
+_NANOGPT = "A. Karpathy, nanoGPT (2022), 10.7 million parameters on a data-centre GPU"
 
-
-def _bpe(text: str, vocab_size: int) -> Tokenizer:
-    return BPETokenizer.learn(text, vocab_size)
-
-
-_SEED = Recipe(steps=10_000, batch_size=16, learning_rate=1e-3, weight_decay=0.01)
+_LADDER = Recipe(steps=10_000, batch_size=16, learning_rate=1e-3, weight_decay=0.01, beta2=0.999)
+_RUNGS = tuple(f"ladder-{number}" for number in range(len(RUNGS)))
+_GENERATOR = Recipe(
+    steps=10_000, batch_size=32, optimiser="adam", learning_rate=1e-2, weight_decay=0.0, beta2=0.999, evaluations=20
+)
+_TASK = Recipe(steps=3_000, batch_size=64, learning_rate=1e-3, evaluations=30)
 
 PLANS: dict[str, Plan] = {
-    "shakespeare": Plan(Recipe(steps=7_000, batch_size=8, learning_rate=3e-3), _characters),
-    "generator": Plan(replace(_SEED, batch_size=32, learning_rate=1e-2, weight_decay=0.0), _characters),
-    "ladder": Plan(_SEED, _characters),
-    "bigram": Plan(replace(_SEED, batch_size=32), _characters),
-    "transformerslite-generator": Plan(replace(_SEED, batch_size=32, learning_rate=1e-2, weight_decay=0.0), _characters),
-    "bpe": Plan(Recipe(steps=3_000, batch_size=16, learning_rate=1e-3), _bpe),
-    "gpt2": Plan(Recipe(steps=100_000, batch_size=4, learning_rate=6e-4), _bpe),
+    "shakespeare": Plan(
+        "shakespeare",
+        "The best character model that half an hour of a laptop makes.",
+        Recipe(steps=7_000, batch_size=8, learning_rate=3e-3),
+        target=Target("validation_loss", 1.4697, _NANOGPT),
+    ),
+    "generator": Plan(
+        "generator",
+        "A small post-norm decoder: watch its positions and its map of characters take shape.",
+        _GENERATOR,
+        fraction=0.95,
+        target=Target("perplexity", 6.3, _SINAI),
+        beside=("generator-unmasked",),
+    ),
+    "generator-unmasked": Plan(
+        "generator",
+        "The same with the mask off: it reads the answers. The loss falls far below, the text does not get better.",
+        _GENERATOR,
+        fraction=0.95,
+        beside=("generator",),
+        changes=(("mask", "full"),),
+    ),
+    **{
+        f"ladder-{number}": Plan(
+            f"ladder-{number}",
+            f"The ladder from bigram to GPT: {rung}.",
+            _LADDER,
+            target=Target("validation_loss", 1.7507, _GE) if number == len(RUNGS) - 1 else None,
+            beside=tuple(name for name in _RUNGS if name != f"ladder-{number}"),
+        )
+        for number, rung in enumerate(RUNGS)
+    },
+    "bpe": Plan(
+        "bpe",
+        "GPT-2's kind of decoder over tokens longer than a character, learned from the text.",
+        Recipe(steps=3_000, batch_size=16, learning_rate=1e-3),
+        tokenizer="bpe",
+    ),
+    "reversal": Plan(
+        "reversal",
+        "The second half mirrors the first: nobody can guess the first half, anybody can know the second.",
+        _TASK,
+        data="reversal",
+        target=Target("validation_loss", 2.149, _CHANG, exact=True),
+        beside=("reversal-no-positions",),
+    ),
+    "reversal-no-positions": Plan(
+        "reversal-no-positions",
+        "The same without positions: the causal mask alone tells the order, and it learns more slowly.",
+        _TASK,
+        data="reversal",
+        target=Target("validation_loss", 2.149, _CHANG, exact=True),
+        beside=("reversal",),
+    ),
+    "addition": Plan("addition", "Sums of three digits, answered from the last digit on.", _TASK, data="addition"),
+    "copy": Plan("copy", "Every token repeats the one a fixed distance before it.", _TASK, data="copy"),
+    "induction": Plan(
+        "induction",
+        "Random blocks that repeat: two blocks of attention find where the token stood before, and what came after it.",
+        _TASK,
+        data="induction",
+    ),
+    "pretrain": Plan(
+        "bpe",
+        "Python's reference first: what does it leave behind for Shakespeare?",
+        Recipe(steps=1_500, batch_size=16, learning_rate=1e-3),
+        data="python-reference",
+    ),
+    "finetune": Plan(
+        "bpe",
+        "Shakespeare after Python's reference.",
+        Recipe(steps=1_000, batch_size=16, learning_rate=5e-4),
+        beside=("from-scratch",),
+        begin="pretrain",
+    ),
+    "from-scratch": Plan(
+        "bpe",
+        "Shakespeare alone, for as many steps: what was the reference worth?",
+        Recipe(steps=1_000, batch_size=16, learning_rate=5e-4),
+        beside=("finetune",),
+    ),
+    "bigram": Plan("bigram", "The first rung with the seed's short context.", replace(_LADDER, batch_size=32)),
+    "transformerslite-generator": Plan(
+        "transformerslite-generator", "The generator at the size of its author's package.", _GENERATOR
+    ),
+    "gpt2": Plan(
+        "gpt2",
+        "GPT-2 small: a laptop needs weeks for it.",
+        Recipe(steps=100_000, batch_size=4, learning_rate=6e-4, snapshots=0),
+        tokenizer="bpe",
+    ),
 }

@@ -4,70 +4,21 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from hashlib import blake2b
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gptviz.model import Transformer
 
-from .evaluation import evaluate
-
-Precision = Literal["auto", "bfloat16", "float32"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Recipe:
-    """How a model is trained. Give `steps`, or `minutes`, after which training ends wherever it is.
-
-    AdamW; the learning rate rises linearly over the first `warmup` share of the run to `learning_rate`, then falls along
-    a cosine to `final_rate` of it. Matrices decay by `weight_decay`, biases and gains do not. Gradients are clipped to a
-    norm of `clip`.
-
-    Attributes:
-        precision: what the matrix products run in; "auto" takes bfloat16 where the processor has it.
-        evaluations: how often the validation loss is computed, spread evenly over the run, the end included.
-
-    Raises:
-        ValueError: a setting no run can have; the message names it and its value.
-    """
-
-    steps: int | None = None
-    minutes: float | None = None
-    batch_size: int = 16
-    learning_rate: float = 2.5e-3
-    warmup: float = 0.05
-    final_rate: float = 0.1
-    weight_decay: float = 0.1
-    betas: tuple[float, float] = (0.9, 0.99)
-    clip: float = 1.0
-    precision: Precision = "auto"
-    evaluations: int = 10
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if (self.steps is None) == (self.minutes is None):
-            raise ValueError("give a number of steps or of minutes, and not both")
-        if self.steps is not None and self.steps < 1:
-            raise ValueError(f"steps is {self.steps}; it must be 1 or more")
-        if self.minutes is not None and not 0 < self.minutes < float("inf"):
-            raise ValueError(f"minutes is {self.minutes}; it must be more than 0")
-        if not 0 <= self.warmup < 1:
-            raise ValueError(f"warmup is {self.warmup}; it must be a share of the run, from 0 up to, not including, 1")
-        if self.batch_size < 1:
-            raise ValueError(f"batch_size is {self.batch_size}; it must be 1 or more")
-        if not 0 < self.learning_rate < float("inf"):
-            raise ValueError(f"learning_rate is {self.learning_rate}; it must be more than 0")
-
-    def rate(self, progress: float) -> float:
-        """The learning rate at `progress`, from 0 at the beginning to 1 at the end."""
-        if progress < self.warmup:
-            return self.learning_rate * progress / self.warmup
-        fall = (progress - self.warmup) / (1 - self.warmup)
-        return self.learning_rate * (self.final_rate + (1 - self.final_rate) * (1 + math.cos(math.pi * fall)) / 2)
+from . import optimisers
+from .data import NOT_COUNTED, Batch, Data
+from .distributed import World
+from .evaluation import Evaluation, evaluate
+from .recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -86,11 +37,16 @@ class Stepped:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """The validation loss, over the whole validation text, after `step` steps."""
+    """The model was evaluated on all held-out data after `step` steps."""
 
     step: int
-    loss: float
+    evaluation: Evaluation
     seconds: float
+
+    @property
+    def loss(self) -> float:
+        """The validation loss in nats per token."""
+        return self.evaluation.loss
 
 
 Event = Stepped | Evaluated
@@ -100,102 +56,143 @@ class Diverged(RuntimeError):  # noqa: N818
     """The loss or its gradient is no longer a number; the message says what to change."""
 
 
-def batches(ids: Tensor, context: int, batch_size: int, generator: torch.Generator) -> Iterator[Tensor]:
-    """Windows [batch_size, context + 1] at random places of `ids` [N]: all but the last token predict all but the first.
+def draw_seed(*what: object) -> int:
+    """A seed for whatever is drawn at one place of a run: a hash, so that every place has numbers of its own.
 
-    Raises:
-        ValueError: the text is shorter than one window.
+    Nothing drawn depends on what was drawn before: a run that is stopped and resumed, or shares its process with
+    another, draws the same.
     """
-    if len(ids) <= context:
-        raise ValueError(f"the text has {len(ids):,} tokens to train on; a context of {context} needs at least {context + 1}")
-    windows = ids.unfold(0, context + 1, 1)  # [N - context, context + 1], a view
-    while True:
-        yield windows[torch.randint(len(windows), (batch_size,), generator=generator)]
+    return int.from_bytes(blake2b(" ".join(map(str, what)).encode(), digest_size=8).digest(), "big") >> 1
 
 
-def use_bfloat16(precision: Precision, device: torch.device) -> bool:
-    """Whether to multiply in bfloat16: as asked, or where this processor has it in hardware."""
-    if precision != "auto":
-        return precision == "bfloat16"
-    if device.type == "cpu":
-        return torch.cpu.get_capabilities().get("avx512_bf16", False)
-    return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+class Trainer:
+    """One run: iterate over it to train `model` in place, an event after every step and evaluation.
 
+    Stop iterating to stop training: the model then holds the weights of the last step. Iterate again, or give `state()`
+    to a trainer made alike, to go on as if nothing had happened. Whenever the iteration ends, the model is in
+    evaluation mode.
 
-def optimiser(model: Transformer, recipe: Recipe) -> torch.optim.AdamW:
-    """AdamW, fused: on two cores its step takes a third of the default's time."""
-    matrices = [p for p in model.parameters() if p.dim() >= 2]
-    vectors = [p for p in model.parameters() if p.dim() < 2]
-    groups = [{"params": matrices, "weight_decay": recipe.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
-    fused = next(model.parameters()).device.type in ("cpu", "cuda")
-    return torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=recipe.betas, fused=fused)
+    Args:
+        forward: the model, or what computes the same faster (the model compiled).
+        bfloat16: whether matrix products run in bfloat16.
+        world: the processes that train together; each reads its share of every batch.
 
-
-def train(
-    model: Transformer,
-    training: Tensor,
-    validation: Tensor,
-    recipe: Recipe,
-    *,
-    forward: Callable[[Tensor], Tensor] | None = None,
-) -> Iterator[Event]:
-    """Train `model` in place on the token ids `training` [N], yielding an event after every step and evaluation.
-
-    `forward` may be the model compiled; it must compute what the model computes.
-
-    Stop iterating to stop training: the model then holds the weights of the last step. Whenever the iteration ends, the
-    model is in evaluation mode.
-
-    Raises:
-        ValueError: a text to train on no longer than the context, or one to validate of fewer than two tokens.
-        Diverged: the loss, on either text, or its gradient is not a number any more.
+    Attributes:
+        step: how many steps were taken.
+        seconds: the time they took; evaluating, and whatever is done between two events, does not count.
     """
-    if len(validation) < 2:
-        raise ValueError(f"the text to validate has {len(validation)} tokens; it needs at least 2")
-    device = model.embed.weight.device
-    context = model.config.context_length
-    step_forward = model if forward is None else forward
-    torch.manual_seed(recipe.seed)  # dropout
-    data = batches(training, context, recipe.batch_size, torch.Generator().manual_seed(recipe.seed))
-    adam = optimiser(model, recipe)
-    autocast = torch.autocast(device.type, dtype=torch.bfloat16, enabled=use_bfloat16(recipe.precision, device))
-    begun, step, progress, evaluated, paused = time.perf_counter(), 0, 0.0, 0, 0.0
-    try:
-        while progress < 1:
-            model.train()  # whoever watches may have set it to evaluation
-            window = next(data).to(device, non_blocking=True)  # [B, T + 1]
-            rate = recipe.rate(progress)
-            for group in adam.param_groups:
+
+    def __init__(
+        self,
+        model: Transformer,
+        data: Data,
+        recipe: Recipe,
+        *,
+        forward: nn.Module | None = None,
+        bfloat16: bool = False,
+        world: World | None = None,
+    ) -> None:
+        self.model, self.data, self.recipe = model, data, recipe
+        self.world = World() if world is None else world
+        self.mine = self.world.mine(recipe.batch_size)
+        self.device = model.embed.weight.device
+        self.forward = self.world.share(model if forward is None else forward, self.device)
+        self.autocast = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=bfloat16)
+        self.optimisers = optimisers.optimisers(model, recipe)
+        self.step, self.seconds, self._pace = 0, 0.0, 0.0
+
+    def __iter__(self) -> Iterator[Event]:
+        progress = self._progress()
+        try:
+            if self.step == 0:
+                yield from self.evaluate()
+            while progress < 1:
+                begun = time.perf_counter()
+                rate = self.recipe.rate(progress)
+                loss, norm, tokens = self.advance(rate)
+                took = max(time.perf_counter() - begun, 1e-9)
+                self.seconds += took
+                self._pace = took if self.step < 3 else 0.9 * self._pace + 0.1 * took  # the first may compile
+                before, progress = progress, self._progress()
+                left = (1 - progress) * (self.recipe.steps * self._pace if self.recipe.steps else 60 * (self.recipe.minutes or 0))
+                yield Stepped(self.step, progress, loss, rate, norm, tokens / self._pace, self.seconds, left)
+                if int(progress * self.recipe.evaluations) > int(before * self.recipe.evaluations):
+                    yield from self.evaluate()
+        finally:
+            self.model.eval()
+
+    def _progress(self) -> float:
+        if self.recipe.steps:
+            return self.step / self.recipe.steps
+        return min(self.world.told(self.seconds, self.device) / (60 * (self.recipe.minutes or 1)), 1.0)
+
+    def advance(self, rate: float = 0.0) -> tuple[float, float, int]:
+        """Take one step at this learning rate; the batch's loss, the gradient's norm, and how many predictions count.
+
+        Raises:
+            Diverged: the loss or the norm is not a number; the weights are those before the step.
+        """
+        batch = self.data.training(self.recipe.batch_size, draw_seed(self.recipe.seed, self.step, "batch"))
+        batch = batch.rows(self.mine).to(self.device)
+        torch.manual_seed(draw_seed(self.recipe.seed, self.step, "dropout", self.world.rank))
+        self.model.train()  # whoever watches may have set it to evaluation
+        for optimiser in self.optimisers:
+            optimiser.zero_grad()
+            for group in optimiser.param_groups:
                 group["lr"] = rate
-            with autocast:
-                logits = step_forward(window[:, :-1])  # [B, T, vocab_size]
-                loss = F.cross_entropy(logits.flatten(0, 1), window[:, 1:].flatten())
-            adam.zero_grad()
-            loss.backward()
-            norm = torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip).item()
-            value = loss.item()
-            _still_numbers(value, norm, step=step, recipe=recipe)
-            adam.step()
-            step += 1
-            # Evaluating and whatever the iterating side does between events is not training time.
-            yielded = time.perf_counter()
-            seconds = max(yielded - begun - paused, 1e-9)
-            progress = step / recipe.steps if recipe.steps else min(seconds / (60 * (recipe.minutes or 1)), 1.0)
-            tokens_per_second = step * window[:, 1:].numel() / seconds
-            yield Stepped(step, progress, value, rate, norm, tokens_per_second, seconds, seconds / progress - seconds)
-            if int(progress * recipe.evaluations) > evaluated:
-                evaluated = int(progress * recipe.evaluations)
-                validation_loss = evaluate(model, validation)[0]
-                _still_numbers(validation_loss, step=step, recipe=recipe)
-                yield Evaluated(step, validation_loss, seconds)
-            paused += time.perf_counter() - yielded
-    finally:
-        model.eval()
+        loss, counted = self._loss(batch)
+        loss.backward()
+        norm = optimisers.clip(list(self.model.parameters()), self.recipe.clip)
+        value = self.world.sum(loss.detach().clone()).item() / self.world.size
+        self._still_numbers(value, norm)
+        for optimiser in self.optimisers:
+            optimiser.step()
+        self.step += 1
+        return value, norm, int(counted)
 
+    def _loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The mean over the predictions of all processes that count, as this one's share, and their number.
 
-def _still_numbers(*values: float, step: int, recipe: Recipe) -> None:
-    if not all(map(math.isfinite, values)):
-        raise Diverged(
-            f"the loss or its gradient is no longer a number after {step:,} steps: "
-            f"lower the learning rate ({recipe.learning_rate:g})"
-        )
+        Gradients are averaged over processes, so the share is scaled up by how many there are.
+        """
+        counted = self.world.sum((batch.targets != NOT_COUNTED).sum())
+        with self.autocast:
+            logits = self.forward(*batch.inputs)  # [B, T, vocab_size]
+            total = F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten(), ignore_index=NOT_COUNTED, reduction="sum")
+        return total * (self.world.size / counted), counted
+
+    def evaluate(self) -> Iterator[Evaluated]:
+        """The model on all held-out data now, told by the first process alone."""
+        if self.world.first:
+            evaluation = evaluate(self.model, self.data.validation())
+            self._still_numbers(evaluation.loss)
+            yield Evaluated(self.step, evaluation, self.seconds)
+
+    def _still_numbers(self, *values: float) -> None:
+        if not all(map(math.isfinite, values)):
+            raise Diverged(
+                f"the loss or its gradient is no longer a number after {self.step:,} steps: "
+                f"lower the learning rate ({self.recipe.learning_rate:g})"
+            )
+
+    def state(self) -> dict[str, Tensor]:
+        """All that the next step depends on: weights, what the optimisers remember, the step."""
+        weights = {f"weights.{name}": parameter.detach() for name, parameter in self.model.named_parameters()}
+        memory = {f"optimiser.{name}": value for name, value in optimisers.tensors(self.optimisers).items()}
+        return weights | memory | {"step": torch.tensor(self.step), "seconds": torch.tensor(self.seconds, dtype=torch.float64)}
+
+    @torch.no_grad()
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Go on from what `state()` gave.
+
+        Raises:
+            ValueError: it is of another model or recipe.
+        """
+        weights = {f"weights.{name}": parameter for name, parameter in self.model.named_parameters()}
+        if any(name not in state or state[name].shape != parameter.shape for name, parameter in weights.items()):
+            raise ValueError("the saved state is of another model")
+        for name, parameter in weights.items():
+            parameter.copy_(state[name])
+        memory = {name.removeprefix("optimiser."): value for name, value in state.items() if name.startswith("optimiser.")}
+        optimisers.restore(self.optimisers, memory)
+        self.step, self.seconds = int(state["step"]), float(state["seconds"])

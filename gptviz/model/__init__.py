@@ -4,7 +4,7 @@ from .attention import KVCache
 from .build import Layer, build, describe, parameter_count
 from .config import Config
 from .positions import sinusoid
-from .presets import PRESETS, preset
+from .presets import PRESETS, RUNGS, changed, preset
 from .tap import GLOSSARY, IDENTITY, Edit, Record, Tap
 from .transformer import Transformer
 
@@ -12,6 +12,7 @@ __all__ = [
     "GLOSSARY",
     "IDENTITY",
     "PRESETS",
+    "RUNGS",
     "Config",
     "Edit",
     "KVCache",
@@ -20,6 +21,7 @@ __all__ = [
     "Tap",
     "Transformer",
     "build",
+    "changed",
     "describe",
     "parameter_count",
     "preset",

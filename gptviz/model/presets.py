@@ -16,6 +16,31 @@ _POST_NORM: dict[str, Any] = {
     "dropout": 0.1,
 }
 
+_LADDER = Config(vocab_size=65, context_length=32, d_model=64, n_layer=6, n_head=8, **_POST_NORM)
+# The rungs from the bigram to the ladder's GPT: each has what the one before it lacks.
+_WITH_NORM = replace(_LADDER, n_layer=1)
+_WITH_MLP = replace(_WITH_NORM, residual="plain")
+_WITH_RESIDUAL = replace(_WITH_MLP, d_mlp=0)
+_WITH_DROPOUT = replace(_WITH_RESIDUAL, residual="none")
+_WITH_HEADS = replace(_WITH_DROPOUT, dropout=0.0)
+_WITH_ATTENTION = replace(_WITH_HEADS, n_head=1, d_head=64)
+_WITH_POSITIONS = replace(_WITH_ATTENTION, n_layer=0)
+_BIGRAM = replace(_WITH_POSITIONS, positions="none")
+RUNGS = {
+    "a bigram: each token guesses the next by itself": _BIGRAM,
+    "+ positions": _WITH_POSITIONS,
+    "+ one attention head": _WITH_ATTENTION,
+    "+ eight heads": _WITH_HEADS,
+    "+ dropout": _WITH_DROPOUT,
+    "+ residual connections": _WITH_RESIDUAL,
+    "+ an MLP": _WITH_MLP,
+    "+ layer norms": _WITH_NORM,
+    "+ six blocks: a GPT": _LADDER,
+}
+
+# A small pre-norm decoder for tasks with known answers.
+_TASK = Config(vocab_size=100, context_length=15, d_model=64, n_layer=2, n_head=4)
+
 PRESETS: dict[str, Config] = {
     # The best use of a laptop's minutes: pre-norm without gains or biases, rotary positions, normalised queries and keys.
     "shakespeare": Config(
@@ -38,8 +63,9 @@ PRESETS: dict[str, Config] = {
     # 44,487 parameters: "Generative transformer from first principles in Julia" (L. Sinai, 2024).
     "generator": Config(vocab_size=71, context_length=64, d_model=32, n_layer=3, n_head=4, **_POST_NORM),
     # 309,185 parameters: "Understanding Transformer Architecture by Building GPT" (J. Ge, 2023).
-    "ladder": Config(vocab_size=65, context_length=32, d_model=64, n_layer=6, n_head=8, **_POST_NORM),
-    # Zero blocks: the first rung of the ladder.
+    "ladder": _LADDER,
+    **{f"ladder-{number}": rung for number, rung in enumerate(RUNGS.values())},
+    # The seed's bigram, with its short context.
     "bigram": Config(
         vocab_size=65, context_length=8, d_model=64, n_layer=0, positions="none", final_norm=False, unembed_bias=True
     ),
@@ -47,6 +73,13 @@ PRESETS: dict[str, Config] = {
     "transformerslite-generator": Config(vocab_size=65, context_length=16, d_model=32, n_layer=2, n_head=4, **_POST_NORM),
     # GPT-2's pre-norm decoder at a size for two cores, over tokens learned from the corpus (H. Chang, 2024).
     "bpe": Config(vocab_size=2_000, context_length=128, d_model=256, n_layer=2, n_head=4, tied=True, dropout=0.1),
+    # Tasks with known answers (reversal: H. Chang, 2024).
+    "reversal": _TASK,
+    "reversal-no-positions": replace(_TASK, positions="none"),
+    "addition": replace(_TASK, vocab_size=12, context_length=11, d_model=128, d_head=None, d_mlp=None, n_layer=3),
+    "copy": replace(_TASK, vocab_size=32, context_length=31),
+    # Two blocks of attention alone: the least that an induction head takes (Elhage et al. 2021).
+    "induction": replace(_TASK, vocab_size=64, context_length=63, d_mlp=0),
     # 124,439,808 parameters: GPT-2 small (Radford et al. 2019).
     "gpt2": Config(
         vocab_size=50_257,
@@ -62,14 +95,27 @@ PRESETS: dict[str, Config] = {
 
 
 def preset(name: str, **changes: Any) -> Config:
-    """The preset `name`, with the fields of `changes` in place of its own.
-
-    `d_head` and `d_mlp` follow a changed `d_model` or `n_head` unless they are given too.
+    """The preset `name`, `changed`.
 
     Raises:
         ValueError: no preset of that name, or an impossible change.
     """
     if name not in PRESETS:
         raise ValueError(f"no preset named {name!r}; there are {', '.join(PRESETS)}")
-    derived: dict[str, Any] = {"d_head": None, "d_mlp": None} if {"d_model", "n_head"} & set(changes) else {}
-    return replace(PRESETS[name], **derived | changes)
+    return changed(PRESETS[name], **changes)
+
+
+def changed(config: Config, **changes: Any) -> Config:
+    """`config` with the fields of `changes` in place of its own.
+
+    `d_head` and `d_mlp` follow a changed `d_model` or `n_head` unless they are given too; an MLP left out stays left out.
+
+    Raises:
+        ValueError: an unknown field, or an impossible change.
+    """
+    if unknown := sorted(set(changes) - set(config.to_dict())):
+        raise ValueError(f"unknown config field {unknown[0]!r:.80}; known are {', '.join(config.to_dict())}")
+    derived: dict[str, Any] = {"d_head": None} if {"d_model", "n_head"} & set(changes) else {}
+    if "d_model" in changes and config.d_mlp:
+        derived["d_mlp"] = None
+    return replace(config, **derived | changes)

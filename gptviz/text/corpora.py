@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import stat
 import urllib.request
 from collections.abc import Callable
@@ -144,6 +145,36 @@ def tiny_shakespeare(fetch: bool = True, timeout: float = 20) -> Corpus:
             raise _no_shakespeare(f"what came from {TINY_SHAKESPEARE_ADDRESS} is not that text (its SHA-256 differs)")
         _keep(cached, data)
     return Corpus("tiny-shakespeare", data.decode(), TINY_SHAKESPEARE_ADDRESS)
+
+
+def remember(corpus: Corpus) -> None:
+    """Keep a copy of the text, found again by its SHA-256: a run that is resumed later must read the same text.
+
+    Raises `OSError` if it cannot be written.
+    """
+    path = _cached(f"{corpus.sha256}.txt")
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside = path.with_name(f".{path.name}.{os.getpid()}.{get_ident()}")
+        beside.write_bytes(corpus.text.encode("utf-8", "surrogatepass"))
+        beside.replace(path)
+
+
+def recall(name: str, sha256: str) -> Corpus:
+    """
+    The text with this SHA-256: a copy kept, else the corpus of that name that comes with Python or is fetched.
+
+    Raises `CorpusUnavailableError` if it is to be had in no way.
+    """
+    data = _kept(_cached(f"{sha256}.txt")) if re.fullmatch("[0-9a-f]{64}", sha256) else b""
+    if data and hashlib.sha256(data).hexdigest() == sha256:
+        return Corpus(name, data.decode("utf-8", "surrogatepass"))
+    for offer in corpora():
+        if offer.name == name:
+            corpus = offer.open()
+            if corpus.sha256 == sha256:
+                return corpus
+    raise CorpusUnavailableError(f"the text “{name[:80]}” is not here any more (SHA-256 {sha256[:12]}…): give it as a file")
 
 
 def _utf8_text(data: bytes, file: Path) -> str:

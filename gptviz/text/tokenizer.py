@@ -65,7 +65,7 @@ class Tokenizer(ABC):
     """
 
     kind: ClassVar[str]
-    """The sort of tokenizer: `characters` or `bpe`."""
+    """The sort of tokenizer: `characters`, `symbols` or `bpe`."""
 
     @property
     @abstractmethod
@@ -86,7 +86,11 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def piece(self, id: int) -> str:
-        """The text a token stands for, unchanged; bytes that are not a whole character of UTF-8 as U+FFFD."""
+        """
+        The text a token adds to a text that it is appended to, unchanged.
+
+        Bytes that are not a whole character of UTF-8 are U+FFFD. Symbols bring the space that separates them.
+        """
 
     @abstractmethod
     def id_of(self, piece: str) -> int | None:
@@ -129,12 +133,15 @@ def from_json(text: str) -> Tokenizer:
     """
     from .bpe import BPETokenizer
     from .characters import CharTokenizer
+    from .symbols import SymbolTokenizer
 
     fields = parse_object(text)
     if "model" in fields:
         return BPETokenizer.from_json(text)
     if fields.get("kind") == CharTokenizer.kind:
         return CharTokenizer.from_fields(fields)
+    if fields.get("kind") == SymbolTokenizer.kind:
+        return SymbolTokenizer.from_fields(fields)
     raise ValueError(
         f"the tokenizer's 'kind' is {fields['kind']!r:.80}, which is none that can be opened"
         if "kind" in fields

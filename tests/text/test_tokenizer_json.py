@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gptviz.text import BPETokenizer, CharTokenizer, from_json
+from gptviz.text import BPETokenizer, CharTokenizer, SymbolTokenizer, from_json
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -16,10 +16,11 @@ json_values = st.recursive(
 
 
 def test_the_kind_of_tokenizer_is_told_by_its_json() -> None:
-    characters, bpe = CharTokenizer("abc"), BPETokenizer.learn("abc", 256)
-    assert isinstance(from_json(characters.to_json()), CharTokenizer)
-    assert isinstance(from_json(bpe.to_json()), BPETokenizer)
-    assert (from_json(characters.to_json()).kind, from_json(bpe.to_json()).kind) == ("characters", "bpe")
+    kinds = {"characters": CharTokenizer("abc"), "symbols": SymbolTokenizer("abc"), "bpe": BPETokenizer.learn("abc", 256)}
+    for kind, tokenizer in kinds.items():
+        again = from_json(tokenizer.to_json())
+        assert type(again) is type(tokenizer)
+        assert again.kind == kind
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_a_panic_of_the_library_is_an_ordinary_error() -> None:
         from_json(json.dumps(fields))
 
 
-@given(st.dictionaries(st.sampled_from(["kind", "model", "characters", "unknown", "x"]), json_values, max_size=4))
+@given(st.dictionaries(st.sampled_from(["kind", "model", "characters", "symbols", "unknown", "x"]), json_values, max_size=4))
 def test_strange_json_is_refused_or_gives_a_working_tokenizer(fields: dict[str, object]) -> None:
     try:
         tokenizer = from_json(json.dumps(fields))

@@ -1,0 +1,116 @@
+"""What a run learns from: batches to train on, drawn by a seed, and the fixed ones to validate with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gptviz.text import Examples, Task
+
+NOT_COUNTED = -100  # the target of a prediction that does not count in the loss, as cross_entropy has it
+
+
+class Batch(NamedTuple):
+    """Some rows of data.
+
+    Attributes:
+        inputs: what the model is called with; its first tensor is [B, T].
+        targets: [B, T], the token to predict at each place, or `NOT_COUNTED`.
+    """
+
+    inputs: tuple[Tensor, ...]
+    targets: Tensor
+
+    def rows(self, some: slice) -> Batch:
+        """Some of its rows."""
+        return Batch(tuple(tensor[some] for tensor in self.inputs), self.targets[some])
+
+    def to(self, device: torch.device) -> Batch:
+        """The same on `device`."""
+        return Batch(tuple(t.to(device, non_blocking=True) for t in self.inputs), self.targets.to(device, non_blocking=True))
+
+
+class Data(Protocol):
+    """What the trainer asks of data."""
+
+    def training(self, size: int, seed: int) -> Batch:
+        """`size` rows to train on; the same seed draws the same rows."""
+
+    def validation(self) -> Iterable[Batch]:
+        """All that is held out, always the same."""
+
+
+class Windows:
+    """A text as token ids: windows of the context length at random places of one part, the whole of the other in a row.
+
+    Raises:
+        ValueError: a text to train on no longer than the context, or one to validate of fewer than two tokens.
+    """
+
+    def __init__(self, training: Tensor, validation: Tensor, context: int) -> None:
+        if len(training) <= context:
+            raise ValueError(
+                f"the text has {len(training):,} tokens to train on; a context of {context} needs at least {context + 1}: "
+                "take a longer text or a shorter context"
+            )
+        if len(validation) < 2:
+            raise ValueError(f"the text to validate has {len(validation)} tokens; it needs at least 2: take a longer text")
+        self.windows = training.unfold(0, context + 1, 1)  # [N - context, context + 1], a view
+        self.held_out, self.context = validation, context
+
+    def training(self, size: int, seed: int) -> Batch:
+        """Windows at random places: all but the last token of each predict all but the first."""
+        places = torch.randint(len(self.windows), (size,), generator=torch.Generator().manual_seed(seed))
+        rows = self.windows[places]  # [size, context + 1]
+        return Batch((rows[:, :-1],), rows[:, 1:])
+
+    def validation(self) -> Iterator[Batch]:
+        """The held-out text, as `in_a_row` cuts it."""
+        return in_a_row(self.held_out, self.context)
+
+
+class Generated:
+    """A task that makes its own sequences: fresh ones to train on, a fixed set to validate with."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+
+    def training(self, size: int, seed: int) -> Batch:
+        """Fresh sequences."""
+        return _batch(self.task.examples(size, np.random.default_rng(seed)))
+
+    def validation(self) -> Iterator[Batch]:
+        """The sequences the task holds out."""
+        batch = _batch(self.task.held_out())
+        rows = max(8_192 // batch.targets.shape[1], 1)
+        return (batch.rows(slice(start, start + rows)) for start in range(0, len(batch.targets), rows))
+
+
+def _batch(examples: Examples) -> Batch:
+    ids = torch.from_numpy(examples.ids)
+    targets = ids[:, 1:].masked_fill(~torch.from_numpy(examples.counted), NOT_COUNTED)  # [B, T]
+    return Batch((ids[:, :-1],), targets)
+
+
+def in_a_row(ids: Tensor, context: int, tokens: int = 8_192) -> Iterator[Batch]:
+    """All of `ids` [N], cut into consecutive windows of the context length (the last may be shorter), `tokens` at a time.
+
+    In each window, every token is predicted from those before it within the window; each but the first of all is
+    predicted once.
+
+    Raises:
+        ValueError: fewer than two tokens, so that there is nothing to predict.
+    """
+    if len(ids) < 2:
+        raise ValueError(f"a loss needs at least 2 tokens, the text has {len(ids)}")
+    whole = (len(ids) - 1) // context * context
+    inputs, targets = ids[:whole].view(-1, context), ids[1 : whole + 1].view(-1, context)  # [windows, context]
+    rows = max(tokens // context, 1)
+    for start in range(0, len(inputs), rows):
+        yield Batch((inputs[start : start + rows],), targets[start : start + rows])
+    if whole < len(ids) - 1:
+        yield Batch((ids[None, whole:-1],), ids[None, whole + 1 :])

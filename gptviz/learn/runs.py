@@ -1,0 +1,490 @@
+"""Runs: a model being trained is a checkpoint that grows in its folder, so that every page can open it on the way.
+
+Beside the files of a checkpoint a run has
+
+log.jsonl           one line per step (thinned out as there get more), evaluation and sample
+state.safetensors   all that the next step depends on; gone once the run is finished
+status.json         what is becoming of it
+wish                what somebody wants of it: "pause" or "stop"
+
+Every file is replaced as a whole, so that a crash or a full disk leaves the last good one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from filelock import FileLock, Timeout
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from gptviz import __version__
+from gptviz.model import Config, Transformer, build
+from gptviz.text import Tokenizer
+
+from . import checkpoints
+from .checkpoints import CheckpointError
+from .data import NOT_COUNTED
+from .distributed import World
+from .engine import Engine, choose
+from .generation import Generation
+from .recipe import Recipe
+from .sampling import Sampling
+from .sources import Source, TaskSource, source_from
+from .training import Diverged, Evaluated, Event, Stepped, Trainer
+
+State = Literal["ready", "waiting", "running", "paused", "stopped", "finished", "failed", "interrupted"]
+SAVE_EVERY = 60.0  # seconds
+LOGGED_PER_DOUBLING = 512
+SAMPLE = 200  # tokens
+
+
+class RunError(ValueError):
+    """A run that cannot be made or go on; the message names it and what to do."""
+
+
+@dataclass(frozen=True)
+class Status:
+    """What is becoming of a run. `message` says what went wrong, or what is being done."""
+
+    state: State
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run as written down in its folder."""
+
+    folder: Path
+    recipe: Recipe
+    source: dict[str, Any]
+    card: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return self.folder.name
+
+    @property
+    def engine(self) -> Engine | None:
+        """What it computes with, once that is chosen."""
+        return Engine(**self.card["engine"]) if self.card.get("engine") else None
+
+
+def prepare(
+    name: str,
+    config: Config,
+    tokenizer: Tokenizer,
+    source: Source,
+    recipe: Recipe,
+    *,
+    about: dict[str, Any] | None = None,
+    begin: Transformer | None = None,
+    store: Literal["float32", "float16"] = "float32",
+    root: Path | None = None,
+    replace: bool = False,
+) -> Path:
+    """Write down a run called `name` that has not begun, and return its folder; `carry_on` trains it.
+
+    Args:
+        about: more for the card: the preset, the command.
+        begin: the weights to begin with; without it they are drawn from the recipe's seed.
+        store: the type its weights are kept in on the way.
+        root: the folder that takes the run's folder; default: the user's own models.
+        replace: throw away the model that has the name already.
+
+    Raises:
+        CheckpointError: a name it cannot have, or a disk that will not take it.
+        RunError: the name is taken.
+        ValueError: the data does not suit the model.
+    """
+    target = checkpoints.destination(name, root)
+    if target.exists() and not replace:
+        raise RunError(f"there is a model named {name} already: choose another name, delete that model first, or replace it")
+    if target.exists() and status(target).state == "running":
+        raise RunError(f"the model {name} is being trained: stop that run first, or choose another name")
+    source.data(tokenizer, config)
+    try:
+        source.keep()
+    except OSError as error:
+        raise CheckpointError(f"cannot keep a copy of the text to train on ({error}): make room on the disk") from None
+    model = build(config, seed=recipe.seed) if begin is None else begin
+    card = {
+        **(about or {}),
+        **_origin(source),
+        "recipe": recipe.to_dict(),
+        "source": source.to_dict(),
+        "store": store,
+        "engine": None,
+        "steps": 0,
+        "seconds": 0.0,
+        "validation_loss": None,
+        "losses": [],
+    }
+    folder = checkpoints.save(name, model, tokenizer, card, root=root)
+    _say(folder, "ready")
+    return folder
+
+
+def _origin(source: Source) -> dict[str, Any]:
+    if isinstance(source, TaskSource):
+        return {"task": source.task.name, "floor": source.floor}
+    split = f"first {source.fraction:.0%} of the characters to train, the rest to validate"
+    return {"corpus": source.corpus.name, "corpus_sha256": source.corpus.sha256, "split": split}
+
+
+def read(folder: Path) -> Run:
+    """The run in `folder`.
+
+    Raises:
+        RunError: the checkpoint there is no run that could go on.
+        CheckpointError: it cannot be read.
+    """
+    card = checkpoints.read_card(folder)
+    try:
+        return Run(folder, Recipe.from_dict(card["recipe"]), dict(card["source"]), card)
+    except (KeyError, TypeError, ValueError) as error:
+        raise RunError(f"{folder.name} does not say how it was trained ({error}): it cannot be trained on") from None
+
+
+def status(folder: Path) -> Status:
+    """What is becoming of the run in `folder`; "interrupted" where its process ended without a word."""
+    try:
+        content = json.loads((folder / "status.json").read_text(encoding="utf-8"))
+        told = Status(content["state"], str(content.get("message", "")))
+    except (OSError, ValueError, KeyError, TypeError):
+        return Status("finished")
+    if told.state == "running" and not _is_held(folder):
+        return Status("interrupted", "its process ended; it can be resumed from the last state saved")
+    return told
+
+
+def wish(folder: Path, what: Literal["pause", "stop"]) -> None:
+    """Ask the process that trains the run in `folder` to pause (keep its state and end) or to stop (evaluate too)."""
+    (folder / "wish").write_text(what, encoding="utf-8")
+
+
+def _wished(folder: Path) -> str | None:
+    path = folder / "wish"
+    if not path.exists():
+        return None
+    with suppress(OSError):
+        return path.read_text(encoding="utf-8").strip() or None
+    return None
+
+
+def say_waiting(folder: Path) -> None:
+    """Mark the run in `folder` as waiting for its turn."""
+    (folder / "wish").unlink(missing_ok=True)
+    _say(folder, "waiting")
+
+
+def say_failed(folder: Path, message: str) -> None:
+    """Mark the run in `folder` as failed."""
+    _say(folder, "failed", message)
+
+
+def _say(folder: Path, state: State, message: str = "") -> None:
+    checkpoints.write_json(folder / "status.json", {"state": state, "message": message})
+
+
+def _is_held(folder: Path) -> bool:
+    try:
+        with FileLock(folder / ".lock", timeout=0):
+            return False
+    except Timeout:
+        return True
+    except OSError:
+        return False
+
+
+@contextmanager
+def _held(folder: Path, world: World) -> Iterator[None]:
+    """Nobody else trains the run in `folder` meanwhile. The lock goes with the process, however that ends."""
+    if not world.first:
+        yield
+        return
+    try:
+        # Whoever asks for the status holds the lock for a moment.
+        with FileLock(folder / ".lock", timeout=1):
+            yield
+    except Timeout:
+        raise RunError(f"{folder.name} is being trained by another process: wait for it, or stop it") from None
+
+
+def carry_on(
+    folder: Path,
+    *,
+    device: torch.device | str = "cpu",
+    world: World | None = None,
+    wished: Callable[[], str | None] = lambda: None,
+) -> Iterator[Engine | Event | str]:
+    """Train the run in `folder` from where it is, keeping it on the way: its engine, then every event, and samples as text.
+
+    `wished` says "pause" or "stop" to end early, as the file `wish` does. What was done until then is kept, exactly: going
+    on later gives what never stopping would have given.
+
+    Raises:
+        RunError: it is being trained already, is finished, or cannot be read.
+        CheckpointError: the disk takes no more; the last good files are there.
+        Diverged: the loss is not a number any more.
+    """
+    world = World() if world is None else world
+    with _held(folder, world):
+        try:
+            yield from _Carrying(folder, torch.device(device), world, wished)
+        except (Diverged, CheckpointError, ValueError, OSError, RuntimeError) as error:
+            with suppress(CheckpointError):
+                _say(folder, "failed", str(error))
+            raise
+
+
+class _Carrying:
+    """One process's work on a run."""
+
+    def __init__(self, folder: Path, device: torch.device, world: World, wished: Callable[[], str | None]) -> None:
+        self.folder, self.device, self.world, self.wished = folder, device, world, wished
+        self.run = read(folder)
+        checkpoint = checkpoints.load(folder, device)
+        self.model, self.tokenizer, self.card = checkpoint.model, checkpoint.tokenizer, dict(checkpoint.card)
+        self.source = source_from(self.run.source)
+        self.data = self.source.data(self.tokenizer, self.model.config)
+        self.dtype: torch.dtype = getattr(torch, str(self.card.get("store", "float32")))
+
+    def __iter__(self) -> Iterator[Engine | Event | str]:
+        if self.world.first:
+            (self.folder / "wish").unlink(missing_ok=True)
+            _say(self.folder, "running", "choosing the fastest way to compute")
+        engine = self._engine()
+        yield engine
+        forward, bfloat16 = engine.forward(self.model), engine.bfloat16
+        trainer = Trainer(self.model, self.data, self.run.recipe, forward=forward, bfloat16=bfloat16, world=self.world)
+        self._restore(trainer)
+        if self.world.first:
+            self.log = _Log(self.folder / "log.jsonl", trainer.step)
+        self.begun, self.wall = time.monotonic(), float(self.card.get("wall_seconds", 0.0))
+        if self.world.first:
+            _say(self.folder, "running")
+            if trainer.step == 0:
+                self._snapshot(trainer)
+        ended: State = "finished"
+        saved = time.monotonic()
+        for event in trainer:
+            yield event
+            if isinstance(event, Evaluated):
+                self.log.evaluated(event, by_place=isinstance(self.source, TaskSource))
+                self._note(event)
+                sample = self._sample()
+                self.log.write(kind="sample", step=event.step, text=sample)
+                yield sample
+                self._save(trainer)
+                saved = time.monotonic()
+                continue
+            if self.world.first:
+                self.log.stepped(event)
+                if self.run.recipe.keeps(event.step) or event.progress >= 1:
+                    self._snapshot(trainer)
+                if time.monotonic() - saved > SAVE_EVERY:
+                    self._save(trainer)
+                    saved = time.monotonic()
+            if event.progress < 1 and (wish := self._wish()):
+                ended = "paused" if wish == "pause" else "stopped"
+                break
+        if self.world.first:
+            yield from self._end(trainer, ended)
+
+    def _wish(self) -> str | None:
+        wish = (self.wished() or _wished(self.folder)) if self.world.first else None
+        code = self.world.told({None: 0.0, "pause": 1.0}.get(wish, 2.0), self.device)
+        return None if code == 0 else "pause" if code == 1 else "stop"
+
+    def _engine(self) -> Engine:
+        """The engine written down, for a run that goes on is to compute as before; else the one chosen now."""
+        engine = self.run.engine
+        if engine is None and self.world.first:
+            engine = choose(self.model, self.data, self.run.recipe)
+            self.card["engine"] = engine.to_dict()
+            checkpoints.write_json(self.folder / "card.json", self.card)
+        known = engine or Engine()
+        bfloat16 = bool(self.world.told(float(known.bfloat16), self.device))
+        compiled = bool(self.world.told(float(known.compiled), self.device))
+        return Engine(bfloat16, compiled, known.why, known.seconds_per_step)
+
+    def _restore(self, trainer: Trainer) -> None:
+        path = self.folder / "state.safetensors"
+        try:
+            state = load_file(path, str(self.device))
+        except FileNotFoundError:
+            if self.card.get("steps"):
+                raise RunError(f"{self.folder.name} is finished: begin a new run from it instead") from None
+            return
+        except (OSError, SafetensorError) as error:
+            raise RunError(f"{path} is damaged ({error}): delete the run, or begin it anew") from None
+        trainer.restore(state)
+        for step, file in checkpoints.snapshots(self.folder).items():
+            if step > trainer.step and self.world.first:
+                file.unlink(missing_ok=True)
+
+    def _end(self, trainer: Trainer, ended: State) -> Iterator[Event | str]:
+        if ended == "stopped":
+            for event in trainer.evaluate():
+                self.log.evaluated(event, by_place=isinstance(self.source, TaskSource))
+                self._note(event)
+                yield event
+        if ended == "stopped":
+            self._snapshot(trainer)
+        self._save(trainer)
+        if ended == "finished":
+            (self.folder / "state.safetensors").unlink(missing_ok=True)
+        (self.folder / "wish").unlink(missing_ok=True)
+        _say(self.folder, ended)
+
+    def _note(self, event: Evaluated) -> None:
+        """Put an evaluation on the card."""
+        losses = [entry for entry in self.card["losses"] if entry["step"] < event.step]
+        entry: dict[str, Any] = {"step": event.step, "seconds": round(event.seconds, 1)}
+        if not math.isnan(self.log.recent):
+            entry["training"] = round(self.log.recent, 4)
+        entry["validation"] = event.loss
+        if isinstance(self.source, TaskSource):
+            entry["accuracy"] = event.evaluation.accuracy
+        self.card["losses"] = [*losses, entry]
+        self.card["validation_loss"] = event.loss
+        if isinstance(self.source, TaskSource):
+            self.card["accuracy"] = event.evaluation.accuracy
+            self.card["accuracy_by_place"] = event.evaluation.by_place()
+
+    def _sample(self) -> str:
+        """What the model now writes: after the first token of a validation text, or for a task after what it is given of
+        the first sequence held out, the likeliest token each time."""
+        self.model.eval()
+        batch = next(iter(self.data.validation()))
+        row, targets = batch.inputs[0][0], batch.targets[0]
+        if not isinstance(self.source, TaskSource):
+            return self._written(row[:1], SAMPLE, Sampling())
+        first = int((targets != NOT_COUNTED).nonzero()[0])
+        given = max(first + 1, self.source.task.length // 2)
+        return self._written(row[:given], self.source.task.length - given, Sampling(temperature=0))
+
+    def _written(self, prompt: Tensor, more: int, sampling: Sampling) -> str:
+        grown = Generation(self.model, prompt.to(self.device), sampling)
+        tokens = [int(step.tokens[0]) for step in islice(grown, more)]
+        return self.tokenizer.decode([*prompt.tolist(), *tokens])
+
+    def _snapshot(self, trainer: Trainer) -> None:
+        if self.run.recipe.snapshots:
+            checkpoints.write_weights(checkpoints.snapshot_path(self.folder, trainer.step), self.model, self.dtype)
+
+    def _save(self, trainer: Trainer) -> None:
+        """Keep the run as it is now: first what resuming needs."""
+        self.card |= {
+            "steps": trainer.step,
+            "seconds": round(trainer.seconds, 1),
+            "wall_seconds": round(self.wall + time.monotonic() - self.begun, 1),
+            "processes": self.world.size,
+            "threads": torch.get_num_threads(),
+            "device": str(self.device),
+            "date": datetime.now(UTC).date().isoformat(),
+            "gptviz": __version__,
+            "torch": torch.__version__,
+        }
+        self.log.flush()
+        checkpoints.write_tensors(self.folder / "state.safetensors", trainer.state())
+        checkpoints.write_weights(self.folder / "model.safetensors", self.model, self.dtype)
+        checkpoints.write_json(self.folder / "card.json", self.card)
+
+
+class _Log:
+    """log.jsonl: a line per step up to 1,024, then per second step up to 2,048, and so on: the same for every length of run."""
+
+    def __init__(self, path: Path, step: int) -> None:
+        self.path, self.losses, self.recent = path, list[float](), math.nan
+        kept = [line for line in read_log(path) if line["step"] <= step]
+        # What a crash left behind the state saved is taken anew; what is kept replaces the file as a whole.
+        checkpoints.write_text(path, "".join(json.dumps(line) + "\n" for line in kept))
+        self.lines, self.flushed = list[str](), time.monotonic()
+
+    def stepped(self, event: Stepped) -> None:
+        """Note a step; the loss written is the mean since the last line."""
+        self.losses.append(event.loss)
+        self.recent = event.loss if math.isnan(self.recent) else 0.98 * self.recent + 0.02 * event.loss
+        every = 2 ** max(0, (event.step // LOGGED_PER_DOUBLING).bit_length() - 1)
+        if event.step % every == 0 or event.progress >= 1:
+            self.write(
+                kind="step",
+                step=event.step,
+                progress=round(event.progress, 6),
+                loss=sum(self.losses) / len(self.losses),
+                learning_rate=event.learning_rate,
+                gradient_norm=event.gradient_norm,
+                tokens_per_second=round(event.tokens_per_second, 1),
+                seconds=round(event.seconds, 3),
+                seconds_left=round(event.seconds_left, 1),
+            )
+            self.losses.clear()
+
+    def evaluated(self, event: Evaluated, *, by_place: bool) -> None:
+        """Note an evaluation."""
+        more = {"by_place": event.evaluation.by_place()} if by_place else {}
+        accuracy = event.evaluation.accuracy
+        self.write(kind="evaluation", step=event.step, loss=event.loss, accuracy=accuracy, seconds=event.seconds, **more)
+
+    def write(self, **line: Any) -> None:
+        """Add a line; it reaches the disk within half a second."""
+        self.lines.append(json.dumps(line))
+        if time.monotonic() - self.flushed > 0.5:
+            self.flush()
+
+    def flush(self) -> None:
+        """Bring all lines to the disk."""
+        self.flushed = time.monotonic()
+        if self.lines:
+            try:
+                with self.path.open("a", encoding="utf-8") as file:
+                    file.write("".join(line + "\n" for line in self.lines))
+            except OSError as error:
+                raise CheckpointError(f"cannot write {self.path} ({error}): make room on the disk, then resume") from None
+            self.lines.clear()
+
+
+def read_log(path: Path, at_most: int = 64 * 2**20) -> list[dict[str, Any]]:
+    """The lines of a log that are whole; of a log longer than `at_most` bytes, those of its beginning."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(at_most)
+    except OSError:
+        return []
+    lines = []
+    for line in data.splitlines():
+        with suppress(ValueError, RecursionError):
+            content = json.loads(line)
+            if isinstance(content, dict) and isinstance(content.get("step"), int):
+                lines.append(content)
+    return lines
+
+
+def free_name(name: str) -> str:
+    """`name`, or the first of `name-2`, `name-3`, … that no model of the user's has."""
+    taken = {folder.name for folder in (checkpoints.home() / "checkpoints").glob("*")}
+    if name not in taken:
+        return name
+    return next(f"{name[:56]}-{n}" for n in range(2, len(taken) + 3) if f"{name[:56]}-{n}" not in taken)
+
+
+def room(folder: Path) -> int:
+    """Bytes free on the disk that holds `folder`, or that will."""
+    while not folder.exists():
+        folder = folder.parent
+    return shutil.disk_usage(folder).free

@@ -1,0 +1,132 @@
+"""Symbol tokens, checked against a dictionary and `str.split`."""
+
+import json
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gptviz.text import KINDS, SymbolTokenizer, from_json
+
+any_text = st.text(st.characters(codec=None, exclude_categories=()))
+symbol = st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda text: text.split() == [text])
+vocabulary = st.lists(symbol, min_size=1, max_size=12, unique=True)
+spaces = st.text(st.sampled_from(" \t\n\r\x0b\x1c\x85\u2003\u3000"), min_size=1, max_size=3)
+
+
+@given(vocabulary, st.lists(symbol, max_size=6), spaces, any_text)
+def test_ids_are_those_of_a_dictionary_over_the_split_text(symbols: list[str], others: list[str], space: str, tail: str) -> None:
+    tokenizer = SymbolTokenizer(symbols)
+    text = space + space.join([*symbols, *others]) + space + tail
+    words = text.split()
+    encoding = tokenizer.encode(text)
+    assert tokenizer.vocab_size == len(symbols)
+    assert encoding.ids == [symbols.index(word) if word in symbols else 0 for word in words]
+    assert tokenizer.encode_ids(text).tolist() == encoding.ids
+    assert [(u.position, u.character) for u in encoding.unknown] == [
+        (i, word) for i, word in enumerate(words) if word not in symbols
+    ]
+    assert {u.instead for u in encoding.unknown} <= {tokenizer.label(0)}
+
+
+@given(vocabulary, st.data())
+def test_ids_come_back_through_their_text(symbols: list[str], data: st.DataObject) -> None:
+    tokenizer = SymbolTokenizer(symbols)
+    ids = data.draw(st.lists(st.integers(0, len(symbols) - 1)))
+    text = tokenizer.decode(np.array(ids, np.int64))
+    assert text.split(" ") == [symbols[i] for i in ids] or not ids
+    assert tokenizer.encode(text).ids == ids
+    assert tokenizer.encode(text).unknown == ()
+
+
+@given(vocabulary, any_text)
+def test_a_text_with_a_piece_appended_reads_as_the_same_tokens_and_that_one(symbols: list[str], text: str) -> None:
+    tokenizer = SymbolTokenizer(symbols)
+    before = tokenizer.encode(text).ids
+    for i in range(tokenizer.vocab_size):
+        assert tokenizer.encode(text + tokenizer.piece(i)).ids == [*before, i]
+
+
+@given(vocabulary)
+def test_every_token_is_found_again_by_its_piece_and_shown_by_its_symbol(symbols: list[str]) -> None:
+    tokenizer = SymbolTokenizer(symbols)
+    ids = range(tokenizer.vocab_size)
+    assert [tokenizer.id_of(tokenizer.piece(i)) for i in ids] == list(ids)
+    assert [tokenizer.id_of(tokenizer.decode([i])) for i in ids] == list(ids)
+    assert tokenizer.labels() == [tokenizer.label(i) for i in ids]
+    assert not any(label.startswith("␣") for label in tokenizer.labels())
+    assert {tokenizer.kind_of(i) for i in ids} <= set(KINDS)
+    assert tokenizer.id_of("") is tokenizer.id_of(" ") is tokenizer.id_of(" ".join([symbols[0]] * 2)) is None
+
+
+@given(vocabulary, any_text)
+def test_json_gives_the_same_tokenizer_back(symbols: list[str], text: str) -> None:
+    tokenizer = SymbolTokenizer(symbols)
+    again = from_json(tokenizer.to_json().encode().decode())
+    assert isinstance(again, SymbolTokenizer)
+    assert again.symbols == tokenizer.symbols
+    assert again.encode(text) == tokenizer.encode(text)
+
+
+def test_numbers_have_themselves_as_ids() -> None:
+    tokenizer = SymbolTokenizer.numbers(100)
+    assert tokenizer.encode("7 99\n0").ids == [7, 99, 0]
+    assert tokenizer.decode([7, 99, 0]) == "7 99 0"
+    assert (tokenizer.piece(7), tokenizer.label(7), tokenizer.kind_of(7)) == (" 7", "7", "digit")
+
+
+def test_what_the_vocabulary_lacks_is_named_once_with_what_is_read_instead() -> None:
+    encoding = SymbolTokenizer.numbers(3).encode("2 foo 1 € foo")
+    assert encoding.ids == [2, 0, 1, 0, 0]
+    assert encoding.unknown_sentence() == (
+        "Not in the vocabulary: the text “foo”, € (U+20AC EURO SIGN); the model reads 0 instead."
+    )
+
+
+def test_a_corpus_passes_without_a_copy_of_every_symbol() -> None:
+    text = "7 12 " * 100_000
+    tokenizer = SymbolTokenizer.numbers(20)
+    tracemalloc.start()
+    ids = tokenizer.encode_ids(text)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert ids.dtype == np.int64
+    assert (ids.reshape(-1, 2) == [7, 12]).all()
+    assert peak < 3 * ids.nbytes
+
+
+@pytest.mark.parametrize("ids", [[3], [-1], [0, 99], [0.5], [[0]], ["a"], [True]])
+def test_ids_outside_the_vocabulary_are_refused(ids: list[int]) -> None:
+    with pytest.raises(ValueError, match="vocabulary of 3 tokens|whole numbers"):
+        SymbolTokenizer.numbers(3).decode(ids)
+
+
+@pytest.mark.parametrize("id", [3, -1])
+def test_a_token_outside_the_vocabulary_has_no_piece(id: int) -> None:
+    tokenizer = SymbolTokenizer.numbers(3)
+    for ask in (tokenizer.piece, tokenizer.label, tokenizer.kind_of):
+        with pytest.raises(ValueError, match=f"the id {id} is outside the vocabulary of 3 tokens"):
+            ask(id)
+
+
+@pytest.mark.parametrize(
+    ("symbols", "message"),
+    [
+        (None, "'symbols' must be a list"),
+        ("abc", "'symbols' must be a list"),
+        ([1, 2], "'symbols' must be a list"),
+        (["a", None], "'symbols' must be a list"),
+        ([], "no symbols"),
+        ([""], "without white space, not ''"),
+        (["a", "b c"], "without white space, not 'b c'"),
+        (["a\n"], "without white space"),
+        (["\ud800"], "without white space"),
+        (["a", "b", "a"], "'a' stands twice"),
+        (list(map(str, range(65_537))), "65,537 symbols are too many: at most 65,536"),
+    ],
+)
+def test_json_that_no_tokenizer_wrote_is_refused(symbols: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        from_json(json.dumps({"kind": "symbols", "symbols": symbols}))
