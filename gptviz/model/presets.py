@@ -79,7 +79,7 @@ PRESETS: dict[str, Config] = {
     "addition": replace(_TASK, vocab_size=12, context_length=11, d_model=128, d_head=None, d_mlp=None, n_layer=3),
     "copy": replace(_TASK, vocab_size=32, context_length=31),
     # Two blocks of attention alone: the least that an induction head takes (Elhage et al. 2021).
-    "induction": replace(_TASK, vocab_size=64, context_length=63, d_mlp=0),
+    "induction": replace(_TASK, vocab_size=64, context_length=64, d_mlp=0),
     # 124,439,808 parameters: GPT-2 small (Radford et al. 2019).
     "gpt2": Config(
         vocab_size=50_257,
