@@ -28,9 +28,23 @@ benchmark: $(VENV)/installed-dev ## performance beside peers, as ratios
 	$(RUN) -m benchmarks.generation
 	$(RUN) -m benchmarks.capture
 	$(RUN) -m benchmarks.browser
+	$(if $(NANOGPT),$(RUN) -m benchmarks.nanogpt $(NANOGPT))
 
+# What ships, made again in about an hour and a half. Snapshots are kept where there is something to watch.
+TRAIN = $(RUN) -m gptviz train --store float16 --root checkpoints --replace
 checkpoints: install ## make the shipped models again
-	$(RUN) -m gptviz train shakespeare --corpus tiny-shakespeare --compile --store float16 --root checkpoints
+	$(TRAIN) shakespeare --snapshots 0
+	$(TRAIN) generator
+	$(TRAIN) generator-unmasked --snapshots 0
+	for rung in 0 1 2 3 4 5 6 7 8; do $(TRAIN) ladder-$$rung --snapshots 0 || exit 1; done
+	$(TRAIN) bpe --snapshots 0
+	$(TRAIN) reversal --snapshots 1
+	$(TRAIN) reversal-no-positions --snapshots 0
+	$(TRAIN) addition --snapshots 1
+	$(TRAIN) induction
+	$(TRAIN) pretrain --snapshots 0
+	$(TRAIN) from-scratch --snapshots 0
+	$(TRAIN) finetune --snapshots 0
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

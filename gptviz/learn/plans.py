@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -114,7 +114,10 @@ class Plan:
             tokenizer = self.learn_tokenizer(source) if tokenizer is None else tokenizer
             config = replace(self.config, vocab_size=tokenizer.vocab_size)
             config = changed(config, **(changes or {}))
-        return runs.prepare(name, config, tokenizer, source, recipe, **options)
+        about = {"preset": self.preset, **(options.pop("about", None) or {})}
+        if self.target is not None:
+            about["target"] = asdict(self.target)
+        return runs.prepare(name, config, tokenizer, source, recipe, about=about, **options)
 
 
 _GE = "J. Ge, “Understanding Transformer Architecture by Building GPT” (2023)"
@@ -127,13 +130,16 @@ _RUNGS = tuple(f"ladder-{number}" for number in range(len(RUNGS)))
 _GENERATOR = Recipe(
     steps=10_000, batch_size=32, optimiser="adam", learning_rate=1e-2, weight_decay=0.0, beta2=0.999, evaluations=20
 )
-_TASK = Recipe(steps=3_000, batch_size=64, learning_rate=1e-3, evaluations=30)
+_SMALL = (("d_model", 128),)
+_FEW = Recipe(steps=500, batch_size=16, learning_rate=1e-3)
+_TASK = Recipe(steps=3_000, batch_size=64, optimiser="muon", learning_rate=4e-3, evaluations=30)
+_REVERSAL = replace(_TASK, steps=6_000)
 
 PLANS: dict[str, Plan] = {
     "shakespeare": Plan(
         "shakespeare",
         "The best character model that half an hour of a laptop makes.",
-        Recipe(steps=7_000, batch_size=8, learning_rate=3e-3),
+        Recipe(steps=5_000, batch_size=16, optimiser="muon", learning_rate=5e-3, schedule="linear", final_rate=0.0),
         target=Target("validation_loss", 1.4697, _NANOGPT),
     ),
     "generator": Plan(
@@ -171,7 +177,7 @@ PLANS: dict[str, Plan] = {
     "reversal": Plan(
         "reversal",
         "The second half mirrors the first: nobody can guess the first half, anybody can know the second.",
-        _TASK,
+        _REVERSAL,
         data="reversal",
         target=Target("validation_loss", 2.149, _CHANG, exact=True),
         beside=("reversal-no-positions",),
@@ -179,7 +185,7 @@ PLANS: dict[str, Plan] = {
     "reversal-no-positions": Plan(
         "reversal-no-positions",
         "The same without positions: the causal mask alone tells the order, and it learns more slowly.",
-        _TASK,
+        _REVERSAL,
         data="reversal",
         target=Target("validation_loss", 2.149, _CHANG, exact=True),
         beside=("reversal",),
@@ -194,22 +200,25 @@ PLANS: dict[str, Plan] = {
     ),
     "pretrain": Plan(
         "bpe",
-        "Python's reference first: what does it leave behind for Shakespeare?",
-        Recipe(steps=1_500, batch_size=16, learning_rate=1e-3),
+        "Python's reference first, a large text of another kind, character by character.",
+        Recipe(steps=2_000, batch_size=16, learning_rate=3e-3),
         data="python-reference",
+        beside=("finetune", "from-scratch"),
+        changes=_SMALL,
     ),
     "finetune": Plan(
         "bpe",
-        "Shakespeare after Python's reference.",
-        Recipe(steps=1_000, batch_size=16, learning_rate=5e-4),
-        beside=("from-scratch",),
+        "Shakespeare after Python's reference, in few steps: what has it left behind?",
+        _FEW,
+        beside=("from-scratch", "pretrain"),
         begin="pretrain",
     ),
     "from-scratch": Plan(
         "bpe",
-        "Shakespeare alone, for as many steps: what was the reference worth?",
-        Recipe(steps=1_000, batch_size=16, learning_rate=5e-4),
-        beside=("finetune",),
+        "Shakespeare alone, in as few steps: what was the reference worth?",
+        _FEW,
+        beside=("finetune", "pretrain"),
+        changes=_SMALL,
     ),
     "bigram": Plan("bigram", "The first rung with the seed's short context.", replace(_LADDER, batch_size=32)),
     "transformerslite-generator": Plan(

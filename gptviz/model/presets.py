@@ -46,9 +46,9 @@ PRESETS: dict[str, Config] = {
     "shakespeare": Config(
         vocab_size=65,
         context_length=256,
-        d_model=128,
-        n_layer=4,
-        n_head=4,
+        d_model=192,
+        n_layer=6,
+        n_head=6,
         norm_gain=False,
         norm_bias=False,
         positions="rotary",
@@ -58,7 +58,7 @@ PRESETS: dict[str, Config] = {
         mlp_bias=False,
         tied=True,
         qk_norm=True,
-        dropout=0.05,
+        dropout=0.15,
     ),
     # 44,487 parameters: "Generative transformer from first principles in Julia" (L. Sinai, 2024).
     "generator": Config(vocab_size=71, context_length=64, d_model=32, n_layer=3, n_head=4, **_POST_NORM),
@@ -74,9 +74,9 @@ PRESETS: dict[str, Config] = {
     # GPT-2's pre-norm decoder at a size for two cores, over tokens learned from the corpus (H. Chang, 2024).
     "bpe": Config(vocab_size=2_000, context_length=128, d_model=256, n_layer=2, n_head=4, tied=True, dropout=0.1),
     # Tasks with known answers (reversal: H. Chang, 2024).
-    "reversal": _TASK,
-    "reversal-no-positions": replace(_TASK, positions="none"),
-    "addition": replace(_TASK, vocab_size=12, context_length=11, d_model=128, d_head=None, d_mlp=None, n_layer=3),
+    "reversal": replace(_TASK, n_layer=4),
+    "reversal-no-positions": replace(_TASK, n_layer=4, positions="none"),
+    "addition": replace(_TASK, vocab_size=12, context_length=11),
     "copy": replace(_TASK, vocab_size=32, context_length=31),
     # Two blocks of attention alone: the least that an induction head takes (Elhage et al. 2021).
     "induction": replace(_TASK, vocab_size=64, context_length=64, d_mlp=0),

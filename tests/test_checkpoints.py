@@ -1,0 +1,110 @@
+"""What ships: every checkpoint opens, is as its card says, and together they stay small."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gptviz.__main__ import main
+from gptviz.learn import checkpoints
+from gptviz.learn.plans import PLANS
+from gptviz.learn.runs import read_log
+from gptviz.model import RUNGS
+from gptviz.text import TASKS
+
+SHIPPED = sorted(folder.name for folder in checkpoints.BUNDLED.iterdir() if (folder / "config.json").exists())
+SHAKESPEARE = Path(__file__).resolve().parents[2] / "shared" / "data" / "tinyshakespeare.txt"
+CARDS = {name: checkpoints.read_card(checkpoints.BUNDLED / name) for name in SHIPPED}
+ON_TASKS = [name for name in SHIPPED if "task" in CARDS[name]]
+ON_SHAKESPEARE = [name for name in SHIPPED if CARDS[name].get("corpus") == "tiny-shakespeare"]
+
+
+def evaluated(name: str, capsys: pytest.CaptureFixture[str]) -> dict[str, float]:
+    assert main(["evaluate", name, "--json", "--device", "cpu"]) == 0
+    row: dict[str, float] = json.loads(capsys.readouterr().out)
+    return row
+
+
+def test_everything_announced_ships_and_is_small() -> None:
+    ladder = {f"ladder-{number}" for number in range(len(RUNGS))}
+    assert {"shakespeare", "generator", "bpe", "reversal", "reversal-no-positions", "addition", "induction"} | ladder <= set(
+        SHIPPED
+    )
+    size = sum(file.stat().st_size for file in checkpoints.BUNDLED.rglob("*") if file.is_file())
+    assert size <= 40 * 2**20
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_card_says_how_the_model_was_made_and_what_came_of_it(name: str) -> None:
+    card = CARDS[name]
+    assert card["command"].startswith("python -m gptviz train ")
+    assert card["steps"] == card["recipe"]["steps"] == card["losses"][-1]["step"]
+    assert card["validation_loss"] == card["losses"][-1]["validation"]
+    assert read_log(checkpoints.BUNDLED / name / "log.jsonl")[-1]["step"] == card["steps"]
+    assert "/" not in card["command"].replace("gptviz/", "")
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_last_snapshot_is_the_model(name: str) -> None:
+    kept = checkpoints.snapshots(checkpoints.BUNDLED / name)
+    if kept:
+        last = checkpoints.load(checkpoints.BUNDLED / name, step=max(kept)).model.state_dict()
+        now = checkpoints.load(checkpoints.BUNDLED / name).model.state_dict()
+        assert max(kept) == CARDS[name]["steps"]
+        assert all(last[key].equal(now[key]) for key in now)
+
+
+@pytest.mark.parametrize("name", ON_TASKS)
+def test_evaluating_a_task_gives_the_number_on_the_card(name: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    row = evaluated(name, capsys)
+    assert row["loss"] == pytest.approx(CARDS[name]["validation_loss"], abs=1e-3)
+    assert row["accuracy"] == pytest.approx(CARDS[name]["accuracy"], abs=1e-3)
+    # 2,000 sequences: their luck may put a perfect model a little below the floor.
+    assert row["loss"] > row["floor"] - 0.01
+
+
+@pytest.mark.parametrize("name", ON_SHAKESPEARE)
+def test_evaluating_on_shakespeare_gives_the_number_on_the_card(
+    name: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if not SHAKESPEARE.exists():
+        pytest.skip("Tiny Shakespeare is not at ../shared/data")
+    (home / "corpora").mkdir()
+    shutil.copy(SHAKESPEARE, home / "corpora" / "tinyshakespeare.txt")
+    # Weights are stored in float16, the card's loss is that of the float32 they were rounded from.
+    assert evaluated(name, capsys)["loss"] == pytest.approx(CARDS[name]["validation_loss"], abs=2e-3)
+
+
+@pytest.mark.parametrize("name", [name for name in SHIPPED if "target" in CARDS[name]])
+def test_a_published_number_is_reproduced(name: str) -> None:
+    target, loss = CARDS[name]["target"], CARDS[name]["validation_loss"]
+    assert target["value"] == PLANS[name].target.value  # type: ignore[union-attr]
+    reached = math.exp(loss) if target["quantity"] == "perplexity" else loss
+    if target["exact"]:
+        assert reached == pytest.approx(target["value"], abs=0.01)
+    else:
+        assert reached <= target["value"]
+
+
+def test_tasks_are_solved_where_they_can_be() -> None:
+    assert {CARDS[name]["task"] for name in ON_TASKS} <= set(TASKS)
+    assert CARDS["addition"]["accuracy"] > 0.99
+    by_place = CARDS["reversal"]["accuracy_by_place"]
+    assert max(by_place[:7]) < 0.03 and min(by_place[7:]) > 0.99
+    assert CARDS["induction"]["validation_loss"] < CARDS["induction"]["floor"] + 0.1
+
+
+def test_without_its_mask_the_generator_reads_the_answers() -> None:
+    assert CARDS["generator-unmasked"]["validation_loss"] < 0.5
+    assert CARDS["generator"]["validation_loss"] > 1.5
+
+
+def test_every_rung_of_the_ladder_that_can_help_lowers_the_loss() -> None:
+    losses = [CARDS[f"ladder-{number}"]["validation_loss"] for number in range(len(RUNGS))]
+    assert losses[-1] == min(losses)
+    assert losses[2] < losses[1]  # attention
+    assert losses[5] < losses[4]  # residual connections
