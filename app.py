@@ -5,6 +5,8 @@ import streamlit as st
 from gptviz.components.token_strip import token_strip
 from gptviz.ui import frame, home
 
+CARDS_PER_ROW = 4
+
 frame.page(
     "app.py",
     "How does a transformer guess the next token?",
@@ -29,11 +31,12 @@ with right:
     token_strip(glance.guesses, key="guesses", bars=True, legend="", on_pick=take, label="The likeliest next tokens")
 
 st.subheader("Look inside", anchor=False)
-pictures = home.pictures(subject.key, subject.seen, frame.theme())
+pictures = home.pictures(subject.key, subject.seen, frame.theme()) | home.learning(subject.key.name, frame.theme())
 others = [page for page in frame.PAGES.values() if page.path != "app.py"]
-for page, column in zip(others, st.columns(len(others)), strict=True):
-    with column.container(border=True, height="stretch"):
-        if page.path in pictures:
-            st.image(pictures[page.path], alt=f"{page.title}: {page.sentence}", width="stretch")
-        st.page_link(page.path, label=f"**{page.title}**", icon=page.icon, query_params=frame.shared_state())
-        st.caption(page.sentence)
+for start in range(0, len(others), CARDS_PER_ROW):
+    for page, column in zip(others[start : start + CARDS_PER_ROW], st.columns(CARDS_PER_ROW), strict=False):
+        with column.container(border=True, height="stretch", gap="xsmall"):
+            if page.path in pictures:
+                st.image(pictures[page.path], alt=f"{page.title}: {page.sentence}", width="stretch")
+            st.page_link(page.path, label=f"**{page.title}**", icon=page.icon, query_params=frame.shared_state())
+            st.caption(page.sentence)

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     import torch
 
     from gptviz.learn.distributed import World
-    from gptviz.text import Encoding
+    from gptviz.learn.sources import Source
+    from gptviz.text import Encoding, Tokenizer
 
 
 class UsageError(Exception):
@@ -161,23 +162,41 @@ def train(options: argparse.Namespace) -> None:
 
     if (options.preset is None) == (options.resume is None):
         raise UsageError("train takes the name of a plan, or --resume NAME, one of the two")
+    if options.resume and (given := _given(options)):
+        raise UsageError(f"--resume goes on with a run as it was begun: leave {given} out, or begin another run")
     on = device(options.device, local_rank())
     with joined(on) as world:
         if options.resume:
-            folder = checkpoints.find(options.resume)
+            at_root = options.root is not None
+            folder = checkpoints.destination(options.resume, options.root) if at_root else checkpoints.find(options.resume)
+            checkpoints.read_config(folder)
         else:
-            folder = checkpoints.destination(options.name or options.preset, options.root)
+            folder = checkpoints.destination(options.preset if options.name is None else options.name, options.root)
             if world.first:
-                _prepare(options, folder.name)
+                _prepare(options, folder.name, world)
             world.wait()
         _watch(folder, on, world)
 
 
-def _prepare(options: argparse.Namespace, name: str) -> None:
+def _given(options: argparse.Namespace) -> str | None:
+    """The first option that describes a new run, None if there is none."""
+    describing = ["name", "corpus", "begin", "set", "tokenizer", "replace", *(field.name for field in fields(Recipe))]
+    given = (name for name in describing if getattr(options, name) not in (None, []) and getattr(options, name) is not False)
+    name = next(given, None)
+    return None if name is None else "--from" if name == "begin" else f"--{name.replace('_', '-')}"
+
+
+def _source(name: str, fraction: float) -> Source:
+    """A text file, or a text or task by name."""
+    from gptviz.learn.sources import TextSource, source_named
+    from gptviz.text import read_corpus
+
+    return TextSource(read_corpus(name), fraction) if Path(name).exists() else source_named(name, fraction)
+
+
+def _prepare(options: argparse.Namespace, name: str, world: World) -> None:
     """Write down the run that the options describe."""
     from gptviz.learn.plans import PLANS
-    from gptviz.learn.sources import TextSource, source_named
-    from gptviz.text import BPETokenizer, read_corpus
 
     if options.preset not in PLANS:
         raise UsageError(f"no plan named {options.preset!r}; there are {', '.join(PLANS)}")
@@ -185,18 +204,13 @@ def _prepare(options: argparse.Namespace, name: str) -> None:
     given = {field.name: getattr(options, field.name) for field in fields(Recipe) if getattr(options, field.name) is not None}
     if "steps" in given or "minutes" in given:
         given = {"steps": None, "minutes": None} | given
-    source = None
-    if options.corpus is not None:
-        is_file = Path(options.corpus).exists()
-        source = (
-            TextSource(read_corpus(options.corpus), plan.fraction) if is_file else source_named(options.corpus, plan.fraction)
-        )
-    files = options.tokenizer or []
-    tokenizer = BPETokenizer.from_file(*files) if len(files) == 1 else BPETokenizer.from_gpt2(*files) if files else None
+    recipe = replace(plan.recipe, **given)
+    world.mine(recipe.batch_size)
+    tokenizer = _tokenizer(*options.tokenizer) if options.tokenizer else None
     plan.prepare(
         name,
-        source=source,
-        recipe=replace(plan.recipe, **given),
+        source=None if options.corpus is None else _source(options.corpus, plan.fraction),
+        recipe=recipe,
         changes=dict(map(_setting, options.set)),
         tokenizer=tokenizer,
         begin=options.begin,
@@ -207,6 +221,18 @@ def _prepare(options: argparse.Namespace, name: str) -> None:
     )
 
 
+def _tokenizer(*files: str) -> Tokenizer:
+    """The tokenizer in one file, or in GPT-2's two."""
+    from gptviz.text import BPETokenizer
+
+    if len(files) > 2:
+        raise UsageError("--tokenizer takes a tokenizer.json, or GPT-2's encoder.json and vocab.bpe")
+    try:
+        return BPETokenizer.from_file(*files) if len(files) == 1 else BPETokenizer.from_gpt2(*files)
+    except ValueError as error:
+        raise UsageError(f"{' '.join(files)}: {error}") from None
+
+
 def _setting(text: str) -> tuple[str, Any]:
     """`FIELD=VALUE`, the value a number, true, false or a word."""
     name, equals, value = text.partition("=")
@@ -214,7 +240,7 @@ def _setting(text: str) -> tuple[str, Any]:
         raise UsageError(f"--set {text} names no value; write --set FIELD=VALUE, as in --set n_layer=2")
     try:
         return name, json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return name, value
 
 
@@ -237,7 +263,8 @@ def _watch(folder: Path, device: torch.device, world: World) -> None:
         interrupts.append(number)
         if len(interrupts) > 1:
             raise KeyboardInterrupt
-        say("stopping after this step, to keep the run exactly as it is (Ctrl-C again: give up what came after the last save)")
+        with contextlib.suppress(RuntimeError):  # a signal may come while something else is being said
+            say("stopping after this step, to keep the run exactly as it is (Ctrl-C again: losing what came after the last save)")
 
     before = {number: signal.signal(number, interrupted) for number in (signal.SIGINT, signal.SIGTERM)}
     bar = tqdm(total=100.0, bar_format="{l_bar}{bar}| {postfix}", file=sys.stderr, disable=None if world.first else True)
@@ -299,16 +326,17 @@ def evaluate(options: argparse.Namespace) -> None:
 
     from gptviz.learn.data import in_a_row
     from gptviz.learn.evaluation import evaluate
-    from gptviz.learn.sources import TextSource, source_from, source_named
-    from gptviz.text import read_corpus
+    from gptviz.learn.sources import TextSource, source_from
 
     lm = gptviz.load(options.name, options.device)
+    written = lm.card.get("source")
     if options.corpus is None:
-        source = source_from(lm.card.get("source", {}))
+        if not isinstance(written, dict):
+            raise UsageError(f"the card of {options.name} does not say what it learned from: give a text with --corpus FILE")
+        source = source_from(written)
     else:
-        fraction = lm.card.get("source", {}).get("fraction", 0.9)
-        is_file = Path(options.corpus).exists()
-        source = TextSource(read_corpus(options.corpus), fraction) if is_file else source_named(options.corpus, fraction)
+        fraction = written.get("fraction", 0.9) if isinstance(written, dict) else 0.9
+        source = _source(options.corpus, fraction if isinstance(fraction, float) else 0.9)
     if isinstance(source, TextSource):
         text = source.corpus.split(source.fraction)[1] if options.split == "validation" else source.corpus.text
         _warn_of_unknown(lm.tokenizer.encode("".join(sorted(set(text)))))
@@ -348,7 +376,7 @@ def main(arguments: list[str] | None = None) -> int:
         options.run(options)
     except BrokenPipeError:
         raise
-    except (UsageError, ValueError, OSError, RuntimeError) as error:
+    except (UsageError, ValueError, OSError, RuntimeError, MemoryError) as error:
         print(f"gptviz: {_one_line(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

@@ -27,10 +27,13 @@ class LanguageModel:
         model: the transformer, in evaluation mode.
         tokenizer: text to ids and back.
         card: how it was made.
+        step: the step of training whose snapshot this is, None for the model as it was saved last.
     """
 
-    def __init__(self, name: str, model: Transformer, tokenizer: Tokenizer, card: Mapping[str, Any]) -> None:
-        self.name, self.model, self.tokenizer, self.card = name, model, tokenizer, card
+    def __init__(
+        self, name: str, model: Transformer, tokenizer: Tokenizer, card: Mapping[str, Any], step: int | None = None
+    ) -> None:
+        self.name, self.model, self.tokenizer, self.card, self.step = name, model, tokenizer, card, step
 
     @property
     def device(self) -> torch.device:
@@ -83,13 +86,15 @@ class LanguageModel:
         return run(self.model, self.seen(self.encode(prompt))[None], names, edits=edits)
 
 
-def load(name: str | Path, device: str | None = None) -> LanguageModel:
+def load(name: str | Path, device: str | None = None, step: int | None = None) -> LanguageModel:
     """Open the checkpoint called `name`, or the one in the folder given as a `Path`, on `device` (default: the fastest).
 
+    With `step`, as it was after so many steps of its training: one of the snapshots kept then.
+
     Raises:
-        CheckpointError: no such checkpoint, or one that cannot be opened; the message says why and what to do.
+        CheckpointError: no such checkpoint or snapshot, or one that cannot be opened; the message says why and what to do.
         ValueError: no such device.
     """
     folder = name.absolute() if isinstance(name, Path) else checkpoints.find(name)
-    opened = checkpoints.load(folder, choose_device(device))
-    return LanguageModel(opened.name, opened.model, opened.tokenizer, opened.card)
+    opened = checkpoints.load(folder, choose_device(device), step)
+    return LanguageModel(opened.name, opened.model, opened.tokenizer, opened.card, step)

@@ -6,6 +6,7 @@ from gptviz.figures import heatmap
 from gptviz.interp.attention import one_head, strongest
 from gptviz.ui import attention, controls, frame
 from gptviz.ui.behind import behind
+from gptviz.ui.cache import call
 
 frame.page(
     "pages/attention.py",
@@ -60,9 +61,12 @@ with glance:
 
 with st.container(horizontal=True, vertical_alignment="center"):
     st.text("Try this:", width="content")
-    there = {"block": 2, "head": 2} if config.n_layer > 2 and config.n_head > 2 else {}
-    seed = "The seed's picture: Sinai (2024) numbers from 1 and calls it block 3, head 3; here, from 0, it is block 2, head 2."
-    controls.try_this("The seed's picture", seed, prompt=frame.DEFAULT_PROMPT, **there)
+    if not subject.on_task:
+        there = {"block": 2, "head": 2} if config.n_layer > 2 and config.n_head > 2 else {}
+        seed = (
+            "The seed's picture: Sinai (2024) numbers from 1 and calls it block 3, head 3; here, from 0, it is block 2, head 2."
+        )
+        controls.try_this("The seed's picture", seed, prompt=frame.DEFAULT_PROMPT, **there)
     if view.facts:
         b, h = strongest(view.facts.previous)
         controls.try_this(
@@ -75,7 +79,7 @@ behind(
     lambda: pattern,
     code=f"""import gptviz
 
-lm = gptviz.load({subject.lm.name!r})
+lm = {call(subject.lm)}
 trace = lm.trace({subject.prompt!r}, ["blocks.{block}.attention.pattern"])
 pattern = trace["blocks.{block}.attention.pattern"][0, {head}]  # [query, key]""",
     how=attention.HOW,

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from gptviz.interp.embeddings import METHODS, SPACES
-from gptviz.ui import controls, frame
+from gptviz.ui import controls, frame, snapshots
 from gptviz.ui import embeddings as ui
 from gptviz.ui.behind import behind
 
@@ -36,8 +36,12 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
     solid = controls.select("Picture", ("2-D", "3-D"), key="dimensions", help=about, segmented=True, notices=notices) == "3-D"
     seed = "0"
     if method != "PCA":
-        about = "They start at random: another seed gives another picture."
+        about = "They start with some noise: another seed gives another picture."
         seed = controls.select("Seed", ("0", "1", "2", "3", "4"), key="seed", help=about, segmented=True, notices=notices)
+    trail = False
+    if method == "PCA" and snapshots.steps(key.name):
+        about = "The way the chosen token came through training, as a grey line."
+        trail = controls.switch("Trail", key="trail", help=about, notices=notices)
 view = ui.View(key, space, method, 3 if solid else 2, int(seed))
 
 picture, side = st.columns([5, 2])
@@ -47,22 +51,27 @@ with side:
     ui.bars(view, token, height=310)
 with picture:
     projection, shown = ui.projection(view)
-    ui.cloud(shown, projection, token, height=400 if shown == view else 330)
+    ui.cloud(shown, projection, token, height=400 if shown == view else 330, trail=trail)
     st.caption(ui.loses(projection, shown, token, config.d_model))
     st.caption(ui.trust(shown, projection))
 
 with st.container(horizontal=True, vertical_alignment="center"):
     st.text("Try this:", width="content")
-    near = {"token": "e", "method": "t-SNE", "dimensions": "2-D"}
-    controls.try_this("Vowels", "The vowels are near each other, though nobody told the model what a vowel is.", **near)
-    apart = {"token": "A", "space": spaces[-1], "method": "PCA", "dimensions": "2-D"}
-    controls.try_this("Capitals apart", "Capitals, small letters and punctuation keep to themselves.", **apart)
+    if steps := snapshots.steps(key.name):
+        begun = {"step": str(steps[0]), "method": "PCA", "dimensions": "2-D", "trail": True}
+        controls.try_this("Before training", "Chance put every token where it is. Press play and follow the grey line.", **begun)
+    if "e" in names:
+        near = {"token": "e", "method": "t-SNE", "dimensions": "2-D"}
+        controls.try_this("Vowels", "The vowels are near each other, though nobody told the model what a vowel is.", **near)
+    if "A" in names:
+        apart = {"token": "A", "space": spaces[-1], "method": "PCA", "dimensions": "2-D"}
+        controls.try_this("Capitals apart", "Capitals, small letters and punctuation keep to themselves.", **apart)
     turned = {"method": "PCA", "dimensions": "3-D"}
     controls.try_this("Turn it", "Drag the picture: what is one heap from one side may be two from another.", **turned)
 
 behind(
     lambda: projection.points,
-    code=ui.code(subject.lm.name, shown, token),
+    code=ui.code(subject.lm, shown, token),
     how=ui.HOW,
     limits=ui.LIMITS,
     key="embeddings",

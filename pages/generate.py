@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from gptviz.ui import controls, frame, generate
+from gptviz.ui import controls, frame, generate, snapshots
 from gptviz.ui.behind import behind
 from gptviz.ui.sampling import PLAIN, sampling_controls
 
@@ -21,10 +21,12 @@ with view:
     generate.show(writing, speed)
     if writing.full:
         st.info(f"The text has {generate.MOST_TOKENS:,} tokens, the most this page keeps. Undo, restart or download it.")
+    if snapshots.steps(subject.key.name):
+        st.caption("Each step of training writes anew from the prompt, with the same random numbers: only the model differs.")
 
 with st.container(horizontal=True, vertical_alignment="center"):
     st.text("Try this:", width="content")
-    anew = PLAIN | {"writing": None, "prompt": frame.DEFAULT_PROMPT}
+    anew = PLAIN | {"writing": None, "prompt": subject.default}
     controls.try_this(
         "Always the likeliest",
         "At temperature 0 the text is soon caught in a loop: the likeliest token leads back to the likeliest text.",

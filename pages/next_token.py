@@ -36,16 +36,17 @@ with facts:
     )
     next_token.facts(subject, prediction, true)
 shown = next_token.tokens(prediction, order)
+figure = bars.next_token(
+    prediction.labelled(shown, [label(int(i)) for i in shown]),
+    frame.theme(),
+    cut=prediction.cut[shown].tolist(),
+    true=next((place for place, i in enumerate(shown) if i == true), None),
+    by_rank=order != next_token.ORDERS[2],
+    log=log,
+)
 with chart:
     st.plotly_chart(
-        bars.next_token(
-            prediction.labelled(shown, [label(int(i)) for i in shown]),
-            frame.theme(),
-            cut=prediction.cut[shown].tolist(),
-            true=next((place for place, i in enumerate(shown) if i == true), None),
-            by_rank=order != next_token.ORDERS[2],
-            log=log,
-        ),
+        next_token.hold(figure, subject, log),
         key="bars",
         config={"displayModeBar": False},
         alt=f"Probabilities of {len(shown)} tokens before and after sampling; the likeliest is {label(int(shown[0]))}.",
@@ -53,21 +54,8 @@ with chart:
 
 with st.container(horizontal=True, vertical_alignment="center"):
     st.text("Try this:", width="content")
-    controls.try_this(
-        "How chanc…",
-        "Nearly everything stands on one letter: the model knows the word. Then click a space above: any word may follow.",
-        **PLAIN | next_token.end_of(subject, frame.DEFAULT_PROMPT),
-    )
-    controls.try_this(
-        "An open question",
-        "A speech may begin with many a capital: high entropy. Move the temperature to 0.2 and to 2 and see what it does.",
-        **PLAIN | next_token.end_of(subject, "ROMEO:\n"),
-    )
-    controls.try_this(
-        "Cut the tail",
-        "Temperature 1.5 lifts the unlikely; top-k, then top-p cut them off (hatched); what is left shares all the probability.",
-        **next_token.end_of(subject, "ROMEO:\n") | {"temperature": 1.5, "top_k": 10, "top_p": 0.8},
-    )
+    for title, notice, state in next_token.to_try(subject):
+        controls.try_this(title, notice, **PLAIN | state)
 
 behind(
     lambda: next_token.numbers(subject, prediction),

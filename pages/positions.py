@@ -67,7 +67,7 @@ if tables:
         wave = controls.whole(
             "Dimension", 0, size - 1, key="wave", help="One column of the table, drawn as a wave.", default=size // 4
         )
-        limit = 1.0 if kind in positions.FIXED else positions.bound(table)
+        limit = ui.limit(key, kind, block)
         st.plotly_chart(
             lines.wave(positions.column(table, wave), frame.theme(), height=250, limit=limit),
             key="wave line",
@@ -83,7 +83,7 @@ if tables:
 
 behind(
     lambda: ui.numbers(key, beside if own == "none" else own, block),
-    code=ui.code(subject.lm.name, beside if own == "none" else own, block),
+    code=ui.code(subject.lm, beside if own == "none" else own, block),
     how=ui.HOW,
     limits=ui.LIMITS,
     key="positions",

@@ -11,7 +11,10 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from dataclasses import fields, replace
+from itertools import count, islice
 from pathlib import Path
 
 import pytest
@@ -19,11 +22,13 @@ import torch
 
 import gptviz
 from gptviz.__main__ import main
-from gptviz.learn import checkpoints
-from gptviz.learn.evaluation import evaluate
-from gptviz.model import PRESETS
-from gptviz.text import read_corpus
-from tests.tiny import TinyModel
+from gptviz.learn import checkpoints, runs
+from gptviz.learn.data import in_a_row
+from gptviz.learn.evaluation import Evaluation, evaluate
+from gptviz.learn.plans import PLANS
+from gptviz.learn.recipe import Recipe
+from gptviz.text import BPETokenizer, read_corpus
+from tests.tiny import CONTEXT, TinyModel
 
 ROOT = Path(__file__).resolve().parents[1]
 Capture = pytest.CaptureFixture[str]
@@ -164,11 +169,12 @@ def test_evaluate_tells_the_loss_on_the_last_tenth_or_on_all(capsys: Capture, ti
     told = {}
     for split, part in (("validation", text[1800:]), ("all", text)):
         told = json.loads(output(capsys, "evaluate", "mine", "--corpus", corpus, "--split", split, "--json"))
-        assert set(told) == {"loss", "perplexity", "tokens"}
-        loss, count = evaluate(lm.model, torch.from_numpy(lm.tokenizer.encode_ids(part)))
-        assert (told["loss"], told["tokens"]) == (loss, count)
-        assert told["perplexity"] == pytest.approx(math.exp(loss))
-    assert f"loss {told['loss']:.4f} nats per token" in output(capsys, "evaluate", "mine", "--corpus", corpus, "--split", "all")
+        found = evaluate(lm.model, in_a_row(torch.from_numpy(lm.tokenizer.encode_ids(part)), CONTEXT))
+        expected = {"loss": found.loss, "perplexity": math.exp(found.loss), "accuracy": found.accuracy, "tokens": len(part) - 1}
+        assert told == expected
+    assert f"loss {told['loss']:.4f} nats per token, perp" in output(
+        capsys, "evaluate", "mine", "--corpus", corpus, "--split", "all"
+    )
     odd = corpus.with_name("odd.txt")
     odd.write_text(text + "€€", encoding="utf-8")
     assert main(["evaluate", "mine", "--corpus", str(odd)]) == 0
@@ -177,37 +183,198 @@ def test_evaluate_tells_the_loss_on_the_last_tenth_or_on_all(capsys: Capture, ti
     assert default["tokens"] == 199
 
 
+QUICK = ("--batch-size", "4", "--evaluations", "2", "--precision", "float32", "--compile", "no", "--snapshots", "1")
+SMALL = ("--set", "d_model=12", "--set", "n_head=3", "--set", "n_layer=1")
+TASK = ("train", "reversal", *QUICK, *SMALL)
+TEXT = ("train", "bigram", *QUICK, "--corpus", "CORPUS")
+
+
 def test_train_keeps_a_model_that_opens_with_a_card_that_says_how_it_was_made(capsys: Capture, corpus: Path, home: Path) -> None:
     arguments = ["train", "bigram", "--corpus", str(corpus), "--steps", "40", "--name", "rung", "--store", "float16"]
-    out = output(capsys, *arguments, "--batch-size", "8", "--learning-rate", "0.02", "--precision", "float32")
-    assert out.startswith("bigram: ")
-    assert len(re.findall(r"^step [\d,]+: training [\d.]+, validation [\d.]+ nats/token$", out, re.M)) == 10
-    assert out.endswith(f"kept as {home / 'checkpoints/rung'}\n")
+    out = output(capsys, *arguments, *QUICK, "--learning-rate", "0.02")
+    assert out.startswith("rung on cpu: ")
+    told = re.findall(r"^step ([\d,]+): (?:training [\d.]+, )?validation [\d.]+ nats/token, accuracy [\d.]+%$", out, re.M)
+    assert told == ["0", "20", "40"]
+    assert out.endswith(f"finished: kept as {home / 'checkpoints/rung'}\n")
     lm = gptviz.load("rung")
     assert lm.card["preset"] == "bigram"
+    assert lm.card["command"].startswith("python -m gptviz ")
     assert lm.card["corpus"] == "corpus.txt"
     assert lm.card["corpus_sha256"] == read_corpus(corpus).sha256
+    assert lm.card["recipe"]["learning_rate"] == 0.02
     assert lm.card["steps"] == 40
-    assert [entry["step"] for entry in lm.card["losses"]] == list(range(4, 41, 4))
+    assert [entry["step"] for entry in lm.card["losses"]] == [0, 20, 40]
     validation = [entry["validation"] for entry in lm.card["losses"]]
     assert validation[-1] < validation[0] - 0.2
     assert lm.card["validation_loss"] == validation[-1]
     told = json.loads(output(capsys, "evaluate", "rung", "--corpus", corpus, "--json"))
     assert told["loss"] == pytest.approx(validation[-1], abs=2e-3)  # stored in float16
+    corpus.unlink()
+    assert json.loads(output(capsys, "evaluate", "rung", "--json")) == told
 
 
-def test_one_seed_is_one_training_and_the_root_and_preset_are_where_it_is_kept(
+def test_a_model_of_a_task_is_evaluated_without_a_text(capsys: Capture) -> None:
+    output(capsys, *TASK, "--steps", "3")
+    told = json.loads(output(capsys, "evaluate", "reversal", "--json"))
+    card = gptviz.load("reversal").card
+    assert set(told) == {"loss", "perplexity", "accuracy", "floor", "tokens"}
+    assert told["floor"] == math.log(100) * 7 / 15
+    assert (told["loss"], told["accuracy"]) == (card["validation_loss"], card["accuracy"])
+    assert told["tokens"] == 2_000 * 15
+    plain = output(capsys, "evaluate", "reversal")
+    assert plain.startswith(f"loss {told['loss']:.4f} nats per token (no model gets below 2.1491), perplexity ")
+
+
+def test_a_text_that_is_gone_is_said_with_what_to_do(capsys: Capture, corpus: Path, home: Path) -> None:
+    output(capsys, "train", "bigram", *QUICK, "--corpus", corpus, "--steps", "2")
+    for file in (home / "corpora").iterdir():
+        file.unlink()
+    said = error(capsys, "evaluate", "bigram", "--json")
+    assert "the text “corpus.txt” is not here any more" in said
+    assert "give it as a file" in said
+
+
+def test_one_seed_is_one_training_and_the_root_and_plan_are_where_it_is_kept(
     capsys: Capture, corpus: Path, tmp_path: Path
 ) -> None:
     for root, seed in (("a", "1"), ("b", "1"), ("c", "2")):
-        output(capsys, "train", "bigram", "--corpus", corpus, "--steps", "3", "--seed", seed, "--root", tmp_path / root)
+        output(capsys, "train", "bigram", "--corpus", corpus, "--steps", "3", "--seed", seed, "--root", tmp_path / root, *QUICK)
     a, b, c = (gptviz.load(tmp_path / root / "bigram").model.embed.weight for root in "abc")
     assert torch.equal(a, b)
     assert not torch.equal(a, c)
 
 
-def no_arrangement(folder: Path) -> None:
-    return
+def test_every_setting_of_a_recipe_is_an_option_that_reaches_the_run(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = Recipe(minutes=5.0)
+    monkeypatch.setitem(PLANS, "copy", replace(PLANS["copy"], recipe=plan))
+    asked = Recipe(
+        steps=2, batch_size=3, optimiser="muon", learning_rate=0.5, schedule="linear", warmup=0.25, final_rate=0.75,
+        weight_decay=0.2, beta1=0.7, beta2=0.8, clip=0.0, precision="bfloat16", compile="no", evaluations=1, snapshots=0, seed=5,
+    )  # fmt: skip
+    options: list[str] = []
+    for field in fields(Recipe):
+        value = getattr(asked, field.name)
+        if field.name != "minutes":
+            options += [f"--{field.name.replace('_', '-')}", str(value)]
+            assert value != getattr(plan, field.name), field.name
+    output(capsys, "train", "copy", *options, *SMALL, "--set", "dropout=0.5", "--set", "positions=rotary")
+    lm = gptviz.load("copy")
+    assert Recipe.from_dict(lm.card["recipe"]) == asked
+    config = lm.model.config
+    assert (config.d_model, config.n_head, config.n_layer, config.dropout, config.positions) == (12, 3, 1, 0.5, "rotary")
+    assert config.d_mlp == 48
+    output(capsys, "train", "copy", "--minutes", "1e-9", "--name", "timed", *QUICK, *SMALL)
+    recipe = Recipe.from_dict(gptviz.load("timed").card["recipe"])
+    assert (recipe.steps, recipe.minutes) == (None, 1e-9)
+
+
+def test_a_name_is_taken_until_the_model_is_to_be_replaced(capsys: Capture) -> None:
+    output(capsys, *TASK, "--steps", "1", "--name", "mine")
+    assert "there is a model named mine already" in error(capsys, *TASK, "--steps", "2", "--name", "mine")
+    assert gptviz.load("mine").card["steps"] == 1
+    output(capsys, *TASK, "--steps", "2", "--name", "mine", "--replace")
+    assert gptviz.load("mine").card["steps"] == 2
+
+
+def test_a_run_begins_from_another_model_with_its_weights_and_tokens(capsys: Capture, corpus: Path) -> None:
+    text = ("--corpus", corpus, *QUICK)
+    output(capsys, "train", "bigram", *text, "--steps", "2", "--name", "first")
+    output(capsys, "train", "bigram", *text, "--steps", "1", "--name", "second", "--from", "first")
+    first, second = gptviz.load("first"), gptviz.load("second", step=0)
+    assert torch.equal(first.model.embed.weight, second.model.embed.weight)
+    assert first.tokenizer.to_json() == second.tokenizer.to_json()
+    assert "change neither" in error(capsys, "train", "bigram", *text, "--from", "first", "--set", "n_layer=3", "--name", "x")
+    assert "no model named 'nobody'" in error(capsys, "train", "bigram", *text, "--from", "nobody", "--name", "x")
+
+
+def test_a_tokenizer_given_is_used_as_it_is(capsys: Capture, corpus: Path, tmp_path: Path) -> None:
+    learned = BPETokenizer.learn(read_corpus(corpus).text, 270)
+    file = tmp_path / "tokenizer.json"
+    file.write_text(learned.to_json())
+    output(capsys, "train", "bigram", "--corpus", corpus, *QUICK, "--steps", "1", "--tokenizer", file)
+    lm = gptviz.load("bigram")
+    assert lm.model.config.vocab_size == 270
+    assert lm.tokenizer.encode("quick brown").ids == learned.encode("quick brown").ids
+
+
+def test_a_run_is_resumed_by_name_and_takes_no_other_options(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    output(capsys, *TASK, "--steps", "9", "--name", "unbroken")
+    taken = count(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "_wished", lambda folder: "pause" if next(taken) == 4 else None)
+        assert output(capsys, *TASK, "--steps", "9", "--name", "broken").splitlines()[-1].startswith("paused: kept as")
+    assert "leave --steps out" in error(capsys, "train", "--resume", "broken", "--steps", "12")
+    assert "leave --seed out" in error(capsys, "train", "--resume", "broken", "--seed", "0")
+    assert "leave --from out" in error(capsys, "train", "--resume", "broken", "--from", "unbroken")
+    assert output(capsys, "train", "--resume", "broken").splitlines()[-1].startswith("finished: kept as")
+    unbroken, broken = gptviz.load("unbroken"), gptviz.load("broken")
+    for name, value in unbroken.model.named_parameters():
+        assert torch.equal(broken.model.get_parameter(name), value), name
+    assert "broken is finished: begin a new run with its weights instead" in error(capsys, "train", "--resume", "broken")
+
+
+def test_a_run_kept_elsewhere_is_resumed_there(capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "_wished", lambda folder: "stop")
+        output(capsys, *TASK, "--steps", "3", "--root", tmp_path / "there")
+    assert "no model named 'reversal'" in error(capsys, "train", "--resume", "reversal")
+    output(capsys, "train", "--resume", "reversal", "--root", tmp_path / "there")
+    assert gptviz.load(tmp_path / "there/reversal").card["steps"] == 3
+    assert "the model other" in error(capsys, "train", "--resume", "other", "--root", tmp_path / "there")
+
+
+# What a corpus may be, and the one line where it cannot be trained on; without one it trains.
+CORPORA: dict[str, tuple[Callable[[], bytes], str | None]] = {
+    "shorter than the context": (
+        lambda: b"to be or",
+        "has 7 tokens to train on; a context of 8 needs at least 9: take a longer text",
+    ),
+    "empty": (lambda: b"", "is empty"),
+    "one character": (lambda: b"a", "1 characters are too few to split"),
+    "one character, repeated": (lambda: b"a" * 3_000, None),
+    "binary": (lambda: bytes(range(256)) * 20, "is not UTF-8|is not text"),
+    "zeros": (lambda: b"\0" * 3_000, r"is not text \(byte 0 is zero\)"),
+    "UTF-16": (lambda: "to be or not to be ".encode("utf-16") * 20, "is not UTF-8 .*save it as UTF-8"),
+    "UTF-16 without a mark": (lambda: "to be or not to be ".encode("utf-16-le") * 20, "is not text .*save it as UTF-8"),
+    "Latin-1": (lambda: "être ou ne pas être ".encode("latin-1") * 20, "is not UTF-8"),
+    "5,000 distinct characters": (lambda: "".join(map(chr, range(0x4E00, 0x4E00 + 5_000))).encode() * 2, None),
+    "a byte order mark and Windows line ends": (lambda: b"\xef\xbb\xbf" + b"to be\r\nor not\r\n" * 50, None),
+    "20 MB": (lambda: b"to be or not to be, that is the question\n" * 500_000, None),
+}
+
+
+@pytest.mark.parametrize("kind", CORPORA)
+def test_a_corpus_trains_or_gives_one_clear_line(kind: str, capsys: Capture, tmp_path: Path, home: Path) -> None:
+    make, said = CORPORA[kind]
+    file = tmp_path / "corpus.txt"
+    file.write_bytes(make())
+    arguments = ("train", "bigram", "--corpus", file, "--steps", "2", *QUICK, "--set", "d_model=4")
+    if said is not None:
+        assert re.search(said, error(capsys, *arguments))
+        assert not (home / "checkpoints").exists()
+        return
+    begun = time.process_time()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gptviz.learn.training.evaluate", few(evaluate))
+        output(capsys, *arguments)
+    assert time.process_time() - begun < 60
+    lm = gptviz.load("bigram")
+    assert lm.model.config.vocab_size == lm.tokenizer.vocab_size
+    assert math.isfinite(lm.card["validation_loss"])
+    text = read_corpus(file).text
+    assert lm.tokenizer.decode(lm.tokenizer.encode_ids(text[:6_000])) == text[:6_000]
+
+
+def few(whole: Callable[..., Evaluation]) -> Callable[..., Evaluation]:
+    """Evaluates on the first batches alone: it is not the time that evaluating 2 MB takes which is tested."""
+    return lambda model, batches: whole(model, islice(batches, 3))
+
+
+def test_a_text_longer_than_allowed_is_said_with_both_lengths(tmp_path: Path) -> None:
+    file = tmp_path / "long.txt"
+    file.write_bytes(b"to be\n" * 4_000_000)
+    with pytest.raises(ValueError, match="has 24,000,000 bytes, at most 20,000,000 are read"):
+        read_corpus(file, limit=20_000_000)
 
 
 def damaged(folder: Path) -> None:
@@ -244,25 +411,50 @@ ERRORS: list[tuple[tuple[str, ...], str]] = [
     ((*GENERATE, "--top-p", "2"), r"top-p is 2\.0"),
     ((*GENERATE, "--max-new-tokens", "-1"), "--max-new-tokens is -1"),
     ((*GENERATE, "--device", "abacus"), "no device 'abacus' on this machine; it has .*cpu"),
-    ((*EVALUATE, "missing.txt"), "missing.txt does not exist"),
+    ((*EVALUATE, "missing.txt"), "no data named 'missing.txt'; there are the texts .*tiny-shakespeare.* and the tasks reversal"),
+    ((*EVALUATE, "x" * 5_000), "File name too long|no data named"),
     ((*EVALUATE, "FOLDER"), "is a folder"),
     ((*EVALUATE, "BINARY"), "is not UTF-8"),
     ((*EVALUATE, "EMPTY"), "is empty"),
     ((*EVALUATE, "SHORT"), "at least 2 tokens, the text has 1"),
     ((*EVALUATE, "CORPUS", "--split", "half"), "invalid choice: 'half'"),
-    (("train", "bigram"), "required: --corpus"),
-    (("train", "gpt5", "--corpus", "CORPUS"), "no preset named 'gpt5'"),
-    (("train", "bigram", "--corpus", "missing.txt"), "missing.txt does not exist"),
-    (("train", "bigram", "--corpus", "SHORT"), "has 9 tokens to train on and 1 to validate"),
+    ((*EVALUATE, "reversal"), "reversal has tokens of its own"),
+    (("evaluate", "mine"), "the card of mine does not say what it learned from: give a text with --corpus FILE"),
+    (("train",), "takes the name of a plan, or --resume NAME, one of the two"),
+    (("train", "bigram", "--resume", "mine"), "takes the name of a plan, or --resume NAME, one of the two"),
+    (("train", "gpt5"), "no plan named 'gpt5'; there are .*shakespeare"),
+    (("train", "--resume", "nobody"), "no model named 'nobody'; there are mine"),
+    (("train", "--resume", "mine"), "mine does not say how it was trained"),
+    (("train", "bigram", "--corpus", "missing.txt"), "no data named 'missing.txt'"),
+    (("train", "bigram", "--corpus", "SHORT"), "the text to validate has 1 tokens; it needs at least 2"),
+    (("train", "bigram", "--corpus", "reversal"), "context_length is 8; a sequence of reversal needs 15 or more"),
     ((*TRAIN, "--steps", "0"), "steps is 0"),
-    ((*TRAIN, "--steps", "5", "--minutes", "1"), "--minutes: not allowed with argument --steps"),
+    ((*TRAIN, "--steps", "many"), "invalid int value: 'many'"),
+    ((*TRAIN, "--steps", "5", "--minutes", "1"), "a number of steps or of minutes, and not both"),
     ((*TRAIN, "--minutes", "nan"), "minutes is nan"),
     ((*TRAIN, "--batch-size", "0"), "batch_size is 0"),
     ((*TRAIN, "--learning-rate", "-1"), r"learning_rate is -1\.0"),
+    ((*TRAIN, "--optimiser", "lion"), "invalid choice: 'lion'"),
     ((*TRAIN, "--name", "../x"), r"'\.\./x' cannot name a model"),
+    ((*TRAIN, "--name", "x" * 300), "'x{80}' cannot name a model"),
+    ((*TRAIN, "--name", "😀"), "'😀' cannot name a model"),
+    ((*TRAIN, "--name", ""), "'' cannot name a model"),
+    ((*TRAIN, "--name", "mine"), "there is a model named mine already"),
     ((*TRAIN, "--name", "precious", "--root", "FOLDER"), "precious holds something other than a model"),
+    ((*TRAIN, "--name", "precious", "--root", "FOLDER", "--replace"), "precious holds something other than a model"),
     ((*TRAIN, "--device", "abacus"), "no device 'abacus'"),
-    ((*TRAIN, "--steps", "20", "--learning-rate", "1e35"), "no longer a number after .* lower the learning rate"),
+    ((*TRAIN, "--set", "n_layer"), "--set n_layer names no value; write --set FIELD=VALUE"),
+    ((*TRAIN, "--set", "layers=2"), "unknown config field 'layers'; known are .*n_layer"),
+    ((*TRAIN, "--set", "n_layer=two"), "n_layer is 'two'"),
+    ((*TRAIN, "--set", "n_layer=" + "[" * 100_000), r"n_layer is '\[+"),
+    ((*TRAIN, "--set", "vocab_size=500"), "vocab_size is 500; the tokenizer has"),
+    ((*TRAIN, "--set", "n_head=7"), "d_model 64 does not divide into n_head 7 heads"),
+    ((*TRAIN, "--tokenizer", "missing.json"), "missing.json"),
+    ((*TRAIN, "--tokenizer", "CORPUS"), "corpus.txt: the tokenizer is not readable JSON"),
+    (
+        (*TRAIN, "--steps", "20", "--learning-rate", "1e35", "--compile", "no"),
+        "no longer a number after .* lower the learning rate",
+    ),
     ((*TRAIN, "--steps", "2", "--root", "CORPUS"), "cannot write the model bigram below"),
 ]
 
@@ -286,7 +478,7 @@ def test_whatever_is_wrong_is_one_line_and_exit_status_two(
 def test_a_name_that_cannot_be_kept_is_refused_before_any_training(capsys: Capture, corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious/work.txt").touch()
-    for name in ("../x", "precious"):
+    for name in ("../x", "precious", ""):
         arguments = ["train", "bigram", "--corpus", str(corpus), "--steps", "1", "--name", name, "--root", str(tmp_path)]
         assert main(arguments) == 2
         assert capsys.readouterr().out == ""
@@ -332,67 +524,66 @@ def test_a_closed_pipe_ends_the_program_quietly_and_json_is_ascii_wherever_it_go
     assert set(json.loads(told.stdout)["text"]) <= set("é日\n ")
 
 
-def test_ctrl_c_stops_a_training_and_keeps_the_model(corpus: Path) -> None:
-    command = [sys.executable, "-m", "gptviz", "train", "bigram", "--corpus", str(corpus), "--steps", "5000"]
+def training(*arguments: str | Path) -> subprocess.Popen[str]:
+    """A training in a process of its own, which can be interrupted."""
+    command = [sys.executable, "-m", "gptviz", *map(str, arguments)]
     # A shell's background job ignores the signal, and so would what it starts.
     unignore = functools.partial(signal.signal, signal.SIGINT, signal.default_int_handler)
-    training = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=unignore)
-    assert training.stdout is not None
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=unignore)
+
+
+def read_until(process: subprocess.Popen[str], start: str) -> list[str]:
+    """What the process prints up to a line that starts so."""
+    assert process.stdout is not None
     lines = []
-    for line in training.stdout:
+    for line in process.stdout:
         lines.append(line)
-        if line.startswith("step "):
-            training.send_signal(signal.SIGINT)
-            break
-    rest, errors = training.communicate(timeout=120)
-    assert (training.returncode, errors) == (0, ""), "".join([*lines, rest, errors])
-    stopped = re.search(r"stopped at step ([\d,]+)", rest)
-    assert stopped is not None
-    steps = int(stopped[1].replace(",", ""))
-    assert 500 <= steps < 5000
+        if line.startswith(start):
+            return lines
+    raise AssertionError("".join([*lines, process.communicate()[1]]))
+
+
+def test_ctrl_c_stops_a_training_after_the_step_and_resuming_goes_on_exactly(capsys: Capture, corpus: Path) -> None:
+    # The steps beyond those waited for are few: a run that was not interrupted would be finished.
+    settings = ("--corpus", corpus, "--steps", "3000", *QUICK, "--evaluations", "30")
+    process = training("train", "bigram", *settings)
+    read_until(process, "step 100:")
+    process.send_signal(signal.SIGINT)
+    rest, errors = process.communicate(timeout=120)
+    assert (process.returncode, errors) == (0, ""), rest
+    assert "stopping after this step" in rest
+    assert rest.splitlines()[-1].startswith("stopped: kept as")
     lm = gptviz.load("bigram")
-    assert lm.card["steps"] == steps
+    steps = lm.card["steps"]
+    assert 100 <= steps < 3000
     assert lm.card["losses"][-1]["step"] == steps
-    text = read_corpus(corpus).split()[1]
-    assert lm.card["validation_loss"] == pytest.approx(evaluate(lm.model, torch.from_numpy(lm.tokenizer.encode_ids(text)))[0])
+    held_out = torch.from_numpy(lm.tokenizer.encode_ids(read_corpus(corpus).split()[1]))
+    assert lm.card["validation_loss"] == evaluate(lm.model, in_a_row(held_out, 8)).loss
+    assert output(capsys, "train", "--resume", "bigram").splitlines()[-1].startswith("finished")
+    output(capsys, "train", "bigram", *settings, "--name", "unbroken")
+    unbroken, resumed = gptviz.load("unbroken"), gptviz.load("bigram")
+    assert all(torch.equal(resumed.model.get_parameter(name), value) for name, value in unbroken.model.named_parameters())
 
 
-def test_ctrl_c_before_the_first_step_replaces_no_model(
-    tiny_model: TinyModel, corpus: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tiny_model("bigram")
-    before = (folder / "model.safetensors").read_bytes()
-
-    def interrupted(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("gptviz.learn.training.train", interrupted)
-    assert main(["train", "bigram", "--corpus", str(corpus), "--steps", "5"]) == 130
-    assert (folder / "model.safetensors").read_bytes() == before
-
-
-def test_a_second_ctrl_c_skips_the_last_loss_and_still_keeps_the_model(
-    corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    from gptviz.learn import evaluation, training
-
-    def stopping_early(*arguments: object, **options: object) -> object:
-        for event in original(*arguments, **options):
-            yield event
-            if event.step == 3:
-                raise KeyboardInterrupt
-
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    original = training.train
-    monkeypatch.setattr(training, "train", stopping_early)
-    monkeypatch.setattr(evaluation, "evaluate", interrupted)
-    output(capsys, "train", "bigram", "--corpus", corpus, "--steps", "100")
-    card = gptviz.load("bigram").card
-    assert (card["steps"], card["validation_loss"]) == (3, None)
+def test_a_second_ctrl_c_ends_at_once_and_the_run_goes_on_from_what_was_saved(corpus: Path) -> None:
+    # Steps of seconds: the first signal waits for the end of one, the second does not.
+    wide = ("--set", "d_model=2000", "--set", "context_length=100", "--batch-size", "500")
+    process = training("train", "bigram", "--corpus", corpus, "--steps", "50", "--compile", "no", "--precision", "float32", *wide)
+    try:
+        read_until(process, "step 0:")
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        read_until(process, "stopping after this step")
+        process.send_signal(signal.SIGINT)
+        rest, errors = process.communicate(timeout=120)
+    finally:
+        process.kill()
+        process.communicate()
+    assert (process.returncode, errors) == (130, ""), rest
+    folder = checkpoints.find("bigram")
+    assert runs.status(folder).state == "interrupted"
+    assert checkpoints.load(folder).card["steps"] == 0
 
 
-def test_the_presets_that_can_be_trained_are_those_that_can_be_described(capsys: Capture) -> None:
-    said = error(capsys, "train", "nothing", "--corpus", "x")
-    assert all(name in said for name in PRESETS)
+def test_the_experiments_that_can_be_trained_are_said(capsys: Capture) -> None:
+    assert all(name in error(capsys, "train", "nothing") for name in PLANS)

@@ -9,9 +9,10 @@ import pytest
 import torch
 
 import gptviz
+from gptviz.learn import checkpoints
 from gptviz.learn.checkpoints import CheckpointError
 from gptviz.learn.sampling import Sampling
-from tests.tiny import CONTEXT, TinyModel
+from tests.tiny import CONTEXT, TinyModel, scrambled
 
 
 def test_a_model_opens_by_name_or_by_folder(tiny_model: TinyModel) -> None:
@@ -25,6 +26,18 @@ def test_a_model_opens_by_name_or_by_folder(tiny_model: TinyModel) -> None:
 def test_a_model_in_this_folder_is_called_as_the_folder_is(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tiny_model("mine"))
     assert gptviz.load(Path()).name == "mine"
+
+
+def test_a_model_opens_as_it_was_after_a_step_whose_snapshot_was_kept(tiny_model: TinyModel) -> None:
+    folder = tiny_model("mine")
+    earlier = scrambled(gptviz.load("mine").model.config, seed=5)
+    checkpoints.write_weights(checkpoints.snapshot_path(folder, 20), earlier)
+    then, now = gptviz.load("mine", step=20), gptviz.load("mine")
+    assert (then.step, now.step) == (20, None)
+    assert torch.equal(then.model.embed.weight, earlier.embed.weight)
+    assert not torch.equal(now.model.embed.weight, earlier.embed.weight)
+    with pytest.raises(CheckpointError, match="mine has no snapshot of step 21: there are 20"):
+        gptviz.load("mine", step=21)
 
 
 def test_a_model_or_device_that_is_not_there_is_an_error_that_says_so(tiny_model: TinyModel) -> None:

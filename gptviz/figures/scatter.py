@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
-from gptviz.figures.theme import KIND_COLOURS, Theme, base, plain
+from gptviz.figures.theme import KIND_COLOURS, STREAM, Theme, base, plain
 from gptviz.labelled import Labelled
 
 # One shape per kind, from those that exist in 2 and in 3 dimensions alike.
@@ -89,6 +89,9 @@ def cloud(
     axes: Sequence[str] = (),
     chosen: int | None = None,
     neighbours: Sequence[int] = (),
+    ends: Sequence[tuple[float, float]] = (),
+    set_out: Values | None = None,
+    trail: Labelled | None = None,
 ) -> go.Figure:
     """Tokens [token, component] as points, in 2 or 3 dimensions by the number of components.
 
@@ -97,6 +100,10 @@ def cloud(
         axes: what the axes say; without it they say nothing, as where coordinates mean nothing.
         chosen: index of a point to ring.
         neighbours: indices of points to join to it by a line.
+        ends: where each axis begins and ends, for pictures that are to be compared; without it, wherever the points do.
+        set_out: other coordinates [token, component], by which the labels are set out: so each keeps its side of its point
+            while that moves.
+        trail: where the chosen point was at other times, [time, component].
     """
     solid = points.values.shape[1] == 3
     labels = np.array([plain(label) for label in points.axes[0].labels], dtype=object)
@@ -108,15 +115,17 @@ def cloud(
     writing: dict[str, Any] = {"textfont": {"family": "monospace", "size": 13, "color": theme.text}}
     places = np.full(len(labels), "top center", dtype=object)
     if few and not solid:
-        x, y = points.values.astype(np.float64).T
+        x, y = (points.values if set_out is None else set_out).astype(np.float64).T
         places[:] = text_positions(x, y, [len(label) for label in points.axes[0].labels], across=WIDTH, along=height - 60)
 
     def coordinates(which: Any) -> dict[str, Any]:
         return {name: points.values[which, i].astype(np.float32) for i, name in enumerate("xyz"[: points.values.shape[1]])}
 
+    if trail is not None:
+        figure.add_trace(_trail(trail, theme, scatter))
     if chosen is not None and len(neighbours):
-        ends = np.column_stack((np.full(len(neighbours), chosen), neighbours, np.full(len(neighbours), -1))).ravel()
-        lines = {name: np.where(ends < 0, np.nan, values) for name, values in coordinates(ends).items()}
+        pairs = np.column_stack((np.full(len(neighbours), chosen), neighbours, np.full(len(neighbours), -1))).ravel()
+        lines = {name: np.where(pairs < 0, np.nan, values) for name, values in coordinates(pairs).items()}
         figure.add_trace(
             scatter(**lines, mode="lines", line={"color": theme.text, "width": 1}, hoverinfo="skip", showlegend=False)
         )
@@ -158,8 +167,26 @@ def cloud(
         )
     if solid or not few:
         figure.update_layout(legend={"itemsizing": "constant"})
-    _lay_out(figure, theme, axes, solid)
+    _lay_out(figure, theme, axes, ends, solid)
     return figure
+
+
+def _trail(trail: Labelled, theme: Theme, scatter: type[Any]) -> Any:
+    """Where a point was, as a line with a dot for each time, its first and last one named."""
+    times = trail.axes[0].labels
+    return scatter(
+        **dict(zip("xyz", trail.values.astype(np.float32).T, strict=False)),
+        mode="lines+markers+text",
+        line={"color": STREAM, "width": 3},
+        marker={"color": STREAM, "size": 2 if scatter is go.Scatter3d else 5},
+        text=[time if place in (0, len(times) - 1) else "" for place, time in enumerate(times)],
+        textposition="bottom center",
+        textfont={"size": 11, "color": theme.text},
+        hovertext=list(times),
+        hovertemplate="<b>%{hovertext}</b><extra></extra>",
+        name="trail",
+        showlegend=False,
+    )
 
 
 def _marker(kind: str, theme: Theme, few: bool, solid: bool) -> dict[str, Any]:
@@ -175,9 +202,10 @@ def _marker(kind: str, theme: Theme, few: bool, solid: bool) -> dict[str, Any]:
     }
 
 
-def _lay_out(figure: go.Figure, theme: Theme, axes: Sequence[str], solid: bool) -> None:
+def _lay_out(figure: go.Figure, theme: Theme, axes: Sequence[str], ends: Sequence[tuple[float, float]], solid: bool) -> None:
     look: dict[str, Any] = {"showticklabels": False, "zeroline": False, "color": theme.text}
     titles = list(axes) if axes else [""] * 3
+    ranges: list[dict[str, Any]] = [{"range": list(pair)} for pair in ends] or [{}] * 3
     figure.update_layout(
         margin={"l": 4, "r": 4, "t": 4, "b": 4},
         # Upright, at the edge: lying, plotly's buttons would cover the legend.
@@ -187,8 +215,8 @@ def _lay_out(figure: go.Figure, theme: Theme, axes: Sequence[str], solid: bool) 
     if solid:
         look |= {"gridcolor": theme.faint, "showbackground": False, "showspikes": False}
         scene: dict[str, Any] = {
-            f"{name}axis": look | {"title": {"text": title, "font": {"size": 12}}}
-            for name, title in zip("xyz", titles, strict=True)
+            f"{name}axis": look | {"title": {"text": title, "font": {"size": 12}}} | between
+            for name, title, between in zip("xyz", titles, ranges, strict=True)
         }
         figure.update_layout(
             scene=scene
@@ -198,8 +226,8 @@ def _lay_out(figure: go.Figure, theme: Theme, axes: Sequence[str], solid: bool) 
         # One unit is as long across as along, else the picture would show distances that are not there.
         figure.update_layout(
             dragmode="pan",
-            xaxis=look | {"showgrid": False} | {"title": {"text": titles[0]}},
-            yaxis=look | {"showgrid": False} | {"title": {"text": titles[1]}, "scaleanchor": "x"},
+            xaxis=look | {"showgrid": False, "title": {"text": titles[0]}} | ranges[0],
+            yaxis=look | {"showgrid": False, "title": {"text": titles[1]}, "scaleanchor": "x"} | ranges[1],
         )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from .curves import Curve, colour
 from .theme import OUTPUT, PATTERN, Theme, blend, diverging, sequential
 
 WIDTH, HEIGHT = 160, 100
@@ -75,6 +76,23 @@ def points(labels: Sequence[str], colours: Sequence[str], places: npt.NDArray[An
         for label, colour, (x, y) in zip(labels, colours, centred, strict=True)
     ]
     return _svg(theme, "<title>map of the token embeddings</title>" + "".join(dots))
+
+
+def curves(runs: Sequence[Curve], theme: Theme) -> str:
+    """The validation losses of some runs over their steps, each with at least one; of a single run the training loss too."""
+    strokes = [(run.validation_steps, run.validation, colour(place, theme), 1.0) for place, run in enumerate(runs)]
+    if len(runs) == 1 and runs[0].training is not None:
+        strokes.append((runs[0].steps, runs[0].training, colour(0, theme), 0.4))
+    longest = max(float(steps[-1]) for steps, *_ in strokes) or 1.0
+    losses = np.concatenate([loss for _, loss, *_ in strokes])
+    low, extent = float(losses.min()), float(np.ptp(losses)) or 1.0
+    lines = []
+    for steps, loss, stroke, opacity in strokes:
+        some = np.unique(np.linspace(0, len(steps) - 1, 100).astype(int))
+        x, y = 4 + (WIDTH - 8) * steps[some] / longest, HEIGHT - 6 - (HEIGHT - 12) * (loss[some] - low) / extent
+        points = " ".join(f"{across:.1f},{down:.1f}" for across, down in zip(x, y, strict=True))
+        lines.append(f'<polyline points="{points}" fill="none" stroke="{stroke}" stroke-width="2" opacity="{opacity}"/>')
+    return _svg(theme, "<title>loss over the steps of training</title>" + "".join(lines))
 
 
 def text(labels: Sequence[str], probabilities: npt.NDArray[Any], theme: Theme) -> str:

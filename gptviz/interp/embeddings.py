@@ -22,6 +22,8 @@ PERPLEXITY, ITERATIONS = 20.0, 1_000
 MOST_PLACED = 5_000
 MOST_JUDGED = 2_000
 FEWEST_PLACED = 4
+# A start this small lets t-SNE sort the points before it pushes them apart; of it, so much is the seed's (Kobak & Berens 2019).
+START, CHANCE = 1e-4, 0.25
 
 
 @dataclass(frozen=True)
@@ -65,26 +67,95 @@ def vectors(model: Transformer, space: str) -> Vectors:
     return rows
 
 
-def project(rows: Vectors, labels: Sequence[str], method: str, dimensions: int = 2, seed: int = 0) -> Projection:
-    """`rows` [token, d] in 2 or 3 `dimensions`, by one of `METHODS`. Equal seeds give equal pictures; PCA has no chance in it.
+@dataclass(frozen=True)
+class Axes:
+    """What a picture is seen along: the same for every snapshot of a model, so that only what changed moves.
 
-    PCA takes all tokens, the others a seeded sample of at most 5,000.
+    Attributes:
+        origin: what lies in the middle, [d].
+        directions: orthonormal, [d, component]; a column is zero where there are no further directions.
+    """
+
+    origin: Vectors
+    directions: Vectors
+
+    def place(self, rows: Vectors) -> Vectors:
+        """The coordinates [token, component] of `rows` [token, d]. Those of a row depend on that row alone."""
+        return np.asarray((rows - self.origin) @ self.directions, np.float32)
+
+    def explained(self, rows: Vectors) -> tuple[float, ...]:
+        """The share of the variance of `rows` [token, d] along each direction, about their own mean."""
+        total = float(rows.var(axis=0, dtype=np.float64).sum())
+        along = self.place(rows).var(axis=0, dtype=np.float64)
+        return tuple(float(v) / total if total > 0 else 0.0 for v in along)
+
+
+def principal_axes(rows: Vectors, dimensions: int) -> Axes:
+    """The directions in which the centred `rows` [token, d] vary most.
+
+    By the covariance matrix and its largest eigenvalues (Pearson 1901): quick where there are far more tokens than
+    dimensions. The sign of a direction is arbitrary; the coordinate that lies farthest out is made positive.
+    """
+    origin = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
+    centred = rows - origin
+    size = rows.shape[1]
+    kept = min(dimensions, size)
+    _, found = np.linalg.eigh((centred.T @ centred).astype(np.float64))  # [d, d], rising
+    directions: Vectors = np.zeros((size, dimensions), np.float32)
+    directions[:, :kept] = found[:, : -kept - 1 : -1]
+    points = centred @ directions
+    farthest = np.take_along_axis(points, np.abs(points).argmax(axis=0)[None], axis=0)  # [1, dimensions]
+    directions[:, farthest[0] < 0] *= -1
+    return Axes(origin, directions)
+
+
+def pca(rows: Vectors, dimensions: int, reference: Vectors | None = None) -> tuple[Vectors, tuple[float, ...]]:
+    """The coordinates [token, dimensions] of `rows` [token, d] along their `principal_axes`, or those of `reference`, and
+    the share of the variance of `rows` along each."""
+    axes = principal_axes(rows if reference is None else reference, dimensions)
+    return axes.place(rows), axes.explained(rows)
+
+
+def project(
+    rows: Vectors,
+    labels: Sequence[str],
+    method: str,
+    dimensions: int = 2,
+    seed: int = 0,
+    *,
+    reference: Vectors | None = None,
+) -> Projection:
+    """`rows` [token, d] in 2 or 3 `dimensions`, by one of `METHODS`. Equal rows, reference and seed give equal pictures; PCA
+    has no chance in it.
+
+    PCA takes all tokens, the others a seeded sample of at most 5,000. t-SNE and UMAP begin with the picture by PCA and a
+    little noise, the seed's, and are turned to lie as it does.
+
+    Args:
+        reference: rows [token, d] whose principal axes PCA uses; without it, those of `rows`. With one reference for all
+            snapshots of a model their pictures can be laid on each other.
 
     Raises:
         ValueError: t-SNE or UMAP of fewer than 4 tokens.
     """
     ids = np.arange(len(rows))
-    explained: tuple[float, ...] = ()
-    if method == "PCA":
-        points, explained = pca(rows, dimensions)
-    else:
+    points, explained = pca(rows, dimensions, reference)
+    if method != "PCA":
         if len(rows) < FEWEST_PLACED:
             raise ValueError(f"{method} needs at least {FEWEST_PLACED} tokens; this vocabulary has {len(rows)}")
         ids = sample(len(rows), MOST_PLACED, seed)
-        points = {"t-SNE": tsne, "UMAP": umap}[method](rows[ids], dimensions, seed)
+        found = {"t-SNE": tsne, "UMAP": umap}[method](rows[ids], start(points[ids], seed), seed)
+        points, explained = turned(found, points[ids]), ()
     tokens = Axis("token", tuple(labels[i] for i in ids.tolist()))
     components = Axis("component", tuple(str(i + 1) for i in range(dimensions)))
     return Projection(Labelled(points, (tokens, components), "coordinate"), ids, explained)
+
+
+def start(points: Vectors, seed: int) -> Vectors:
+    """What t-SNE and UMAP begin with [token, dimensions]: `points` made small, a quarter of it noise that is the seed's."""
+    spread = max(float(points[:, 0].std()), 1e-12)
+    noise = np.random.default_rng(seed).normal(size=points.shape)
+    return np.asarray(START * (points / spread + CHANCE * noise), np.float32)
 
 
 def sample(size: int, most: int, seed: int) -> npt.NDArray[np.int64]:
@@ -94,50 +165,33 @@ def sample(size: int, most: int, seed: int) -> npt.NDArray[np.int64]:
     return np.sort(np.random.default_rng(seed).choice(size, most, replace=False))
 
 
-def pca(rows: Vectors, dimensions: int) -> tuple[Vectors, tuple[float, ...]]:
-    """The coordinates [token, dimensions] along the directions in which the centred rows vary most, and the share of the
-    variance along each.
-
-    By the covariance matrix and its largest eigenvalues (Pearson 1901): quick where there are far more tokens than
-    dimensions. The sign of a direction is arbitrary; the coordinate that lies farthest out is made positive.
-    """
-    centred = rows - rows.mean(axis=0, dtype=np.float64).astype(np.float32)
-    size = rows.shape[1]
-    covariance = (centred.T @ centred).astype(np.float64)  # [d, d]
-    kept = min(dimensions, size)
-    variance, directions = np.linalg.eigh(covariance)  # rising
-    points = np.zeros((len(rows), dimensions), np.float32)
-    points[:, :kept] = centred @ directions[:, : -kept - 1 : -1].astype(np.float32)
-    points *= np.where(np.take_along_axis(points, np.abs(points).argmax(axis=0)[None], axis=0) < 0, -1, 1)
-    total = float(np.trace(covariance))
-    shares = [max(0.0, float(v)) / total if total > 0 else 0.0 for v in variance[: -kept - 1 : -1]]
-    return points, (*shares, *[0.0] * (dimensions - kept))
+def turned(points: Vectors, like: Vectors) -> Vectors:
+    """`points` [token, dimensions], centred and turned or mirrored to lie as nearly as can be on `like` (orthogonal
+    Procrustes, Schönemann 1966): which way is up means nothing in them, so it may as well be the same at every step."""
+    centred = points - points.mean(axis=0)
+    left, _, right = np.linalg.svd(centred.T.astype(np.float64) @ (like - like.mean(axis=0)))
+    return np.asarray(centred @ (left @ right), np.float32)
 
 
-def tsne(rows: Vectors, dimensions: int, seed: int) -> Vectors:
-    """t-SNE (van der Maaten & Hinton 2008) from a random start: neighbours are kept together, distances are not kept."""
+def tsne(rows: Vectors, start: Vectors, seed: int) -> Vectors:
+    """t-SNE (van der Maaten & Hinton 2008) from `start` [token, dimensions]: neighbours stay together, distances do not."""
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 
     perplexity = min(PERPLEXITY, (len(rows) - 1) / 3)
-    method = TSNE(dimensions, perplexity=perplexity, max_iter=ITERATIONS, init="random", random_state=seed)
+    method = TSNE(start.shape[1], perplexity=perplexity, max_iter=ITERATIONS, init=start, random_state=seed)
     # Threads that wait for each other on cores a training is using: 30 s instead of 0.7 s for 65 tokens.
     with threadpool_limits(1):
         return method.fit_transform(rows)
 
 
-def umap(rows: Vectors, dimensions: int, seed: int) -> Vectors:
-    """UMAP (McInnes et al. 2018) with its own defaults. The first call in a process compiles for 10 to 35 seconds."""
+def umap(rows: Vectors, start: Vectors, seed: int) -> Vectors:
+    """UMAP (McInnes et al. 2018) with its own defaults, from `start` [token, dimensions]. The first call in a process
+    compiles for 10 to 35 seconds."""
     from umap import UMAP  # eleven seconds to import: only who asks for it waits
 
-    few = len(rows) < 4 * dimensions  # the spectral start needs more points than it finds directions
-    method = UMAP(
-        n_components=dimensions,
-        n_neighbors=min(15, len(rows) - 1),
-        init="random" if few else "spectral",
-        random_state=seed,
-        n_jobs=1,
-    )
+    neighbours = min(15, len(rows) - 1)
+    method = UMAP(n_components=start.shape[1], n_neighbors=neighbours, init=start, random_state=seed, n_jobs=1)
     return method.fit_transform(rows)
 
 

@@ -39,6 +39,10 @@ class CheckpointError(ValueError):
     """A checkpoint that cannot be opened or saved; the message names it, what is wrong and what to do."""
 
 
+class NotNumbersError(CheckpointError):
+    """Weights that the type they are to be stored in cannot hold."""
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """A model as opened from a folder."""
@@ -218,6 +222,7 @@ FILES = {
     "log.jsonl",
     "state.safetensors",
     "status.json",
+    "wish",
 }
 
 
@@ -292,7 +297,7 @@ def _stored(name: str, model: Transformer, dtype: torch.dtype) -> dict[str, Tens
     for key, value in weights.items():
         if not value.isfinite().all():
             kind = str(dtype).removeprefix("torch.")
-            raise CheckpointError(f"{name} is not saved: {key} holds values that are not numbers in {kind}")
+            raise NotNumbersError(f"{name} is not saved: {key} holds values that are not numbers in {kind}")
     return weights
 
 

@@ -41,6 +41,23 @@ class Engine:
     why: str = "as asked"
     seconds_per_step: float | None = None
 
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Engine:
+        """An engine from JSON values.
+
+        Raises:
+            ValueError: no engine is written down so.
+        """
+        try:
+            engine = cls(**values)
+        except TypeError as error:
+            raise ValueError(f"no engine is written down so ({error})") from None
+        seconds = engine.seconds_per_step
+        flags = isinstance(engine.bfloat16, bool) and isinstance(engine.compiled, bool)
+        if not (flags and isinstance(engine.why, str) and (seconds is None or isinstance(seconds, int | float))):
+            raise ValueError(f"no engine is written down so: {values!r:.80}")
+        return engine
+
     def forward(self, model: Transformer) -> nn.Module:
         """The model, or the model compiled."""
         return _compiled(model) if self.compiled else model

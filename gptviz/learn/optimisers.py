@@ -87,15 +87,36 @@ def tensors(optimizers: list[Optimizer]) -> dict[str, Tensor]:
 
 
 def restore(optimizers: list[Optimizer], named: dict[str, Tensor]) -> None:
-    """Give fresh optimisers the memory that `tensors` took from their like."""
+    """Give fresh optimisers a copy of the memory that `tensors` took from their like.
+
+    Raises:
+        ValueError: it is the memory of others.
+    """
+    _take_no_step(optimizers)
+    expected = {name: value.shape for name, value in tensors(optimizers).items()}
+    if {name: value.shape for name, value in named.items()} != expected:
+        raise ValueError("what the optimiser remembers is of another model or optimiser")
     for which, optimizer in enumerate(optimizers):
         content = optimizer.state_dict()
-        content["state"] = {}
-        for name, value in named.items():
-            number, parameter, key = name.split(".")
-            if int(number) == which:
-                content["state"].setdefault(int(parameter), {})[key] = value
+        for parameter, state in content["state"].items():
+            for key in state:
+                if (name := f"{which}.{parameter}.{key}") in named:
+                    state[key] = named[name].clone()
         optimizer.load_state_dict(content)
+
+
+def _take_no_step(optimizers: list[Optimizer]) -> None:
+    """A step along no gradient, of no length: it changes nothing, and all that is to be remembered has its place."""
+    for optimizer in optimizers:
+        rates = [group["lr"] for group in optimizer.param_groups]
+        for group in optimizer.param_groups:
+            group["lr"] = 0.0
+            for parameter in group["params"]:
+                parameter.grad = torch.zeros_like(parameter)
+        optimizer.step()
+        optimizer.zero_grad()
+        for group, rate in zip(optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate
 
 
 def clip(parameters: list[nn.Parameter], most: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args, get_type_hints
 
@@ -10,6 +11,7 @@ Optimiser = Literal["adamw", "adam", "sgd", "muon"]
 Schedule = Literal["cosine", "linear", "constant"]
 Precision = Literal["auto", "bfloat16", "float32"]
 Compiling = Literal["auto", "yes", "no"]
+LARGEST = sys.float_info.max
 
 # What each setting does, in a sentence a newcomer understands: the help of the command line and of the Train page.
 HELP: dict[str, str] = {
@@ -80,7 +82,8 @@ class Recipe:
         }
         for name, (least, most, must) in limits.items():
             value = getattr(self, name)
-            if value is not None and not (_is_number(value) and int(value) == value and least <= value <= most):
+            is_whole = _is_number(value) and isinstance(value, int) and least <= value <= most
+            if not (is_whole or (name == "steps" and value is None)):
                 raise ValueError(f"{name} is {value!r:.80}; it must be a whole number, {must}")
         shares = {"warmup": "a share of the run", "beta1": "a share", "beta2": "a share"}
         for name, what in shares.items():
@@ -88,7 +91,7 @@ class Recipe:
                 raise ValueError(f"{name} is {getattr(self, name)!r:.80}; it must be {what}, from 0 up to, not including, 1")
         for name in ("minutes", "learning_rate"):
             value = getattr(self, name)
-            if value is not None and not (_is_number(value) and value > 0):
+            if not ((_is_number(value) and value > 0) or (name == "minutes" and value is None)):
                 raise ValueError(f"{name} is {value!r:.80}; it must be more than 0")
         for name in ("final_rate", "weight_decay", "clip"):
             if not (_is_number(getattr(self, name)) and getattr(self, name) >= 0):
@@ -127,4 +130,5 @@ class Recipe:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    # Compared rather than asked for being finite: a whole number may be too large for a float.
+    return isinstance(value, int | float) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST

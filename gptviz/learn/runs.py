@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from filelock import FileLock, Timeout
@@ -35,10 +35,10 @@ from gptviz.model import Config, Transformer, build
 from gptviz.text import Tokenizer
 
 from . import checkpoints
-from .checkpoints import CheckpointError
+from .checkpoints import CheckpointError, NotNumbersError
 from .data import NOT_COUNTED
 from .distributed import World
-from .engine import Engine, choose
+from .engine import Engine, choose, compiler_missing
 from .generation import Generation
 from .recipe import Recipe
 from .sampling import Sampling
@@ -46,8 +46,9 @@ from .sources import Source, TaskSource, source_from
 from .training import Diverged, Evaluated, Event, Stepped, Trainer
 
 State = Literal["ready", "waiting", "running", "paused", "stopped", "finished", "failed", "interrupted"]
+STORES = {"float32": torch.float32, "float16": torch.float16}
 SAVE_EVERY = 60.0  # seconds
-LOGGED_PER_DOUBLING = 512
+LOGGED_PER_DOUBLING = 128
 SAMPLE = 200  # tokens
 
 
@@ -80,7 +81,7 @@ class Run:
     @property
     def engine(self) -> Engine | None:
         """What it computes with, once that is chosen."""
-        return Engine(**self.card["engine"]) if self.card.get("engine") else None
+        return Engine.from_dict(self.card["engine"]) if self.card.get("engine") else None
 
 
 def prepare(
@@ -107,7 +108,7 @@ def prepare(
 
     Raises:
         CheckpointError: a name it cannot have, or a disk that will not take it.
-        RunError: the name is taken.
+        RunError: the name is taken, or the tokenizer is not the model's.
         ValueError: the data does not suit the model.
     """
     target = checkpoints.destination(name, root)
@@ -115,6 +116,8 @@ def prepare(
         raise RunError(f"there is a model named {name} already: choose another name, delete that model first, or replace it")
     if target.exists() and status(target).state == "running":
         raise RunError(f"the model {name} is being trained: stop that run first, or choose another name")
+    if config.vocab_size != tokenizer.vocab_size:
+        raise RunError(f"vocab_size is {config.vocab_size:,}; the tokenizer has {tokenizer.vocab_size:,} tokens: leave it out")
     source.data(tokenizer, config)
     try:
         source.keep()
@@ -154,9 +157,27 @@ def read(folder: Path) -> Run:
     """
     card = checkpoints.read_card(folder)
     try:
-        return Run(folder, Recipe.from_dict(card["recipe"]), dict(card["source"]), card)
+        run = Run(folder, Recipe.from_dict(card["recipe"]), dict(card["source"]), _mended(card))
+        _ = run.engine
+        return run
     except (KeyError, TypeError, ValueError) as error:
         raise RunError(f"{folder.name} does not say how it was trained ({error}): it cannot be trained on") from None
+
+
+def _mended(card: dict[str, Any]) -> dict[str, Any]:
+    """The card, what a run goes on from in it as it should be.
+
+    Raises:
+        ValueError: weights are stored in no type there is.
+    """
+    if card.get("store", "float32") not in STORES:
+        raise ValueError(f"its weights are stored as {card['store']!r:.80}, not as {' or '.join(STORES)}")
+    losses, seconds = card.get("losses"), card.get("wall_seconds")
+    entries = [entry for entry in losses if isinstance(entry, dict)] if isinstance(losses, list) else []
+    return card | {
+        "losses": [entry for entry in entries if isinstance(entry.get("step"), int)],
+        "wall_seconds": float(seconds) if isinstance(seconds, int | float) and 0 <= seconds < 1e12 else 0.0,
+    }
 
 
 def status(folder: Path) -> Status:
@@ -164,7 +185,9 @@ def status(folder: Path) -> Status:
     try:
         content = json.loads((folder / "status.json").read_text(encoding="utf-8"))
         told = Status(content["state"], str(content.get("message", "")))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return Status("finished")
+    if told.state not in get_args(State):
         return Status("finished")
     if told.state == "running" and not _is_held(folder):
         return Status("interrupted", "its process ended; it can be resumed from the last state saved")
@@ -242,13 +265,20 @@ def carry_on(
         Diverged: the loss is not a number any more.
     """
     world = World() if world is None else world
+    _check_unfinished(folder)
     with _held(folder, world):
         try:
             yield from _Carrying(folder, torch.device(device), world, wished)
         except (Diverged, CheckpointError, ValueError, OSError, RuntimeError) as error:
             with suppress(CheckpointError):
-                _say(folder, "failed", str(error))
+                if world.first:
+                    _say(folder, "failed", str(error))
             raise
+
+
+def _check_unfinished(folder: Path) -> None:
+    if read(folder).card.get("steps") and not (folder / "state.safetensors").exists():
+        raise RunError(f"{folder.name} is finished: begin a new run with its weights instead (--from {folder.name})")
 
 
 class _Carrying:
@@ -258,10 +288,10 @@ class _Carrying:
         self.folder, self.device, self.world, self.wished = folder, device, world, wished
         self.run = read(folder)
         checkpoint = checkpoints.load(folder, device)
-        self.model, self.tokenizer, self.card = checkpoint.model, checkpoint.tokenizer, dict(checkpoint.card)
+        self.model, self.tokenizer, self.card = checkpoint.model, checkpoint.tokenizer, dict(self.run.card)
         self.source = source_from(self.run.source)
         self.data = self.source.data(self.tokenizer, self.model.config)
-        self.dtype: torch.dtype = getattr(torch, str(self.card.get("store", "float32")))
+        self.dtype = STORES[self.card.get("store", "float32")]
 
     def __iter__(self) -> Iterator[Engine | Event | str]:
         if self.world.first:
@@ -271,9 +301,9 @@ class _Carrying:
         yield engine
         forward, bfloat16 = engine.forward(self.model), engine.bfloat16
         trainer = Trainer(self.model, self.data, self.run.recipe, forward=forward, bfloat16=bfloat16, world=self.world)
-        self._restore(trainer)
+        state = self._restore(trainer)
         if self.world.first:
-            self.log = _Log(self.folder / "log.jsonl", trainer.step)
+            self.log = _Log(self.folder / "log.jsonl", trainer.step, state)
         self.begun, self.wall = time.monotonic(), float(self.card.get("wall_seconds", 0.0))
         if self.world.first:
             _say(self.folder, "running")
@@ -284,11 +314,7 @@ class _Carrying:
         for event in trainer:
             yield event
             if isinstance(event, Evaluated):
-                self.log.evaluated(event, by_place=isinstance(self.source, TaskSource))
-                self._note(event)
-                sample = self._sample()
-                self.log.write(kind="sample", step=event.step, text=sample)
-                yield sample
+                yield self._evaluated(event)
                 self._save(trainer)
                 saved = time.monotonic()
                 continue
@@ -318,38 +344,47 @@ class _Carrying:
             self.card["engine"] = engine.to_dict()
             checkpoints.write_json(self.folder / "card.json", self.card)
         known = engine or Engine()
+        if known.compiled and (missing := compiler_missing()):  # the run comes from another machine
+            known = Engine(known.bfloat16, False, f"not compiled as before: {missing}")
         bfloat16 = bool(self.world.told(float(known.bfloat16), self.device))
         compiled = bool(self.world.told(float(known.compiled), self.device))
         return Engine(bfloat16, compiled, known.why, known.seconds_per_step)
 
-    def _restore(self, trainer: Trainer) -> None:
+    def _restore(self, trainer: Trainer) -> dict[str, Tensor]:
+        """Bring back the state saved, if there is one, and take back what was kept after it."""
         path = self.folder / "state.safetensors"
         try:
-            state = load_file(path, str(self.device))
+            state = load_file(path)
+            trainer.restore(state)
         except FileNotFoundError:
-            if self.card.get("steps"):
-                raise RunError(f"{self.folder.name} is finished: begin a new run from it instead") from None
-            return
-        except (OSError, SafetensorError) as error:
-            raise RunError(f"{path} is damaged ({error}): delete the run, or begin it anew") from None
-        trainer.restore(state)
+            return {}
+        except (OSError, SafetensorError, ValueError) as error:
+            raise RunError(f"{self.folder.name}/{path.name} is damaged ({error}): begin the run anew") from None
+        self.card["losses"] = [entry for entry in self.card["losses"] if entry["step"] <= trainer.step]
         for step, file in checkpoints.snapshots(self.folder).items():
             if step > trainer.step and self.world.first:
                 file.unlink(missing_ok=True)
+        return state
 
     def _end(self, trainer: Trainer, ended: State) -> Iterator[Event | str]:
         if ended == "stopped":
             for event in trainer.evaluate():
-                self.log.evaluated(event, by_place=isinstance(self.source, TaskSource))
-                self._note(event)
                 yield event
-        if ended == "stopped":
+                yield self._evaluated(event)
             self._snapshot(trainer)
         self._save(trainer)
-        if ended == "finished":
-            (self.folder / "state.safetensors").unlink(missing_ok=True)
         (self.folder / "wish").unlink(missing_ok=True)
         _say(self.folder, ended)
+        if ended == "finished":
+            (self.folder / "state.safetensors").unlink(missing_ok=True)
+
+    def _evaluated(self, event: Evaluated) -> str:
+        """Write down an evaluation, and a sample of what the model now writes, which is returned."""
+        self.log.evaluated(event, by_place=isinstance(self.source, TaskSource))
+        self._note(event)
+        sample = self._sample()
+        self.log.write(kind="sample", step=event.step, text=sample)
+        return sample
 
     def _note(self, event: Evaluated) -> None:
         """Put an evaluation on the card."""
@@ -385,10 +420,16 @@ class _Carrying:
 
     def _snapshot(self, trainer: Trainer) -> None:
         if self.run.recipe.snapshots:
-            checkpoints.write_weights(checkpoints.snapshot_path(self.folder, trainer.step), self.model, self.dtype)
+            self._write_weights(checkpoints.snapshot_path(self.folder, trainer.step))
+
+    def _write_weights(self, path: Path) -> None:
+        try:
+            checkpoints.write_weights(path, self.model, self.dtype)
+        except NotNumbersError as error:
+            raise Diverged(f"{error}: lower the learning rate ({self.run.recipe.learning_rate:g})") from None
 
     def _save(self, trainer: Trainer) -> None:
-        """Keep the run as it is now: first what resuming needs."""
+        """Keep the run as it is now. The state comes last: whatever a crash leaves ahead of it is taken anew."""
         self.card |= {
             "steps": trainer.step,
             "seconds": round(trainer.seconds, 1),
@@ -401,20 +442,30 @@ class _Carrying:
             "torch": torch.__version__,
         }
         self.log.flush()
-        checkpoints.write_tensors(self.folder / "state.safetensors", trainer.state())
-        checkpoints.write_weights(self.folder / "model.safetensors", self.model, self.dtype)
+        self._write_weights(self.folder / "model.safetensors")
         checkpoints.write_json(self.folder / "card.json", self.card)
+        checkpoints.write_tensors(self.folder / "state.safetensors", trainer.state() | self.log.state())
 
 
 class _Log:
-    """log.jsonl: a line per step up to 1,024, then per second step up to 2,048, and so on: the same for every length of run."""
+    """log.jsonl: a line per step up to 256, then per second step up to 512, and so on: the same for every length of run."""
 
-    def __init__(self, path: Path, step: int) -> None:
-        self.path, self.losses, self.recent = path, list[float](), math.nan
+    def __init__(self, path: Path, step: int, state: dict[str, Tensor]) -> None:
+        self.path = path
+        self.losses = state.get("log.losses", torch.zeros(0)).flatten().tolist()
+        self.recent = float(state.get("log.recent", torch.tensor(math.nan)).flatten().sum())
         kept = [line for line in read_log(path) if line["step"] <= step]
         # What a crash left behind the state saved is taken anew; what is kept replaces the file as a whole.
         checkpoints.write_text(path, "".join(json.dumps(line) + "\n" for line in kept))
         self.lines, self.flushed = list[str](), time.monotonic()
+
+    def state(self) -> dict[str, Tensor]:
+        """What the lines to come depend on."""
+        exactly = torch.float64
+        return {
+            "log.losses": torch.tensor(self.losses, dtype=exactly),
+            "log.recent": torch.tensor(self.recent, dtype=exactly),
+        }
 
     def stepped(self, event: Stepped) -> None:
         """Note a step; the loss written is the mean since the last line."""
@@ -426,10 +477,10 @@ class _Log:
                 kind="step",
                 step=event.step,
                 progress=round(event.progress, 6),
-                loss=sum(self.losses) / len(self.losses),
-                learning_rate=event.learning_rate,
-                gradient_norm=event.gradient_norm,
-                tokens_per_second=round(event.tokens_per_second, 1),
+                loss=float(f"{sum(self.losses) / len(self.losses):.6g}"),
+                learning_rate=float(f"{event.learning_rate:.4g}"),
+                gradient_norm=float(f"{event.gradient_norm:.4g}"),
+                tokens_per_second=round(event.tokens_per_second),
                 seconds=round(event.seconds, 3),
                 seconds_left=round(event.seconds_left, 1),
             )

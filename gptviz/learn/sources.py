@@ -58,8 +58,10 @@ class TaskSource:
         """The task as batches for a model of this config.
 
         Raises:
-            ValueError: its sequences do not fit in the context.
+            ValueError: its sequences do not fit in the context, or the tokens are not its own.
         """
+        if tokenizer.to_json() != self.task.tokenizer.to_json():
+            raise ValueError(f"{self.task.name} has tokens of its own: take a model trained on it, or a text instead of the task")
         if config.context_length < self.task.length - 1:
             raise ValueError(
                 f"context_length is {config.context_length}; a sequence of {self.task.name} needs {self.task.length - 1} or more"
@@ -112,6 +114,6 @@ def source_from(content: dict[str, Any]) -> Source:
     try:
         if "task" in content:
             return TaskSource(task(content["task"], **content.get("settings", {})))
-        return TextSource(recall(content["corpus"], content["sha256"]), content.get("fraction", 0.9))
-    except (KeyError, TypeError) as error:
+        return TextSource(recall(content["corpus"], content["sha256"]), float(content.get("fraction", 0.9)))
+    except (AttributeError, KeyError, OverflowError, TypeError) as error:
         raise ValueError(f"it is not written down what the model learned from ({error})") from None

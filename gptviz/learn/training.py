@@ -50,6 +50,7 @@ class Evaluated:
 
 
 Event = Stepped | Evaluated
+COUNTS = ("step", "evaluated", "seconds")  # the numbers of a saved state
 
 
 class Diverged(RuntimeError):  # noqa: N818
@@ -79,6 +80,7 @@ class Trainer:
 
     Attributes:
         step: how many steps were taken.
+        evaluated: how many of the evaluations due were made, not counting the one before the first step.
         seconds: the time they took; evaluating, and whatever is done between two events, does not count.
     """
 
@@ -99,25 +101,25 @@ class Trainer:
         self.forward = self.world.share(model if forward is None else forward, self.device)
         self.autocast = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=bfloat16)
         self.optimisers = optimisers.optimisers(model, recipe)
-        self.step, self.seconds, self._pace = 0, 0.0, 0.0
+        self.step, self.seconds, self.evaluated = 0, 0.0, -1
+        self._pace, self._timed = 0.0, 0
 
     def __iter__(self) -> Iterator[Event]:
         progress = self._progress()
         try:
-            if self.step == 0:
-                yield from self.evaluate()
+            yield from self._evaluate_if_due(progress)
             while progress < 1:
                 begun = time.perf_counter()
                 rate = self.recipe.rate(progress)
                 loss, norm, tokens = self.advance(rate)
                 took = max(time.perf_counter() - begun, 1e-9)
                 self.seconds += took
-                self._pace = took if self.step < 3 else 0.9 * self._pace + 0.1 * took  # the first may compile
-                before, progress = progress, self._progress()
+                self._timed += 1
+                self._pace = took if self._timed < 3 else 0.9 * self._pace + 0.1 * took  # the first may compile
+                progress = self._progress()
                 left = (1 - progress) * (self.recipe.steps * self._pace if self.recipe.steps else 60 * (self.recipe.minutes or 0))
                 yield Stepped(self.step, progress, loss, rate, norm, tokens / self._pace, self.seconds, left)
-                if int(progress * self.recipe.evaluations) > int(before * self.recipe.evaluations):
-                    yield from self.evaluate()
+                yield from self._evaluate_if_due(progress)
         finally:
             self.model.eval()
 
@@ -161,8 +163,16 @@ class Trainer:
             total = F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten(), ignore_index=NOT_COUNTED, reduction="sum")
         return total * (self.world.size / counted), counted
 
+    def _due(self, progress: float) -> int:
+        return int(progress * self.recipe.evaluations + 1e-9)  # 0.58 · 100 is a little less than 58
+
+    def _evaluate_if_due(self, progress: float) -> Iterator[Evaluated]:
+        if self._due(progress) > self.evaluated:
+            yield from self.evaluate()
+
     def evaluate(self) -> Iterator[Evaluated]:
         """The model on all held-out data now, told by the first process alone."""
+        self.evaluated = self._due(self._progress())
         if self.world.first:
             evaluation = evaluate(self.model, self.data.validation())
             self._still_numbers(evaluation.loss)
@@ -176,10 +186,14 @@ class Trainer:
             )
 
     def state(self) -> dict[str, Tensor]:
-        """All that the next step depends on: weights, what the optimisers remember, the step."""
+        """All that the next step depends on: weights, what the optimisers remember, the step.
+
+        Weights and memory are those in use, no copies: the next step changes them.
+        """
         weights = {f"weights.{name}": parameter.detach() for name, parameter in self.model.named_parameters()}
         memory = {f"optimiser.{name}": value for name, value in optimisers.tensors(self.optimisers).items()}
-        return weights | memory | {"step": torch.tensor(self.step), "seconds": torch.tensor(self.seconds, dtype=torch.float64)}
+        counts = {"step": torch.tensor(self.step), "evaluated": torch.tensor(self.evaluated)}
+        return weights | memory | counts | {"seconds": torch.tensor(self.seconds, dtype=torch.float64)}
 
     @torch.no_grad()
     def restore(self, state: dict[str, Tensor]) -> None:
@@ -189,10 +203,16 @@ class Trainer:
             ValueError: it is of another model or recipe.
         """
         weights = {f"weights.{name}": parameter for name, parameter in self.model.named_parameters()}
-        if any(name not in state or state[name].shape != parameter.shape for name, parameter in weights.items()):
+        shapes = {name: parameter.shape for name, parameter in weights.items()} | dict.fromkeys(COUNTS, torch.Size())
+        if any(name not in state or state[name].shape != shape for name, shape in shapes.items()):
             raise ValueError("the saved state is of another model")
+        step, evaluated, seconds = (state[name].item() for name in COUNTS)
+        are_numbers = isinstance(step, int) and isinstance(evaluated, int) and isinstance(seconds, float)
+        if not (are_numbers and step >= 0 and 0 <= seconds < math.inf):
+            raise ValueError("the saved state counts no steps and seconds")
+        memory = {name.removeprefix("optimiser."): value for name, value in state.items() if name.startswith("optimiser.")}
+        if step:  # before the first there is nothing to remember
+            optimisers.restore(self.optimisers, memory)
         for name, parameter in weights.items():
             parameter.copy_(state[name])
-        memory = {name.removeprefix("optimiser."): value for name, value in state.items() if name.startswith("optimiser.")}
-        optimisers.restore(self.optimisers, memory)
-        self.step, self.seconds = int(state["step"]), float(state["seconds"])
+        self.step, self.evaluated, self.seconds = int(step), int(evaluated), seconds

@@ -10,13 +10,18 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
 from gptviz.figures import scatter
 from gptviz.interp import embeddings
 from gptviz.interp.embeddings import Neighbours, Projection, Vectors
+from gptviz.labelled import Axis, Labelled
+from gptviz.language_model import LanguageModel
+from gptviz.text import Tokenizer
 
-from .cache import ModelKey, language_model
+from . import snapshots
+from .cache import ModelKey, call, language_model
 from .frame import theme
 
 # A projection that is ready within this many seconds is shown at once; else PCA stands in for it.
@@ -26,8 +31,12 @@ TOKENS_PER_SECOND = 200
 
 HOW = r"""
 - **PCA**: the rows of the matrix are centred, and seen along the eigenvectors of their covariance with the largest eigenvalues.
-- **t-SNE** (scikit-learn): perplexity 20 (a third of the tokens, where they are few), 1,000 iterations, a random start.
+  Every snapshot of a model is seen along the axes of the model as it was saved last, from the same origin: so a token whose
+  vector did not change does not move, whatever the others do. The share of the variance is that of the step shown.
+- **t-SNE** (scikit-learn): perplexity 20 (a third of the tokens, where they are few), 1,000 iterations.
 - **UMAP** (umap-learn): its own defaults, 15 neighbours.
+- Both begin with that picture by PCA, made small, with a little noise that is the seed's, and are turned to lie as it does:
+  equal vectors give equal pictures, and snapshots that are alike begin alike. They may still end differently.
 - **Neighbours**: the cosine $a \cdot b / (|a|\,|b|)$ of the full vectors, over all tokens.
 
 t-SNE and UMAP place a sample of 5,000 tokens where there are more.
@@ -69,10 +78,14 @@ class Job:
     tokens: int
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
 def tokens(key: ModelKey) -> Tokens:
-    """The vocabulary of the model."""
-    tokenizer = language_model(key).tokenizer
+    """The vocabulary of the model, the same at every step of its training."""
+    return _tokens(key.name, key.tokenizer, language_model(key).tokenizer)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _tokens(name: str, written: float, _tokenizer: Tokenizer) -> Tokens:
+    tokenizer = _tokenizer
     labels = tuple(tokenizer.labels())
     times = Counter(labels)
     names = tuple(label if times[label] == 1 else f"{label} (token {i})" for i, label in enumerate(labels))
@@ -83,14 +96,60 @@ def _rows(view: View) -> Vectors:
     return embeddings.vectors(language_model(view.key).model, view.space)
 
 
-@st.cache_data(max_entries=16, show_spinner=False)
+def _reference(view: View) -> Vectors | None:
+    """The vectors whose axes serve all steps of training: those of the model as it was saved last. None where it is shown."""
+    return None if view.key.step is None else _rows(replace(view, key=snapshots.last(view.key)))
+
+
+@dataclass(frozen=True)
+class Course:
+    """Where PCA puts the tokens at every step of training (or at some, evenly chosen, of a large model).
+
+    Attributes:
+        steps: what each is called.
+        points: [step, token, component].
+    """
+
+    steps: tuple[str, ...]
+    points: Vectors
+
+    @property
+    def ends(self) -> list[tuple[float, float]]:
+        """Where the axis of each component has to begin and end to hold all of it, with room for labels."""
+        low, high = self.points.min(axis=(0, 1)), self.points.max(axis=(0, 1))
+        room = 0.06 * float((high - low).max()) or 1.0
+        return [(float(a) - room, float(b) + room) for a, b in zip(low, high, strict=True)]
+
+    def trail(self, token: int) -> Labelled:
+        """The way of one token: [step, component]."""
+        components = Axis("component", tuple(str(i + 1) for i in range(self.points.shape[2])))
+        return Labelled(self.points[:, token], (Axis("step", self.steps), components), "coordinate")
+
+
+def course(view: View) -> Course | None:
+    """The course of training seen as `view` is, None for a model without snapshots."""
+    every = snapshots.steps(view.key.name)
+    return _course(snapshots.last(view.key), every, view.space, view.dimensions) if every else None
+
+
+@st.cache_resource(max_entries=8, show_spinner="Reading the snapshots")
+def _course(key: ModelKey, every: tuple[int, ...], space: str, dimensions: int) -> Course:
+    axes = embeddings.principal_axes(embeddings.vectors(language_model(key).model, space), dimensions)
+    points, names = [], []
+    for one in snapshots.compared(key):
+        points.append(axes.place(embeddings.vectors(language_model(one).model, space)))
+        names.append(snapshots.LAST if one.step is None else f"step {one.step:,}")
+    return Course(tuple(names), np.stack(points))
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
 def _neighbours(key: ModelKey, space: str, token: int) -> Neighbours:
     return embeddings.neighbours(embeddings.vectors(language_model(key).model, space), tokens(key).labels, token)
 
 
-@st.cache_resource(max_entries=8, show_spinner=False)
+@st.cache_resource(max_entries=32, show_spinner=False)
 def _pca(view: View) -> Projection:
-    return embeddings.project(_rows(view), tokens(view.key).labels, "PCA", view.dimensions)
+    return embeddings.project(_rows(view), tokens(view.key).labels, "PCA", view.dimensions, reference=_reference(view))
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
@@ -103,7 +162,8 @@ def _worker() -> ThreadPoolExecutor:
 def _job(view: View) -> Job:
     """A projection, computed once for all sessions; it goes on when its reader turns to something else."""
     rows, labels = _rows(view), tokens(view.key).labels
-    result = _worker().submit(embeddings.project, rows, labels, view.method, view.dimensions, view.seed)
+    settings = view.method, view.dimensions, view.seed
+    result = _worker().submit(embeddings.project, rows, labels, *settings, reference=_reference(view))
     return Job(result, time.monotonic(), min(len(labels), embeddings.MOST_PLACED))
 
 
@@ -113,6 +173,7 @@ def projection(view: View) -> tuple[Projection, View]:
         job = _job(view)
         wait([job.result], PATIENCE)
         if not job.result.done():
+            snapshots.wait_for(job.result)
             _waiting(job, view.method)
         elif error := job.result.exception():
             st.warning(f"{error}. PCA is shown instead.", icon=":material/info:")
@@ -134,7 +195,7 @@ def _waiting(job: Job, method: str) -> None:
     st.info(f"Computing {method}: {so_far}, usually {usual}. Until then: PCA.{first}", icon=":material/hourglass_top:")
 
 
-@st.cache_data(max_entries=32, show_spinner=False)
+@st.cache_data(max_entries=64, show_spinner=False)
 def _trustworthiness(view: View) -> tuple[float, int]:
     ready = _pca(view) if view.method == "PCA" else _job(view).result.result()
     return embeddings.trustworthiness(_rows(view), ready)
@@ -151,9 +212,11 @@ def bars(view: View, token: int, *, height: int) -> None:
     )
 
 
-def cloud(view: View, projected: Projection, token: int, *, height: int) -> None:
-    """The tokens as points; `token` ringed and joined to its neighbours. A click on a point chooses its token."""
+def cloud(view: View, projected: Projection, token: int, *, height: int, trail: bool = False) -> None:
+    """The tokens as points; `token` ringed and joined to its neighbours, with the way it came where PCA shows a `trail`. A
+    click on a point chooses its token."""
     vocabulary, near = tokens(view.key), _neighbours(view.key, view.space, token)
+    trained = course(view) if view.method == "PCA" else None
 
     # As a callback, so that it acts on a click once, and not on every rerun, as the chart's selection would.
     def pick() -> None:
@@ -168,6 +231,9 @@ def cloud(view: View, projected: Projection, token: int, *, height: int) -> None
         axes=[f"component {i} ({share:.0%})" for i, share in enumerate(projected.explained, 1)],
         chosen=projected.index(token),
         neighbours=[i for i in map(projected.index, near.ids) if i is not None],
+        ends=trained.ends if trained else (),
+        set_out=trained.points[-1] if trained else None,
+        trail=trained.trail(token) if trained and trail else None,
     )
     st.plotly_chart(
         figure,
@@ -183,9 +249,11 @@ def loses(projected: Projection, view: View, token: int, d_model: int) -> str:
     """What a projection keeps of the original space and what it loses; with a word if `token` is not in it."""
     if view.method == "PCA":
         kept = sum(projected.explained)
+        when = " when training ends (the same axes at every step)" if snapshots.steps(view.key.name) else ""
+        here = "" if view.key.step is None else " of this step"
         return (
-            f"PCA keeps the {view.dimensions} directions of {d_model} in which the tokens differ most: {kept:.0%} of the "
-            f"variance. The other {1 - kept:.0%} is not in the picture."
+            f"PCA keeps the {view.dimensions} directions of {d_model} in which the tokens differ most{when}: {kept:.0%} of the "
+            f"variance{here}. The other {1 - kept:.0%} is not in the picture."
         )
     every = len(tokens(view.key).labels)
     sampled = f"A sample of {len(projected.ids):,} of the {every:,} tokens. " if len(projected.ids) < every else ""
@@ -205,15 +273,19 @@ def trust(view: View, projected: Projection) -> str:
     return f"Trustworthiness {score:.2f}{sampled} (1: whoever are neighbours here are neighbours in truth; 0.5: chance)."
 
 
-def code(model: str, view: View, token: int) -> str:
+def code(lm: LanguageModel, view: View, token: int) -> str:
     """The lines of `gptviz` that compute what the page shows."""
     settings = f"{view.method!r}, dimensions={view.dimensions}" + ("" if view.method == "PCA" else f", seed={view.seed}")
+    reference = ""
+    if lm.step is not None:
+        reference = f"last = embeddings.vectors(gptviz.load({lm.name!r}).model, {view.space!r})  # its axes serve every step\n"
+        settings += ", reference=last"
     return f"""import gptviz
 from gptviz.interp import embeddings
 
-lm = gptviz.load({model!r})
+lm = {call(lm)}
 rows, labels = embeddings.vectors(lm.model, {view.space!r}), lm.tokenizer.labels()  # rows [vocab_size, d_model]
-embeddings.project(rows, labels, {settings}).points.values  # [token, component]
+{reference}embeddings.project(rows, labels, {settings}).points.values  # [token, component]
 embeddings.neighbours(rows, labels, token={token}).similarity.values  # [neighbour]"""
 
 

@@ -22,12 +22,15 @@ from gptviz.labelled import Axis, Labelled
 from gptviz.learn.generation import Generation
 from gptviz.learn.sampling import Sampling
 
-from .cache import ModelKey
+from . import snapshots
+from .cache import ModelKey, call
 from .frame import Subject
 
 MOST_TOKENS = 2_000
 # What stands there when the page opens: this many tokens, or fewer of a model that needs longer.
 FIRST_TOKENS, FIRST_SECONDS = 120, 1.5
+# While training is played a text lasts for one frame only.
+FRAME_SECONDS = 0.12
 ALTERNATIVES = 8
 # Tokens a second of a playing text, by the clock: a late tick catches up, but not for more than CATCH_UP seconds, and
 # a tick ends when TICK_SECONDS of computing are up.
@@ -97,10 +100,11 @@ class Writing:
     """A text that a session's reader plays, steps, undoes and steers.
 
     Attributes:
-        about: the model and the prompt's ids; another of either is another text.
+        about: the model at a step of its training and the prompt's ids; another of either is another text.
         written: the tokens after the prompt.
         selected: the index in `written` of the token being looked at, None for the one that comes next.
         playing: whether it grows by itself.
+        cut_short: whether it opened with fewer tokens than usual, since training was being played.
         lock: held while any of this changes.
     """
 
@@ -111,7 +115,7 @@ class Writing:
         self.generation = Generation(subject.lm.model, torch.tensor(subject.encoding.ids), sampling)
         self.written: list[Written] = []
         self.selected: int | None = None
-        self.playing = False
+        self.playing = self.cut_short = False
         self.lock = RLock()
         self._due = 0.0
         self._ticked = 0.0
@@ -282,7 +286,7 @@ class Writing:
 
     def code(self, prompt: str) -> str:
         """The lines of Python that write the same text."""
-        begin = f"import gptviz\n\nlm = gptviz.load({self.lm.name!r})\nprompt = {prompt!r}\n"
+        begin = f"import gptviz\n\nlm = {call(self.lm)}\nprompt = {prompt!r}\n"
         settings = {one.drawn for one in self.written}
         if len(settings) == 1 and None not in settings:
             (one,) = settings
@@ -299,7 +303,7 @@ class Writing:
 
 
 def topic(subject: Subject) -> tuple[ModelKey, tuple[int, ...]]:
-    """What a text goes on from: the model and the prompt's ids."""
+    """What a text goes on from: the model (at a step of its training) and the prompt's ids."""
     return subject.key, tuple(subject.encoding.ids)
 
 
@@ -312,15 +316,19 @@ def described(sampling: Sampling) -> str:
 
 
 def writing(subject: Subject, sampling: Sampling) -> Writing:
-    """The session's text: the one begun before, or a new one where model or prompt changed, with its first tokens."""
+    """The session's text: the one begun before, or a new one where model, step or prompt changed, with its first tokens."""
     now: Writing | None = st.session_state.get("writing")
     if now is not None and now.about == topic(subject):
         now.generation.sampling = sampling
+        if now.cut_short and not snapshots.is_playing():
+            now.cut_short = False
+            now.grow(FIRST_TOKENS - len(now.written), FIRST_SECONDS)
         return now
-    if now is not None:
+    if now is not None and (now.about[0].name, now.about[1]) != (subject.key.name, topic(subject)[1]):
         st.toast("Another model or prompt: the text starts anew.", icon=":material/restart_alt:")
     now = Writing(subject, sampling)
-    now.grow(FIRST_TOKENS, FIRST_SECONDS)
+    now.cut_short = snapshots.is_playing()
+    now.grow(FIRST_TOKENS, FRAME_SECONDS if now.cut_short else FIRST_SECONDS)
     st.session_state["writing"] = now
     return now
 
@@ -347,7 +355,7 @@ def transport(now: Writing) -> str:
             "Step",
             icon=":material/skip_next:",
             on_click=now.step_by_hand,
-            key="step",
+            key="one token",
             disabled=now.full,
             help="Draw one token.",
             shortcut="Space",

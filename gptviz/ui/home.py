@@ -17,7 +17,7 @@ from gptviz.learn.sampling import Sampling
 from gptviz.model import parameter_count
 from gptviz.text import Encoding
 
-from . import attention
+from . import attention, runs
 from .cache import ModelKey, language_model
 
 SHOWN = 8
@@ -79,6 +79,19 @@ def pictures(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> dict[str, str
     labels = [tokenizer.label(int(i)) for i in some]
     drawn["pages/embeddings.py"] = thumbnail.points(labels, colours, places[some], theme)
     return drawn
+
+
+def learning(name: str, theme: Theme) -> dict[str, str]:
+    """An SVG for the cards of the pages about training: how the model `name` learned, and the models worth comparing."""
+    entries = runs.entries()
+    compared = [curve for other in runs.striking(entries) if (curve := entries[other].curve) is not None]
+    if not compared:
+        return {}
+    own = entries[name].curve if name in entries and entries[name].has_curve else None
+    return {
+        "pages/train.py": thumbnail.curves([own or compared[0]], theme),
+        "pages/runs.py": thumbnail.curves(compared, theme),
+    }
 
 
 def _text(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import plotly.graph_objects as go
 import streamlit as st
 
 from gptviz.components.token_strip import Token, token_strip
@@ -15,9 +16,9 @@ from gptviz.interp.next_token import Prediction, entropy, found, logits_after
 from gptviz.labelled import Labelled
 from gptviz.learn.sampling import Sampling
 
-from . import controls
-from .cache import ModelKey, language_model
-from .frame import Subject
+from . import controls, snapshots
+from .cache import ModelKey, call, language_model
+from .frame import DEFAULT_PROMPT, Subject
 
 # Logits of every position are kept up to this many numbers (16 MB); beyond, those of the positions asked for.
 MOST_NUMBERS = 4_000_000
@@ -116,6 +117,28 @@ def end_of(subject: Subject, prompt: str) -> dict[str, Any]:
     return {"prompt": prompt, _WANTED: min(len(ids), subject.lm.model.config.context_length) - 1}
 
 
+def to_try(subject: Subject) -> list[tuple[str, str, dict[str, Any]]]:
+    """What to try with this model: title, what to notice, and the state that shows it."""
+    if subject.on_task:
+        known = "The last token of an example can be known from those before it. Is the model sure, and right?"
+        first = "After the first token nothing is known yet: whatever comes is drawn at random, and a good model says so."
+        return [
+            ("The answer", known, end_of(subject, subject.default)),
+            ("Not to be known", first, {"prompt": subject.default, _WANTED: 0}),
+        ]
+    chanc = "Nearly everything stands on one letter: the model knows the word. Then click a space above: any word may follow."
+    question = "A speech may begin with many a capital: high entropy. Move the temperature to 0.2 and to 2 and see what it does."
+    tail = (
+        "Temperature 1.5 lifts the unlikely; top-k, then top-p cut them off (hatched); what is left shares all the probability."
+    )
+    cut = {"temperature": 1.5, "top_k": 10, "top_p": 0.8}
+    return [
+        ("How chanc…", chanc, end_of(subject, DEFAULT_PROMPT)),
+        ("An open question", question, end_of(subject, "ROMEO:\n")),
+        ("Cut the tail", tail, end_of(subject, "ROMEO:\n") | cut),
+    ]
+
+
 def strip(subject: Subject, position: int) -> None:
     """The text as chips, tinted by how likely the model found each; a click sets `position`."""
     small = _is_small(subject)
@@ -168,6 +191,13 @@ def facts(subject: Subject, prediction: Prediction, true: int | None) -> None:
         st.text(f"Really next: {label} (▲)\n{percent(prediction.before[true])}, rank {prediction.rank(true):,}")
 
 
+def hold(figure: go.Figure, subject: Subject, log: bool) -> go.Figure:
+    """Bars whose heights can be compared from step to step of training: the axis then ends at 100 %, else where they need it."""
+    if not log and snapshots.steps(subject.key.name):
+        figure.update_yaxes(range=[0, 1])
+    return figure
+
+
 def numbers(subject: Subject, prediction: Prediction) -> Labelled:
     """The probabilities of the whole vocabulary, the likeliest first: [token, stage]."""
     ids = prediction.order().tolist()
@@ -181,7 +211,7 @@ def code(subject: Subject, position: int, sampling: Sampling) -> str:
 from gptviz.interp.next_token import logits_after, predict
 from gptviz.learn.sampling import Sampling
 
-lm = gptviz.load({subject.lm.name!r})
+lm = {call(subject.lm)}
 ids = lm.seen(lm.encode({subject.prompt!r})).tolist()
 logits = logits_after(lm.model, ids, slice({position}, {position + 1}))[0]
 prediction = predict(logits, {sampling})

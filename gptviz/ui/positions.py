@@ -9,9 +9,11 @@ import streamlit as st
 from gptviz.figures import lines, matrix
 from gptviz.interp import positions
 from gptviz.labelled import Labelled
+from gptviz.language_model import LanguageModel
 from gptviz.learn import checkpoints
 
-from .cache import ModelKey, language_model
+from . import snapshots
+from .cache import ModelKey, call, language_model
 from .frame import theme
 
 # Below this a score is out of the race: e^-10 is 0.005 % of what it would be.
@@ -97,6 +99,18 @@ def similarity(key: ModelKey, kind: str, block: int) -> tuple[Labelled, float]:
     return square, positions.spread(square)
 
 
+def limit(key: ModelKey, kind: str, block: int) -> float:
+    """What the scale of a table must reach, below zero and above: the same at every step of training."""
+    if kind in positions.FIXED:
+        return 1.0
+    return _limit(snapshots.last(key), snapshots.steps(key.name), kind, block)
+
+
+@st.cache_data(max_entries=16, show_spinner="Reading the snapshots")
+def _limit(key: ModelKey, every: tuple[int, ...], kind: str, block: int) -> float:
+    return max(positions.bound(positions.vectors(language_model(one).model, kind, block)) for one in snapshots.compared(key))
+
+
 @st.cache_data(max_entries=16, show_spinner=False)
 def bias(key: ModelKey) -> Labelled:
     """See `gptviz.interp.positions.alibi_bias`."""
@@ -168,9 +182,9 @@ def wave_note(table: Labelled, kind: str, dimension: int) -> str:
     return "Learned, not written down: whatever wave there is, training found useful."
 
 
-def code(model: str, kind: str, block: int) -> str:
+def code(lm: LanguageModel, kind: str, block: int) -> str:
     """The lines of `gptviz` that compute what the map of `kind` shows."""
-    opened = f"import gptviz\nfrom gptviz.interp import positions\n\nlm = gptviz.load({model!r})\n"
+    opened = f"import gptviz\nfrom gptviz.interp import positions\n\nlm = {call(lm)}\n"
     if kind == "alibi":
         return f"{opened}positions.alibi_bias(lm.model).values  # [head, distance]"
     return (

@@ -65,8 +65,8 @@ def test_the_page_opens_on_the_seeds_picture(seed_sized: Path) -> None:
 
 def test_a_chosen_head_is_shown_and_outlined(seed_sized: Path) -> None:
     at = page()
-    at.slider(key="block").set_value(0)
-    at.slider(key="head").set_value(3).run()
+    at.select_slider(key="block").set_value(0)
+    at.select_slider(key="head").set_value(3).run()
     assert outlined(at) == (0, 3)
     np.testing.assert_allclose(large(at), expected(frame.DEFAULT_PROMPT, 0, 3), atol=1e-6)
     assert "Block 0, head 3" in charts(at)[1]["layout"]["annotations"][0]["text"]
@@ -101,7 +101,7 @@ def test_a_block_that_is_not_there_is_named_and_the_page_goes_on(seed_sized: Pat
     at = page(block=asked)
     assert any(asked in warning.value for warning in at.warning)
     assert outlined(at) == (2, 2)
-    at.slider(key="head").set_value(1).run()
+    at.select_slider(key="head").set_value(1).run()
     assert outlined(at) == (2, 1)
 
 

@@ -80,10 +80,10 @@ def test_pca_stands_in_until_a_slow_projection_is_ready(tiny_model: Callable[...
     tiny_model()
     release, plain = threading.Event(), embeddings.project
 
-    def slow(*args: Any) -> embeddings.Projection:
+    def slow(*args: Any, **others: Any) -> embeddings.Projection:
         if args[2] == "t-SNE":
             assert release.wait(60)
-        return plain(*args)
+        return plain(*args, **others)
 
     monkeypatch.setattr(embeddings, "project", slow)
     monkeypatch.setattr(ui, "PATIENCE", 0.0)

@@ -92,7 +92,7 @@ def test_a_step_appends_exactly_one_token(tiny_model: Callable[..., Path]) -> No
     tiny_model()
     at = page()
     before = writing(at).ids
-    after = writing(press(at, "step")).ids
+    after = writing(press(at, "one token")).ids
     assert after[:-1] == before
 
 
@@ -104,7 +104,7 @@ def test_undo_and_a_step_draw_the_same_token(tiny_model: Callable[..., Path]) ->
         press(at, "undo")
     assert writing(at).ids == before[:-3]
     for _ in range(3):
-        press(at, "step")
+        press(at, "one token")
     assert writing(at).ids == before
     assert strip(at, "text")["tokens"] == chips
 
@@ -119,7 +119,7 @@ def test_restart_goes_back_to_the_prompt_and_writes_the_same_text(tiny_model: Ca
     assert at.button(key="undo").disabled
     assert at.button(key="restart").disabled
     for _ in range(3):
-        press(at, "step")
+        press(at, "one token")
     assert writing(at).ids == before[:3]
 
 
@@ -191,7 +191,7 @@ def test_another_token_than_the_drawn_one_is_gone_on_from(tiny_model: Callable[.
     chip = strip(at, "text")["tokens"][-1]
     assert chip[3] == "chosen by hand"
     assert chip[4] == 1
-    press(at, "step")
+    press(at, "one token")
     prompt = gptviz.load("tiny").encode(PROMPT).tolist()
     assert writing(at).ids[5] == int(logits_after([*prompt, *before[:4], other.id]).argmax())
 
@@ -259,7 +259,7 @@ def test_new_settings_keep_the_text_and_hold_from_the_next_token_on(tiny_model: 
     at.slider(key="temperature").set_value(0.0).run()
     assert writing(at).ids == before
     likeliest = int(logits_after(writing(at).generation.ids[0].tolist()).argmax())
-    assert writing(press(at, "step")).ids == [*before, likeliest]
+    assert writing(press(at, "one token")).ids == [*before, likeliest]
 
 
 @pytest.mark.parametrize("temperature", ["0", "0.01"])
@@ -323,13 +323,13 @@ def test_a_text_has_an_end(tiny_model: Callable[..., Path], monkeypatch: pytest.
         at.run()
     assert len(writing(at).written) == FIRST + 2
     assert not writing(at).playing
-    assert at.button(key="step").disabled
+    assert at.button(key="one token").disabled
     assert at.button(key="play").disabled
     assert any("the most this page keeps" in info.value for info in at.info)
     writing(at).step()
     assert len(writing(at).written) == FIRST + 2
     press(at, "undo")
-    assert not at.button(key="step").disabled
+    assert not at.button(key="one token").disabled
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,31 @@ def test_home_shows_something_at_once_and_a_card_for_every_page(tiny_model: Tiny
     assert len(app.main.get("image")) == len(PAGES) - 1
 
 
+def test_the_cards_about_training_show_the_curve_of_the_model_and_those_worth_comparing(tiny_model: TinyModel) -> None:
+    from gptviz.figures import thumbnail
+    from gptviz.figures.theme import LIGHT
+    from gptviz.ui import home
+    from gptviz.ui.curves import curve_of
+
+    folders = {}
+    for name, last in (("mine", 1.0), ("ladder-0", 2.0), ("ladder-1", 3.0)):
+        losses = [{"step": 0, "validation": 4.0}, {"step": 9, "validation": last}]
+        folders[name] = tiny_model(name, text=ALPHABET, card={"losses": losses})
+    drawn = home.learning("mine", LIGHT)
+    assert drawn["pages/train.py"] == thumbnail.curves([curve_of(folders["mine"])], LIGHT)
+    assert drawn["pages/runs.py"] == thumbnail.curves([curve_of(folders[name]) for name in ("ladder-0", "ladder-1")], LIGHT)
+
+
+def test_where_nothing_was_trained_nothing_is_drawn(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gptviz.learn import checkpoints
+
+    tiny_model("mine", text=ALPHABET)
+    monkeypatch.setattr(checkpoints, "BUNDLED", checkpoints.home() / "none")
+    app = opened(model="mine")
+    assert not app.exception
+    assert len(app.main.get("image")) == len(PAGES) - 3
+
+
 @pytest.mark.parametrize("positions", ["learned", "alibi", "none"])
 @pytest.mark.parametrize("n_layer", [0, 1])
 def test_every_kind_of_model_has_a_home(tiny_model: TinyModel, positions: str, n_layer: int) -> None:

@@ -134,7 +134,7 @@ def test_sampling_acts_on_logits_already_there(tiny_model: Callable[..., Path], 
     at = page()
     assert len(runs) == 1
     at.slider(key="temperature").set_value(0.0).run()
-    at.slider(key="top_k").set_value(3).run()
+    at.select_slider(key="top_k").set_value(3).run()
     at.slider(key="top_p").set_value(0.5).run()
     at.slider(key="position slider").set_value(1).run()
     assert len(runs) == 1

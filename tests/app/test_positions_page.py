@@ -55,7 +55,7 @@ def test_the_slider_chooses_the_wave_that_is_drawn(tiny_model: Callable[..., Pat
     tiny_model(positions="learned", d_head=4)
     at = page(model="tiny")
     before = charts(at)[-2:]
-    at.slider(key="wave").set_value(0).run()
+    at.select_slider(key="wave").set_value(0).run()
     assert not at.exception
     assert charts(at)[-2:] != before
     assert "A sine that repeats every 6.28 positions." in says(at)

@@ -64,6 +64,40 @@ def test_the_chosen_token_is_ringed_and_joined_to_its_neighbours() -> None:
     assert np.allclose((ring.x[0], ring.y[0]), shown.values[1])
 
 
+@pytest.mark.parametrize("components", [2, 3])
+def test_axes_end_where_they_are_told_to(components: int) -> None:
+    ends = [(-3.0, 5.0), (-1.0, 1.0), (0.0, 2.0)][:components]
+    figure = scatter.cloud(points(components=components), KINDS, LIGHT, height=300, ends=ends)
+    place = figure.layout.scene if components == 3 else figure.layout
+    assert [tuple(place[f"{name}axis"].range) for name in "xyz"[:components]] == ends
+    free = scatter.cloud(points(components=components), KINDS, LIGHT, height=300)
+    place = free.layout.scene if components == 3 else free.layout
+    assert place.xaxis.range is None
+
+
+def test_labels_keep_their_sides_while_points_move() -> None:
+    still = points(count=30).values
+    pictures = [
+        scatter.cloud(points(count=30), ["word"] * 30, LIGHT, height=300, set_out=still),
+        scatter.cloud(
+            Labelled(still[::-1].copy(), points(count=30).axes, "coordinate"), ["word"] * 30, LIGHT, height=300, set_out=still
+        ),
+    ]
+    sides = [kinds_of(figure)["word"].textposition for figure in pictures]
+    assert sides[0] == sides[1]
+    assert len(set(sides[0])) > 1
+
+
+@pytest.mark.parametrize("components", [2, 3])
+def test_a_trail_is_a_line_through_its_times_with_the_ends_named(components: int) -> None:
+    way = points(count=5, components=components, labels=("step 0", "step 1", "step 2", "step 4", "last"))
+    figure = scatter.cloud(points(components=components), KINDS, LIGHT, height=300, chosen=1, trail=way)
+    (line,) = [trace for trace in figure.data if trace.name == "trail"]
+    assert np.allclose(np.column_stack([line[name] for name in "xyz"[:components]]), way.values)
+    assert list(line.hovertext) == list(way.axes[0].labels)
+    assert list(line.text) == ["step 0", "", "", "", "last"]
+
+
 def test_many_tokens_are_drawn_by_webgl_and_only_the_chosen_ones_written_out() -> None:
     figure = scatter.cloud(points(count=301), ["word"] * 301, DARK, height=300, chosen=5, neighbours=[6])
     assert {type(trace) for trace in figure.data} == {go.Scattergl}

@@ -10,6 +10,8 @@ import time
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gptviz.interp import embeddings
 from gptviz.model import Config, build
@@ -85,6 +87,80 @@ def test_trust_is_judged_on_a_bounded_sample_and_not_at_all_on_three_tokens() ->
     assert math.isnan(embeddings.trustworthiness(few, embeddings.project(few, labels(few), "PCA"))[0])
 
 
+@pytest.mark.parametrize("method", ["PCA", "t-SNE"])
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_equal_vectors_are_an_equal_picture_whatever_came_between(method: str, dimensions: int) -> None:
+    last, other = cloud(24, 6), cloud(24, 6, seed=1)
+    pictures = [
+        embeddings.project(rows, labels(rows), method, dimensions, 2, reference=last).points.values
+        for rows in (other, last, other.copy())
+    ]
+    assert (pictures[0] == pictures[2]).all()
+    assert np.abs(pictures[0] - pictures[1]).max() > 0.1
+    own = embeddings.project(last, labels(last), method, dimensions, 2).points.values
+    assert (own == pictures[1]).all(), "the model as saved is its own reference"
+
+
+@given(st.integers(0, 2**32 - 1), st.sets(st.integers(0, 29), max_size=29), st.floats(0.01, 100))
+def test_a_vector_that_did_not_change_does_not_move_when_others_do(seed: int, moved: set[int], far: float) -> None:
+    last, early = cloud(30, 8), cloud(30, 8, seed=1)
+    late = early.copy()
+    which = sorted(moved)
+    late[which] += far * np.random.default_rng(seed).normal(size=(len(which), 8)).astype(np.float32)
+    before, after = (embeddings.pca(rows, 2, last)[0] for rows in (early, late))
+    kept = [i for i in range(30) if i not in moved]
+    np.testing.assert_array_equal(before[kept], after[kept])
+
+
+def test_what_turns_in_truth_turns_in_the_picture_and_nothing_else_does() -> None:
+    last = cloud(40, 5) * np.array([9, 5, 1, 1, 1], np.float32)
+    axes = embeddings.principal_axes(last, 2)
+    np.testing.assert_allclose(axes.directions.T @ axes.directions, np.eye(2), atol=1e-5)
+    # Twice as far from the origin in truth is twice as far in the picture, the same way; a shift is the same shift for all.
+    around = axes.origin + 2 * (last - axes.origin)
+    np.testing.assert_allclose(axes.place(around), 2 * axes.place(last), rtol=1e-4, atol=1e-4)
+    shift = np.float32(0.5) * axes.directions[:, 1]
+    np.testing.assert_allclose(axes.place(last + shift) - axes.place(last), np.tile([0, 0.5], (40, 1)), atol=1e-4)
+
+
+def test_the_variance_told_is_that_of_the_rows_shown_along_the_axes_shown() -> None:
+    last, early = cloud(50, 12) * np.linspace(3, 1, 12, dtype=np.float32), cloud(50, 12, seed=4) + 7
+    points, told = embeddings.pca(early, 3, last)
+    assert told == pytest.approx([points[:, i].var() / early.var(axis=0).sum() for i in range(3)], rel=1e-4)
+    assert sum(told) <= sum(embeddings.pca(early, 3)[1]) + 1e-6, "no axes explain more than one's own"
+    assert sum(embeddings.pca(last, 3, last)[1]) > sum(told)
+    assert embeddings.pca(np.ones((4, 3), np.float32), 2, last[:, :3])[1] == (0, 0)
+
+
+def test_trust_is_judged_against_the_rows_shown_and_not_the_reference() -> None:
+    flat, noise = plane(200), cloud(200, 32)
+    seen = embeddings.project(noise, labels(noise), "PCA", reference=flat)
+    assert embeddings.trustworthiness(noise, seen)[0] < 0.75
+
+
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_a_picture_is_turned_and_mirrored_but_not_bent(dimensions: int) -> None:
+    points = cloud(30, dimensions)
+    turn, _ = np.linalg.qr(np.random.default_rng(5).normal(size=(dimensions, dimensions)))
+    for around in (turn, -turn):
+        np.testing.assert_allclose(
+            embeddings.turned(points @ around.astype(np.float32) + 3, points), points - points.mean(0), atol=1e-4
+        )
+    other = embeddings.turned(points, cloud(30, dimensions, seed=9))
+    apart, before = (np.linalg.norm(p[:, None] - p[None], axis=-1) for p in (other, points))
+    np.testing.assert_allclose(apart, before, atol=1e-4)
+
+
+def test_a_start_is_small_and_mostly_the_picture_it_is_given() -> None:
+    points, _ = embeddings.pca(cloud(200, 8), 2)
+    begun = embeddings.start(points, 3)
+    assert begun[:, 0].std() == pytest.approx(1e-4, rel=0.2)
+    assert np.corrcoef(begun[:, 0], points[:, 0])[0, 1] > 0.9
+    assert (begun == embeddings.start(points, 3)).all()
+    assert (begun != embeddings.start(points, 4)).any()
+    assert np.isfinite(embeddings.start(np.zeros((5, 2), np.float32), 0)).all()
+
+
 def test_one_seed_is_one_tsne_and_another_seed_another() -> None:
     rows = cloud(40, 8)
     first, again, other = (embeddings.project(rows, labels(rows), "t-SNE", 2, seed).points.values for seed in (1, 1, 2))
@@ -115,7 +191,10 @@ assert first.shape == (40, 3) and (first == again).all()
 apart = np.linalg.norm(first[:, None] - first[None], axis=-1)
 np.fill_diagonal(apart, np.inf)
 assert ((apart.argmin(axis=1) < 20) == (np.arange(40) < 20)).all()
-assert embeddings.umap(rows[:5], 2, seed=0).shape == (5, 2)
+other = draw(size=(40, 16)).astype(np.float32)
+seen = [embeddings.project(r, ["x"] * 40, "UMAP", 2, reference=rows).points.values for r in (other, rows, other.copy())]
+assert (seen[0] == seen[2]).all() and np.abs(seen[0] - seen[1]).max() > 0.1
+assert embeddings.umap(rows[:5], rows[:5, :2], seed=0).shape == (5, 2)
 """
     subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True, timeout=300)
 

@@ -356,3 +356,48 @@ def test_a_model_without_a_card_opens() -> None:
     folder = checkpoints.save("one", scrambled(tiny()), TOKENIZER, {})
     (folder / "card.json").unlink()
     assert checkpoints.load(folder).card == {}
+
+
+def test_snapshots_are_found_by_their_steps_in_order_and_what_is_none_is_left_out(tiny_model: TinyModel) -> None:
+    folder = tiny_model()
+    assert checkpoints.snapshots(folder) == {}
+    for step in (100_000_000, 0, 7):
+        checkpoints.write_weights(checkpoints.snapshot_path(folder, step), scrambled(tiny(), seed=step))
+    for name in ("x.safetensors", "-0000001.safetensors", "7.safetensors", ".00000009.safetensors-12", "00000008.json"):
+        (folder / "snapshots" / name).touch()
+    assert list(checkpoints.snapshots(folder)) == [0, 7, 100_000_000]
+    assert all(path == checkpoints.snapshot_path(folder, step) for step, path in checkpoints.snapshots(folder).items())
+
+
+def test_a_snapshot_of_another_model_is_refused_with_its_name(tiny_model: TinyModel) -> None:
+    folder = tiny_model()
+    checkpoints.write_weights(checkpoints.snapshot_path(folder, 3), scrambled(tiny(d_model=24)))
+    with pytest.raises(CheckpointError, match=r"tiny: config.json describes .*snapshots/00000003.safetensors has it"):
+        checkpoints.load(folder, step=3)
+
+
+def test_weights_too_large_for_the_type_they_are_stored_in_leave_the_good_file(tiny_model: TinyModel) -> None:
+    folder = tiny_model()
+    path = folder / "model.safetensors"
+    before = path.read_bytes()
+    model = scrambled(tiny(vocab_size=29))
+    model.embed.weight.data[0, 0] = 1e5
+    with pytest.raises(checkpoints.NotNumbersError, match="embed.weight holds values that are not numbers in float16"):
+        checkpoints.write_weights(path, model, torch.float16)
+    assert path.read_bytes() == before
+    checkpoints.write_weights(path, model)
+    assert checkpoints.load(folder).model.embed.weight[0, 0] == 1e5
+
+
+@pytest.mark.parametrize("failure", [full_disk_midway, full_disk, interrupted])
+def test_a_file_is_replaced_as_a_whole_or_not_at_all(
+    failure: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "new/tensors.safetensors"
+    checkpoints.write_tensors(path, {"x": torch.ones(3)})
+    with monkeypatch.context() as patch:
+        patch.setattr(safetensors.torch, "save_file", failure)
+        with pytest.raises((CheckpointError, KeyboardInterrupt)):
+            checkpoints.write_tensors(path, {"x": torch.zeros(3)})
+    assert torch.equal(safetensors.torch.load_file(path)["x"], torch.ones(3))
+    assert os.listdir(path.parent) == ["tensors.safetensors"]

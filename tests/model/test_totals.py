@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from gptviz.model import PRESETS, Config, build, describe, parameter_count, preset
+from gptviz.model import PRESETS, RUNGS, Config, build, changed, describe, parameter_count, preset
 from tests.tiny import configs, tiny
 
 
@@ -21,6 +21,31 @@ from tests.tiny import configs, tiny
 )
 def test_a_preset_has_the_total_its_source_quotes(name: str, total: int) -> None:
     assert parameter_count(PRESETS[name]) == total
+
+
+def test_each_rung_of_the_ladder_adds_the_parameters_of_its_part() -> None:
+    # By hand, at vocabulary 65, context 32, width 64: an attention layer has Q, K and V without bias and an output
+    # projection with one, the MLP is four times as wide and has biases, and a block has two layer norms.
+    bigram = 65 * 64 + 64 * 65 + 65
+    positions, attention, mlp, norms = 32 * 64, 4 * 64 * 64 + 64, 64 * 256 + 256 + 256 * 64 + 64, 2 * 2 * 64
+    added = [bigram, positions, attention, 0, 0, 0, mlp, norms, 5 * (attention + mlp + norms)]
+    assert len(RUNGS) == len(added) == 9
+    for number, (sentence, rung) in enumerate(RUNGS.items()):
+        assert PRESETS[f"ladder-{number}"] == rung, sentence
+        assert parameter_count(rung) == sum(added[: number + 1]), sentence
+    assert PRESETS["ladder-8"] == PRESETS["ladder"]
+    assert sum(added) == 309_185
+
+
+def test_a_rung_differs_from_the_one_before_by_what_its_name_says() -> None:
+    says = [
+        *({"positions"}, {"n_layer"}, {"n_head", "d_head"}, {"dropout"}, {"residual"}, {"d_mlp"}, {"residual"}, {"n_layer"}),
+    ]
+    rungs = [config.to_dict() for config in RUNGS.values()]
+    for below, above, differs in zip(rungs, rungs[1:], says, strict=False):
+        assert {name for name in above if above[name] != below[name]} == differs
+    assert len(says) == len(rungs) - 1
+    assert [rung["residual"] for rung in rungs[4:]] == ["none", "plain", "plain", "post-norm", "post-norm"]
 
 
 def test_the_parts_of_the_generator_have_the_sizes_its_post_lists() -> None:
@@ -67,3 +92,17 @@ def test_a_preset_changed_in_width_gets_the_head_and_mlp_sizes_of_the_new_width(
     assert preset("generator", d_model=64, d_mlp=10).d_mlp == 10
     with pytest.raises(ValueError, match="no preset named 'gpt3'; there are .*gpt2"):
         preset("gpt3")
+
+
+def test_a_change_leaves_alone_what_it_does_not_name() -> None:
+    config = tiny(d_head=5, d_mlp=7)
+    assert changed(config) == config
+    deeper = changed(config, n_layer=5)
+    assert deeper.to_dict() == config.to_dict() | {"n_layer": 5}
+    assert changed(config, d_model=24, d_head=5, d_mlp=7).to_dict() == config.to_dict() | {"d_model": 24}
+    assert changed(tiny(d_mlp=0), d_model=24).d_mlp == 0
+    assert changed(tiny(), n_head=2, d_model=24).to_dict() == tiny(n_head=2, d_model=24, d_head=12, d_mlp=96).to_dict()
+    with pytest.raises(ValueError, match="unknown config field 'layers'; known are vocab_size, .*dropout"):
+        changed(config, layers=3)
+    with pytest.raises(ValueError, match="d_model 12 does not divide into n_head 5 heads"):
+        changed(tiny(), n_head=5)

@@ -1,0 +1,44 @@
+"""How does a model learn? Train one, and watch it as it does."""
+
+import streamlit as st
+
+from gptviz.ui import controls, frame, train, watching
+from gptviz.ui.behind import behind
+
+frame.page(
+    "pages/train.py",
+    "How does a model learn?",
+    "Step by step its weights are moved so that the next token surprises it less: the loss, its mean surprise, falls.",
+)
+notices = st.container()
+device = frame._device()
+view, side = st.columns([9, 4], gap="medium")
+
+with side, st.container(border=True):
+    planned, name = train.form(notices)
+    train.button(planned, name, device)
+
+with view:
+    run = watching.bar(notices)
+    if run is None:
+        st.info("There is no model yet: press Train.")
+        st.stop()
+    watching.live(run)
+
+watching.look_inside(run, device)
+
+with st.container(horizontal=True, vertical_alignment="center"):
+    st.text("Try this:", width="content")
+    mirror = "Train it: within some hundred steps a head finds the mirror image, a line across the text, and the loss its floor."
+    controls.try_this("A mirror appears", mirror, plan="reversal")
+    sudden = "Train it: for long nothing happens, then the loss falls at once, when a head of block 1 looks where the token was."
+    controls.try_this("A sudden insight", sudden, plan="induction", block=1)
+    controls.try_this("Far too fast", "At a learning rate of 1 it leaps about and learns nothing.", run_learning_rate=1.0)
+
+behind(
+    lambda: watching.losses(run),
+    code=watching.code(run, train.command(planned, name)),
+    how=watching.HOW,
+    limits=watching.LIMITS,
+    key="training",
+)

@@ -1,0 +1,351 @@
+"""The Runs page as a reader meets it, without a browser."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from filelock import FileLock
+from streamlit.testing.v1 import AppTest
+
+from gptviz.learn import checkpoints, library
+from gptviz.learn.recipe import Recipe
+from gptviz.ui import runs as ui
+from gptviz.ui.curves import curve_of
+from tests.app.opening import opened
+from tests.tiny import TinyModel
+
+RECIPE = Recipe(steps=100).to_dict()
+
+
+@pytest.fixture
+def trained(tiny_model: TinyModel) -> Callable[..., Path]:
+    """Saves a model with a log, as a run leaves it: `trained("name", [losses], **fields of its card)`."""
+
+    def make(name: str, losses: list[float], recipe: dict[str, Any] | None = None, **card: Any) -> Path:
+        about = {"recipe": RECIPE | (recipe or {}), "steps": 100, "seconds": 90.0, "corpus": "my text"} | card
+        folder = tiny_model(name, card=about)
+        lines: list[dict[str, Any]] = [{"kind": "step", "step": step, "loss": 3.0 - step / 100} for step in range(1, 101)]
+        lines += [{"kind": "evaluation", "step": 10 * i, "loss": loss, "accuracy": 0.5} for i, loss in enumerate(losses)]
+        (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return folder
+
+    return make
+
+
+def page(**query: str) -> AppTest:
+    return opened("pages/runs.py", **query)
+
+
+def curves(at: AppTest) -> dict[str, list[float]]:
+    """The validation losses drawn, by the name of the run."""
+    spec = json.loads(at.get("plotly_chart")[0].proto.spec)
+    return {trace["name"]: trace["customdata"] for trace in spec["data"] if trace.get("name")}
+
+
+def table(at: AppTest) -> dict[str, dict[str, Any]]:
+    return {row["model"]: row for row in at.dataframe[0].value.to_dict("records")}
+
+
+def button(at: AppTest, label: str) -> Any:
+    return next(button for button in at.button if button.label == label)
+
+
+def test_every_model_has_a_row_with_its_numbers(trained: Callable[..., Path]) -> None:
+    trained("mine", [4.0, 2.5, 2.6], preset="ladder-8", task="reversal", accuracy=0.25)
+    at = page()
+    assert not at.exception
+    row = table(at)["mine"]
+    assert (row["best loss"], row["last loss"], row["steps"]) == (2.5, 2.6, 100)
+    assert row["perplexity"] == pytest.approx(math.exp(2.5), rel=0.005)
+    assert (row["accuracy"], row["data"], row["state"]) == (25.0, "reversal", "finished")
+    assert row["published"] == "loss 1.7507"
+    assert row["parameters"] == checkpoints.read_card(checkpoints.find("mine"))["parameters"]
+    assert set(table(at)) == set(checkpoints.folders())
+
+
+def test_a_model_from_before_there_were_logs_has_its_curve_from_its_card(tiny_model: TinyModel) -> None:
+    losses = [{"step": 5, "training": 3.0, "validation": 3.5}, {"step": 9, "validation": 2.5}]
+    curve = curve_of(tiny_model("old", card={"losses": losses, "floor": 1.5}))
+    assert curve.validation_steps.tolist() == [5, 9]
+    assert curve.validation.tolist() == [3.5, 2.5]
+    assert curve.training is not None
+    assert (curve.steps.tolist(), curve.training.tolist()) == ([5], [3.0])
+    assert curve.floor == 1.5
+    assert curve.uniform == pytest.approx(math.log(checkpoints.read_config(checkpoints.find("old")).vocab_size))
+    at = page(chosen="old")
+    assert not at.exception
+    assert list(curves(at)) == ["old"]
+
+
+def test_a_log_that_grows_is_read_anew(trained: Callable[..., Path]) -> None:
+    folder = trained("mine", [4.0])
+    assert len(curve_of(folder).validation) == 1
+    with (folder / "log.jsonl").open("a") as log:
+        log.write('{"kind": "evaluation", "step": 77, "loss": 1.25}\n{"kind": "evaluation", "st')
+    assert curve_of(folder).validation.tolist() == [4.0, 1.25]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"kind": "evaluation", "step": 1, "loss": "low"}',
+        '{"kind": "evaluation", "step": 1, "loss": NaN}',
+        '{"kind": "evaluation", "step": 1e400, "loss": 1}',
+        '{"kind": "evaluation", "step": -5, "loss": 1}',
+        '{"kind": "evaluation", "step": 1' + "0" * 400 + ', "loss": 1}',
+        '{"kind": "evaluation", "step": 1, "loss": 1' + "0" * 400 + "}",
+        '{"kind": "evaluation", "step": true, "loss": 1}',
+        "[1, 2]",
+        "\x00",
+    ],
+)
+def test_a_line_of_nonsense_in_a_log_is_passed_over(trained: Callable[..., Path], line: str) -> None:
+    folder = trained("mine", [4.0])
+    with (folder / "log.jsonl").open("a") as log:
+        log.write(line + "\n")
+    assert curve_of(folder).validation.tolist() == [4.0]
+
+
+def test_the_link_says_whose_curves_are_compared_and_in_which_order(trained: Callable[..., Path]) -> None:
+    for name in ("a", "b", "c"):
+        trained(name, [4.0, 3.0])
+    assert list(curves(page(chosen="c,a"))) == ["c", "a"]
+
+
+def test_with_a_ladder_its_rungs_are_compared_unless_asked_otherwise(trained: Callable[..., Path]) -> None:
+    for name in ("another", "ladder-0", "ladder-3"):
+        trained(name, [4.0, 3.0])
+    assert list(curves(page())) == ["ladder-0", "ladder-3"]
+
+
+def test_any_name_of_a_folder_can_stand_in_the_link(trained: Callable[..., Path]) -> None:
+    odd = "a, b & 100 % c"
+    trained("mine", [4.0]).rename(checkpoints.home() / "checkpoints" / odd)
+    at = page(chosen=f"shakespeare,{quote(odd, safe='')}")
+    assert not at.exception
+    assert not at.warning
+    assert len(curves(at)) == 2
+
+
+@pytest.mark.parametrize("asked", ["nobody", "../../etc/passwd", "mine,<b>x</b>", ",,,", "x" * 5_000])
+def test_a_link_that_asks_for_models_that_are_not_there_gets_a_message_and_the_page(
+    trained: Callable[..., Path], asked: str
+) -> None:
+    trained("mine", [4.0, 3.0])
+    at = page(chosen=asked)
+    assert not at.exception
+    (warning,) = at.warning
+    assert "The link asks for the model" in warning.value
+    assert len(at.get("plotly_chart")) == ("mine" in asked)
+
+
+def test_choosing_nothing_is_said_and_stays_so(trained: Callable[..., Path]) -> None:
+    trained("mine", [4.0, 3.0])
+    at = page(chosen="-")
+    assert not at.exception
+    assert not at.warning
+    assert any("Nothing is chosen" in info.value for info in at.info)
+
+
+def test_the_switches_change_the_scales(trained: Callable[..., Path]) -> None:
+    trained("mine", [4.0, 3.0])
+
+    def shown(at: AppTest) -> tuple[str | None, str | None, int]:
+        spec = json.loads(at.get("plotly_chart")[0].proto.spec)
+        return spec["layout"]["xaxis"].get("type"), spec["layout"]["yaxis"].get("type"), len(spec["data"])
+
+    assert shown(page(chosen="mine")) == (None, None, 1)
+    assert shown(page(chosen="mine", log_steps="true", training="true")) == ("log", None, 3)
+    at = page(chosen="mine")
+    at.toggle(key="log_loss").set_value(True).run()
+    assert shown(at) == (None, "log", 1)
+
+
+def test_only_what_differs_is_in_the_table_of_differences(trained: Callable[..., Path]) -> None:
+    trained("a", [4.0, 3.0], recipe={"learning_rate": 0.5})
+    trained("b", [4.0, 3.0], recipe={"learning_rate": 0.25, "seed": 7}, corpus="another text")
+    found = ui.entries()
+    table = ui.differences([found["a"], found["b"]])
+    assert {row[0]: (row[1], row[2]) for row in table.itertuples(index=False)} == {
+        "data": ("my text", "another text"),
+        "learning_rate": ("0.5", "0.25"),
+        "seed": ("0", "7"),
+    }
+    assert all(table["what it does"])
+    assert ui.differences([found["a"]]).empty
+
+
+def test_what_nobody_wrote_down_is_no_difference(trained: Callable[..., Path], tiny_model: TinyModel) -> None:
+    trained("a", [4.0])
+    tiny_model("old", card={"losses": [{"step": 1, "validation": 2.0}], "corpus": "my text"})
+    found = ui.entries()
+    assert ui.differences([found["a"], found["old"]]).empty
+
+
+@pytest.mark.parametrize(("file", "content"), [("config.json", '{"format": 99}'), ("card.json", "torn"), ("card.json", "[]")])
+def test_a_damaged_model_is_a_row_that_says_so(trained: Callable[..., Path], file: str, content: str) -> None:
+    (trained("hurt", [4.0]) / file).write_text(content)
+    trained("sound", [4.0])
+    at = page(model="hurt")
+    assert not at.exception
+    assert table(at)["hurt"]["state"] == "damaged"
+    assert "hurt" not in curves(at)
+    assert any("hurt/" in text.value for text in at.text)
+
+
+def test_a_card_full_of_nonsense_does_no_harm(tiny_model: TinyModel) -> None:
+    card = {"recipe": "none", "steps": "many", "seconds": [], "losses": 3, "floor": "low", "accuracy": math.inf, "preset": {}}
+    tiny_model("odd", card=card | {"task": {"<b>": 1}})
+    at = page()
+    assert not at.exception
+    assert table(at)["odd"]["data"] == "{'<b>': 1}"
+
+
+def test_a_run_says_how_far_it_is_and_cannot_be_deleted(trained: Callable[..., Path]) -> None:
+    folder = trained("mine", [4.0], recipe={"steps": 200})
+    checkpoints.write_json(folder / "status.json", {"state": "running", "message": ""})
+    with FileLock(folder / ".lock"):
+        at = page(model="mine")
+        assert table(at)["mine"]["state"] == "training 50%"
+        assert [link.proto.label for link in at.main.get("page_link") if "run=mine" in link.proto.query_string] == [
+            "Watch it train"
+        ]
+        button(at, "Delete").click().run()
+        assert not at.exception
+        assert "stop it first" in at.error[0].value
+    assert folder.exists()
+
+
+@pytest.mark.parametrize("state", ["paused", "stopped", "interrupted"])
+def test_a_run_that_ended_early_can_go_on_on_the_page_train(trained: Callable[..., Path], state: str) -> None:
+    folder = trained("mine", [4.0])
+    checkpoints.write_json(folder / "status.json", {"state": state, "message": "its <b>reason</b>"})
+    at = page(model="mine")
+    assert table(at)["mine"]["state"] == state
+    assert [link.proto.label for link in at.main.get("page_link") if "run=mine" in link.proto.query_string] == ["Go on training"]
+    assert any("its <b>reason</b>" in text.value for text in at.text)
+
+
+def test_every_other_page_can_be_opened_with_the_model(trained: Callable[..., Path]) -> None:
+    trained("mine", [4.0])
+    links = [link.proto.page for link in page(model="mine").main.get("page_link") if "model=mine" in link.proto.query_string]
+    assert {"generate", "attention", "next_token", "positions", "embeddings"} <= set(links)
+
+
+def test_a_renamed_model_keeps_its_place_in_the_comparison(trained: Callable[..., Path]) -> None:
+    trained("mine", [4.0])
+    trained("other", [4.0])
+    at = page(chosen="mine,other", model="mine")
+    at.text_input(key="new name of mine").set_value("better").run()
+    button(at, "Rename it").click().run()
+    assert not at.exception
+    assert any("better" in message.value for message in at.success)
+    assert at.query_params["chosen"] == "better,other"
+    assert list(curves(at)) == ["better", "other"]
+    assert at.selectbox(key="model").value == "better"
+
+
+def test_markdown_of_a_name_is_shown_as_it_is() -> None:
+    from gptviz.ui.literal import literal
+
+    assert literal("**bold** :red[x] $a_b$\n<b>1. y</b> ok") == (r"\*\*bold\*\* \:red\[x\] \$a\_b\$ \<b\>1\. y\<\/b\> ok")
+
+
+@pytest.mark.parametrize("name", ["../x", "other", "shakespeare", "🙂", "<b>x</b>"])
+def test_a_name_that_cannot_be_had_is_refused_with_a_message(trained: Callable[..., Path], name: str) -> None:
+    trained("mine", [4.0])
+    trained("other", [4.0])
+    at = page(model="mine")
+    at.text_input(key="new name of mine").set_value(name).run()
+    button(at, "Rename it").click().run()
+    assert not at.exception
+    assert at.error
+    assert {"mine", "other"} <= set(checkpoints.folders())
+
+
+def test_a_deleted_model_comes_back_by_a_click(trained: Callable[..., Path]) -> None:
+    trained("mine", [4.0])
+    at = page(model="mine", chosen="mine")
+    button(at, "Delete").click().run()
+    assert not at.exception
+    assert "mine" not in table(at)
+    assert not at.get("plotly_chart")
+    button(at, "Undo").click().run()
+    assert not at.exception
+    assert "mine" in table(at)
+    assert not library.deleted()
+
+
+def test_the_trash_outlives_the_message(trained: Callable[..., Path]) -> None:
+    trained("mine", [4.0])
+    library.delete("mine")
+    button(page(), "mine").click().run()
+    assert "mine" in checkpoints.folders()
+
+
+def test_bundled_models_offer_neither_renaming_nor_deletion(home: Path) -> None:
+    at = page(model="shakespeare")
+    assert not at.exception
+    assert not {"Delete", "Rename it"} & {button.label for button in at.button}
+    assert any("came with gptviz" in caption.value for caption in at.caption)
+
+
+def test_experiments_show_the_published_number_beside_ours_and_lead_to_it(trained: Callable[..., Path]) -> None:
+    trained("ladder-0", [4.0, 2.5])
+    trained("ladder-8", [4.0, 1.7123])
+    at = page(chosen="ladder-0")
+    assert any(caption.value == "loss: published 1.7507, here 1.7123" for caption in at.caption)
+    assert any(caption.value == "loss: here 2.5000" for caption in at.caption)
+    assert any("plan=ladder-8" in link.proto.query_string for link in at.main.get("page_link"))
+    button(at, "Compare the 2 that are here").click().run()
+    assert not at.exception
+    assert list(curves(at)) == ["ladder-0", "ladder-8"]
+    assert at.query_params["chosen"] == "ladder-0,ladder-8"
+
+
+def test_every_button_of_try_this_changes_the_comparison(trained: Callable[..., Path]) -> None:
+    for name in ("ladder-0", "ladder-8", "reversal", "reversal-no-positions"):
+        trained(name, [4.0, 2.5])
+    for label, names in {"The ladder": ["ladder-0", "ladder-8"], "Positions": ["reversal", "reversal-no-positions"]}.items():
+        at = page(chosen="ladder-8")
+        button(at, label).click().run()
+        assert not at.exception
+        assert list(curves(at)) == names
+
+
+def test_without_a_model_the_page_says_so(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints, "BUNDLED", home / "none")
+    at = page()
+    assert not at.exception
+    assert "no model" in at.error[0].value
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(None, ""), (0.0, ""), (3.4, "3 s"), (59.9, "1 min"), (61, "1 min"), (3_599, "1 h 0 min"), (5_400, "1 h 30 min")],
+)
+def test_time_is_said_as_a_person_says_it(seconds: float | None, said: str) -> None:
+    assert ui.spoken(seconds) == said
+
+
+def test_a_model_too_long_to_take_along_leaves_its_snapshots_and_at_last_itself_behind(
+    trained: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gptviz.ui.keeping import packing
+
+    folder = trained("mine", [4.0])
+    checkpoints.snapshot_path(folder, 1).parent.mkdir()
+    checkpoints.snapshot_path(folder, 1).write_bytes(b"x" * 100)
+    assert packing("mine")[1:] == (True, True)
+    monkeypatch.setattr(library, "MOST_PACKED_BYTES", library.packed_bytes("mine") - 1)
+    label, snapshots, possible = packing("mine")
+    assert "without snapshots" in label
+    assert (snapshots, possible) == (False, True)
+    monkeypatch.setattr(library, "MOST_PACKED_BYTES", 10)
+    assert packing("mine")[1:] == (False, False)

@@ -1,0 +1,474 @@
+"""The scrubber: step k shows exactly snapshot k on every page, and what did not change does not move."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import io
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+import gptviz
+from gptviz.learn import checkpoints
+from gptviz.text import task
+from gptviz.ui import cache, frame, generate, snapshots
+from gptviz.ui import embeddings as ui
+from tests.app.opening import opened
+from tests.tiny import scrambled
+
+Tiny = Callable[..., Path]
+PROMPT = "the fox"
+STEPS = (0, 1, 16)
+CARD = {
+    "steps": 16,
+    "validation_loss": 1.5,
+    "losses": [{"step": 0, "validation": 3.25}, {"step": 10, "validation": 2.0}, {"step": 16, "validation": 1.5}],
+}
+
+
+def with_snapshots(folder: Path, steps: Sequence[int] = STEPS) -> Path:
+    """Snapshots beside the model in `folder`, each with weights of its own, the last like the model."""
+    config = checkpoints.read_config(folder)
+    for step in steps:
+        seed = 0 if step == max(steps) else 100 + step
+        checkpoints.write_weights(checkpoints.snapshot_path(folder, step), scrambled(config, seed))
+    return folder
+
+
+@pytest.fixture
+def trained(tiny_model: Tiny) -> Path:
+    return with_snapshots(tiny_model(card=CARD))
+
+
+def page(path: str, **query: str) -> AppTest:
+    at = opened(path, **{"model": "tiny", "prompt": PROMPT} | query)
+    assert not at.exception
+    return at
+
+
+def charts(at: AppTest) -> list[dict[str, Any]]:
+    return [json.loads(chart.proto.spec) for chart in at.get("plotly_chart")]
+
+
+def array(spec: Any) -> np.ndarray:
+    if not isinstance(spec, dict):
+        return np.array(spec)
+    values = np.frombuffer(base64.b64decode(spec["bdata"]), spec["dtype"])
+    return values.reshape([int(size) for size in spec["shape"].split(",")]) if "shape" in spec else values
+
+
+def by_hand(folder: Path, step: int) -> torch.nn.Module:
+    """The model of a snapshot, put together from the file without the code under test."""
+    from safetensors.torch import load_file
+
+    model = scrambled(checkpoints.read_config(folder), seed=7)
+    weights = load_file(checkpoints.snapshot_path(folder, step))
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(weights[name])
+    return model
+
+
+def ids() -> torch.Tensor:
+    return torch.tensor([gptviz.load("tiny").tokenizer.encode(PROMPT).ids])
+
+
+def says(at: AppTest) -> str:
+    return " ".join(element.value for kind in (at.caption, at.info, at.warning) for element in kind)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_bars_at_a_step_are_the_logits_of_its_snapshot(trained: Path, step: int) -> None:
+    at = page("pages/next_token.py", step=str(step), tokens="All, by vocabulary")
+    shown = array(next(trace["y"] for trace in charts(at)[0]["data"] if trace["name"].startswith("before")))
+    with torch.inference_mode():
+        expected = by_hand(trained, step)(ids())[0, -1].double().softmax(-1).numpy()
+    np.testing.assert_allclose(shown, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_pattern_at_a_step_is_that_of_its_snapshot(trained: Path, step: int) -> None:
+    at = page("pages/attention.py", step=str(step), block="1", head="2")
+    from gptviz.interp.trace import run
+
+    name = "blocks.1.attention.pattern"
+    expected = run(by_hand(trained, step), ids(), [name])[name][0, 2].numpy().copy()  # type: ignore[arg-type]
+    expected[np.triu_indices(len(expected), 1)] = np.nan
+    np.testing.assert_allclose(array(charts(at)[1]["data"][0]["z"]), expected, atol=1e-6)
+
+
+def is_map(figure: dict[str, Any]) -> bool:
+    return "scaleanchor" in figure["layout"]["yaxis"]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_step_is_opened_by_name_and_by_folder(trained: Path, step: int) -> None:
+    with torch.inference_mode():
+        expected = by_hand(trained, step)(ids())
+        for name in ("tiny", trained):
+            lm = gptviz.load(name, step=step)
+            assert lm.step == step
+            torch.testing.assert_close(lm.model(ids()), expected)
+    assert gptviz.load("tiny").step is None
+    with pytest.raises(checkpoints.CheckpointError, match="no snapshot of step 2: there are 0, 1, 16"):
+        gptviz.load("tiny", step=2)
+
+
+def cloud(at: AppTest) -> np.ndarray:
+    """Where the map shows each token [token, 2]."""
+    (figure,) = filter(is_map, charts(at))
+    places: dict[int, list[float]] = {}
+    for trace in figure["data"]:
+        if "customdata" in trace:
+            for index, x, y in zip(array(trace["customdata"]), array(trace["x"]), array(trace["y"]), strict=True):
+                places[int(index)] = [x, y]
+    return np.array([places[index] for index in sorted(places)])
+
+
+def principal(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    origin = rows.mean(axis=0)
+    _, _, directions = np.linalg.svd(rows - origin, full_matrices=False)
+    return origin, directions[:2].T
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_map_at_a_step_is_its_snapshot_along_the_axes_of_the_model_as_saved(trained: Path, step: int) -> None:
+    shown = cloud(page("pages/embeddings.py", step=str(step), token="e"))
+    last = gptviz.load("tiny").model.embed.weight.detach().double().numpy()
+    rows = by_hand(trained, step).embed.weight.detach().double().numpy()
+    origin, directions = principal(last)
+    expected, final = (rows - origin) @ directions, (last - origin) @ directions
+    expected *= np.sign(final[np.abs(final).argmax(axis=0), [0, 1]])
+    np.testing.assert_allclose(shown, expected, atol=1e-4)
+
+
+def test_every_step_of_a_page_stands_on_the_same_axes(trained: Path) -> None:
+    def ends(figure: dict[str, Any]) -> list[Any]:
+        return [figure["layout"][axis].get("range") for axis in ("xaxis", "yaxis")]
+
+    every: list[dict[str, str]] = [{"step": "0"}, {"step": "1"}, {}]
+    maps = [ends(figure) for step in every for figure in charts(page("pages/embeddings.py", **step)) if is_map(figure)]
+    assert maps[0] == maps[1] == maps[2]
+    assert all(maps[0])
+    assert [ends(charts(page("pages/next_token.py", **step))[0])[1] for step in every] == [[0, 1]] * 3
+
+
+def test_the_map_holds_every_step(trained: Path) -> None:
+    at = page("pages/embeddings.py", step="1")
+    layout = next(filter(is_map, charts(at)))["layout"]
+    for step in STEPS:
+        points = cloud(page("pages/embeddings.py", step=str(step)))
+        for values, axis in zip(points.T, ("xaxis", "yaxis"), strict=True):
+            low, high = layout[axis]["range"]
+            assert low < values.min()
+            assert values.max() < high
+
+
+def test_the_scales_of_learned_positions_are_those_of_every_step(tiny_model: Tiny) -> None:
+    folder = with_snapshots(tiny_model(positions="learned"))
+    largest = max(float(by_hand(folder, step).positions.table.weight.abs().max()) for step in STEPS)  # type: ignore[union-attr]
+    for step in ("0", "1", "last"):
+        at = page("pages/positions.py", step=step, table="learned")
+        assert charts(at)[-1]["data"][0]["zmax"] == pytest.approx(largest)
+
+
+def test_the_trail_is_the_way_of_the_chosen_token(trained: Path) -> None:
+    at = page("pages/embeddings.py", step="1", token="q", trail="true")
+    (trail,) = [trace for figure in charts(at) for trace in figure["data"] if trace.get("name") == "trail"]
+    assert trail["hovertext"] == ["step 0", "step 1", "step 16", "last"]
+    token = gptviz.load("tiny").tokenizer.encode("q").ids[0]
+    expected = [cloud(page("pages/embeddings.py", **step))[token] for step in ({"step": "0"}, {"step": "1"}, {"step": "16"}, {})]
+    np.testing.assert_allclose(np.column_stack((array(trail["x"]), array(trail["y"]))), expected, atol=1e-5)
+
+
+def test_the_text_at_a_step_is_what_its_snapshot_writes_from_the_same_prompt(
+    trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generate, "FIRST_TOKENS", 12)
+    monkeypatch.setattr(generate, "FIRST_SECONDS", 600.0)
+    at = page("pages/generate.py", step="0")
+    texts = {"0": at.session_state["writing"].text}
+    for step in ("1", "last", "0"):
+        at.select_slider(key="step").set_value(step).run()
+        assert not at.toast, "moving through training is not a surprise"
+        text = at.session_state["writing"].text
+        assert texts.setdefault(step, text) == text
+        assert text == gptviz.load("tiny", step=None if step == "last" else int(step)).generate(PROMPT, 12, temperature=0.8)
+    assert len(set(texts.values())) == 3
+    assert at.text_area(key="prompt").value == PROMPT
+
+
+@pytest.mark.parametrize(
+    "path", ["pages/generate.py", "pages/attention.py", "pages/next_token.py", "pages/positions.py", "pages/embeddings.py"]
+)
+def test_the_code_behind_a_figure_opens_the_step_shown(trained: Path, path: str) -> None:
+    for query, call in (({"step": "1"}, "gptviz.load('tiny', step=1)"), ({}, "gptviz.load('tiny')")):
+        code = next(one.value for one in page(path, **query).code if "gptviz.load" in one.value)
+        assert call in code
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(code, {})
+
+
+def test_the_code_behind_the_map_gives_the_map(trained: Path) -> None:
+    at = page("pages/embeddings.py", step="1")
+    lines = next(one.value for one in at.code if "gptviz.load" in one.value).splitlines()
+    scope: dict[str, Any] = {}
+    place = next(i for i, line in enumerate(lines) if line.startswith("embeddings.project"))
+    exec("\n".join([*lines[:place], f"found = {lines[place]}"]), scope)
+    np.testing.assert_allclose(scope["found"], cloud(at), atol=1e-6)
+
+
+def test_the_slider_offers_every_snapshot_and_the_model_as_saved(trained: Path) -> None:
+    at = page("pages/attention.py")
+    assert at.select_slider(key="step").options == ["0", "1", "16", "last"]
+    assert at.select_slider(key="step").value == "last"
+
+
+@pytest.mark.parametrize(
+    ("step", "line"),
+    [
+        ("0", "Step 0: loss 3.25, perplexity 25.8"),
+        ("1", "Step 1: loss ≈ 3.25, perplexity 25.8"),
+        ("16", "Step 16: loss 1.5, perplexity 4.48"),
+        ("last", "Step 16: loss 1.5, perplexity 4.48"),
+    ],
+)
+def test_the_step_is_told_with_the_loss_measured_nearest_to_it(trained: Path, step: str, line: str) -> None:
+    assert line in [caption.value for caption in page("pages/attention.py", step=step).caption]
+
+
+@pytest.mark.parametrize("card", [{}, {"losses": "none"}, {"losses": [{"step": "a"}, 3]}, {"steps": "many"}])
+def test_a_card_that_tells_nothing_is_no_obstacle(tiny_model: Tiny, card: dict[str, Any]) -> None:
+    with_snapshots(tiny_model(card=card))
+    assert "Step 1" in says(page("pages/attention.py", step="1"))
+    assert "As saved last" in says(page("pages/attention.py"))
+
+
+@pytest.mark.parametrize("asked", ["2", "-1", "<b>", "99999999999999", "LAST"])
+def test_a_step_that_was_not_kept_is_named_and_the_last_one_shown(trained: Path, asked: str) -> None:
+    at = page("pages/attention.py", step=asked)
+    assert any("step" in warning.value and asked in warning.value for warning in at.warning)
+    assert at.select_slider(key="step").value == "last"
+
+
+def test_a_model_without_snapshots_has_no_slider_and_a_link_that_asks_for_one_is_told(tiny_model: Tiny) -> None:
+    tiny_model()
+    assert not [one for one in page("pages/next_token.py").select_slider if one.key == "step"]
+    assert any("step = “8”" in warning.value for warning in page("pages/next_token.py", step="8").warning)
+
+
+def links(at: AppTest) -> list[str]:
+    return [link.proto.query_string for link in at.get("page_link") if "Attention" in str(link.proto)]
+
+
+def test_links_to_other_pages_keep_the_step_until_a_model_without_it_is_chosen(trained: Path, tiny_model: Tiny) -> None:
+    tiny_model("untrained")
+    at = page("pages/attention.py", step="1")
+    at.run()
+    assert all("step=1" in link for link in links(at))
+    assert links(at)
+    at.selectbox(key="model").set_value("untrained").run()
+    assert not at.exception
+    assert not at.warning
+    assert not any("step" in link for link in links(at))
+    at.selectbox(key="model").set_value("tiny").run()
+    assert at.select_slider(key="step").value == "last"
+
+
+def test_snapshots_that_appear_while_it_trains_are_offered(trained: Path) -> None:
+    at = page("pages/embeddings.py", step="1")
+    checkpoints.write_weights(checkpoints.snapshot_path(trained, 32), scrambled(checkpoints.read_config(trained), 9))
+    at.run()
+    assert at.select_slider(key="step").options == ["0", "1", "16", "32", "last"]
+    assert at.select_slider(key="step").value == "1"
+
+
+def test_a_damaged_snapshot_is_said_and_the_others_can_be_chosen(trained: Path) -> None:
+    checkpoints.snapshot_path(trained, 1).write_bytes(b"not weights")
+    at = page("pages/embeddings.py", step="1")
+    assert any("00000001.safetensors is damaged" in error.value and "another step" in error.value for error in at.error)
+    at.select_slider(key="step").set_value("0").run()
+    assert not at.error
+    assert charts(at)
+
+
+def test_a_run_begun_anew_under_the_same_name_is_read_anew(trained: Path) -> None:
+    import os
+
+    at = page("pages/embeddings.py", step="1")
+    before = cloud(at)
+    path = checkpoints.snapshot_path(trained, 1)
+    checkpoints.write_weights(path, scrambled(checkpoints.read_config(trained), 77))
+    os.utime(path, (path.stat().st_atime, path.stat().st_mtime + 5))
+    assert np.abs(cloud(at.run()) - before).max() > 0.01
+
+
+def test_playing_goes_through_every_step_to_the_last_and_stops() -> None:
+    options = ["0", "1", "16", "last"]
+    seen = [options[0]]
+    while (after := snapshots.following(options, seen[-1])) is not None:
+        seen.append(after)
+    assert seen == options
+    assert snapshots.following(options, "2") == "0"
+
+
+def test_play_begins_at_the_start_where_it_is_at_its_end_and_pause_stops_it(trained: Path) -> None:
+    at = page("pages/attention.py")
+    at.button(key="scrubber play").click().run()
+    assert at.select_slider(key="step").value == "0"
+    at.run()
+    assert at.select_slider(key="step").value == "0", "a rerun of the page is no tick of the clock"
+    at.button(key="scrubber pause").click().run()
+    assert at.button(key="scrubber play")
+
+
+def test_play_goes_on_from_a_step_in_between(trained: Path) -> None:
+    at = page("pages/attention.py", step="1")
+    at.button(key="scrubber play").click().run()
+    assert at.select_slider(key="step").value == "1"
+
+
+def test_a_page_is_waited_for_while_it_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks: list[Callable[[], None]] = []
+    monkeypatch.setattr(snapshots.st, "fragment", lambda run_every: lambda body: ticks.append(body) or body)
+    reruns: list[bool] = []
+    monkeypatch.setattr(snapshots.st, "rerun", lambda: reruns.append(True))
+    state: dict[str, Any] = {}
+    monkeypatch.setattr(snapshots.st, "session_state", state)
+    state[snapshots._PLAYING] = True
+    snapshots._play(["0", "1", "last"], "0")
+    assert not reruns, "drawing the page is no tick"
+    slow: Future[None] = Future()
+    snapshots.wait_for(slow)
+    ticks[0]()
+    assert not reruns
+    slow.set_result(None)
+    ticks[0]()
+    assert reruns == [True]
+    assert state[snapshots._NEXT] == "1"
+    assert snapshots.is_playing()
+    snapshots._play(["0", "1", "last"], "1")
+    ticks[1]()
+    assert state[snapshots._NEXT] == "last"
+    assert not snapshots.is_playing()
+
+
+def test_the_shelf_keeps_the_newest_within_its_bounds(trained: Path) -> None:
+    keys = [cache.model_key("tiny", "cpu", step) for step in STEPS]
+    shelf = cache.Shelf(most=2)
+    models = [shelf.take(key) for key in keys]
+    assert list(shelf.models) == keys[1:]
+    assert shelf.take(keys[1]) is models[1]
+    shelf.take(keys[0])
+    assert list(shelf.models) == [keys[1], keys[0]]
+    size = 4 * sum(parameter.numel() for parameter in models[0].model.parameters())
+    small = cache.Shelf(most_bytes=2 * size)
+    for key in keys:
+        small.take(key)
+        assert small.bytes <= 2 * size
+    tiny = cache.Shelf(most_bytes=1)
+    for key in keys:
+        assert tiny.take(key).step == key.step
+        assert len(tiny.models) == 1
+
+
+def test_what_all_steps_share_is_read_from_a_bounded_number_of_them(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = checkpoints.read_config(trained)
+    for step in range(20, 60):
+        checkpoints.write_weights(checkpoints.snapshot_path(trained, step), scrambled(config, step))
+    monkeypatch.setattr(snapshots, "MOST_COMPARED", 5)
+    found = [key.step for key in snapshots.compared(cache.model_key("tiny", "cpu", 1))]
+    assert (found[0], found[-2:], len(found)) == (0, [59, None], 6)
+    monkeypatch.setattr(snapshots, "MOST_PARAMETERS", 1)
+    assert [key.step for key in snapshots.compared(cache.model_key("tiny", "cpu"))] == [0, 59, None]
+
+
+def test_the_labels_of_tokens_are_made_once_for_all_steps(trained: Path) -> None:
+    assert ui.tokens(cache.model_key("tiny", "cpu", 0)) is ui.tokens(cache.model_key("tiny", "cpu", 1))
+
+
+def test_another_model_with_fewer_heads_shows_the_head_a_button_names(tiny_model: Tiny) -> None:
+    tiny_model(n_head=6)
+    tiny_model("few", n_head=3)
+    at = page("pages/attention.py", head="5", block="1")
+    at.session_state["model"] = "few"
+    at.session_state["head"] = 1
+    at.run()
+    assert not at.exception
+    assert at.select_slider(key="head").value == 1
+
+
+# Models of tasks
+
+
+@pytest.fixture
+def reversal(home: Path) -> str:
+    from tests.tiny import tiny
+
+    kind = task("reversal")
+    config = tiny(vocab_size=100, context_length=15, positions="none")
+    card = {"task": "reversal", "source": {"task": "reversal", "settings": kind.settings()}, "steps": 16}
+    with_snapshots(checkpoints.save("mirror", scrambled(config), kind.tokenizer, card))
+    return kind.example_prompt()
+
+
+PATHS = ("app.py", "pages/generate.py", "pages/attention.py", "pages/next_token.py", "pages/positions.py", "pages/embeddings.py")
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_model_of_a_task_opens_on_an_example_of_it(reversal: str, path: str) -> None:
+    for query in ({}, {"prompt": frame.DEFAULT_PROMPT}, {"step": "1"}):
+        at = opened(path, model="mirror", **query)
+        assert not at.exception
+        assert not at.warning
+        assert at.text_area(key="prompt").value == reversal
+
+
+def test_the_default_prompt_follows_the_model_and_a_typed_one_stays(reversal: str, tiny_model: Tiny) -> None:
+    tiny_model(text=frame.DEFAULT_PROMPT)
+    at = opened("pages/attention.py", model="tiny")
+    for name, prompt in (("mirror", reversal), ("tiny", frame.DEFAULT_PROMPT), ("mirror", reversal)):
+        at.selectbox(key="model").set_value(name).run()
+        assert at.text_area(key="prompt").value == prompt
+        assert not any("prompt" in link for link in links(at.run()))
+    at.text_area(key="prompt").set_value("7 12 7").run()
+    at.selectbox(key="model").set_value("tiny").run()
+    assert at.text_area(key="prompt").value == "7 12 7"
+
+
+@pytest.mark.parametrize("path", PATHS[1:])
+def test_every_button_of_a_task_page_leads_somewhere_known(reversal: str, path: str) -> None:
+    labels = [button.label for button in opened(path, model="mirror").button if button.key and button.key.startswith("try ")]
+    for label in labels:
+        at = opened(path, model="mirror")
+        at.button(key=f"try {label}").click().run()
+        assert not at.exception
+        assert not at.warning
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("changes", [{"n_layer": 0}, {"d_mlp": 0}, {"positions": "none"}, {"positions": "none", "n_layer": 0}])
+def test_a_model_that_lacks_a_part_is_shown_at_every_step(tiny_model: Tiny, path: str, changes: dict[str, Any]) -> None:
+    with_snapshots(tiny_model(**changes))
+    for step in ("0", "last"):
+        at = page(path, step=step)
+        assert not at.warning
+
+
+def test_a_card_with_a_task_nobody_knows_falls_back_to_the_usual_prompt(tiny_model: Tiny) -> None:
+    tiny_model(text=frame.DEFAULT_PROMPT, card={"task": "chess", "source": {"task": "chess"}})
+    assert opened("pages/attention.py", model="tiny").text_area(key="prompt").value == frame.DEFAULT_PROMPT
+
+
+def test_slow_projections_too_are_equal_for_equal_vectors(trained: Path) -> None:
+    views = [ui.View(cache.model_key("tiny", "cpu", step), "embedding", "t-SNE", 2, 0) for step in (16, None)]
+    found = [ui._job(view).result.result(60).points.values for view in views]
+    np.testing.assert_array_equal(*found)

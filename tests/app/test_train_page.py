@@ -1,0 +1,333 @@
+"""The Train page as a reader meets it, without a browser; runs are real, and tiny."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from gptviz.learn import checkpoints, estimate, jobs, runs
+from gptviz.learn.plans import PLANS
+from gptviz.model import changed, parameter_count
+from gptviz.ui import train, watching
+from tests.app.opening import opened
+
+TINY = {"plan": "copy", "run_n_layer": "1", "run_d_model": "8", "run_batch_size": "4", "run_steps": "40"}
+LONG = TINY | {"run_steps": "1000000"}
+
+
+def page(**query: str) -> AppTest:
+    at = opened("pages/train.py", **query)
+    assert not at.exception, at.exception
+    return at
+
+
+def says(at: AppTest) -> str:
+    kinds = (at.error, at.warning, at.info, at.caption, at.text)
+    return "\n".join(element.value for kind in kinds for element in kind)
+
+
+def button(at: AppTest, label: str) -> Any:
+    (found,) = [one for one in at.button if one.label == label]
+    return found
+
+
+def press(at: AppTest, label: str) -> AppTest:
+    button(at, label).click().run()
+    assert not at.exception, at.exception
+    return at
+
+
+def progress(at: AppTest) -> str:
+    (bar,) = at.get("progress")
+    return str(bar.proto.text)
+
+
+def live(at: AppTest) -> dict[str, Any]:
+    return next(json.loads(c.proto.spec) for c in at.get("plotly_chart") if c.proto.id.endswith("-live"))
+
+
+def until(at: AppTest, true: Callable[[], bool], seconds: float = 90) -> AppTest:
+    """Run the page again and again, as its timer would."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, progress(at)
+        time.sleep(0.2)
+        at.run()
+        assert not at.exception, at.exception
+    return at
+
+
+@pytest.fixture(autouse=True)
+def _nothing_trains_on(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(estimate, "measure", lambda device: estimate.Speed(50e9, 4e9, 20e-6))
+    yield
+    queue = jobs.queue()
+    for name in queue.waiting():
+        queue.stop(name)
+    for process in list(queue._processes.values()):
+        process.kill()
+    deadline = time.monotonic() + 30
+    while queue._thread is not None and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def test_without_any_run_of_ones_own_the_page_shows_how_a_shipped_model_learned(home: Path) -> None:
+    at = page()
+    assert at.selectbox(key="run").value == "shakespeare"
+    assert progress(at).startswith("Finished")
+    assert any("held-out data" in str(trace.get("hovertemplate")) for trace in live(at)["data"])
+    assert at.query_params["run"] == "shakespeare"
+
+
+@pytest.mark.parametrize("plan", [name for name in PLANS if PLANS[name].begin is None])
+def test_every_plan_opens_and_says_how_many_parameters_it_has(home: Path, plan: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "look_inside", lambda *arguments: None)
+    at = page(plan=plan)
+    assert PLANS[plan].sentence in says(at)
+    config = PLANS[plan].config
+    if PLANS[plan].data != "tiny-shakespeare":
+        vocabulary = (
+            train._vocabulary(PLANS[plan], train.TaskSource(train.task(PLANS[plan].data)), 0) if plan != "pretrain" else None
+        )
+        if vocabulary:
+            assert f"{parameter_count(changed(config, vocab_size=vocabulary)):,} parameters" in says(at)
+    else:
+        assert f"{parameter_count(config):,} parameters" in says(at)
+        assert "not on this machine yet" in says(at)
+
+
+def test_a_changed_dimension_changes_the_count_and_another_plan_sets_all_of_them(home: Path) -> None:
+    at = page(plan="copy")
+    at.number_input(key="run_d_model").set_value(32).run()
+    at.number_input(key="run_n_layer").set_value(5).run()
+    at.selectbox(key="run_positions").set_value("alibi").run()
+    wanted = changed(PLANS["copy"].config, d_model=32, n_layer=5, positions="alibi")
+    assert f"{parameter_count(wanted):,} parameters" in says(at)
+    at.selectbox(key="plan").set_value("induction").run()
+    assert f"{parameter_count(PLANS['induction'].config):,} parameters" in says(at)
+    assert at.selectbox(key="data").value == "induction"
+    assert at.selectbox(key="run_positions").value == PLANS["induction"].config.positions
+    assert at.number_input(key="run_steps").value == PLANS["induction"].recipe.steps
+
+
+def test_the_time_said_grows_with_the_steps_and_the_memory_with_the_batch(home: Path) -> None:
+    at = page(**TINY)
+    planned, name = train.PLANS["copy"], "copy"
+    assert planned is PLANS[name]
+    before = says(at)
+    at.number_input(key="run_steps").set_value(100_000).run()
+    longer = says(at)
+    assert before != longer
+    at.number_input(key="run_batch_size").set_value(4_096).run()
+    assert " GB of memory" in says(at) or " MB of memory" in says(at)
+
+
+def test_dimensions_that_do_not_divide_are_named_and_nothing_is_lost(home: Path) -> None:
+    at = page(plan="copy", run_steps="77")
+    at.number_input(key="run_n_head").set_value(5).run()
+    assert "d_model 64 does not divide into n_head 5" in says(at)
+    assert button(at, "Train").disabled
+    assert at.number_input(key="run_steps").value == 77
+    at.number_input(key="run_n_head").set_value(8).run()
+    assert not button(at, "Train").disabled
+
+
+@pytest.mark.parametrize("name", ["../../x", "a" * 300, "🦊", ".hidden", "a b"])
+def test_a_name_no_model_can_have_is_refused_with_the_reason(home: Path, name: str) -> None:
+    at = page(**TINY)
+    at.text_input(key="save_as").set_value(name).run()
+    assert "cannot name a model" in says(at)
+    assert button(at, "Train").disabled
+    assert not list(home.rglob("config.json"))
+
+
+def test_a_name_that_is_taken_is_said_before_anything_begins(home: Path, tiny_model: Callable[..., Path]) -> None:
+    tiny_model("copy")
+    at = page(**TINY)
+    assert at.text_input(key="save_as").placeholder == "copy-2"
+    at.text_input(key="save_as").set_value("copy").run()
+    assert "there is a model named copy already" in says(at)
+    assert button(at, "Train").disabled
+
+
+def test_a_run_is_begun_watched_reloaded_and_finished(home: Path) -> None:
+    at = press(page(**TINY), "Train")
+    assert at.selectbox(key="run").value == "copy"
+    assert at.query_params["run"] == "copy"
+    assert at.text_input(key="save_as").placeholder == "copy-2"
+    assert "Beginning" in progress(at) or "Step" in progress(at)
+    again = page(run="copy")
+    assert again.selectbox(key="run").value == "copy"
+    folder = checkpoints.find("copy")
+    until(again, lambda: runs.status(folder).state == "finished" and "Finished: 40 steps" in progress(again))
+    assert "validation **" in says(again)
+    assert "floor 0.78" in says(again)
+    assert any("What it writes" in element.value for element in again.markdown)
+    assert "It computes in float32" in says(again)
+    assert not [one for one in again.button if one.label in ("Pause", "Stop", "Go on")]
+    again.selectbox(key="chart").set_value("Right by place").run()
+    assert len(live(again)["data"]) == 1
+    for quantity in ("Perplexity", "Tokens/s", "Learning rate", "Gradient norm"):
+        again.selectbox(key="chart").set_value(quantity).run()
+        assert not again.exception
+        assert quantity.lower() in json.dumps(live(again)["layout"]).lower()
+
+
+def test_a_run_is_paused_and_gone_on_with_and_a_second_one_waits_its_turn(home: Path) -> None:
+    at = press(page(**LONG), "Train")
+    copy = checkpoints.find("copy")
+    other = press(page(**TINY, save_as=""), "Train")
+    assert "second in line: copy is in training" in progress(other)
+    assert other.selectbox(key="run").value == "copy-2"
+    press(other, "Take back")
+    assert "has not begun" in progress(other)
+    until(at, lambda: runs.status(copy).state == "running" and "Step" in progress(at))
+    press(at, "Pause")
+    until(at, lambda: "Paused" in progress(at))
+    assert runs.status(copy).state == "paused"
+    press(at, "Go on")
+    until(at, lambda: runs.status(copy).state == "running")
+    press(at, "Stop")
+    until(at, lambda: "Stopped before its end" in progress(at))
+
+
+def test_when_as_many_wait_as_may_the_next_is_refused_before_anything_is_written(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs.queue(), "most_waiting", 0)
+    at = press(page(**TINY), "Train")
+    assert "no more may" in says(at)
+    assert not list(home.rglob("config.json"))
+    assert at.number_input(key="run_steps").value == 40
+
+
+def test_a_batch_that_does_not_fit_in_memory_is_refused_with_the_estimate(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimate, "available", lambda device: 600 * 10**6)
+    at = page(plan="copy", run_batch_size="4096")
+    assert "of memory, and 600 MB is free" in says(at)
+    assert button(at, "Train").disabled
+    at.number_input(key="run_batch_size").set_value(2).run()
+    assert not button(at, "Train").disabled
+
+
+def upload(at: AppTest, name: str, content: bytes) -> AppTest:
+    at.file_uploader(key="uploaded").upload(name, content)
+    at.run()
+    assert not at.exception, at.exception
+    return at
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("Grüße".encode("utf-16"), "is not UTF-8"),
+        ("Grüße aus Köln".encode("latin-1"), "byte 2 fits no character"),
+        (b"\x7fELF\x00\x01", "byte 4 is zero"),
+        (b"", "is empty"),
+    ],
+)
+def test_a_file_that_is_no_text_is_named_with_what_is_wrong(home: Path, content: bytes, message: str) -> None:
+    at = upload(page(plan="my own", data="a file of yours"), "notes.txt", content)
+    assert message in says(at)
+    assert "notes.txt" in says(at)
+    assert button(at, "Train").disabled
+
+
+def test_a_file_is_trained_on_character_by_character(home: Path) -> None:
+    text = "to be or not to be that is the question\n" * 40
+    query = {"plan": "my own", "data": "a file of yours", "run_context_length": "8", "run_d_model": "8", "run_steps": "9000000"}
+    at = upload(page(**query), "ham<b>let.txt", text.encode())
+    config = changed(train.OWN_PLAN.config, vocab_size=len(set(text)), context_length=8, d_model=8)
+    assert f"{parameter_count(config):,} parameters" in says(at)
+    press(at, "Train")
+    card = checkpoints.read_card(checkpoints.find("my-own"))
+    assert card["corpus"] == "ham<b>let.txt"
+    assert card["preset"] == "my own"
+
+
+def test_a_text_shorter_than_the_context_is_refused_in_a_sentence(home: Path) -> None:
+    at = page(plan="my own", data="a text you paste")
+    assert "paste one" in says(at)
+    at.text_area(key="pasted").set_value("to be or not to be").run()
+    press(at, "Train")
+    assert "a context of 64 needs at least 65" in says(at)
+    assert at.text_area(key="pasted").value == "to be or not to be"
+    assert not list(home.rglob("config.json"))
+
+
+def test_tiny_shakespeare_offline_says_so_and_what_to_take_instead(home: Path) -> None:
+    at = page(plan="generator")
+    assert "fetch it, or take other data" in says(at)
+    press(at, "Fetch it now")
+    assert "are you offline?" in says(at)
+    at.selectbox(key="data").set_value("python-reference").run()
+    assert not button(at, "Train").disabled
+
+
+def test_a_task_that_does_not_fit_in_the_context_says_how_long_it_must_be(home: Path) -> None:
+    at = page(plan="copy", run_context_length="8")
+    assert "a sequence of copy needs 31 or more" in says(at)
+    assert button(at, "Train").disabled
+
+
+def test_finetuning_keeps_the_architecture_of_the_model_it_begins_with(home: Path, tiny_model: Callable[..., Path]) -> None:
+    folder = tiny_model("base", text="to be or not to be that is the question\n")
+    at = page(plan="my own", begin="base", data="a text you paste", run_steps="9000000")
+    at.text_area(key="pasted").set_value("to be or not to be " * 40).run()
+    assert f"{parameter_count(checkpoints.read_config(folder)):,} parameters" in says(at)
+    press(at, "Train")
+    assert checkpoints.read_config(checkpoints.find("my-own")) == checkpoints.read_config(folder)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"run": "../../etc/passwd"},
+        {"plan": "<script>", "data": "x", "chart": "y"},
+        {"run_steps": "-5", "run_learning_rate": "nan", "run_n_layer": "1e9", "run_positions": "?"},
+        {"beside": "nobody", "block": "99", "head": "-1"},
+    ],
+)
+def test_hostile_links_open_on_something(home: Path, query: dict[str, str]) -> None:
+    at = page(**query)
+    assert at.selectbox(key="run").value == "shakespeare"
+
+
+def test_a_run_whose_card_and_log_are_nonsense_is_shown_as_far_as_it_can_be(home: Path, tiny_model: Callable[..., Path]) -> None:
+    folder = tiny_model(
+        "odd", card={"recipe": 3, "engine": "x", "losses": {"a": 1}, "preset": 7, "floor": "low", "steps": "many"}
+    )
+    lines = [
+        {"kind": "step", "step": 1},
+        {"kind": "evaluation", "step": 2, "loss": "none", "by_place": "all"},
+        {"kind": "sample", "step": 3},
+    ]
+    (folder / "log.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\nrubbish")
+    (tiny_model("broken") / "card.json").write_text("[")
+    at = page(run="odd")
+    assert at.selectbox(key="run").value == "odd"
+    at.selectbox(key="run").set_value("broken").run()
+    assert not at.exception
+    assert "broken/card.json" in says(at)
+
+
+def test_what_a_model_writes_is_never_markup(home: Path, tiny_model: Callable[..., Path]) -> None:
+    folder = tiny_model("writer")
+    text = "**bold** :red[x] <img src=x> $y$"
+    (folder / "log.jsonl").write_text(json.dumps({"kind": "sample", "step": 3, "text": text}) + "\n")
+    at = page(run="writer")
+    assert text in [code.value for code in at.code]
+    assert text not in says(at)
+    assert all(text not in element.value for element in at.markdown)
+
+
+def test_the_command_shown_describes_the_run(home: Path) -> None:
+    at = page(plan="induction", run_steps="50", run_d_model="32")
+    (code,) = [one.value for one in at.code if "python -m gptviz train" in one.value]
+    assert "train induction --name induction --set d_model=32 --steps 50" in code

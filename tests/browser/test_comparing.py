@@ -1,0 +1,56 @@
+"""The Runs page in a real browser: what only a pointer can do."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from gptviz.learn import checkpoints
+from gptviz.text import CharTokenizer
+from tests.browser.machinery import Visit, serve
+from tests.tiny import scrambled, tiny
+
+pytestmark = pytest.mark.browser
+
+ROW = 35  # pixels
+
+
+def test_rows_are_ticked_and_a_model_is_taken_along_deleted_and_brought_back(browser: Browser, tmp_path: Path) -> None:
+    tokenizer = CharTokenizer.from_text("abc")
+    root = tmp_path / "home" / "checkpoints"
+    for name in ("first", "second"):
+        losses = [{"step": step, "validation": 4 - step / 10} for step in range(0, 20, 5)]
+        model = scrambled(tiny(vocab_size=tokenizer.vocab_size))
+        checkpoints.save(name, model, tokenizer, {"losses": losses}, root=root)
+    with serve(tmp_path) as server:
+        visit = Visit.begin(browser, server)
+        page = visit.open("runs", chosen="first", model="second")
+        names = page.locator(".legendtext")
+        expect(names).to_have_text(["first"])
+        place = page.get_by_test_id("stDataFrame").first.bounding_box()
+        assert place is not None
+        chart = page.get_by_test_id("stPlotlyChart").bounding_box()
+        assert chart is not None
+        assert chart["y"] + chart["height"] <= 720
+        page.mouse.click(place["x"] + 16, place["y"] + 2.5 * ROW)
+        expect(names).to_have_text(["first", "second"])
+        expect(page).to_have_url(re.compile("chosen=first%2Csecond"))
+        page.mouse.click(place["x"] + 16, place["y"] + 1.5 * ROW)
+        expect(names).to_have_text(["second"])
+
+        with page.expect_download() as download:
+            page.get_by_role("button", name=re.compile(r"Download \(")).click()
+        assert "second/model.safetensors" in zipfile.ZipFile(download.value.path()).namelist()
+        page.get_by_role("button", name="Delete").click()
+        expect(page.get_by_text("second is in the trash")).to_be_visible()
+        assert not (root / "second").exists()
+        page.get_by_role("button", name="Undo").click()
+        expect(page.get_by_text("second is back")).to_be_visible()
+        assert (root / "second").exists()
+        wrong = visit.wrong()
+        visit.context.close()
+    assert not wrong, "\n".join(wrong)

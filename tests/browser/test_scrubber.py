@@ -1,0 +1,150 @@
+"""The scrubber in a real browser: it plays, it stops, the keyboard moves it, and links keep the step."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from gptviz.learn import checkpoints
+from gptviz.text import CharTokenizer
+from gptviz.ui.frame import DEFAULT_PROMPT
+from tests.browser.machinery import Server, Visit, serve
+from tests.tiny import scrambled, tiny
+
+pytestmark = pytest.mark.browser
+
+STEPS = (0, 1, 2, 3, 4, 6, 8, 11, 16, 23, 32)
+PATHS = ("", "generate", "attention", "next_token", "positions", "embeddings")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server whose home has a model with snapshots."""
+    folder = tmp_path_factory.mktemp("trained")
+    root = folder / "home" / "checkpoints"
+    tokenizer = CharTokenizer.from_text(DEFAULT_PROMPT)
+    config = tiny(vocab_size=tokenizer.vocab_size, context_length=64, n_head=6, positions="rotary")
+    kept = checkpoints.save("grown", scrambled(config, STEPS[-1]), tokenizer, {"steps": STEPS[-1]}, root=root)
+    for step in STEPS:
+        checkpoints.write_weights(checkpoints.snapshot_path(kept, step), scrambled(config, step))
+    with serve(folder) as running:
+        yield running
+
+
+@pytest.fixture
+def visit(browser: Browser, trained: Server) -> Iterator[Visit]:
+    begun = Visit.begin(browser, trained)
+    yield begun
+    wrong = begun.wrong()
+    begun.context.close()
+    assert not wrong, "\n".join(wrong)
+
+
+def shown(page: Page) -> Locator:
+    """The step above the slider's thumb."""
+    return page.locator(".st-key-step [data-testid=stSliderThumbValue]")
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_it_plays_from_the_start_to_the_end_and_stops(visit: Visit, path: str) -> None:
+    page = visit.open(path, model="grown")
+    expect(shown(page)).to_have_text("last")
+    page.evaluate(
+        """() => {
+            window.seen = new Set();
+            const look = () => window.seen.add(document.querySelector('.st-key-step').innerText.trim().split(/\\s/)[0]);
+            setInterval(look, 20);
+        }"""
+    )
+    page.locator(".st-key-scrubber-play button").first.click()
+    expect(page.locator(".st-key-scrubber-pause button").first).to_be_visible()
+    expect(page.locator(".st-key-scrubber-play button").first).to_be_visible(timeout=60_000)
+    expect(shown(page)).to_have_text("last")
+    # The browser need not paint every step where the machine is busy, but most of them.
+    seen = set(page.evaluate("[...window.seen]"))
+    assert seen <= {*map(str, STEPS), "last"}
+    assert len(seen) > len(STEPS) / 2
+    visit.settle()
+
+
+def test_it_stops_when_pressed_again_and_stays_there(visit: Visit) -> None:
+    page = visit.open("embeddings", model="grown", step=0)
+    box = page.locator(".st-key-scrubber-play button").first.bounding_box()
+    assert box is not None
+    middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.click(*middle)
+    expect(page.locator(".st-key-scrubber-pause button").first).to_be_visible()
+    page.mouse.click(*middle)  # it stands where the other stood, and stays there while the page moves
+    expect(page.locator(".st-key-scrubber-play button").first).to_be_visible()
+    visit.settle()
+    stopped = shown(page).inner_text()
+    assert stopped != "last"
+    page.wait_for_timeout(1_000)
+    assert shown(page).inner_text() == stopped
+
+
+def test_the_keyboard_moves_it_and_the_link_and_every_page_follow(visit: Visit) -> None:
+    page = visit.open("attention", model="grown", step=6)
+    expect(shown(page)).to_have_text("6")
+    page.locator(".st-key-step").get_by_role("slider").press("ArrowRight")
+    page.wait_for_url(re.compile("step=8"))
+    visit.settle()
+    for title in ("Embeddings", "Home", "Generate"):
+        page.get_by_test_id("stSidebar").get_by_role("link", name=title, exact=True).click()
+        expect(page).to_have_title(f"{title} · gptviz")
+        visit.settle()
+        expect(shown(page)).to_have_text("8")
+        expect(page).to_have_url(re.compile("step=8"))
+    page.reload()
+    visit.settle()
+    expect(shown(page)).to_have_text("8")
+
+
+def test_the_bar_keeps_its_size_whatever_the_step(visit: Visit) -> None:
+    page = visit.open("embeddings", model="grown", step=0)
+    box = page.get_by_test_id("stPlotlyChart").first
+    expect(box).to_be_visible()
+    before = box.bounding_box()
+    slider = page.locator(".st-key-step").get_by_role("slider")
+    for _ in range(2):
+        slider.press("ArrowRight")
+        visit.settle()
+    page.wait_for_timeout(300)
+    assert page.get_by_test_id("stPlotlyChart").first.bounding_box() == before
+
+
+SCRIPT = """
+import streamlit as st
+from gptviz.ui import controls
+heads = {"many": 6, "few": 3}[controls.select("Model", ["many", "few"], key="model", help="")]
+head = controls.whole("Head", 0, heads, key="head", help="", default=0)
+st.text(f"head {head} of {heads}")
+controls.try_this("Try", "", model="few", head=1)
+"""
+
+
+def test_what_a_button_sets_holds_over_the_link_where_the_limits_change_with_it(browser: Browser, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    with serve(tmp_path, script) as running:
+        visit = Visit.begin(browser, running)
+        page = visit.open("", head=2)
+        expect(page.get_by_text("head 2 of 6")).to_be_visible()
+        page.get_by_role("button", name="Try").click()
+        expect(page.get_by_text("head 1 of 3")).to_be_visible()
+        expect(page).to_have_url(re.compile("head=1"))
+        visit.context.close()
+
+
+def test_nothing_sticks_out_on_a_phone(browser: Browser, trained: Server, tmp_path: Path) -> None:
+    visit = Visit.begin(browser, trained, width=390, height=844)
+    page = visit.open("embeddings", model="grown", step=4, trail="true")
+    page.wait_for_timeout(500)
+    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
+    wrong = visit.wrong()
+    visit.context.close()
+    assert not wrong, "\n".join(wrong)
