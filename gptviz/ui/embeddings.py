@@ -258,9 +258,10 @@ def loses(projected: Projection, view: View, token: int, d_model: int) -> str:
     every = len(tokens(view.key).labels)
     sampled = f"A sample of {len(projected.ids):,} of the {every:,} tokens. " if len(projected.ids) < every else ""
     missing = "The chosen token is not among them. " if projected.index(token) is None else ""
+    jumps = " From one step of training to the next it may jump; PCA does not." if snapshots.steps(view.key.name) else ""
     return (
         f"{sampled}{missing}{view.method} keeps neighbours together and loses the rest: how far apart groups lie, how large they "
-        "are and which way is up mean nothing. Try another seed, and trust what stays."
+        f"are and which way is up mean nothing. Try another seed, and trust what stays.{jumps}"
     )
 
 

@@ -317,7 +317,7 @@ def beside_by_plan(now: Watched, names: Sequence[str]) -> list[str]:
 def bar(notices: Any) -> str | None:
     """Which run is watched, and what its chart shows; None where there is no run."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        with st.container(width=190):
+        with st.container(width=170):
             name = watched(notices)
         if name is None:
             return None
@@ -327,7 +327,7 @@ def bar(notices: Any) -> str | None:
             st.error(f"{error}. Watch another model.")
             st.stop()
         options = [LOSS, *([PLACES] if "task" in now.card else []), PERPLEXITY, SPEED, RATE, NORM]
-        with st.container(width=140):
+        with st.container(width=135):
             controls.select(
                 "Chart",
                 options,
@@ -337,7 +337,7 @@ def bar(notices: Any) -> str | None:
                 "likely tokens it might choose. Learning rate: how far a step goes. Gradient norm: how steep the loss is.",
                 notices=notices,
             )
-        with st.popover("Compare", icon=":material/stacked_line_chart:"):
+        with st.popover("Compare"):
             names = [other for other in checkpoints.folders() if other != name]
             _forget(names)
             st.multiselect(
@@ -350,7 +350,7 @@ def bar(notices: Any) -> str | None:
             )
             controls.switch("Log steps", key="log_steps", help="Each doubling of the steps takes the same room.")
             controls.switch("Log loss", key="log_loss", help="Each halving of the loss takes the same room.")
-        with st.popover("Open in", icon=":material/open_in_new:"):
+        with st.popover("Open in"):
             query = {key: value for key, value in frame.shared_state().items() if key != "step"} | {"model": name}
             for page in frame.PAGES.values():
                 if page.path not in ("app.py", "pages/train.py"):

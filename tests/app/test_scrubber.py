@@ -174,10 +174,12 @@ def test_the_map_holds_every_step(trained: Path) -> None:
 
 def test_the_scales_of_learned_positions_are_those_of_every_step(tiny_model: Tiny) -> None:
     folder = with_snapshots(tiny_model(positions="learned"))
-    largest = max(float(by_hand(folder, step).positions.table.weight.abs().max()) for step in STEPS)  # type: ignore[union-attr]
+    largest = max(float(by_hand(folder, step).positions.table.weight.detach().abs().max()) for step in STEPS)  # type: ignore[union-attr]
     for step in ("0", "1", "last"):
         at = page("pages/positions.py", step=step, table="learned")
-        assert charts(at)[-1]["data"][0]["zmax"] == pytest.approx(largest)
+        table, wave = charts(at)[-2:]
+        assert table["data"][0]["zmax"] == pytest.approx(largest)
+        assert wave["layout"]["yaxis"]["tickvals"] == pytest.approx([-largest, 0, largest])
 
 
 def test_the_trail_is_the_way_of_the_chosen_token(trained: Path) -> None:

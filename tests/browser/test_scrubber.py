@@ -61,9 +61,9 @@ def test_it_plays_from_the_start_to_the_end_and_stops(visit: Visit, path: str) -
         }"""
     )
     page.locator(".st-key-scrubber-play button").first.click()
-    expect(page.locator(".st-key-scrubber-pause button").first).to_be_visible()
-    expect(page.locator(".st-key-scrubber-play button").first).to_be_visible(timeout=60_000)
-    expect(shown(page)).to_have_text("last")
+    expect(shown(page)).not_to_have_text("last")
+    expect(shown(page)).to_have_text("last", timeout=60_000)
+    expect(page.locator(".st-key-scrubber-play button").first).to_be_visible()
     # The browser need not paint every step where the machine is busy, but most of them.
     seen = set(page.evaluate("[...window.seen]"))
     assert seen <= {*map(str, STEPS), "last"}

@@ -241,6 +241,10 @@ def test_a_killed_run_is_interrupted_and_going_on_ends_with_the_same_curve(kille
     assert checkpoints.load(killed).card["steps"] == 20
     assert max(line["step"] for line in told(killed)) > 20
     assert max(checkpoints.snapshots(killed)) > 20
+    begun = carry_on(killed)
+    assert [type(next(begun)).__name__ for _ in range(2)] == ["Engine", "Stepped"]
+    begun.close()
+    assert max(checkpoints.snapshots(killed)) == 20  # what came after the state saved is not this run's any more
     resumed = [event.step for event in carry_on(killed) if isinstance(event, Stepped)]
     assert resumed == list(range(21, 41))
     assert_alike(killed, finish(task_run("unbroken", steps=40, evaluations=2)))
