@@ -173,7 +173,7 @@ def train(options: argparse.Namespace) -> None:
         else:
             folder = checkpoints.destination(options.preset if options.name is None else options.name, options.root)
             if world.first:
-                _prepare(options, folder.name, world)
+                _prepare(options, folder.name, on, world)
             world.wait()
         _watch(folder, on, world)
 
@@ -194,7 +194,7 @@ def _source(name: str, fraction: float) -> Source:
     return TextSource(read_corpus(name), fraction) if Path(name).exists() else source_named(name, fraction)
 
 
-def _prepare(options: argparse.Namespace, name: str, world: World) -> None:
+def _prepare(options: argparse.Namespace, name: str, on: torch.device, world: World) -> None:
     """Write down the run that the options describe."""
     from gptviz.learn.plans import PLANS
 
@@ -218,6 +218,7 @@ def _prepare(options: argparse.Namespace, name: str, world: World) -> None:
         store=options.store,
         root=options.root,
         replace=options.replace,
+        device=on,
     )
 
 
@@ -305,19 +306,20 @@ def generate(options: argparse.Namespace) -> None:
     grown = lm.generation(options.prompt, sampling)
     if not options.json:
         print(options.prompt, end="")
+    streams = not options.json and lm.tokenizer.kind in ("characters", "symbols")
     tokens: list[int] = []
     begun = time.perf_counter()
     for step in islice(grown, options.max_new_tokens):
         tokens.append(int(step.tokens[0]))
-        if not options.json and lm.tokenizer.kind == "characters":
-            print(lm.tokenizer.decode(tokens[-1:]), end="", flush=True)
+        if streams:
+            print(lm.tokenizer.piece(tokens[-1]), end="", flush=True)
     rate = len(tokens) / max(time.perf_counter() - begun, 1e-9)
     text = lm.tokenizer.decode(tokens)
     if options.json:
         _print_json({"text": text, "tokens": tokens, "tokens_per_second": round(rate, 1)})
     else:
         # Pieces of a byte-level vocabulary can end within a character: such a text is printed once it is whole.
-        print("" if lm.tokenizer.kind == "characters" else text)
+        print("" if streams else text)
 
 
 def evaluate(options: argparse.Namespace) -> None:
@@ -338,9 +340,11 @@ def evaluate(options: argparse.Namespace) -> None:
         fraction = written.get("fraction", 0.9) if isinstance(written, dict) else 0.9
         source = _source(options.corpus, fraction if isinstance(fraction, float) else 0.9)
     if isinstance(source, TextSource):
-        text = source.corpus.split(source.fraction)[1] if options.split == "validation" else source.corpus.text
+        held_out = options.split == "validation"
+        text = source.corpus.split(source.fraction)[1] if held_out else source.corpus.text
         _warn_of_unknown(lm.tokenizer.encode("".join(sorted(set(text)))))
-        batches = in_a_row(torch.from_numpy(lm.tokenizer.encode_ids(text)), lm.model.config.context_length)
+        ids = source.held_out(lm.tokenizer) if held_out else torch.from_numpy(lm.tokenizer.encode_ids(text))
+        batches = in_a_row(ids, lm.model.config.context_length)
     else:
         batches = iter(source.data(lm.tokenizer, lm.model.config).validation())
     found = evaluate(lm.model, batches)

@@ -11,7 +11,7 @@ frame.page(
     "Step by step its weights are moved so that the next token surprises it less: the loss, its mean surprise, falls.",
 )
 notices = st.container()
-device = frame._device()
+device = frame.device_box()
 view, side = st.columns([9, 4], gap="medium")
 
 with side, st.container(border=True):

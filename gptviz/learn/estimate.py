@@ -72,6 +72,9 @@ class Speed:
         return work.flops / self.flops + work.bytes / self.bytes + work.operations * self.overhead
 
 
+UNMEASURED = Speed(1.0, 1.0, 0.0)  # for who asks about memory alone
+
+
 @dataclass(frozen=True)
 class Estimate:
     """What a run will take. Memory and disk in bytes.

@@ -148,7 +148,7 @@ class Queue:
             if place is None:
                 raise RunError(f"{name} is not being trained")
             if place > 0:
-                runs._say(folder, "paused" if (folder / "state.safetensors").exists() else "ready")
+                runs.say(folder, "paused" if (folder / "state.safetensors").exists() else "ready")
                 return
             runs.wish(folder, wish)
             if name in self._processes:
@@ -216,7 +216,7 @@ def _after(folder: Path, code: int) -> None:
     (folder / "wish").unlink(missing_ok=True)
     status = runs.status(folder)
     if status.state == "interrupted":
-        runs._say(folder, "interrupted", f"{_last_words(folder, code)}; it can be resumed from the last state saved")
+        runs.say(folder, "interrupted", f"{_last_words(folder, code)}; it can be resumed from the last state saved")
     elif status.state == "waiting":
         runs.say_failed(folder, f"it could not begin: {_last_words(folder, code)}")
 

@@ -34,7 +34,7 @@ from gptviz import __version__
 from gptviz.model import Config, Transformer, build
 from gptviz.text import Tokenizer
 
-from . import checkpoints
+from . import checkpoints, estimate
 from .checkpoints import CheckpointError, NotNumbersError
 from .data import NOT_COUNTED
 from .distributed import World
@@ -96,6 +96,7 @@ def prepare(
     store: Literal["float32", "float16"] = "float32",
     root: Path | None = None,
     replace: bool = False,
+    device: torch.device | str = "cpu",
 ) -> Path:
     """Write down a run called `name` that has not begun, and return its folder; `carry_on` trains it.
 
@@ -105,6 +106,7 @@ def prepare(
         store: the type its weights are kept in on the way.
         root: the folder that takes the run's folder; default: the user's own models.
         replace: throw away the model that has the name already.
+        device: where it will be trained.
 
     Raises:
         CheckpointError: a name it cannot have, or a disk that will not take it.
@@ -119,6 +121,10 @@ def prepare(
     if config.vocab_size != tokenizer.vocab_size:
         raise RunError(f"vocab_size is {config.vocab_size:,}; the tokenizer has {tokenizer.vocab_size:,} tokens: leave it out")
     source.data(tokenizer, config)
+    tokens = source.task.length - 1 if isinstance(source, TaskSource) else config.context_length
+    needed = estimate.estimate(config, recipe, estimate.UNMEASURED, tokens=tokens)
+    if problem := estimate.refusal(needed, estimate.available(device)):
+        raise RunError(problem)
     try:
         source.keep()
     except OSError as error:
@@ -137,7 +143,7 @@ def prepare(
         "losses": [],
     }
     folder = checkpoints.save(name, model, tokenizer, card, root=root)
-    _say(folder, "ready")
+    say(folder, "ready")
     return folder
 
 
@@ -211,15 +217,16 @@ def _wished(folder: Path) -> str | None:
 def say_waiting(folder: Path) -> None:
     """Mark the run in `folder` as waiting for its turn."""
     (folder / "wish").unlink(missing_ok=True)
-    _say(folder, "waiting")
+    say(folder, "waiting")
 
 
 def say_failed(folder: Path, message: str) -> None:
     """Mark the run in `folder` as failed."""
-    _say(folder, "failed", message)
+    say(folder, "failed", message)
 
 
-def _say(folder: Path, state: State, message: str = "") -> None:
+def say(folder: Path, state: State, message: str = "") -> None:
+    """Write down what is becoming of the run in `folder`."""
     checkpoints.write_json(folder / "status.json", {"state": state, "message": message})
 
 
@@ -272,7 +279,7 @@ def carry_on(
         except (Diverged, CheckpointError, ValueError, OSError, RuntimeError) as error:
             with suppress(CheckpointError):
                 if world.first:
-                    _say(folder, "failed", str(error))
+                    say(folder, "failed", str(error))
             raise
 
 
@@ -296,7 +303,7 @@ class _Carrying:
     def __iter__(self) -> Iterator[Engine | Event | str]:
         if self.world.first:
             (self.folder / "wish").unlink(missing_ok=True)
-            _say(self.folder, "running", "choosing the fastest way to compute")
+            say(self.folder, "running", "choosing the fastest way to compute")
         engine = self._engine()
         yield engine
         forward, bfloat16 = engine.forward(self.model), engine.bfloat16
@@ -306,7 +313,7 @@ class _Carrying:
             self.log = _Log(self.folder / "log.jsonl", trainer.step, state)
         self.begun, self.wall = time.monotonic(), float(self.card.get("wall_seconds", 0.0))
         if self.world.first:
-            _say(self.folder, "running")
+            say(self.folder, "running")
             if trainer.step == 0:
                 self._snapshot(trainer)
         ended: State = "finished"
@@ -374,7 +381,7 @@ class _Carrying:
             self._snapshot(trainer)
         self._save(trainer)
         (self.folder / "wish").unlink(missing_ok=True)
-        _say(self.folder, ended)
+        say(self.folder, ended)
         if ended == "finished":
             (self.folder / "state.safetensors").unlink(missing_ok=True)
 

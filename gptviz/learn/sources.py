@@ -6,11 +6,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from gptviz.model import Config
 from gptviz.text import TASKS, Corpus, Task, Tokenizer, corpora, recall, remember, task
 
 from .data import Data, Generated, Windows
+
+# Every evaluation reads all that is held out: of a long text, so many tokens tell enough.
+MOST_HELD_OUT = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -26,8 +30,14 @@ class TextSource:
         Raises:
             ValueError: it is too short.
         """
-        training, validation = (torch.from_numpy(tokenizer.encode_ids(part)) for part in self.corpus.split(self.fraction))
-        return Windows(training, validation, config.context_length)
+        training = torch.from_numpy(tokenizer.encode_ids(self.corpus.split(self.fraction)[0]))
+        return Windows(training, self.held_out(tokenizer), config.context_length)
+
+    def held_out(self, tokenizer: Tokenizer) -> Tensor:
+        """The ids of the text that validates, at most `MOST_HELD_OUT` of them."""
+        text = self.corpus.split(self.fraction)[1]
+        # No token is made of more than some characters; of a text of gigabytes only the beginning is read.
+        return torch.from_numpy(tokenizer.encode_ids(text[: 16 * MOST_HELD_OUT])[:MOST_HELD_OUT])
 
     @property
     def floor(self) -> None:

@@ -105,10 +105,16 @@ def read_corpus(path: str | os.PathLike[str], limit: int = 200_000_000) -> Corpu
         raise PermissionError(f"{file} may not be read: change its permissions or copy it") from None
     if len(data) > limit:
         raise ValueError(f"{file} has {size:,} bytes, at most {limit:,} are read: shorten it, or raise the limit")
-    text = _utf8_text(data, file)
-    if not text:
-        raise ValueError(f"{file} is empty: choose a file with text in it")
-    return Corpus(file.name, text, str(file))
+    return Corpus(file.name, _utf8_text(data, str(file)), str(file))
+
+
+def corpus_of(data: bytes, name: str) -> Corpus:
+    """
+    The content of a text file as a corpus called `name`, read as `read_corpus` reads it.
+
+    Raises `ValueError` if it is empty or not UTF-8 text.
+    """
+    return Corpus(name, _utf8_text(data, f"“{name}”"))
 
 
 def python_reference() -> Corpus:
@@ -177,8 +183,8 @@ def recall(name: str, sha256: str) -> Corpus:
     raise CorpusUnavailableError(f"the text “{name[:80]}” is not here any more (SHA-256 {sha256[:12]}…): give it as a file")
 
 
-def _utf8_text(data: bytes, file: Path) -> str:
-    """The text in `data`, without byte order mark and with `\\n` as line end."""
+def _utf8_text(data: bytes, file: str) -> str:
+    """The text in `data`, not empty, without byte order mark and with `\\n` as line end."""
     fix = "open it in an editor and save it as UTF-8 text"
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ValueError(f"{file} is not UTF-8 (byte 0 starts a UTF-16 mark): {fix}")
@@ -190,6 +196,8 @@ def _utf8_text(data: bytes, file: Path) -> str:
     # Allowed in UTF-8, but in practice a sign of UTF-16 without a mark, or of no text at all.
     if "\0" in text:
         raise ValueError(f"{file} is not text (byte {data.index(0)} is zero): {fix}")
+    if not text:
+        raise ValueError(f"{file} is empty: choose a file with text in it")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -142,10 +142,10 @@ def subject(*, needs_prompt: bool = True) -> Subject:
             step = snapshots.scrubber(folder, card, notices)
     else:
         snapshots.without(notices)
-    default = _default_prompt(card)
+    default = default_prompt(card)
     with right:
-        prompt = _prompt(default)
-    device = _device()
+        prompt = prompt_box(default)
+    device = device_box()
     try:
         key = model_key(name, device, step)
         lm = language_model(key)
@@ -153,7 +153,7 @@ def subject(*, needs_prompt: bool = True) -> Subject:
         other = "another model" if step is None else "another step or model"
         st.error(f"{error}. Choose {other} above." if str(error) else "There is not enough memory for this model.")
         st.stop()
-    return _read(key, lm, prompt, default, needs_prompt)
+    return read(key, lm, prompt, default, needs_prompt)
 
 
 def _card(name: str) -> tuple[Path, dict[str, Any]]:
@@ -165,7 +165,7 @@ def _card(name: str) -> tuple[Path, dict[str, Any]]:
         return Path(), {}
 
 
-def _default_prompt(card: Mapping[str, Any]) -> str:
+def default_prompt(card: Mapping[str, Any]) -> str:
     """What the page shows before anybody types: an example of the task a model was trained on, else the seed's lines."""
     source = card.get("source")
     return _example(json.dumps(source)) if "task" in card and isinstance(source, dict) else DEFAULT_PROMPT
@@ -180,7 +180,7 @@ def _example(source: str) -> str:
     return found.task.example_prompt() if isinstance(found, TaskSource) else DEFAULT_PROMPT
 
 
-def _prompt(default: str) -> str:
+def prompt_box(default: str) -> str:
     """The control for the prompt. The default one follows the model: nobody typed it."""
     shown = st.session_state.get(_DEFAULT_SHOWN, DEFAULT_PROMPT)
     if st.session_state.get("prompt", default) != default and st.session_state["prompt"] in (shown, DEFAULT_PROMPT):
@@ -200,7 +200,8 @@ def _prompt(default: str) -> str:
     return prompt or ""
 
 
-def _device() -> str:
+def device_box() -> str:
+    """The control for the device, in the side bar."""
     with st.sidebar:
         found = devices.devices()
         return controls.select(
@@ -212,7 +213,7 @@ def _device() -> str:
         )
 
 
-def _read(key: ModelKey, lm: LanguageModel, prompt: str, default: str, needs_prompt: bool) -> Subject:
+def read(key: ModelKey, lm: LanguageModel, prompt: str, default: str, needs_prompt: bool) -> Subject:
     """The prompt as the model reads it, with a line on everything it does not read as written."""
     if len(prompt) > LONGEST_PROMPT:
         st.warning(f"The prompt has {len(prompt):,} characters; the first {LONGEST_PROMPT:,} are kept.")

@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import Any, get_args, get_type_hints
 
@@ -18,7 +17,7 @@ from gptviz.learn.plans import PLANS, Plan
 from gptviz.learn.recipe import HELP, Recipe
 from gptviz.learn.sources import Source, TaskSource, TextSource
 from gptviz.model import Config, changed
-from gptviz.text import TASKS, BPETokenizer, Corpus, corpora, read_corpus, task, tiny_shakespeare
+from gptviz.text import TASKS, BPETokenizer, Corpus, corpora, corpus_of, task, tiny_shakespeare
 
 from . import controls
 from .experiments import published
@@ -231,13 +230,7 @@ def _kept(text: str) -> Corpus:
 
 @st.cache_resource(max_entries=4, show_spinner="Reading the file")
 def _uploaded(name: str, data: bytes) -> Corpus:
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "text"
-        path.write_bytes(data)
-        try:
-            return Corpus(Path(name).name[:80], read_corpus(path).text)
-        except ValueError as error:
-            raise ValueError(str(error).replace(str(path), f"“{name[:80]}”")) from None
+    return corpus_of(data, Path(name).name[:80])
 
 
 @st.cache_data(max_entries=32, show_spinner=False, hash_funcs={Corpus: lambda corpus: corpus.sha256})

@@ -411,7 +411,7 @@ def look_inside(name: str, device: str) -> None:
     except CheckpointError as error:
         st.text(str(error))
         return
-    default = frame._default_prompt(card)
+    default = frame.default_prompt(card)
     view = st.container()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         block = head = 0
@@ -422,7 +422,7 @@ def look_inside(name: str, device: str) -> None:
                 about = "The heads of a block read side by side."
                 head = controls.whole("Head", 0, config.n_head - 1, key="head", default=0, help=about)
         with st.container(width="stretch"):
-            prompt = frame._prompt(default)
+            prompt = frame.prompt_box(default)
     with view:
         _inside(name, device, prompt, default, block, head)
     if why := engine(name):
@@ -474,7 +474,7 @@ def _pattern(key: ModelKey, prompt: str, default: str, block: int, head: int) ->
     if not config.n_layer:
         st.caption("This model has no blocks, hence no attention: it guesses the next token from the last one alone.")
         return
-    subject = frame._read(key, lm, prompt, default, True)
+    subject = frame.read(key, lm, prompt, default, True)
     block, head = min(block, config.n_layer - 1), min(head, config.n_head - 1)
     pattern = one_head(attention.view(key, subject.seen).patterns, block, head, subject.labels)
     figure = heatmap.one_head(pattern, theme(), title="", height=320)
