@@ -24,7 +24,14 @@ def take(index: int) -> None:
 left, right = st.columns([3, 2], gap="large")
 with left:
     st.markdown(f"**1 · The text becomes {len(subject.seen)} tokens**", help="A token is what the model reads in one piece.")
-    token_strip(glance.tokens, key="tokens", height=150, legend="how probable the model found it", label="Tokens of the prompt")
+    token_strip(
+        glance.tokens,
+        key="tokens",
+        height=150,
+        legend="how probable the model found it",
+        label="Tokens of the prompt",
+        spaced=subject.lm.tokenizer.kind == "symbols",
+    )
     st.caption(f"**2 · The model reads them:** {glance.shape}.")
 with right:
     st.markdown("**3 · The likeliest next tokens**", help="Of the whole vocabulary; the Next token page shows the rest.")

@@ -199,7 +199,7 @@ PLANS: dict[str, Plan] = {
     "induction": Plan(
         "induction",
         "Random blocks that repeat: two blocks of attention find where the token stood before, and what came after it.",
-        _TASK,
+        replace(_TASK, steps=4_000, optimiser="adamw", learning_rate=2e-3),
         data="induction",
     ),
     "pretrain": Plan(

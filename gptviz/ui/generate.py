@@ -420,6 +420,7 @@ def _text(now: Writing) -> None:
             on_pick=lambda chip: _then_rerun(now.pick, chip),
             on_alternative=lambda chip, alternative: _then_rerun(now.pick_alternative, chip, alternative),
             height=HEIGHT,
+            spaced=now.lm.tokenizer.kind == "symbols",
         )
     with aside:
         st.text(heading)

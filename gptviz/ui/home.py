@@ -17,7 +17,7 @@ from gptviz.learn.sampling import Sampling
 from gptviz.model import parameter_count
 from gptviz.text import Encoding
 
-from . import attention, runs
+from . import attention, runs, snapshots
 from .cache import ModelKey, language_model
 
 SHOWN = 8
@@ -74,7 +74,9 @@ def pictures(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> dict[str, str
         drawn["pages/positions.py"] = thumbnail.signed(positions.similarity(positions.vectors(model, kind)).values, theme)
     rows = embeddings.vectors(model, "embedding")
     some = embeddings.sample(len(rows), 100, 0)
-    places, _ = embeddings.pca(rows, 2)
+    # The finished model's axes: while training is played, nothing moves that did not change.
+    finished = embeddings.vectors(language_model(snapshots.last(key)).model, "embedding")
+    places, _ = embeddings.pca(rows, 2, finished)
     colours = [KIND_COLOURS[tokenizer.kind_of(int(i))] for i in some]
     labels = [tokenizer.label(int(i)) for i in some]
     drawn["pages/embeddings.py"] = thumbnail.points(labels, colours, places[some], theme)

@@ -150,6 +150,7 @@ def strip(subject: Subject, position: int) -> None:
         label="The tokens of the prompt; choose one to see the guess made after it",
         legend="how likely the model found each token; outlined: the guess below comes after it" if small else "",
         height=STRIP_HEIGHT,
+        spaced=subject.lm.tokenizer.kind == "symbols",
     )
 
 

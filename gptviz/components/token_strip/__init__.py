@@ -70,6 +70,7 @@ def token_strip(
     legend: str = "probability",
     height: int | None = None,
     bars: bool = False,
+    spaced: bool = False,
 ) -> None:
     """Show `tokens` as chips.
 
@@ -83,6 +84,7 @@ def token_strip(
         legend: what a probability is, beside the scale; empty for no legend.
         height: pixels; the strip then scrolls and stays at its end while it grows. None: as high as its text.
         bars: one token a line, with its probability as a bar and a number.
+        spaced: a gap between tokens, for vocabularies whose text has one there.
     """
     events: dict[str, Any] = {}
     if on_pick is not None:
@@ -99,6 +101,7 @@ def token_strip(
         "legend": legend,
         "height": height,
         "bars": bars,
+        "spaced": spaced,
     }
     _mount(key=key, data=payload(tokens, settings), **events)
 

@@ -113,6 +113,7 @@ class Strip {
     root.classList.toggle("takes", data.takes);
     text.classList.toggle("bars", data.bars);
     text.classList.toggle("framed", data.height !== null);
+    text.classList.toggle("spaced", data.spaced);
     text.style.height = data.height === null ? "" : `${data.height}px`;
     text.setAttribute("aria-label", data.label);
 
@@ -161,7 +162,7 @@ class Strip {
     let word = this.text.lastElementChild;
     const last = i > 0 ? this.tokens[i - 1][LABEL] : "";
     const wordEnds = /[␣⏎⇥]$/.test(last) || /^[␣⏎⇥]/.test(token[LABEL]);
-    if (!word || (wordEnds && !(token[LABEL] in SPOKEN)) || this.data.bars || word.textContent.length > LONGEST_WORD || token[LABEL].length > LONGEST_WORD) {
+    if (!word || this.data.spaced || (wordEnds && !(token[LABEL] in SPOKEN)) || this.data.bars || word.textContent.length > LONGEST_WORD || token[LABEL].length > LONGEST_WORD) {
       word = make("span", "word");
       this.text.append(word);
     }
