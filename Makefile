@@ -33,7 +33,7 @@ benchmark: $(VENV)/installed-dev ## performance beside peers, as ratios
 # What ships, made again in about an hour and a half. Snapshots are kept where there is something to watch.
 TRAIN = $(RUN) -m gptviz train --store float16 --root checkpoints --replace
 checkpoints: install ## make the shipped models again
-	$(TRAIN) shakespeare --snapshots 0
+	$(TRAIN) shakespeare --snapshots 0 --compile yes
 	$(TRAIN) generator
 	$(TRAIN) generator-unmasked --snapshots 0
 	for rung in 0 1 2 3 4 5 6 7 8; do $(TRAIN) ladder-$$rung --snapshots 0 || exit 1; done

@@ -33,6 +33,7 @@ def test_home_shows_something_at_once_and_a_card_for_every_page(tiny_model: Tiny
     assert len(app.main.get("image")) == len(PAGES) - 1
 
 
+@pytest.mark.usefixtures("only_shakespeare")
 def test_the_cards_about_training_show_the_curve_of_the_model_and_those_worth_comparing(tiny_model: TinyModel) -> None:
     from gptviz.figures import thumbnail
     from gptviz.figures.theme import LIGHT

@@ -20,6 +20,7 @@ from gptviz.ui.curves import curve_of
 from tests.app.opening import opened
 from tests.tiny import TinyModel
 
+pytestmark = pytest.mark.usefixtures("only_shakespeare")
 RECIPE = Recipe(steps=100).to_dict()
 
 
