@@ -22,7 +22,7 @@ PATHS = ("", "generate", "attention", "next_token", "positions", "embeddings")
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server whose home has a model with snapshots."""
     folder = tmp_path_factory.mktemp("trained")
     root = folder / "home" / "checkpoints"
@@ -33,15 +33,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         checkpoints.write_weights(checkpoints.snapshot_path(kept, step), scrambled(config, step))
     with serve(folder) as running:
         yield running
-
-
-@pytest.fixture
-def visit(browser: Browser, trained: Server) -> Iterator[Visit]:
-    begun = Visit.begin(browser, trained)
-    yield begun
-    wrong = begun.wrong()
-    begun.context.close()
-    assert not wrong, "\n".join(wrong)
 
 
 def shown(page: Page) -> Locator:
@@ -140,8 +131,8 @@ def test_what_a_button_sets_holds_over_the_link_where_the_limits_change_with_it(
         visit.context.close()
 
 
-def test_nothing_sticks_out_on_a_phone(browser: Browser, trained: Server, tmp_path: Path) -> None:
-    visit = Visit.begin(browser, trained, width=390, height=844)
+def test_nothing_sticks_out_on_a_phone(browser: Browser, server: Server, tmp_path: Path) -> None:
+    visit = Visit.begin(browser, server, width=390, height=844)
     page = visit.open("embeddings", model="grown", step=4, trail="true")
     page.wait_for_timeout(500)
     assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390

@@ -130,13 +130,11 @@ def test_as_many_snapshots_are_counted_as_a_run_keeps(snapshots: int, steps: int
 
 def test_the_speed_measured_here_foretells_the_time_of_other_steps_here() -> None:
     config, rows = preset("ladder", n_layer=3), 16
-    for _ in range(3):  # other processes may come in between
-        speed = estimate.measure()
-        said = speed.seconds(estimate.step_work(config, rows, config.context_length))
-        real = estimate._seconds_per_step(config, rows, torch.device("cpu"))
-        if 1 / 3 < said / real < 3:
-            return
-    pytest.fail(f"said {said * 1e3:.1f} ms, took {real * 1e3:.1f} ms")
+    work = estimate.step_work(config, rows, config.context_length)
+    cpu = torch.device("cpu")
+    # Three times: other processes may come in between.
+    ratios = [estimate.measure().seconds(work) / estimate._seconds_per_step(config, rows, cpu) for _ in range(3)]
+    assert any(1 / 3 < ratio < 3 for ratio in ratios), ratios
 
 
 def test_a_run_given_in_minutes_takes_them() -> None:
