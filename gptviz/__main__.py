@@ -214,7 +214,7 @@ def _prepare(options: argparse.Namespace, name: str, on: torch.device, world: Wo
         changes=dict(map(_setting, options.set)),
         tokenizer=tokenizer,
         begin=options.begin,
-        about={"preset": options.preset, "command": shlex.join(["python", "-m", "gptviz", *sys.argv[1:]])},
+        about={"preset": options.preset, "command": shlex.join(["python", "-m", "gptviz", *options.arguments])},
         store=options.store,
         root=options.root,
         replace=options.replace,
@@ -372,7 +372,8 @@ def _print_json(content: Any) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; the exit status: 0, or 2 for an error, which is one line on stderr."""
     this = parser()
-    options = this.parse_args(arguments)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    options = this.parse_args(arguments, argparse.Namespace(arguments=arguments))
     if not hasattr(options, "run"):
         this.print_help()
         return 0

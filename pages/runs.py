@@ -38,7 +38,7 @@ def compare() -> None:
     if not shown:
         st.info("Nothing is chosen. Tick a model in the table above.", icon=":material/check_box:")
         return
-    ui.chart(shown, log_steps=log_steps, log_loss=log_loss, training=training, height=340)
+    ui.chart(shown, log_steps=log_steps, log_loss=log_loss, training=training, height=296)
     st.caption(LEGEND if training else "The loss on held-out data, a marker per evaluation.")
     ui.say_differences(shown)
 

@@ -50,7 +50,7 @@ def test_a_run_is_begun_with_a_click_seen_to_move_reloaded_and_opened_elsewhere(
     chart = page.locator(".st-key-live .js-plotly-plot")
     expect(chart).to_have_count(1)
     expect(chart).to_be_visible()
-    points = "document.querySelector('.st-key-live .js-plotly-plot').calcdata[0].length"
+    points = "document.querySelector('.st-key-live .js-plotly-plot')?.calcdata?.[0].length ?? 0"
     before = page.evaluate(points)
     page.wait_for_function(f"{points} > {before}", timeout=ENOUGH)
 
