@@ -59,7 +59,7 @@ def patterns(model: Transformer, ids: Sequence[int]) -> Patterns:
     batch = torch.tensor([ids], device=model.embed.weight.device)  # [1, T]
     # The unembedding is a large share of the work, and no pattern depends on it.
     trace = run(model, batch, ["blocks.*.attention.pattern"], logits_at=slice(-1, None))
-    blocked = model.mask(slice(0, len(ids)), torch.device("cpu"))
+    blocked = model.mask(batch.cpu(), slice(0, len(ids)), None)
     return Patterns(
         tuple(trace[f"blocks.{block}.attention.pattern"][0].float().cpu().numpy() for block in range(model.config.n_layer)),
         None if blocked is None else blocked.numpy(),

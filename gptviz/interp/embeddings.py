@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from gptviz.labelled import Axis, Labelled
 from gptviz.model import Transformer
+from gptviz.model.heads import Unembed
 
 Vectors = npt.NDArray[np.float32]
 
@@ -61,8 +62,17 @@ class Neighbours:
 
 def vectors(model: Transformer, space: str) -> Vectors:
     """One row per token [vocab_size, d_model]: what a token is read as (`embedding`), or the row of the output matrix
-    whose product with the final residual stream is the token's logit (`unembedding`)."""
-    weight = {"embedding": model.embed.weight, "unembedding": model.head.unembed.weight}[space]
+    whose product with the final residual stream is the token's logit (`unembedding`).
+
+    Raises:
+        ValueError: the model tells labels apart, and has no row of output per token.
+    """
+    if space == "embedding":
+        weight = model.embed.weight
+    elif isinstance(model.head, Unembed):
+        weight = model.head.unembed.weight
+    else:
+        raise ValueError("this model tells labels apart: it has no unembedding")
     rows: Vectors = weight.detach().float().cpu().numpy()
     return rows
 

@@ -18,8 +18,8 @@ class Batch(NamedTuple):
     """Some rows of data.
 
     Attributes:
-        inputs: what the model is called with; its first tensor is [B, T].
-        targets: [B, T], the token to predict at each place, or `NOT_COUNTED`.
+        inputs: what the model is called with; its first tensor is [B, T], a second one what an encoder reads.
+        targets: [B, T], the token to predict at each place, or `NOT_COUNTED`; [B], the label of each text.
     """
 
     inputs: tuple[Tensor, ...]

@@ -157,7 +157,9 @@ def _forward_flops(config: Config, rows: int, tokens: int) -> float:
     per_token += 2 * width * tokens  # scores, and pattern · v
     if config.positions == "relative":
         per_token += width * (2 * config.context_length - 1)
-    return 2.0 * rows * tokens * (config.n_layer * per_token + config.d_model * config.vocab_size)
+    crossing = 4 * config.d_model * width + 2 * width * tokens if config.n_encoder_layer else 0
+    head = config.d_model * (config.vocab_size if config.head == "unembed" else config.n_label)
+    return 2.0 * rows * tokens * (config.n_layer * (per_token + crossing) + config.n_encoder_layer * per_token + head)
 
 
 def _orthogonalising(config: Config, recipe: Recipe) -> float:
@@ -240,9 +242,10 @@ def _followed(config: Config, rows: int, tokens: int) -> tuple[Work, Work]:
         model = lay_out(config).train()
         ids = torch.zeros(rows, tokens, dtype=torch.long)
     with _Follow() as follow:
-        logits = model(ids)
+        logits = model(ids, ids if config.n_encoder_layer else None)
         forward = follow.work()
-        F.cross_entropy(logits.flatten(0, 1), ids.flatten(), reduction="sum").backward()
+        targets = torch.zeros(logits.shape[:-1], dtype=torch.long, device="meta")
+        F.cross_entropy(logits.flatten(0, -2), targets.flatten(), reduction="sum").backward()
     return forward, follow.work()
 
 

@@ -22,7 +22,7 @@ class Evaluation:
 
     Attributes:
         loss: mean cross-entropy in nats over all predictions that count.
-        right: [T], how many of the likeliest tokens were the right ones, by place in the row.
+        right: [T], how many of the likeliest tokens were the right ones, by place in the row; of labels there is one place.
         counted: [T], how many predictions count, by place in the row.
     """
 
@@ -57,13 +57,14 @@ def evaluate(model: Transformer, batches: Iterable[Batch]) -> Evaluation:
     model.eval()
     total, right, counted = 0.0, torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.long)
     for batch in batches:
-        rows = max(MOST_LOGITS // (model.config.vocab_size * batch.targets.shape[1]), 1)
+        rows = max(MOST_LOGITS // (model.config.vocab_size * max(tensor.shape[1] for tensor in batch.inputs)), 1)
         for start in range(0, len(batch.targets), rows):
             inputs, targets = batch.rows(slice(start, start + rows)).to(device)
-            logits = model(*inputs)  # [rows, T, vocab_size]
-            total += F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), reduction="sum").item()
-            right = _sum(right, (logits.argmax(-1) == targets).sum(0).cpu())
-            counted = _sum(counted, (targets != NOT_COUNTED).sum(0).cpu())
+            logits = model(*inputs)  # [rows, T, vocab_size], or [rows, n_label]
+            total += F.cross_entropy(logits.flatten(0, -2).float(), targets.flatten(), reduction="sum").item()
+            hits = (logits.argmax(-1) == targets).view(len(targets), -1)  # [rows, places]
+            right = _sum(right, hits.sum(0).cpu())
+            counted = _sum(counted, (targets != NOT_COUNTED).view(len(targets), -1).sum(0).cpu())
     model.train(was_training)
     if not counted.sum():
         raise ValueError("there is nothing to evaluate: no prediction counts")

@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from gptviz.model import PRESETS, Config, changed
 from gptviz.model.presets import RUNGS
-from gptviz.text import BPETokenizer, CharTokenizer, Tokenizer
+from gptviz.text import Tokenizer
 
 from . import checkpoints, runs
 from .recipe import Recipe
-from .sources import Source, TaskSource, source_named
+from .sources import Source, source_named
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Plan:
     sentence: str
     recipe: Recipe
     data: str = "tiny-shakespeare"
-    tokenizer: Literal["characters", "bpe"] = "characters"
+    tokenizer: Literal["characters", "bpe", "words"] = "characters"
     fraction: float = 0.9
     target: Target | None = None
     beside: tuple[str, ...] = ()
@@ -72,11 +72,7 @@ class Plan:
 
     def learn_tokenizer(self, source: Source) -> Tokenizer:
         """The tokenizer of a task, or one learned on a text."""
-        if isinstance(source, TaskSource):
-            return source.task.tokenizer
-        if self.tokenizer == "bpe":
-            return BPETokenizer.learn(source.corpus.text, PRESETS[self.preset].vocab_size)
-        return CharTokenizer.from_text(source.corpus.text)
+        return source.tokenizer(self.tokenizer, PRESETS[self.preset].vocab_size)
 
     def prepare(
         self,
@@ -112,8 +108,7 @@ class Plan:
             options["begin"], tokenizer, config = opened.model, opened.tokenizer, opened.model.config
         else:
             tokenizer = self.learn_tokenizer(source) if tokenizer is None else tokenizer
-            config = replace(self.config, vocab_size=tokenizer.vocab_size)
-            config = changed(config, **(changes or {}))
+            config = changed(source.fitted(self.config, tokenizer), **(changes or {}))
         about = {"preset": self.preset, **(options.pop("about", None) or {})}
         if self.target is not None:
             about["target"] = asdict(self.target)

@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -36,20 +35,16 @@ from gptviz.text import Tokenizer
 
 from . import checkpoints, estimate
 from .checkpoints import CheckpointError, NotNumbersError
-from .data import NOT_COUNTED
 from .distributed import World
 from .engine import Engine, choose, compiler_missing
-from .generation import Generation
 from .recipe import Recipe
-from .sampling import Sampling
-from .sources import Source, TaskSource, source_from
+from .sources import Source, TextSource, source_from
 from .training import Diverged, Evaluated, Event, Stepped, Trainer
 
 State = Literal["ready", "waiting", "running", "paused", "stopped", "finished", "failed", "interrupted"]
 STORES = {"float32": torch.float32, "float16": torch.float16}
 SAVE_EVERY = 60.0  # seconds
 LOGGED_PER_DOUBLING = 128
-SAMPLE = 200  # tokens
 
 
 class RunError(ValueError):
@@ -121,8 +116,7 @@ def prepare(
     if config.vocab_size != tokenizer.vocab_size:
         raise RunError(f"vocab_size is {config.vocab_size:,}; the tokenizer has {tokenizer.vocab_size:,} tokens: leave it out")
     source.data(tokenizer, config)
-    tokens = source.task.length - 1 if isinstance(source, TaskSource) else config.context_length
-    needed = estimate.estimate(config, recipe, estimate.UNMEASURED, tokens=tokens)
+    needed = estimate.estimate(config, recipe, estimate.UNMEASURED, tokens=source.tokens(config))
     if problem := estimate.refusal(needed, estimate.available(device)):
         raise RunError(problem)
     try:
@@ -132,7 +126,7 @@ def prepare(
     model = build(config, seed=recipe.seed) if begin is None else begin
     card = {
         **(about or {}),
-        **_origin(source),
+        **source.origin(),
         "recipe": recipe.to_dict(),
         "source": source.to_dict(),
         "store": store,
@@ -145,13 +139,6 @@ def prepare(
     folder = checkpoints.save(name, model, tokenizer, card, root=root)
     say(folder, "ready")
     return folder
-
-
-def _origin(source: Source) -> dict[str, Any]:
-    if isinstance(source, TaskSource):
-        return {"task": source.task.name, "floor": source.floor}
-    split = f"first {source.fraction:.0%} of the characters to train, the rest to validate"
-    return {"corpus": source.corpus.name, "corpus_sha256": source.corpus.sha256, "split": split}
 
 
 def read(folder: Path) -> Run:
@@ -387,9 +374,10 @@ class _Carrying:
 
     def _evaluated(self, event: Evaluated) -> str:
         """Write down an evaluation, and a sample of what the model now writes, which is returned."""
-        self.log.evaluated(event, by_place=isinstance(self.source, TaskSource))
+        self.log.evaluated(event, by_place=self.source.has_places)
         self._note(event)
-        sample = self._sample()
+        self.model.eval()
+        sample = self.source.sample(self.model, self.tokenizer, self.data)
         self.log.write(kind="sample", step=event.step, text=sample)
         return sample
 
@@ -400,30 +388,12 @@ class _Carrying:
         if not math.isnan(self.log.recent):
             entry["training"] = round(self.log.recent, 4)
         entry["validation"] = event.loss
-        if isinstance(self.source, TaskSource):
-            entry["accuracy"] = event.evaluation.accuracy
+        if not isinstance(self.source, TextSource):
+            self.card["accuracy"] = entry["accuracy"] = event.evaluation.accuracy
+        if self.source.has_places:
+            self.card["accuracy_by_place"] = event.evaluation.by_place()
         self.card["losses"] = [*losses, entry]
         self.card["validation_loss"] = event.loss
-        if isinstance(self.source, TaskSource):
-            self.card["accuracy"] = event.evaluation.accuracy
-            self.card["accuracy_by_place"] = event.evaluation.by_place()
-
-    def _sample(self) -> str:
-        """What the model now writes: after the first token of a validation text, or for a task after what it is given of
-        the first sequence held out, the likeliest token each time."""
-        self.model.eval()
-        batch = next(iter(self.data.validation()))
-        row, targets = batch.inputs[0][0], batch.targets[0]
-        if not isinstance(self.source, TaskSource):
-            return self._written(row[:1], SAMPLE, Sampling())
-        first = int((targets != NOT_COUNTED).nonzero()[0])
-        given = max(first + 1, self.source.task.length // 2)
-        return self._written(row[:given], self.source.task.length - given, Sampling(temperature=0))
-
-    def _written(self, prompt: Tensor, more: int, sampling: Sampling) -> str:
-        grown = Generation(self.model, prompt.to(self.device), sampling)
-        tokens = [int(step.tokens[0]) for step in islice(grown, more)]
-        return self.tokenizer.decode([*prompt.tolist(), *tokens])
 
     def _snapshot(self, trainer: Trainer) -> None:
         if self.run.recipe.snapshots:

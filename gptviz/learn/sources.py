@@ -2,23 +2,100 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from gptviz.model import Config
-from gptviz.text import TASKS, Corpus, Task, Tokenizer, corpora, recall, remember, task
+from gptviz.model import Config, Transformer
+from gptviz.text import (
+    TASKS,
+    BPETokenizer,
+    CharTokenizer,
+    Corpus,
+    Task,
+    Tokenizer,
+    corpora,
+    recall,
+    remember,
+    task,
+)
 
-from .data import Data, Generated, Windows
+from .data import NOT_COUNTED, Data, Generated, Windows
+from .generation import Generation
+from .sampling import Sampling
 
 # Every evaluation reads all that is held out: of a long text, so many tokens tell enough.
 MOST_HELD_OUT = 1_000_000
+SAMPLE = 200  # tokens
+
+
+class Source(ABC):
+    """Where data comes from: what a run asks of it."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """What it is called."""
+
+    @property
+    def floor(self) -> float | None:
+        """The loss that no model can beat, in nats per prediction; None where nobody knows."""
+        return None
+
+    @property
+    def has_places(self) -> bool:
+        """Whether every row is alike, so that the accuracy at each place in it means something."""
+        return False
+
+    @abstractmethod
+    def tokenizer(self, kind: str, vocab_size: int) -> Tokenizer:
+        """The tokenizer it brings, or one of this `kind` learned on it, of `vocab_size` tokens where that can be chosen."""
+
+    def fitted(self, config: Config, tokenizer: Tokenizer) -> Config:
+        """`config` with the sizes that the data and its tokens decide."""
+        return replace(config, vocab_size=tokenizer.vocab_size, padding=tokenizer.padding)
+
+    @abstractmethod
+    def data(self, tokenizer: Tokenizer, config: Config) -> Data:
+        """Its batches for a model of this config.
+
+        Raises:
+            ValueError: they do not go together; the message says what to change.
+        """
+
+    @abstractmethod
+    def tokens(self, config: Config) -> int:
+        """How many tokens a row of its batches has, at most."""
+
+    @abstractmethod
+    def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
+        """What the model, in evaluation mode, now makes of something held out, as text."""
+
+    @abstractmethod
+    def origin(self) -> dict[str, Any]:
+        """What a card says about it."""
+
+    @abstractmethod
+    def keep(self) -> None:
+        """Keep a copy of whatever `source_from` will need."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values that `source_from` understands."""
+
+
+def _written(model: Transformer, tokenizer: Tokenizer, prompt: Tensor, more: int, sampling: Sampling) -> str:
+    """The prompt [T] and the `more` tokens that follow it."""
+    grown = Generation(model, prompt.to(model.embed.weight.device), sampling)
+    return tokenizer.decode([*prompt.tolist(), *(int(step.tokens[0]) for step in islice(grown, more))])
 
 
 @dataclass(frozen=True)
-class TextSource:
+class TextSource(Source):
     """A text; its first part is trained on, the rest validates."""
 
     corpus: Corpus
@@ -39,15 +116,30 @@ class TextSource:
         # No token is made of more than some characters; of a text of gigabytes only the beginning is read.
         return torch.from_numpy(tokenizer.encode_ids(text[: 16 * MOST_HELD_OUT])[:MOST_HELD_OUT])
 
-    @property
-    def floor(self) -> None:
-        """Nobody knows how well a text can be predicted."""
-        return None
+    def tokenizer(self, kind: str, vocab_size: int) -> Tokenizer:
+        """Learned on the whole text."""
+        if kind == BPETokenizer.kind:
+            return BPETokenizer.learn(self.corpus.text, vocab_size)
+        return CharTokenizer.from_text(self.corpus.text)
+
+    def tokens(self, config: Config) -> int:
+        """The context."""
+        return config.context_length
+
+    def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
+        """What it writes after the first token of the text held out."""
+        row = next(iter(data.validation())).inputs[0][0]
+        return _written(model, tokenizer, row[:1], SAMPLE, Sampling())
 
     @property
     def title(self) -> str:
         """What it is called."""
         return self.corpus.name
+
+    def origin(self) -> dict[str, Any]:
+        """The text, and how it is split."""
+        split = f"first {self.fraction:.0%} of the characters to train, the rest to validate"
+        return {"corpus": self.corpus.name, "corpus_sha256": self.corpus.sha256, "split": split}
 
     def keep(self) -> None:
         """Keep a copy of the text, for `source_from`."""
@@ -59,7 +151,7 @@ class TextSource:
 
 
 @dataclass(frozen=True)
-class TaskSource:
+class TaskSource(Source):
     """A task that generates its data."""
 
     task: Task = field(hash=False)
@@ -84,9 +176,33 @@ class TaskSource:
         return self.task.floor
 
     @property
+    def has_places(self) -> bool:
+        """Every sequence of a task has the same shape."""
+        return True
+
+    @property
     def title(self) -> str:
         """What it is called."""
         return self.task.name
+
+    def tokenizer(self, kind: str, vocab_size: int) -> Tokenizer:
+        """The task's own."""
+        return self.task.tokenizer
+
+    def tokens(self, config: Config) -> int:
+        """The task's own length."""
+        return self.task.length - 1
+
+    def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
+        """What it makes of what is given of the first sequence held out, the likeliest token each time."""
+        batch = next(iter(data.validation()))
+        first = int((batch.targets[0] != NOT_COUNTED).nonzero()[0])
+        given = max(first + 1, self.task.length // 2)
+        return _written(model, tokenizer, batch.inputs[0][0][:given], self.task.length - given, Sampling(temperature=0))
+
+    def origin(self) -> dict[str, Any]:
+        """The task, and what no model can beat."""
+        return {"task": self.task.name, "floor": self.floor}
 
     def keep(self) -> None:
         """Nothing needs to be kept."""
@@ -94,9 +210,6 @@ class TaskSource:
     def to_dict(self) -> dict[str, Any]:
         """JSON values that `source_from` understands."""
         return {"task": self.task.name, "settings": self.task.settings()}
-
-
-Source = TextSource | TaskSource
 
 
 def source_named(name: str, fraction: float = 0.9) -> Source:

@@ -159,8 +159,8 @@ class Trainer:
         """
         counted = self.world.sum((batch.targets != NOT_COUNTED).sum())
         with self.autocast:
-            logits = self.forward(*batch.inputs)  # [B, T, vocab_size]
-            total = F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten(), ignore_index=NOT_COUNTED, reduction="sum")
+            logits = self.forward(*batch.inputs)  # [B, T, vocab_size], or [B, n_label]
+            total = F.cross_entropy(logits.flatten(0, -2), batch.targets.flatten(), ignore_index=NOT_COUNTED, reduction="sum")
         return total * (self.world.size / counted), counted
 
     def _due(self, progress: float) -> int:

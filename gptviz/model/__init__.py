@@ -1,6 +1,6 @@
 """The transformer, built from parts, with taps."""
 
-from .attention import KVCache
+from .attention import KVCache, Memory
 from .build import Layer, build, describe, parameter_count
 from .config import Config
 from .positions import sinusoid
@@ -17,6 +17,7 @@ __all__ = [
     "Edit",
     "KVCache",
     "Layer",
+    "Memory",
     "Record",
     "Tap",
     "Transformer",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor, nn
 
@@ -11,14 +13,31 @@ from .positions import NoPositions
 from .tap import Tap
 
 
+class Memory(NamedTuple):
+    """What an encoder made of its tokens, for a decoder to read.
+
+    Attributes:
+        states: [B, S, d_model], a vector per token of the source.
+        blocked: [B, 1, 1, S], true at padding, which nobody reads; None where there is none.
+    """
+
+    states: Tensor
+    blocked: Tensor | None
+
+
 class LayerCache:
-    """The keys and values one attention layer has seen: two preallocated tensors [B, H, room, d_head].
+    """The keys and values one block has seen: two preallocated tensors [B, H, room, d_head].
 
     One pair per layer, not one tensor for all layers: writing into a stacked tensor ruins compilation.
+
+    Attributes:
+        cross: keys and values of the memory [B, H, S, d_head], which stay the same while the output grows; None until
+            they are computed, and without an encoder.
     """
 
     def __init__(self, keys: Tensor, values: Tensor) -> None:
         self.keys, self.values = keys, values
+        self.cross: tuple[Tensor, Tensor] | None = None
 
     def extend(self, k: Tensor, v: Tensor, at: slice) -> tuple[Tensor, Tensor]:
         """Keep k and v [B, H, T, d_head] of the positions `at`; return views of all up to there, [B, H, at.stop, d_head]."""
@@ -51,29 +70,56 @@ class KVCache:
         """Forget everything from token `length` on."""
         self.length = min(length, self.length)
 
+    def reorder(self, rows: Tensor) -> None:
+        """Go on with these rows of the batch, [B], some of them twice and others not: the beams that are left."""
+        for layer in self.layers:
+            for kept in (layer.keys, layer.values):
+                kept[:, :, : self.length] = kept[rows, :, : self.length]
 
-class Attention(nn.Module):
+
+class Reading(nn.Module):
     """softmax(mask(q kᵀ / √d_head)) v, per head, projected back to the stream (Vaswani et al. 2017, section 3.2).
+
+    What self-attention and cross-attention share; they differ in where q, k and v come from.
+    """
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        self.head_size, self.width = config.head_size, config.n_head * config.head_size
+        self.output = nn.Linear(self.width, config.d_model, bias=config.output_bias)
+        self.qk_norm = norm(config, config.head_size) if config.qk_norm else nn.Identity()
+
+    def heads(self, stacked: Tensor) -> Tensor:
+        """[B, T, n · d_head] → [B, n, T, d_head]."""
+        return stacked.view(*stacked.shape[:2], -1, self.head_size).transpose(1, 2)
+
+    def read(self, scores: Tensor, blocked: Tensor | None, v: Tensor, tap: Tap) -> Tensor:
+        """What the scores [B, H, T, keys] take from the values [B, H, keys, d_head]: [B, T, d_model]."""
+        scores = tap("scores", scores)
+        visible = scores if blocked is None else scores.masked_fill(blocked, float("-inf"))
+        pattern = tap("pattern", visible.softmax(-1))  # [B, H, T, keys]
+        z = tap("z", pattern @ v)  # [B, H, T, d_head]
+        return tap("out", self.output(z.transpose(1, 2).flatten(2)))  # [B, T, d_model]
+
+
+class Attention(Reading):
+    """Self-attention: queries, keys and values all come from the stream.
 
     W_Q, W_K and W_V are stacked in one matrix of 3 · n_head · d_head rows, so that a token is projected in one product.
     """
 
     def __init__(self, config: Config, positions: NoPositions) -> None:
-        super().__init__()
-        width = config.n_head * config.head_size
-        self.head_size = config.head_size
-        self.qkv = nn.Linear(config.d_model, 3 * width, bias=config.qkv_bias)
-        self.output = nn.Linear(width, config.d_model, bias=config.output_bias)
-        self.qk_norm = norm(config, config.head_size) if config.qk_norm else nn.Identity()
+        super().__init__(config)
+        self.qkv = nn.Linear(config.d_model, 3 * self.width, bias=config.qkv_bias)
         self.positions = positions
 
     def forward(self, x: Tensor, blocked: Tensor | None, at: slice, cache: LayerCache | None, tap: Tap) -> Tensor:
         """x [B, T, d_model] → [B, T, d_model].
 
-        `blocked` [T, keys] is true where a query must not look at a key, None where all may look at all. `at` says which
-        positions the tokens of x hold. A `cache` holds the keys and values of all positions before them.
+        `blocked`, to be broadcast to [B, H, T, keys], is true where a query must not look at a key; None where all may look
+        at all. `at` says which positions the tokens of x hold. A `cache` holds the keys and values of all before them.
         """
-        stacked = self.qkv(x).view(*x.shape[:2], -1, self.head_size).transpose(1, 2)  # [B, 3 H, T, d_head]
+        stacked = self.heads(self.qkv(x))  # [B, 3 H, T, d_head]
         n_head = stacked.shape[1] // 3
         turned = self.positions.turn(self.qk_norm(stacked[:, : 2 * n_head]), at)  # [B, 2 H, T, d_head]
         q = tap("q", turned[:, :n_head])  # [B, H, T, d_head]
@@ -82,8 +128,33 @@ class Attention(nn.Module):
         if cache is not None:
             k, v = cache.extend(k, v, at)  # [B, H, keys, d_head]
         scaled = q * self.head_size**-0.5
-        scores = tap("scores", self.positions.weigh(scaled @ k.transpose(-2, -1), scaled, at))  # [B, H, T, keys]
-        visible = scores if blocked is None else scores.masked_fill(blocked, float("-inf"))
-        pattern = tap("pattern", visible.softmax(-1))  # [B, H, T, keys]
-        z = tap("z", pattern @ v)  # [B, H, T, d_head]
-        return tap("out", self.output(z.transpose(1, 2).flatten(2)))  # [B, T, d_model]
+        return self.read(self.positions.weigh(scaled @ k.transpose(-2, -1), scaled, at), blocked, v, tap)
+
+
+class CrossAttention(Reading):
+    """Queries come from the stream, keys and values from an encoder's memory.
+
+    The two are different texts, so there is no distance between a token of one and a token of the other: positions that act
+    on queries, keys or scores do nothing here.
+    """
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(config)
+        self.q = nn.Linear(config.d_model, self.width, bias=config.qkv_bias)
+        self.kv = nn.Linear(config.d_model, 2 * self.width, bias=config.qkv_bias)
+
+    def forward(self, x: Tensor, memory: Memory, cache: LayerCache | None, tap: Tap) -> Tensor:
+        """x [B, T, d_model], reading a memory of [B, S, d_model] (or [1, S, d_model], for all rows) → [B, T, d_model].
+
+        A `cache` keeps the keys and values of the memory when they are computed first.
+        """
+        q = tap("q", self.qk_norm(self.heads(self.q(x))))  # [B, H, T, d_head]
+        if cache is None or cache.cross is None:
+            k, v = self.heads(self.kv(memory.states)).chunk(2, dim=1)  # [B, H, S, d_head] each
+            k = self.qk_norm(k)
+            if cache is not None:
+                cache.cross = k, v
+        else:
+            k, v = cache.cross
+        k, v = tap("k", k), tap("v", v)
+        return self.read(q * self.head_size**-0.5 @ k.transpose(-2, -1), memory.blocked, v, tap)

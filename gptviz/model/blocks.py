@@ -7,7 +7,7 @@ from collections.abc import Callable
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .attention import Attention, LayerCache
+from .attention import Attention, CrossAttention, LayerCache, Memory
 from .config import Config
 from .norms import norm
 from .tap import Tap
@@ -93,21 +93,35 @@ class MLP(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention, then the MLP where there is one, each inside its residual."""
+    """Attention, then cross-attention and the MLP where there are such, each inside its residual."""
 
     def __init__(
-        self, attention: Attention, attention_residual: NoResidual, mlp: MLP | None, mlp_residual: NoResidual | None
+        self,
+        attention: Attention,
+        attention_residual: NoResidual,
+        mlp: MLP | None,
+        mlp_residual: NoResidual | None,
+        cross_attention: CrossAttention | None = None,
+        cross_residual: NoResidual | None = None,
     ) -> None:
         super().__init__()
         self.attention = attention
         self.attention_residual = attention_residual
+        self.cross_attention = cross_attention
+        self.cross_residual = cross_residual
         self.mlp = mlp
         self.mlp_residual = mlp_residual
 
-    def forward(self, x: Tensor, blocked: Tensor | None, at: slice, cache: LayerCache | None, tap: Tap) -> Tensor:
-        """[B, T, d_model] → [B, T, d_model]; `blocked`, `at` and `cache` as in `Attention`."""
+    def forward(
+        self, x: Tensor, blocked: Tensor | None, at: slice, memory: Memory | None, cache: LayerCache | None, tap: Tap
+    ) -> Tensor:
+        """[B, T, d_model] → [B, T, d_model]; `blocked`, `at`, `memory` and `cache` as in `Attention` and `CrossAttention`."""
         x = tap("resid_pre", x)
         x = self.attention_residual(x, lambda h: self.attention(h, blocked, at, cache, tap.at("attention")))
+        if self.cross_attention is not None and self.cross_residual is not None and memory is not None:
+            cross = self.cross_attention
+            x = tap("resid_self", x)
+            x = self.cross_residual(x, lambda h: cross(h, memory, cache, tap.at("cross_attention")))
         if self.mlp is not None and self.mlp_residual is not None:
             mlp = self.mlp
             x = tap("resid_mid", x)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import nn
 
-from .attention import Attention
+from .attention import Attention, CrossAttention
 from .blocks import MLP, RESIDUALS, Block
 from .config import Config
-from .heads import Unembed
+from .heads import HEADS, States, Unembed
 from .masks import MASKS
 from .norms import norm
 from .positions import POSITIONS, NoPositions, Relative
@@ -27,32 +27,48 @@ def build(config: Config, *, seed: int | None = None, device: torch.device | str
 
 def lay_out(config: Config) -> Transformer:
     """The parts, joined, with whatever weights torch gives them."""
+    embed = nn.Embedding(config.vocab_size, config.d_model)
+    encoder = None
+    if config.n_encoder_layer:
+        encoder = _stack(replace(config, n_layer=config.n_encoder_layer, n_encoder_layer=0, mask="full"), embed, States)
+    model = _stack(config, embed, HEADS[config.head], encoder)
+    if config.tied:
+        assert isinstance(model.head, Unembed)
+        model.head.unembed.weight = embed.weight
+    return model
+
+
+def _stack(config: Config, embed: nn.Embedding, head: type[States], encoder: Transformer | None = None) -> Transformer:
     kind = POSITIONS[config.positions]
     on_embedding = kind.acts_on == "embedding"
+    residual = RESIDUALS[config.residual]
+    has_mlp, crosses = config.mlp_size > 0, encoder is not None
 
     def block() -> Block:
-        attention = Attention(config, NoPositions(config) if on_embedding else kind(config))
-        has_mlp = config.mlp_size > 0
-        residual = RESIDUALS[config.residual]
-        return Block(attention, residual(config), MLP(config) if has_mlp else None, residual(config) if has_mlp else None)
+        return Block(
+            Attention(config, NoPositions(config) if on_embedding else kind(config)),
+            residual(config),
+            MLP(config) if has_mlp else None,
+            residual(config) if has_mlp else None,
+            CrossAttention(config) if crosses else None,
+            residual(config) if crosses else None,
+        )
 
-    model = Transformer(
+    return Transformer(
         config,
-        nn.Embedding(config.vocab_size, config.d_model),
+        embed,
         kind(config) if on_embedding else NoPositions(config),
         MASKS[config.mask],
         [block() for _ in range(config.n_layer)],
-        Unembed(config, norm(config, config.d_model) if config.final_norm else None),
+        head(config, norm(config, config.d_model) if config.final_norm else None),
+        encoder,
     )
-    if config.tied:
-        model.head.unembed.weight = model.embed.weight
-    return model
 
 
 @torch.no_grad()
 def initialise(model: Transformer, generator: torch.Generator | None) -> None:
     """Matrices from N(0, 0.02²), biases 0; projections into the stream ÷ √(2 · n_layer) (Radford et al. 2019)."""
-    into_stream = (2 * max(model.config.n_layer, 1)) ** -0.5
+    into_stream = (2 * max(model.config.n_layer, model.config.n_encoder_layer, 1)) ** -0.5
     for name, part in model.named_modules():
         if isinstance(part, nn.Linear | nn.Embedding):
             scale = into_stream if name.endswith(("attention.output", "mlp.down")) else 1.0

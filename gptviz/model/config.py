@@ -9,6 +9,7 @@ Residual = Literal["pre-norm", "post-norm", "plain", "none"]
 Norm = Literal["layernorm", "rmsnorm"]
 Positions = Literal["learned", "sinusoidal", "rotary", "relative", "alibi", "none"]
 Mask = Literal["causal", "full"]
+Head = Literal["unembed", "flatten", "mean"]
 Activation = Literal["relu", "gelu", "gelu-tanh", "relu2"]
 
 # A config may come from a stranger's file: no dimension may exceed these, so that even laying out the empty parts is quick,
@@ -18,6 +19,8 @@ LIMITS = {
     "context_length": 131_072,
     "d_model": 1_000_000,
     "n_layer": 256,
+    "n_encoder_layer": 256,
+    "n_label": 10_000,
     "n_head": 10_000,
     "d_head": 1_000_000,
     "d_mlp": 10_000_000,
@@ -31,6 +34,10 @@ class Config:
     Sizes are counts of numbers: `vocab_size` tokens, `context_length` positions, `d_model` numbers in the residual
     stream, `n_layer` blocks (0 is the bigram), `n_head` heads of `d_head` numbers each (default `d_model / n_head`),
     `d_mlp` neurons (default 4 · d_model; 0 leaves the MLP out). `norm_bias` counts where a layernorm has a gain.
+
+    `n_encoder_layer` blocks more make an encoder, whose output every block of the stack above reads by cross-attention; both
+    stacks share vocabulary, embedding and sizes. `head` turns the stream into logits of every next token, or of `n_label`
+    labels of the whole text. `padding` is the token that fills up the shorter texts of a batch: nobody reads it.
 
     Raises:
         ValueError: a size or choice that no model can have; the message names the field and its value.
@@ -58,6 +65,10 @@ class Config:
     tied: bool = False
     qk_norm: bool = False
     dropout: float = 0.0
+    n_encoder_layer: int = 0
+    head: Head = "unembed"
+    n_label: int = 0
+    padding: int | None = None
 
     def __post_init__(self) -> None:
         choices = get_type_hints(type(self))
@@ -69,7 +80,7 @@ class Config:
                     raise ValueError(f"{field.name} is {value!r:.80}; it must be true or false")
             elif allowed and all(isinstance(choice, str) for choice in allowed) and value not in allowed:
                 raise ValueError(f"{field.name} is {value!r:.80}; it must be one of {', '.join(allowed)}")
-        self._check_sizes("vocab_size", "context_length", "d_model", "n_layer", "n_head")
+        self._check_sizes("vocab_size", "context_length", "d_model", "n_layer", "n_head", "n_encoder_layer", "n_label")
         if self.d_head is None:
             if self.d_model % self.n_head:
                 raise ValueError(f"d_model {self.d_model} does not divide into n_head {self.n_head} heads: set d_head too")
@@ -85,10 +96,28 @@ class Config:
             raise ValueError(f"sinusoidal positions pair a sine with a cosine: d_model {self.d_model} must be even")
         if self.tied and self.unembed_bias:
             raise ValueError("tied shares the embedding with the unembedding, which then has no bias: unset unembed_bias")
+        self._check_kind()
+
+    def _check_kind(self) -> None:
+        """What an encoder, a classifier and padding ask of the other fields."""
+        padding = self.padding
+        is_id = isinstance(padding, int) and not isinstance(padding, bool) and 0 <= padding < self.vocab_size
+        if padding is not None and not is_id:
+            raise ValueError(f"padding is {padding!r:.80}; it must be the id of a token, below {self.vocab_size:,}, or none")
+        if self.head == "unembed":
+            if self.n_label:
+                raise ValueError(f"n_label is {self.n_label}: labels need a head that tells them apart, flatten or mean")
+            return
+        if self.n_label < 2:
+            raise ValueError(f"n_label is {self.n_label}; a {self.head} head tells at least 2 labels apart")
+        if self.n_encoder_layer:
+            raise ValueError("n_encoder_layer feeds a decoder, whose head is unembed; a classifier is one stack")
+        if self.tied:
+            raise ValueError(f"tied shares the embedding with the unembedding; a {self.head} head has none: unset tied")
 
     def _check_sizes(self, *names: str) -> None:
         for name in names:
-            value, least = getattr(self, name), 0 if name in ("n_layer", "d_mlp") else 1
+            value, least = getattr(self, name), 0 if name in ("n_layer", "d_mlp", "n_encoder_layer", "n_label") else 1
             if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= LIMITS[name]:
                 raise ValueError(f"{name} is {value!r:.80}; it must be a whole number from {least} to {LIMITS[name]:,}")
 

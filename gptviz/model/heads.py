@@ -2,22 +2,74 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from .config import Config
 from .tap import Tap
 
 
-class Unembed(nn.Module):
-    """logits = W_U · norm(x) (+ b), with the final norm where the config has one."""
+class States(nn.Module):
+    """The stream itself, after the final norm where the config has one: what an encoder hands to a decoder."""
 
     def __init__(self, config: Config, final_norm: nn.Module | None) -> None:
         super().__init__()
         self.final_norm = final_norm
+
+    def forward(self, x: Tensor, padded: Tensor | None, at: slice, tap: Tap) -> Tensor:
+        """x [B, T, d_model] → [B, the positions `at`, d_model]; `padded` [B, T] is true at padding."""
+        x = x[:, at]
+        return x if self.final_norm is None else tap("final_norm", self.final_norm(x))
+
+
+class Unembed(States):
+    """logits = W_U · norm(x) (+ b), with the final norm where the config has one."""
+
+    def __init__(self, config: Config, final_norm: nn.Module | None) -> None:
+        super().__init__(config, final_norm)
         self.unembed = nn.Linear(config.d_model, config.vocab_size, bias=config.unembed_bias)
 
-    def forward(self, x: Tensor, tap: Tap) -> Tensor:
-        """[B, T, d_model] → [B, T, vocab_size]."""
-        if self.final_norm is not None:
-            x = tap("final_norm", self.final_norm(x))
-        return tap("logits", self.unembed(x))  # [B, T, vocab_size]
+    def forward(self, x: Tensor, padded: Tensor | None, at: slice, tap: Tap) -> Tensor:
+        """[B, T, d_model] → [B, the positions `at`, vocab_size]."""
+        return tap("logits", self.unembed(super().forward(x, padded, at, tap)))
+
+
+class Flatten(States):
+    """Each token becomes one number, and each label is a sum of these numbers with a weight for every place (Sinai 2022).
+
+    So a token's share in a label's logit is exact: its number times the weight of its place. Padding has no share.
+    """
+
+    def __init__(self, config: Config, final_norm: nn.Module | None) -> None:
+        super().__init__(config, final_norm)
+        self.token = nn.Linear(config.d_model, 1)
+        self.label = nn.Linear(config.context_length, config.n_label)
+
+    def forward(self, x: Tensor, padded: Tensor | None, at: slice, tap: Tap) -> Tensor:
+        """[B, T, d_model] → logits [B, n_label]; a label is of the whole text, whatever `at`."""
+        numbers = self.token(super().forward(x, padded, slice(None), tap)).squeeze(-1)  # [B, T]
+        if padded is not None:
+            numbers = numbers.masked_fill(padded, 0.0)
+        weights = self.label.weight[:, : numbers.shape[1]]  # [n_label, T]
+        shares = tap("shares", numbers[:, :, None] * weights.T)  # [B, T, n_label]
+        return tap("logits", shares.sum(1) + self.label.bias)
+
+
+class Mean(States):
+    """Each label is a linear function of the mean of the tokens: a token's share in its logit is exact here too."""
+
+    def __init__(self, config: Config, final_norm: nn.Module | None) -> None:
+        super().__init__(config, final_norm)
+        self.label = nn.Linear(config.d_model, config.n_label)
+
+    def forward(self, x: Tensor, padded: Tensor | None, at: slice, tap: Tap) -> Tensor:
+        """[B, T, d_model] → logits [B, n_label]; a label is of the whole text, whatever `at`."""
+        x = super().forward(x, padded, slice(None), tap)
+        real = torch.ones_like(x[:, :, :1]) if padded is None else (~padded)[:, :, None].to(x.dtype)  # [B, T, 1]
+        each = F.linear(x, self.label.weight) * real  # [B, T, n_label]
+        shares = tap("shares", each / real.sum(1, keepdim=True))  # [B, T, n_label]
+        return tap("logits", shares.sum(1) + self.label.bias)
+
+
+HEADS: dict[str, type[States]] = {"unembed": Unembed, "flatten": Flatten, "mean": Mean}

@@ -7,21 +7,23 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+Mask = Callable[[Tensor, slice, int | None], Tensor | None]
 
-def causal(at: slice, device: torch.device) -> Tensor | None:
-    """True at keys after the query, for queries at positions `at` and keys from 0 to its end: [queries, keys].
 
-    None for a single query at the end, from which nothing is hidden.
+def causal(ids: Tensor, at: slice, padding: int | None) -> Tensor | None:
+    """True at keys after the query, for queries `ids` at positions `at` and keys from 0 to its end: [queries, keys].
+
+    None for a single query at the end, from which nothing is hidden. Padding stands at the end, after all that may read it.
     """
     if at.stop - at.start == 1:
         return None
-    queries = torch.arange(at.start, at.stop, device=device)
-    return torch.arange(at.stop, device=device) > queries[:, None]
+    queries = torch.arange(at.start, at.stop, device=ids.device)
+    return torch.arange(at.stop, device=ids.device) > queries[:, None]
 
 
-def full(at: slice, device: torch.device) -> Tensor | None:
-    """Nothing is hidden from anyone."""
-    return None
+def full(ids: Tensor, at: slice, padding: int | None) -> Tensor | None:
+    """True at keys that are padding, [B, 1, 1, keys]; None where no token is."""
+    return None if padding is None else (ids == padding)[:, None, None, :]
 
 
-MASKS: dict[str, Callable[[slice, torch.device], Tensor | None]] = {"causal": causal, "full": full}
+MASKS: dict[str, Mask] = {"causal": causal, "full": full}

@@ -38,6 +38,18 @@ RUNGS = {
     "+ six blocks: a GPT": _LADDER,
 }
 
+# An encoder as "Attention Is All You Need" has it, and both its stacks.
+_ENCODER: dict[str, Any] = {
+    "residual": "post-norm",
+    "final_norm": False,
+    "positions": "sinusoidal",
+    "activation": "relu",
+    "dropout": 0.1,
+}
+_CLASSIFIER = Config(
+    vocab_size=7_455, context_length=50, d_model=32, n_layer=1, n_head=4, mask="full", head="flatten", n_label=5, **_ENCODER
+)
+
 # A small pre-norm decoder for tasks with known answers.
 _TASK = Config(vocab_size=100, context_length=15, d_model=64, n_layer=2, n_head=4)
 
@@ -71,6 +83,18 @@ PRESETS: dict[str, Config] = {
     ),
     # 29,953 parameters: the package README of the generator's author.
     "transformerslite-generator": Config(vocab_size=65, context_length=16, d_model=32, n_layer=2, n_head=4, **_POST_NORM),
+    # 251,552 parameters: "Building a transformer in Julia" (L. Sinai, 2022).
+    "classifier": _CLASSIFIER,
+    # 57,282 parameters: the package README of the same author.
+    "transformerslite-classifier": replace(
+        _CLASSIFIER, vocab_size=1_000, context_length=10, n_layer=2, n_label=3, qkv_bias=False
+    ),
+    # An encoder and a decoder at a size for two cores ("Transformers – How and Why They Work", T. Wheeler, 2024).
+    "seq2seq": Config(vocab_size=48, context_length=48, d_model=64, n_layer=2, n_encoder_layer=2, n_head=4, **_ENCODER),
+    # 63,082,496 parameters: the base model of "Attention Is All You Need" (Vaswani et al. 2017, table 3: 65 million).
+    "vaswani": Config(
+        vocab_size=37_000, context_length=512, d_model=512, n_layer=6, n_encoder_layer=6, n_head=8, tied=True, **_ENCODER
+    ),
     # GPT-2's pre-norm decoder at a size for two cores, over tokens learned from the corpus (H. Chang, 2024).
     "bpe": Config(vocab_size=2_000, context_length=128, d_model=256, n_layer=2, n_head=4, tied=True, dropout=0.1),
     # Tasks with known answers (reversal: H. Chang, 2024).

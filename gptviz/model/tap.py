@@ -12,12 +12,14 @@ from fnmatch import fnmatchcase
 
 from torch import Tensor
 
-# Every name a part may tap, with its shape. B batch, T tokens, H heads; `attention.…` stands for each attention of a block.
+# Every name a part may tap, with its shape. B batch, T tokens, H heads. In cross-attention keys are the S tokens of the source;
+# an encoder's names begin with `encoder.`.
 GLOSSARY: dict[str, str] = {
     "embed": "token embeddings, [B, T, d_model]",
     "positions": "position vectors added to the embeddings, [T, d_model]; absent where positions act elsewhere",
     "resid_pre": "residual stream entering a block, [B, T, d_model]",
-    "resid_mid": "residual stream between attention and MLP, [B, T, d_model]; absent where a block has no MLP",
+    "resid_self": "residual stream between attention and cross-attention, [B, T, d_model]; absent without an encoder",
+    "resid_mid": "residual stream entering the MLP, [B, T, d_model]; absent where a block has no MLP",
     "resid_post": "residual stream leaving a block, [B, T, d_model]",
     "q": "queries, after rotation and normalisation, [B, H, T, d_head]",
     "k": "keys, after rotation and normalisation, [B, H, T, d_head]",
@@ -28,7 +30,9 @@ GLOSSARY: dict[str, str] = {
     "neurons": "MLP after the activation, [B, T, d_mlp]",
     "out": "what a sublayer adds to the stream, [B, T, d_model]",
     "final_norm": "residual stream after the final norm, [B, T, d_model]",
-    "logits": "scores of every next token before softmax, [B, T, vocab_size]",
+    "memory": "what an encoder hands to the decoder, [B, S, d_model]",
+    "shares": "what each token adds to the logit of each label, [B, T, n_label]; with the head's bias they sum to the logits",
+    "logits": "scores of every next token before softmax, [B, T, vocab_size]; of labels, [B, n_label]",
 }
 
 

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-import torch
 from torch import Tensor, nn
 
-from .attention import KVCache
+from .attention import KVCache, Memory
 from .blocks import Block, Dropout
 from .config import Config
-from .heads import Unembed
+from .heads import States
+from .masks import Mask
 from .positions import NoPositions
 from .tap import IDENTITY, Tap
 
 
 class Transformer(nn.Module):
-    """head(block_n(… block_1(embed(ids) + positions))): ids → logits."""
+    """head(block_n(… block_1(embed(ids) + positions))): ids → logits, of every next token or of the labels of the text.
+
+    An encoder is a transformer too, whose head leaves the stream as it is; with one, every block also reads its output.
+    """
 
     def __init__(
         self,
         config: Config,
         embed: nn.Embedding,
         positions: NoPositions,
-        mask: Callable[[slice, torch.device], Tensor | None],
+        mask: Mask,
         blocks: Iterable[Block],
-        head: Unembed,
+        head: States,
+        encoder: Transformer | None = None,
     ) -> None:
         super().__init__()
         self.config = config
@@ -35,33 +39,59 @@ class Transformer(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(blocks)
         self.head = head
+        self.encoder = encoder
 
     def forward(
-        self, ids: Tensor, *, cache: KVCache | None = None, tap: Tap = IDENTITY, logits_at: slice = slice(None)
+        self,
+        ids: Tensor,
+        source: Tensor | None = None,
+        *,
+        memory: Memory | None = None,
+        cache: KVCache | None = None,
+        tap: Tap = IDENTITY,
+        logits_at: slice = slice(None),
     ) -> Tensor:
-        """ids [B, T] → logits [B, T, vocab_size].
+        """ids [B, T] → logits [B, T, vocab_size], or [B, n_label] where the head tells labels apart.
 
         Args:
             ids: token ids, at most `context_length` of them (with those in the cache).
+            source: what an encoder reads, [B, S] token ids; for models that have one.
+            memory: what `encode` made of the source, instead of it: the encoder then need not run again.
             cache: keys and values of the tokens before `ids`, in a causal model; it is extended by `ids`.
             tap: sees, and may replace, the intermediates named in `tap.GLOSSARY`.
             logits_at: the positions to unembed; `slice(-1, None)` for the last alone, since unembedding every
                 position is a large share of the work.
 
         Raises:
-            ValueError: more tokens than the context holds.
+            ValueError: more tokens than the context holds, or nothing for the encoder to read.
         """
         start = 0 if cache is None else cache.length
         end = start + ids.shape[1]
         if end > self.config.context_length:
             raise ValueError(f"{end} tokens do not fit in a context of {self.config.context_length}")
+        if self.encoder is not None and memory is None:
+            if source is None:
+                raise ValueError("this model has an encoder: give it a source to read")
+            memory = self.encode(source, tap)
         at = slice(start, end)
-        blocked = self.mask(at, ids.device)  # [T, end]
+        padding = self.config.padding
+        blocked = self.mask(ids, at, padding)  # [T, end] or [B, 1, 1, T]
         x = tap("embed", self.embed(ids))  # [B, T, d_model]
         x = self.dropout(self.positions.embed(x, at, tap))
         for index, block in enumerate(self.blocks):
             layer_cache = None if cache is None else cache.layers[index]
-            x = block(x, blocked, at, layer_cache, tap.at(f"blocks.{index}"))
+            x = block(x, blocked, at, memory, layer_cache, tap.at(f"blocks.{index}"))
         if cache is not None:
             cache.length = end
-        return self.head(x[:, logits_at], tap)  # [B, T, vocab_size]
+        return self.head(x, None if padding is None else ids == padding, logits_at, tap)
+
+    def encode(self, source: Tensor, tap: Tap = IDENTITY) -> Memory:
+        """What the encoder makes of `source` [B, S]; its intermediates are tapped as `encoder.…`.
+
+        Raises:
+            ValueError: the model has no encoder, or the source is longer than the context.
+        """
+        if self.encoder is None:
+            raise ValueError("this model has no encoder")
+        blocked = self.encoder.mask(source, slice(0, source.shape[1]), self.config.padding)  # [B, 1, 1, S]
+        return Memory(tap("memory", self.encoder(source, tap=tap.at("encoder"))), blocked)

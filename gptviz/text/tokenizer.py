@@ -65,7 +65,10 @@ class Tokenizer(ABC):
     """
 
     kind: ClassVar[str]
-    """The sort of tokenizer: `characters`, `symbols` or `bpe`."""
+    """The sort of tokenizer: `characters`, `symbols`, `bpe`, `words` or `marked`."""
+
+    padding: int | None = None
+    """The token that fills up the shorter texts of a batch, None where there is none: then all must be of one length."""
 
     @property
     @abstractmethod

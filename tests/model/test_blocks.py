@@ -94,7 +94,7 @@ def test_a_block_joins_its_parts_by_the_equation_of_its_residual(residual: str, 
 
     middle = joined(x, attention, block.attention_residual)
     record = Record()
-    out = block(x, blocked, slice(0, 4), None, record)
+    out = block(x, blocked, slice(0, 4), None, None, record)
     assert ("resid_mid" in record.values) == (d_mlp > 0)
     if d_mlp:
         mlp, join = block.mlp, block.mlp_residual

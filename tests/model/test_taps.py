@@ -24,7 +24,7 @@ def emitted(config: Config) -> list[str]:
             names.append(name)
             return value
 
-    scrambled(config)(some_ids(), tap=Noting())
+    scrambled(config)(some_ids(), some_ids() if config.n_encoder_layer else None, tap=Noting())
     return names
 
 
@@ -50,8 +50,10 @@ def test_the_code_taps_the_names_of_the_glossary_and_no_other_and_each_once_per_
 
 
 def test_every_word_of_the_glossary_is_emitted_by_a_model_and_every_name_once_per_pass() -> None:
-    names = emitted(tiny())
-    assert {name.rpartition(".")[2] for name in names} == set(GLOSSARY)
+    pair = tiny(n_encoder_layer=1)
+    names = emitted(pair)
+    labels = emitted(tiny(head="mean", n_label=2))
+    assert {name.rpartition(".")[2] for name in [*names, *labels]} == set(GLOSSARY)
     assert Counter(names).most_common(1)[0][1] == 1
 
 

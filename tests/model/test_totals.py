@@ -16,6 +16,10 @@ from tests.tiny import configs, tiny
         ("ladder", 309_185),
         ("transformerslite-generator", 29_953),
         ("gpt2", 124_439_808),
+        ("classifier", 251_552),
+        ("transformerslite-classifier", 57_282),
+        # Tied embeddings, 6 blocks of one attention and 6 of two, with biases; the paper rounds its total to 65 million.
+        ("vaswani", 37_000 * 512 + 6 * (1_050_624 + 2_099_712 + 2_048) + 6 * (2 * 1_050_624 + 2_099_712 + 3_072)),
         ("bigram", 65 * 64 + 64 * 65 + 65),
     ],
 )
