@@ -10,6 +10,7 @@ Norm = Literal["layernorm", "rmsnorm"]
 Positions = Literal["learned", "sinusoidal", "rotary", "relative", "alibi", "none"]
 Mask = Literal["causal", "full"]
 Head = Literal["unembed", "flatten", "mean"]
+Kind = Literal["decoder", "classifier", "encoder-decoder"]
 Activation = Literal["relu", "gelu", "gelu-tanh", "relu2"]
 
 # A config may come from a stranger's file: no dimension may exceed these, so that even laying out the empty parts is quick,
@@ -132,6 +133,13 @@ class Config:
         """Neurons per MLP, `d_mlp` with its default filled in; 0 where there is no MLP."""
         assert self.d_mlp is not None
         return self.d_mlp
+
+    @property
+    def kind(self) -> Kind:
+        """What it makes of a text: its next token, a label, or another text."""
+        if self.head != "unembed":
+            return "classifier"
+        return "encoder-decoder" if self.n_encoder_layer else "decoder"
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON values."""
