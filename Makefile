@@ -42,6 +42,7 @@ checkpoints: install ## make the shipped models again
 	$(TRAIN) reversal-no-positions --snapshots 0
 	$(TRAIN) addition --snapshots 1
 	$(TRAIN) induction
+	$(TRAIN) seq2seq
 	$(TRAIN) pretrain --snapshots 0
 	$(TRAIN) from-scratch --snapshots 0
 	$(TRAIN) finetune --snapshots 0

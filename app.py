@@ -3,15 +3,11 @@
 import streamlit as st
 
 from gptviz.components.token_strip import token_strip
-from gptviz.ui import frame, home
+from gptviz.ui import frame, home, kinds
 
 CARDS_PER_ROW = 4
 
-frame.page(
-    "app.py",
-    "How does a transformer guess the next token?",
-    "Text becomes tokens, the model reads them, and each token it knows gets a probability. Click a guess to take it.",
-)
+frame.page("app.py", home.TITLES, home.SENTENCES)
 subject = frame.subject()
 glance = home.glance(subject.key, subject.seen)
 
@@ -30,20 +26,36 @@ with left:
         height=150,
         legend="how probable the model found it",
         label="Tokens of the prompt",
-        spaced=subject.lm.tokenizer.kind == "symbols",
+        spaced=kinds.is_spaced(subject.lm),
     )
     st.caption(f"**2 · The model reads them:** {glance.shape}.")
 with right:
-    st.markdown("**3 · The likeliest next tokens**", help="Of the whole vocabulary; the Next token page shows the rest.")
-    token_strip(glance.guesses, key="guesses", bars=True, legend="", on_pick=take, label="The likeliest next tokens")
+    heading, more = home.HEADINGS[subject.kind]
+    st.markdown(f"**3 · {heading}**", help=more)
+    token_strip(
+        glance.guesses,
+        key="guesses",
+        bars=subject.kind != "encoder-decoder",
+        legend="how sure it was",
+        on_pick=take if glance.guess_ids else None,
+        label=heading,
+        spaced=subject.kind == "encoder-decoder" and kinds.is_spaced(subject.lm),
+    )
+    home.lead_on(subject)
 
 st.subheader("Look inside", anchor=False)
 pictures = home.pictures(subject.key, subject.seen, frame.theme()) | home.learning(subject.key.name, frame.theme())
-others = [page for page in frame.PAGES.values() if page.path != "app.py"]
-for start in range(0, len(others), CARDS_PER_ROW):
-    for page, column in zip(others[start : start + CARDS_PER_ROW], st.columns(CARDS_PER_ROW), strict=False):
+about = [page for page in frame.PAGES.values() if page.path != "app.py" and subject.kind in page.kinds]
+for start in range(0, len(about), CARDS_PER_ROW):
+    for page, column in zip(about[start : start + CARDS_PER_ROW], st.columns(CARDS_PER_ROW), strict=False):
         with column.container(border=True, height="stretch", gap="xsmall"):
             if page.path in pictures:
                 st.image(pictures[page.path], alt=f"{page.title}: {page.sentence}", width="stretch")
             st.page_link(page.path, label=f"**{page.title}**", icon=page.icon, query_params=frame.shared_state())
             st.caption(page.sentence)
+if others := [page for page in frame.PAGES.values() if subject.kind not in page.kinds]:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption("About other kinds of models:", width="content")
+        for page in others:
+            best = {"model": kinds.best(page.kinds[0])}
+            st.page_link(page.path, label=page.title, icon=page.icon, help=page.sentence, query_params=best)

@@ -22,8 +22,12 @@ from gptviz.learn.recipe import HELP, Recipe
 if TYPE_CHECKING:
     import torch
 
+    from gptviz.language_model import LanguageModel
+    from gptviz.learn.data import Data
     from gptviz.learn.distributed import World
+    from gptviz.learn.labelled import LabelledSource
     from gptviz.learn.sources import Source
+    from gptviz.model.config import Kind
     from gptviz.text import Encoding, Tokenizer
 
 
@@ -65,7 +69,13 @@ def parser() -> Parser:
 
     this = command("train", train, "Train a model; Ctrl-C stops and keeps it.", as_json=False)
     this.add_argument("preset", nargs="?", metavar="PLAN", help="an experiment: an architecture, its data and its recipe")
-    this.add_argument("--corpus", metavar="FILE", help="a text file, tiny-shakespeare, python-reference, or a task by name")
+    this.add_argument(
+        "--corpus",
+        metavar="PATH",
+        help="a text file, tiny-shakespeare, python-reference, or a task by name; for a classifier a CSV file with the columns "
+        "text and label, a folder with a file of lines for each label, or opinions; for an encoder–decoder a file with a source "
+        "and its answer in each line, separated by a tab or a comma, or dates, numbers or mirror",
+    )
     this.add_argument("--name", help="what to call the model; default: the plan's name")
     this.add_argument("--replace", action="store_true", help="throw away the model that has the name already")
     this.add_argument("--resume", metavar="NAME", help="go on with a run that was stopped, paused or killed")
@@ -78,7 +88,7 @@ def parser() -> Parser:
     this.add_argument("--root", type=Path, help="the folder that takes the model's folder; default: your own models")
     _add_recipe(this.add_argument_group("recipe", "By default the plan's own."))
 
-    this = command("generate", generate, "Continue a prompt.")
+    this = command("generate", generate, "Continue a prompt; with an encoder–decoder, answer it.")
     this.add_argument("name", metavar="NAME")
     this.add_argument("--prompt", required=True, metavar="TEXT")
     this.add_argument("--max-new-tokens", type=int, default=200, metavar="N")
@@ -87,10 +97,20 @@ def parser() -> Parser:
     this.add_argument("--top-k", type=int, metavar="K", help="draw from the K likeliest tokens")
     this.add_argument("--top-p", type=float, metavar="P", help="draw from the fewest tokens that reach probability P")
     this.add_argument("--seed", type=int, default=0, metavar="S", help="one seed, one text; default 0")
+    this.add_argument("--beams", type=int, metavar="N", help="an encoder–decoder's answers, found by a beam search of width N")
 
-    this = command("evaluate", evaluate, "The loss of a model on a text.")
+    this = command("classify", classify, "Tell which label a text has.")
     this.add_argument("name", metavar="NAME")
-    this.add_argument("--corpus", metavar="FILE", help="a text file, or a corpus by name; default: what it was trained on")
+    this.add_argument("--text", required=True, metavar="TEXT")
+
+    this = command("evaluate", evaluate, "The loss of a model on held-out data.")
+    this.add_argument("name", metavar="NAME")
+    this.add_argument(
+        "--corpus",
+        metavar="PATH",
+        help="a text file, or a corpus by name; for a classifier texts with labels, for an encoder–decoder pairs, as in train; "
+        "default: what it was trained on",
+    )
     this.add_argument("--split", choices=["validation", "all"], default="validation", help="what was held out, or all of it")
     return main
 
@@ -186,12 +206,20 @@ def _given(options: argparse.Namespace) -> str | None:
     return None if name is None else "--from" if name == "begin" else f"--{name.replace('_', '-')}"
 
 
-def _source(name: str, fraction: float) -> Source:
-    """A text file, or a text or task by name."""
+def _source(name: str, fraction: float, kind: Kind) -> Source:
+    """Files for a model of this kind, or a text or task by name."""
+    from gptviz.learn.labelled import LabelledSource
+    from gptviz.learn.pairs import PairSource
     from gptviz.learn.sources import TextSource, source_named
-    from gptviz.text import read_corpus
+    from gptviz.text import read_corpus, read_labelled, read_pairs
 
-    return TextSource(read_corpus(name), fraction) if Path(name).exists() else source_named(name, fraction)
+    if not Path(name).exists():
+        return source_named(name, fraction)
+    if kind == "classifier":
+        return LabelledSource(read_labelled(name), fraction)
+    if kind == "encoder-decoder":
+        return PairSource(read_pairs(name), fraction)
+    return TextSource(read_corpus(name), fraction)
 
 
 def _prepare(options: argparse.Namespace, name: str, on: torch.device, world: World) -> None:
@@ -209,7 +237,7 @@ def _prepare(options: argparse.Namespace, name: str, on: torch.device, world: Wo
     tokenizer = _tokenizer(*options.tokenizer) if options.tokenizer else None
     plan.prepare(
         name,
-        source=None if options.corpus is None else _source(options.corpus, plan.fraction),
+        source=None if options.corpus is None else _source(options.corpus, plan.fraction, plan.config.kind),
         recipe=recipe,
         changes=dict(map(_setting, options.set)),
         tokenizer=tokenizer,
@@ -249,7 +277,7 @@ def _watch(folder: Path, device: torch.device, world: World) -> None:
     """Train the run in `folder`: a bar, losses and samples as it goes. Ctrl-C stops it at the next step, a second one at once."""
     from tqdm import tqdm
 
-    from gptviz.learn import runs
+    from gptviz.learn import checkpoints, runs
     from gptviz.learn.engine import Engine
     from gptviz.learn.training import Evaluated, Stepped
 
@@ -270,6 +298,7 @@ def _watch(folder: Path, device: torch.device, world: World) -> None:
     before = {number: signal.signal(number, interrupted) for number in (signal.SIGINT, signal.SIGTERM)}
     bar = tqdm(total=100.0, bar_format="{l_bar}{bar}| {postfix}", file=sys.stderr, disable=None if world.first else True)
     running = math.nan
+    what = "text" if checkpoints.read_config(folder).kind == "classifier" else "token"
     try:
         for event in runs.carry_on(folder, device=device, world=world, wished=lambda: "stop" if interrupts else None):
             if isinstance(event, Engine):
@@ -282,7 +311,7 @@ def _watch(folder: Path, device: torch.device, world: World) -> None:
             elif isinstance(event, Evaluated):
                 trained = "" if math.isnan(running) else f"training {running:.4f}, "
                 accuracy = f", accuracy {event.evaluation.accuracy:.1%}"
-                say(f"step {event.step:,}: {trained}validation {event.loss:.4f} nats/token{accuracy}")
+                say(f"step {event.step:,}: {trained}validation {event.loss:.4f} nats/{what}{accuracy}")
             else:
                 say("    " + event.strip().replace("\n", "\n    "))
     finally:
@@ -301,8 +330,15 @@ def generate(options: argparse.Namespace) -> None:
     temperature = 0.0 if options.greedy else options.temperature
     sampling = Sampling(temperature=temperature, top_k=options.top_k, top_p=options.top_p, seed=options.seed)
     lm = gptviz.load(options.name, options.device)
+    if lm.model.config.kind == "classifier":
+        raise UsageError(f"{options.name} tells labels apart and writes no text: use classify {options.name} --text TEXT")
     encoding = lm.tokenizer.encode(options.prompt)
     _warn_of_unknown(encoding)
+    if lm.model.config.kind == "encoder-decoder":
+        _answer(options, lm)
+        return
+    if options.beams is not None:
+        raise UsageError(f"{options.name} goes on with a text, which has no end to search for: leave --beams out")
     grown = lm.generation(options.prompt, sampling)
     if not options.json:
         print(options.prompt, end="")
@@ -322,12 +358,55 @@ def generate(options: argparse.Namespace) -> None:
         print("" if streams else text)
 
 
+def _answer(options: argparse.Namespace, lm: LanguageModel) -> None:
+    """The greedy answer of an encoder–decoder, or those of a beam search with their probabilities."""
+    if options.temperature not in (0, 1) or options.top_k is not None or options.top_p is not None:
+        raise UsageError(f"{options.name} answers with its likeliest tokens: leave the sampling out, or use --beams")
+    longest = min(options.max_new_tokens, lm.model.config.context_length)
+    begun = time.perf_counter()
+    if options.beams is None:
+        tokens, ended = lm.decoded(options.prompt, longest)
+        told: dict[str, Any] = {"text": lm.tokenizer.decode(tokens), "tokens": tokens, "ended": ended}
+        lines = [told["text"]]
+    else:
+        found = lm.beams(options.prompt, options.beams, longest).finished
+        rows = [{"text": lm.tokenizer.decode(one.ids), "log_probability": one.total, "ended": one.ended} for one in found]
+        told = rows[0] | {"tokens": list(found[0].ids), "beams": rows}
+        lines = [f"{math.exp(one.total):>7.2%}  {row['text']}" for one, row in zip(found, rows, strict=True)]
+    rate = len(told["tokens"]) / max(time.perf_counter() - begun, 1e-9)
+    if options.json:
+        _print_json(told | {"tokens_per_second": round(rate, 1)})
+        return
+    print("\n".join(lines))
+    if not told["ended"]:
+        print(f"gptviz: the answer has no end: it was cut after {longest} tokens", file=sys.stderr)
+
+
+def classify(options: argparse.Namespace) -> None:
+    """`classify NAME --text TEXT [--json]`"""
+    lm = gptviz.load(options.name, options.device)
+    if lm.model.config.kind != "classifier":
+        raise UsageError(f"{options.name} tells no labels apart: use generate {options.name} --prompt TEXT")
+    encoding = lm.tokenizer.encode(options.text)
+    _warn_of_unknown(encoding)
+    if (read := lm.model.config.context_length) < len(encoding.ids):
+        print(f"gptviz: the first {read} of {len(encoding.ids):,} words are read", file=sys.stderr)
+    found = lm.classify(options.text)
+    if options.json:
+        _print_json({"label": max(found, key=found.__getitem__), "probabilities": found})
+        return
+    for name, probability in sorted(found.items(), key=lambda item: -item[1]):
+        print(f"{probability:>7.2%}  {name}")
+
+
 def evaluate(options: argparse.Namespace) -> None:
-    """`evaluate NAME [--corpus FILE] …`"""
+    """`evaluate NAME [--corpus PATH] …`"""
     import torch
 
     from gptviz.learn.data import in_a_row
     from gptviz.learn.evaluation import evaluate
+    from gptviz.learn.labelled import LabelledSource
+    from gptviz.learn.pairs import PairSource
     from gptviz.learn.sources import TextSource, source_from
 
     lm = gptviz.load(options.name, options.device)
@@ -338,7 +417,11 @@ def evaluate(options: argparse.Namespace) -> None:
         source = source_from(written)
     else:
         fraction = written.get("fraction", 0.9) if isinstance(written, dict) else 0.9
-        source = _source(options.corpus, fraction if isinstance(fraction, float) else 0.9)
+        source = _source(options.corpus, fraction if isinstance(fraction, float) else 0.9, lm.model.config.kind)
+    if isinstance(source, LabelledSource):
+        _evaluate_labels(options, lm, source)
+        return
+    more: dict[str, float] = {}
     if isinstance(source, TextSource):
         held_out = options.split == "validation"
         text = source.corpus.split(source.fraction)[1] if held_out else source.corpus.text
@@ -346,11 +429,14 @@ def evaluate(options: argparse.Namespace) -> None:
         ids = source.held_out(lm.tokenizer) if held_out else torch.from_numpy(lm.tokenizer.encode_ids(text))
         batches = in_a_row(ids, lm.model.config.context_length)
     else:
-        batches = iter(source.data(lm.tokenizer, lm.model.config).validation())
+        if isinstance(source, PairSource) and options.split == "all":
+            data: Data = source.everything(lm.tokenizer, lm.model.config)
+        else:
+            data = source.data(lm.tokenizer, lm.model.config)
+        batches, more = iter(data.validation()), source.measured(lm.model, lm.tokenizer, data)
     found = evaluate(lm.model, batches)
-    if not found.loss < 700:
-        raise UsageError(f"{options.name} has a loss of {found.loss:.4g} nats per token: its weights are no trained model's")
-    row: dict[str, Any] = {"loss": found.loss, "perplexity": math.exp(found.loss), "accuracy": found.accuracy}
+    _check_trained(options.name, found.loss)
+    row: dict[str, Any] = {"loss": found.loss, "perplexity": math.exp(found.loss), "accuracy": found.accuracy, **more}
     row |= {"tokens": found.tokens} if source.floor is None else {"floor": source.floor, "tokens": found.tokens}
     if options.json:
         _print_json(row)
@@ -358,6 +444,36 @@ def evaluate(options: argparse.Namespace) -> None:
     floor = "" if source.floor is None else f" (no model gets below {source.floor:.4f})"
     print(f"loss {found.loss:.4f} nats per token{floor}, perplexity {row['perplexity']:.3f}, ", end="")
     print(f"accuracy {found.accuracy:.2%}, over {found.tokens:,} tokens")
+    for name, share in more.items():
+        print(f"{name.replace('_', ' ')} {share:.2%}")
+
+
+def _evaluate_labels(options: argparse.Namespace, lm: LanguageModel, source: LabelledSource) -> None:
+    """How well a classifier does on texts with labels, and on those held out how well its baseline does."""
+    from gptviz.learn.baseline import baseline
+    from gptviz.learn.evaluation import evaluate
+    from gptviz.learn.labelled import batches
+
+    if lm.model.config.kind != "classifier":
+        raise UsageError(f"{options.name} tells no labels apart: give a text instead of {source.title}")
+    training, held_out = source.split()
+    texts = held_out if options.split == "validation" else source.labelled
+    found = evaluate(lm.model, batches(lm.tokenizer, texts.under(lm.labels), lm.model.config.context_length))
+    _check_trained(options.name, found.loss)
+    row = {"loss": found.loss, "accuracy": found.accuracy, "texts": len(texts)}
+    if options.split == "validation":
+        row["baseline_accuracy"] = baseline(training, held_out).accuracy
+    if options.json:
+        _print_json(row)
+        return
+    print(f"loss {found.loss:.4f} nats per text, accuracy {found.accuracy:.2%}, over {len(texts):,} texts")
+    if "baseline_accuracy" in row:
+        print(f"words counted and weighed (TF-IDF and logistic regression): accuracy {row['baseline_accuracy']:.2%}")
+
+
+def _check_trained(name: str, loss: float) -> None:
+    if not loss < 700:
+        raise UsageError(f"{name} has a loss of {loss:.4g} nats: its weights are no trained model's")
 
 
 def _warn_of_unknown(encoding: Encoding) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -10,13 +10,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gptviz.interp.classification import Numbers, classify, probabilities
 from gptviz.interp.trace import Trace, run
 from gptviz.learn import checkpoints
+from gptviz.learn.decoding import Beams, beam_search, decode_greedily, until_end
 from gptviz.learn.devices import device as choose_device
 from gptviz.learn.generation import Generation, window_start
+from gptviz.learn.labelled import padded
 from gptviz.learn.sampling import Sampling
 from gptviz.model import Transformer
-from gptviz.text import Encoding, Tokenizer
+from gptviz.text import Encoding, MarkedTokenizer, Tokenizer
 
 
 class LanguageModel:
@@ -55,35 +58,147 @@ class LanguageModel:
             ValueError: there are none.
         """
         if not encoding.ids:
-            raise ValueError("the prompt is empty: type at least one character for the model to go on from")
+            raise ValueError(
+                "there is no word in the text to classify: the model reads words of two or more letters from a to z"
+                if self.model.config.kind == "classifier"
+                else "the prompt is empty: type at least one character for the model to go on from, or to answer"
+            )
         return torch.tensor(encoding.ids, device=self.device)
 
     def seen(self, ids: Tensor) -> Tensor:
-        """The last `context_length` of `ids` [T]: what the model sees of a longer text."""
+        """What the model sees of a longer text `ids` [T]: the last `context_length` of them, an encoder the first."""
+        if self.model.config.kind != "decoder":
+            return ids[: self.model.config.context_length]
         return ids[window_start(len(ids), self.model.config.context_length) :]
 
     def generation(self, prompt: str, sampling: Sampling | None = None, **options: Any) -> Generation:
-        """The prompt as a `Generation`, to be stepped, undone and steered; `options` are that class's."""
+        """The prompt as a `Generation`, to be stepped, undone and steered; `options` are that class's.
+
+        Raises:
+            ValueError: the prompt is empty, or the model is a classifier, which writes nothing, or an encoder–decoder, which
+                does not go on with a text.
+        """
+        if self.model.config.kind == "classifier":
+            raise ValueError(f"{self.name} tells labels apart and writes no text: classify the text instead")
+        if self.model.config.kind == "encoder-decoder":
+            raise ValueError(f"{self.name} answers a text instead of going on with it: ask for its answer")
         return Generation(self.model, self.encode(prompt), sampling, **options)
 
     def generate(self, prompt: str, max_new_tokens: int = 200, **sampling: Any) -> str:
-        """The text that follows `prompt`, without the prompt; `sampling` are the fields of `Sampling`."""
+        """The text that follows `prompt`, without the prompt; `sampling` are the fields of `Sampling`.
+
+        Of an encoder–decoder the `answer`, for which nothing is drawn.
+        """
+        if self.model.config.kind == "encoder-decoder":
+            if sampling:
+                raise ValueError(f"{self.name} answers with its likeliest tokens: there is no {', '.join(sampling)} to set")
+            return self.answer(prompt, min(max_new_tokens, self.model.config.context_length))
         grown = self.generation(prompt, Sampling(**sampling))
         return self.tokenizer.decode([int(step.tokens[0]) for step in islice(grown, max_new_tokens)])
+
+    @property
+    def marks(self) -> MarkedTokenizer:
+        """The tokenizer of an encoder–decoder, which has start, end and padding.
+
+        Raises:
+            ValueError: the model is none, or its tokenizer lacks them.
+        """
+        if self.model.config.kind != "encoder-decoder":
+            raise ValueError(f"{self.name} is a {self.model.config.kind}: only an encoder–decoder answers a text with another")
+        if not isinstance(self.tokenizer, MarkedTokenizer):
+            raise ValueError(f"{self.name} cannot answer: its tokens ({self.tokenizer.kind}) have no marks for start and end")
+        return self.tokenizer
+
+    def source(self, text: str) -> Tensor:
+        """What an encoder reads of `text`: its ids and the end mark, [S].
+
+        Raises:
+            ValueError: the text is empty or longer than the model's context, or the model is no encoder–decoder.
+        """
+        ids = torch.cat((self.encode(text), torch.tensor([self.marks.end], device=self.device)))
+        if len(ids) > (most := self.model.config.context_length):
+            raise ValueError(f"the source has {len(ids):,} tokens with its end; {self.name} reads at most {most:,}: shorten it")
+        return ids
+
+    def decoded(self, text: str, longest: int | None = None) -> tuple[list[int], bool]:
+        """The tokens of an encoder–decoder's answer to `text`, the likeliest each time, and whether it ends.
+
+        One that does not is cut after `longest` tokens, by default as many as the context takes.
+
+        Raises:
+            ValueError: as in `source`, or an impossible `longest`.
+        """
+        source, marks = self.source(text), self.marks
+        return until_end(decode_greedily(self.model, source[None], marks.start, marks.end, longest)[0], marks.end)
+
+    def answer(self, text: str, longest: int | None = None) -> str:
+        """An encoder–decoder's answer to `text`, as `decoded` gives it."""
+        return self.tokenizer.decode(self.decoded(text, longest)[0])
+
+    def beams(self, text: str, width: int, longest: int | None = None, length_penalty: float = 0.0) -> Beams:
+        """The answers to `text` that a beam of this width finds: see `gptviz.learn.decoding.beam_search`.
+
+        Raises:
+            ValueError: as in `source`, or an impossible width or `longest`.
+        """
+        source, marks = self.source(text), self.marks
+        return beam_search(self.model, source, marks.start, marks.end, width, longest, length_penalty)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the labels a classifier tells apart, "0", "1", … where its card does not say; else none."""
+        named, n_label = self.card.get("labels"), self.model.config.n_label
+        if isinstance(named, list) and len(named) == n_label and all(isinstance(name, str) for name in named):
+            return tuple(named)
+        return tuple(map(str, range(n_label)))
+
+    def classify(self, text: str) -> dict[str, float]:
+        """The probability of every label, by name, for the first `context_length` words of `text`.
+
+        `gptviz.interp.classification.classify` also tells what each word adds to each label.
+
+        Raises:
+            ValueError: there is no word in the text, or the model is no classifier.
+        """
+        found = classify(self.model, self.seen(self.encode(text)))
+        return dict(zip(self.labels, found.probabilities.tolist(), strict=True))
+
+    def probabilities(self, texts: Sequence[str]) -> Numbers:
+        """The probability of every label for each of `texts`: [texts, n_label]. Without any word it is read as unknown.
+
+        Raises:
+            ValueError: the model is no classifier.
+        """
+        return probabilities(self.model, padded(self.tokenizer, texts, self.model.config.context_length))
 
     def trace(
         self,
         prompt: str,
         names: Iterable[str] = ("*",),
+        target: str | None = None,
         *,
         edits: Mapping[str, Callable[[Tensor], Tensor]] | None = None,
     ) -> Trace:
-        """What the model computes over the last `context_length` tokens of `prompt`, by tap name.
+        """What the model computes over the tokens of `prompt` that it sees, by tap name.
 
         For example `trace("O Romeo")["blocks.2.attention.pattern"]` [1, head, query, key]. `names` (shell patterns)
         choose what to keep, `edits` replace values on the way: see `gptviz.interp.trace.run`.
+
+        An encoder–decoder reads `prompt` as its source, and writes `target`: its decoder reads the start mark and the tokens of
+        `target`, by default of its own answer.
+
+        Raises:
+            ValueError: the prompt is empty; of an encoder–decoder, also as in `source`.
         """
-        return run(self.model, self.seen(self.encode(prompt))[None], names, edits=edits)
+        if self.model.config.kind != "encoder-decoder":
+            if target is not None:
+                raise ValueError(f"{self.name} is a {self.model.config.kind}: only an encoder–decoder has a target to write")
+            return run(self.model, self.seen(self.encode(prompt))[None], names, edits=edits)
+        source, start = self.source(prompt), self.marks.start
+        # An answer that never ends fills the context, and nothing is predicted from its last token.
+        written = self.decoded(prompt)[0] if target is None else self.tokenizer.encode(target).ids
+        ids = [start, *written] if target is not None else [start, *written][: self.model.config.context_length]
+        return run(self.model, torch.tensor([ids], device=self.device), names, source=source[None], edits=edits)
 
 
 def load(name: str | Path, device: str | None = None, step: int | None = None) -> LanguageModel:

@@ -4,9 +4,8 @@ import streamlit as st
 
 from gptviz.figures import heatmap
 from gptviz.interp.attention import one_head, strongest
-from gptviz.ui import attention, controls, frame
+from gptviz.ui import attention, controls, frame, kinds
 from gptviz.ui.behind import behind
-from gptviz.ui.cache import call
 
 frame.page(
     "pages/attention.py",
@@ -15,14 +14,17 @@ frame.page(
     "the stronger the colour, the larger the share.",
 )
 subject = frame.subject()
-config = subject.lm.model.config
-if not config.n_layer:
-    st.info("This model has no blocks, hence no attention: it guesses the next token from the last one alone.")
-    st.page_link("pages/next_token.py", label="See its guesses", icon=":material/bar_chart:", query_params=frame.shared_state())
-    st.stop()
-view = attention.view(subject.key, subject.seen)
-
 overview, large = st.columns([5, 8])
+with overview:
+    stack = attention.stack(subject)
+config = kinds.part(subject.lm.model, stack).config
+if not config.n_layer:
+    attention.without(subject)
+    st.stop()
+read = attention.read_by(subject, stack)
+view = attention.view(subject.key, read)
+labels = tuple(map(subject.lm.tokenizer.label, read.ids))
+
 with overview:
     with st.container(horizontal=True):
         block = controls.whole("Block", 0, config.n_layer - 1, key="block", default=2, help="Numbered from 0, nearest the input.")
@@ -36,7 +38,7 @@ with overview:
             st.caption(f"Cell: largest of {view.pooling} × {view.pooling}", width="content", help="In the small pictures only.")
 
 name, averages = f"Block {block}, head {head}", view.averages(block, head)
-pattern = one_head(view.patterns, block, head, subject.labels)
+pattern = one_head(view.patterns, block, head, labels)
 one = heatmap.one_head(pattern, frame.theme(), title=name, notes=averages, log=log)
 every = heatmap.all_heads(view.thumbnails, frame.theme(), (block, head), view.notes(), log=log)
 with large:  # sent first: what was asked for is drawn first
@@ -45,7 +47,7 @@ with large:  # sent first: what was asked for is drawn first
         key="large",
         width=520,
         config={"displaylogo": False},
-        alt=f"{name}: how each of {len(subject.seen)} tokens shares its attention among them. {', '.join(averages)}",
+        alt=f"{name}: how each of {len(labels)} tokens shares its attention among them. {', '.join(averages)}",
     )
     if averages and view.patterns.blocked is None:
         st.caption(", ".join(averages))
@@ -77,11 +79,7 @@ with st.container(horizontal=True, vertical_alignment="center"):
 
 behind(
     lambda: pattern,
-    code=f"""import gptviz
-
-lm = {call(subject.lm)}
-trace = lm.trace({subject.prompt!r}, ["blocks.{block}.attention.pattern"])
-pattern = trace["blocks.{block}.attention.pattern"][0, {head}]  # [query, key]""",
+    code=attention.code(subject, stack, block, head),
     how=attention.HOW,
     limits=attention.LIMITS,
     key="attention",

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from gptviz.interp.embeddings import METHODS, SPACES
+from gptviz.interp.embeddings import METHODS
 from gptviz.ui import controls, frame, snapshots
 from gptviz.ui import embeddings as ui
 from gptviz.ui.behind import behind
@@ -16,7 +16,7 @@ frame.page(
 subject = frame.subject(needs_prompt=False)
 key, config = subject.key, subject.lm.model.config
 names = ui.tokens(key).names
-spaces = SPACES[:1] if config.tied else SPACES  # a tied model has one matrix for both
+spaces = ui.spaces(config)
 
 notices = st.container()
 with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -25,8 +25,8 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
         spaces,
         key="space",
         help="Embedding: what a token is read as. Unembedding: what the model's last state is compared with, to guess the "
-        "next token. A tied model has one matrix for both.",
-        format_func=lambda name: " = ".join(SPACES) if config.tied else name,
+        "next token. A tied model has one matrix for both; a classifier guesses no token, and has no unembedding.",
+        format_func=lambda space: ui.called(space, config),
         segmented=True,
         notices=notices,
     )
@@ -47,7 +47,8 @@ view = ui.View(key, space, method, 3 if solid else 2, int(seed))
 picture, side = st.columns([5, 2])
 with side:
     about = "Type to search. In 2-D, a click on a point chooses it too."
-    token = names.index(controls.select("Token", names, key="token", default="e", help=about, notices=notices))
+    first = "good" if subject.kind == "classifier" and "good" in names else "e"
+    token = names.index(controls.select("Token", names, key="token", default=first, help=about, notices=notices))
     ui.bars(view, token, height=310)
 with picture:
     projection, shown = ui.projection(view)
@@ -63,6 +64,10 @@ with st.container(horizontal=True, vertical_alignment="center"):
     if "e" in names:
         near = {"token": "e", "method": "t-SNE", "dimensions": "2-D"}
         controls.try_this("Vowels", "The vowels are near each other, though nobody told the model what a vowel is.", **near)
+    if "good" in names and "bad" in names and subject.kind == "classifier":
+        words = {"token": "bad", "method": "PCA", "dimensions": "2-D"}
+        opposed = "Nobody told the model which words praise. Do those that blame keep to a side of their own?"
+        controls.try_this("Praise and blame", opposed, **words)
     if "A" in names:
         apart = {"token": "A", "space": spaces[-1], "method": "PCA", "dimensions": "2-D"}
         controls.try_this("Capitals apart", "Capitals, small letters and punctuation keep to themselves.", **apart)

@@ -4,7 +4,7 @@ import streamlit as st
 
 from gptviz.figures import lines, matrix
 from gptviz.interp import positions
-from gptviz.ui import controls, frame
+from gptviz.ui import controls, frame, kinds
 from gptviz.ui import positions as ui
 from gptviz.ui.behind import behind
 
@@ -15,17 +15,19 @@ frame.page(
 )
 subject = frame.subject(needs_prompt=False)
 key, config = subject.key, subject.lm.model.config
-own, fixed = ui.kinds(key)
-
 notices = st.container()
-block = 0
+stack, block = kinds.DECODER, 0
+if subject.kind == "encoder-decoder" and config.positions in ui.TRAINED:
+    stack = kinds.stack(notices)  # each has vectors of its own
+own, fixed = ui.kinds(key, stack)
 if own == "relative":
-    block = controls.whole("Block", 0, config.n_layer - 1, key="block", help="Each block has its own vectors.", default=0)
+    n_layer = kinds.part(subject.lm.model, stack).config.n_layer
+    block = controls.whole("Block", 0, n_layer - 1, key="block", help="Each block has its own vectors.", default=0)
 left, right = st.columns(2)
 with left:
     with st.container(vertical_alignment="center", height=48, border=False):
         st.markdown(f"**In this model**: {ui.name(own)} positions")
-    ui.panel("own", key, own, block, height=400)
+    ui.panel("own", key, own, block, height=400, stack=stack)
 with right:
     with st.container(horizontal=True, vertical_alignment="center", height=48, border=False):
         st.markdown("**Beside it**", width="content")
@@ -62,12 +64,12 @@ if tables:
         kind = controls.select(
             "Table", tables, key="table", help="Whose vectors: one row per position.", format_func=ui.name, segmented=True
         )
-        table = ui.vectors(key, kind, block)
+        table = ui.vectors(key, kind, block, stack)
         size = len(table.axes[1].labels)
         wave = controls.whole(
             "Dimension", 0, size - 1, key="wave", help="One column of the table, drawn as a wave.", default=size // 4
         )
-        limit = ui.limit(key, kind, block)
+        limit = ui.limit(key, kind, block, stack)
         st.plotly_chart(
             lines.wave(positions.column(table, wave), frame.theme(), height=250, limit=limit),
             key="wave line",
@@ -82,8 +84,8 @@ if tables:
         )
 
 behind(
-    lambda: ui.numbers(key, beside if own == "none" else own, block),
-    code=ui.code(subject.lm, beside if own == "none" else own, block),
+    lambda: ui.numbers(key, beside if own == "none" else own, block, stack),
+    code=ui.code(subject.lm, beside if own == "none" else own, block, stack),
     how=ui.HOW,
     limits=ui.LIMITS,
     key="positions",

@@ -8,7 +8,7 @@ from gptviz.ui.behind import behind
 frame.page(
     "pages/train.py",
     "How does a model learn?",
-    "Step by step its weights are moved so that the next token surprises it less: the loss, its mean surprise, falls.",
+    "Step by step its weights are moved so that what is right surprises it less: the loss, its mean surprise, falls.",
 )
 notices = st.container()
 device = frame.device_box()
@@ -33,6 +33,8 @@ with st.container(horizontal=True, vertical_alignment="center"):
     controls.try_this("A mirror appears", mirror, plan="reversal")
     sudden = "Train it: for long nothing happens, then the loss falls at once, when a head of block 1 looks where the token was."
     controls.try_this("A sudden insight", sudden, plan="induction", block=1)
+    turned = "Train it: “never dull” is praise, which no count of words can tell. Compare its accuracy with the baseline's."
+    controls.try_this("A word turned round", turned, plan="classifier")
     controls.try_this("Far too fast", "At a learning rate of 1 it leaps about and learns nothing.", run_learning_rate=1.0)
 
 behind(

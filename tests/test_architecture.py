@@ -17,7 +17,7 @@ FILES = sorted([*(ROOT / "gptviz").rglob("*.py"), *(ROOT / "pages").rglob("*.py"
 MAY_IMPORT: dict[str, set[str]] = {
     "gptviz.model": {"torch"},
     "gptviz.text": {"numpy", "tokenizers"},
-    "gptviz.learn": {"torch", "numpy", "safetensors", "filelock", "gptviz.model", "gptviz.text"},
+    "gptviz.learn": {"torch", "numpy", "sklearn", "safetensors", "filelock", "gptviz.model", "gptviz.text"},
     "gptviz.labelled": {"numpy"},
     "gptviz.interp": {
         *("torch", "numpy", "sklearn", "umap", "threadpoolctl"),

@@ -14,10 +14,12 @@ from gptviz.learn import checkpoints
 from gptviz.learn.plans import PLANS
 from gptviz.learn.runs import read_log
 from gptviz.model import RUNGS
-from gptviz.text import TASKS
+from gptviz.text import PAIR_TASKS, TASKS, read_labelled
 
 SHIPPED = sorted(folder.name for folder in checkpoints.BUNDLED.iterdir() if (folder / "config.json").exists())
-SHAKESPEARE = Path(__file__).resolve().parents[2] / "shared" / "data" / "tinyshakespeare.txt"
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+SHAKESPEARE = DATA / "tinyshakespeare.txt"
+REVIEWS = {"negative.txt": DATA / "rt-polarity.neg", "positive.txt": DATA / "rt-polarity.pos"}
 CARDS = {name: checkpoints.read_card(checkpoints.BUNDLED / name) for name in SHIPPED}
 ON_TASKS = [name for name in SHIPPED if "task" in CARDS[name]]
 ON_SHAKESPEARE = [name for name in SHIPPED if CARDS[name].get("corpus") == "tiny-shakespeare"]
@@ -31,9 +33,9 @@ def evaluated(name: str, capsys: pytest.CaptureFixture[str]) -> dict[str, float]
 
 def test_everything_announced_ships_and_is_small() -> None:
     ladder = {f"ladder-{number}" for number in range(len(RUNGS))}
-    assert {"shakespeare", "generator", "bpe", "reversal", "reversal-no-positions", "addition", "induction"} | ladder <= set(
-        SHIPPED
-    )
+    tasks = {"reversal", "reversal-no-positions", "addition", "induction"}
+    others = {"shakespeare", "generator", "bpe", "classifier", "classifier-no-dropout", "seq2seq"}
+    assert others | tasks | ladder <= set(SHIPPED)
     size = sum(file.stat().st_size for file in checkpoints.BUNDLED.rglob("*") if file.is_file())
     assert size <= 40 * 2**20
 
@@ -79,6 +81,62 @@ def test_evaluating_on_shakespeare_gives_the_number_on_the_card(
     assert evaluated(name, capsys)["loss"] == pytest.approx(CARDS[name]["validation_loss"], abs=2e-3)
 
 
+@pytest.mark.parametrize("name", ["classifier", "classifier-no-dropout"])
+def test_evaluating_on_film_reviews_gives_the_numbers_on_the_card(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if not all(file.exists() for file in REVIEWS.values()):
+        pytest.skip("the film reviews are not at ../shared/data")
+    folder = tmp_path / "film-reviews"
+    folder.mkdir()
+    for file, original in REVIEWS.items():
+        shutil.copy(original, folder / file)
+    assert read_labelled(folder).sha256 == CARDS[name]["corpus_sha256"]
+    assert main(["evaluate", name, "--corpus", str(folder), "--json", "--device", "cpu"]) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert row["texts"] == CARDS[name]["texts"]["held_out"] == 1_066
+    assert row["loss"] == pytest.approx(CARDS[name]["validation_loss"], abs=2e-3)
+    # Rounding to float16 may turn a text or two on the border.
+    assert row["accuracy"] == pytest.approx(CARDS[name]["accuracy"], abs=3 / 1_066)
+    assert row["baseline_accuracy"] == pytest.approx(CARDS[name]["baseline_accuracy"], abs=2 / 1_066)
+
+
+def test_the_classifier_tells_as_much_as_counting_words() -> None:
+    card = CARDS["classifier"]
+    assert card["labels"] == ["negative", "positive"]
+    assert card["accuracy"] >= card["baseline_accuracy"] - 0.01
+
+
+def test_without_dropout_the_gap_between_training_and_what_is_held_out_is_wider() -> None:
+    gaps = {}
+    for name in ("classifier", "classifier-no-dropout"):
+        last = CARDS[name]["losses"][-1]
+        gaps[name] = last["validation"] - last["training"]
+        assert checkpoints.read_config(checkpoints.BUNDLED / name).dropout == (0.0 if name.endswith("no-dropout") else 0.1)
+    assert 0 < gaps["classifier"] < gaps["classifier-no-dropout"]
+
+
+def test_both_classifiers_are_small() -> None:
+    files = [file for name in ("classifier", "classifier-no-dropout") for file in (checkpoints.BUNDLED / name).rglob("*")]
+    assert sum(file.stat().st_size for file in files if file.is_file()) < 3 * 2**20
+
+
+def test_dates_never_trained_on_are_answered_exactly(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    card, row = CARDS["seq2seq"], evaluated("seq2seq", capsys)
+    assert card["task"] == "dates"
+    assert row["tokens"] == 2_000 * len("1977-03-03.")
+    assert row["exact_match"] >= 0.99
+    # Rounding to float16 may turn an answer or two.
+    assert row["exact_match"] == pytest.approx(card["exact_match"], abs=3 / 2_000)
+    assert main(["generate", "seq2seq", "--prompt", "the third of march 1977"]) == 0
+    assert capsys.readouterr().out == "1977-03-03\n"
+
+
+def test_the_encoder_decoder_is_small() -> None:
+    files = (checkpoints.BUNDLED / "seq2seq").rglob("*")
+    assert sum(file.stat().st_size for file in files if file.is_file()) < 3 * 2**20
+
+
 @pytest.mark.parametrize("name", [name for name in SHIPPED if "target" in CARDS[name]])
 def test_a_published_number_is_reproduced(name: str) -> None:
     target, loss = CARDS[name]["target"], CARDS[name]["validation_loss"]
@@ -91,7 +149,7 @@ def test_a_published_number_is_reproduced(name: str) -> None:
 
 
 def test_tasks_are_solved_where_they_can_be() -> None:
-    assert {CARDS[name]["task"] for name in ON_TASKS} <= set(TASKS)
+    assert {CARDS[name]["task"] for name in ON_TASKS} <= {*TASKS, *PAIR_TASKS}
     assert CARDS["addition"]["accuracy"] > 0.99
     by_place = CARDS["reversal"]["accuracy_by_place"]
     assert max(by_place[:7]) < 0.03

@@ -588,3 +588,253 @@ def test_a_second_ctrl_c_ends_at_once_and_the_run_goes_on_from_what_was_saved(co
 
 def test_the_experiments_that_can_be_trained_are_said(capsys: Capture) -> None:
     assert all(name in error(capsys, "train", "nothing") for name in PLANS)
+
+
+LABEL = ("train", "classifier", *QUICK, "--set", "d_model=12", "--set", "n_head=3")
+STARS = ("one star", "two stars", "three stars", "four stars", "five stars")
+
+
+@pytest.fixture
+def reviews(tmp_path: Path) -> Path:
+    """A hundred texts with two labels, as a table: the last word decides."""
+    file = tmp_path / "reviews.csv"
+    rows = [
+        f'"the film, number {word}, was {word} {kind}","{kind}"'
+        for word in "abcdefghijklmnopqrstuvwxy"
+        for kind in ("good", "bad")
+    ]
+    file.write_text("text,label\n" + "\n".join(rows * 2) + "\n", encoding="utf-8")
+    return file
+
+
+def test_a_classifier_is_trained_on_a_table_and_says_beside_it_what_counting_words_comes_to(
+    capsys: Capture, reviews: Path
+) -> None:
+    out = output(capsys, *LABEL, "--corpus", reviews, "--steps", "120", "--learning-rate", "0.01")
+    assert re.findall(r"^step (\d+): (?:training [\d.]+, )?validation [\d.]+ nats/text, accuracy", out, re.M) == [
+        "0",
+        "60",
+        "120",
+    ]
+    assert re.search(r"^    bad \d+% \(bad\): the film, number \w, was \w bad$", out, re.M)
+    lm = gptviz.load("classifier")
+    assert lm.card["labels"] == list(lm.labels) == ["bad", "good"]
+    assert (lm.card["accuracy"], lm.card["baseline_accuracy"]) == (1.0, 1.0)
+    told = json.loads(output(capsys, "evaluate", "classifier", "--corpus", reviews, "--json"))
+    assert told == {
+        "loss": pytest.approx(lm.card["validation_loss"], rel=1e-5),
+        "accuracy": 1.0,
+        "texts": 10,
+        "baseline_accuracy": 1.0,
+    }
+    whole = json.loads(output(capsys, "evaluate", "classifier", "--corpus", reviews, "--split", "all", "--json"))
+    assert set(whole) == {"loss", "accuracy", "texts"}
+    assert whole["texts"] == 100
+    reviews.unlink()
+    assert json.loads(output(capsys, "evaluate", "classifier", "--json")) == told
+    plain = output(capsys, "evaluate", "classifier")
+    assert plain.startswith(f"loss {told['loss']:.4f} nats per text, accuracy 100.00%, over 10 texts\nwords counted and weighed")
+
+
+def test_a_folder_with_a_file_for_each_of_five_labels_is_learned_too(capsys: Capture, tmp_path: Path) -> None:
+    folder = tmp_path / "stars"
+    folder.mkdir()
+    for label, name in enumerate(STARS, 1):
+        (folder / f"{label}.txt").write_text(
+            "".join(f"{name} for this {word}\n" for word in ("film", "play", "book", "song") * 6)
+        )
+    output(capsys, *LABEL, "--corpus", folder, "--steps", "100", "--learning-rate", "0.02")
+    told = json.loads(output(capsys, "evaluate", "classifier", "--corpus", folder, "--json"))
+    assert told["accuracy"] == 1.0
+    found = json.loads(output(capsys, "classify", "classifier", "--text", "Three STARS for this film!", "--json"))
+    assert found["label"] == "3"
+    assert list(found["probabilities"]) == list("12345")
+    assert sum(found["probabilities"].values()) == pytest.approx(1)
+
+
+def test_classify_prints_the_labels_the_likeliest_first(capsys: Capture, reviews: Path) -> None:
+    output(capsys, *LABEL, "--corpus", reviews, "--steps", "60", "--learning-rate", "0.01")
+    lm = gptviz.load("classifier")
+    found = lm.classify("the film was good")
+    assert output(capsys, "classify", "classifier", "--text", "the film was good").splitlines() == [
+        f"{found['good']:>7.2%}  good",
+        f"{found['bad']:>7.2%}  bad",
+    ]
+    assert main(["classify", "classifier", "--text", "Film-noir " + "was good " * 5_000]) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert said == [
+        "gptviz: Not in the vocabulary: the text “noir”; the model reads ⟨unknown⟩ instead.",
+        "gptviz: the first 50 of 10,002 words are read",
+    ]
+    assert main(["classify", "classifier", "--text", "nothing known here"]) == 0
+    assert "⟨unknown⟩" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["", " \n", "7/10 !!!", "I a", "Отличный фильм", "すばらしい映画", "\ud800"])
+def test_a_text_without_a_word_is_said_to_have_none(text: str, capsys: Capture, reviews: Path) -> None:
+    output(capsys, *LABEL, "--corpus", reviews, "--steps", "1")
+    assert "there is no word in the text to classify" in error(capsys, "classify", "classifier", "--text", text)
+
+
+def test_what_a_classifier_cannot_do_is_said_with_what_can(
+    capsys: Capture, reviews: Path, corpus: Path, tiny_model: TinyModel
+) -> None:
+    tiny_model("mine")
+    output(capsys, *LABEL, "--corpus", reviews, "--steps", "1")
+    writes = error(capsys, "generate", "classifier", "--prompt", "a film")
+    assert "tells labels apart and writes no text: use classify classifier --text TEXT" in writes
+    assert "tells no labels apart: use generate mine --prompt TEXT" in error(capsys, "classify", "mine", "--text", "a")
+    assert "corpus.txt has no column 'text' and 'label'" in error(capsys, "evaluate", "classifier", "--corpus", corpus)
+    assert "reversal has no labels to tell apart" in error(capsys, "evaluate", "classifier", "--corpus", "reversal")
+    assert "opinions has the label 'negative'; the model tells apart 'bad', 'good'" in error(
+        capsys, "evaluate", "classifier", "--corpus", "opinions"
+    )
+    assert "mine tells no labels apart: give a text instead of opinions" in error(
+        capsys, "evaluate", "mine", "--corpus", "opinions"
+    )
+    assert "train a classifier on it" in error(capsys, "train", "bigram", "--corpus", "opinions")
+    assert "has no labels to tell apart" in error(capsys, *LABEL, "--corpus", "python-reference", "--name", "x")
+
+
+TABLES: dict[str, tuple[bytes, str]] = {
+    "a missing column": (
+        b"review,label\nfine,good\ndull,bad\n",
+        "no column 'text' in its first line, which names 'review', 'label'",
+    ),
+    "one label": (b"text,label\nfine,good\nbest,good\n", "every text has the label 'good'"),
+    "a thousand labels": (
+        b"text,label\n" + b"".join(b"text,%d\n" % i for i in range(1_000)),
+        "1,000 different labels, at most 50",
+    ),
+    "a quotation without an end": (b'text,label\n"fine,good\ndull,bad\n', "line 3: unexpected end of data"),
+    "Latin-1": ("text,label\nélégant,good\ndull,bad\n".encode("latin-1"), "is not UTF-8 .*save it as UTF-8"),
+    "no words": (b"text,label\n1,good\n2,good\n3,bad\n4,bad\n", "no text has a word of two or more of the letters a to z"),
+    "one text of each label": (b"text,label\nfine,good\ndull,bad\n", "has one text of each label"),
+    "no rows": (b"text,label\n", "has no rows"),
+    "nothing": (b"", "is empty"),
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_a_table_that_cannot_be_learned_from_is_one_line(kind: str, capsys: Capture, tmp_path: Path, home: Path) -> None:
+    data, said = TABLES[kind]
+    file = tmp_path / "mine.csv"
+    file.write_bytes(data)
+    assert re.search(said, error(capsys, *LABEL, "--corpus", file, "--steps", "1"))
+    assert not (home / "checkpoints").exists()
+
+
+def test_a_quoted_line_end_is_part_of_a_text_that_is_learned(capsys: Capture, tmp_path: Path) -> None:
+    file = tmp_path / "mine.csv"
+    file.write_text("text,label\n" + '"fine\nfilm",good\n"dull\nfilm",bad\n' * 5)
+    output(capsys, *LABEL, "--corpus", file, "--steps", "2")
+    assert gptviz.load("classifier").tokenizer.encode("fine film dull").unknown == ()
+
+
+ANSWER = ("train", "seq2seq", *QUICK, "--set", "d_model=12", "--set", "n_head=3", "--set", "n_layer=1")
+
+
+@pytest.fixture
+def mirrored(tmp_path: Path) -> Path:
+    """Two hundred texts of three letters and the same backwards, a pair a line."""
+    texts = [one + two + three for one in "abcdef" for two in "abcdef" for three in "abcdef"][:200]
+    file = tmp_path / "mirrored.tsv"
+    file.write_text("".join(f"{text}\t{text[::-1]}\n" for text in texts), encoding="utf-8")
+    return file
+
+
+def test_an_encoder_decoder_is_trained_on_two_columns_and_tells_how_often_it_is_right(capsys: Capture, mirrored: Path) -> None:
+    out = output(capsys, *ANSWER, "--corpus", mirrored, "--steps", "4")
+    assert re.search(r"^step 4: training [\d.]+, validation [\d.]+ nats/token, accuracy [\d.]+%\n    [a-f]{3} → ", out, re.M)
+    lm = gptviz.load("seq2seq")
+    assert lm.card["corpus"] == "mirrored.tsv"
+    told = json.loads(output(capsys, "evaluate", "seq2seq", "--json"))
+    assert set(told) == {"loss", "perplexity", "accuracy", "exact_match", "tokens"}
+    assert told["loss"] == pytest.approx(lm.card["validation_loss"], rel=1e-5)
+    assert (told["exact_match"], told["tokens"]) == (lm.card["exact_match"], 20 * 4)
+    whole = json.loads(output(capsys, "evaluate", "seq2seq", "--corpus", mirrored, "--split", "all", "--json"))
+    assert whole["tokens"] == 200 * 4
+    mirrored.unlink()
+    assert json.loads(output(capsys, "evaluate", "seq2seq", "--json")) == told
+    plain = output(capsys, "evaluate", "seq2seq").splitlines()
+    assert plain[0].startswith(f"loss {told['loss']:.4f} nats per token, perplexity ")
+    assert plain[1:] == [f"exact match {told['exact_match']:.2%}"]
+
+
+@pytest.mark.parametrize("name", ["dates", "numbers", "mirror"])
+def test_pairs_that_are_generated_are_trained_on_by_name(name: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gptviz.learn.pairs.MOST_ANSWERED", 50)
+    output(capsys, *ANSWER, "--corpus", name, "--steps", "1", "--evaluations", "1")
+    told = json.loads(output(capsys, "evaluate", "seq2seq", "--json"))
+    assert set(told) == {"loss", "perplexity", "accuracy", "exact_match", "floor", "tokens"}
+    card = gptviz.load("seq2seq").card
+    assert (card["task"], card["floor"], told["floor"]) == (name, 0.0, 0.0)
+    assert (told["loss"], told["exact_match"]) == (pytest.approx(card["validation_loss"]), card["exact_match"])
+
+
+def test_generate_answers_greedily_or_by_beams(capsys: Capture, mirrored: Path) -> None:
+    output(capsys, *ANSWER, "--corpus", mirrored, "--steps", "30", "--learning-rate", "0.01")
+    lm = gptviz.load("seq2seq")
+    asked = ("generate", "seq2seq", "--prompt", "abc", "--max-new-tokens", "6")
+    tokens, ended = lm.decoded("abc", 6)
+    assert ended
+    assert output(capsys, *asked) == output(capsys, *asked, "--greedy") == f"{lm.answer('abc', 6)}\n"
+    told = json.loads(output(capsys, *asked, "--json"))
+    assert told.pop("tokens_per_second") > 0
+    assert told == {"text": lm.tokenizer.decode(tokens), "tokens": tokens, "ended": True}
+    found = lm.beams("abc", 3, 6).finished
+    told = json.loads(output(capsys, *asked, "--beams", "3", "--json"))
+    assert [beam["text"] for beam in told["beams"]] == [lm.tokenizer.decode(one.ids) for one in found]
+    assert [beam["log_probability"] for beam in told["beams"]] == [one.total for one in found]
+    assert told["text"] == told["beams"][0]["text"]
+    assert output(capsys, *asked, "--beams", "3").splitlines() == [
+        f"{math.exp(one.total):>7.2%}  {lm.tokenizer.decode(one.ids)}" for one in found
+    ]
+
+
+def test_an_answer_that_never_ends_is_cut_and_said_to_be(capsys: Capture, mirrored: Path) -> None:
+    output(capsys, *ANSWER, "--corpus", mirrored, "--steps", "1", "--set", "unembed_bias=true")
+    lm = gptviz.load("seq2seq")
+    with torch.no_grad():
+        lm.model.head.unembed.bias[lm.marks.padding :] = -1e4  # no mark is ever written
+    checkpoints.save("seq2seq", lm.model, lm.tokenizer, dict(lm.card))
+    for longest, options in ((7, ()), (7, ("--beams", "2")), (64, ())):
+        assert main(["generate", "seq2seq", "--prompt", "abc", "--max-new-tokens", str(longest), *options]) == 0
+        printed = capsys.readouterr()
+        assert len(printed.out.splitlines()[0].split()[-1]) == longest
+        assert printed.err == f"gptviz: the answer has no end: it was cut after {longest} tokens\n"
+    assert main(["generate", "seq2seq", "--prompt", "abc", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (len(told["tokens"]), told["ended"]) == (64, False)
+
+
+def test_what_an_encoder_decoder_cannot_do_is_said_with_what_can(
+    capsys: Capture, mirrored: Path, corpus: Path, tiny_model: TinyModel
+) -> None:
+    tiny_model("mine")
+    output(capsys, *ANSWER, "--corpus", mirrored, "--steps", "1")
+    ask = ("generate", "seq2seq", "--prompt")
+    assert "prompt is empty" in error(capsys, *ask, "")
+    assert "the source has 65 tokens with its end; seq2seq reads at most 64: shorten it" in error(capsys, *ask, "a" * 64)
+    assert "likeliest tokens: leave the sampling out" in error(capsys, *ask, "a", "--temperature", "2")
+    assert "likeliest tokens: leave the sampling out" in error(capsys, *ask, "a", "--top-k", "2")
+    assert "width of the beam is 0" in error(capsys, *ask, "a", "--beams", "0")
+    assert "an answer of 0 tokens was allowed" in error(capsys, *ask, "a", "--max-new-tokens", "0")
+    assert "leave --beams out" in error(capsys, "generate", "mine", "--prompt", "a", "--beams", "2")
+    assert "tells no labels apart: use generate" in error(capsys, "classify", "seq2seq", "--text", "a")
+    assert main([*ask, "ab€", "--max-new-tokens", "2", "--json"]) == 0
+    assert "EURO SIGN" in capsys.readouterr().err
+    assert "corpus.txt, line 1: one column; write a source and its answer" in error(
+        capsys, "evaluate", "seq2seq", "--corpus", corpus
+    )
+    assert "reversal has no sources and answers" in error(capsys, *ANSWER, "--corpus", "reversal", "--name", "x")
+    assert "train an encoder–decoder on it (seq2seq), not a decoder" in error(capsys, "train", "bigram", "--corpus", "dates")
+    assert "train an encoder–decoder on it (seq2seq), not a decoder" in error(capsys, "evaluate", "mine", "--corpus", "dates")
+    assert "dates has tokens of its own" in error(capsys, "evaluate", "seq2seq", "--corpus", "dates")
+
+
+def test_a_source_longer_than_the_positions_is_refused_before_training(capsys: Capture, mirrored: Path, home: Path) -> None:
+    said = error(capsys, *ANSWER, "--corpus", mirrored, "--set", "context_length=3")
+    assert "context_length is 3; the longest text of mirrored.tsv has 4 tokens with its end" in said
+    assert "context_length is 20; dates needs 56 or more" in error(capsys, *ANSWER, "--set", "context_length=20")
+    assert not (home / "checkpoints").exists()

@@ -12,7 +12,9 @@ import gptviz
 from gptviz.learn import checkpoints
 from gptviz.learn.checkpoints import CheckpointError
 from gptviz.learn.sampling import Sampling
-from tests.tiny import CONTEXT, TinyModel, scrambled
+from gptviz.model import changed
+from gptviz.text import CharTokenizer, MarkedTokenizer, WordTokenizer
+from tests.tiny import CONTEXT, TinyModel, scrambled, tiny
 
 
 def test_a_model_opens_by_name_or_by_folder(tiny_model: TinyModel) -> None:
@@ -78,3 +80,127 @@ def test_a_trace_reads_the_end_of_a_prompt_longer_than_the_context(tiny_model: T
 def test_an_empty_prompt_is_an_error_that_says_what_to_do(use: str, tiny_model: TinyModel) -> None:
     with pytest.raises(ValueError, match="prompt is empty: type at least one character"):
         getattr(gptviz.load(tiny_model()), use)("")
+
+
+def classifier(card: dict[str, object] | None = None, head: str = "flatten") -> gptviz.LanguageModel:
+    tokenizer = WordTokenizer(["good", "bad", "film"])
+    config = tiny(vocab_size=5, mask="full", head=head, n_label=2, padding=tokenizer.padding)
+    return gptviz.load(checkpoints.save("judge", scrambled(config), tokenizer, card or {}))
+
+
+@pytest.mark.parametrize(
+    ("card", "labels"),
+    [
+        ({"labels": ["negative", "positive"]}, ("negative", "positive")),
+        ({}, ("0", "1")),
+        ({"labels": ["one"]}, ("0", "1")),
+        ({"labels": "ab"}, ("0", "1")),
+        ({"labels": [0, 1]}, ("0", "1")),
+    ],
+)
+def test_labels_have_the_names_on_the_card_or_numbers(home: Path, card: dict[str, object], labels: tuple[str, ...]) -> None:
+    assert classifier(card).labels == labels
+
+
+def test_a_text_is_classified_by_its_beginning_with_the_probabilities_of_its_logits(home: Path) -> None:
+    lm = classifier({"labels": ["negative", "positive"]})
+    text = "good film, bad film: " * 5
+    first = torch.tensor([[0, 2, 1, 2] * (CONTEXT // 4)])
+    with torch.inference_mode():
+        expected = lm.model(first)[0].double().softmax(-1).tolist()
+    assert lm.classify(text) == {"negative": pytest.approx(expected[0]), "positive": pytest.approx(expected[1])}
+    assert lm.trace(text).ids.tolist() == first.tolist()
+    texts = [text, "good", "unheard of", ""]
+    together = lm.probabilities(texts)
+    assert together.shape == (4, 2)
+    assert together[:2].tolist() == [pytest.approx([*lm.classify(each).values()], abs=1e-6) for each in texts[:2]]
+    # Without a word it is read as a single unknown one.
+    assert together[3].tolist() == pytest.approx([*lm.classify("unheard").values()], abs=1e-6)
+
+
+def test_a_classifier_writes_nothing_and_a_decoder_has_no_labels(home: Path, tiny_model: TinyModel) -> None:
+    lm = classifier()
+    for use in (lm.generate, lm.generation):
+        with pytest.raises(ValueError, match="judge tells labels apart and writes no text: classify the text instead"):
+            use("a good film")
+    for text in ("", "7/10", "кино"):
+        for use in (lm.classify, lm.encode, lm.trace):
+            with pytest.raises(ValueError, match="no word in the text to classify"):
+                use(text)
+    decoder = gptviz.load(tiny_model())
+    assert decoder.labels == ()
+    for use in (decoder.classify, lambda text: decoder.probabilities([text])):
+        with pytest.raises(ValueError, match="no labels|read word by word"):
+            use("the fox")
+
+
+def translator(home: Path, **changes: object) -> gptviz.LanguageModel:
+    """An untrained encoder–decoder over the letters a to f."""
+    marked = MarkedTokenizer(CharTokenizer("abcdef"))
+    sizes = {"vocab_size": marked.vocab_size, "padding": marked.padding, "n_encoder_layer": 1, "d_model": 24}
+    return gptviz.load(checkpoints.save("translator", scrambled(tiny(**sizes | changes)), marked, {}))
+
+
+def test_an_answer_is_the_text_of_the_greedy_tokens_before_the_end(home: Path) -> None:
+    answers = set()
+    for seed in range(4):
+        marked = MarkedTokenizer(CharTokenizer("abcdef"))
+        config = tiny(vocab_size=marked.vocab_size, padding=marked.padding, n_encoder_layer=1, d_model=24)
+        model = scrambled(changed(config, unembed_bias=True), seed)
+        with torch.no_grad():
+            model.head.unembed.bias[marked.end] += seed
+        lm = gptviz.load(checkpoints.save(f"translator-{seed}", model, marked, {}))
+        source = torch.tensor([marked.source_ids("face")])
+        assert torch.equal(lm.source("face"), source[0])
+        written: list[int] = []
+        while len(written) < CONTEXT and marked.end not in written:
+            with torch.inference_mode():
+                written.append(int(lm.model(torch.tensor([[marked.start, *written]]), source)[0, -1].argmax()))
+        tokens, ended = lm.decoded("face")
+        assert [*tokens, *([marked.end] if ended else [])] == written
+        assert lm.answer("face") == lm.generate("face") == marked.decode(written)
+        assert lm.generate("face", 2) == lm.answer("face", 2) == marked.decode(written[:2])
+        assert lm.beams("face", 1).best.ids == tuple(tokens)
+        answers.add(ended)
+    assert answers == {True, False}
+
+
+def test_a_trace_of_an_encoder_decoder_reads_the_source_and_the_answer_or_a_target(home: Path) -> None:
+    lm = translator(home)
+    start = lm.marks.start
+    trace = lm.trace("face")
+    assert trace.source is not None
+    assert trace.source.tolist() == [lm.marks.source_ids("face")]
+    assert trace.ids[0].tolist() == [start, *lm.decoded("face")[0]][:CONTEXT]
+    forced = lm.trace("face", ["*cross_attention.pattern", "memory", "logits"], "bad")
+    assert forced.ids[0].tolist() == lm.marks.target_ids("bad")[:-1]
+    assert set(forced) == {f"blocks.{i}.cross_attention.pattern" for i in range(2)} | {"memory", "logits"}
+    assert forced["blocks.0.cross_attention.pattern"].shape == (1, 3, 4, 5)
+    with torch.inference_mode():
+        assert torch.equal(forced["logits"], lm.model(forced.ids, lm.source("face")[None]))
+    silenced = lm.trace("face", target="bad", edits={"memory": torch.zeros_like})
+    assert not torch.allclose(silenced["logits"], forced["logits"])
+
+
+def test_what_an_encoder_decoder_cannot_read_or_do_is_said(home: Path, tiny_model: TinyModel) -> None:
+    lm, decoder = translator(home), gptviz.load(tiny_model())
+    for use in (lm.answer, lm.source, lm.trace, lm.generate, lambda text: lm.beams(text, 2)):
+        with pytest.raises(ValueError, match="prompt is empty"):
+            use("")
+        with pytest.raises(ValueError, match=f"has {CONTEXT + 1} tokens with its end; translator reads at most {CONTEXT}"):
+            use("abcdefab")
+    assert lm.source("abcdefa").shape == (CONTEXT,)
+    with pytest.raises(ValueError, match="translator answers a text instead of going on with it"):
+        lm.generation("face")
+    with pytest.raises(ValueError, match="there is no temperature to set"):
+        lm.generate("face", temperature=1.0)
+    with pytest.raises(ValueError, match=f"{CONTEXT + 1} tokens do not fit"):
+        lm.trace("face", target="abcdefab")
+    for use in (decoder.answer, decoder.source, lambda text: decoder.beams(text, 2)):
+        with pytest.raises(ValueError, match="tiny is a decoder: only an encoder–decoder answers"):
+            use("fox")
+    with pytest.raises(ValueError, match="only an encoder–decoder has a target"):
+        decoder.trace("fox", target="dog")
+    unmarked = scrambled(tiny(n_encoder_layer=1, vocab_size=6))
+    with pytest.raises(ValueError, match=r"its tokens \(characters\) have no marks"):
+        gptviz.load(checkpoints.save("unmarked", unmarked, CharTokenizer("abcdef"), {})).answer("face")

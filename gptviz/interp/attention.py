@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gptviz.interp.trace import run
 from gptviz.labelled import Axis, Labelled
-from gptviz.model import Transformer
+from gptviz.model import Record, Transformer
 
 UNIT = "attention (share of the row, 0 … 1)"
 QUERY = "query (reads)"
@@ -48,22 +47,40 @@ class Patterns:
         return len(self.blocks[0])
 
 
-def patterns(model: Transformer, ids: Sequence[int]) -> Patterns:
-    """The patterns of all heads over `ids`, from one forward pass of `model`.
+@torch.inference_mode()
+def patterns(model: Transformer, ids: Sequence[int], source: Sequence[int] | None = None) -> Patterns:
+    """The patterns of self-attention of all heads over `ids`, from one forward pass of `model`.
+
+    An encoder–decoder's decoder reads `ids` beside the `source`, which its encoder reads; the patterns of the encoder are
+    those of `model.encoder` over the source. Padding is read by nobody, and its own rows mean nothing: both are masked.
 
     Raises:
-        ValueError: the model has no block, hence no attention, or more ids than the context holds.
+        ValueError: the model has no block, hence no attention, or more ids than the context holds; or a source is lacking.
     """
     if not model.config.n_layer:
         raise ValueError("this model has no blocks, hence no attention")
-    batch = torch.tensor([ids], device=model.embed.weight.device)  # [1, T]
+    device = model.embed.weight.device
+    batch = torch.tensor([ids], device=device)  # [1, T]
+    beside = None if source is None else torch.tensor([source], device=device)  # [1, S]
+    record = Record(["blocks.*.attention.pattern"])
     # The unembedding is a large share of the work, and no pattern depends on it.
-    trace = run(model, batch, ["blocks.*.attention.pattern"], logits_at=slice(-1, None))
-    blocked = model.mask(batch.cpu(), slice(0, len(ids)), None)
+    model(batch, beside, tap=record, logits_at=slice(-1, None))
     return Patterns(
-        tuple(trace[f"blocks.{block}.attention.pattern"][0].float().cpu().numpy() for block in range(model.config.n_layer)),
-        None if blocked is None else blocked.numpy(),
+        tuple(
+            record.values[f"blocks.{block}.attention.pattern"][0].float().cpu().numpy() for block in range(model.config.n_layer)
+        ),
+        _blocked(model, batch.cpu()),
     )
+
+
+def _blocked(model: Transformer, ids: Tensor) -> npt.NDArray[np.bool_] | None:
+    """Where [query, key] the model's mask forbids to look, over `ids` [1, T], or where one of the two is padding."""
+    padding = model.config.padding
+    is_padding = torch.zeros_like(ids[0], dtype=torch.bool) if padding is None else ids[0] == padding  # [T]
+    later = model.mask(ids, slice(0, ids.shape[1]), None)
+    blocked = is_padding[:, None] | is_padding
+    blocked = blocked if later is None else blocked | later
+    return blocked.numpy() if blocked.any() else None
 
 
 def one_head(patterns: Patterns, block: int, head: int, labels: Sequence[str]) -> Labelled:

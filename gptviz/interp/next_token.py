@@ -10,7 +10,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from gptviz.interp.trace import run
 from gptviz.labelled import Axis, Labelled
 from gptviz.learn.sampling import Sampling, ledger
 from gptviz.model import Transformer
@@ -18,10 +17,21 @@ from gptviz.model import Transformer
 Numbers = npt.NDArray[np.float64]
 
 
-def logits_after(model: Transformer, ids: Sequence[int], at: slice) -> npt.NDArray[np.float32]:
-    """The logits [positions, vocab_size] of the token after each position `at` of `ids`; only these are unembedded."""
-    batch = torch.tensor([ids], device=model.embed.weight.device)
-    logits = run(model, batch, ["logits"], logits_at=at)["logits"][0]
+@torch.inference_mode()
+def logits_after(
+    model: Transformer, ids: Sequence[int], at: slice, source: Sequence[int] | None = None
+) -> npt.NDArray[np.float32]:
+    """The logits [positions, vocab_size] of the token after each position `at` of `ids`; only these are unembedded. An
+    encoder–decoder reads the `source` beside them.
+
+    Raises:
+        ValueError: a classifier, which guesses no token, or more ids than the context holds.
+    """
+    if model.config.kind == "classifier":
+        raise ValueError("this model gives a whole text a label: it has no next token")
+    device = model.embed.weight.device
+    beside = None if source is None else torch.tensor([source], device=device)  # [1, S]
+    logits: Tensor = model(torch.tensor([ids], device=device), beside, logits_at=at)[0]
     return logits.float().cpu().numpy()
 
 

@@ -11,10 +11,11 @@ from gptviz.model import Edit, Record, Transformer
 
 
 class Trace(Mapping[str, Tensor]):
-    """Tensors by tap name (`model.tap.GLOSSARY` lists them), with the ids [B, T] they were computed from."""
+    """Tensors by tap name (`model.tap.GLOSSARY` lists them), with the ids [B, T] they were computed from, and those of the
+    source [B, S] where there is an encoder."""
 
-    def __init__(self, ids: Tensor, values: Mapping[str, Tensor]) -> None:
-        self.ids = ids
+    def __init__(self, ids: Tensor, values: Mapping[str, Tensor], source: Tensor | None = None) -> None:
+        self.ids, self.source = ids, source
         self._values = values
 
     def __getitem__(self, name: str) -> Tensor:
@@ -36,12 +37,14 @@ def run(
     ids: Tensor,
     names: Iterable[str] = ("*",),
     *,
+    source: Tensor | None = None,
     edits: Mapping[str, Callable[[Tensor], Tensor]] | None = None,
     logits_at: slice = slice(None),
 ) -> Trace:
     """Run `model` over `ids` [B, T] and keep the values whose names match one of `names` (shell patterns).
 
     Args:
+        source: what an encoder reads, [B, S] ids; for models that have one.
         edits: by tap name, what to replace a value with; later parts see the replacement.
         logits_at: the positions to compute logits for.
 
@@ -59,9 +62,10 @@ def run(
 
             return apply
 
-        model(ids, tap=Edit({name: counted(name, edit) for name, edit in edits.items()}, record), logits_at=logits_at)
+        tap = Edit({name: counted(name, edit) for name, edit in edits.items()}, record)
+        model(ids, source, tap=tap, logits_at=logits_at)
         if missed := sorted(set(edits) - touched):
             raise ValueError(f"the model computes nothing called {missed[0]!r}")
     else:
-        model(ids, tap=record, logits_at=logits_at)
-    return Trace(ids, record.values)
+        model(ids, source, tap=record, logits_at=logits_at)
+    return Trace(ids, record.values, source)

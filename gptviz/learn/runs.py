@@ -374,15 +374,16 @@ class _Carrying:
 
     def _evaluated(self, event: Evaluated) -> str:
         """Write down an evaluation, and a sample of what the model now writes, which is returned."""
-        self.log.evaluated(event, by_place=self.source.has_places)
-        self._note(event)
         self.model.eval()
+        measured = self.source.measured(self.model, self.tokenizer, self.data)
+        self.log.evaluated(event, by_place=self.source.has_places, **measured)
+        self._note(event, measured)
         sample = self.source.sample(self.model, self.tokenizer, self.data)
         self.log.write(kind="sample", step=event.step, text=sample)
         return sample
 
-    def _note(self, event: Evaluated) -> None:
-        """Put an evaluation on the card."""
+    def _note(self, event: Evaluated, measured: dict[str, float]) -> None:
+        """Put an evaluation on the card, and what was measured beside it."""
         losses = [entry for entry in self.card["losses"] if entry["step"] < event.step]
         entry: dict[str, Any] = {"step": event.step, "seconds": round(event.seconds, 1)}
         if not math.isnan(self.log.recent):
@@ -392,8 +393,8 @@ class _Carrying:
             self.card["accuracy"] = entry["accuracy"] = event.evaluation.accuracy
         if self.source.has_places:
             self.card["accuracy_by_place"] = event.evaluation.by_place()
-        self.card["losses"] = [*losses, entry]
-        self.card["validation_loss"] = event.loss
+        self.card["losses"] = [*losses, entry | measured]
+        self.card |= measured | {"validation_loss": event.loss}
 
     def _snapshot(self, trainer: Trainer) -> None:
         if self.run.recipe.snapshots:
@@ -463,9 +464,9 @@ class _Log:
             )
             self.losses.clear()
 
-    def evaluated(self, event: Evaluated, *, by_place: bool) -> None:
-        """Note an evaluation."""
-        more = {"by_place": event.evaluation.by_place()} if by_place else {}
+    def evaluated(self, event: Evaluated, *, by_place: bool, **measured: float) -> None:
+        """Note an evaluation, and what was measured beside it."""
+        more = measured | ({"by_place": event.evaluation.by_place()} if by_place else {})
         accuracy = event.evaluation.accuracy
         self.write(kind="evaluation", step=event.step, loss=event.loss, accuracy=accuracy, seconds=event.seconds, **more)
 

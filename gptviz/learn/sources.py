@@ -12,6 +12,7 @@ from torch import Tensor
 
 from gptviz.model import Config, Transformer
 from gptviz.text import (
+    PAIR_TASKS,
     TASKS,
     BPETokenizer,
     CharTokenizer,
@@ -19,6 +20,7 @@ from gptviz.text import (
     Task,
     Tokenizer,
     corpora,
+    opinions,
     recall,
     remember,
     task,
@@ -75,6 +77,10 @@ class Source(ABC):
     def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
         """What the model, in evaluation mode, now makes of something held out, as text."""
 
+    def measured(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> dict[str, float]:
+        """What a card says of the model, in evaluation mode, beside its loss and accuracy."""
+        return {}
+
     @abstractmethod
     def origin(self) -> dict[str, Any]:
         """What a card says about it."""
@@ -94,6 +100,13 @@ def _written(model: Transformer, tokenizer: Tokenizer, prompt: Tensor, more: int
     return tokenizer.decode([*prompt.tolist(), *(int(step.tokens[0]) for step in islice(grown, more))])
 
 
+def _check_decoder(source: Source, config: Config) -> None:
+    if config.kind == "classifier":
+        raise ValueError(f"{source.title} has no labels to tell apart: give a CSV file with the columns text and label")
+    if config.kind != "decoder":
+        raise ValueError(f"{source.title} has no sources and answers, which an {config.kind} learns from: take a decoder")
+
+
 @dataclass(frozen=True)
 class TextSource(Source):
     """A text; its first part is trained on, the rest validates."""
@@ -105,8 +118,9 @@ class TextSource(Source):
         """The text as batches for a model of this config.
 
         Raises:
-            ValueError: it is too short.
+            ValueError: it is too short, or the model does not go on with texts.
         """
+        _check_decoder(self, config)
         training = torch.from_numpy(tokenizer.encode_ids(self.corpus.split(self.fraction)[0]))
         return Windows(training, self.held_out(tokenizer), config.context_length)
 
@@ -160,8 +174,10 @@ class TaskSource(Source):
         """The task as batches for a model of this config.
 
         Raises:
-            ValueError: its sequences do not fit in the context, or the tokens are not its own.
+            ValueError: its sequences do not fit in the context, the tokens are not its own, or the model does not go on with
+                texts.
         """
+        _check_decoder(self, config)
         if tokenizer.to_json() != self.task.tokenizer.to_json():
             raise ValueError(f"{self.task.name} has tokens of its own: take a model trained on it, or a text instead of the task")
         if config.context_length < self.task.length - 1:
@@ -213,17 +229,27 @@ class TaskSource(Source):
 
 
 def source_named(name: str, fraction: float = 0.9) -> Source:
-    """The task or the corpus called `name`.
+    """The task, of sequences or of pairs, or the corpus called `name`, or "opinions", texts with labels.
 
     Raises:
         ValueError: there is none; the message names those there are.
         CorpusUnavailableError: it is not to be had now.
     """
+    from .labelled import LabelledSource
+    from .pairs import PairTaskSource
+
     if name in TASKS:
         return TaskSource(task(name))
+    if name in PAIR_TASKS:
+        return PairTaskSource(PAIR_TASKS[name])
+    if name == "opinions":
+        return LabelledSource(opinions(), fraction)
     offers = {offer.name: offer for offer in corpora()}
     if name not in offers:
-        raise ValueError(f"no data named {name[:80]!r}; there are the texts {', '.join(offers)} and the tasks {', '.join(TASKS)}")
+        raise ValueError(
+            f"no data named {name[:80]!r}; there are the texts {', '.join(offers)}, the texts with labels opinions "
+            f"and the tasks {', '.join((*TASKS, *PAIR_TASKS))}"
+        )
     return TextSource(offers[name].open(), fraction)
 
 
@@ -234,7 +260,16 @@ def source_from(content: dict[str, Any]) -> Source:
         ValueError: it names no source.
         CorpusUnavailableError: the text is not here any more.
     """
+    from .labelled import LabelledSource
+    from .pairs import PairSource, PairTaskSource
+
     try:
+        if "labelled" in content:
+            return LabelledSource.from_dict(content)
+        if "pair_task" in content:
+            return PairTaskSource.from_dict(content)
+        if "pairs" in content:
+            return PairSource.from_dict(content)
         if "task" in content:
             return TaskSource(task(content["task"], **content.get("settings", {})))
         return TextSource(recall(content["corpus"], content["sha256"]), float(content.get("fraction", 0.9)))

@@ -89,8 +89,8 @@ PRESETS: dict[str, Config] = {
     "transformerslite-classifier": replace(
         _CLASSIFIER, vocab_size=1_000, context_length=10, n_layer=2, n_label=3, qkv_bias=False
     ),
-    # An encoder and a decoder at a size for two cores ("Transformers – How and Why They Work", T. Wheeler, 2024).
-    "seq2seq": Config(vocab_size=48, context_length=48, d_model=64, n_layer=2, n_encoder_layer=2, n_head=4, **_ENCODER),
+    # An encoder and a decoder of some minutes on one core ("Transformers – How and Why They Work", T. Wheeler, 2024).
+    "seq2seq": Config(vocab_size=49, context_length=64, d_model=40, d_mlp=80, n_layer=2, n_encoder_layer=2, n_head=4, **_ENCODER),
     # 63,082,496 parameters: the base model of "Attention Is All You Need" (Vaswani et al. 2017, table 3: 65 million).
     "vaswani": Config(
         vocab_size=37_000, context_length=512, d_model=512, n_layer=6, n_encoder_layer=6, n_head=8, tied=True, **_ENCODER

@@ -136,7 +136,9 @@ def from_json(text: str) -> Tokenizer:
     """
     from .bpe import BPETokenizer
     from .characters import CharTokenizer
+    from .marked import MarkedTokenizer
     from .symbols import SymbolTokenizer
+    from .words import WordTokenizer
 
     fields = parse_object(text)
     if "model" in fields:
@@ -145,6 +147,10 @@ def from_json(text: str) -> Tokenizer:
         return CharTokenizer.from_fields(fields)
     if fields.get("kind") == SymbolTokenizer.kind:
         return SymbolTokenizer.from_fields(fields)
+    if fields.get("kind") == WordTokenizer.kind:
+        return WordTokenizer.from_fields(fields)
+    if fields.get("kind") == MarkedTokenizer.kind:
+        return MarkedTokenizer.from_fields(fields)
     raise ValueError(
         f"the tokenizer's 'kind' is {fields['kind']!r:.80}, which is none that can be opened"
         if "kind" in fields

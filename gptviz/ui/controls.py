@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 import streamlit as st
 
+from .literal import literal
+
 
 def _forget_impossible(key: str, possible: Callable[[Any], bool]) -> None:
     """Drop a remembered value that the control no longer offers (another model has fewer heads, say)."""
@@ -21,7 +23,7 @@ def _warn(key: str, possible: bool, instead: str, notices: Any) -> None:
     asked = st.query_params.get(key)
     if asked is not None and not possible and key not in st.session_state:
         notices.warning(
-            f"The link asks for {key} = “{asked[:80]}”, which is not to be had here; showing {instead}.",
+            f"The link asks for {key} = “{literal(asked[:80])}”, which is not to be had here; showing {literal(instead)}.",
             icon=":material/link_off:",
         )
 

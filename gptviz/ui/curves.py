@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 import numpy as np
+import plotly.graph_objects as go
 import streamlit as st
 
 from gptviz.figures.curves import Curve
@@ -23,6 +24,11 @@ def curve_of(folder: Path) -> Curve:
         CheckpointError: its config or its card cannot be read.
     """
     return _curve_of(folder, _written(folder / "log.jsonl"), _written(folder / "card.json"))
+
+
+def per_text(figure: go.Figure) -> go.Figure:
+    """The losses of classifiers, which are counted by text and not by token."""
+    return figure.update_yaxes(title_text="loss (nats per text)")
 
 
 def _written(path: Path) -> tuple[int, int]:
@@ -42,7 +48,7 @@ def _curve_of(folder: Path, written: tuple[int, int], card_written: tuple[int, i
     entries = [entry for entry in told if isinstance(entry, dict)] if isinstance(told, list) else []
     training = _points(log, "step", "loss") or _points(entries, None, "training")
     validation = _points(log, "evaluation", "loss") or _points(entries, None, "validation")
-    floor = card.get("floor")
+    floor, config = card.get("floor"), checkpoints.read_config(folder)
     return Curve(
         folder.name,
         np.array([step for step, _ in training]),
@@ -50,7 +56,7 @@ def _curve_of(folder: Path, written: tuple[int, int], card_written: tuple[int, i
         np.array([step for step, _ in validation]),
         np.array([loss for _, loss in validation]),
         floor=floor if _is_number(floor) else None,
-        uniform=math.log(checkpoints.read_config(folder).vocab_size),
+        uniform=math.log(config.n_label or config.vocab_size),
     )
 
 

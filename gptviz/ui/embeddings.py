@@ -18,6 +18,7 @@ from gptviz.interp import embeddings
 from gptviz.interp.embeddings import Neighbours, Projection, Vectors
 from gptviz.labelled import Axis, Labelled
 from gptviz.language_model import LanguageModel
+from gptviz.model import Config
 from gptviz.text import Tokenizer
 
 from . import snapshots
@@ -47,6 +48,16 @@ LIMITS = (
     "distances, sizes and empty space mean nothing. And a token's vector is only where the model begins: what the token comes "
     "to mean in a text is made in the blocks."
 )
+
+
+def spaces(config: Config) -> tuple[str, ...]:
+    """What has vectors to show: one matrix serves a tied model for both, and a classifier has no unembedding."""
+    return embeddings.SPACES[:1] if config.tied or config.kind == "classifier" else embeddings.SPACES
+
+
+def called(space: str, config: Config) -> str:
+    """What the vectors are called on screen."""
+    return " = ".join(embeddings.SPACES) if config.tied else space
 
 
 @dataclass(frozen=True)

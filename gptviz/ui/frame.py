@@ -7,53 +7,87 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from gptviz.figures.theme import DARK, LIGHT, Theme
 from gptviz.language_model import LanguageModel
 from gptviz.learn import checkpoints, devices
-from gptviz.learn.sources import TaskSource, source_from
+from gptviz.model.config import Kind
 from gptviz.text import Encoding
 
-from . import controls, snapshots
+from . import controls, examples, kinds, snapshots
 from .cache import ModelKey, language_model, model_key
+from .literal import literal
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page of the app, as menu and Home show it."""
+    """A page of the app, as menu and Home show it.
+
+    Attributes:
+        kinds: the kinds of models it is about; it opens on the model that shows the first of them best.
+    """
 
     path: str
     title: str
     icon: str
     sentence: str
+    kinds: tuple[Kind, ...] = kinds.KINDS
 
 
 PAGES = {
     page.path: page
     for page in (
         Page("app.py", "Home", ":material/home:", "A prompt becomes tokens; tokens become a guess at the next one."),
-        Page("pages/generate.py", "Generate", ":material/play_arrow:", "Watch text appear token by token, and steer it."),
+        Page(
+            "pages/generate.py",
+            "Generate",
+            ":material/play_arrow:",
+            "Watch text appear token by token, and steer it.",
+            kinds=("decoder",),
+        ),
         Page("pages/attention.py", "Attention", ":material/grid_on:", "What each head looks at, for every block and head."),
         Page(
             "pages/next_token.py",
             "Next token",
             ":material/bar_chart:",
             "How likely each next token is, and what sampling makes of it.",
+            kinds=("decoder",),
+        ),
+        Page(
+            "pages/classify.py",
+            "Classify",
+            ":material/label:",
+            "A text, its label, and exactly what each word adds to the decision.",
+            kinds=("classifier",),
+        ),
+        Page(
+            "pages/translate.py",
+            "Translate",
+            ":material/translate:",
+            "Which part of one text a model reads while it writes another.",
+            kinds=("encoder-decoder",),
         ),
         Page("pages/positions.py", "Positions", ":material/straighten:", "How the model knows the order of its tokens."),
         Page("pages/embeddings.py", "Embeddings", ":material/scatter_plot:", "The map of all tokens, as the model knows them."),
+        Page(
+            "pages/gradients.py",
+            "Gradients",
+            ":material/trending_down:",
+            "How much of the gradient reaches the first block, with and without residual connections.",
+        ),
         Page("pages/train.py", "Train", ":material/model_training:", "Train a transformer, and watch it learn as it does."),
         Page("pages/runs.py", "Runs", ":material/stacked_line_chart:", "All models side by side, and how each of them learned."),
     )
 }
 
-DEFAULT_MODEL = "shakespeare"
-# The prompt of the seed's pictures (Sinai 2024): Lysander and Hermia, A Midsummer Night's Dream, act 1, scene 1.
-DEFAULT_PROMPT = "LYSANDER.\nHow now, my love? Why is your cheek so pale?\nHow chanc"
+DEFAULT_MODEL = kinds.BEST["decoder"]
+DEFAULT_PROMPT = examples.LINES
 LONGEST_PROMPT = 100_000
-_DEFAULT_SHOWN = "default prompt"
+_DEFAULT_SHOWN, _OPEN = "default prompt", "page open"
 
 
 @dataclass(frozen=True)
@@ -65,8 +99,10 @@ class Subject:
         lm: the model; read-only, other sessions share it.
         prompt: the text the page is about: the prompt, or the default one where the prompt is empty.
         encoding: its tokens, and what the vocabulary lacks.
-        seen: the part of its ids the model sees, at most `context_length` of them, never empty.
-        default: the prompt that the page opens on: an example of the task, for a model trained on one.
+        seen: the ids the model reads, at most `context_length` of them, never empty: a decoder's last ones, a classifier's
+            first; what the encoder of an encoder–decoder reads, its end mark among it.
+        default: the prompt that the page opens on: an example of what the model was trained on, where that is no text to
+            go on with.
     """
 
     key: ModelKey
@@ -77,8 +113,13 @@ class Subject:
     default: str = DEFAULT_PROMPT
 
     @property
+    def kind(self) -> Kind:
+        """What the model makes of a text: its next token, a label, or another text."""
+        return self.lm.model.config.kind
+
+    @property
     def on_task(self) -> bool:
-        """Whether the model was trained on a task, so that ordinary text says little to it."""
+        """Whether the model was trained on something else than text to go on with: such text then says little to it."""
         return self.default != DEFAULT_PROMPT
 
     @property
@@ -92,16 +133,36 @@ def theme() -> Theme:
     return DARK if st.context.theme.type == "dark" else LIGHT
 
 
-def page(path: str, title: str, sentence: str) -> None:
-    """Start a page: configuration, menu, the question it answers and one sentence on what is seen."""
+def page(path: str, title: str | Mapping[Kind, str], sentence: str | Mapping[Kind, str]) -> None:
+    """Start a page: configuration, menu, the question it answers and one sentence on what is seen, which may depend on the
+    kind of the model asked for."""
     st.set_page_config(page_title=f"{PAGES[path].title} · gptviz", page_icon="🔎", layout="wide")
+    if st.session_state.get(_OPEN) != path:
+        st.session_state[_OPEN] = path
+        _arrive()
     state = shared_state()
     with st.sidebar:
         st.markdown("### gptviz")
         for entry in PAGES.values():
             st.page_link(entry.path, label=entry.title, icon=entry.icon, help=entry.sentence, query_params=state)
-    st.title(title, anchor=False)
-    st.caption(sentence)
+    kind = kinds.of(checkpoints.folders().get(state.get("model", DEFAULT_MODEL), Path())) or "decoder"
+    st.title(title if isinstance(title, str) else title[kind], anchor=False)
+    st.caption(sentence if isinstance(sentence, str) else sentence[kind])
+
+
+def _arrive() -> None:
+    """Open the model that the link to this page names, else the page's own default.
+
+    Set by hand: on the way from page to page Streamlit drops what the last page's control was bound to from the query, though
+    the link asks for it. The query that arrived has the last page's own part first, then the link's. And a control whose
+    default differed from page to page would leave it out of the link.
+    """
+    context = get_script_run_ctx()
+    asked = parse_qs(context.query_string if context else "").get("model", [default_model()])[-1]
+    if asked in checkpoints.folders():
+        st.session_state["model"] = asked
+        if asked != DEFAULT_MODEL:
+            st.query_params["model"] = asked
 
 
 def shared_state() -> dict[str, str]:
@@ -115,9 +176,19 @@ def shared_state() -> dict[str, str]:
     return state
 
 
+def here() -> Page:
+    """The page that is open."""
+    return PAGES[st.session_state.get(_OPEN, "app.py")]
+
+
+def default_model() -> str:
+    """The model that the page open now shows unless asked otherwise."""
+    return kinds.best(here().kinds[0])
+
+
 def subject(*, needs_prompt: bool = True) -> Subject:
     """The bar: model, its step of training and prompt, the same on every page, all in the URL. Stops the page where there
-    is nothing to show."""
+    is nothing to show: no model, or one of a kind that the page is not about, with the way to the page that is."""
     names = list(checkpoints.folders())
     if not names:
         st.error("There is no model to open. Train one: `python -m gptviz train generator --corpus FILE`.")
@@ -142,7 +213,8 @@ def subject(*, needs_prompt: bool = True) -> Subject:
             step = snapshots.scrubber(folder, card, notices)
     else:
         snapshots.without(notices)
-    default = default_prompt(card)
+    kind = kinds.of(folder)
+    default = default_prompt(kind, card)
     with right:
         prompt = prompt_box(default)
     device = device_box()
@@ -151,7 +223,10 @@ def subject(*, needs_prompt: bool = True) -> Subject:
         lm = language_model(key)
     except (checkpoints.CheckpointError, MemoryError, RuntimeError) as error:
         other = "another model" if step is None else "another step or model"
-        st.error(f"{error}. Choose {other} above." if str(error) else "There is not enough memory for this model.")
+        st.error(f"{literal(str(error))}. Choose {other} above." if str(error) else "There is not enough memory for this model.")
+        st.stop()
+    if lm.model.config.kind not in here().kinds:
+        turn_away(name, lm.model.config.kind)
         st.stop()
     return read(key, lm, prompt, default, needs_prompt)
 
@@ -165,19 +240,30 @@ def _card(name: str) -> tuple[Path, dict[str, Any]]:
         return Path(), {}
 
 
-def default_prompt(card: Mapping[str, Any]) -> str:
-    """What the page shows before anybody types: an example of the task a model was trained on, else the seed's lines."""
+def turn_away(name: str, kind: Kind) -> None:
+    """Say that the page is not about models of this kind, as the model called `name` is, and lead to the page that is."""
+    page, own = here(), PAGES.get(kinds.PAGE[kind])
+    wanted = " or ".join(kinds.DOES[other] for other in page.kinds)
+    st.info(
+        f"{literal(name)} is {kinds.A[kind]}: it {kinds.DOES[kind]}. This page is about a model that {wanted}.",
+        icon=":material/info:",
+    )
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if own is not None:
+            st.page_link(own.path, label=f"Open it on the page {own.title}", icon=own.icon, query_params=shared_state())
+        instead = default_model()
+        if kinds.of(checkpoints.folders().get(instead, Path())) in page.kinds:
+            controls.try_this(f"Stay here with {literal(instead)}", "Another model, on this page.", model=instead)
+        else:
+            label, train = f"Train {kinds.A[page.kinds[0]]}", PAGES["pages/train.py"]
+            query = {**shared_state(), "plan": kinds.BEST[page.kinds[0]]}
+            st.page_link(train.path, label=label, icon=train.icon, query_params=query)
+
+
+def default_prompt(kind: Kind | None, card: Mapping[str, Any]) -> str:
+    """What the page shows before anybody types: an example of what a model was trained on, else the seed's lines."""
     source = card.get("source")
-    return _example(json.dumps(source)) if "task" in card and isinstance(source, dict) else DEFAULT_PROMPT
-
-
-@st.cache_data(max_entries=32, show_spinner=False)
-def _example(source: str) -> str:
-    try:
-        found = source_from(json.loads(source))
-    except (ValueError, OSError):
-        return DEFAULT_PROMPT
-    return found.task.example_prompt() if isinstance(found, TaskSource) else DEFAULT_PROMPT
+    return examples.example(kind or "decoder", json.dumps(source if isinstance(source, dict) else {}))
 
 
 def prompt_box(default: str) -> str:
@@ -221,15 +307,23 @@ def read(key: ModelKey, lm: LanguageModel, prompt: str, default: str, needs_prom
     encoding = lm.tokenizer.encode(prompt)
     if not encoding.ids:
         if needs_prompt:
-            st.info("The prompt is empty. Type at least one character above; until then the default prompt is shown.")
+            st.info(f"{_nothing(lm, prompt)}; until then the default prompt is shown.")
         prompt = default
         encoding = lm.tokenizer.encode(prompt)
     elif encoding.unknown and needs_prompt:
-        st.warning(encoding.unknown_sentence(), icon=":material/help:")
-    context = lm.model.config.context_length
-    if len(encoding.ids) > context and needs_prompt:
+        st.warning(literal(encoding.unknown_sentence()), icon=":material/help:")
+    room = kinds.room(lm)
+    if len(encoding.ids) > room and needs_prompt:
+        which = "last" if lm.model.config.kind == "decoder" else "first"
         st.info(
-            f"The prompt has {len(encoding.ids):,} tokens; this model sees {context} at a time: the last {context} are shown.",
+            f"The prompt has {len(encoding.ids):,} tokens; this model sees {room} at a time: the {which} {room} are shown.",
             icon=":material/content_cut:",
         )
-    return Subject(key, lm, prompt, encoding, tuple(encoding.ids[-context:]), default)
+    return Subject(key, lm, prompt, encoding, tuple(kinds.seen(lm, encoding.ids)), default)
+
+
+def _nothing(lm: LanguageModel, prompt: str) -> str:
+    """Why there is no token in a prompt, and what to type."""
+    if prompt.strip():
+        return "The prompt has no word that this model reads. Type a word of two or more of the letters a to z above"
+    return "The prompt is empty. Type at least one character above"

@@ -11,7 +11,7 @@ import streamlit as st
 from gptviz.learn import checkpoints, library
 from gptviz.learn.checkpoints import CheckpointError
 
-from . import controls, frame
+from . import controls, frame, kinds
 from .literal import literal
 
 if TYPE_CHECKING:
@@ -64,8 +64,9 @@ def _say_what_was_done() -> None:
 
 def _open_in(name: str) -> None:
     with st.popover("Open in", icon=":material/open_in_new:"):
+        kind = kinds.of(checkpoints.find(name))
         for page in frame.PAGES.values():
-            if page.path not in NO_MODEL:
+            if page.path not in NO_MODEL and (kind is None or kind in page.kinds):
                 st.page_link(page.path, label=page.title, icon=page.icon, query_params={**frame.shared_state(), "model": name})
 
 

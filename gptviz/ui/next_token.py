@@ -19,6 +19,7 @@ from gptviz.learn.sampling import Sampling
 from . import controls, snapshots
 from .cache import ModelKey, call, language_model
 from .frame import DEFAULT_PROMPT, Subject
+from .literal import literal
 
 # Logits of every position are kept up to this many numbers (16 MB); beyond, those of the positions asked for.
 MOST_NUMBERS = 4_000_000
@@ -86,7 +87,7 @@ def position(subject: Subject) -> int:
     chosen = int(asked) if possible else last
     if asked not in ("", "-1") and not possible and _SLIDER not in st.session_state:
         st.warning(
-            f"The link asks for position = “{asked[:80]}”, which is not to be had here; showing {last}.",
+            f"The link asks for position = “{literal(asked[:80])}”, which is not to be had here; showing {last}.",
             icon=":material/link_off:",
         )
     go_to(chosen if chosen < last else None)

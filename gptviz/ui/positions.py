@@ -15,6 +15,7 @@ from gptviz.learn import checkpoints
 from . import snapshots
 from .cache import ModelKey, call, language_model
 from .frame import theme
+from .kinds import DECODER, part
 
 # Below this a score is out of the race: e^-10 is 0.005 % of what it would be.
 FLOOR = -10.0
@@ -28,6 +29,8 @@ class Words:
     shows: str
 
 
+# Of these every stack has its own.
+TRAINED = ("learned", "relative")
 NAMES = {"alibi": "ALiBi", "none": "no"}
 
 WORDS = {
@@ -80,35 +83,36 @@ LIMITS = (
 
 
 @st.cache_data(max_entries=4, show_spinner=False)
-def kinds(key: ModelKey) -> tuple[str, tuple[str, ...]]:
-    """The kind at work in the model, and the kinds without training that it could have."""
-    model = language_model(key).model
+def kinds(key: ModelKey, stack: str) -> tuple[str, tuple[str, ...]]:
+    """The kind at work in the model, in this stack of it, and the kinds without training that it could have."""
+    model = part(language_model(key).model, stack)
     return positions.own_kind(model), positions.fixed_kinds(model.config)
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
-def vectors(key: ModelKey, kind: str, block: int) -> Labelled:
+def vectors(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> Labelled:
     """See `gptviz.interp.positions.vectors`."""
-    return positions.vectors(language_model(key).model, kind, block)
+    return positions.vectors(part(language_model(key).model, stack), kind, block)
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
-def similarity(key: ModelKey, kind: str, block: int) -> tuple[Labelled, float]:
+def similarity(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> tuple[Labelled, float]:
     """The cosine of any two rows of `vectors`, and its spread along diagonals."""
-    square = positions.similarity(vectors(key, kind, block))
+    square = positions.similarity(vectors(key, kind, block, stack))
     return square, positions.spread(square)
 
 
-def limit(key: ModelKey, kind: str, block: int) -> float:
+def limit(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> float:
     """What the scale of a table must reach, below zero and above: the same at every step of training."""
     if kind in positions.FIXED:
         return 1.0
-    return _limit(snapshots.last(key), snapshots.steps(key.name), kind, block)
+    return _limit(snapshots.last(key), snapshots.steps(key.name), kind, block, stack)
 
 
 @st.cache_data(max_entries=16, show_spinner="Reading the snapshots")
-def _limit(key: ModelKey, every: tuple[int, ...], kind: str, block: int) -> float:
-    return max(positions.bound(positions.vectors(language_model(one).model, kind, block)) for one in snapshots.compared(key))
+def _limit(key: ModelKey, every: tuple[int, ...], kind: str, block: int, stack: str) -> float:
+    models = (part(language_model(one).model, stack) for one in snapshots.compared(key))
+    return max(positions.bound(positions.vectors(model, kind, block)) for model in models)
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
@@ -117,9 +121,9 @@ def bias(key: ModelKey) -> Labelled:
     return positions.alibi_bias(language_model(key).model)
 
 
-def numbers(key: ModelKey, kind: str, block: int) -> Labelled:
+def numbers(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> Labelled:
     """What the map of `kind` shows."""
-    return bias(key) if kind == "alibi" else similarity(key, kind, block)[0]
+    return bias(key) if kind == "alibi" else similarity(key, kind, block, stack)[0]
 
 
 @st.cache_data(max_entries=8, show_spinner=False, ttl=60)
@@ -134,7 +138,7 @@ def model_with(kind: str) -> str | None:
     return None
 
 
-def panel(place: str, key: ModelKey, kind: str, block: int, *, height: int) -> None:
+def panel(place: str, key: ModelKey, kind: str, block: int, *, height: int, stack: str = DECODER) -> None:
     """The map of one kind, with a line on what it does and what is shown; `place` tells the page's panels apart."""
     words = WORDS[kind]
     if kind == "none":
@@ -144,7 +148,7 @@ def panel(place: str, key: ModelKey, kind: str, block: int, *, height: int) -> N
         figure = lines.fan(bias(key), theme(), height=height, floor=FLOOR)
         ends = "The steeper a head, the nearer it looks."
     else:
-        square, spread = similarity(key, kind, block)
+        square, spread = similarity(key, kind, block, stack)
         figure = matrix.signed(square, theme(), height=height, square=True)
         ends = (
             "Along every diagonal it is constant: only the distance counts."
@@ -182,12 +186,13 @@ def wave_note(table: Labelled, kind: str, dimension: int) -> str:
     return "Learned, not written down: whatever wave there is, training found useful."
 
 
-def code(lm: LanguageModel, kind: str, block: int) -> str:
+def code(lm: LanguageModel, kind: str, block: int, stack: str = DECODER) -> str:
     """The lines of `gptviz` that compute what the map of `kind` shows."""
+    model = "lm.model" if part(lm.model, stack) is lm.model else "lm.model.encoder"
     opened = f"import gptviz\nfrom gptviz.interp import positions\n\nlm = {call(lm)}\n"
     if kind == "alibi":
         return f"{opened}positions.alibi_bias(lm.model).values  # [head, distance]"
     return (
-        f"{opened}vectors = positions.vectors(lm.model, {kind!r}, block={block})  # [position, dimension]\n"
+        f"{opened}vectors = positions.vectors({model}, {kind!r}, block={block})  # [position, dimension]\n"
         "positions.similarity(vectors).values  # [position, other position]"
     )

@@ -23,8 +23,8 @@ from gptviz.learn.plans import PLANS
 from gptviz.learn.recipe import HELP
 from gptviz.model import parameter_count
 
-from . import experiments
-from .curves import curve_of
+from . import experiments, kinds
+from .curves import curve_of, per_text
 from .frame import theme
 from .literal import literal
 
@@ -39,6 +39,7 @@ MEANS = HELP | {
     "context_length": "How many tokens it sees at a time.",
     "d_model": "How many numbers stand for a token between its blocks.",
     "n_layer": "How many blocks it has; none is a bigram.",
+    "n_encoder_layer": "How many blocks read the source, before the others write the answer.",
     "n_head": "How many heads look at the text side by side in a block.",
     "d_head": "How many numbers a query, a key and a value have.",
     "d_mlp": "How many neurons a block's MLP has; 0 is no MLP.",
@@ -49,13 +50,18 @@ MEANS = HELP | {
     "activation": "What bends a neuron's input.",
     "tied": "Whether one matrix serves to read tokens and to guess them.",
     "qk_norm": "Whether queries and keys are brought to one length.",
+    "head": "What its last state becomes: the next token (unembed), or a label, from a number of every token with a weight for "
+    "its place (flatten) or from the mean of all tokens (mean).",
+    "n_label": "How many labels it tells apart.",
+    "padding": "The token that fills up the shorter texts of a batch, which nobody reads.",
     "dropout": "The share of numbers left out at random at each step of training.",
 }
 
 HOW = r"""
 The **loss** is the mean of $-\ln p$ over all held-out tokens that count, $p$ the probability the model gave to the token that
-came; in nats. $e^{\text{loss}}$ is the **perplexity**: among how many equally likely tokens the model might as well be
-choosing. Guessing without knowing anything has the loss $\ln V$, $V$ the number of tokens known. A task has a **floor**: its
+came (a classifier: over all texts, to the right label); in nats. $e^{\text{loss}}$ is the **perplexity**: among how many equally
+likely tokens the model might as well be choosing. Guessing without knowing anything has the loss $\ln V$, $V$ the number of
+tokens known, or of labels. A task has a **floor**: its
 random part, which nobody can guess.
 
 The pale curve is the loss of each batch as it was trained on (in long runs the mean of some), noisy since every batch differs;
@@ -238,7 +244,9 @@ def table(found: Mapping[str, Entry], shown: Sequence[str], *, height: int) -> N
         column_config={
             "model": text(pinned=True, width=155),
             "state": text(width=95),
-            "best loss": number(format="%.4f", width=70, help="The lowest on held-out data, in nats per token."),
+            "best loss": number(
+                format="%.4f", width=70, help="The lowest on held-out data, in nats per token; of a classifier, per text."
+            ),
             "perplexity": number(format="plain", width=80, help=about_perplexity),
             "published": text(width=105, help="What somebody published for this experiment."),
             "parameters": number(format="localized", width=85, help="Numbers that training sets."),
@@ -246,7 +254,9 @@ def table(found: Mapping[str, Entry], shown: Sequence[str], *, height: int) -> N
             "time": text(width=65, help="Spent on training steps."),
             "data": text(width=115, help="The text or the generated task it learned from."),
             "last loss": number(format="%.4f", width=75, help="The last on held-out data, in nats per token."),
-            "accuracy": number(format="%.1f%%", width=75, help="How many of a task's held-out tokens it gets right."),
+            "accuracy": number(
+                format="%.1f%%", width=75, help="How much of what is held out it gets right: tokens of a task, texts with labels."
+            ),
         },
         alt="All models, one per row, with state, losses, size, steps, time and data",
     )
@@ -355,6 +365,7 @@ def chart(shown: Sequence[Entry], *, log_steps: bool, log_loss: bool, training: 
     """The curves of some models over each other."""
     curves = [entry.curve for entry in shown if entry.curve is not None]
     figure = figures.losses(curves, theme(), log_steps=log_steps, log_loss=log_loss, training=training, height=height)
+    figure = per_text(figure) if all(kinds.of(entry.folder) == "classifier" for entry in shown) else figure
     ends = "; ".join(f"{entry.name} ends at {entry.last:.4f}" for entry in shown)
     st.plotly_chart(figure, key="curves", alt=f"Validation loss over the steps of training: {ends} nats per token.")
 

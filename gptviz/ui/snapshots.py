@@ -14,6 +14,7 @@ from gptviz.learn import checkpoints
 
 from . import controls
 from .cache import ModelKey, language_model, model_key
+from .literal import literal
 
 # The option that stands for the model as it was saved last: it keeps its name while a run goes on.
 LAST = "last"
@@ -65,7 +66,7 @@ def without(notices: Any) -> None:
     """In place of `scrubber` for a model without snapshots: it forgets a step chosen before, and names one a link asks for."""
     if st.session_state.pop("step", LAST) == LAST and (asked := st.query_params.get("step", LAST)) != LAST:
         notices.warning(
-            f"The link asks for step = “{asked[:80]}”, which is not to be had here; showing the model as it was saved.",
+            f"The link asks for step = “{literal(asked[:80])}”, which is not to be had here; showing the model as it was saved.",
             icon=":material/link_off:",
         )
     st.session_state[_PLAYING] = False
@@ -79,16 +80,21 @@ def readout(chosen: str, card: Mapping[str, Any]) -> str:
     found = measured(card, step)
     if found is None:
         return f"Step {step:,}"
-    at, loss = found
+    at, loss, accuracy = found
     about = "" if at == step else "≈ "
-    return f"Step {step:,}: loss {about}{loss:.3g}, perplexity {math.exp(min(loss, 50)):.3g}"
+    # Among how many tokens a model wavers says nothing of one that tells labels.
+    how_good = (
+        f"perplexity {math.exp(min(loss, 50)):.3g}" if "labels" not in card or accuracy is None else f"{accuracy:.1%} right"
+    )
+    return f"Step {step:,}: loss {about}{loss:.3g}, {how_good}"
 
 
-def measured(card: Mapping[str, Any], step: int) -> tuple[int, float] | None:
-    """Where, nearest to `step`, the validation loss was measured, and the loss in nats; None where it never was."""
+def measured(card: Mapping[str, Any], step: int) -> tuple[int, float, float | None] | None:
+    """Where, nearest to `step`, the validation loss was measured, the loss in nats, and the accuracy where that was too; None
+    where nothing was."""
     entries = card.get("losses")
     found = [
-        (entry["step"], float(entry["validation"]))
+        (entry["step"], float(entry["validation"]), accuracy if isinstance(accuracy := entry.get("accuracy"), float) else None)
         for entry in (entries if isinstance(entries, list) else [])
         if isinstance(entry, dict) and isinstance(entry.get("step"), int) and isinstance(entry.get("validation"), int | float)
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -13,19 +14,25 @@ import streamlit as st
 
 from gptviz.learn import checkpoints, devices, estimate, jobs, runs
 from gptviz.learn.estimate import Estimate, Speed, size
+from gptviz.learn.labelled import LabelledSource
+from gptviz.learn.pairs import PairSource, PairTaskSource
 from gptviz.learn.plans import PLANS, Plan
 from gptviz.learn.recipe import HELP, Recipe
-from gptviz.learn.sources import Source, TaskSource, TextSource
+from gptviz.learn.sources import MOST_HELD_OUT, Source, TaskSource, TextSource, source_named
 from gptviz.model import Config, changed
-from gptviz.text import TASKS, BPETokenizer, Corpus, corpora, corpus_of, task, tiny_shakespeare
+from gptviz.model.config import Kind
+from gptviz.text import TASKS, Corpus, Tokenizer, corpora, corpus_of, labelled_of, task, tiny_shakespeare
+from gptviz.text.pairs import HELD_OUT, PAIR_TASKS, pairs_of
 
-from . import controls
+from . import controls, kinds
 from .experiments import published
+from .literal import literal
 from .runs import MEANS, spoken
 
 OWN = "my own"
 FRESH = "fresh weights"
 PASTED, UPLOADED = "a text you paste", "a file of yours"
+OPINIONS = "opinions"
 DEFAULT_PLAN = "reversal"
 MOST_PASTED = 1_000_000
 OWN_PLAN = Plan(
@@ -35,11 +42,33 @@ OWN_PLAN = Plan(
     data="python-reference",
 )
 
+# What a file of the reader's holds for each kind of model, and under which key it is kept.
+FILES: dict[Kind, tuple[str, str]] = {
+    "decoder": ("uploaded", "Plain text in UTF-8."),
+    "classifier": ("labelled", "A table (CSV) in UTF-8 with the columns text and label: two labels or more."),
+    "encoder-decoder": ("pairs", "A source and its answer in each line, with a tab or a comma between them, in UTF-8."),
+}
+DATA: dict[Kind, str] = {
+    "decoder": "Tasks make their own sequences, and it is known how well they can be predicted. A text is cut: its first part "
+    "is trained on, the rest validates.",
+    "classifier": "Opinions are made by a small grammar in which “not” and “never” turn a word round: counting words does not "
+    "help. Of a table of yours nine texts in ten are trained on, the rest validates.",
+    "encoder-decoder": "Tasks make pairs of a source and its answer, and hold some answers out. Of a file of yours nine "
+    "sources in ten are trained on, the rest validates.",
+}
+# The fields of the architecture that the data decide, or that a model of this kind has no choice in.
+GIVEN: dict[Kind, tuple[str, ...]] = {
+    "decoder": ("vocab_size", "padding", "n_label", "head", "n_encoder_layer"),
+    "classifier": ("vocab_size", "padding", "n_label", "n_encoder_layer", "tied", "unembed_bias"),
+    "encoder-decoder": ("vocab_size", "padding", "n_label", "head"),
+}
+FEWEST = {"bpe": 300, "words": 3}  # tokens of a vocabulary that is learned
 FEW_OF_MODEL = ("n_layer", "n_head", "d_model", "context_length")
 FEW_OF_RECIPE = ("steps", "batch_size", "learning_rate")
 # What a page offers of each size: enough for a laptop; the command line takes more.
 SIZES = {
     "n_layer": (0, 48),
+    "n_encoder_layer": (1, 48),
     "n_head": (1, 64),
     "d_model": (1, 4_096),
     "context_length": (1, 4_096),
@@ -64,6 +93,8 @@ LIMITS: dict[str, tuple[float, float]] = {
 }
 LABELS = {
     "n_layer": "Blocks",
+    "n_encoder_layer": "Blocks of the encoder",
+    "head": "How labels are told",
     "n_head": "Heads per block",
     "d_model": "Width (d_model)",
     "context_length": "Context (tokens)",
@@ -90,7 +121,7 @@ class Planned:
     """What the form says.
 
     Attributes:
-        vocabulary: how many tokens are learned from the text, None where they are its characters or given.
+        vocabulary: how many tokens are learned from the data, None where they are its characters or given.
         config: None where the form does not make sense.
         begin: the model whose weights it begins with.
         problem: why it cannot be trained, None if it can.
@@ -129,7 +160,8 @@ def form(notices: Any) -> tuple[Planned, str]:
         with asked:
             source = _data(chosen, plan, folded)
         if source is None:
-            problem = "there is no text yet: paste one, choose a file, or take other data"
+            paste = ": paste one," if chosen == PASTED else ":"
+            problem = f"there is no text yet{paste} choose a file, or take other data"
     except (ValueError, OSError) as error:
         problem = str(error)
     with folded:
@@ -151,32 +183,29 @@ def _follow(name: str, plan: Plan) -> None:
         st.session_state[_key(field)] = 0.0 if field == "minutes" and value is None else value
     if plan.recipe.steps is None:
         st.session_state[_key("steps")] = 1_000
+    st.session_state[_key("vocabulary")] = _usual(plan, plan.tokenizer)
     for key, value in (("data", plan.data), ("begin", plan.begin or FRESH), ("tokens", plan.tokenizer)):
         st.session_state[key] = value
 
 
 def _defaults(config: Config) -> dict[str, Any]:
-    """The fields of the architecture as its controls show them: sizes that follow from others as 0."""
-    values = config.to_dict()
-    values.pop("vocab_size")
+    """The fields of the architecture as its controls show them: sizes that follow from others as 0, without those `GIVEN`."""
+    values = {field: value for field, value in config.to_dict().items() if field not in GIVEN[config.kind]}
     if config.n_head * config.head_size == config.d_model:
         values["d_head"] = 0
     return values
 
 
 def _choose_data(plan: Plan) -> str:
-    return controls.select(
-        "Data",
-        [*TASKS, *(offer.name for offer in corpora()), PASTED, UPLOADED],
-        key="data",
-        default=plan.data,
-        help="Tasks make their own sequences, and it is known how well they can be predicted. A text is cut: its first part "
-        "is trained on, the rest validates.",
-    )
+    """The control `data`: what a model of the plan's kind can learn from."""
+    texts = [*TASKS, *(offer.name for offer in corpora()), PASTED]
+    offered = {"decoder": texts, "classifier": [OPINIONS], "encoder-decoder": [*PAIR_TASKS]}
+    kind = plan.config.kind
+    return controls.select("Data", [*offered[kind], UPLOADED], key="data", default=plan.data, help=DATA[kind])
 
 
 def _data(chosen: str, plan: Plan, folded: Any) -> Source | None:
-    """The data chosen, None where there is none yet; a task's settings go to `folded`.
+    """The data chosen, None where there is none yet; the settings of a task go to `folded`.
 
     Raises:
         ValueError: it cannot be used.
@@ -189,8 +218,11 @@ def _data(chosen: str, plan: Plan, folded: Any) -> Source | None:
         text = st.text_area("Your text", key="pasted", height=110, max_chars=MOST_PASTED, persist_state="session")
         return TextSource(_kept(text), plan.fraction) if text else None
     if chosen == UPLOADED:
-        file = st.file_uploader("Your file", help="Plain text in UTF-8.", key="uploaded")
-        return TextSource(_uploaded(file.name, file.getvalue()), plan.fraction) if file else None
+        key, about = FILES[plan.config.kind]
+        file = st.file_uploader("Your file", help=about, key=key)
+        return _uploaded(file.name, file.getvalue(), plan.config.kind, plan.fraction) if file else None
+    if plan.config.kind != "decoder":
+        return _made(chosen, plan.fraction)
     offer = next(offer for offer in corpora() if offer.name == chosen)
     if not offer.ready:
         _fetch(chosen, offer.description)
@@ -229,36 +261,82 @@ def _kept(text: str) -> Corpus:
 
 
 @st.cache_resource(max_entries=4, show_spinner="Reading the file")
-def _uploaded(name: str, data: bytes) -> Corpus:
-    return corpus_of(data, Path(name).name[:80])
+def _uploaded(name: str, data: bytes, kind: Kind, fraction: float) -> Source:
+    """A file for a model of this kind.
+
+    Raises:
+        ValueError: it holds nothing of the sort; the message says what is wrong with it.
+    """
+    name = Path(name).name[:80]
+    if kind == "classifier":
+        return LabelledSource(labelled_of(data, name), fraction)
+    return TextSource(corpus_of(data, name), fraction) if kind == "decoder" else PairSource(pairs_of(data, name), fraction)
 
 
-@st.cache_data(max_entries=32, show_spinner=False, hash_funcs={Corpus: lambda corpus: corpus.sha256})
-def _distinct(corpus: Corpus) -> tuple[int, int]:
-    """How many characters a text has, and how many different ones."""
-    return len(corpus.text), len(set(corpus.text))
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _made(name: str, fraction: float) -> Source:
+    return source_named(name, fraction)
+
+
+def _written(source: Source) -> str:
+    """What tells one source from another, for caches."""
+    return json.dumps(source.to_dict(), sort_keys=True)
+
+
+@st.cache_resource(max_entries=8, show_spinner="Reading the data")
+def _tokenizer(written: str, kind: str, vocab_size: int, _source: Source) -> Tokenizer:
+    return _source.tokenizer(kind, vocab_size)
+
+
+@st.cache_data(max_entries=64, show_spinner="Reading the data")
+def _unsuited(written: str, config: Config, tokens: str, _source: Source, _tokenizer: Tokenizer) -> str | None:
+    """Why the data does not go with a model of this config, None if it does."""
+    try:
+        _source.data(_tokenizer, config)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _kinds_of_tokens(kind: Kind, source: Source | None) -> tuple[str, ...]:
+    """How the data may become tokens; empty where it brings its own."""
+    if isinstance(source, TaskSource | PairTaskSource):
+        return ()
+    return ("words",) if kind == "classifier" else ("characters", "bpe")
+
+
+def _usual(plan: Plan, tokens: str) -> int:
+    """How many tokens are learned unless asked otherwise."""
+    return plan.config.vocab_size if tokens == plan.tokenizer and tokens in FEWEST else 1_000
 
 
 def _model_and_recipe(name: str, plan: Plan, source: Source | None, problem: str | None) -> Planned:
     wanted: Any = plan.tokenizer
     vocabulary = plan.config.vocab_size
+    offered = _kinds_of_tokens(plan.config.kind, source)
     with st.popover("Model"):
+        known = kinds.models(plan.config.kind)
         begin = controls.select(
             "Begin with",
-            [FRESH, *checkpoints.folders(), *({plan.begin} - checkpoints.folders().keys() if plan.begin else ())],
+            [FRESH, *known, *({plan.begin} - set(known) if plan.begin else ())],
             key="begin",
             default=plan.begin or FRESH,
             help="Weights drawn at random, or those of a model: then its architecture and its tokens are kept.",
         )
         given: dict[str, Any] = {}
         if begin == FRESH:
-            given = _fields(Config, _defaults(plan.config), FEW_OF_MODEL, MEANS)
-            if not isinstance(source, TaskSource):
+            few = (*FEW_OF_MODEL, "n_encoder_layer") if plan.config.n_encoder_layer else FEW_OF_MODEL
+            given = _fields(Config, _defaults(plan.config), few, MEANS)
+            if len(offered) > 1:
                 about = "A token for each character, or tokens of some characters each, learned from the text (BPE)."
-                wanted = controls.select("Tokens", ("characters", "bpe"), key="tokens", default=plan.tokenizer, help=about)
-                if wanted == "bpe":
-                    usual = vocabulary if plan.tokenizer == "bpe" else 1_000
-                    vocabulary = int(st.number_input("Vocabulary", 300, 60_000, usual, 100, key="run_vocabulary"))
+                wanted = controls.select("Tokens", offered, key="tokens", default=plan.tokenizer, help=about)
+            if offered and wanted in FEWEST:
+                about = "How many tokens are learned at most: of words, the most frequent."
+                vocabulary = int(
+                    st.number_input(
+                        "Vocabulary", FEWEST[wanted], 60_000, _usual(plan, wanted), 100, key=_key("vocabulary"), help=about
+                    )
+                )
     with st.popover("Recipe"):
         recipe_given = _fields(Recipe, plan.recipe.to_dict(), FEW_OF_RECIPE, HELP)
     plan = replace(plan, tokenizer=wanted, begin=None)
@@ -267,14 +345,13 @@ def _model_and_recipe(name: str, plan: Plan, source: Source | None, problem: str
         recipe = _recipe(recipe_given)
         if begin == FRESH:
             changes = _changes(plan.config, given)
-            config = changed(replace(plan.config, vocab_size=_vocabulary(plan, source, vocabulary)), **changes)
+            config = changed(_fitted(plan, source, vocabulary), **changes)
+            problem = problem or _complaint(plan, source, vocabulary, config)
         else:
             config = checkpoints.read_config(checkpoints.find(begin))
-        if isinstance(source, TaskSource) and begin == FRESH:
-            source.data(source.task.tokenizer, config)
     except ValueError as error:
         problem = problem or str(error)
-    learned = vocabulary if wanted == "bpe" and isinstance(source, TextSource) and begin == FRESH else None
+    learned = vocabulary if wanted in FEWEST and offered and begin == FRESH else None
     return Planned(name, plan, source, learned, recipe, changes, config, None if begin == FRESH else begin, problem)
 
 
@@ -297,7 +374,8 @@ def _fields(kind: type, defaults: dict[str, Any], few: tuple[str, ...], means: M
 
 def _field(field: str, kind: Any, default: Any, means: Mapping[str, str]) -> Any:
     label = LABELS.get(field, field.replace("_", " ").capitalize())
-    about, key, allowed = means.get(field), _key(field), get_args(kind)
+    about, key = means.get(field), _key(field)
+    allowed = [value for value in get_args(kind) if value != "unembed"]  # the head of all who tell no labels
     if kind is bool:
         return st.toggle(label, default, key=key, help=about, bind="query-params")
     if allowed and isinstance(allowed[0], str):
@@ -333,12 +411,21 @@ def _changes(config: Config, given: Mapping[str, Any]) -> dict[str, object]:
     return changes
 
 
-def _vocabulary(plan: Plan, source: Source | None, learned: int) -> int:
-    if isinstance(source, TaskSource):
-        return source.task.tokenizer.vocab_size
-    if plan.tokenizer == "bpe":
-        return learned
-    return _distinct(source.corpus)[1] if isinstance(source, TextSource) else plan.config.vocab_size
+def _fitted(plan: Plan, source: Source | None, vocabulary: int) -> Config:
+    """The plan's config with the sizes that the data and its tokens decide."""
+    if source is None:
+        return plan.config
+    if plan.tokenizer == "bpe" and _kinds_of_tokens(plan.config.kind, source):
+        return replace(plan.config, vocab_size=vocabulary)  # learning them takes too long for a form
+    return source.fitted(plan.config, _tokenizer(_written(source), plan.tokenizer, vocabulary, source))
+
+
+def _complaint(plan: Plan, source: Source | None, vocabulary: int, config: Config) -> str | None:
+    """Why the data does not go with the config; a text is read only when the run begins."""
+    if source is None or isinstance(source, TextSource) or plan.tokenizer == "bpe":
+        return None
+    tokenizer = _tokenizer(_written(source), plan.tokenizer, vocabulary, source)
+    return _unsuited(_written(source), config, f"{plan.tokenizer} {vocabulary}", source, tokenizer)
 
 
 def _name(base: str) -> str:
@@ -371,15 +458,22 @@ def estimated(planned: Planned, device: str) -> Estimate | None:
     """What the run will take, None where the form does not make sense yet."""
     if planned.config is None:
         return None
-    context = planned.config.context_length
-    if isinstance(planned.source, TaskSource):
-        tokens = min(planned.source.task.length - 1, context)
-        held_out = 2_000 * tokens
-    else:
-        length = _distinct(planned.source.corpus)[0] if isinstance(planned.source, TextSource) else 0
-        per_token = 3 if planned.plan.tokenizer == "bpe" else 1
-        tokens, held_out = context, int(length * (1 - planned.plan.fraction)) // per_token
+    tokens, held_out = planned.config.context_length, 0
+    if planned.source is not None:
+        tokens = min(planned.source.tokens(planned.config), tokens)
+        held_out = _held_out(planned.source, tokens, 3 if planned.plan.tokenizer == "bpe" else 1)
     return _estimated(planned.config, planned.recipe, speed(device), tokens, held_out)
+
+
+def _held_out(source: Source, tokens: int, characters: int) -> int:
+    """How many tokens an evaluation reads, about: `tokens` to a row, `characters` of a text to a token."""
+    if isinstance(source, TextSource):
+        return min(int(len(source.corpus.text) * (1 - source.fraction)) // characters, MOST_HELD_OUT)
+    if isinstance(source, LabelledSource):
+        return len(source.split()[1]) * tokens
+    if isinstance(source, PairSource):
+        return len(source.pairs.split(source.fraction, source.seed)[1]) * tokens
+    return HELD_OUT * tokens
 
 
 def refusal(planned: Planned, expected: Estimate | None, name: str, device: str) -> str | None:
@@ -430,8 +524,8 @@ def begin(planned: Planned, name: str, device: str) -> int:
         if len(queue.waiting()) >= queue.most_waiting:
             raise jobs.QueueFullError(f"{queue.most_waiting} runs wait already, and no more may: try again later")
         plan, tokenizer = planned.plan, None
-        if planned.vocabulary is not None and isinstance(planned.source, TextSource):
-            tokenizer = BPETokenizer.learn(planned.source.corpus.text, planned.vocabulary)
+        if planned.vocabulary is not None and planned.source is not None:
+            tokenizer = planned.source.tokenizer(plan.tokenizer, planned.vocabulary)
         if not _is_as_planned(planned):
             plan = replace(plan, target=None)  # the published number is of something else
         plan.prepare(
@@ -453,13 +547,13 @@ def button(planned: Planned, name: str, device: str) -> None:
     if expected is not None:
         st.caption(said(expected), help=explained(expected))
     if refused:
-        st.error(refused)
+        st.error(literal(refused))
     if st.button("Train", type="primary", icon=":material/model_training:", width="stretch", disabled=refused is not None):
         try:
             with st.spinner("Getting the data ready"):
                 begin(planned, name, device)
         except (ValueError, OSError, MemoryError, RuntimeError) as error:
-            st.error(str(error) or "There is not enough memory for this model.")
+            st.error(literal(str(error)) or "There is not enough memory for this model.")
         else:
             st.session_state["run"] = name
             st.session_state[_BEGUN] = True  # the name is taken now: the field goes back to the next free one

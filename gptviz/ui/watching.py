@@ -22,12 +22,14 @@ from gptviz.learn.checkpoints import CheckpointError
 from gptviz.learn.plans import PLANS
 from gptviz.learn.recipe import Recipe
 from gptviz.learn.runs import RunError, Status
+from gptviz.model.config import Kind
 
-from . import attention, controls, frame
+from . import attention, controls, frame, kinds
 from . import embeddings as vocabulary
 from .cache import ModelKey, language_model, model_key
-from .curves import curve_of
+from .curves import curve_of, per_text
 from .frame import theme
+from .literal import literal
 from .runs import spoken
 
 TICK, LOOK = 1.0, 2.0  # seconds between two looks at the log, and at the weights
@@ -37,8 +39,15 @@ MOST_BESIDE = 8
 MOST_PLACED = 80  # tokens on a small map
 # Beyond this a look at the weights would take the time of the training.
 MOST_LOOKED_INTO = 20_000_000
-LOSS, PERPLEXITY, SPEED, RATE, NORM, PLACES = "Loss", "Perplexity", "Tokens/s", "Learning rate", "Gradient norm", "Right by place"
+LOSS, PERPLEXITY, SPEED, RATE, NORM = "Loss", "Perplexity", "Tokens/s", "Learning rate", "Gradient norm"
+PLACES, ACCURACY = "Right by place", "Accuracy"
 QUANTITIES = {SPEED: ("tokens_per_second", "tokens/s"), RATE: ("learning_rate", ""), NORM: ("gradient_norm", "")}
+EXACT = "exact_match"
+MAKES: dict[Kind, str] = {
+    "decoder": "What it writes",
+    "classifier": "What it makes of some texts",
+    "encoder-decoder": "What it answers",
+}
 STEP = ("loss", "progress", "learning_rate", "gradient_norm", "tokens_per_second", "seconds_left")
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 WORDS = {
@@ -50,14 +59,17 @@ WORDS = {
     "interrupted": "It was interrupted.",
 }
 HOW = r"""
-Each step draws a batch, lets the model predict every next token of it at once, and takes the mean of $-\ln p$, $p$ the
-probability it gave to the token that came: the **loss**, in nats. Backpropagation says for every weight how the loss would
+Each step draws a batch, lets the model predict every next token of it at once (an encoder–decoder those of the answers, a
+classifier one label for each text), and takes the mean of $-\ln p$, $p$ the probability it gave to what came: the **loss**, in
+nats. Backpropagation says for every weight how the loss would
 change with it, the **gradient** $g$, and the optimiser moves the weights the other way. AdamW, for one, by
 
 $$w \leftarrow w - \eta\Big(\frac{m}{\sqrt{v} + \epsilon} + \lambda w\Big)$$
 
 with $m$ and $v$ the running means of $g$ and $g^2$, $\eta$ the learning rate and $\lambda$ the weight decay. Guessing among $V$
-tokens without knowing anything has the loss $\ln V$; a task's floor is its random part, which nobody can guess.
+tokens, or labels, without knowing anything has the loss $\ln V$; a task's floor is its random part, which nobody can guess.
+Beside a classifier's accuracy stands that of a baseline trained on the same texts, which weighs how often each word occurs
+(TF-IDF).
 
 Trained by `Trainer` in `gptviz/learn/training.py`, in a process of its own (`gptviz/learn/jobs.py`), which keeps the run in the
 model's folder (`gptviz/learn/runs.py`); this page reads it there. Memory and time are estimated in `gptviz/learn/estimate.py`.
@@ -78,7 +90,9 @@ def watched(notices: Any) -> str | None:
     asked = st.query_params.get("run")
     if st.session_state.get("run") not in names:
         if asked is not None and asked not in names:
-            notices.warning(f"The link asks for run = “{asked[:80]}”, which is not to be had here.", icon=":material/link_off:")
+            notices.warning(
+                f"The link asks for run = “{literal(asked[:80])}”, which is not to be had here.", icon=":material/link_off:"
+            )
         st.session_state["run"] = asked if asked in names else _most_interesting(names)
     about = "Whichever model you like, its training still going on or long over. The one in training is shown first."
     name = st.selectbox("Model watched", names, key="run", help=about, persist_state="session")
@@ -105,6 +119,7 @@ class Watched:
 
     Attributes:
         place: in the queue: 0 in training, n for the n-th in line, None for neither.
+        kind: what the model makes of a text, None where that cannot be read.
         step: the last line of its log that tells of a step; empty before the first.
         evaluation: the same for an evaluation.
         sample: what it wrote last, None if it never did.
@@ -113,6 +128,7 @@ class Watched:
     folder: Path
     status: Status
     place: int | None
+    kind: Kind | None
     card: Mapping[str, Any]
     recipe: Recipe | None
     step: Mapping[str, Any]
@@ -145,7 +161,8 @@ def look(name: str) -> Watched:
     step, evaluation = _last(log, "step", STEP), _last(log, "evaluation", ("loss",))
     sample = _last(log, "sample", ())
     place = jobs.place(name) if folder.parent == jobs.queue().root else None
-    return Watched(folder, runs.status(folder), place, checkpoints.read_card(folder), recipe, step, evaluation, sample)
+    card = checkpoints.read_card(folder)
+    return Watched(folder, runs.status(folder), place, kinds.of(folder), card, recipe, step, evaluation, sample)
 
 
 def _last(log: Sequence[Mapping[str, Any]], kind: str, fields: Sequence[str]) -> Mapping[str, Any]:
@@ -270,10 +287,16 @@ def _curves(now: Watched) -> None:
         shares = [share if _is_number(share) else None for share in by_place]
         figure = places.right_by_place(shares, theme(), height=height, name=f"after {now.evaluation['step']:,} steps")
         about = "How often each token of the held-out sequences is predicted right."
+    elif quantity == ACCURACY and lines:
+        what = EXACT if EXACT in now.evaluation else "accuracy"
+        steps, values = _points(lines, "evaluation", what)
+        name = "answers without a mistake" if what == EXACT else "right on held-out data"
+        figure = curves.values(name, "share", steps, values, theme(), height=height, until=until)
+        figure.update_yaxes(range=[0, 1.02])
+        about = f"The share {name}, over the steps."
     elif quantity in QUANTITIES and lines:
         field, unit = QUANTITIES[quantity]
-        points = [(line["step"], line[field]) for line in lines if line.get("kind") == "step" and _is_number(line.get(field))]
-        steps, values = zip(*points, strict=True) if points else ((), ())
+        steps, values = _points(lines, "step", field)
         figure = curves.values(quantity.lower(), unit, steps, values, theme(), height=height, until=until)
         about = f"{quantity} over the steps."
     elif quantity == PERPLEXITY:
@@ -296,8 +319,15 @@ def _curves(now: Watched) -> None:
                 shown.append(curve_of(checkpoints.find(name)))
         log_steps, log_loss = bool(st.session_state.get("log_steps")), bool(st.session_state.get("log_loss"))
         figure = curves.losses(shown, theme(), height=height, log_steps=log_steps, log_loss=log_loss, until=until)
+        figure = per_text(figure) if now.kind == "classifier" else figure
         about = f"The loss of {now.folder.name} over its steps, training and validation."
     st.plotly_chart(figure, key="live", config={"displayModeBar": False}, alt=about)
+
+
+def _points(lines: Sequence[Mapping[str, Any]], kind: str, field: str) -> tuple[list[int], list[float]]:
+    """The steps and values of the lines of one kind whose `field` is a number."""
+    found = [(line["step"], line[field]) for line in lines if line.get("kind") == kind and _is_number(line.get(field))]
+    return [step for step, _ in found], [value for _, value in found]
 
 
 def _beside(now: Watched) -> list[str]:
@@ -326,7 +356,9 @@ def bar(notices: Any) -> str | None:
         except CheckpointError as error:
             st.error(f"{error}. Watch another model.")
             st.stop()
-        options = [LOSS, *([PLACES] if "task" in now.card else []), PERPLEXITY, SPEED, RATE, NORM]
+        places = [PLACES] if "accuracy_by_place" in now.card else []
+        accuracy = [ACCURACY] if "accuracy" in now.card else []
+        options = [LOSS, *accuracy, *places, PERPLEXITY, SPEED, RATE, NORM]
         with st.container(width=135):
             controls.select(
                 "Chart",
@@ -353,7 +385,7 @@ def bar(notices: Any) -> str | None:
         with st.popover("Open in"):
             query = {key: value for key, value in frame.shared_state().items() if key != "step"} | {"model": name}
             for page in frame.PAGES.values():
-                if page.path not in ("app.py", "pages/train.py"):
+                if page.path not in ("app.py", "pages/train.py") and now.kind in page.kinds:
                     st.page_link(page.path, label=page.title, icon=page.icon, query_params=query)
     return name
 
@@ -370,12 +402,17 @@ def numbers(now: Watched) -> str:
         said.append(f"training loss {now.step['loss']:.3f}")
     loss = now.evaluation.get("loss", now.card.get("validation_loss"))
     if _is_number(loss):
-        said.append(f"validation **{loss:.3f}** nats, perplexity {curves.perplexity(loss)}")
+        among = "" if now.kind == "classifier" else f", perplexity {curves.perplexity(loss)}"
+        said.append(f"validation **{loss:.3f}** nats{among}")
     floor = now.card.get("floor")
     if _is_number(floor):
         said.append(f"floor {floor:.3f}")
-    if "task" in now.card and _is_number(accuracy := now.evaluation.get("accuracy")):
-        said.append(f"{accuracy:.1%} right")
+    if "accuracy" in now.card and _is_number(accuracy := now.evaluation.get("accuracy")):
+        said.append(f"{accuracy:.1%} {'of the tokens ' if EXACT in now.evaluation else ''}right")
+    if _is_number(exact := now.evaluation.get(EXACT)):
+        said.append(f"{exact:.1%} of the answers without a mistake")
+    if _is_number(baseline := now.card.get("baseline_accuracy")):
+        said.append(f"baseline {baseline:.1%}")
     if now.step:
         rate, norm = now.step["learning_rate"], now.step["gradient_norm"]
         said.append(f"{now.step['tokens_per_second']:,.0f} tokens/s, learning rate {rate:.3g}, gradient norm {norm:.3g}")
@@ -411,26 +448,32 @@ def look_inside(name: str, device: str) -> None:
     except CheckpointError as error:
         st.text(str(error))
         return
-    default = frame.default_prompt(card)
+    default = frame.default_prompt(config.kind, card)
     view = st.container()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         block = head = 0
-        if config.n_layer:
+        stack = kinds.DECODER
+        if config.kind == "encoder-decoder":
+            with st.container(width=180):
+                stack = kinds.stack()
+        n_layer = kinds.blocks(config, stack)
+        if n_layer:
             with st.container(width=150):
-                block = controls.whole("Block", 0, config.n_layer - 1, key="block", default=0, help="Numbered from the input.")
+                block = controls.whole("Block", 0, n_layer - 1, key="block", default=0, help="Numbered from the input.")
             with st.container(width=150):
                 about = "The heads of a block read side by side."
                 head = controls.whole("Head", 0, config.n_head - 1, key="head", default=0, help=about)
         with st.container(width="stretch"):
             prompt = frame.prompt_box(default)
     with view:
-        _inside(name, device, prompt, default, block, head)
+        _inside(name, device, prompt, default, (stack, block, head))
     if why := engine(name):
         st.caption(why)
 
 
-def _inside(name: str, device: str, prompt: str, default: str, block: int, head: int) -> None:
-    """What the model has learned so far: what it writes, where a head looks, and its map of tokens."""
+def _inside(name: str, device: str, prompt: str, default: str, where: tuple[str, int, int]) -> None:
+    """What the model has learned so far: where a head (by stack, block and number) looks, and its map of tokens."""
+    stack, block, head = where
 
     def body() -> Watched:
         now = look(name)
@@ -447,8 +490,10 @@ def _inside(name: str, device: str, prompt: str, default: str, block: int, head:
             return now
         at = f" after {step:,} steps" if isinstance(step, int) else ""
         with looks:
-            st.markdown(f"**What head {head} of block {block} looks at**{at}" if lm.model.config.n_layer else "**No attention**")
-            _pattern(key, prompt, default, block, head)
+            of = f" of the {stack}" if lm.model.encoder is not None else ""
+            blocks = kinds.blocks(lm.model.config, stack)
+            st.markdown(f"**What head {head} of block {block}{of} looks at**{at}" if blocks else "**No attention**")
+            _pattern(key, prompt, default, stack, block, head)
         with knows:
             st.markdown(f"**How it arranges the tokens**{at}")
             _map(key)
@@ -461,24 +506,31 @@ def _sample(now: Watched) -> None:
     """The text of the last sample; of a task, what the model made of a sequence it was never trained on."""
     if not now.sample:
         return
-    st.markdown(f"**What it writes** after {now.sample['step']:,} steps")
-    is_task = "task" in now.card
-    st.code(str(now.sample.get("text", ""))[:2_000], language=None, wrap_lines=True, height="content" if is_task else 150)
-    if is_task:
+    st.markdown(f"**{MAKES[now.kind or 'decoder']}** after {now.sample['step']:,} steps")
+    is_short = "task" in now.card or now.kind != "decoder"
+    st.code(str(now.sample.get("text", ""))[:2_000], language=None, wrap_lines=True, height="content" if is_short else 150)
+    if now.kind == "classifier":
+        st.caption("Texts it was never trained on: its label and how sure it is, in brackets the right one, then the text.")
+    elif now.kind == "encoder-decoder":
+        st.caption("A source it was never trained on, and its answer.")
+    elif is_short:
         st.caption("The first part is given, from a sequence it was never trained on; the rest is its own.")
 
 
-def _pattern(key: ModelKey, prompt: str, default: str, block: int, head: int) -> None:
+def _pattern(key: ModelKey, prompt: str, default: str, stack: str, block: int, head: int) -> None:
     lm = language_model(key)
     config = lm.model.config
-    if not config.n_layer:
-        st.caption("This model has no blocks, hence no attention: it guesses the next token from the last one alone.")
+    n_layer = kinds.blocks(config, stack)
+    if not n_layer:
+        alone = ": it guesses the next token from the last one alone" if config.kind == "decoder" else ""
+        st.caption(f"This model has no blocks, hence no attention{alone}.")
         return
-    subject = frame.read(key, lm, prompt, default, True)
-    block, head = min(block, config.n_layer - 1), min(head, config.n_head - 1)
-    pattern = one_head(attention.view(key, subject.seen).patterns, block, head, subject.labels)
+    read = attention.read_by(frame.read(key, lm, prompt, default, True), stack)
+    block, head = min(block, n_layer - 1), min(head, config.n_head - 1)
+    labels = tuple(map(lm.tokenizer.label, read.ids))
+    pattern = one_head(attention.view(key, read).patterns, block, head, labels)
     figure = heatmap.one_head(pattern, theme(), title="", height=320)
-    about = f"How each of {len(subject.seen)} tokens shares its attention among them, in block {block}, head {head}."
+    about = f"How each of {len(labels)} tokens shares its attention among them, in block {block}, head {head}."
     st.plotly_chart(figure, key="looks", config={"displayModeBar": False}, alt=about)
 
 

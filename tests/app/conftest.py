@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import streamlit as st
 
 from gptviz.learn import checkpoints
+from gptviz.text import CharTokenizer, WordTokenizer
+from gptviz.text.marked import MarkedTokenizer
+from tests.tiny import TinyModel, scrambled, tiny
 
 
 @pytest.fixture(autouse=True)
@@ -28,3 +32,29 @@ def _shakespeare(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def only_shakespeare(_shakespeare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the models that ship, `shakespeare` alone: a test about comparisons brings its own."""
     monkeypatch.setattr(checkpoints, "BUNDLED", _shakespeare)
+
+
+@pytest.fixture
+def tiny_classifier(home: Path) -> TinyModel:
+    """Saves a small untrained classifier of words in this test's home; arguments are those of `tiny_model`."""
+
+    def make(name: str = "judge", *, card: dict[str, Any] | None = None, seed: int = 0, **changes: Any) -> Path:
+        tokenizer = WordTokenizer(["the", "film", "was", "never", "dull", "good", "bad", "and", "funny"])
+        sizes = {"vocab_size": tokenizer.vocab_size, "padding": tokenizer.padding, "mask": "full", "head": "mean", "n_label": 2}
+        config = tiny(**sizes | {"final_norm": False} | changes)
+        names = [f"label {i}" for i in range(config.n_label)]
+        return checkpoints.save(name, scrambled(config, seed), tokenizer, {"labels": names} | (card or {}))
+
+    return make
+
+
+@pytest.fixture
+def tiny_pair(home: Path) -> TinyModel:
+    """Saves a small untrained encoder–decoder of letters in this test's home; arguments are those of `tiny_model`."""
+
+    def make(name: str = "pair", *, card: dict[str, Any] | None = None, seed: int = 0, **changes: Any) -> Path:
+        tokenizer = MarkedTokenizer(CharTokenizer("abcdefghijklmnopqrstuvwxyz 0123456789"))
+        sizes = {"vocab_size": tokenizer.vocab_size, "padding": tokenizer.padding, "n_encoder_layer": 3, "context_length": 24}
+        return checkpoints.save(name, scrambled(tiny(**sizes | changes), seed), tokenizer, card or {})
+
+    return make

@@ -16,6 +16,7 @@ from streamlit.testing.v1 import AppTest
 
 import gptviz
 from gptviz.ui import next_token
+from gptviz.ui.literal import literal
 from tests.app.opening import opened
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -95,7 +96,7 @@ def test_an_impossible_position_is_named_and_the_last_shown(tiny_model: Callable
     tiny_model()
     at = page(position=position)
     assert chosen(at) == len(PROMPT) - 1
-    assert any(f"position = “{position[:80]}”" in warning.value for warning in at.warning)
+    assert any(f"position = “{literal(position[:80])}”" in warning.value for warning in at.warning)
     assert not at.run().warning, "said once"
 
 

@@ -13,12 +13,16 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from gptviz.learn import checkpoints, estimate, jobs, runs
+from gptviz.learn.labelled import LabelledSource
 from gptviz.learn.plans import PLANS
 from gptviz.model import changed, parameter_count
+from gptviz.text import TASKS, labelled_of
+from gptviz.text.pairs import PAIR_TASKS
 from gptviz.ui import train, watching
 from tests.app.opening import opened
 
 TINY = {"plan": "copy", "run_n_layer": "1", "run_d_model": "8", "run_batch_size": "4", "run_steps": "40"}
+WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 LONG = TINY | {"run_steps": "1000000"}
 
 
@@ -30,7 +34,7 @@ def page(**query: str) -> AppTest:
 
 def says(at: AppTest) -> str:
     kinds = (at.error, at.warning, at.info, at.caption, at.text)
-    return "\n".join(element.value for kind in kinds for element in kind)
+    return "\n".join(element.value for kind in kinds for element in kind).replace("\\", "")  # marks shown as they are
 
 
 def button(at: AppTest, label: str) -> Any:
@@ -93,11 +97,10 @@ def test_every_plan_opens_and_says_how_many_parameters_it_has(home: Path, plan: 
     assert PLANS[plan].sentence in says(at)
     config = PLANS[plan].config
     if PLANS[plan].data != "tiny-shakespeare":
-        vocabulary = (
-            train._vocabulary(PLANS[plan], train.TaskSource(train.task(PLANS[plan].data)), 0) if plan != "pretrain" else None
-        )
-        if vocabulary:
-            assert f"{parameter_count(changed(config, vocab_size=vocabulary)):,} parameters" in says(at)
+        source = PLANS[plan].source()
+        fitted = source.fitted(config, PLANS[plan].learn_tokenizer(source))
+        assert f"{parameter_count(fitted):,} parameters" in says(at)
+        assert not button(at, "Train").disabled
     else:
         assert f"{parameter_count(config):,} parameters" in says(at)
         assert "not on this machine yet" in says(at)
@@ -217,8 +220,8 @@ def test_a_batch_that_does_not_fit_in_memory_is_refused_with_the_estimate(home: 
     assert not button(at, "Train").disabled
 
 
-def upload(at: AppTest, name: str, content: bytes) -> AppTest:
-    at.file_uploader(key="uploaded").upload(name, content)
+def upload(at: AppTest, name: str, content: bytes, key: str = "uploaded") -> AppTest:
+    at.file_uploader(key=key).upload(name, content)
     at.run()
     assert not at.exception, at.exception
     return at
@@ -346,3 +349,119 @@ def test_the_command_shown_describes_the_run(home: Path) -> None:
     at = page(plan="induction", run_steps="50", run_d_model="32")
     (code,) = [one.value for one in at.code if "python -m gptviz train" in one.value]
     assert "train induction --name induction --set d_model=32 --steps 50" in code
+
+
+KINDS = {"classifier": ["opinions"], "seq2seq": ["dates", "numbers", "mirror"], "copy": [*TASKS, "python-reference"]}
+
+
+@pytest.mark.parametrize("plan", KINDS)
+def test_the_data_offered_are_those_a_model_of_this_kind_can_learn_from(home: Path, plan: str) -> None:
+    at = page(plan=plan, data="no such data")
+    offered = at.selectbox(key="data").options
+    assert set(KINDS[plan]) <= set(offered)
+    assert not set(offered) & {name for other in KINDS if other != plan for name in KINDS[other]}
+    assert at.selectbox(key="data").value == PLANS[plan].data
+    assert "no such data" in says(at)
+    assert not button(at, "Train").disabled
+
+
+def test_only_models_of_the_plans_kind_can_be_begun_with(
+    home: Path, tiny_model: Callable[..., Path], tiny_classifier: Callable[..., Path], tiny_pair: Callable[..., Path]
+) -> None:
+    names = {"copy": tiny_model("one").name, "classifier": tiny_classifier("two").name, "seq2seq": tiny_pair("three").name}
+    for plan, name in names.items():
+        options = page(plan=plan).selectbox(key="begin").options
+        assert {"one", "two", "three"} & set(options) == {name}
+
+
+def test_what_the_data_decide_is_no_control_and_another_plan_sets_what_its_kind_has(home: Path) -> None:
+    at = page(plan="classifier")
+    numbers = {one.key for one in at.number_input}
+    assert not numbers & {"run_padding", "run_n_label", "run_n_encoder_layer", "run_vocab_size"}
+    assert at.selectbox(key="run_head").options == ["flatten", "mean"]
+    at.selectbox(key="plan").set_value("seq2seq").run()
+    assert not at.exception
+    assert at.number_input(key="run_n_encoder_layer").value == PLANS["seq2seq"].config.n_encoder_layer
+    at.number_input(key="run_n_encoder_layer").set_value(1).run()
+    wanted = changed(PLANS["seq2seq"].source().fitted(PLANS["seq2seq"].config, PAIR_TASKS["dates"].tokenizer), n_encoder_layer=1)
+    assert f"{parameter_count(wanted):,} parameters" in says(at)
+    at.selectbox(key="plan").set_value("bpe").run()
+    assert not at.exception
+    assert at.number_input(key="run_vocabulary").value == PLANS["bpe"].config.vocab_size
+
+
+def test_a_classifier_is_trained_and_watched_beside_its_baseline(home: Path) -> None:
+    at = press(page(plan="classifier", run_steps="30", run_batch_size="8", run_d_model="8"), "Train")
+    folder = checkpoints.find("classifier")
+    until(at, lambda: runs.status(folder).state == "finished" and "Finished: 30 steps" in progress(at))
+    card = checkpoints.read_card(folder)
+    assert f"{card['accuracy']:.1%} right" in says(at)
+    assert f"baseline {card['baseline_accuracy']:.1%}" in says(at)
+    assert "perplexity" not in watching.numbers(watching.look("classifier"))
+    assert any("guessing: ln 2 = 0.693" in note["text"] for note in live(at)["layout"]["annotations"])
+    assert any("What it makes of some texts" in element.value for element in at.markdown)
+    assert any("positive" in code.value for code in at.code)
+    assert any("What head 0 of block 0 looks at" in element.value for element in at.markdown)
+    at.selectbox(key="chart").set_value("Accuracy").run()
+    assert not at.exception
+    shown = next(trace["y"] for trace in live(at)["data"])
+    assert shown is not None
+
+
+def test_an_encoder_decoder_is_trained_and_both_its_stacks_are_watched(home: Path) -> None:
+    query = {"run_steps": "6", "run_batch_size": "4", "run_d_model": "8", "run_context_length": "32", "run_evaluations": "1"}
+    at = press(page(plan="mirror", **query), "Train")
+    folder = checkpoints.find("mirror")
+    until(at, lambda: runs.status(folder).state == "finished" and "Finished: 6 steps" in progress(at))
+    assert f"{checkpoints.read_card(folder)['exact_match']:.1%} of the answers without a mistake" in says(at)
+    assert any("What it answers" in element.value for element in at.markdown)
+    assert any("of the encoder looks at" in element.value for element in at.markdown)
+    at.segmented_control(key="stack").set_value("decoder").run()
+    assert not at.exception
+    assert any("of the decoder looks at" in element.value for element in at.markdown)
+
+
+def test_a_table_of_ones_own_decides_words_and_labels(home: Path) -> None:
+    table = "text,label\n" + "\n".join(
+        f"{word} opinion number {word},{label}" for word, label in zip(WORDS, "aabbcc" * 2, strict=True)
+    )
+    at = upload(page(plan="classifier", data="a file of yours"), "mine.csv", table.encode(), "labelled")
+    source = LabelledSource(labelled_of(table.encode(), "mine.csv"), PLANS["classifier"].fraction)
+    config = source.fitted(PLANS["classifier"].config, source.tokenizer("words", 7_455))
+    assert config.n_label == 3
+    assert f"{parameter_count(config):,} parameters" in says(at)
+    at.number_input(key="run_vocabulary").set_value(5).run()
+    assert f"{parameter_count(changed(config, vocab_size=5, padding=4)):,} parameters" in says(at)
+    assert not button(at, "Train").disabled
+
+
+@pytest.mark.parametrize(
+    ("plan", "key", "content", "message"),
+    [
+        ("classifier", "labelled", b"review,stars\ngood,5\n", "no column 'text' and 'label'"),
+        ("classifier", "labelled", b"text,label\ngood,1\nbad,1\n", "at least two labels"),
+        ("classifier", "labelled", b"text,label\n" + b"\n".join(b"t,%d" % i for i in range(1000)), "1,000 different labels"),
+        ("classifier", "labelled", "text,label\nGrüße,1\n".encode("latin-1"), "is not UTF-8"),
+        ("seq2seq", "pairs", b"one\ntwo\n", "with a tab or a comma between them"),
+        ("seq2seq", "pairs", b"one,1\ntwo,\n", "the answer is empty"),
+        ("seq2seq", "pairs", b"a" * 3_000 + b",1\nb,2\n", "context_length"),
+    ],
+)
+def test_a_file_that_does_not_suit_the_kind_is_named_with_what_is_wrong(
+    home: Path, plan: str, key: str, content: bytes, message: str
+) -> None:
+    at = upload(page(plan=plan, data="a file of yours"), "mine.csv", content, key)
+    assert message in says(at)
+    assert "mine" in says(at)
+    assert button(at, "Train").disabled
+
+
+def test_pairs_of_ones_own_are_trained_on(home: Path) -> None:
+    pairs = "".join(f"{word}\t{word[::-1]}\n" for word in WORDS)
+    at = page(plan="mirror", data="a file of yours", run_d_model="8", run_steps="9000000")
+    assert "choose a file" in says(at)
+    assert button(at, "Train").disabled
+    press(upload(at, "mine.tsv", pairs.encode(), "pairs"), "Train")
+    folder = checkpoints.find("mirror")
+    assert checkpoints.read_card(folder)["corpus"] == "mine.tsv"
+    assert checkpoints.read_config(folder).n_encoder_layer == PLANS["mirror"].config.n_encoder_layer

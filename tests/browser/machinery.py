@@ -19,7 +19,10 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from tests.browser.chromium import installed
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("", "generate", "attention", "next_token", "positions", "embeddings", "train", "runs")
+PAGES = (
+    *("", "generate", "attention", "next_token", "positions", "embeddings"),
+    *("gradients", "classify", "translate", "train", "runs"),
+)
 # A deep link makes Streamlit look for its own endpoints below the page first; it then finds them at the root.
 ALLOWED_MISSES = ("/_stcore/health", "/_stcore/host-config")
 

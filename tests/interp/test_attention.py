@@ -148,3 +148,37 @@ def test_a_single_token_has_a_pattern_of_one_and_no_facts() -> None:
     assert attention.facts(seen) is None
     np.testing.assert_array_equal(attention.one_head(seen, 0, 0, ("a",)).values, [[1]])
     np.testing.assert_array_equal(attention.thumbnails(seen).values, np.ones((2, 3, 1, 1)))
+
+
+PADDING = 10
+
+
+def test_the_patterns_of_an_encoder_are_those_of_the_pass_that_feeds_the_decoder() -> None:
+    model = scrambled(tiny(n_layer=1, n_encoder_layer=2, padding=PADDING))
+    source, written = (3, 1, 4, 1, 5), (2, 7, 1)
+    trace = run(model, torch.tensor([written]), ["*.pattern"], source=torch.tensor([source]))
+    assert model.encoder is not None
+    encoder, decoder = attention.patterns(model.encoder, source), attention.patterns(model, written, source)
+    assert (len(encoder.blocks), len(decoder.blocks)) == (2, 1)
+    for block, values in enumerate(encoder.blocks):
+        np.testing.assert_allclose(values, trace[f"encoder.blocks.{block}.attention.pattern"][0].numpy(), atol=1e-6)
+    np.testing.assert_allclose(decoder.blocks[0], trace["blocks.0.attention.pattern"][0].numpy(), atol=1e-6)
+    assert encoder.blocked is None
+    np.testing.assert_array_equal(decoder.blocked, np.triu(np.ones((3, 3), bool), 1))
+
+
+def test_a_decoder_beside_an_encoder_needs_a_source() -> None:
+    with pytest.raises(ValueError, match="source"):
+        attention.patterns(scrambled(tiny(n_encoder_layer=1)), IDS)
+
+
+@pytest.mark.parametrize("mask", ["causal", "full"])
+def test_padding_and_what_it_would_read_are_masked_and_the_rest_is_as_without_it(mask: str) -> None:
+    model = scrambled(tiny(mask=mask, padding=PADDING))
+    alone, filled = attention.patterns(model, IDS), attention.patterns(model, (*IDS, PADDING, PADDING))
+    size = len(IDS)
+    for block in range(2):
+        one = attention.one_head(filled, block, 1, "abcdefgh").values
+        assert np.isnan(one[size:]).all()
+        assert np.isnan(one[:, size:]).all()
+        np.testing.assert_allclose(one[:size, :size], attention.one_head(alone, block, 1, "abcdef").values, atol=1e-6)

@@ -134,3 +134,18 @@ def test_a_text_of_one_token_was_found_by_nobody() -> None:
     seen = found(np.zeros((1, VOCAB), np.float32), [3], n=3)
     assert np.isnan(seen.probability).all()
     assert seen.likely.shape == seen.likely_probability.shape == (1, 3)
+
+
+def test_the_logits_beside_a_source_are_those_of_the_model_that_reads_both() -> None:
+    model = scrambled(tiny(n_encoder_layer=1))
+    ids, source = (3, 1, 4), (1, 5, 9, 2)
+    with torch.inference_mode():
+        expected = model(torch.tensor([ids]), torch.tensor([source]))[0]
+    np.testing.assert_allclose(logits_after(model, ids, slice(None), source), expected.numpy(), atol=1e-6)
+    np.testing.assert_allclose(logits_after(model, ids, slice(-1, None), source), expected[-1:].numpy(), atol=1e-6)
+    assert not np.allclose(logits_after(model, ids, slice(None), source[::-1]), expected.numpy(), atol=1e-3)
+
+
+def test_a_classifier_has_no_next_token() -> None:
+    with pytest.raises(ValueError, match="no next token"):
+        logits_after(scrambled(tiny(mask="full", head="mean", n_label=3)), (3, 1), slice(None))

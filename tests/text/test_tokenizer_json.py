@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gptviz.text import BPETokenizer, CharTokenizer, SymbolTokenizer, from_json
+from gptviz.text import BPETokenizer, CharTokenizer, MarkedTokenizer, SymbolTokenizer, WordTokenizer, from_json
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -16,7 +16,13 @@ json_values = st.recursive(
 
 
 def test_the_kind_of_tokenizer_is_told_by_its_json() -> None:
-    kinds = {"characters": CharTokenizer("abc"), "symbols": SymbolTokenizer("abc"), "bpe": BPETokenizer.learn("abc", 256)}
+    kinds = {
+        "characters": CharTokenizer("abc"),
+        "symbols": SymbolTokenizer("abc"),
+        "words": WordTokenizer(["abc"]),
+        "marked": MarkedTokenizer(CharTokenizer("abc")),
+        "bpe": BPETokenizer.learn("abc", 256),
+    }
     for kind, tokenizer in kinds.items():
         again = from_json(tokenizer.to_json())
         assert type(again) is type(tokenizer)
@@ -32,7 +38,8 @@ def test_the_kind_of_tokenizer_is_told_by_its_json() -> None:
         ("[1]", "must be a JSON object, not list"),
         ("null", "must be a JSON object, not NoneType"),
         ("{}", "neither a 'kind' nor the 'model'"),
-        ('{"kind": "words"}', "'kind' is 'words'"),
+        ('{"kind": "syllables"}', "'kind' is 'syllables'"),
+        ('{"kind": "words"}', "'words' must be a list"),
         ('{"kind": {"characters": []}}', "none that can be opened"),
         ('{"model": null}', "no 'model' object"),
         ('{"model": {}}', "cannot be opened"),
@@ -56,7 +63,9 @@ def test_a_panic_of_the_library_is_an_ordinary_error() -> None:
         from_json(json.dumps(fields))
 
 
-@given(st.dictionaries(st.sampled_from(["kind", "model", "characters", "symbols", "unknown", "x"]), json_values, max_size=4))
+@given(
+    st.dictionaries(st.sampled_from(["kind", "model", "characters", "symbols", "words", "unknown", "x"]), json_values, max_size=4)
+)
 def test_strange_json_is_refused_or_gives_a_working_tokenizer(fields: dict[str, object]) -> None:
     try:
         tokenizer = from_json(json.dumps(fields))

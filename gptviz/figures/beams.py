@@ -1,0 +1,165 @@
+"""A beam search as a tree from left to right: every token with the sum up to it, what was cut below the line."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import plotly.graph_objects as go
+
+from gptviz.figures.bars import percent
+from gptviz.figures.theme import OUTPUT, STREAM, Theme, base, blend, plain
+
+# Of what was cut so many are drawn at each depth, the best of them.
+MOST_CUT = 4
+# With more columns than this there is no room for numbers below the tokens.
+MOST_NUMBERED = 16
+# With more than these there is none for the tokens either: the pointer names them.
+MOST_LABELLED = 64
+LONGEST_TEXT = 60
+LONGEST_LABEL = 7
+
+
+@dataclass(frozen=True)
+class Node:
+    """A token in the tree.
+
+    Attributes:
+        parent: the index of the node before it, None for the root.
+        label: its visible form.
+        log_probability: of this token after those before it, in nats.
+        total: the sum of these from the root on.
+        depth: how many tokens come before it, the root's included.
+        kept: whether it was gone on with, or ended; else it was cut.
+        text: the output up to here, for the pointer.
+    """
+
+    parent: int | None
+    label: str
+    log_probability: float
+    total: float
+    depth: int
+    kept: bool
+    text: str
+
+
+def tree(nodes: Sequence[Node], winner: Sequence[int], theme: Theme, *, width: int, height: int = 440) -> go.Figure:
+    """The nodes of a beam search of `width`, column by column: the higher, the larger the sum.
+
+    Filled are those kept, as strong as the token is likely after those before it. Below the line stand the best of those that
+    were cut, hollow and with a dotted line. The path of the `winner` (indices of nodes) is thick.
+    """
+    rows, left_out = ranks(nodes, width)
+    shown = sorted(rows)
+    on_path = set(winner)
+    edges = [(index, parent) for index in shown if (parent := nodes[index].parent) is not None]
+    quiet = blend(STREAM, theme.background, 0.6)
+    thick = [edge for edge in edges if on_path.issuperset(edge)]
+    thin = [edge for edge in edges if nodes[edge[0]].kept and not on_path.issuperset(edge)]
+    cut = [edge for edge in edges if not nodes[edge[0]].kept]
+    strokes = [
+        _edges(cut, nodes, rows, {"color": quiet, "width": 1, "dash": "dot"}),
+        _edges(thin, nodes, rows, {"color": blend(STREAM, theme.text, 0.6), "width": 1.5}),
+        _edges(thick, nodes, rows, {"color": OUTPUT, "width": 5}),
+    ]
+    figure = go.Figure([*strokes, _chips(shown, on_path, nodes, rows, theme)], base(theme, height=height))
+    depths = max(node.depth for node in nodes)
+    lowest = max(rows.values())
+    numbered = depths <= MOST_NUMBERED
+    labelled = shown if depths <= MOST_LABELLED else []
+    annotations = [label for index in labelled for label in _labels(nodes[index], rows[index], numbered, theme)]
+    if cut:
+        more = f", and {left_out:,} more" if left_out else ""
+        figure.add_hline(y=width - 0.5, line={"color": theme.text, "width": 1, "dash": "dot"})
+        place = {"x": 0, "xref": "paper", "xanchor": "left", "y": width - 0.5, "yanchor": "top", "showarrow": False}
+        annotations.append(place | {"text": f"↓ cut{more}", "font": {"size": 12}})
+    figure.update_layout(
+        annotations=annotations,
+        showlegend=False,
+        hovermode="closest",
+        dragmode=False,
+        margin={"l": 4, "r": 4, "t": 4, "b": 34},
+        xaxis={"range": [-0.5, depths + 0.5], "fixedrange": True, "showgrid": False, "zeroline": False, "nticks": 12}
+        | {"title": {"text": "tokens written", "standoff": 2, "font": {"size": 12}}, "tickformat": "d"},
+        yaxis={"range": [lowest + 0.6, -0.5], "visible": False, "fixedrange": True},
+    )
+    return figure
+
+
+def ranks(nodes: Sequence[Node], width: int) -> tuple[dict[int, int], int]:
+    """The row of each node that is drawn, by its sum among those of its depth; and how many are not drawn.
+
+    What was kept has the rows from 0 on, what was cut those from `width` on; of the latter the best `MOST_CUT` are drawn.
+    """
+    places: dict[int, int] = {}
+    left_out = 0
+    for depth in range(max(node.depth for node in nodes) + 1):
+        column = sorted((i for i, node in enumerate(nodes) if node.depth == depth), key=lambda i: -nodes[i].total)
+        kept, cut = ([i for i in column if nodes[i].kept is fate] for fate in (True, False))
+        left_out += max(0, len(cut) - MOST_CUT)
+        places |= {index: row for row, index in enumerate(kept)}
+        places |= {index: width + row for row, index in enumerate(cut[:MOST_CUT])}
+    return places, left_out
+
+
+def _edges(edges: Sequence[tuple[int, int]], nodes: Sequence[Node], rows: dict[int, int], line: dict[str, Any]) -> go.Scatter:
+    """Lines from each node's parent to it."""
+    return go.Scatter(
+        x=[x for child, parent in edges for x in (nodes[parent].depth, nodes[child].depth, None)],
+        y=[y for child, parent in edges for y in (rows[parent], rows[child], None)],
+        mode="lines",
+        line=line,
+        hoverinfo="skip",
+    )
+
+
+def _chips(
+    shown: Sequence[int], on_path: Collection[int], nodes: Sequence[Node], rows: dict[int, int], theme: Theme
+) -> go.Scatter:
+    """The squares the tokens stand on, which answer the pointer."""
+
+    def fill(node: Node) -> str:
+        return blend(OUTPUT, theme.background, 0.1 + 0.5 * math.exp(node.log_probability)) if node.kept else theme.background
+
+    def note(node: Node) -> str:
+        text = node.text if len(node.text) <= LONGEST_TEXT else f"…{node.text[-LONGEST_TEXT:]}"
+        return (
+            f"<b>{html.escape(node.label)}</b>{'' if node.kept else ' (cut)'}<br>{percent(math.exp(node.log_probability))} "
+            f"after those before it: {node.log_probability:.3f} nats<br>sum {node.total:.3f}: "
+            f"{percent(math.exp(node.total))} for “{html.escape(text)}”"
+        )
+
+    found = [nodes[index] for index in shown]
+    edge = blend(STREAM, theme.background, 0.6)
+    return go.Scatter(
+        x=[node.depth for node in found],
+        y=[rows[index] for index in shown],
+        text=[note(node) for node in found],
+        mode="markers",
+        marker={
+            "symbol": "square",
+            "size": 20,
+            "color": [fill(node) for node in found],
+            "opacity": 1,
+            "line": {
+                "color": [theme.text if index in on_path else edge for index in shown],
+                "width": [2 if index in on_path else 1 for index in shown],
+            },
+        },
+        hovertemplate="%{text}<extra></extra>",
+    )
+
+
+def _labels(node: Node, row: int, numbered: bool, theme: Theme) -> list[dict[str, Any]]:
+    """The token on its square and, where there is room, the sum below it."""
+    shown = plain(node.label, LONGEST_LABEL)
+    colour = theme.text if node.kept else blend(theme.text, theme.background, 0.6)
+    common = {"x": node.depth, "y": row, "showarrow": False}
+    token = {"text": shown, "font": {"family": "monospace", "size": 14 if len(shown) < 3 else 9, "color": colour}}
+    if not numbered or node.parent is None:
+        return [common | token]
+    total = {"text": f"{node.total:.2f}".replace("-", "−"), "yshift": -17, "font": {"size": 9, "color": colour}}
+    return [common | token, common | total]

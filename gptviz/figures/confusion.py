@@ -1,0 +1,78 @@
+"""Which label was taken for which."""
+
+from __future__ import annotations
+
+import html
+
+import numpy as np
+import plotly.graph_objects as go
+
+from gptviz.figures.theme import OUTPUT, Theme, base, plain, sequential
+from gptviz.labelled import Labelled
+
+# With more labels than this there is no room for a number in each cell.
+MOST_NUMBERED = 10
+LONGEST_LABEL = 14
+
+
+def confusion(counts: Labelled, theme: Theme, *, height: int = 360) -> go.Figure:
+    """`counts` [label, predicted] as a square, coloured by the share of the row, 0 … 1; a label without texts is blank."""
+    truth, predicted = counts.axes
+    totals = counts.values.sum(1, keepdims=True)
+    shares = np.divide(counts.values, totals, out=np.full(counts.values.shape, np.nan), where=totals > 0)
+    n_label = len(truth.labels)
+    numbered = n_label <= MOST_NUMBERED
+    names = [plain(label, LONGEST_LABEL) for label in truth.labels]
+    heatmap = go.Heatmap(
+        z=shares,
+        zmin=0,
+        zmax=1,
+        colorscale=sequential(OUTPUT, theme),
+        hoverongaps=False,
+        xgap=2 if numbered else 0,
+        ygap=2 if numbered else 0,
+        text=counts.values,
+        texttemplate="%{text:,}<br>%{z:.1%}" if numbered else "",
+        customdata=[[[html.escape(row), html.escape(column)] for column in predicted.labels] for row in truth.labels],
+        hovertemplate=(
+            "%{customdata[0]}, taken for %{customdata[1]}:<br><b>%{text:,}</b> "
+            + f"{counts.unit}, %{{z:.2%}} of its row<extra></extra>"
+        ),
+        showscale=not numbered,
+        colorbar={
+            "tickvals": [0, 0.5, 1],
+            "ticktext": ["0 %", "50 %", "100 %"],
+            "thickness": 10,
+            "len": 0.6,
+            "outlinewidth": 0,
+        },
+    )
+    ticks = {"tickvals": list(range(n_label)), "ticktext": names} if numbered else {"type": "category"}
+    if not numbered:  # plotly then names as many as there is room for
+        heatmap.update(x=_distinct(names), y=_distinct(names))
+    font = {"size": 12, "color": theme.text}
+    look = {
+        "showgrid": False,
+        "zeroline": False,
+        "automargin": True,
+        "ticks": "",
+        "tickfont": font,
+    } | ticks
+    figure = go.Figure([heatmap], base(theme, height=height))
+    figure.update_layout(
+        margin={"l": 8, "r": 8, "t": 26, "b": 8},
+        dragmode=False,
+        xaxis=look | {"title": {"text": "taken for", "font": font}, "fixedrange": True},
+        yaxis=look
+        | {"title": {"text": "its label", "font": font}, "autorange": "reversed", "fixedrange": True, "scaleanchor": "x"},
+    )
+    place = {"x": 0, "xref": "paper", "xanchor": "left", "y": 1, "yref": "paper", "yanchor": "bottom", "showarrow": False}
+    figure.add_annotation(text="colour: share of the row, 0 … 100 %", font={"size": 12}, **place)
+    figure.update_xaxes(constrain="domain", constraintoward="left")
+    figure.update_yaxes(constrain="domain", constraintoward="top")
+    return figure
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """The names, an unseen mark after each that was cut down to the same as one before it: categories must differ."""
+    return [name + "\u200b" * names[:place].count(name) for place, name in enumerate(names)]

@@ -1,0 +1,95 @@
+"""What each word adds to a decision: a bar per word, in the order of the text."""
+
+from __future__ import annotations
+
+import html
+
+import numpy as np
+import numpy.typing as npt
+import plotly.graph_objects as go
+
+from gptviz.figures.theme import KEY, QUERY, STREAM, Theme, base, plain
+from gptviz.labelled import Labelled
+
+# With more bars than this there is no room for a number on each.
+MOST_NUMBERED = 14
+LONGEST_LABEL = 16
+
+
+def contributions(shares: Labelled, theme: Theme, *, above: str, below: str, height: int = 330) -> go.Figure:
+    """`shares` [word], the first of them the bias: blue bars upwards, orange ones downwards, the bias grey.
+
+    Args:
+        above: what an upward bar speaks for.
+        below: what a downward bar speaks for.
+    """
+    words, values = shares.axes[0].labels, shares.values
+    numbered, digits = len(words) <= MOST_NUMBERED, 2 if abs(values).max() >= 0.1 else 3
+    bars = go.Bar(
+        x=_names(words),
+        y=values,
+        marker={"color": [STREAM, *(QUERY if value >= 0 else KEY for value in values[1:])]},
+        text=[f"{value:+.{digits}f}".replace("-", "−") for value in values] if numbered else None,
+        textposition="outside",
+        textfont={"color": theme.text, "size": 11},
+        cliponaxis=False,
+        customdata=[html.escape(word) for word in words],
+        hovertemplate="<b>%{customdata}</b><br>adds %{y:+.4f}<extra></extra>",
+    )
+    figure = go.Figure([bars], base(theme, height=height))
+    low, high = _reach(values)
+    figure.update_layout(
+        margin={"l": 48, "r": 8, "t": 28, "b": 92},
+        bargap=0.25,
+        dragmode=False,
+        modebar={"bgcolor": "rgba(0, 0, 0, 0)", "color": theme.text},
+        # Of more words than there is room for, plotly names as many as do not overlap; the pointer names the others.
+        xaxis={
+            "type": "category",
+            "tickangle": -55 if len(words) <= MOST_NUMBERED else -90,
+            "tickfont": {"family": "monospace", "size": 12, "color": theme.text},
+            "showgrid": False,
+            "fixedrange": True,
+        },
+        yaxis={
+            "title": {"text": shares.unit, "font": {"size": 12, "color": theme.text}},
+            "tickfont": {"size": 12, "color": theme.text},
+            "range": [low, high],
+            "gridcolor": theme.faint,
+            "zeroline": True,
+            "zerolinecolor": theme.text,
+            "zerolinewidth": 1,
+            "nticks": 6,
+            "fixedrange": True,
+        },
+    )
+    figure.add_annotation(
+        text=f"<span style='color: {QUERY}'>▲</span> {plain(above)}   <span style='color: {KEY}'>▼</span> {plain(below)}",
+        font={"size": 13, "color": theme.text},
+        x=1,
+        y=1,
+        xref="paper",
+        yref="paper",
+        xanchor="right",
+        yanchor="bottom",
+        showarrow=False,
+    )
+    return figure
+
+
+def _reach(values: npt.NDArray[np.generic]) -> tuple[float, float]:
+    """The ends of the axis: every bar has room for its number, and zero stands off the edges."""
+    down, up = (max(0.0, 1.18 * float(side)) for side in (-values.min(), values.max()))
+    least = max(0.12 * max(down, up), 1e-6)
+    return -max(down, least), max(up, least)
+
+
+def _names(words: tuple[str, ...]) -> list[str]:
+    """A name per bar: the word, and an unseen mark for each time it stood before, since categories must differ."""
+    seen: dict[str, int] = {}
+    names = []
+    for word in words:
+        times = seen.get(word, 0)
+        seen[word] = times + 1
+        names.append(plain(word, LONGEST_LABEL) + "\u200b" * times)
+    return names

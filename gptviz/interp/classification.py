@@ -1,0 +1,110 @@
+"""Classification: what a classifier decides, what each token adds to the decision, and where it is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from gptviz.interp.trace import run
+from gptviz.labelled import Axis, Labelled
+from gptviz.model import Transformer
+
+Numbers = npt.NDArray[np.float64]
+_AT_A_TIME = 8_192  # tokens
+
+
+@dataclass(frozen=True)
+class Classified:
+    """What a classifier makes of one text, exactly: `logits = shares.sum(0) + bias`.
+
+    Attributes:
+        logits: [n_label].
+        probabilities: [n_label], their softmax.
+        shares: [T, n_label], what each token adds to the logit of each label.
+        bias: [n_label], the logits of a text of which no token says anything.
+    """
+
+    logits: Numbers
+    probabilities: Numbers
+    shares: Numbers
+    bias: Numbers
+
+    @property
+    def label(self) -> int:
+        """The likeliest label; of equally likely ones the first."""
+        return int(self.logits.argmax())
+
+    def labelled(self, tokens: Sequence[str], names: Sequence[str]) -> Labelled:
+        """The shares [token, label] of the tokens shown as `tokens`, in units of logits."""
+        return Labelled(self.shares, (Axis("token", tuple(tokens)), Axis("label", tuple(names))), "logit")
+
+
+def classify(model: Transformer, ids: Tensor) -> Classified:
+    """What `model` makes of the text `ids` [T], without padding.
+
+    Raises:
+        ValueError: the model is no classifier, there is no token, or there are more than the context holds.
+    """
+    _check(model)
+    if not len(ids):
+        raise ValueError("there is no token to classify")
+    trace = run(model, ids[None], ["shares", "logits"])
+    logits = trace["logits"][0].double()
+    bias = model.head.get_parameter("label.bias").detach()
+    return Classified(_numbers(logits), _numbers(logits.softmax(-1)), _numbers(trace["shares"][0]), _numbers(bias))
+
+
+@torch.inference_mode()
+def probabilities(model: Transformer, ids: Tensor) -> Numbers:
+    """The probability of each label for many texts `ids` [N, T], the shorter filled up with padding: [N, n_label].
+
+    Raises:
+        ValueError: the model is no classifier, or the texts are longer than its context.
+    """
+    _check(model)
+    rows = max(1, _AT_A_TIME // max(1, ids.shape[1]))
+    parts = (ids[start : start + rows].to(model.embed.weight.device) for start in range(0, len(ids), rows))
+    found = [_numbers(model(part).double().softmax(-1)) for part in parts]
+    return np.concatenate([np.empty((0, model.config.n_label)), *found])
+
+
+def confusion(labels: Sequence[int], predicted: Sequence[int], names: Sequence[str]) -> Labelled:
+    """How many texts of each label [label, predicted] were taken for which."""
+    counts = np.zeros((len(names), len(names)), np.int64)
+    np.add.at(counts, (np.asarray(labels, np.int64), np.asarray(predicted, np.int64)), 1)
+    return Labelled(counts, (Axis("label", tuple(names)), Axis("predicted", tuple(names))), "texts")
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A text taken for something else: its row, its label, what it was taken for and how likely that seemed."""
+
+    row: int
+    label: int
+    predicted: int
+    probability: float
+
+
+def mistakes(labels: Sequence[int], probabilities: Numbers, at_most: int = 20) -> list[Mistake]:
+    """The texts whose likeliest label is not theirs, given `probabilities` [N, n_label], the most confident first."""
+    truth = np.asarray(labels, np.int64)
+    predicted = probabilities.argmax(-1)
+    confidence = probabilities.max(-1, initial=0.0)
+    wrong = np.flatnonzero(predicted != truth)
+    order = wrong[np.argsort(-confidence[wrong], kind="stable")][:at_most]
+    return [Mistake(int(row), int(truth[row]), int(predicted[row]), float(confidence[row])) for row in order]
+
+
+def _check(model: Transformer) -> None:
+    if model.config.kind != "classifier":
+        raise ValueError(f"this model tells no labels apart: it is of the kind {model.config.kind}")
+
+
+def _numbers(values: Tensor) -> Numbers:
+    found: Numbers = values.double().cpu().numpy()
+    return found

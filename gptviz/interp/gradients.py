@@ -1,0 +1,115 @@
+"""How large the gradient is that reaches each block, beside the stream that went up there and the gradient of the weights.
+
+The stream x_i enters block i, and x_n leaves the last of n blocks. By the chain rule ∂L/∂x_i = J_iᵀ … J_{n-1}ᵀ ∂L/∂x_n with
+J_i = ∂x_{i+1}/∂x_i: without a residual connection J_i is the sublayers' Jacobian alone, with one the identity is added to it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from gptviz.labelled import Axis, Labelled
+from gptviz.model import Config, Record, Transformer, build
+from gptviz.model.config import Residual
+
+GRADIENT, STREAM, WEIGHTS = "gradient of the stream", "stream", "gradient of the weights"
+QUANTITIES = (GRADIENT, STREAM, WEIGHTS)
+RESIDUALS: tuple[Residual, ...] = get_args(Residual)
+OUT = "out"  # the place after the last block
+INITIAL_STD = 0.02  # what `model.build.initialise` draws matrices with
+
+
+def sizes(model: Transformer, ids: Tensor, targets: Tensor) -> Labelled:
+    """The typical size of a number at each depth [quantity, place]: the root mean square of
+
+    - the gradient of the loss with respect to the stream that enters a block, ∂L/∂x_i (at "out": that leaves the last)
+    - that stream itself, x_i
+    - the gradient of the loss with respect to the block's matrices; NaN at "out"
+
+    The loss is the mean cross-entropy of `targets` (-100 does not count) given `ids`, both [B, T] (of a classifier, `targets`
+    are labels [B]). Nothing is left behind on the model: its parameters' own `.grad` stay as they are.
+
+    Raises:
+        ValueError: a model without blocks, or ids that do not fit in its context.
+    """
+    if not len(model.blocks):
+        raise ValueError("this model has no blocks, so there is no depth for a gradient to pass")
+    record = Record(["blocks.*.resid_pre", f"blocks.{len(model.blocks) - 1}.resid_post"])
+    logits = model(ids, tap=record)  # [B, T, vocab_size] or [B, n_label]
+    loss = F.cross_entropy(logits.flatten(0, -2), targets.flatten())
+    streams = list(record.values.values())
+    matrices = [[weight for weight in block.parameters() if weight.dim() > 1] for block in model.blocks]
+    asked = [*streams, *(weight for block in matrices for weight in block)]
+    gradients = iter(torch.autograd.grad(loss, asked))
+    of_streams = [_rms(next(gradients)) for _ in streams]
+    of_matrices = [_rms(*(next(gradients) for _ in block)) for block in matrices]
+    values = np.array([of_streams, [_rms(stream.detach()) for stream in streams], [*of_matrices, math.nan]])
+    places = Axis("block", (*(str(index) for index in range(len(matrices))), OUT))
+    return Labelled(values, (Axis("quantity", QUANTITIES), places), "root mean square")
+
+
+def _rms(*tensors: Tensor) -> float:
+    """The root mean square of all numbers of the tensors; their squares alone could be too small for any float."""
+    numbers = torch.cat([tensor.flatten() for tensor in tensors])
+    largest = numbers.abs().max()
+    if not largest > 0 or largest.isinf():
+        return float(largest)
+    return float(largest * (numbers / largest).square().mean().sqrt())
+
+
+@torch.no_grad()
+def fresh(config: Config, *, seed: int, std: float = INITIAL_STD, shrink: bool = True) -> Transformer:
+    """The model that `build` makes, its blocks' matrices rescaled to another start, in float64: small numbers stay numbers.
+
+    Args:
+        std: the standard deviation of the blocks' matrices.
+        shrink: projections into the stream begin smaller by √(2 · n_layer), as `build` has it; else like the others.
+    """
+    model = build(config, seed=seed).double()
+    for name, weight in model.blocks.named_parameters():
+        if weight.dim() > 1:
+            weight.mul_(std / INITIAL_STD)
+            if not shrink and name.endswith(("attention.output.weight", "mlp.down.weight")):
+                weight.mul_(math.sqrt(2 * config.n_layer))
+    return model
+
+
+def compare(
+    config: Config, ids: Tensor, targets: Tensor, *, seed: int, std: float = INITIAL_STD, shrink: bool = True
+) -> Labelled:
+    """`sizes` for fresh models that differ in their residual alone [quantity, residual, place]; the rest as in `fresh`.
+
+    All draw the same matrices. A final norm, where the config has one, belongs to pre-norm: the others do without.
+
+    Raises:
+        ValueError: as `sizes`.
+    """
+    found = []
+    for residual in RESIDUALS:
+        own = replace(config, residual=residual, final_norm=config.final_norm and residual == "pre-norm")
+        found.append(sizes(fresh(own, seed=seed, std=std, shrink=shrink), ids, targets))
+    quantities, places = found[0].axes
+    values = np.stack([one.values for one in found], 1)
+    return Labelled(values, (quantities, Axis("residual", RESIDUALS), places), found[0].unit)
+
+
+def of(table: Labelled, quantity: str) -> Labelled:
+    """One quantity of `compare` [residual, place]; of the weights there is none at "out"."""
+    quantities, residuals, places = table.axes
+    count = len(places.labels) - (quantity == WEIGHTS)
+    values = table.values[quantities.labels.index(quantity), :, :count]
+    return Labelled(values, (residuals, Axis(places.name, places.labels[:count])), table.unit)
+
+
+def reaching(table: Labelled) -> dict[str, float]:
+    """By residual, what share of the gradient at "out" there is at the entrance of block 0."""
+    gradient = of(table, GRADIENT)
+    sizes = gradient.values.astype(np.float64)
+    return dict(zip(gradient.axes[0].labels, (sizes[:, 0] / sizes[:, -1]).tolist(), strict=True))

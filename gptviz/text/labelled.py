@@ -1,0 +1,233 @@
+"""Texts with a label each: read from a table or a folder, or made by a grammar in which negation turns words round."""
+
+import csv
+import hashlib
+import io
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from .corpora import corpus_of, read_corpus
+
+MOST_LABELS: Final = 50
+_DELIMITERS: Final = ",;\t"
+_NAMED: Final = 5  # of many names or lines, so many are said
+
+
+@dataclass(frozen=True)
+class LabelledTexts:
+    """
+    Texts, each with a label: an index into `names`.
+
+    Raises `ValueError` unless there is a label for every text, within the names, of which there are 2 to `MOST_LABELS`.
+    """
+
+    name: str
+    texts: tuple[str, ...] = field(repr=False)
+    labels: tuple[int, ...] = field(repr=False)
+    names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.texts) != len(self.labels):
+            raise ValueError(f"{self.name}: {len(self.texts):,} texts have {len(self.labels):,} labels")
+        if not 2 <= len(self.names) <= MOST_LABELS:
+            raise ValueError(f"{self.name}: {len(self.names):,} different labels; there must be 2 to {MOST_LABELS}")
+        if not all(0 <= label < len(self.names) for label in self.labels):
+            raise ValueError(f"{self.name}: a label is none of the {len(self.names)} there are")
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @cached_property
+    def canonical(self) -> str:
+        """Names, labels and texts in one form: the JSON that `from_canonical` reads, ASCII."""
+        return json.dumps({"names": self.names, "labels": self.labels, "texts": self.texts})
+
+    @cached_property
+    def sha256(self) -> str:
+        """SHA-256 of the canonical form."""
+        return hashlib.sha256(self.canonical.encode()).hexdigest()
+
+    @classmethod
+    def from_canonical(cls, name: str, text: str) -> "LabelledTexts":
+        """The texts whose canonical form this is; `ValueError` if it is none."""
+        try:
+            fields = json.loads(text)
+            texts, labels, names = (tuple(fields[key]) for key in ("texts", "labels", "names"))
+        except (KeyError, TypeError, ValueError, RecursionError):
+            raise ValueError(f"“{name}” does not hold texts with labels") from None
+        if not all(isinstance(each, str) for each in (*texts, *names)) or not all(type(label) is int for label in labels):
+            raise ValueError(f"“{name}” does not hold texts with labels")
+        return cls(name, texts, labels, names)
+
+    def only(self, rows: Iterable[int]) -> "LabelledTexts":
+        """The texts of these rows, under the same names."""
+        rows = tuple(rows)
+        return LabelledTexts(self.name, tuple(self.texts[i] for i in rows), tuple(self.labels[i] for i in rows), self.names)
+
+    def under(self, names: Sequence[str]) -> "LabelledTexts":
+        """
+        The same texts, their labels numbered as in `names`.
+
+        Raises `ValueError` where a label is none of these.
+        """
+        if self.names == tuple(names):
+            return self
+        if strange := [name for name in self.names if name not in names]:
+            have = ", ".join(repr(name[:40]) for name in names)
+            raise ValueError(f"{self.name} has the label {strange[0]!r:.80}; the model tells apart {have}")
+        numbers = [list(names).index(name) for name in self.names]
+        return LabelledTexts(self.name, self.texts, tuple(numbers[label] for label in self.labels), tuple(names))
+
+
+def read_labelled(path: str | os.PathLike[str]) -> LabelledTexts:
+    """
+    A CSV file with the columns text and label, or a folder with a file of lines for each label: `positive.txt` holds the
+    texts whose label is "positive". The separator may be a comma, a semicolon or a tab; all is UTF-8.
+
+    Raises `OSError` if something is missing or may not be read, `ValueError` where it holds no such texts. Each message
+    names the file and what to do.
+    """
+    place = Path(path)
+    if place.is_dir():
+        return _folder(place)
+    corpus = read_corpus(place)
+    return _labelled(corpus.text, place.stem, str(place))
+
+
+def labelled_of(data: bytes, name: str) -> LabelledTexts:
+    """The content of a CSV file called `name`, read as `read_labelled` reads it. Raises `ValueError` where it is none."""
+    return _labelled(corpus_of(data, name).text, Path(name).stem, f"“{name}”")
+
+
+def texts_of(data: bytes, name: str) -> list[str]:
+    """The column text of a CSV file called `name`, whatever its other columns. Raises `ValueError` where there is none."""
+    return [text for (text,) in _rows(corpus_of(data, name).text, f"“{name}”", "text")]
+
+
+def _folder(folder: Path) -> LabelledTexts:
+    """The lines of every .txt file in a folder, labelled by its name."""
+    files = sorted(file for file in folder.iterdir() if file.suffix.lower() == ".txt" and not file.name.startswith("."))
+    if len(files) < 2:
+        raise ValueError(
+            f"{folder} has {len(files)} .txt files: put the texts of each label, one a line, "
+            "in a file named after the label, as positive.txt and negative.txt"
+        )
+    pairs: list[tuple[str, str]] = []
+    for file in files:
+        lines = [line.strip() for line in read_corpus(file).text.split("\n")]
+        if not any(lines):
+            raise ValueError(f"{file} has no texts: write one a line, or take the file away")
+        pairs += [(line, file.stem) for line in lines if line]
+    return _with_names(pairs, folder.absolute().name, str(folder))
+
+
+def _labelled(content: str, name: str, file: str) -> LabelledTexts:
+    return _with_names([(text, label) for text, label in _rows(content, file, "text", "label")], name, file)
+
+
+def _with_names(pairs: Sequence[tuple[str, str]], name: str, file: str) -> LabelledTexts:
+    """Texts with the names of their labels, which get their numbers in order: of size where all are numbers."""
+    distinct = {label for _, label in pairs}
+    if len(distinct) < 2:
+        raise ValueError(f"{file}: every text has the label {next(iter(distinct))!r:.80}: there must be at least two labels")
+    if len(distinct) > MOST_LABELS:
+        raise ValueError(
+            f"{file} has {len(distinct):,} different labels, at most {MOST_LABELS} are told apart: "
+            "is the column label the one you mean?"
+        )
+    names = sorted(distinct, key=_in_order)
+    numbers = {label: i for i, label in enumerate(names)}
+    return LabelledTexts(name, tuple(text for text, _ in pairs), tuple(numbers[label] for _, label in pairs), tuple(names))
+
+
+def _in_order(label: str) -> tuple[bool, int, str]:
+    """Whole numbers by size, before all that is in alphabetical order."""
+    is_number = label.isascii() and label.isdigit() and len(label) < 10
+    return (not is_number, int(label) if is_number else 0, label)
+
+
+def _rows(content: str, file: str, *columns: str) -> Iterator[tuple[str, ...]]:
+    """The cells of these columns, row by row, without white space around them."""
+    first = content.split("\n", 1)[0]
+    found = [[cell.strip().lower() for cell in next(csv.reader([first], delimiter=each), [])] for each in _DELIMITERS]
+    fitting = [(names, each) for names, each in zip(found, _DELIMITERS, strict=True) if set(columns) <= set(names)]
+    if not fitting:
+        have = ", ".join(repr(name[:40]) for name in max(found, key=len)[:20])
+        missing = " and ".join(repr(column) for column in columns if column not in max(found, key=len))
+        raise ValueError(f"{file} has no column {missing} in its first line, which names {have}: rename or add it")
+    names, delimiter = fitting[0]
+    places = [names.index(column) for column in columns]
+    reader = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter, strict=True)
+    empty: list[int] = []
+    n_rows = 0
+    try:
+        next(reader)
+        for row in reader:
+            if not any(cell.strip() for cell in row):
+                continue
+            n_rows += 1
+            cells = tuple(row[place].strip() if place < len(row) else "" for place in places)
+            if not all(cells):
+                empty.append(reader.line_num)
+            yield cells
+    except csv.Error as error:
+        raise ValueError(f"{file}, line {reader.line_num}: {error}: close every quotation mark, double those within") from None
+    if not n_rows:
+        raise ValueError(f"{file} has no rows below its first line")
+    if empty:
+        lines = ", ".join(map(str, empty[:_NAMED])) + (f" and {len(empty) - _NAMED} more" if len(empty) > _NAMED else "")
+        raise ValueError(f"{file} has an empty {' or '.join(columns)} in line {lines}: fill it, or take the line out")
+
+
+_THINGS: Final = (
+    *("film", "plot", "acting", "script", "ending", "cast", "music", "dialogue"),
+    *("pacing", "story", "direction", "humour", "camera", "villain", "romance", "beginning"),
+)
+_GOOD: Final = ("good", "gripping", "funny", "clever", "moving", "charming", "fresh", "brilliant", "warm", "exciting")
+_BAD: Final = ("bad", "dull", "boring", "clumsy", "tedious", "stupid", "stale", "awful", "cold", "predictable")
+_DENIALS: Final = ("not", "never", "hardly", "anything but", "far from")
+_AFFIRMATIONS: Final = ("really", "always", "simply", "quite", "truly")
+
+
+def opinions(count: int = 4_000, seed: int = 0) -> LabelledTexts:
+    """
+    Short opinions on films, of two clauses that agree. In half of them one clause denies the opposite.
+
+    "the plot was never dull and the cast was really funny" is positive. With the words it judges by exchanged it says
+    the opposite: of such opinions a count of words, however weighed, is right on half, and on three of four in all. What
+    decides is which word the denial stands before. The same `count` and `seed` give the same texts. Raises `ValueError`
+    for a `count` below 2.
+    """
+    if count < 2:
+        raise ValueError(f"{count} opinions are too few: there must be at least 2")
+    rng = np.random.default_rng(seed)
+    sorts = rng.permutation(np.arange(count) % 4)  # all four equally often: positive or not, with a denial or without
+    labels = sorts % 2
+    texts = tuple(_opinion(sort % 2 == 1, sort >= 2, rng) for sort in sorts.tolist())
+    return LabelledTexts("opinions", texts, tuple(labels.tolist()), ("negative", "positive"))
+
+
+def _opinion(positive: bool, denies: bool, rng: np.random.Generator) -> str:
+    """One opinion: two clauses about different things, the one that denies in either place."""
+    said, opposite = (_GOOD, _BAD) if positive else (_BAD, _GOOD)
+    one, other = (_THINGS[i] for i in rng.choice(len(_THINGS), size=2, replace=False))
+    clauses = [
+        f"the {one} was {_any(_DENIALS, rng)} {_any(opposite, rng)}" if denies else _affirmed(one, said, rng),
+        _affirmed(other, said, rng),
+    ]
+    return " and ".join(clauses if rng.integers(2) else clauses[::-1])
+
+
+def _affirmed(thing: str, words: Sequence[str], rng: np.random.Generator) -> str:
+    return f"the {thing} was {_any(_AFFIRMATIONS, rng)} {_any(words, rng)}"
+
+
+def _any(words: Sequence[str], rng: np.random.Generator) -> str:
+    return words[int(rng.integers(len(words)))]

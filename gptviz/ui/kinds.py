@@ -1,0 +1,115 @@
+"""The kinds of models: what each does, in words, which page shows that, and which models there are of it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, get_args
+
+import streamlit as st
+import torch
+
+from gptviz.language_model import LanguageModel
+from gptviz.learn import checkpoints
+from gptviz.learn.decoding import decode_greedily, until_end
+from gptviz.model import Transformer
+from gptviz.model.config import Config, Kind
+from gptviz.text.marked import MarkedTokenizer
+
+from . import controls
+from .cache import ModelKey, language_model
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+A: dict[Kind, str] = {"decoder": "a decoder", "classifier": "a classifier", "encoder-decoder": "an encoder–decoder"}
+DOES: dict[Kind, str] = {
+    "decoder": "goes on with a text, one token after another",
+    "classifier": "gives a whole text a label",
+    "encoder-decoder": "reads one text and writes another",
+}
+# The page that shows what a model of this kind does.
+PAGE: dict[Kind, str] = {
+    "decoder": "pages/generate.py",
+    "classifier": "pages/classify.py",
+    "encoder-decoder": "pages/translate.py",
+}
+# The model that shows it best, which is also the plan that trains one.
+BEST: dict[Kind, str] = {"decoder": "shakespeare", "classifier": "classifier", "encoder-decoder": "seq2seq"}
+
+# Tokenizers whose tokens have a space between them in a text.
+SPACED = ("symbols", "words")
+ENCODER, DECODER = "encoder", "decoder"
+
+
+def of(folder: Path) -> Kind | None:
+    """The kind of the model in `folder`, None where there is none that can be read."""
+    try:
+        return _of(folder, (folder / "config.json").stat().st_mtime_ns)
+    except (OSError, checkpoints.CheckpointError):
+        return None
+
+
+@lru_cache(maxsize=1024)
+def _of(folder: Path, written: int) -> Kind:
+    return checkpoints.read_config(folder).kind
+
+
+def models(kind: Kind) -> list[str]:
+    """The names of all models of this kind, the user's own first."""
+    return [name for name, folder in checkpoints.folders().items() if of(folder) == kind]
+
+
+def best(kind: Kind) -> str:
+    """The model that shows this kind best: the one that ships, else any; where there is none, the decoder that ships."""
+    found = models(kind)
+    return BEST[kind] if BEST[kind] in found else next(iter(found), BEST["decoder"])
+
+
+def room(lm: LanguageModel) -> int:
+    """How many tokens of a text the model sees: its context; an encoder's has to hold the end mark too."""
+    context = lm.model.config.context_length
+    return context - 1 if _is_marked(lm) else context
+
+
+def seen(lm: LanguageModel, ids: list[int]) -> list[int]:
+    """What the model reads of a text `ids`: a decoder its end, the others its beginning; an encoder then the end mark."""
+    if lm.model.config.kind == "decoder":
+        return ids[-room(lm) :]
+    marks = [lm.tokenizer.end] if isinstance(lm.tokenizer, MarkedTokenizer) and _is_marked(lm) else []
+    return [*ids[: room(lm)], *marks]
+
+
+def _is_marked(lm: LanguageModel) -> bool:
+    return lm.model.config.kind == "encoder-decoder" and isinstance(lm.tokenizer, MarkedTokenizer)
+
+
+def is_spaced(lm: LanguageModel) -> bool:
+    """Whether a text shows with a gap between its tokens."""
+    tokenizer = lm.tokenizer.inner if isinstance(lm.tokenizer, MarkedTokenizer) else lm.tokenizer
+    return tokenizer.kind in SPACED
+
+
+def stack(notices: Any = st) -> str:
+    """The control `stack`: which of an encoder–decoder's two stacks is shown."""
+    about = "The encoder reads the source, at once and as a whole. The decoder reads what it has written, token by token."
+    return controls.select("Stack", (ENCODER, DECODER), key="stack", default=ENCODER, help=about, segmented=True, notices=notices)
+
+
+@st.cache_data(max_entries=64, show_spinner="Reading the prompt")
+def answered(key: ModelKey, source: tuple[int, ...]) -> tuple[int, ...]:
+    """What the decoder of an encoder–decoder reads in the end: the start mark and its own likeliest answer to the `source`."""
+    lm = language_model(key)
+    if not isinstance(lm.tokenizer, MarkedTokenizer):
+        return source  # no model of ours: nobody knows where its answers begin
+    start, end = lm.tokenizer.start, lm.tokenizer.end
+    answer, _ = until_end(decode_greedily(lm.model, torch.tensor([source]), start, end)[0], end)
+    return (start, *answer)[: lm.model.config.context_length]
+
+
+def blocks(config: Config, stack: str) -> int:
+    """How many blocks the `stack` has."""
+    return config.n_encoder_layer if stack == ENCODER and config.n_encoder_layer else config.n_layer
+
+
+def part(model: Transformer, stack: str) -> Transformer:
+    """The encoder of a model that has one, where `stack` says so; else the model itself."""
+    return model.encoder if stack == ENCODER and model.encoder is not None else model

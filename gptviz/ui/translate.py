@@ -1,0 +1,411 @@
+"""What the Translate page computes, cached by model, source and output, and its controls."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+import streamlit as st
+import torch
+
+from gptviz.components.token_strip import Token, token_strip
+from gptviz.figures import alignment, bars
+from gptviz.interp import cross_attention
+from gptviz.interp.cross_attention import Stacks
+from gptviz.interp.next_token import Prediction, entropy, found, predict
+from gptviz.labelled import Axis, Labelled
+from gptviz.learn.decoding import decode_greedily, until_end
+from gptviz.learn.sampling import Sampling
+from gptviz.text.marked import MarkedTokenizer
+
+from . import controls, frame
+from .cache import ModelKey, call, language_model
+from .frame import Subject
+from .literal import literal
+
+VIEWS = ("Self-attention", "Next token", "Beam search")
+HEIGHT = 300
+ALL = "all"
+LONGEST_OUTPUT = 10_000
+SHOWN = 20
+
+HOW_ATTENTION = r"""
+Three attentions, one equation: $\text{pattern} = \text{softmax}\big(\text{mask}(q\,k^\top / \sqrt{d_\text{head}})\big)$; each
+row sums to 1. In the **encoder** every source token reads all of the source. In the **decoder** every output token reads
+those before it (later ones are masked: they are not written yet). In **cross-attention** the queries come from the decoder,
+keys and values from the encoder's output, which is computed once per source. A row of cross-attention is called by the token
+that is written there; its query comes from the token before it, the last that the decoder has read. The pictures are what the
+taps `encoder.blocks.*.attention.pattern`, `blocks.*.attention.pattern` and `blocks.*.cross_attention.pattern` saw in one
+forward pass (`read` in `gptviz/interp/cross_attention.py`; the equation in `gptviz/model/attention.py`). An average is the
+mean over heads of these shares. “Spread over n tokens” is $e$ to the mean entropy of the rows."""
+LIMITS_ATTENTION = """A line says where a head reads, not what it takes from there, nor whether that decides what is written.
+A place of the encoder's output no longer holds its token alone, but what the encoder gathered there from the whole source. An
+average hides which head reads where: what one head reads alone and all others leave out is pale in it, and a pale spread in
+it may be many sharp heads that read different places."""
+HOW_NEXT = r"""
+At each place the decoder gives every token a logit $z_i$; bars are $p_i = e^{z_i} / \sum_j e^{z_j}$. All places are computed
+in one forward pass from the output as it stands: the guess at a place depends on the source and on the tokens before it
+alone, right or wrong (in training this is called *teacher forcing*). Entropy is $H = -\sum_i p_i \ln p_i$; perplexity is
+$e^H$ (`gptviz.interp.cross_attention.read`, `gptviz.interp.next_token.predict`)."""
+LIMITS_NEXT = """The model's own output takes the likeliest token at each place; the likeliest whole output may be another one
+(see Beam search). A probability says what the model expects, not whether it is right."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A source and the output that the page is about.
+
+    Attributes:
+        subject: the model, and the source it reads.
+        decoded: the ids the decoder reads, the start mark first.
+        written: the ids written, one after each of these; the last may be only the model's guess.
+        ended: whether the model's own answer ends; true where the output was typed.
+        typed: the output that was typed, empty for the model's own.
+    """
+
+    subject: Subject
+    decoded: tuple[int, ...]
+    written: tuple[int, ...]
+    ended: bool
+    typed: str
+
+    @property
+    def stacks(self) -> Stacks:
+        """What both stacks computed."""
+        return _stacks(self.subject.key, self.subject.seen, self.decoded)
+
+    def labels(self, ids: tuple[int, ...]) -> tuple[str, ...]:
+        """The visible forms of some tokens."""
+        return tuple(map(self.subject.lm.tokenizer.label, ids))
+
+    @property
+    def cut(self) -> bool:
+        """Whether source or output were longer than what the model reads of them."""
+        most = self.subject.lm.model.config.context_length
+        typed = self.subject.lm.tokenizer.encode(self.typed).ids
+        return len(self.subject.encoding.ids) >= most or len(typed) >= most
+
+
+# The results are shared by all sessions: read-only.
+@st.cache_resource(max_entries=8, show_spinner="Reading the source")
+def _stacks(key: ModelKey, source: tuple[int, ...], decoded: tuple[int, ...]) -> Stacks:
+    return cross_attention.read(language_model(key).model, source, decoded)
+
+
+@st.cache_data(max_entries=64, show_spinner="Writing the output")
+def _answer(key: ModelKey, source: tuple[int, ...], start: int, end: int) -> tuple[tuple[int, ...], bool]:
+    """The model's own answer, greedily: its ids, the end mark not among them, and whether it ends."""
+    ids = decode_greedily(language_model(key).model, torch.tensor([source]), start, end)[0]
+    answer, ended = until_end(ids, end)
+    return tuple(answer), ended
+
+
+def tokenizer(subject: Subject) -> MarkedTokenizer:
+    """The model's tokenizer; the page stops where it has no marks."""
+    found = subject.lm.tokenizer
+    if not isinstance(found, MarkedTokenizer):
+        st.error(
+            f"{literal(subject.key.name)} cannot write: its tokenizer is of the kind {found.kind}, which has no marks for start "
+            "and end. Choose a model above that was trained here on sources and answers."
+        )
+        st.stop()
+    return found
+
+
+def shown(subject: Subject, notices: Any) -> Shown:
+    """The control `output`: the model's own answer unless another output is typed, with a line on what is not as written.
+
+    `notices` takes the lines."""
+    marks = tokenizer(subject)
+    answer, ended = _answer(subject.key, subject.seen, marks.start, marks.end)
+    asked = st.text_input(
+        "Output",
+        key="output",
+        bind="query-params",
+        max_chars=LONGEST_OUTPUT,
+        placeholder=f"{marks.decode(answer)[:80]} (the model’s own)",
+        help="Empty: what the model writes, the likeliest token each time. Type another output to see what the model would have "
+        "written at each place of it.",
+    )
+    encoding = marks.encode((asked or "")[:LONGEST_OUTPUT])
+    if not encoding.ids:
+        written = (*answer, marks.end) if ended else answer
+        return Shown(subject, (marks.start, *written[:-1]), written, ended, "")
+    if encoding.unknown:
+        notices.warning(f"Output: {literal(encoding.unknown_sentence())}", icon=":material/help:")
+    most = subject.lm.model.config.context_length - 1  # the start mark has a place too
+    if len(encoding.ids) > most:
+        notices.info(
+            f"The output has {len(encoding.ids):,} tokens; this model’s table of positions has places for {most} after the start "
+            f"mark: the first {most} are shown.",
+            icon=":material/content_cut:",
+        )
+    forced = tuple(encoding.ids[:most])
+    decoded = (marks.start, *forced)
+    guess = int(_stacks(subject.key, subject.seen, decoded).logits[-1].argmax())
+    return Shown(subject, decoded, (*forced, guess), True, asked or "")
+
+
+def remark(shown: Shown, block: int | None, head: int | None) -> None:
+    """Below the pictures, which it must not move: that the output does not end, and what an average hides."""
+    if not shown.ended:
+        st.info(
+            f"The output does not end by itself: it was stopped after {len(shown.written)} tokens, as many as this model’s table "
+            "of positions has places for.",
+            icon=":material/content_cut:",
+        )
+    if head is None:
+        st.caption(about_average(shown, block))
+
+
+def heads(subject: Subject, notices: Any) -> tuple[int | None, int | None]:
+    """The controls `block` and `head`: which head is shown; None for the average of all of them."""
+    config = subject.lm.model.config
+    about = "Numbered from 0, nearest the input; all: the average of all heads of all blocks."
+    block = _one_or_all("Block", config.n_layer, "block", about, str(config.n_layer - 1), notices)
+    head = None
+    if block is not None:
+        head = _one_or_all(
+            "Head", config.n_head, "head", "The heads of a block read side by side; all: their average.", ALL, notices
+        )
+    return block, head
+
+
+def _one_or_all(label: str, count: int, key: str, about: str, default: str, notices: Any) -> int | None:
+    if count == 1 and key == "head":
+        return 0
+    chosen = controls.notch(label, [ALL, *map(str, range(count))], key=key, help=about, default=default, notices=notices)
+    return None if chosen == ALL else int(chosen)
+
+
+def position(shown: Shown, notices: Any) -> int:
+    """The control `position`: at which token of the output."""
+    return controls.whole(
+        "Output position",
+        0,
+        len(shown.written) - 1,
+        key="position",
+        default=0,
+        help="Which token of the output stands out, counted from 0. Or click one in the picture.",
+        notices=notices,
+    )
+
+
+def pick(chart: str) -> None:
+    """Set the control `position` to the output token clicked in the chart with that key; a source token sets nothing.
+
+    As a callback, so that it acts on a click once, and not again on every rerun.
+    """
+    points = st.session_state[chart].selection.points
+    if points and points[0]["customdata"] >= 0:
+        st.session_state["position"] = points[0]["customdata"]
+
+
+def go_to(place: int) -> None:
+    """Set the control `position`."""
+    st.session_state["position"] = place
+
+
+def name(block: int | None, head: int | None) -> str:
+    """What is shown, in words."""
+    if block is None:
+        return "All heads of all blocks, averaged"
+    return f"Block {block}, all heads averaged" if head is None else f"Block {block}, head {head}"
+
+
+def cross(shown: Shown, block: int | None, head: int | None) -> Labelled:
+    """Cross-attention as chosen: [output, source]."""
+    one = cross_attention.chosen(shown.stacks.cross, block, head)
+    return cross_attention.between(one, shown.labels(shown.written), shown.subject.labels)
+
+
+def brief(shown: Shown, pattern: Labelled) -> Labelled:
+    """The same with one character for each mark, so that all tokens fit on an axis: ⟨ for the start, ⟩ for the end."""
+    marks = tokenizer(shown.subject)
+    short = {marks.label(marks.start): "⟨", marks.label(marks.end): "⟩"}
+    axes = tuple(Axis(axis.name, tuple(short.get(label, label) for label in axis.labels)) for axis in pattern.axes)
+    return Labelled(pattern.values, axes, pattern.unit)
+
+
+def lines(pattern: Labelled, title: str, position: int) -> go.Figure:
+    """Source and output with lines for the attention between them."""
+    return alignment.lines(pattern, frame.theme(), title=title, chosen=position, height=HEIGHT)
+
+
+def table(shown: Shown, pattern: Labelled) -> go.Figure:
+    """The same shares as a heatmap."""
+    return alignment.table(brief(shown, pattern), frame.theme(), title="As a heatmap; ⟩ is the end", height=HEIGHT)
+
+
+def spoken(pattern: Labelled, title: str, position: int) -> str:
+    """What the lines show, for who cannot see them."""
+    output, source = pattern.axes
+    row = pattern.values[position]
+    largest = np.argsort(-row, kind="stable")[:3]
+    reads = ", ".join(f"{source.labels[i]} ({bars.percent(float(row[i]))})" for i in largest)
+    return (
+        f"{title}: lines from {len(output.labels)} output tokens to {len(source.labels)} source tokens. To write "
+        f"{output.labels[position]}, at position {position}, the decoder reads mostly {reads}."
+    )
+
+
+def about_average(shown: Shown, block: int | None) -> str:
+    """A sentence on what the average hides, measured."""
+    hidden = cross_attention.hidden(shown.stacks.cross, block)
+    b, h = hidden.sharpest
+    return (
+        f"What averaging hides: a row is spread over {hidden.spread:.1f} source tokens here, those of the single heads over "
+        f"{hidden.alone:.1f}, of block {b}, head {h} over {hidden.sharpest_spread:.1f}. What one of {hidden.heads} heads reads "
+        f"alone has {bars.percent(1 / hidden.heads)} here."
+    )
+
+
+def self_attention(shown: Shown, block: int | None, head: int | None) -> tuple[Labelled, Labelled]:
+    """Self-attention as chosen, of the encoder and of the decoder; the encoder's last block where it has fewer blocks."""
+    stacks, source = shown.stacks, shown.subject.labels
+    encoder = cross_attention.chosen(stacks.encoder, encoder_block(shown.subject, block), head)
+    decoder = cross_attention.chosen(stacks.decoder, block, head)
+    pair = cross_attention.itself(encoder, source), cross_attention.itself(decoder, shown.labels(shown.decoded))
+    return brief(shown, pair[0]), brief(shown, pair[1])
+
+
+def encoder_block(subject: Subject, block: int | None) -> int | None:
+    """The block of the encoder that stands beside `block` of the decoder."""
+    return None if block is None else min(block, subject.lm.model.config.n_encoder_layer - 1)
+
+
+def strip(shown: Shown, position: int) -> None:
+    """The output as chips, tinted by how likely the model found each; a click sets `position`."""
+    label = shown.subject.lm.tokenizer.label
+    logits = shown.stacks.logits
+    # The first of the ids has nothing before it; the last row, which nothing follows, is not looked at.
+    seen = found(np.concatenate((logits, logits[-1:])), (shown.decoded[0], *shown.written))
+    chips = []
+    for place, token in enumerate(shown.written, 1):
+        likely = [(label(int(i)), float(p)) for i, p in zip(seen.likely[place], seen.likely_probability[place], strict=True)]
+        differs = int(seen.likely[place][0]) != token
+        note = f"written after {label(shown.decoded[place - 1])}"
+        chips.append(Token(label(token), float(seen.probability[place]), tuple(likely), note, mark=differs))
+    token_strip(
+        chips,
+        key="output strip",
+        selected=position,
+        on_pick=go_to,
+        label="The tokens of the output; choose one to see the guess made there",
+        legend="how likely the model found each token" + ("; underlined: another is likelier" if shown.typed else ""),
+        spaced=shown.subject.lm.tokenizer.kind == "symbols",
+    )
+
+
+def prediction(shown: Shown, position: int) -> Prediction:
+    """What the model says may stand at `position` of the output."""
+    return predict(shown.stacks.logits[position], Sampling())
+
+
+def guesses(shown: Shown, prediction: Prediction, position: int) -> go.Figure:
+    """The likeliest tokens at `position` as bars."""
+    tokens = prediction.order()[:SHOWN].tolist()
+    figure = bars.next_token(
+        prediction.labelled(tokens, shown.labels(tuple(tokens))),
+        frame.theme(),
+        cut=prediction.cut[tokens].tolist(),
+        true=next((place for place, i in enumerate(tokens) if i == shown.written[position]), None),
+    )
+    # Nothing is drawn or cut here: outlines, bars and their legend would say the same twice.
+    return figure.update_layout(showlegend=False, yaxis_range=[0, 1])
+
+
+def facts(shown: Shown, prediction: Prediction, position: int) -> None:
+    """How sure the model is, and what stands there."""
+    nats = entropy(prediction.before)
+    # Numbers alone: text of the model never becomes Markdown.
+    st.markdown(
+        f"**Entropy** {nats / math.log(2):.3f} bits  \n= {nats:.3f} nats  \n**Perplexity** {math.exp(nats):.2f}",
+        help="Perplexity: among how many equally likely tokens the model might as well be choosing.",
+    )
+    token = shown.written[position]
+    about = f"{bars.percent(prediction.before[token])}, rank {prediction.rank(token):,}"
+    st.text(f"After {shown.labels(shown.decoded)[position]}\nwritten: {shown.labels((token,))[0]} (▲)\n{about}")
+
+
+def ranked(shown: Shown, prediction: Prediction) -> Labelled:
+    """The probability of every token, the likeliest first."""
+    ids = prediction.order().tolist()
+    return Labelled(prediction.before[ids], (Axis("token", shown.labels(tuple(ids))),), "probability")
+
+
+def to_try(shown: Shown) -> list[tuple[str, str, dict[str, Any]]]:
+    """Title, what to notice, and the state of each "Try this"."""
+    hidden = cross_attention.hidden(shown.stacks.cross, None)
+    b, h = hidden.sharpest
+    tries: list[tuple[str, str, dict[str, Any]]] = [
+        (
+            "The sharpest head",
+            f"Block {b}, head {h} spreads its look least, over {hidden.sharpest_spread:.1f} source tokens. Walk through the "
+            "output positions: which part of the source does it follow?",
+            {"view": VIEWS[0], "block": str(b), "head": str(h)},
+        ),
+        (
+            "All averaged",
+            "The way through the source still shows; which head reads what is gone.",
+            {"view": VIEWS[0], "block": ALL},
+        ),
+    ]
+    if (wrong := _one_wrong(shown)) is not None:
+        output, place = wrong
+        about = "The output with one token that the model would not have written: how sure was it there, and how does it go on?"
+        tries.append(("One wrong token", about, {"view": VIEWS[1], "output": output, "position": place}))
+    about = "Five outputs side by side. Below the line: what was cut and never came back. The thick path won."
+    return [*tries, ("A wide beam", about, {"view": VIEWS[2], "width": 5})]
+
+
+def _one_wrong(shown: Shown) -> tuple[str, int] | None:
+    """The model's own answer with its middle token replaced by the second likeliest there, and that place; None where no text
+    stands for that."""
+    subject = shown.subject
+    marks = tokenizer(subject)
+    answer, _ = _answer(subject.key, subject.seen, marks.start, marks.end)
+    most = subject.lm.model.config.context_length
+    if not answer:
+        return None
+    place = len(answer) // 2
+    logits = _stacks(subject.key, subject.seen, (marks.start, *answer)[:most]).logits[place]
+    likely = [
+        int(i) for i in np.argsort(-logits, kind="stable") if i not in (answer[place], marks.start, marks.end, marks.padding)
+    ]
+    if not likely:
+        return None
+    text = marks.decode([*answer[:place], likely[0], *answer[place + 1 :]][: most - 1])
+    return (text, place) if len(marks.encode(text).ids) > place else None
+
+
+def code(shown: Shown, block: int | None, head: int | None) -> str:
+    """The lines of Python that compute the cross-attention shown."""
+    opened = f"import gptviz\n\nlm = {call(shown.subject.lm)}\n"
+    if block is None or shown.cut:
+        read = f"read(lm.model, {shown.subject.seen}, {shown.decoded})"
+        picked = f"chosen(stacks.cross, {block}, {head})"
+        return f"""from gptviz.interp.cross_attention import chosen, read
+{opened}stacks = {read}  # the ids of the source, and of the output from the start mark on
+pattern = {picked}.blocks[0][0]  # [output, source]"""
+    target = f", target={shown.typed!r}" if shown.typed else ""
+    tap = f"blocks.{block}.cross_attention.pattern"
+    return f"""{opened}trace = lm.trace({shown.subject.prompt!r}, ["{tap}"]{target})
+pattern = trace["{tap}"][0]{".mean(0)" if head is None else f"[{head}]"}  # [output, source]"""
+
+
+def code_of_guess(shown: Shown, position: int) -> str:
+    """The lines of Python that compute the bars."""
+    return f"""import gptviz
+from gptviz.interp.cross_attention import read
+from gptviz.interp.next_token import predict
+from gptviz.learn.sampling import Sampling
+
+lm = {call(shown.subject.lm)}
+# The ids of the source, and of the output from the start mark on.
+stacks = read(lm.model, {shown.subject.seen}, {shown.decoded})
+prediction = predict(stacks.logits[{position}], Sampling())
+prediction.before  # [vocab_size]"""

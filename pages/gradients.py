@@ -1,0 +1,67 @@
+"""Gradients: what of the loss's gradient reaches the first block, with and without residual connections and norms."""
+
+import streamlit as st
+
+from gptviz.interp.gradients import GRADIENT, STREAM, WEIGHTS
+from gptviz.ui import controls, frame
+from gptviz.ui import gradients as ui
+from gptviz.ui.behind import behind
+
+frame.page(
+    "pages/gradients.py",
+    "Does the gradient reach the first block?",
+    "The gradient says how to lower the loss. It starts behind the last block and must pass every block on its way to the first: "
+    "here in four fresh models that differ only in how a block joins the stream.",
+)
+notices = st.container()
+chosen = ui.setup(notices)
+sizes = ui.table(chosen)
+
+left, right = st.columns(2)
+with left:
+    with st.container(vertical_alignment="center", height=48, border=False):
+        st.markdown("**Gradient of the loss**: read from right to left")
+    ui.panel("gradient", sizes, GRADIENT, height=310)
+with right:
+    with st.container(horizontal=True, vertical_alignment="center", height=48, border=False):
+        st.markdown("**Beside it**", width="content")
+        beside = controls.select(
+            "Beside it",
+            [STREAM, WEIGHTS],
+            key="beside",
+            help="The stream goes the other way, from left to right. The gradient of a block's weights, what training moves them "
+            "by, takes both: what comes down from above and what comes up from below.",
+            format_func=str.capitalize,
+            label_visibility="collapsed",
+            segmented=True,
+            notices=notices,
+        )
+    ui.panel("beside", sizes, beside, height=310)
+st.caption(ui.says(sizes))
+
+with st.container(horizontal=True, vertical_alignment="center"):
+    st.text("Try this:", width="content")
+    controls.try_this(
+        "32 blocks",
+        "With residual connections the gradient arrives whatever the depth; without, it is 0 in float32 long before.",
+        **ui.DEFAULTS | {"depth": 32},
+    )
+    controls.try_this(
+        "Large weights",
+        "Without norms the stream grows from block to block, and the gradient with it: plain and none explode.",
+        **ui.DEFAULTS | {"std": 0.32},
+    )
+    controls.try_this(
+        "On the edge",
+        "At just this size of weights some of the gradient arrives without residual connections too: one step smaller and it "
+        "vanishes, one larger and it explodes.",
+        **ui.DEFAULTS | {"std": 0.24},
+    )
+    controls.try_this(
+        "Not divided by depth",
+        "Larger weights, the same however many blocks there are: post-norm now loses a little of the gradient in most blocks, "
+        "plain explodes.",
+        **ui.DEFAULTS | {"std": 0.12, "shrink": False},
+    )
+
+behind(lambda: sizes, code=ui.code(chosen), how=ui.HOW, limits=ui.LIMITS, key="gradients")

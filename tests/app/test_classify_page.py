@@ -1,0 +1,411 @@
+"""The Classify page as a reader meets it, without a browser."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import gptviz
+from gptviz.figures.bars import percent
+from gptviz.learn import checkpoints, jobs
+from gptviz.learn.labelled import LabelledSource
+from gptviz.text import LabelledTexts
+from gptviz.ui import classify, tested
+from tests.app.opening import opened
+from tests.tiny import scrambled, tiny
+
+PLACES = ("plot", "cast", "music", "ending")
+PRAISE = {"negative": ("dull", "bad"), "positive": ("good", "funny"), "neutral": ("long", "plain")}
+TWO, THREE = ("negative", "positive"), ("negative", "neutral", "positive")
+REVIEW = "The plot was never dull, and the cast was good"
+Make = Callable[..., LabelledTexts]
+
+
+@pytest.fixture
+def judge(home: Path) -> Make:
+    """Saves an untrained classifier called judge, and returns the texts that its card says it was trained on."""
+
+    def make(
+        names: tuple[str, ...] = TWO, *, kept: bool = True, card: dict[str, Any] | None = None, **changes: Any
+    ) -> LabelledTexts:
+        pairs = [
+            (f"the {place} was {denied}{word}", label)
+            for label, name in enumerate(names)
+            for place in PLACES
+            for denied in ("", "never ")
+            for word in PRAISE.get(name, PRAISE["negative"])
+        ]
+        labelled = LabelledTexts("reviews", tuple(text for text, _ in pairs), tuple(label for _, label in pairs), names)
+        source = LabelledSource(labelled, 0.5)
+        if kept:
+            source.keep()
+        tokenizer = source.tokenizer("words", 100)
+        sizes = {"head": "mean", "n_label": 2, "mask": "full", "final_norm": False, "context_length": 16} | changes
+        config = source.fitted(tiny(**sizes), tokenizer)
+        written = {"labels": list(names), "corpus": "reviews", "source": source.to_dict()}
+        checkpoints.save("judge", scrambled(config), tokenizer, written | (card or {}))
+        return labelled
+
+    return make
+
+
+def page(**query: str) -> AppTest:
+    at = opened("pages/classify.py", **{"model": "judge", "prompt": REVIEW} | query)
+    assert not at.exception, at.exception
+    return at
+
+
+def chart(at: AppTest, key: str) -> dict[str, Any]:
+    assert not at.exception, at.exception
+    return next(json.loads(c.proto.spec) for c in at.get("plotly_chart") if c.proto.id.endswith(key))
+
+
+def array(packed: dict[str, Any]) -> np.ndarray:
+    values = np.frombuffer(base64.b64decode(packed["bdata"]), packed["dtype"])
+    return values.reshape([int(size) for size in packed["shape"].split(",")]) if "shape" in packed else values
+
+
+def bars(at: AppTest) -> np.ndarray:
+    """The bias and what each word adds, as they travel."""
+    y = chart(at, "contributions")["data"][0]["y"]
+    return array(y) if isinstance(y, dict) else np.array(y)
+
+
+def words(at: AppTest) -> list[str]:
+    return list(chart(at, "contributions")["data"][0]["customdata"])
+
+
+def said(at: AppTest) -> str:
+    shown = (at.caption, at.info, at.warning, at.error, at.markdown, at.success)
+    return " ".join(element.value for kind in shown for element in kind).replace("\\", "")
+
+
+def table(at: AppTest, column: str) -> list[Any]:
+    return next(list(frame.value[column]) for frame in at.dataframe if column in frame.value)
+
+
+def logits(prompt: str) -> np.ndarray:
+    lm = gptviz.load("judge")
+    return np.log(np.array(list(lm.classify(prompt).values())))
+
+
+def give(at: AppTest, content: str | bytes, name: str = "mine.csv") -> AppTest:
+    data = content.encode() if isinstance(content, str) else content
+    at.file_uploader(key=tested.UPLOADER).upload(name, data, "text/csv").run()
+    assert not at.exception, at.exception
+    return at
+
+
+@pytest.mark.parametrize("head", ["mean", "flatten"])
+def test_the_bars_add_up_to_the_margin_of_the_two_labels(judge: Make, head: str) -> None:
+    judge(head=head)
+    at = page()
+    negative, positive = logits(REVIEW)
+    assert bars(at).sum() == pytest.approx(positive - negative, abs=1e-5)
+    assert words(at) == ["(bias)", *"the plot was never dull and the cast was good".replace("and", "⟨unknown⟩").split()]
+    shown = [float(number.replace("−", "-")) for number in re.findall(r"\| \**([+−][\d.]+)\** \|", said(at))]
+    bias, sum_of_words, total, model = shown
+    assert bias + sum_of_words == pytest.approx(total, abs=2e-3)
+    assert total == model == pytest.approx(positive - negative, abs=1e-3)
+
+
+def test_of_three_labels_the_likeliest_stands_against_the_next(judge: Make) -> None:
+    judge(THREE, n_label=3)
+    at = page()
+    found = np.sort(logits(REVIEW))
+    assert bars(at).sum() == pytest.approx(found[-1] - found[-2], abs=1e-5)
+
+
+def test_a_chosen_label_alone_adds_up_to_its_logit(judge: Make) -> None:
+    judge(THREE, n_label=3)
+    at = page()
+    at.selectbox(key="label").set_value("neutral")
+    at.selectbox(key="against").set_value(classify.ALONE).run()
+    lm = gptviz.load("judge")
+    expected = lm.trace(REVIEW, ["logits"])["logits"][0, 1].item()
+    assert bars(at).sum() == pytest.approx(expected, abs=1e-5)
+    assert "not neutral" in chart(at, "contributions")["layout"]["annotations"][0]["text"]
+
+
+def test_the_attention_is_the_full_square_of_the_head_chosen(judge: Make) -> None:
+    judge()
+    at = page(view=classify.ATTENTION, block="1", head="2")
+    shown = array(chart(at, "large")["data"][0]["z"])
+    expected = gptviz.load("judge").trace(REVIEW)["blocks.1.attention.pattern"][0, 2].numpy()
+    np.testing.assert_allclose(shown, expected, atol=1e-6)
+    assert not np.isnan(shown).any()
+    np.testing.assert_allclose(shown.sum(1), 1, atol=1e-5)
+
+
+def test_a_model_without_blocks_says_that_there_is_no_attention(judge: Make) -> None:
+    judge(n_layer=0)
+    assert "no attention" in said(page(view=classify.ATTENTION))
+
+
+def test_what_is_counted_on_held_out_texts_is_what_the_model_says_of_each(judge: Make) -> None:
+    labelled = judge()
+    at = page(view=classify.HELD_OUT)
+    held_out = LabelledSource(labelled, 0.5).split()[1]
+    lm = gptviz.load("judge")
+    counts, wrong = np.zeros((2, 2), int), []
+    for text, label in zip(held_out.texts, held_out.labels, strict=True):
+        found = list(lm.classify(text).values())
+        predicted = int(np.argmax(found))
+        counts[label, predicted] += 1
+        if predicted != label:
+            wrong.append((max(found), text))
+    assert array(chart(at, "confusion")["data"][0]["text"]).tolist() == counts.tolist()
+    assert at.metric[0].value == percent(counts.trace() / counts.sum())
+    shown = table(at, "text")
+    assert sorted(shown) == sorted(text for _, text in wrong)
+    sure = table(at, "probability")
+    assert sure == sorted(sure, reverse=True)
+    np.testing.assert_allclose(sure, sorted((100 * p for p, _ in wrong), reverse=True), atol=1e-3)
+
+
+def test_the_baseline_beside_it_learned_from_the_same_texts(judge: Make) -> None:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    training, held_out = LabelledSource(judge(), 0.5).split()
+    pipeline = make_pipeline(TfidfVectorizer(), LogisticRegression(max_iter=1000)).fit(training.texts, training.labels)
+    expected = pipeline.score(held_out.texts, held_out.labels)
+    assert page(view=classify.HELD_OUT).metric[1].value == percent(expected)
+
+
+def test_texts_that_are_not_here_are_said_not_to_be_and_a_file_is_asked_for(judge: Make) -> None:
+    judge(kept=False, card={"accuracy": 0.781, "baseline_accuracy": 0.767, "texts": {"held_out": 1066}})
+    at = page(view=classify.HELD_OUT)
+    assert "reviews" in said(at)
+    assert "not on this machine" in said(at)
+    assert "78.1 % of 1,066" in said(at)
+    assert "76.7 %" in said(at)
+    give(at, "text,label\nthe cast was good,positive\nthe plot was dull,negative\n")
+    assert at.metric[0].value in ("0 %", "50.0 %", "100 %")
+    assert at.metric[1].value == "–"
+
+
+@pytest.mark.parametrize("source", [{}, 3, {"task": "copy"}, {"labelled": "x", "sha256": "../../etc/passwd"}, {"labelled": 1}])
+def test_a_card_that_names_no_texts_is_said_not_to(judge: Make, source: object) -> None:
+    judge(card={"source": source, "accuracy": "high", "texts": 3})
+    at = page(view=classify.HELD_OUT)
+    assert at.info
+    assert at.file_uploader
+
+
+def test_a_file_is_labelled_as_the_model_labels_its_texts(judge: Make) -> None:
+    judge()
+    at = page(view=classify.OWN)
+    texts = ["the plot was dull", 'good, "never" bad', "two\nlines of music", "בגד"]
+    written = io.StringIO()
+    csv.writer(written).writerows([["id", "text"], *([str(i), text] for i, text in enumerate(texts))])
+    give(at, written.getvalue())
+    lm = gptviz.load("judge")
+    expected = lm.probabilities(texts)
+    assert table(at, "text") == texts
+    assert table(at, "label") == [TWO[i] for i in expected.argmax(1)]
+    np.testing.assert_allclose(table(at, "probability of negative"), 100 * expected[:, 0], atol=1e-4)
+    assert "mine.csv: 4 texts" in said(at)
+    assert "label" in said(at)  # it has none to test with
+    assert not at.metric
+
+
+def test_a_file_with_labels_tests_the_model(judge: Make) -> None:
+    judge()
+    at = give(page(view=classify.OWN), "label;text\npositive;the plot was dull\nnegative;the cast was good\nnegative;bad music\n")
+    lm = gptviz.load("judge")
+    predicted = [max(d, key=d.__getitem__) for d in map(lm.classify, ("the plot was dull", "the cast was good", "bad music"))]
+    right = sum(a == b for a, b in zip(predicted, ("positive", "negative", "negative"), strict=True))
+    assert at.metric[0].value == percent(right / 3)
+    assert array(chart(at, "confusion")["data"][0]["text"]).sum() == 3
+
+
+def test_a_file_stays_while_another_view_is_looked_at(judge: Make) -> None:
+    judge()
+    at = give(page(view=classify.OWN), "text\nthe plot was dull\n")
+    at.segmented_control(key="view").set_value(classify.WORDS).run()
+    at.segmented_control(key="view").set_value(classify.OWN).run()
+    assert table(at, "text") == ["the plot was dull"]
+
+
+def test_until_there_is_a_file_an_example_is_labelled_and_tested(judge: Make) -> None:
+    judge()
+    at = page(view=classify.OWN)
+    assert len(table(at, "text")) == tested.N_OPINIONS
+    assert at.metric
+    assert not [button for button in at.button if "Train" in button.label]
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("review,label\nfine,positive\n", "'text'"),
+        ("", "empty"),
+        ("text,label\n", "no rows"),
+        ('text\n"never closed\n', "quotation"),
+        ("text\ncaf\xe9\n".encode("latin-1"), "UTF-8"),
+        ("text,label\ngood\n".encode("utf-16"), "UTF-8"),
+        ("text\n\x00\n", "not text"),
+    ],
+)
+def test_a_bad_file_is_named_with_what_is_wrong_and_the_page_stays(judge: Make, content: str | bytes, complaint: str) -> None:
+    judge()
+    at = give(page(view=classify.OWN), content, "odd *file*.csv")
+    assert any(complaint in error.value.replace("\\", "") and "odd" in error.value for error in at.error)
+    assert len(table(at, "text")) == tested.N_OPINIONS
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("text,label\ngood,positive\nbad,positive\n", "at least two labels"),
+        ("text,label\n" + "".join(f"good,{i}\n" for i in range(1_000)), "1,000 different labels"),
+        ("text,label\ngood,yes\nbad,no\n", "tells apart"),
+    ],
+)
+def test_labels_that_test_nothing_are_named_and_the_texts_labelled_nevertheless(
+    judge: Make, content: str, complaint: str
+) -> None:
+    judge()
+    at = give(page(view=classify.OWN), content)
+    assert any(complaint in info.value.replace("\\", "") for info in at.info)
+    assert table(at, "text")[0] == "good"
+    assert not at.metric
+
+
+def test_a_labelled_file_trains_a_classifier_of_its_labels(judge: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge()
+    begun: list[tuple[str, str | None]] = []
+    monkeypatch.setattr(jobs, "submit", lambda name, device=None: begun.append((name, device)) or 0)
+    rows = "".join(f"the {place} was {word},{word}\n" for word in ("red", "green", "blue") for place in PLACES * 3)
+    at = give(page(view=classify.OWN), f"text,label\n{rows}", "colours.csv")
+    next(button for button in at.button if button.label.startswith("Train")).click().run()
+    assert [name for name, _ in begun] == [tested.NAME]
+    card = checkpoints.read_card(checkpoints.find(tested.NAME))
+    assert card["labels"] == ["blue", "green", "red"]
+    assert card["corpus"] == "colours"
+    assert gptviz.load(tested.NAME).model.config.n_label == 3
+    assert tested.split(tested.snapshots.model_key(tested.NAME, "cpu"))[0].names == ("blue", "green", "red")
+
+
+def test_too_few_texts_cannot_train_and_the_page_says_so(judge: Make) -> None:
+    judge()
+    at = give(page(view=classify.OWN), "text,label\ngood,positive\nbad,negative\n")
+    assert next(button for button in at.button if button.label.startswith("Train")).disabled
+    assert any("hold some out" in info.value for info in at.info)
+
+
+def test_try_without_a_word_takes_away_the_one_that_counts_most(judge: Make) -> None:
+    judge()
+    at = page()
+    tokens = words(at)[1:]
+    before = logits(REVIEW)
+    label = int(before.argmax())
+    rests = [" ".join(tokens[:i] + tokens[i + 1 :]).replace("⟨unknown⟩", "and") for i in range(len(tokens))]
+    weakest = min(rests, key=lambda rest: logits(rest)[label])
+    button = next(button for button in at.button if "ithout “" in button.label)
+    button.click().run()
+    rest = at.text_area(key="prompt").value
+    assert logits(rest)[label] == pytest.approx(logits(weakest)[label], abs=1e-6)
+    assert bars(at).sum() == pytest.approx(logits(rest)[1] - logits(rest)[0], abs=1e-5)
+
+
+def test_every_try_this_says_what_to_notice_and_sets_the_page_to_it(judge: Make) -> None:
+    judge()
+
+    def tries(at: AppTest) -> list[Any]:
+        return [button for button in at.button if button.key and button.key.startswith("try ")]
+
+    count = len(tries(page(view=classify.OWN)))
+    assert count == 4
+    for place in range(count):
+        at = page(view=classify.OWN)
+        assert tries(at)[place].help
+        tries(at)[place].click().run()
+        assert not at.exception
+        assert at.segmented_control(key="view").value in (classify.WORDS, classify.ATTENTION)
+
+
+def test_an_empty_review_shows_an_example_and_says_so(judge: Make) -> None:
+    judge()
+    at = page()
+    at.text_area(key="prompt").set_value("").run()
+    assert any("empty" in info.value for info in at.info)
+    assert len(bars(at)) > 1
+
+
+@pytest.mark.parametrize("prompt", ["שלום עולם", "12 + 3", "好的电影", "a", "\u200b", "*" * 50])
+def test_a_text_without_words_is_said_to_be_one_and_an_example_shown(judge: Make, prompt: str) -> None:
+    judge()
+    at = page(prompt=prompt)
+    assert at.info
+    assert len(bars(at)) > 1
+
+
+def test_words_that_are_all_unknown_are_said_to_say_nothing(judge: Make) -> None:
+    judge()
+    at = page(prompt="zyx <b>wvu</b>")
+    assert any("knows no word" in warning.value for warning in at.warning)
+    assert set(words(at)[1:]) == {"⟨unknown⟩"}
+
+
+def test_of_ten_thousand_words_the_first_are_read(judge: Make) -> None:
+    judge()
+    at = page(prompt="the plot was dull " * 2_500)
+    assert any("10,000" in info.value and "16" in info.value and "first" in info.value for info in at.info)
+    assert len(bars(at)) == 1 + 16
+    assert bars(at).sum() == pytest.approx(np.diff(logits("the plot was dull " * 4))[0], abs=1e-5)
+
+
+def test_a_model_of_another_kind_leads_to_its_page_and_to_a_classifier(judge: Make, tiny_model: Callable[..., Path]) -> None:
+    judge()
+    tiny_model()
+    at = page(model="tiny", prompt="the quick")
+    assert "decoder" in said(at)
+    assert not at.get("plotly_chart")
+    at.button[-1].click().run()
+    assert at.selectbox(key="model").value in ("judge", "classifier")
+    assert len(bars(at)) > 1
+
+
+def test_labels_and_words_are_no_markup(judge: Make) -> None:
+    hostile = ("<b>bad</b> | $x$", "**good** `code`")
+    judge(hostile, n_label=2)
+    for view in classify.VIEWS:
+        at = page(view=view)
+        for element in (*at.markdown, *at.caption, *at.info):
+            assert "**good**" not in element.value
+            assert "<b>bad" not in element.value
+
+
+@pytest.mark.parametrize("view", classify.VIEWS)
+def test_the_code_behind_each_view_runs_and_makes_it(
+    judge: Make, view: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge()
+    monkeypatch.chdir(tmp_path)
+    at = page(view=view, prompt="the plot wasn't 'dull'\nor good")
+    if view == classify.OWN:
+        (tmp_path / "mine.csv").write_text("text\nthe plot was dull\nbad\n")
+        give(at, (tmp_path / "mine.csv").read_bytes())
+    made: dict[str, Any] = {}
+    exec(at.code[0].value, made)
+    if view == classify.WORDS:
+        np.testing.assert_allclose([made["chosen"].bias, *made["chosen"].shares], bars(at), atol=1e-6)
+    elif view == classify.ATTENTION:
+        np.testing.assert_allclose(made["pattern"].numpy(), array(chart(at, "large")["data"][0]["z"]), atol=1e-6)
+    elif view == classify.HELD_OUT:
+        assert made["counts"].values.tolist() == array(chart(at, "confusion")["data"][0]["text"]).tolist()
+    else:
+        np.testing.assert_allclose(100 * made["probabilities"].max(1), table(at, "probability"), atol=1e-4)

@@ -1,0 +1,139 @@
+"""The Gradients page as a reader meets it, without a browser."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from gptviz.interp import gradients
+from gptviz.ui.gradients import DEFAULTS, Setup, power, table
+from tests.app.opening import opened
+
+
+def page(**query: str) -> AppTest:
+    return opened("pages/gradients.py", **query)
+
+
+def charts(at: AppTest) -> list[dict[str, Any]]:
+    return [json.loads(chart.proto.spec) for chart in at.get("plotly_chart")]
+
+
+def sizes(**changes: Any) -> dict[str, float]:
+    return gradients.reaching(table(Setup(**DEFAULTS | changes)))
+
+
+def test_the_page_opens_on_four_lines_twice_over_one_scale_with_words_for_both() -> None:
+    at = page()
+    assert not at.exception
+    assert not at.warning
+    assert [[line["name"] for line in chart["data"]] for chart in charts(at)] == [list(gradients.RESIDUALS)] * 2
+    gradient, stream = charts(at)
+    assert gradient["layout"]["yaxis"]["range"] == stream["layout"]["yaxis"]["range"]
+    assert gradient["layout"]["yaxis"]["type"] == "log"
+    for chart, quantity in zip(at.get("plotly_chart"), ("gradient of the stream", "stream"), strict=True):
+        assert f"Size of the {quantity} by block" in chart.proto.alt
+        assert all(f"{kind} from " in chart.proto.alt for kind in gradients.RESIDUALS)
+
+
+def test_the_lines_under_the_sentence_are_those_of_real_models() -> None:
+    at = page(depth="3", width="16")
+    found = table(Setup(**DEFAULTS | {"depth": 3, "width": 16}))
+    for line, sizes in zip(charts(at)[0]["data"], gradients.of(found, gradients.GRADIENT).values, strict=True):
+        assert line["y"] == pytest.approx(sizes)
+    for kind, share in gradients.reaching(found).items():
+        assert f"{kind}, " in at.caption[1].value
+        assert f"**{power(share)}**" in at.caption[1].value
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("depth", 4), ("std", 0.16), ("width", 16), ("activation", "gelu"), ("shrink", False), ("seed", 7)]
+)
+def test_every_control_changes_the_lines(key: str, value: Any) -> None:
+    at = page()
+    before = charts(at)
+    control = {"activation": at.selectbox, "shrink": at.toggle}.get(key, at.select_slider)
+    control(key=key).set_value(value).run()
+    assert not at.exception
+    assert charts(at) != before
+
+
+def test_the_gradient_of_the_weights_stands_beside_where_asked_for_and_has_no_end() -> None:
+    at = page(beside="Gradient of the weights")
+    left, right = charts(at)
+    assert not at.exception
+    assert len(left["data"][0]["x"]) == DEFAULTS["depth"] + 1
+    assert len(right["data"][0]["x"]) == DEFAULTS["depth"]
+    assert left["layout"]["yaxis"]["range"] == right["layout"]["yaxis"]["range"]
+
+
+def test_every_button_leads_somewhere_from_wherever_one_is() -> None:
+    at = page(depth="5", seed="3", activation="gelu")
+    labels = [button.label for button in at.button]
+    assert len(labels) == 4
+    for label in labels:
+        before = charts(at)
+        next(button for button in at.button if button.label == label).click().run()
+        assert not at.exception
+        assert charts(at) != before
+        assert at.select_slider(key="seed").value == 0
+
+
+def test_the_buttons_promise_what_happens() -> None:
+    smallest, start = 2.0**-149, sizes()
+    deep = sizes(depth=32)
+    assert all(deep[kind] > 0.5 for kind in ("pre-norm", "post-norm", "plain"))
+    assert deep["none"] < smallest
+    large = sizes(std=0.32)
+    assert large["plain"] > 1e6 * start["plain"]
+    assert large["none"] > 1e3
+    vanished, edge, exploded = (sizes(std=std)["none"] for std in (0.16, 0.24, 0.32))
+    assert vanished < 1e-6 < 0.01 < edge < 1 < 1e3 < exploded
+    undivided = table(Setup(**DEFAULTS | {"std": 0.12, "shrink": False}))
+    post = gradients.of(undivided, gradients.GRADIENT).values[gradients.RESIDUALS.index("post-norm")].astype(float)
+    assert np.sum(np.diff(post[1:]) > 0) > len(post) / 2
+    assert post[1] < 0.5 * post[-1]
+    assert gradients.reaching(undivided)["plain"] > 1e3
+
+
+@pytest.mark.parametrize("query", [{"depth": "1"}, {"depth": "33"}, {"std": "0.5"}, {"activation": "<b>"}, {"seed": "-1"}])
+def test_a_link_that_asks_for_what_is_not_there_gets_a_message_and_the_page(query: dict[str, str]) -> None:
+    at = page(**query)
+    assert not at.exception
+    assert any(f"The link asks for {next(iter(query))}" in warning.value for warning in at.warning)
+    assert len(charts(at)) == 2
+
+
+def test_what_overflows_says_so() -> None:
+    at = page(depth="32", std="0.32", activation="relu2", shrink="false", width="128")
+    assert not at.exception
+    assert "it overflows" in at.caption[1].value
+
+
+def test_the_code_computes_the_same_numbers() -> None:
+    at = page(depth="3", std="0.08", shrink="false", seed="2", activation="gelu")
+    (code,) = [one.value for one in at.code if "gradients.compare" in one.value]
+    computed: dict[str, Any] = {}
+    exec(code, computed)
+    shown = table(Setup(depth=3, std=0.08, width=64, activation="gelu", shrink=False, seed=2))
+    assert np.allclose(computed["sizes"].values, shown.values, rtol=1e-9, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0.0, "0"),
+        (1.0, "1"),
+        (0.05123, "0.0512"),
+        (9.96e-4, "1.0 · 10⁻³"),
+        (1234.5, "1\u202f234"),
+        (2.3e7, "2.3 · 10⁷"),
+        (1e-54, "1.0 · 10⁻⁵⁴"),
+        (float("inf"), "more than any number"),
+    ],
+)
+def test_a_size_is_written_as_a_person_writes_it(number: float, text: str) -> None:
+    assert power(number) == text

@@ -1,0 +1,372 @@
+"""Every page with a classifier and with an encoder–decoder: it works, or says why not and leads to the page that does."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+from urllib.parse import parse_qs
+
+import numpy as np
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+import gptviz
+from gptviz import text as texts
+from gptviz.figures.theme import plain
+from gptviz.learn import checkpoints
+from gptviz.learn.labelled import LabelledSource
+from gptviz.model import Record
+from gptviz.text.pairs import PAIR_TASKS
+from gptviz.ui import examples, frame
+from gptviz.ui.curves import curve_of
+from gptviz.ui.literal import literal
+from tests.app.opening import opened
+from tests.tiny import TinyModel, scrambled
+
+REVIEW = "The film was never dull, and good"
+
+
+@pytest.fixture
+def both(tiny_classifier: TinyModel, tiny_pair: TinyModel, tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model of each kind, and none that ships."""
+    tiny_classifier()
+    tiny_pair()
+    tiny_model("writer")
+    monkeypatch.setattr(checkpoints, "BUNDLED", checkpoints.home() / "none")
+
+
+def page(path: str, **query: str) -> AppTest:
+    at = opened(path, **query)
+    assert not at.exception, at.exception
+    return at
+
+
+def says(at: AppTest) -> str:
+    shown = (at.caption, at.info, at.warning, at.error, at.markdown, at.text)
+    return " ".join(element.value for kind in shown for element in kind).replace("\\", "")
+
+
+def links(at: AppTest) -> dict[str, dict[str, list[str]]]:
+    """The links of the page, not those of the menu: what each is called, and its query."""
+    return {link.proto.label: parse_qs(link.proto.query_string) for link in at.main.get("page_link")}
+
+
+def chart(at: AppTest, key: str) -> dict[str, Any]:
+    return next(json.loads(c.proto.spec) for c in at.get("plotly_chart") if c.proto.id.endswith(f"-{key}"))
+
+
+def large(at: AppTest) -> np.ndarray:
+    """The values of the large head [query, key]."""
+    z = chart(at, "large")["data"][0]["z"]
+    return np.frombuffer(base64.b64decode(z["bdata"]), z["dtype"]).reshape([int(size) for size in z["shape"].split(",")])
+
+
+def trace(name: str, ids: tuple[int, ...], wanted: str, source: tuple[int, ...] | None = None) -> np.ndarray:
+    """What the model computes under this tap name, from a forward pass of its own."""
+    record = Record([wanted])
+    with torch.inference_mode():
+        gptviz.load(name).model(torch.tensor([ids]), None if source is None else torch.tensor([source]), tap=record)
+    return record.values[wanted][0].numpy()
+
+
+def answer_by_loop(name: str, source: tuple[int, ...]) -> tuple[int, ...]:
+    """The start mark and the likeliest token each time until the end mark, each from a whole forward pass."""
+    lm = gptviz.load(name)
+    ids = [lm.marks.start]
+    while len(ids) < lm.model.config.context_length:
+        with torch.inference_mode():
+            token = int(lm.model(torch.tensor([ids]), torch.tensor([source]))[0, -1].argmax())
+        if token == lm.marks.end:
+            break
+        ids.append(token)
+    return tuple(ids)
+
+
+def trace(name: str, ids: tuple[int, ...], wanted: str, source: tuple[int, ...] | None = None) -> np.ndarray:
+    """What the model computes under this tap name, from a forward pass of its own."""
+    record = Record([wanted])
+    with torch.inference_mode():
+        gptviz.load(name).model(torch.tensor([ids]), None if source is None else torch.tensor([source]), tap=record)
+    return record.values[wanted][0].numpy()
+
+
+def answer_by_loop(name: str, source: tuple[int, ...]) -> tuple[int, ...]:
+    """The start mark and the likeliest token each time until the end mark, each from a whole forward pass."""
+    lm = gptviz.load(name)
+    ids = [lm.marks.start]
+    while len(ids) < lm.model.config.context_length:
+        with torch.inference_mode():
+            token = int(lm.model(torch.tensor([ids]), torch.tensor([source]))[0, -1].argmax())
+        if token == lm.marks.end:
+            break
+        ids.append(token)
+    return tuple(ids)
+
+
+@pytest.mark.usefixtures("both")
+@pytest.mark.parametrize("path", frame.PAGES)
+@pytest.mark.parametrize("model", ["judge", "pair"])
+def test_every_page_opens_on_every_kind_of_model(path: str, model: str) -> None:
+    at = page(path, model=model)
+    assert not at.error
+    about = gptviz.load(model).model.config.kind in frame.PAGES[path].kinds
+    assert ("This page is about a model that" in says(at)) != about
+
+
+@pytest.mark.usefixtures("both")
+@pytest.mark.parametrize(
+    ("path", "model", "kind", "own"),
+    [
+        ("pages/generate.py", "judge", "judge is a classifier: it gives a whole text a label", "Classify"),
+        ("pages/next_token.py", "judge", "judge is a classifier: it gives a whole text a label", "Classify"),
+        ("pages/generate.py", "pair", "pair is an encoder–decoder: it reads one text and writes another", "Translate"),
+        ("pages/next_token.py", "pair", "pair is an encoder–decoder: it reads one text and writes another", "Translate"),
+        ("pages/classify.py", "pair", "pair is an encoder–decoder", "Translate"),
+        ("pages/translate.py", "writer", "writer is a decoder: it goes on with a text, one token after another", "Generate"),
+    ],
+)
+def test_a_page_about_other_models_says_so_and_leads_to_the_page_for_this_one(path: str, model: str, kind: str, own: str) -> None:
+    at = page(path, model=model, prompt="the film")
+    assert kind in says(at)
+    assert links(at) == {f"Open it on the page {own}": {"model": [model], "prompt": ["the film"]}}
+    assert not at.get("plotly_chart")
+
+
+@pytest.mark.usefixtures("both")
+def test_a_page_about_other_models_offers_to_stay_with_one_of_those() -> None:
+    at = page("pages/next_token.py", model="judge")
+    (stay,) = (button for button in at.button if "Stay here" in button.label)
+    stay.click().run()
+    assert not at.exception
+    assert at.selectbox(key="model").value == "writer"
+    assert chart(at, "bars")
+
+
+def test_where_there_is_no_such_model_a_page_leads_to_training_one(
+    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny_model("writer")
+    monkeypatch.setattr(checkpoints, "BUNDLED", checkpoints.home() / "none")
+    at = page("pages/classify.py")
+    assert links(at)["Train a classifier"] == {"plan": ["classifier"]}
+
+
+@pytest.mark.usefixtures("both")
+def test_a_page_opens_on_a_model_of_its_own_kind_and_its_links_keep_it() -> None:
+    at = page("pages/translate.py")
+    assert at.selectbox(key="model").value == "pair"
+    menu = {link.proto.label: parse_qs(link.proto.query_string) for link in at.sidebar.get("page_link")}
+    assert menu["Attention"] == {"model": ["pair"]}
+    assert page("pages/attention.py").selectbox(key="model").value == "writer"
+
+
+def test_a_name_is_never_markup(tiny_classifier: TinyModel) -> None:
+    tiny_classifier("_judge_")
+    at = page("pages/generate.py", model="_judge_")
+    assert "\\_judge\\_ is a classifier" in at.info[0].value
+
+
+def test_what_a_link_asks_for_in_vain_is_never_markup(tiny_model: TinyModel) -> None:
+    tiny_model("writer")
+    asked = "[a](http://b) **c** $d$"
+    at = page("pages/attention.py", model="writer", head=asked)
+    assert any(literal(asked) in warning.value and asked not in warning.value for warning in at.warning)
+
+
+@pytest.mark.usefixtures("both")
+def test_home_shows_the_probabilities_of_the_labels_and_leads_to_classify() -> None:
+    at = page("app.py", model="judge", prompt=REVIEW)
+    with torch.inference_mode():
+        ids = gptviz.load("judge").encode(REVIEW)
+        expected = gptviz.load("judge").model(ids[None])[0].softmax(-1)
+    shown = json.loads(at.get("bidi_component")[1].proto.bytes)["tokens"]
+    assert {label: pytest.approx(expected[i].item(), abs=1e-3) for i, label in enumerate(("label 0", "label 1"))} == {
+        token[0]: token[1] for token in shown
+    }
+    assert "it gives a whole text a label" in says(at)
+    assert links(at)["Look at it closely: Classify"] == {"model": ["judge"], "prompt": [REVIEW]}
+
+
+@pytest.mark.usefixtures("both")
+def test_home_shows_the_answer_with_its_probabilities_and_leads_to_translate() -> None:
+    at = page("app.py", model="pair", prompt="one")
+    lm = gptviz.load("pair")
+    source = tuple(lm.source("one").tolist())
+    ids = answer_by_loop("pair", source)
+    shown = json.loads(at.get("bidi_component")[1].proto.bytes)["tokens"]
+    assert [token[0] for token in shown] == [lm.tokenizer.label(i) for i in ids[1:]]
+    for place, token in enumerate(ids[1:]):
+        with torch.inference_mode():
+            logits = lm.model(torch.tensor([ids[: place + 1]]), torch.tensor([source]))[0, -1]
+        assert shown[place][1] == pytest.approx(logits.softmax(-1)[token].item(), abs=1e-3)
+    assert links(at)["Look at it closely: Translate"]["model"] == ["pair"]
+
+
+@pytest.mark.usefixtures("both")
+def test_home_has_a_card_for_each_page_about_this_kind_and_links_to_the_others_with_a_model_of_theirs() -> None:
+    at = page("app.py", model="judge")
+    found = links(at)
+    assert {title for title in found if title.startswith("**")} == {
+        f"**{one.title}**" for one in frame.PAGES.values() if "classifier" in one.kinds and one.path != "app.py"
+    }
+    assert found["Translate"] == {"model": ["pair"]}
+    assert found["Generate"] == {"model": ["writer"]}
+
+
+@pytest.mark.usefixtures("both")
+def test_a_classifiers_attention_is_a_full_square_of_its_own_words() -> None:
+    at = page("pages/attention.py", model="judge", prompt=REVIEW, block="1", head="2")
+    ids = tuple(gptviz.load("judge").encode(REVIEW).tolist())
+    np.testing.assert_allclose(large(at), trace("judge", ids, "blocks.1.attention.pattern")[2], atol=1e-6)
+    assert [name.split()[1] for name in chart(at, "large")["data"][0]["x"]] == "the film was never dull and good".split()
+    assert not at.get("segmented_control")
+
+
+@pytest.mark.usefixtures("both")
+def test_the_stack_chosen_is_the_one_whose_attention_is_shown() -> None:
+    source = tuple(gptviz.load("pair").source("one two").tolist())
+    at = page("pages/attention.py", model="pair", prompt="one two", block="2", head="1")  # of three blocks, the decoder has two
+    expected = trace("pair", (1,), "encoder.blocks.2.attention.pattern", source)[1]
+    np.testing.assert_allclose(large(at), expected, atol=1e-6)
+    assert chart(at, "large")["data"][0]["x"][-1].endswith("⟨end⟩\u2069")
+    assert "cross-attention" in " ".join(links(at))
+
+    at.segmented_control(key="stack").set_value("decoder").run()
+    at.select_slider(key="block").set_value(0).run()
+    ids = answer_by_loop("pair", source)
+    expected = trace("pair", ids, "blocks.0.attention.pattern", source)[1].copy()
+    expected[np.triu_indices(len(ids), 1)] = np.nan
+    np.testing.assert_allclose(large(at), expected, atol=1e-6)
+    assert "⟨start⟩" in chart(at, "large")["data"][0]["x"][0]
+
+
+@pytest.mark.usefixtures("both")
+@pytest.mark.parametrize("query", [{"model": "judge"}, {"model": "pair"}, {"model": "pair", "stack": "decoder"}])
+@pytest.mark.parametrize("prompt", ["good film", "never good " * 20])
+def test_the_code_behind_the_attention_makes_it(query: dict[str, str], prompt: str) -> None:
+    at = page("pages/attention.py", **query, prompt=prompt, block="1", head="0")
+    made: dict[str, Any] = {}
+    exec(at.code[0].value, made)
+    visible = ~np.isnan(large(at))
+    np.testing.assert_allclose(made["pattern"].numpy()[visible], large(at)[visible], atol=1e-6)
+
+
+@pytest.mark.usefixtures("both")
+@pytest.mark.parametrize(("model", "first", "rest"), [("judge", 8, 0), ("pair", 23, 1)])
+def test_of_a_text_longer_than_the_context_the_beginning_is_read(model: str, first: int, rest: int) -> None:
+    at = page("pages/attention.py", model=model, prompt="good film never " * 20)
+    lm = gptviz.load(model)
+    ids = lm.tokenizer.encode("good film never " * 20).ids
+    labels = [lm.tokenizer.label(i) for i in ids[:first]]
+    shown = chart(at, "large")["data"][0]["x"]
+    assert [name.split(" ", 1)[1] for name in shown[:first]] == labels
+    assert len(shown) == first + rest
+    assert f"{len(ids)} tokens; this model sees {first} at a time: the first {first} are shown" in says(at)
+
+
+@pytest.mark.usefixtures("both")
+@pytest.mark.parametrize("prompt", ["12 34", "映画は退屈だった", "!"])
+def test_a_text_without_a_word_is_said_to_have_none_and_the_default_one_is_shown(prompt: str) -> None:
+    at = page("pages/attention.py", model="judge", prompt=prompt)
+    assert "no word that this model reads" in says(at)
+    assert len(large(at)) == 8  # the default text has more words than the context
+
+
+@pytest.mark.usefixtures("both")
+def test_words_that_the_model_lacks_are_named_and_read_as_unknown() -> None:
+    at = page("pages/attention.py", model="judge", prompt="good spaghetti")
+    assert "spaghetti" in at.warning[0].value
+    assert "⟨unknown⟩" in chart(at, "large")["data"][0]["x"][1]
+
+
+def test_a_stack_without_blocks_says_so_and_leads_on(tiny_classifier: TinyModel) -> None:
+    tiny_classifier(n_layer=0)
+    at = page("pages/attention.py", model="judge", prompt=REVIEW)
+    assert "no blocks, hence no attention" in says(at)
+    assert any("Classify" in label for label in links(at))
+    assert not page("app.py", model="judge", prompt=REVIEW).error
+
+
+@pytest.mark.usefixtures("both")
+def test_a_classifier_has_no_unembedding_to_show() -> None:
+    at = page("pages/embeddings.py", model="judge")
+    assert at.segmented_control(key="space").options == ["embedding"]
+    assert at.selectbox(key="token").value == "good"
+    assert {"⟨unknown⟩", "⟨padding⟩"} <= set(at.selectbox(key="token").options)
+    at.selectbox(key="token").set_value("⟨padding⟩").run()
+    assert not at.exception
+    assert page("pages/embeddings.py", model="pair").segmented_control(key="space").options == ["embedding", "unembedding"]
+
+
+@pytest.mark.parametrize("positions", ["learned", "relative"])
+def test_each_stack_shows_the_positions_it_has_learned(tiny_pair: TinyModel, positions: str) -> None:
+    tiny_pair(positions=positions)
+    model = gptviz.load("pair").model
+    at = page("pages/positions.py", model="pair", wave="1")
+    for stack, part in (("encoder", model.encoder), ("decoder", model)):
+        at.segmented_control(key="stack").set_value(stack).run()
+        assert not at.exception
+        if positions == "learned":
+            table = part.positions.weight
+        else:
+            heads = part.blocks[0].attention.positions.table  # [H, d_head, 2 · reach + 1]
+            table = heads.flatten(0, 1).T[heads.shape[-1] // 2 if stack == "decoder" else 0 :]
+        y = chart(at, "line")["data"][0]["y"]
+        shown = np.frombuffer(base64.b64decode(y["bdata"]), y["dtype"]) if isinstance(y, dict) else np.array(y)
+        np.testing.assert_allclose(shown, table[:, 1].detach().numpy(), atol=1e-6)
+        made: dict[str, Any] = {}
+        exec(at.code[0].value, made)
+        np.testing.assert_allclose(made["vectors"].values, table.detach().numpy(), atol=1e-6)
+
+
+def test_a_step_of_training_is_shown_for_every_kind(tiny_classifier: TinyModel, tiny_pair: TinyModel) -> None:
+    for folder in (tiny_classifier(), tiny_pair()):
+        config = checkpoints.read_config(folder)
+        for step in (0, 4):
+            checkpoints.write_weights(checkpoints.snapshot_path(folder, step), scrambled(config, 50 + step))
+        pictures = []
+        for step in ("0", "4", "last"):
+            at = page("pages/attention.py", model=folder.name, prompt="good", step=step)
+            model = gptviz.load(folder.name, step=None if step == "last" else int(step)).model
+            record = Record(["blocks.0.attention.pattern"])
+            with torch.inference_mode():
+                ids = gptviz.load(folder.name).source("good") if model.encoder else gptviz.load(folder.name).encode("good")
+                (model.encoder or model)(ids[None], tap=record)
+            shown = large(page("pages/attention.py", model=folder.name, prompt="good", step=step, block="0", head="1"))
+            np.testing.assert_allclose(shown, record.values["blocks.0.attention.pattern"][0, 1].numpy(), atol=1e-6)
+            pictures.append(chart(page("pages/embeddings.py", model=folder.name, step=step), "map"))
+            assert at.select_slider(key="step").value == step
+        assert pictures[0] != pictures[1] != pictures[2]
+
+
+def test_guessing_is_as_hard_as_there_are_labels_or_tokens(tiny_classifier: TinyModel, tiny_pair: TinyModel) -> None:
+    assert curve_of(tiny_classifier(n_label=5)).uniform == pytest.approx(np.log(5))
+    assert curve_of(tiny_pair()).uniform == pytest.approx(np.log(gptviz.load("pair").tokenizer.vocab_size))
+
+
+def test_a_model_begins_with_an_example_of_what_it_was_trained_on(tiny_classifier: TinyModel, tiny_pair: TinyModel) -> None:
+    opinions = LabelledSource(texts.opinions(50))
+    own = LabelledSource(texts.labelled_of(b"text,label\n" + b"\n".join(b"some %d words,a\nmany %d,b" % (i, i) for i in range(20)), "own.csv"))
+    own.keep()
+    cases = {
+        "opinions": (tiny_classifier, opinions.to_dict() | {"sha256": texts.opinions().sha256}, LabelledSource(texts.opinions()).split()[1].texts[0]),
+        "own": (tiny_classifier, own.to_dict(), own.split()[1].texts[0]),
+        "gone": (tiny_classifier, own.to_dict() | {"sha256": "0" * 64}, examples.REVIEW),
+        "none": (tiny_classifier, None, examples.REVIEW),
+        "dates": (tiny_pair, {"pair_task": "dates"}, "the third of march 1977"),
+        "numbers": (tiny_pair, {"pair_task": "numbers"}, PAIR_TASKS["numbers"].example_prompt()),
+    }
+    for name, (make, source, prompt) in cases.items():
+        make(name, card={} if source is None else {"source": source})
+        at = page("pages/positions.py", model=name)
+        assert at.text_area(key="prompt").value == prompt, name
+
+
+@pytest.mark.usefixtures("both")
+def test_only_pages_about_this_kind_are_offered_to_open_a_model_on() -> None:
+    at = page("pages/runs.py", model="judge")
+    offered = {label for label in links(at)}
+    assert {"Classify", "Attention"} <= offered
+    assert not {"Generate", "Translate", "Next token"} & offered

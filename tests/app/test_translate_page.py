@@ -1,0 +1,343 @@
+"""The Translate page as a reader meets it, without a browser."""
+
+from __future__ import annotations
+
+import base64
+import json
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+import gptviz
+from gptviz.figures import beams
+from gptviz.interp.trace import run
+from gptviz.learn import checkpoints
+from gptviz.learn.decoding import decode_greedily, until_end
+from gptviz.model import Transformer
+from gptviz.text import CharTokenizer
+from gptviz.text.marked import MarkedTokenizer
+from gptviz.ui import translate
+from tests.app.opening import opened
+from tests.tiny import scrambled, tiny
+
+CONTEXT = 16
+SOURCE = "may the 3rd"
+MARKS = MarkedTokenizer(CharTokenizer.from_text("may the 3rd of june 1977-0456"))
+
+
+def made(seed: int, end_bias: float) -> Transformer:
+    """A small encoder–decoder that is the likelier to end the larger `end_bias` is, and that never writes the other marks."""
+    sizes: dict[str, Any] = {"vocab_size": MARKS.vocab_size, "context_length": CONTEXT, "padding": MARKS.padding}
+    model = scrambled(tiny(**sizes, n_encoder_layer=2, unembed_bias=True, positions="sinusoidal"), seed)
+    with torch.no_grad():
+        model.head.unembed.bias[MARKS.end] += end_bias
+        model.head.unembed.bias[[MARKS.start, MARKS.padding]] -= 1e4
+    return model
+
+
+def answered(model: Transformer) -> list[int]:
+    """Its answer to `SOURCE`, without the end."""
+    source = torch.tensor([MARKS.source_ids(SOURCE)])
+    return until_end(decode_greedily(model, source, MARKS.start, MARKS.end)[0], MARKS.end)[0]
+
+
+def save(model: Transformer) -> list[int]:
+    """Put the model into this test's home; its answer."""
+    checkpoints.save("tiny", model, MARKS, {})
+    return answered(model)
+
+
+@cache
+def ending() -> Transformer:
+    """A model whose answer ends after some tokens that are not all alike."""
+    for seed in range(500):
+        model = made(seed, 1.0)
+        answer = answered(model)
+        if 3 <= len(answer) < CONTEXT - 1 and len(set(answer)) > 1:
+            return model
+    raise AssertionError("no seed gives a model whose answer ends in the middle")
+
+
+@pytest.fixture
+def answer(home: Path) -> list[int]:
+    """The answer of the model in this test's home, which ends."""
+    return save(ending())
+
+
+def page(**query: str) -> AppTest:
+    at = opened("pages/translate.py", **{"model": "tiny", "prompt": SOURCE} | query)
+    assert not at.exception
+    return at
+
+
+def charts(at: AppTest) -> list[dict[str, Any]]:
+    assert not at.exception
+    return [json.loads(chart.proto.spec) for chart in at.get("plotly_chart")]
+
+
+def array(values: Any) -> np.ndarray[Any, Any]:
+    if not isinstance(values, dict):
+        return np.array(values)
+    flat = np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"])
+    return flat.reshape([int(size) for size in str(values.get("shape", flat.size)).split(",")])
+
+
+def heat(at: AppTest, place: int) -> np.ndarray[Any, Any]:
+    """Cross-attention, the encoder’s and the decoder’s self-attention are the figures 1, 2 and 3."""
+    return array(charts(at)[place]["data"][0]["z"])
+
+
+def strip(at: AppTest) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(at.get("bidi_component")[0].proto.bytes)
+    return found
+
+
+def traced(written: list[int], source: str = SOURCE) -> Any:
+    """What the model computes when it has written these ids after the start mark."""
+    lm = gptviz.load("tiny")
+    return run(lm.model, torch.tensor([[MARKS.start, *written]]), source=torch.tensor([MARKS.source_ids(source)]))
+
+
+def test_the_page_opens_on_the_models_own_answer_in_lines_and_heatmaps(answer: list[int]) -> None:
+    at = page()
+    expected = traced(answer)["blocks.1.cross_attention.pattern"][0].mean(0)
+    np.testing.assert_allclose(heat(at, 1), expected, atol=1e-6)
+    spec = charts(at)[0]
+    tokens = [text["text"].strip("\u2068\u2069") for text in spec["layout"]["annotations"] if text.get("xref") != "paper"]
+    source, output = ([MARKS.label(i) for i in ids] for ids in (MARKS.source_ids(SOURCE), [*answer, MARKS.end]))
+    assert tokens == [*source, f"<b>{output[0]}</b>", *output[1:]]
+    lines = sum(len(trace["x"]) // 3 for trace in spec["data"] if trace["mode"] == "lines")
+    assert lines == int((expected >= 0.02).sum())
+    assert not at.warning
+    assert not at.info
+
+
+@pytest.mark.parametrize(("block", "head"), [("0", "1"), ("1", "2"), ("0", "all"), ("all", "all")])
+def test_a_chosen_head_or_average_is_shown_of_all_three_attentions(answer: list[int], block: str, head: str) -> None:
+    at = page(block=block, head=head) if head != "all" else page(block=block)
+    trace = traced(answer)
+    for place, (name, is_causal) in enumerate(
+        [("blocks.{}.cross_attention", False), ("encoder.blocks.{}.attention", False), ("blocks.{}.attention", True)], 1
+    ):
+        blocks = [trace[f"{name.format(b)}.pattern"][0] for b in range(2)]
+        heads = torch.cat(blocks) if block == "all" else blocks[int(block)]
+        expected = heads.mean(0).numpy() if head == "all" else heads[int(head)].numpy()
+        if is_causal:
+            expected[np.triu_indices(len(expected), 1)] = np.nan
+        np.testing.assert_allclose(heat(at, place), expected, atol=1e-6)
+    assert any("What averaging hides" in caption.value for caption in at.caption) is (head == "all")
+
+
+def test_what_averaging_hides_is_measured_on_this_answer(answer: list[int]) -> None:
+    patterns = torch.cat([traced(answer)[f"blocks.{b}.cross_attention.pattern"][0] for b in range(2)]).double()  # [heads, T, S]
+
+    def spread(rows: torch.Tensor) -> float:
+        return float(torch.special.entr(rows).sum(-1).mean(-1).exp())
+
+    each = [spread(head) for head in patterns]
+    said = next(caption.value for caption in page(block="all").caption if "averaging" in caption.value)
+    block, head = divmod(int(np.argmin(each)), 3)
+    assert f"over {spread(patterns.mean(0)):.1f} source tokens" in said
+    assert f"block {block}, head {head} over {min(each):.1f}" in said
+
+
+def test_every_position_of_the_output_can_be_asked_for_what_may_stand_there(answer: list[int]) -> None:
+    logits = traced(answer)["logits"][0].double()
+    at = page(view="Next token")
+    for place in range(len(answer) + 1):
+        at.select_slider(key="position").set_value(place).run()
+        p, ids = logits[place].softmax(-1).sort(descending=True, stable=True)
+        spec = charts(at)[2]
+        np.testing.assert_allclose(array(spec["data"][0]["y"]), p[: translate.SHOWN], rtol=1e-3)
+        likeliest = spec["layout"]["xaxis"]["ticktext"][0]
+        assert MARKS.label(int(ids[0])) in likeliest
+        assert "▲" in likeliest, "greedily, the likeliest is written"
+        assert strip(at)["settings"]["selected"] == place
+
+
+def test_the_chips_of_the_output_have_the_probability_of_what_is_written(answer: list[int]) -> None:
+    logits = traced(answer)["logits"][0].double()
+    written = [*answer, MARKS.end]
+    for chip, token, row in zip(strip(page(view="Next token"))["tokens"], written, logits, strict=True):
+        label, probability, likely, _, mark, _ = chip
+        assert (label, mark) == (MARKS.label(token), 0)
+        assert probability == pytest.approx(float(row.softmax(-1)[token]), rel=1e-3)
+        assert likely[0] == [label, probability]
+
+
+def test_a_typed_output_is_read_as_it_stands_and_the_model_says_what_it_would_have_written(answer: list[int]) -> None:
+    typed = "june 3"
+    forced = MARKS.encode(typed).ids
+    logits = traced(forced)["logits"][0]
+    at = page(output=typed, view="Next token")
+    chips = strip(at)["tokens"]
+    assert [chip[0] for chip in chips[:-1]] == [MARKS.label(i) for i in forced]
+    assert chips[-1][0] == MARKS.label(int(logits[-1].argmax())), "after the last, the model's own guess"
+    assert [bool(chip[4]) for chip in chips[:-1]] == [
+        int(row.argmax()) != token for row, token in zip(logits, forced, strict=False)
+    ]
+    assert any(chip[4] for chip in chips)
+    at.segmented_control(key="view").set_value("Self-attention").run()
+    expected = traced(forced)["blocks.1.cross_attention.pattern"][0].mean(0)
+    np.testing.assert_allclose(heat(at, 1), expected, atol=1e-6)
+    at.text_input(key="output").set_value("").run()
+    np.testing.assert_allclose(heat(at, 1), traced(answer)["blocks.1.cross_attention.pattern"][0].mean(0), atol=1e-6)
+
+
+def test_a_beam_of_one_is_the_greedy_answer_and_a_wider_one_lists_its_answers_best_first(answer: list[int]) -> None:
+    at = page(view="Beam search", width="1")
+    table = at.dataframe[0].value
+    assert table["answer"].tolist() == [MARKS.decode(answer)]
+    total = sum(
+        float(row.log_softmax(-1)[token]) for row, token in zip(traced(answer)["logits"][0], [*answer, MARKS.end], strict=True)
+    )
+    assert table["sum (nats)"].tolist() == pytest.approx([total], abs=1e-4)
+    at.select_slider(key="width").set_value(4).run()
+    table = at.dataframe[0].value
+    assert len(table) == 4
+    ended = table[table["ends"]]
+    assert ended["score"].tolist() == sorted(ended["score"], reverse=True)
+    nodes = gptviz.load("tiny").beams(SOURCE, 4).nodes
+    depths = range(max(node.depth for node in nodes) + 1)
+    kept, cut = ([sum(node.depth == depth and node.kept is fate for node in nodes) for depth in depths] for fate in (True, False))
+    assert len(array(charts(at)[2]["data"][3]["x"])) == sum(kept) + sum(min(beams.MOST_CUT, count) for count in cut)
+
+
+def test_the_path_of_the_winner_is_the_best_answer(answer: list[int]) -> None:
+    at = page(view="Beam search", width="3")
+    found = gptviz.load("tiny").beams(SOURCE, 3)
+    thick = charts(at)[2]["data"][2]
+    assert [x for x in array(thick["x"]).tolist() if x is not None][1::2] == list(
+        range(1, found.nodes[found.best.node].depth + 1)
+    )
+    assert at.dataframe[0].value["answer"][0] == MARKS.decode(found.best.ids)
+
+
+def test_a_click_on_an_output_token_sets_the_position_and_one_on_the_source_or_none_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    state: dict[str, Any] = {"position": 1, "lines": SimpleNamespace(selection=SimpleNamespace(points=[]))}
+    monkeypatch.setattr(translate.st, "session_state", state)
+    translate.pick("lines")
+    state["lines"].selection.points = [{"customdata": -1}]
+    translate.pick("lines")
+    assert state["position"] == 1
+    state["lines"].selection.points = [{"customdata": 3}]
+    translate.pick("lines")
+    assert state["position"] == 3
+
+
+def test_an_output_that_never_ends_is_stopped_where_the_positions_end_and_says_so(home: Path) -> None:
+    assert len(save(made(0, -1e4))) == CONTEXT
+    for view in translate.VIEWS:
+        at = page(view=view)
+        assert any("does not end" in info.value and str(CONTEXT) in info.value for info in at.info)
+    assert heat(page(), 1).shape == (CONTEXT, len(SOURCE) + 1)
+    assert not page(view="Beam search").dataframe[0].value["ends"].any()
+
+
+def test_an_output_that_ends_at_once_is_a_page_too(home: Path) -> None:
+    assert save(made(0, 1e4)) == []
+    for view in translate.VIEWS:
+        at = page(view=view)
+        assert not at.info
+        for title in ("The sharpest head", "All averaged", "A wide beam"):
+            assert not at.button(key=f"try {title}").click().run().exception
+    assert heat(page(), 1).shape == (1, len(SOURCE) + 1)
+
+
+def test_a_source_longer_than_the_positions_is_named_with_both_numbers_and_its_beginning_shown(answer: list[int]) -> None:
+    at = page(prompt="may " * 10)
+    assert any("40 tokens" in info.value and str(CONTEXT - 1) in info.value for info in at.info)
+    assert heat(at, 1).shape[1] == CONTEXT
+
+
+def test_a_typed_output_longer_than_the_positions_is_named_with_both_numbers(answer: list[int]) -> None:
+    at = page(output="june" * 10)
+    assert any("40" in info.value and str(CONTEXT - 1) in info.value for info in at.info)
+    assert heat(at, 1).shape[0] == CONTEXT
+
+
+def test_an_empty_source_shows_the_default_one_and_says_so(answer: list[int]) -> None:
+    at = page()
+    at.text_area(key="prompt").set_value("").run()
+    assert any("empty" in info.value for info in at.info)
+    assert heat(at, 1).size
+
+
+def test_characters_the_model_lacks_are_named_in_source_and_output(answer: list[int]) -> None:
+    at = page(prompt="may 🙂", output="Я")
+    said = [warning.value for warning in at.warning]
+    assert any("🙂" in line and "Output" not in line for line in said)
+    assert any("Я" in line and line.startswith("Output") for line in said)
+
+
+def test_a_model_that_writes_on_is_sent_where_that_is_shown_and_one_without_marks_says_so(home: Path, answer: list[int]) -> None:
+    config = tiny(vocab_size=5, mask="causal")
+    checkpoints.save("plain", scrambled(config), CharTokenizer("abcde"), {})
+    at = page(model="plain", prompt="abc")
+    assert not charts(at)
+    assert any("decoder" in info.value for info in at.info)
+    assert any("pages/generate" in str(link.proto) or "generate" in str(link.proto) for link in at.get("page_link"))
+    checkpoints.save("plain", scrambled(tiny(vocab_size=5, n_encoder_layer=1)), CharTokenizer("abcde"), {})
+    at = page(model="plain", prompt="abc")
+    assert any("no marks" in error.value for error in at.error)
+
+
+def test_without_a_model_in_the_link_it_opens_one_that_translates(answer: list[int]) -> None:
+    at = opened("pages/translate.py")
+    assert gptviz.load(at.selectbox(key="model").value).model.config.kind == "encoder-decoder"
+    assert charts(at)
+
+
+@pytest.mark.parametrize(
+    ("key", "asked"), [("block", "7"), ("head", "<script>"), ("position", "99"), ("view", "x"), ("width", "0")]
+)
+def test_what_is_not_to_be_had_is_named_and_the_page_goes_on(answer: list[int], key: str, asked: str) -> None:
+    at = page(**{"view": "Beam search"} | {key: asked})
+    assert any(f"The link asks for {key}" in warning.value for warning in at.warning)
+    assert charts(at)
+
+
+def test_what_one_may_try_shows_what_it_says(answer: list[int]) -> None:
+    at = page()
+    each = [torch.special.entr(traced(answer)[f"blocks.{b}.cross_attention.pattern"][0]).sum(-1).mean(-1) for b in range(2)]
+    block, head = divmod(int(torch.cat(each).argmin()), 3)
+    at.button(key="try The sharpest head").click().run()
+    expected = traced(answer)[f"blocks.{block}.cross_attention.pattern"][0, head]
+    np.testing.assert_allclose(heat(at, 1), expected, atol=1e-6)
+    at.button(key="try One wrong token").click().run()
+    chips, place = strip(at)["tokens"], strip(at)["settings"]["selected"]
+    assert place == len(answer) // 2
+    assert [chip[0] for chip in chips[:place]] == [MARKS.label(i) for i in answer[:place]]
+    assert chips[place][4], "another is likelier there"
+    at.button(key="try A wide beam").click().run()
+    assert at.select_slider(key="width").value == 5
+
+
+@pytest.mark.parametrize(
+    "query", [{}, {"head": "2"}, {"block": "all"}, {"output": "june 3", "block": "0"}, {"prompt": "may " * 10}]
+)
+def test_the_code_behind_the_attention_makes_it(answer: list[int], query: dict[str, str]) -> None:
+    at = page(**query)
+    made: dict[str, Any] = {}
+    exec(at.code[0].value, made)
+    np.testing.assert_allclose(np.asarray(made["pattern"]), heat(at, 1), atol=1e-6)
+
+
+def test_the_code_behind_the_bars_and_the_tree_makes_them(answer: list[int]) -> None:
+    made: dict[str, Any] = {}
+    at = page(view="Next token", position="1")
+    exec(at.code[0].value, made)
+    np.testing.assert_allclose(
+        sorted(made["prediction"].before)[::-1][: translate.SHOWN], array(charts(at)[2]["data"][0]["y"]), rtol=1e-4
+    )
+    at = page(view="Beam search", width="2", penalty="0.5")
+    exec(at.code[0].value, made)
+    assert [MARKS.decode(one.ids) for one in made["found"].finished] == at.dataframe[0].value["answer"].tolist()

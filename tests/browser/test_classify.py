@@ -1,0 +1,100 @@
+"""The Classify page in a real browser: a review typed, a mistake taken apart, a file labelled."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from gptviz.learn import checkpoints
+from gptviz.learn.labelled import LabelledSource
+from gptviz.text import opinions
+from tests.browser.machinery import Server, Visit, serve
+from tests.tiny import scrambled, tiny
+
+pytestmark = pytest.mark.browser
+PROMPT = re.compile("Prompt")
+
+
+@pytest.fixture(scope="module")
+def judging(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with an untrained classifier of opinions, judge, whose held-out texts are to be had."""
+    folder = tmp_path_factory.mktemp("judging")
+    source = LabelledSource(opinions(), 0.9)
+    tokenizer = source.tokenizer("words", 200)
+    sizes = {"head": "mean", "n_label": 2, "mask": "full", "final_norm": False, "context_length": 16}
+    card = {"labels": list(source.labelled.names), "source": source.to_dict()}
+    checkpoints.save(
+        "judge", scrambled(source.fitted(tiny(**sizes), tokenizer)), tokenizer, card, root=folder / "home" / "checkpoints"
+    )
+    with serve(folder) as running:
+        yield running
+
+
+@pytest.fixture
+def seen(browser: Browser, judging: Server) -> Iterator[Visit]:
+    begun = Visit.begin(browser, judging)
+    yield begun
+    wrong = begun.wrong()
+    begun.context.close()
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_typed_review_gets_its_bars_and_stays_in_the_link(seen: Visit) -> None:
+    page = seen.open("classify", model="judge", prompt="the plot was dull")
+    chart = page.get_by_test_id("stPlotlyChart").nth(1)
+    expect(chart.locator(".bars .point")).to_have_count(1 + 4)
+    box = page.get_by_role("textbox", name=PROMPT)
+    box.fill("the acting was never dull and the ending was good")
+    box.press("Control+Enter")
+    page.wait_for_url(re.compile("prompt=the"))
+    seen.settle()
+    expect(chart.locator(".bars .point")).to_have_count(1 + 10)
+    expect(chart.get_by_text("never")).to_be_visible()
+    bottom = chart.bounding_box()
+    assert bottom is not None
+    assert bottom["y"] + bottom["height"] <= 720  # no scrolling before the view is seen
+
+
+def test_a_mistake_that_is_chosen_is_read_above(seen: Visit) -> None:
+    page = seen.open("classify", model="judge", view="Held-out texts", prompt="film")
+    table = page.get_by_test_id("stDataFrame")
+    table.locator("canvas").first.wait_for()
+    page.wait_for_timeout(500)
+    table.click(position={"x": 16, "y": 53})  # the first row's box
+    page.wait_for_url(re.compile(r"prompt=the\+"))
+    seen.settle()
+    assert " was " in page.get_by_role("textbox", name=PROMPT).input_value()
+    expect(page.get_by_test_id("stPlotlyChart").nth(1).get_by_text("positive")).to_be_visible()
+
+
+def test_a_file_is_labelled_and_its_labels_come_back_as_csv(seen: Visit) -> None:
+    page = seen.open("classify", model="judge", view="A file of yours", prompt="film")
+    content = 'id,text\n1,"the plot was dull"\n2,"<b>good</b>, never bad"\n'
+    page.locator("input[type=file]").set_input_files({"name": "mine.csv", "mimeType": "text/csv", "buffer": content.encode()})
+    expect(page.get_by_text("mine.csv: 2 texts")).to_be_visible()
+    seen.settle()
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Download the labels as CSV").click()
+    with open(waiting.value.path(), newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["text"] for row in rows] == ["the plot was dull", "<b>good</b>, never bad"]
+    for row in rows:
+        shares = {name: float(row[f"probability of {name}"]) for name in ("negative", "positive")}
+        assert sum(shares.values()) == pytest.approx(100)
+        assert row["label"] == max(shares, key=shares.__getitem__)
+
+
+@pytest.mark.parametrize("view", ["Words", "Attention", "Held-out texts", "A file of yours"])
+def test_no_view_sticks_out_on_a_phone(browser: Browser, judging: Server, view: str) -> None:
+    visit = Visit.begin(browser, judging, width=390, height=844)
+    page = visit.open("classify", model="judge", view=view, prompt="the plot was dull and the cast was never good " * 2)
+    page.wait_for_timeout(500)
+    wide = page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth")
+    wrong = visit.wrong()
+    visit.context.close()
+    assert wide <= 390
+    assert not wrong, "\n".join(wrong)

@@ -1,0 +1,144 @@
+"""The Translate page in a real browser: a token clicked, a head walked to, an output typed, a wide beam, a phone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+import torch
+from playwright.sync_api import Browser, Page, expect
+
+from gptviz.learn import checkpoints
+from gptviz.text import CharTokenizer, MarkedTokenizer
+from tests.browser.machinery import Server, Visit, serve
+from tests.tiny import scrambled, tiny
+
+pytestmark = pytest.mark.browser
+SOURCE = "may the 3rd"
+MARKS = MarkedTokenizer(CharTokenizer.from_text("may the 3rd of june 1977-0456<>"))
+OUTPUT = re.compile("Output$")
+
+
+@pytest.fixture(scope="module")
+def translating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with an untrained encoder–decoder, scribe, whose answers fill its positions."""
+    folder = tmp_path_factory.mktemp("translating")
+    sizes = {"vocab_size": MARKS.vocab_size, "context_length": 16, "padding": MARKS.padding}
+    model = scrambled(tiny(**sizes, n_encoder_layer=1, unembed_bias=True, positions="sinusoidal"))
+    with torch.no_grad():
+        model.head.unembed.bias[[MARKS.start, MARKS.padding, MARKS.end]] -= 1e4
+    checkpoints.save("scribe", model, MARKS, {}, root=folder / "home" / "checkpoints")
+    with serve(folder) as running:
+        yield running
+
+
+@pytest.fixture
+def seen(browser: Browser, translating: Server) -> Iterator[Visit]:
+    begun = Visit.begin(browser, translating)
+    yield begun
+    wrong = begun.wrong()
+    begun.context.close()
+    assert not wrong, "\n".join(wrong)
+
+
+def click_output_token(page: Page, place: int) -> None:
+    """Click the token at `place` on the lower row of the lines: the points of the first trace that has markers."""
+    points = page.get_by_test_id("stPlotlyChart").first.locator(".scatterlayer .points").filter(has=page.locator("path.point"))
+    box = points.first.locator("path.point").nth(place).bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+
+
+def test_the_lines_and_the_heatmap_are_seen_without_scrolling(seen: Visit) -> None:
+    page = seen.open("translate", model="scribe", prompt=SOURCE, output="june 3")
+    for place in range(2):
+        box = page.get_by_test_id("stPlotlyChart").nth(place).bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] <= 720
+
+
+def test_a_click_on_an_output_token_makes_its_lines_stand_out_and_stays_in_the_link(seen: Visit) -> None:
+    page = seen.open("translate", model="scribe", prompt=SOURCE)
+    page.wait_for_timeout(1_000)
+    for place in (5, 2):
+        click_output_token(page, place)
+        page.wait_for_url(re.compile(f"position={place}"))
+        seen.settle()
+    page.goto(page.url)
+    seen.settle()
+    expect(page.locator(".st-key-position [data-testid=stSliderThumbValue]")).to_have_text("2")
+
+
+def test_arrows_walk_the_heads_and_the_averages_say_what_they_hide(seen: Visit) -> None:
+    page = seen.open("translate", model="scribe", prompt=SOURCE)
+    title = page.get_by_test_id("stPlotlyChart").first
+    expect(title).to_contain_text("Block 1, all heads averaged")
+    expect(page.get_by_text("What averaging hides")).to_be_visible()
+    page.locator(".st-key-head").get_by_role("slider").press("ArrowRight")
+    expect(title).to_contain_text("Block 1, head 0")
+    expect(page.get_by_text("What averaging hides")).to_have_count(0)
+    seen.settle()
+    page.get_by_role("button", name="All averaged").click()
+    expect(title).to_contain_text("All heads of all blocks")
+    seen.settle()
+
+
+def test_a_typed_output_shows_what_the_model_would_have_written(seen: Visit) -> None:
+    page = seen.open("translate", model="scribe", prompt=SOURCE, view="Next token")
+    chips = page.locator(".st-key-output-strip button.chip")
+    expect(chips).to_have_count(16)
+    expect(page.get_by_text("does not end by itself")).to_be_visible()
+    box = page.get_by_role("textbox", name=OUTPUT)
+    box.fill("june 3")
+    box.press("Enter")
+    page.wait_for_url(re.compile("output=june"))
+    expect(chips).to_have_count(7)
+    seen.settle()
+    chips.nth(4).click()
+    page.wait_for_url(re.compile("position=4"))
+    expect(chips.nth(4)).to_have_class(re.compile("selected"))
+    seen.settle()
+
+
+def test_a_wider_beam_keeps_more_answers(seen: Visit) -> None:
+    page = seen.open("translate", model="scribe", prompt=SOURCE, view="Beam search", width=2)
+    tree = page.get_by_test_id("stPlotlyChart").nth(2)
+    expect(tree).to_contain_text("cut")
+    count = tree.locator("path.point").count()
+    page.get_by_role("button", name="A wide beam").click()
+    page.wait_for_url(re.compile("width=5"))
+    seen.settle()
+    page.wait_for_timeout(500)
+    assert tree.locator("path.point").count() > count
+
+
+def test_hostile_source_and_output_stay_text(seen: Visit) -> None:
+    hostile = "<img src=x onerror=\"document.title='pwned'\"> **bold** $x$"
+    for view in ("Self-attention", "Next token", "Beam search"):
+        page = seen.open("translate", model="scribe", prompt=hostile, output=hostile, view=view)
+        page.wait_for_timeout(500)
+        assert page.title() != "pwned"
+        assert page.locator("img[src=x]").count() == 0
+        expect(page.get_by_text("Not in the vocabulary").first).to_be_visible()
+
+
+@pytest.mark.parametrize("view", ["Self-attention", "Next token", "Beam search"])
+def test_nothing_sticks_out_on_a_phone(browser: Browser, translating: Server, view: str) -> None:
+    visit = Visit.begin(browser, translating, width=390, height=844)
+    page = visit.open("translate", model="scribe", prompt=SOURCE, view=view)
+    page.wait_for_timeout(500)
+    wide = page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth")
+    wrong = visit.wrong()
+    visit.context.close()
+    assert wide <= 390
+    assert not wrong, "\n".join(wrong)
+
+
+def test_another_kind_of_model_is_sent_on_and_this_one_can_be_had_instead(seen: Visit) -> None:
+    page = seen.open("translate", model="shakespeare")
+    expect(page.get_by_text("This page is about a model that reads one text and writes another")).to_be_visible()
+    page.get_by_role("button", name=re.compile("Stay here")).click()
+    expect(page.get_by_test_id("stPlotlyChart").first).to_be_visible()
+    seen.settle()

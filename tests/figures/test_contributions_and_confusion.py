@@ -1,0 +1,95 @@
+"""Bars of what words add, and the square of what was taken for what."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gptviz.figures.confusion import confusion
+from gptviz.figures.contributions import MOST_NUMBERED, contributions
+from gptviz.figures.labels import labels
+from gptviz.figures.theme import DARK, KEY, LIGHT, QUERY, STREAM, Theme
+from gptviz.labelled import Axis, Labelled
+
+HOSTILE = "<b>good</b>"
+
+
+def shares(values: list[float], words: list[str] | None = None) -> Labelled:
+    names = words or [f"word{i}" for i in range(len(values))]
+    return Labelled(np.array(values), (Axis("word", tuple(names)),), "logit")
+
+
+def square(counts: list[list[int]], names: tuple[str, ...]) -> Labelled:
+    return Labelled(np.array(counts), (Axis("label", names), Axis("predicted", names)), "texts")
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK])
+def test_each_bar_is_as_high_as_its_share_and_coloured_by_its_sign(theme: Theme) -> None:
+    bars = contributions(shares([0.5, -1.0, 2.0]), theme, above="positive", below="negative").data[0]
+    assert list(bars.y) == [0.5, -1.0, 2.0]
+    assert list(bars.marker.color) == [STREAM, KEY, QUERY]
+    assert list(bars.text) == ["+0.50", "−1.00", "+2.00"]
+
+
+def test_a_word_that_comes_twice_has_two_bars() -> None:
+    bars = contributions(shares([0, 1, 2, 3], ["(bias)", "so", "so", "so"]), LIGHT, above="a", below="b").data[0]
+    assert len(set(bars.x)) == 4
+    assert [name.replace("\u200b", "") for name in bars.x[1:]] == ["so", "so", "so"]
+
+
+@pytest.mark.parametrize("values", [[0.1, -3.0, 1.0], [0.2, 0.3], [-0.2, -5.0]])
+def test_every_bar_has_room_and_zero_stands_off_the_edges(values: list[float]) -> None:
+    low, high = contributions(shares(values), LIGHT, above="a", below="b").layout.yaxis.range
+    assert low < min(values)
+    assert high > max(values)
+    assert 0.1 < -low / (high - low) < 0.9
+
+
+def test_nothing_but_zeros_still_has_an_axis() -> None:
+    low, high = contributions(shares([0.0, 0.0]), LIGHT, above="a", below="b").layout.yaxis.range
+    assert low < 0 < high
+
+
+def test_where_there_is_no_room_for_numbers_there_are_none() -> None:
+    many = shares([0.1] * (MOST_NUMBERED + 1))
+    assert contributions(many, LIGHT, above="a", below="b").data[0].text is None
+
+
+def test_words_and_labels_are_no_markup() -> None:
+    figure = contributions(shares([0, 1], ["(bias)", HOSTILE]), LIGHT, above=HOSTILE, below=HOSTILE)
+    assert "<b>good" not in str(figure.data[0].x) + str(figure.data[0].customdata)
+    assert all("<b>good" not in note.text for note in figure.layout.annotations)
+    counted = confusion(square([[1, 0], [0, 1]], (HOSTILE, "b")), LIGHT)
+    assert "<b>good" not in str(counted.layout.xaxis.ticktext) + str(counted.data[0].customdata)
+
+
+def test_labels_stand_in_their_order_on_the_whole_scale_with_their_numbers() -> None:
+    figure = labels(Labelled(np.array([0.875, 0.125, 0.0]), (Axis("label", ("a", HOSTILE, "c")),), "probability"), LIGHT)
+    track, bars = figure.data
+    assert list(bars.x) == [0.875, 0.125, 0]
+    assert list(track.x) == [1, 1, 1]
+    low, high = figure.layout.yaxis.range
+    assert low > 2 > 0 > high  # the first at the top
+    assert [note.text for note in figure.layout.annotations] == ["87.5 %", "12.5 %", "0 %"]
+    assert "<b>good" not in str(figure.layout.yaxis.ticktext) + str(bars.customdata)
+
+
+def test_a_row_of_shares_sums_to_one_and_the_counts_stand_in_it() -> None:
+    figure = confusion(square([[8, 2, 0], [1, 1, 2], [0, 0, 5]], ("a", "b", "c")), LIGHT)
+    heatmap = figure.data[0]
+    np.testing.assert_allclose(heatmap.z, [[0.8, 0.2, 0], [0.25, 0.25, 0.5], [0, 0, 1]])
+    assert np.asarray(heatmap.text).tolist() == [[8, 2, 0], [1, 1, 2], [0, 0, 5]]
+    assert (heatmap.zmin, heatmap.zmax) == (0, 1)
+    assert figure.layout.yaxis.autorange == "reversed"
+
+
+def test_a_label_without_texts_is_blank_not_zero() -> None:
+    heatmap = confusion(square([[3, 1], [0, 0]], ("a", "b")), LIGHT).data[0]
+    assert np.isnan(np.asarray(heatmap.z)[1]).all()
+
+
+def test_fifty_long_labels_stay_apart() -> None:
+    names = tuple(f"a long name of a label, number {i}" for i in range(50))
+    heatmap = confusion(square(np.eye(50, dtype=int).tolist(), names), LIGHT).data[0]
+    assert len(set(heatmap.x)) == len(set(heatmap.y)) == 50
+    assert not heatmap.texttemplate

@@ -1,0 +1,78 @@
+"""Decisions of classifiers: they add up to the model's logits, and leaving a word out is leaving it out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from gptviz.interp.classification import classify
+from gptviz.interp.decision import BIAS, decision, left_out, runner_up, turning
+from tests.tiny import scrambled, some_ids, tiny
+
+LABELS = 3
+HEADS = ["flatten", "mean"]
+
+
+def classifier(head: str, seed: int = 0):  # type: ignore[no-untyped-def]
+    return scrambled(tiny(head=head, n_label=LABELS, mask="full", final_norm=False), seed).double()
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize(("label", "against"), [(0, None), (2, None), (2, 0), (0, 2)])
+def test_bias_and_shares_add_up_to_what_the_model_says(head: str, label: int, against: int | None) -> None:
+    model, ids = classifier(head), some_ids(6, batch=1)
+    with torch.inference_mode():
+        logits = model(ids)[0].numpy()
+    chosen = decision(classify(model, ids[0]), label, against)
+    expected = logits[label] - (0 if against is None else logits[against])
+    assert chosen.total == pytest.approx(expected, abs=1e-12)
+    assert chosen.bias + sum(chosen.shares.tolist()) == pytest.approx(expected, abs=1e-9)
+    assert chosen.sum == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_other_way_round_every_number_changes_its_sign() -> None:
+    found = classify(classifier("flatten"), some_ids(6, batch=1)[0])
+    one, other = decision(found, 1, 0), decision(found, 0, 1)
+    np.testing.assert_array_equal(one.shares, -other.shares)
+    assert (one.bias, one.total) == (-other.bias, -other.total)
+
+
+def test_the_bias_stands_before_the_words() -> None:
+    found = classify(classifier("mean"), some_ids(3, batch=1)[0])
+    chosen = decision(found, 1)
+    shown = chosen.labelled(["a", "b", "a"])
+    assert shown.axes[0].labels == (BIAS, "a", "b", "a")
+    assert shown.values.tolist() == [found.bias[1], *found.shares[:, 1]]
+
+
+def test_the_runner_up_is_the_likeliest_of_the_others() -> None:
+    for seed in range(6):
+        found = classify(classifier("mean", seed), some_ids(5, batch=1, seed=seed)[0])
+        for label in range(LABELS):
+            others = [other for other in range(LABELS) if other != label]
+            assert runner_up(found, label) == max(others, key=found.probabilities.__getitem__)
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_each_row_is_the_text_without_one_token(head: str) -> None:
+    model, ids = classifier(head), some_ids(5, batch=1)[0]
+    rows = left_out(model, ids)
+    tokens = ids.tolist()
+    for place in range(5):
+        rest = torch.tensor(tokens[:place] + tokens[place + 1 :])
+        np.testing.assert_allclose(rows[place], classify(model, rest).probabilities, atol=1e-9)
+
+
+def test_the_turning_word_costs_the_label_most() -> None:
+    model, ids = classifier("flatten"), some_ids(7, batch=1, seed=3)[0]
+    whole, rows = classify(model, ids).probabilities, left_out(model, ids)
+    label = max(range(LABELS), key=whole.__getitem__)
+    token, instead = turning(whole, rows)
+    assert all(rows[token, label] <= row[label] for row in rows)
+    assert instead == max(range(LABELS), key=rows[token].__getitem__)
+
+
+def test_a_single_word_cannot_be_left_out() -> None:
+    with pytest.raises(ValueError, match="single"):
+        left_out(classifier("mean"), some_ids(1, batch=1)[0])

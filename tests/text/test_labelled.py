@@ -1,0 +1,222 @@
+"""Texts with labels: what a table or a folder may hold, and a grammar that counting words cannot solve."""
+
+import csv
+import hashlib
+import io
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gptviz.text import LabelledTexts, labelled_of, opinions, read_labelled, texts_of, words_of
+
+# Cells as any program may write them; line ends inside are kept as \n.
+cell = st.text(st.characters(codec="utf-8", exclude_characters="\0\r")).map(str.strip).filter(bool)
+tables = st.lists(st.tuples(cell, cell), min_size=2, max_size=12).filter(lambda rows: len({label for _, label in rows}) > 1)
+
+
+def table(rows: list[tuple[str, ...]], delimiter: str = ",", header: tuple[str, ...] = ("text", "label")) -> bytes:
+    file = io.StringIO(newline="")
+    csv.writer(file, delimiter=delimiter, quoting=csv.QUOTE_ALL).writerows([header, *rows])
+    return file.getvalue().encode()
+
+
+@given(tables, st.sampled_from(",;\t"), st.booleans(), st.booleans())
+def test_a_table_is_read_as_it_was_written(rows: list[tuple[str, str]], delimiter: str, swapped: bool, mark: bool) -> None:
+    written = [("x", label, text) if swapped else (text, label, "x") for text, label in rows]
+    header = ("more", " LABEL", "Text ") if swapped else ("text", "label", "more")
+    data = table(written, delimiter, header)
+    read = labelled_of(b"\xef\xbb\xbf" + data if mark else data, "mine.csv")
+    assert read.name == "mine"
+    assert [(text, read.names[label]) for text, label in zip(read.texts, read.labels, strict=True)] == rows
+    assert texts_of(data, "mine.csv") == [text for text, _ in rows]
+
+
+def test_a_quotation_may_hold_line_ends_separators_and_quotation_marks() -> None:
+    data = b'text,label\r\n"two\r\nlines, and ""more""",good\r\nplain,bad\r\n\r\n'
+    read = labelled_of(data, "x.csv")
+    assert read.texts == ('two\nlines, and "more"', "plain")
+    assert read.names == ("bad", "good")
+
+
+def test_names_are_in_order_and_numbers_by_their_size() -> None:
+    rows = [("a", "10"), ("b", "9"), ("c", "good"), ("d", "1"), ("e", "bad")]
+    read = labelled_of(table(rows), "x.csv")
+    assert read.names == ("1", "9", "10", "bad", "good")
+    assert [read.names[label] for label in read.labels] == [label for _, label in rows]
+
+
+def test_a_folder_holds_a_file_of_lines_for_each_label(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "reviews"
+    folder.mkdir()
+    (folder / "positive.txt").write_bytes("a fine film\r\n\r\n  une très bonne fin \r\n".encode())
+    (folder / "negative.txt").write_text("dull\x85indeed, \x0b“it's” not\n", encoding="utf-8")
+    (folder / "README.md").write_text("not a label")
+    (folder / ".hidden.txt").write_text("nor this")
+    read = read_labelled(folder)
+    assert (read.name, read.names) == ("reviews", ("negative", "positive"))
+    assert [(text, read.names[label]) for text, label in zip(read.texts, read.labels, strict=True)] == [
+        ("dull\x85indeed, \x0b“it's” not", "negative"),
+        ("a fine film", "positive"),
+        ("une très bonne fin", "positive"),
+    ]
+    monkeypatch.chdir(folder)
+    assert read_labelled(".").name == "reviews"
+
+
+def test_a_file_is_read_as_its_bytes_are(tmp_path: Path) -> None:
+    data = table([("fine", "good"), ("dull", "bad")])
+    (tmp_path / "mine.csv").write_bytes(data)
+    assert read_labelled(tmp_path / "mine.csv") == labelled_of(data, "mine.csv")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "“x.csv” is empty"),
+        (b"text,label\n", "no rows below its first line"),
+        (b"text,label\n\n,\n", "no rows below its first line"),
+        (b"review,stars\nfine,5\n", "no column 'text' and 'label' in its first line, which names 'review', 'stars'"),
+        (b"text;stars\nfine;5\n", "no column 'label' in its first line, which names 'text', 'stars'"),
+        (b"fine\ndull\n", "no column 'text' and 'label' in its first line, which names 'fine'"),
+        (b"text,label\nfine,good\ndull,good\n", "every text has the label 'good': there must be at least two"),
+        (table([(f"t{i}", f"l{i}") for i in range(1_000)]), "1,000 different labels, at most 50 .* is the column label"),
+        (b'text,label\n"never closed,good\ndull,bad\n', "line 3: unexpected end of data: close every quotation mark"),
+        (b'text,label\n"a" b,good\n', "line 2: ',' expected after '\"': close every quotation mark, double those within"),
+        (b"text,label\nfine,good\n,bad\ndull\n", "an empty text or label in line 3, 4: fill it, or take the line out"),
+        (b"text,label\n" + b"fine,\n" * 9, "in line 2, 3, 4, 5, 6 and 4 more"),
+        (b'text,label\n"' + b"a" * 200_000 + b'",good\n', "line 2: field larger than field limit"),
+        ("text,label\nfine,good\n".encode("utf-16"), "is not UTF-8 .*save it as UTF-8"),
+        ("text,label\nbelle œuvre,good\n".encode("cp1252"), "is not UTF-8"),
+        (b"\x89PNG\r\n\x1a\n\0", "is not UTF-8"),
+        (b"PK\x03\x04\0\0", "is not text"),
+    ],
+)
+def test_a_table_that_cannot_be_learned_from_says_why(data: bytes, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=message) as raised:
+        labelled_of(data, "x.csv")
+    assert len(str(raised.value)) < 400
+    (tmp_path / "x.csv").write_bytes(data)
+    with pytest.raises(ValueError, match="x.csv"):
+        read_labelled(tmp_path / "x.csv")
+
+
+def test_texts_alone_need_no_labels() -> None:
+    assert texts_of(b'id,text\n1,"one, two"\n2,three\n', "x.csv") == ["one, two", "three"]
+    with pytest.raises(ValueError, match="no column 'text'"):
+        texts_of(b"id,review\n1,one\n", "x.csv")
+    with pytest.raises(ValueError, match="an empty text in line 3"):
+        texts_of(b'text,id\none,1\n" ",2\n', "x.csv")
+
+
+def test_a_folder_that_cannot_be_learned_from_says_why(tmp_path: Path) -> None:
+    for files, message in (
+        ([], "0 .txt files: put the texts of each label, one a line"),
+        (["good.txt"], "1 .txt files"),
+        (["good.txt", "bad.md"], "1 .txt files"),
+    ):
+        folder = tmp_path / str(len(files)) / message[:1] / "-".join(files or ["none"])
+        folder.mkdir(parents=True)
+        for file in files:
+            (folder / file).write_text("fine\n")
+        with pytest.raises(ValueError, match=message):
+            read_labelled(folder)
+    (folder / "bad.txt").write_text("\n \n")
+    with pytest.raises(ValueError, match="bad.txt has no texts"):
+        read_labelled(folder)
+    (folder / "bad.txt").write_bytes(b"\xff\xff")
+    with pytest.raises(ValueError, match="bad.txt is not UTF-8"):
+        read_labelled(folder)
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        read_labelled(tmp_path / "nowhere.csv")
+
+
+@given(tables)
+def test_the_hash_is_that_of_the_canonical_form_which_can_be_read_again(rows: list[tuple[str, str]]) -> None:
+    read = labelled_of(table(rows), "x.csv")
+    assert read.sha256 == hashlib.sha256(read.canonical.encode()).hexdigest()
+    again = LabelledTexts.from_canonical("x", read.canonical)
+    assert again == read
+    assert again.sha256 == read.sha256
+    other = LabelledTexts("x", (*read.texts[1:], read.texts[0] + "!"), read.labels, read.names)
+    assert other.sha256 != read.sha256
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", "[" * 100_000, '{"names": 1}', json.dumps({"names": ["a", "b"], "labels": [True], "texts": ["x"]})]
+)
+def test_what_is_no_canonical_form_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="does not hold texts with labels"):
+        LabelledTexts.from_canonical("x", text)
+
+
+def test_texts_and_labels_must_fit_together() -> None:
+    for labels, names, message in (
+        ((0,), ("a", "b"), "2 texts have 1 labels"),
+        ((0, 2), ("a", "b"), "none of the 2"),
+        ((0, 0), ("a",), "1 different labels; there must be 2 to 50"),
+        ((0, 1), tuple(map(str, range(51))), "51 different labels"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            LabelledTexts("x", ("one", "two"), labels, names)
+
+
+def test_some_rows_keep_the_names_and_labels_can_be_numbered_as_a_model_does() -> None:
+    read = LabelledTexts("x", ("p", "n", "p2"), (1, 0, 1), ("negative", "positive"))
+    assert read.only([2, 1]) == LabelledTexts("x", ("p2", "n"), (1, 0), ("negative", "positive"))
+    other = read.under(["positive", "neutral", "negative"])
+    assert [other.names[label] for label in other.labels] == [read.names[label] for label in read.labels]
+    assert read.under(read.names) is read
+    with pytest.raises(ValueError, match="x has the label 'negative'; the model tells apart '1', '2'"):
+        read.under(["1", "2"])
+
+
+def test_opinions_are_the_same_every_time_and_half_of_them_are_positive() -> None:
+    assert opinions(200, 3) == opinions(200, 3)
+    assert opinions(200, 3).texts != opinions(200, 4).texts
+    made = opinions()
+    assert (len(made), made.names) == (4_000, ("negative", "positive"))
+    assert sum(made.labels) == 2_000
+    assert len(set(made.texts)) > 3_900
+    assert all(words_of(text) == text.split() for text in made.texts)
+    with pytest.raises(ValueError, match="1 opinions are too few"):
+        opinions(1)
+
+
+DENIALS = (" not ", " never ", " hardly ", " anything but ", " far from ")
+GOOD = {"good", "gripping", "funny", "clever", "moving", "charming", "fresh", "brilliant", "warm", "exciting"}
+
+
+def denials(text: str) -> list[bool]:
+    """For each clause, whether it denies."""
+    return [any(denial in clause for denial in DENIALS) for clause in text.split(" and ")]
+
+
+def exchanged(text: str) -> str:
+    """An opinion with the two words it judges by exchanged."""
+    one, other = (clause.rsplit(" ", 1) for clause in text.split(" and "))
+    return f"{one[0]} {other[1]} and {other[0]} {one[1]}"
+
+
+def test_the_label_is_what_is_said_of_each_thing_a_denial_turning_it_round() -> None:
+    made = opinions(400)
+    for text, label in zip(made.texts, made.labels, strict=True):
+        words = [clause.rsplit(" ", 1)[1] for clause in text.split(" and ")]
+        said = [(word in GOOD) != denied for word, denied in zip(words, denials(text), strict=True)]
+        assert said == [bool(label)] * 2
+    assert [sum(denials(text)) for text in made.texts].count(1) == 200
+
+
+def test_with_a_denial_the_same_words_say_the_opposite_so_that_counting_them_tells_nothing() -> None:
+    many = opinions(20_000)
+    counts: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+    for text, label in zip(many.texts, many.labels, strict=True):
+        if any(denials(text)):
+            assert Counter(words_of(exchanged(text))) == Counter(words_of(text))
+            counts[label].update(words_of(text))
+    # An opinion and its opposite are equally likely: no word leans to a label by more than chance does.
+    for word in counts[0] | counts[1]:
+        assert abs(counts[0][word] - counts[1][word]) < 5 * (counts[0][word] + counts[1][word]) ** 0.5
