@@ -31,6 +31,8 @@ benchmark: $(VENV)/installed-dev ## performance beside peers, as ratios
 	$(if $(NANOGPT),$(RUN) -m benchmarks.nanogpt $(NANOGPT))
 
 # What ships, made again in about an hour and a half. Snapshots are kept where there is something to watch.
+# The classifiers learn from film-reviews/, if you put it here: negative.txt and positive.txt (Pang and Lee 2005, v1.0).
+REVIEWS = $(wildcard film-reviews)
 TRAIN = $(RUN) -m gptviz train --store float16 --root checkpoints --replace
 checkpoints: install ## make the shipped models again
 	$(TRAIN) shakespeare --snapshots 0 --compile yes
@@ -46,6 +48,8 @@ checkpoints: install ## make the shipped models again
 	$(TRAIN) pretrain --snapshots 0
 	$(TRAIN) from-scratch --snapshots 0
 	$(TRAIN) finetune --snapshots 0
+	$(if $(REVIEWS),$(TRAIN) classifier --corpus $(REVIEWS) --snapshots 0)
+	$(if $(REVIEWS),$(TRAIN) classifier-no-dropout --corpus $(REVIEWS) --snapshots 0)
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -433,6 +433,8 @@ def evaluate(options: argparse.Namespace) -> None:
             data: Data = source.everything(lm.tokenizer, lm.model.config)
         else:
             data = source.data(lm.tokenizer, lm.model.config)
+        if isinstance(source, PairSource):
+            _warn_of_unknown(lm.tokenizer.encode("".join(sorted({*"".join(map("".join, source.pairs.pairs))}))))
         batches, more = iter(data.validation()), source.measured(lm.model, lm.tokenizer, data)
     found = evaluate(lm.model, batches)
     _check_trained(options.name, found.loss)

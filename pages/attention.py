@@ -16,7 +16,8 @@ frame.page(
 subject = frame.subject()
 overview, large = st.columns([5, 8])
 with overview:
-    stack = attention.stack(subject)
+    has_two = subject.kind == "encoder-decoder"
+    stack = kinds.stack() if has_two else kinds.DECODER
 config = kinds.part(subject.lm.model, stack).config
 if not config.n_layer:
     attention.without(subject)
@@ -34,13 +35,16 @@ with overview:
         log = controls.switch(
             "Log colours", key="log", help="Equal ratios, equal steps of colour, down to 0.1%: small shares show."
         )
+        if has_two:
+            attention.to_the_other(subject)
         if view.pooling > 1:
             st.caption(f"Cell: largest of {view.pooling} × {view.pooling}", width="content", help="In the small pictures only.")
 
 name, averages = f"Block {block}, head {head}", view.averages(block, head)
 pattern = one_head(view.patterns, block, head, labels)
 one = heatmap.one_head(pattern, frame.theme(), title=name, notes=averages, log=log)
-every = heatmap.all_heads(view.thumbnails, frame.theme(), (block, head), view.notes(), log=log)
+room = {"height": 230} if has_two else {}  # the control of the stack takes some
+every = heatmap.all_heads(view.thumbnails, frame.theme(), (block, head), view.notes(), log=log, **room)
 with large:  # sent first: what was asked for is drawn first
     st.plotly_chart(
         one,

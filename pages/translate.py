@@ -25,7 +25,7 @@ name, pattern = translate.name(block, head), translate.cross(shown, block, head)
 rows, square = st.columns([4, 3])
 with rows:
     st.plotly_chart(
-        translate.lines(pattern, name, position),
+        translate.lines(shown, pattern, name, position),
         key="lines",
         on_select=lambda: translate.pick("lines"),
         selection_mode="points",

@@ -590,7 +590,7 @@ def test_the_experiments_that_can_be_trained_are_said(capsys: Capture) -> None:
     assert all(name in error(capsys, "train", "nothing") for name in PLANS)
 
 
-LABEL = ("train", "classifier", *QUICK, "--set", "d_model=12", "--set", "n_head=3")
+LABEL = ("train", "classifier", *QUICK, "--weight-decay", "0.1", "--set", "d_model=12", "--set", "n_head=3")
 STARS = ("one star", "two stars", "three stars", "four stars", "five stars")
 
 
@@ -754,6 +754,9 @@ def test_an_encoder_decoder_is_trained_on_two_columns_and_tells_how_often_it_is_
     assert (told["exact_match"], told["tokens"]) == (lm.card["exact_match"], 20 * 4)
     whole = json.loads(output(capsys, "evaluate", "seq2seq", "--corpus", mirrored, "--split", "all", "--json"))
     assert whole["tokens"] == 200 * 4
+    mirrored.with_name("odd.csv").write_text("abc,€ba\nabd,dba\n", encoding="utf-8")
+    assert main(["evaluate", "seq2seq", "--corpus", str(mirrored.with_name("odd.csv"))]) == 0
+    assert re.fullmatch(r"gptviz: Not in the vocabulary: € \(U\+20AC EURO SIGN\); .* instead\.\n", capsys.readouterr().err)
     mirrored.unlink()
     assert json.loads(output(capsys, "evaluate", "seq2seq", "--json")) == told
     plain = output(capsys, "evaluate", "seq2seq").splitlines()

@@ -21,14 +21,16 @@ THINNEST, THICKEST = 1.0, 7.0
 # The lines of the other tokens, where one is chosen.
 DIMMED = 0.4
 # So many letters fit on a row, large and small ones, on the 290 pixels that a phone has for it.
-MOST_LARGE, MOST_SMALL = 34, 48
+MOST_LARGE, MOST_SMALL = 32, 48
 # Letters that a chip is wider than its token; the space between two chips.
-PADDING, GAP = 0.8, 0.2
+PADDING, GAP = 0.5, 0.2
 # A row of few tokens is not drawn out wider than one of so many letters.
 LEAST = 16.0
 # Half the height of a chip, where the two rows are 1 apart.
 HALF = 0.13
 NAMED_ON_HOVER = 4
+# So many tokens have a label beside the heatmap, which is lower than wide.
+MOST_ROWS = 24
 UNIT = f"share of the row, lines from {FLOOR:.0%}"
 
 
@@ -93,7 +95,12 @@ def table(shares: Labelled, theme: Theme, *, title: str, height: int = 200) -> g
     """The shares [output, source] as a heatmap beside the lines, whose scale it has; its cells are as high as there is room."""
     figure = heatmap.one_head(shares, theme, title=title, height=height)
     figure.update_traces(marker_showscale=False, selector={"type": "scatter"})
-    return figure.update_yaxes(scaleanchor=False, constrain="range").update_xaxes(constrain="range")
+    output = shares.axes[0].labels
+    if len(output) > MOST_ROWS:
+        named = range(0, len(output), -(-len(output) // MOST_ROWS))
+        labels = [plain(output[place], 8) for place in named]
+        figure.update_yaxes(tickmode="array", tickvals=list(named), ticktext=labels)
+    return figure.update_yaxes(scaleanchor=False, constrain="range", title_standoff=12).update_xaxes(constrain="range")
 
 
 class Chip(NamedTuple):

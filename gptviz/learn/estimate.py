@@ -167,9 +167,11 @@ def _orthogonalising(config: Config, recipe: Recipe) -> float:
     if recipe.optimiser != "muon":
         return 0.0
     d, width, neurons = config.d_model, config.n_head * config.head_size, config.mlp_size
-    shapes = [(3 * width, d), (d, width), (neurons, d), (d, neurons)]
+    inside, crossing = [(3 * width, d), (d, width), (neurons, d), (d, neurons)], [(width, d), (2 * width, d), (d, width)]
+    shapes = (config.n_layer + config.n_encoder_layer) * inside
+    shapes += config.n_layer * crossing if config.n_encoder_layer else []
     few = [(min(shape), max(shape)) for shape in shapes]
-    return config.n_layer * sum(5 * (4.0 * low * low * high + 2.0 * low**3) for low, high in few)
+    return sum(5 * (4.0 * low * low * high + 2.0 * low**3) for low, high in few)
 
 
 def step_work(config: Config, rows: int, tokens: int) -> Work:

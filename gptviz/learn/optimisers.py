@@ -60,7 +60,8 @@ class BlockMuon(Muon):
 
 
 def _muon(model: Transformer, recipe: Recipe) -> list[Optimizer]:
-    matrices = [p for p in model.blocks.parameters() if p.dim() == 2]
+    stacks = [model] if model.encoder is None else [model, model.encoder]
+    matrices = [p for stack in stacks for p in stack.blocks.parameters() if p.dim() == 2]
     inside = {id(p) for p in matrices}
     others = [p for p in model.parameters() if id(p) not in inside]
     adamw = AdamW(_groups(others, recipe), lr=recipe.learning_rate, betas=(recipe.beta1, recipe.beta2), fused=_fused(model))

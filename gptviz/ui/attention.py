@@ -41,16 +41,11 @@ class Read:
     source: tuple[int, ...] | None = None
 
 
-def stack(subject: Subject) -> str:
-    """The control `stack` of an encoder–decoder, with the way to the attention between its two stacks."""
-    if subject.kind != "encoder-decoder":
-        return kinds.DECODER
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        chosen = kinds.stack()
-        if (page := PAGES.get(kinds.PAGE[subject.kind])) is not None:
-            about = "Where the decoder looks in the source, which the two squares here do not show."
-            st.page_link(page.path, label="Cross-attention", icon=page.icon, help=about, query_params=shared_state())
-    return chosen
+def to_the_other(subject: Subject) -> None:
+    """The way to the attention between the two stacks of an encoder–decoder."""
+    if (page := PAGES.get(kinds.PAGE[subject.kind])) is not None:
+        about = "Where the decoder looks in the source: neither of the two stacks' own squares shows it."
+        st.page_link(page.path, label="Cross-attention", icon=page.icon, help=about, query_params=shared_state())
 
 
 def read_by(subject: Subject, stack: str) -> Read:

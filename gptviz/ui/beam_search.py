@@ -104,8 +104,8 @@ def spoken(search: Search) -> str:
     """What the tree shows, for who cannot see it."""
     best = search.found.best
     return (
-        f"A beam search of width {search.width}: {len(search.nodes) - 1} candidates, {len(search.found.finished)} answers. The best "
-        f"is {search.subject.lm.tokenizer.decode(best.ids)}, with a sum of {best.total:.3f}."
+        f"A beam search of width {search.width}: {len(search.nodes) - 1} candidates, {len(search.found.finished)} answers. "
+        f"The best is {search.subject.lm.tokenizer.decode(best.ids)}, with a sum of {best.total:.3f}."
     )
 
 
@@ -125,10 +125,15 @@ def answers(search: Search) -> None:
 
 def numbers(search: Search) -> Labelled:
     """Every node of the tree but its root: [node, (log-probability, sum)]."""
-    nodes = search.nodes[1:]
-    names = tuple(f"{node.text} {node.label if not node.text else ''}{'' if node.kept else ' (cut)'}".strip() for node in nodes)
-    values = np.array([[node.log_probability, node.total] for node in nodes])
-    return Labelled(values, (Axis("output", names), Axis("of", ("its last token", "all of it"))), "log-probability (nats)")
+
+    def name(node: beams.Node, before: beams.Node) -> str:
+        mark = node.label if node.text == before.text else ""  # a mark stands for no text
+        return f"{node.text}{mark}{'' if node.kept else ' (cut)'}"
+
+    inside = [(node, search.nodes[node.parent]) for node in search.nodes if node.parent is not None]
+    values = np.array([[node.log_probability, node.total] for node, _ in inside])
+    axes = (Axis("output", tuple(name(*pair) for pair in inside)), Axis("of", ("its last token", "all of it")))
+    return Labelled(values, axes, "log-probability (nats)")
 
 
 def code(search: Search) -> str:

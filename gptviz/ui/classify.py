@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,7 +51,7 @@ confident mistakes."""
 class Behind:
     """What stands folded behind a view: the arguments of `behind`."""
 
-    numbers: Any
+    numbers: Callable[[], Labelled]
     code: str
     how: str = HOW
     limits: str = LIMITS
@@ -86,13 +86,9 @@ def doubts(subject: Subject) -> None:
 
 def verdict(subject: Subject) -> None:
     """The label of the text, in a line."""
-    label, probability = _likeliest(subject)
-    st.markdown(f"The text above is **{literal(label)}**: {percent(probability)}")
-
-
-def _likeliest(subject: Subject) -> tuple[str, float]:
     read = found(subject.key, subject.seen)
-    return subject.lm.labels[read.label], float(read.probabilities[read.label])
+    label, probability = subject.lm.labels[read.label], float(read.probabilities[read.label])
+    st.markdown(f"The text above is **{literal(label)}**: {percent(probability)}")
 
 
 def words(subject: Subject) -> Behind:
@@ -106,20 +102,20 @@ def words(subject: Subject) -> Behind:
         if (said := tested.on_card(subject.lm.card)) is not None:
             st.caption(said, help=tested.ABOUT_BASELINE)
     shares = chosen.labelled(subject.labels)
-    above, below = literal_names(chosen, names)
-    strongest = subject.labels[int(np.abs(chosen.shares).argmax())]
+    above, below = sides(chosen, names)
+    most = int(np.abs(chosen.shares).argmax())
     with right:
         st.plotly_chart(
             contributions(shares, frame.theme(), above=above, below=below),
             key="contributions",
             config={"displayModeBar": False},
-            alt=f"What each of {len(subject.seen)} words adds to the decision, upwards for {above}; “{strongest}” adds most: "
-            f"{chosen.shares[np.abs(chosen.shares).argmax()]:+.2f}. All and the bias together: {chosen.sum:+.3f}.",
+            alt=f"What each of {len(subject.seen)} words adds to the decision, upwards for {above}; most is that of "
+            f"“{subject.labels[most]}”, {chosen.shares[most]:+.2f}. All and the bias together: {chosen.sum:+.3f}.",
         )
     return Behind(lambda: shares, code(subject, chosen))
 
 
-def literal_names(chosen: Decision, names: tuple[str, ...]) -> tuple[str, str]:
+def sides(chosen: Decision, names: tuple[str, ...]) -> tuple[str, str]:
     """What a bar upwards speaks for, and what one downwards."""
     label = names[chosen.label]
     return label, f"not {label}" if chosen.against is None else names[chosen.against]

@@ -116,7 +116,7 @@ def lead_on(subject: Subject) -> None:
     """Of a model that guesses no next token, what it does instead, and the page that shows it."""
     if subject.kind == "decoder":
         return
-    st.caption(f"This model is {kinds.A[subject.kind]}: it {kinds.DOES[subject.kind]}, and does not go on with one.")
+    st.caption(f"This model is {kinds.A[subject.kind]}: it {kinds.DOES[subject.kind]} rather than go on with it.")
     if (page := PAGES.get(kinds.PAGE[subject.kind])) is not None:
         st.page_link(page.path, label=f"Look at it closely: {page.title}", icon=page.icon, query_params=shared_state())
 

@@ -31,6 +31,9 @@ HEIGHT = 300
 ALL = "all"
 LONGEST_OUTPUT = 10_000
 SHOWN = 20
+# What a card says of a model that was trained on dates, and a date to try on it.
+DATES = {"pair_task": "dates"}
+IN_WORDS = "july twenty-sixth, twelve ninety-five"
 
 HOW_ATTENTION = r"""
 Three attentions, one equation: $\text{pattern} = \text{softmax}\big(\text{mask}(q\,k^\top / \sqrt{d_\text{head}})\big)$; each
@@ -104,8 +107,11 @@ def _answer(key: ModelKey, source: tuple[int, ...], start: int, end: int) -> tup
 
 
 def tokenizer(subject: Subject) -> MarkedTokenizer:
-    """The model's tokenizer; the page stops where it has no marks."""
+    """The model's tokenizer; the page stops where it has no marks, or the decoder nothing to look into the source with."""
     found = subject.lm.tokenizer
+    if not subject.lm.model.config.n_layer:
+        st.info(f"The decoder of {literal(subject.key.name)} has no blocks, hence no cross-attention: it never reads its source.")
+        st.stop()
     if not isinstance(found, MarkedTokenizer):
         st.error(
             f"{literal(subject.key.name)} cannot write: its tokenizer is of the kind {found.kind}, which has no marks for start "
@@ -118,7 +124,8 @@ def tokenizer(subject: Subject) -> MarkedTokenizer:
 def shown(subject: Subject, notices: Any) -> Shown:
     """The control `output`: the model's own answer unless another output is typed, with a line on what is not as written.
 
-    `notices` takes the lines."""
+    `notices` takes the lines.
+    """
     marks = tokenizer(subject)
     answer, ended = _answer(subject.key, subject.seen, marks.start, marks.end)
     asked = st.text_input(
@@ -150,7 +157,14 @@ def shown(subject: Subject, notices: Any) -> Shown:
 
 
 def remark(shown: Shown, block: int | None, head: int | None) -> None:
-    """Below the pictures, which it must not move: that the output does not end, and what an average hides."""
+    """Below the pictures, which it must not move: where the output comes from and whether it ends, what an average hides."""
+    if shown.typed:
+        marks = tokenizer(shown.subject)
+        answer, _ = _answer(shown.subject.key, shown.subject.seen, marks.start, marks.end)
+        st.caption(
+            f"This output was typed, up to the last token, which is the model’s guess. By itself it writes “"
+            f"{literal(marks.decode(answer))}”: empty the field above to see that."
+        )
     if not shown.ended:
         st.info(
             f"The output does not end by itself: it was stopped after {len(shown.written)} tokens, as many as this model’s table "
@@ -230,8 +244,10 @@ def brief(shown: Shown, pattern: Labelled) -> Labelled:
     return Labelled(pattern.values, axes, pattern.unit)
 
 
-def lines(pattern: Labelled, title: str, position: int) -> go.Figure:
-    """Source and output with lines for the attention between them."""
+def lines(shown: Shown, pattern: Labelled, title: str, position: int) -> go.Figure:
+    """Source and output with lines for the attention between them; the marks are short where there is little room."""
+    if max(sum(map(len, axis.labels)) for axis in pattern.axes) > alignment.MOST_LARGE:
+        pattern = brief(shown, pattern)
     return alignment.lines(pattern, frame.theme(), title=title, chosen=position, height=HEIGHT)
 
 
@@ -346,7 +362,7 @@ def to_try(shown: Shown) -> list[tuple[str, str, dict[str, Any]]]:
             "The sharpest head",
             f"Block {b}, head {h} spreads its look least, over {hidden.sharpest_spread:.1f} source tokens. Walk through the "
             "output positions: which part of the source does it follow?",
-            {"view": VIEWS[0], "block": str(b), "head": str(h)},
+            {"view": VIEWS[0], "block": str(b), "head": str(h), "output": ""},
         ),
         (
             "All averaged",
@@ -358,8 +374,13 @@ def to_try(shown: Shown) -> list[tuple[str, str, dict[str, Any]]]:
         output, place = wrong
         about = "The output with one token that the model would not have written: how sure was it there, and how does it go on?"
         tries.append(("One wrong token", about, {"view": VIEWS[1], "output": output, "position": place}))
+    if shown.subject.lm.card.get("source") == DATES:
+        about = (
+            "Now the year is written in words and stands last, yet is written first: the lines cross, and 12 is read in twelve."
+        )
+        tries.append(("In words", about, {"prompt": IN_WORDS, "output": "", "position": 0}))
     about = "Five outputs side by side. Below the line: what was cut and never came back. The thick path won."
-    return [*tries, ("A wide beam", about, {"view": VIEWS[2], "width": 5})]
+    return [*tries, ("A wide beam", about, {"view": VIEWS[2], "width": 5, "output": ""})]
 
 
 def _one_wrong(shown: Shown) -> tuple[str, int] | None:

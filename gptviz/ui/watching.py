@@ -224,7 +224,7 @@ def _state(now: Watched) -> None:
         st.progress(share, headline(now), width="stretch")
         _buttons(now)
     if failed := st.session_state.get(_FAILED):
-        st.error(failed)
+        st.error(literal(failed))
     if now.status.message and not now.is_active:
         st.text(now.status.message)
 
@@ -354,7 +354,7 @@ def bar(notices: Any) -> str | None:
         try:
             now = look(name)
         except CheckpointError as error:
-            st.error(f"{error}. Watch another model.")
+            st.error(f"{literal(str(error))}. Watch another model.")
             st.stop()
         places = [PLACES] if "accuracy_by_place" in now.card else []
         accuracy = [ACCURACY] if "accuracy" in now.card else []

@@ -221,6 +221,21 @@ def test_a_file_is_labelled_as_the_model_labels_its_texts(judge: Make) -> None:
     assert not at.metric
 
 
+def test_many_texts_are_labelled_part_by_part_as_they_are_at_once(judge: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge()
+    monkeypatch.setattr(tested, "AT_A_TIME", 3)
+    at = page(view=classify.OWN)
+    expected = gptviz.load("judge").probabilities(table(at, "text"))
+    np.testing.assert_allclose(table(at, "probability of negative"), 100 * expected[:, 0], atol=1e-4)
+
+
+def test_a_file_of_more_texts_than_are_labelled_says_so(judge: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge()
+    monkeypatch.setattr(tested, "MOST_TEXTS", 2)
+    at = give(page(view=classify.OWN), "text\na\nb\nc\n")
+    assert any("3 texts" in error.value and "2" in error.value for error in at.error)
+
+
 def test_a_file_with_labels_tests_the_model(judge: Make) -> None:
     judge()
     at = give(page(view=classify.OWN), "label;text\npositive;the plot was dull\nnegative;the cast was good\nnegative;bad music\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -19,7 +20,7 @@ from gptviz.learn import checkpoints
 from gptviz.learn.labelled import LabelledSource
 from gptviz.model import Record
 from gptviz.text.pairs import PAIR_TASKS
-from gptviz.ui import examples, frame
+from gptviz.ui import examples, frame, kinds, snapshots
 from gptviz.ui.curves import curve_of
 from gptviz.ui.literal import literal
 from tests.app.opening import opened
@@ -61,27 +62,6 @@ def large(at: AppTest) -> np.ndarray:
     """The values of the large head [query, key]."""
     z = chart(at, "large")["data"][0]["z"]
     return np.frombuffer(base64.b64decode(z["bdata"]), z["dtype"]).reshape([int(size) for size in z["shape"].split(",")])
-
-
-def trace(name: str, ids: tuple[int, ...], wanted: str, source: tuple[int, ...] | None = None) -> np.ndarray:
-    """What the model computes under this tap name, from a forward pass of its own."""
-    record = Record([wanted])
-    with torch.inference_mode():
-        gptviz.load(name).model(torch.tensor([ids]), None if source is None else torch.tensor([source]), tap=record)
-    return record.values[wanted][0].numpy()
-
-
-def answer_by_loop(name: str, source: tuple[int, ...]) -> tuple[int, ...]:
-    """The start mark and the likeliest token each time until the end mark, each from a whole forward pass."""
-    lm = gptviz.load(name)
-    ids = [lm.marks.start]
-    while len(ids) < lm.model.config.context_length:
-        with torch.inference_mode():
-            token = int(lm.model(torch.tensor([ids]), torch.tensor([source]))[0, -1].argmax())
-        if token == lm.marks.end:
-            break
-        ids.append(token)
-    return tuple(ids)
 
 
 def trace(name: str, ids: tuple[int, ...], wanted: str, source: tuple[int, ...] | None = None) -> np.ndarray:
@@ -150,7 +130,7 @@ def test_where_there_is_no_such_model_a_page_leads_to_training_one(
     tiny_model("writer")
     monkeypatch.setattr(checkpoints, "BUNDLED", checkpoints.home() / "none")
     at = page("pages/classify.py")
-    assert links(at)["Train a classifier"] == {"plan": ["classifier"]}
+    assert links(at)["Train a classifier"]["plan"] == ["classifier"]
 
 
 @pytest.mark.usefixtures("both")
@@ -163,9 +143,10 @@ def test_a_page_opens_on_a_model_of_its_own_kind_and_its_links_keep_it() -> None
 
 
 def test_a_name_is_never_markup(tiny_classifier: TinyModel) -> None:
-    tiny_classifier("_judge_")
-    at = page("pages/generate.py", model="_judge_")
-    assert "\\_judge\\_ is a classifier" in at.info[0].value
+    folder = tiny_classifier()
+    folder.rename(folder.with_name("**judge**"))
+    at = page("pages/generate.py", model="**judge**")
+    assert r"\*\*judge\*\* is a classifier" in at.info[0].value
 
 
 def test_what_a_link_asks_for_in_vain_is_never_markup(tiny_model: TinyModel) -> None:
@@ -220,7 +201,15 @@ def test_a_classifiers_attention_is_a_full_square_of_its_own_words() -> None:
     at = page("pages/attention.py", model="judge", prompt=REVIEW, block="1", head="2")
     ids = tuple(gptviz.load("judge").encode(REVIEW).tolist())
     np.testing.assert_allclose(large(at), trace("judge", ids, "blocks.1.attention.pattern")[2], atol=1e-6)
-    assert [name.split()[1] for name in chart(at, "large")["data"][0]["x"]] == "the film was never dull and good".split()
+    assert [name.split()[1] for name in chart(at, "large")["data"][0]["x"]] == [
+        "the",
+        "film",
+        "was",
+        "never",
+        "dull",
+        "and",
+        "good",
+    ]
     assert not at.get("segmented_control")
 
 
@@ -231,7 +220,7 @@ def test_the_stack_chosen_is_the_one_whose_attention_is_shown() -> None:
     expected = trace("pair", (1,), "encoder.blocks.2.attention.pattern", source)[1]
     np.testing.assert_allclose(large(at), expected, atol=1e-6)
     assert chart(at, "large")["data"][0]["x"][-1].endswith("⟨end⟩\u2069")
-    assert "cross-attention" in " ".join(links(at))
+    assert links(at)["Cross-attention"] == {"model": ["pair"], "prompt": ["one two"]}
 
     at.segmented_control(key="stack").set_value("decoder").run()
     at.select_slider(key="block").set_value(0).run()
@@ -259,7 +248,7 @@ def test_of_a_text_longer_than_the_context_the_beginning_is_read(model: str, fir
     at = page("pages/attention.py", model=model, prompt="good film never " * 20)
     lm = gptviz.load(model)
     ids = lm.tokenizer.encode("good film never " * 20).ids
-    labels = [lm.tokenizer.label(i) for i in ids[:first]]
+    labels = [plain(lm.tokenizer.label(i)) for i in ids[:first]]
     shown = chart(at, "large")["data"][0]["x"]
     assert [name.split(" ", 1)[1] for name in shown[:first]] == labels
     assert len(shown) == first + rest
@@ -304,16 +293,16 @@ def test_a_classifier_has_no_unembedding_to_show() -> None:
 def test_each_stack_shows_the_positions_it_has_learned(tiny_pair: TinyModel, positions: str) -> None:
     tiny_pair(positions=positions)
     model = gptviz.load("pair").model
-    at = page("pages/positions.py", model="pair", wave="1")
+    at = page("pages/positions.py", model="pair", wave="1", table=positions)
     for stack, part in (("encoder", model.encoder), ("decoder", model)):
         at.segmented_control(key="stack").set_value(stack).run()
         assert not at.exception
         if positions == "learned":
-            table = part.positions.weight
+            table = part.positions.table.weight
         else:
             heads = part.blocks[0].attention.positions.table  # [H, d_head, 2 · reach + 1]
             table = heads.flatten(0, 1).T[heads.shape[-1] // 2 if stack == "decoder" else 0 :]
-        y = chart(at, "line")["data"][0]["y"]
+        y = chart(at, "wave line")["data"][-1]["y"]
         shown = np.frombuffer(base64.b64decode(y["bdata"]), y["dtype"]) if isinstance(y, dict) else np.array(y)
         np.testing.assert_allclose(shown, table[:, 1].detach().numpy(), atol=1e-6)
         made: dict[str, Any] = {}
@@ -347,11 +336,12 @@ def test_guessing_is_as_hard_as_there_are_labels_or_tokens(tiny_classifier: Tiny
 
 
 def test_a_model_begins_with_an_example_of_what_it_was_trained_on(tiny_classifier: TinyModel, tiny_pair: TinyModel) -> None:
-    opinions = LabelledSource(texts.opinions(50))
-    own = LabelledSource(texts.labelled_of(b"text,label\n" + b"\n".join(b"some %d words,a\nmany %d,b" % (i, i) for i in range(20)), "own.csv"))
+    opinions = LabelledSource(texts.opinions())
+    table = b"text,label\n" + b"\n".join(b"some %d words,a\nmany %d,b" % (i, i) for i in range(20))
+    own = LabelledSource(texts.labelled_of(table, "own.csv"))
     own.keep()
     cases = {
-        "opinions": (tiny_classifier, opinions.to_dict() | {"sha256": texts.opinions().sha256}, LabelledSource(texts.opinions()).split()[1].texts[0]),
+        "opinions": (tiny_classifier, opinions.to_dict(), opinions.split()[1].texts[0]),
         "own": (tiny_classifier, own.to_dict(), own.split()[1].texts[0]),
         "gone": (tiny_classifier, own.to_dict() | {"sha256": "0" * 64}, examples.REVIEW),
         "none": (tiny_classifier, None, examples.REVIEW),
@@ -367,6 +357,49 @@ def test_a_model_begins_with_an_example_of_what_it_was_trained_on(tiny_classifie
 @pytest.mark.usefixtures("both")
 def test_only_pages_about_this_kind_are_offered_to_open_a_model_on() -> None:
     at = page("pages/runs.py", model="judge")
-    offered = {label for label in links(at)}
+    offered = set(links(at))
     assert {"Classify", "Attention"} <= offered
     assert not {"Generate", "Translate", "Next token"} & offered
+
+
+@pytest.mark.usefixtures("both")
+def test_home_asks_the_question_that_its_model_answers() -> None:
+    for model, question in (("judge", "tell what a text is"), ("pair", "answer one text with another"), ("writer", "next token")):
+        assert question in page("app.py", model=model).title[0].value
+
+
+def test_at_a_step_a_classifier_is_said_to_be_right_and_others_to_be_perplexed() -> None:
+    losses = [{"step": 0, "validation": 0.7, "accuracy": 0.5}, {"step": 4, "validation": 0.35, "accuracy": 0.8}]
+    assert snapshots.readout("4", {"losses": losses, "labels": ["a", "b"]}) == "Step 4: loss 0.35, 80.0% right"
+    assert snapshots.readout("3", {"losses": losses}) == "Step 3: loss ≈ 0.35, perplexity 1.42"
+    assert snapshots.readout("4", {"losses": [{"step": 4, "validation": 0.0}], "labels": ["a", "b"]}).endswith("perplexity 1")
+
+
+@pytest.mark.usefixtures("both")
+def test_the_best_model_of_a_kind_is_the_one_named_for_it_if_it_is_of_that_kind(
+    tiny_classifier: TinyModel, tiny_model: TinyModel
+) -> None:
+    assert kinds.best("classifier") == "judge"
+    tiny_model("classifier")
+    assert kinds.best("classifier") == "judge"
+    tiny_classifier("classifier")
+    assert kinds.best("classifier") == "classifier"
+    assert kinds.models("encoder-decoder") == ["pair"]
+
+
+def test_what_cannot_be_read_is_of_no_kind(home: Path, tiny_model: TinyModel) -> None:
+    folder = tiny_model()
+    assert kinds.of(folder) == "decoder"
+    (folder / "config.json").write_text("[")
+    assert kinds.of(folder) is None
+    assert kinds.of(home / "nowhere") is None
+
+
+@pytest.mark.usefixtures("both")
+@pytest.mark.parametrize("length", [1, 7, 8, 9, 23, 24, 40])
+def test_what_is_read_of_a_text_fits_in_the_context_and_is_never_empty(length: int) -> None:
+    ids = [i % 5 for i in range(length)]
+    assert kinds.seen(gptviz.load("writer"), ids) == ids[max(0, length - 8) :]
+    assert kinds.seen(gptviz.load("judge"), ids) == ids[:8]
+    pair = gptviz.load("pair")
+    assert kinds.seen(pair, ids) == [*ids[:23], pair.marks.end]

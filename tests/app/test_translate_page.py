@@ -22,7 +22,9 @@ from gptviz.learn.decoding import decode_greedily, until_end
 from gptviz.model import Transformer
 from gptviz.text import CharTokenizer
 from gptviz.text.marked import MarkedTokenizer
-from gptviz.ui import translate
+from gptviz.ui import beam_search, translate
+from gptviz.ui.cache import model_key
+from gptviz.ui.literal import literal
 from tests.app.opening import opened
 from tests.tiny import scrambled, tiny
 
@@ -186,6 +188,9 @@ def test_a_typed_output_is_read_as_it_stands_and_the_model_says_what_it_would_ha
     at.segmented_control(key="view").set_value("Self-attention").run()
     expected = traced(forced)["blocks.1.cross_attention.pattern"][0].mean(0)
     np.testing.assert_allclose(heat(at, 1), expected, atol=1e-6)
+    assert any(
+        "By itself it writes" in caption.value and literal(MARKS.decode(answer)) in caption.value for caption in at.caption
+    )
     at.text_input(key="output").set_value("").run()
     np.testing.assert_allclose(heat(at, 1), traced(answer)["blocks.1.cross_attention.pattern"][0].mean(0), atol=1e-6)
 
@@ -217,6 +222,22 @@ def test_the_path_of_the_winner_is_the_best_answer(answer: list[int]) -> None:
         range(1, found.nodes[found.best.node].depth + 1)
     )
     assert at.dataframe[0].value["answer"][0] == MARKS.decode(found.best.ids)
+
+
+def test_the_numbers_behind_the_tree_are_its_sums_by_the_output_up_to_there(answer: list[int]) -> None:
+    key = model_key("tiny", "cpu")
+    search = beam_search._search(key, tuple(MARKS.source_ids(SOURCE)), MARKS.start, MARKS.end, 2, 0.0)
+    numbers = beam_search.numbers(beam_search.Search(SimpleNamespace(), 2, 0.0, *search))
+    found = gptviz.load("tiny").beams(SOURCE, 2)
+    at = {name: row for name, row in zip(numbers.axes[0].labels, numbers.values, strict=True) if "(cut)" not in name}
+    assert len(numbers.values) == len(found.nodes) - 1
+    assert len(at) == sum(node.kept for node in found.nodes) - 1
+    for one in found.finished:
+        assert at[f"{MARKS.decode(one.ids)}{'⟨end⟩' if one.ended else ''}"][1] == pytest.approx(one.total)
+    path = found.path(found.best.node)[1:]
+    assert sum(at[MARKS.decode([found.nodes[i].token for i in path[: n + 1]])][0] for n in range(len(path) - 1)) == pytest.approx(
+        found.best.total - found.nodes[found.best.node].log_probability
+    )
 
 
 def test_a_click_on_an_output_token_sets_the_position_and_one_on_the_source_or_none_nothing(
@@ -288,6 +309,14 @@ def test_a_model_that_writes_on_is_sent_where_that_is_shown_and_one_without_mark
     checkpoints.save("plain", scrambled(tiny(vocab_size=5, n_encoder_layer=1)), CharTokenizer("abcde"), {})
     at = page(model="plain", prompt="abc")
     assert any("no marks" in error.value for error in at.error)
+
+
+def test_a_decoder_without_blocks_reads_no_source_and_says_so(home: Path) -> None:
+    sizes: dict[str, Any] = {"vocab_size": MARKS.vocab_size, "context_length": CONTEXT, "padding": MARKS.padding}
+    checkpoints.save("tiny", scrambled(tiny(**sizes, n_layer=0, n_encoder_layer=1)), MARKS, {})
+    at = page()
+    assert not charts(at)
+    assert any("no cross-attention" in info.value for info in at.info)
 
 
 def test_without_a_model_in_the_link_it_opens_one_that_translates(answer: list[int]) -> None:

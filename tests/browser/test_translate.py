@@ -10,6 +10,7 @@ import torch
 from playwright.sync_api import Browser, Page, expect
 
 from gptviz.learn import checkpoints
+from gptviz.model import Transformer
 from gptviz.text import CharTokenizer, MarkedTokenizer
 from tests.browser.machinery import Server, Visit, serve
 from tests.tiny import scrambled, tiny
@@ -20,15 +21,23 @@ MARKS = MarkedTokenizer(CharTokenizer.from_text("may the 3rd of june 1977-0456<>
 OUTPUT = re.compile("Output$")
 
 
+def made(seed: int, end_bias: float) -> Transformer:
+    """A small encoder–decoder that is the likelier to end the larger `end_bias` is, and that never writes the other marks."""
+    sizes = {"vocab_size": MARKS.vocab_size, "context_length": 16, "padding": MARKS.padding}
+    model = scrambled(tiny(**sizes, n_encoder_layer=1, unembed_bias=True, positions="sinusoidal"), seed)
+    with torch.no_grad():
+        model.head.unembed.bias[MARKS.end] += end_bias
+        model.head.unembed.bias[[MARKS.start, MARKS.padding]] -= 1e4
+    return model
+
+
 @pytest.fixture(scope="module")
 def translating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with an untrained encoder–decoder, scribe, whose answers fill its positions."""
+    """A server with an untrained encoder–decoder, scribe, whose answers fill its positions but end at its first snapshot."""
     folder = tmp_path_factory.mktemp("translating")
-    sizes = {"vocab_size": MARKS.vocab_size, "context_length": 16, "padding": MARKS.padding}
-    model = scrambled(tiny(**sizes, n_encoder_layer=1, unembed_bias=True, positions="sinusoidal"))
-    with torch.no_grad():
-        model.head.unembed.bias[[MARKS.start, MARKS.padding, MARKS.end]] -= 1e4
-    checkpoints.save("scribe", model, MARKS, {}, root=folder / "home" / "checkpoints")
+    kept = checkpoints.save("scribe", made(0, -1e4), MARKS, {"steps": 9}, root=folder / "home" / "checkpoints")
+    for step, end_bias in ((0, 1e4), (4, -1e4), (9, -1e4)):
+        checkpoints.write_weights(checkpoints.snapshot_path(kept, step), made(step, end_bias))
     with serve(folder) as running:
         yield running
 
@@ -114,6 +123,20 @@ def test_a_wider_beam_keeps_more_answers(seen: Visit) -> None:
     assert tree.locator("path.point").count() > count
 
 
+def test_the_pictures_stay_where_they_are_while_training_is_walked_through(seen: Visit) -> None:
+    page = seen.open("translate", model="scribe", prompt=SOURCE, step=0)
+    lines = page.get_by_test_id("stPlotlyChart").first
+    expect(lines).to_be_visible()
+    before = lines.bounding_box()
+    expect(page.get_by_text("does not end by itself")).to_have_count(0)
+    for step in (4, 9):
+        page.locator(".st-key-step").get_by_role("slider").press("ArrowRight")
+        page.wait_for_url(re.compile(f"step={step}"))
+        seen.settle()
+        expect(page.get_by_text("does not end by itself")).to_be_visible()
+        assert lines.bounding_box() == before
+
+
 def test_hostile_source_and_output_stay_text(seen: Visit) -> None:
     hostile = "<img src=x onerror=\"document.title='pwned'\"> **bold** $x$"
     for view in ("Self-attention", "Next token", "Beam search"):
@@ -140,5 +163,6 @@ def test_another_kind_of_model_is_sent_on_and_this_one_can_be_had_instead(seen: 
     page = seen.open("translate", model="shakespeare")
     expect(page.get_by_text("This page is about a model that reads one text and writes another")).to_be_visible()
     page.get_by_role("button", name=re.compile("Stay here")).click()
-    expect(page.get_by_test_id("stPlotlyChart").first).to_be_visible()
+    page.wait_for_url(re.compile("translate(?!.*shakespeare)"))
     seen.settle()
+    expect(page.get_by_test_id("stPlotlyChart").first).to_be_visible()

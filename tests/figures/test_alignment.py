@@ -140,3 +140,12 @@ def test_the_heatmap_beside_the_lines_has_their_numbers_and_no_second_scale() ->
     np.testing.assert_array_equal(figure.data[0].z, given.values)
     assert not any(trace.marker.showscale for trace in figure.data if trace.type == "scatter")
     assert alignment.lines(given, LIGHT, title="t").data[-1].marker.showscale
+
+
+@pytest.mark.parametrize("count", [3, alignment.MOST_ROWS, alignment.MOST_ROWS + 1, 200])
+def test_the_rows_of_the_heatmap_are_named_as_far_as_there_is_room(count: int) -> None:
+    figure = alignment.table(shares(n_output=count), LIGHT, title="t")
+    named = dict(zip(figure.layout.yaxis.tickvals, figure.layout.yaxis.ticktext, strict=True))
+    assert min(count, alignment.MOST_ROWS) / 2 <= len(named) <= alignment.MOST_ROWS
+    for place, text in named.items():
+        assert text == shares(n_output=count).axes[0].labels[place]

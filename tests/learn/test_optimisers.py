@@ -68,14 +68,15 @@ def test_five_steps_are_those_of_the_formula_and_only_matrices_decay(kind: str) 
         torch.testing.assert_close(model.get_parameter(name).detach(), expected, rtol=1e-4, atol=1e-5, msg=name)
 
 
-def test_muon_takes_exactly_the_matrices_of_the_blocks_and_adamw_the_others() -> None:
-    model = fresh(n_layer=2, tied=True)
+@pytest.mark.parametrize("n_encoder_layer", [0, 2])
+def test_muon_takes_exactly_the_matrices_of_the_blocks_and_adamw_the_others(n_encoder_layer: int) -> None:
+    model = fresh(n_layer=2, tied=True, n_encoder_layer=n_encoder_layer)
     muon, adamw = optimisers.optimisers(model, recipe(optimiser="muon"))
     assert isinstance(muon, BlockMuon)
     assert isinstance(adamw, torch.optim.AdamW)
     held = [{id(p) for group in optimiser.param_groups for p in group["params"]} for optimiser in (muon, adamw)]
     for name, parameter in model.named_parameters():
-        is_block_matrix = name.startswith("blocks.") and name.endswith(".weight") and "norm" not in name
+        is_block_matrix = name.removeprefix("encoder.").startswith("blocks.") and name.endswith(".weight") and "norm" not in name
         assert (id(parameter) in held[0]) is is_block_matrix, name
         assert (id(parameter) in held[1]) is not is_block_matrix, name
 
@@ -98,7 +99,7 @@ def test_a_model_without_blocks_has_nothing_for_muon() -> None:
 
 
 @pytest.mark.parametrize("kind", OPTIMISERS)
-@pytest.mark.parametrize("changes", [{}, {"tied": True}, {"n_layer": 0}, {"positions": "relative"}])
+@pytest.mark.parametrize("changes", [{}, {"tied": True}, {"n_layer": 0}, {"positions": "relative"}, {"n_encoder_layer": 1}])
 def test_every_weight_is_held_once(kind: str, changes: dict[str, Any]) -> None:
     model = fresh(**changes)
     using = optimisers.optimisers(model, recipe(optimiser=kind))
