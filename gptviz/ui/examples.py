@@ -13,7 +13,7 @@ from gptviz.model.config import Kind
 
 # The prompt of the seed's pictures (Sinai 2024): Lysander and Hermia, A Midsummer Night's Dream, act 1, scene 1.
 LINES = "LYSANDER.\nHow now, my love? Why is your cheek so pale?\nHow chanc"
-REVIEW = "The plot is thin and the ending no surprise, but the acting is so warm and so funny that I enjoyed every minute."
+REVIEW = "The plot is familiar and the ending no surprise, but the film is warm, funny and moving from beginning to end."
 DATE = "the third of march 1977"
 USUAL: dict[Kind, str] = {"decoder": LINES, "classifier": REVIEW, "encoder-decoder": DATE}
 
