@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     import torch
 
     from gptviz.language_model import LanguageModel
-    from gptviz.learn.data import Data
     from gptviz.learn.distributed import World
     from gptviz.learn.labelled import LabelledSource
     from gptviz.learn.sources import Source
     from gptviz.model.config import Kind
     from gptviz.text import Encoding, Tokenizer
+
+
+MOST_BEAMS = 64  # every step of a beam search takes memory and time for each
 
 
 class UsageError(Exception):
@@ -327,6 +329,8 @@ def generate(options: argparse.Namespace) -> None:
 
     if options.max_new_tokens < 0:
         raise UsageError(f"--max-new-tokens is {options.max_new_tokens}; it must be 0 or more")
+    if options.beams is not None and options.beams > MOST_BEAMS:
+        raise UsageError(f"--beams is {options.beams:,}; it must be at most {MOST_BEAMS}")
     temperature = 0.0 if options.greedy else options.temperature
     sampling = Sampling(temperature=temperature, top_k=options.top_k, top_p=options.top_p, seed=options.seed)
     lm = gptviz.load(options.name, options.device)
@@ -407,7 +411,8 @@ def evaluate(options: argparse.Namespace) -> None:
     from gptviz.learn.evaluation import evaluate
     from gptviz.learn.labelled import LabelledSource
     from gptviz.learn.pairs import PairSource
-    from gptviz.learn.sources import TextSource, source_from
+    from gptviz.learn.pairs import batches as pair_batches
+    from gptviz.learn.sources import TextSource, check_decoder, source_from
 
     lm = gptviz.load(options.name, options.device)
     written = lm.card.get("source")
@@ -421,20 +426,22 @@ def evaluate(options: argparse.Namespace) -> None:
     if isinstance(source, LabelledSource):
         _evaluate_labels(options, lm, source)
         return
-    more: dict[str, float] = {}
+    more: dict[str, Any] = {}
     if isinstance(source, TextSource):
+        check_decoder(source, lm.model.config)
         held_out = options.split == "validation"
         text = source.corpus.split(source.fraction)[1] if held_out else source.corpus.text
         _warn_of_unknown(lm.tokenizer.encode("".join(sorted(set(text)))))
         ids = source.held_out(lm.tokenizer) if held_out else torch.from_numpy(lm.tokenizer.encode_ids(text))
         batches = in_a_row(ids, lm.model.config.context_length)
+    elif isinstance(source, PairSource):
+        marked = source.marked(lm.tokenizer, lm.model.config)
+        _check_fits(options.name, lm, source.longest(marked), source.title)
+        _warn_of_unknown(marked.encode("".join(sorted({*"".join(map("".join, source.pairs.pairs))}))))
+        pairs = (source.everything if options.split == "all" else source.data)(marked, lm.model.config)
+        batches, more = pair_batches(pairs.held_out, marked), source.measured(lm.model, marked, pairs)
     else:
-        if isinstance(source, PairSource) and options.split == "all":
-            data: Data = source.everything(lm.tokenizer, lm.model.config)
-        else:
-            data = source.data(lm.tokenizer, lm.model.config)
-        if isinstance(source, PairSource):
-            _warn_of_unknown(lm.tokenizer.encode("".join(sorted({*"".join(map("".join, source.pairs.pairs))}))))
+        data = source.data(lm.tokenizer, lm.model.config)
         batches, more = iter(data.validation()), source.measured(lm.model, lm.tokenizer, data)
     found = evaluate(lm.model, batches)
     _check_trained(options.name, found.loss)
@@ -471,6 +478,14 @@ def _evaluate_labels(options: argparse.Namespace, lm: LanguageModel, source: Lab
     print(f"loss {found.loss:.4f} nats per text, accuracy {found.accuracy:.2%}, over {len(texts):,} texts")
     if "baseline_accuracy" in row:
         print(f"words counted and weighed (TF-IDF and logistic regression): accuracy {row['baseline_accuracy']:.2%}")
+
+
+def _check_fits(name: str, lm: LanguageModel, needed: int, title: str) -> None:
+    if needed > (most := lm.model.config.context_length):
+        raise UsageError(
+            f"the longest text of {title} has {needed:,} tokens with its end; {name} reads at most {most:,}: "
+            "shorten it, or take it out"
+        )
 
 
 def _check_trained(name: str, loss: float) -> None:

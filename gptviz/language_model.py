@@ -146,11 +146,12 @@ class LanguageModel:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The names of the labels a classifier tells apart, "0", "1", … where its card does not say; else none."""
+        """The names of the labels a classifier tells apart, "0", "1", … where its card gives no different ones; else none."""
         named, n_label = self.card.get("labels"), self.model.config.n_label
-        if isinstance(named, list) and len(named) == n_label and all(isinstance(name, str) for name in named):
-            return tuple(named)
-        return tuple(map(str, range(n_label)))
+        numbers = tuple(map(str, range(n_label)))
+        if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
+            return numbers
+        return tuple(named) if len(named) == len(set(named)) == n_label else numbers
 
     def classify(self, text: str) -> dict[str, float]:
         """The probability of every label, by name, for the first `context_length` words of `text`.

@@ -25,7 +25,7 @@ name, pattern = translate.name(block, head), translate.cross(shown, block, head)
 rows, square = st.columns([4, 3])
 with rows:
     st.plotly_chart(
-        translate.lines(shown, pattern, name, position),
+        translate.lines(pattern, name, position),
         key="lines",
         on_select=lambda: translate.pick("lines"),
         selection_mode="points",
@@ -34,7 +34,7 @@ with rows:
     )
 with square:
     st.plotly_chart(
-        translate.table(shown, pattern),
+        translate.table(pattern),
         key="cross",
         config={"displayModeBar": False},
         alt=f"{name}, as a heatmap: a row for each output token, a column for each source token.",
@@ -46,11 +46,10 @@ view = controls.select(
 )
 if view == translate.VIEWS[0]:
     encoder, decoder = translate.self_attention(shown, block, head)
-    stacks = {"Encoder": (encoder, "⟩ is the end"), "Decoder": (decoder, "⟨ is the start")}
-    for place, (stack, (own, mark)) in zip(st.columns(2), stacks.items(), strict=True):
+    for place, stack, own in zip(st.columns(2), ("Encoder", "Decoder"), (encoder, decoder), strict=True):
         with place:
             st.plotly_chart(
-                heatmap.one_head(own, frame.theme(), title=f"{stack}; {mark}"),
+                heatmap.one_head(own, frame.theme(), title=translate.titled(stack, own)),
                 key=stack,
                 config={"displayModeBar": False},
                 alt=f"{stack}: how each of {len(own.axes[0].labels)} tokens shares its attention among those it may read.",

@@ -11,6 +11,7 @@ import pytest
 
 from gptviz.__main__ import main
 from gptviz.learn import checkpoints
+from gptviz.learn.labelled import LabelledSource
 from gptviz.learn.plans import PLANS
 from gptviz.learn.runs import read_log
 from gptviz.model import RUNGS
@@ -29,6 +30,17 @@ def evaluated(name: str, capsys: pytest.CaptureFixture[str]) -> dict[str, float]
     assert main(["evaluate", name, "--json", "--device", "cpu"]) == 0
     row: dict[str, float] = json.loads(capsys.readouterr().out)
     return row
+
+
+def film_reviews(below: Path) -> Path:
+    """A folder with the film reviews, a file for each label; without them the test is skipped."""
+    if not all(file.exists() for file in REVIEWS.values()):
+        pytest.skip("the film reviews are not at ../shared/data")
+    folder = below / "film-reviews"
+    folder.mkdir()
+    for file, original in REVIEWS.items():
+        shutil.copy(original, folder / file)
+    return folder
 
 
 def test_everything_announced_ships_and_is_small() -> None:
@@ -85,12 +97,7 @@ def test_evaluating_on_shakespeare_gives_the_number_on_the_card(
 def test_evaluating_on_film_reviews_gives_the_numbers_on_the_card(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if not all(file.exists() for file in REVIEWS.values()):
-        pytest.skip("the film reviews are not at ../shared/data")
-    folder = tmp_path / "film-reviews"
-    folder.mkdir()
-    for file, original in REVIEWS.items():
-        shutil.copy(original, folder / file)
+    folder = film_reviews(tmp_path)
     assert read_labelled(folder).sha256 == CARDS[name]["corpus_sha256"]
     assert main(["evaluate", name, "--corpus", str(folder), "--json", "--device", "cpu"]) == 0
     row = json.loads(capsys.readouterr().out)
@@ -99,6 +106,31 @@ def test_evaluating_on_film_reviews_gives_the_numbers_on_the_card(
     # Rounding to float16 may turn a text or two on the border.
     assert row["accuracy"] == pytest.approx(CARDS[name]["accuracy"], abs=3 / 1_066)
     assert row["baseline_accuracy"] == pytest.approx(CARDS[name]["baseline_accuracy"], abs=2 / 1_066)
+
+
+CLASSIFIERS = ["classifier", "classifier-no-dropout"]
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_evaluating_on_film_reviews_gives_the_confusion_on_the_card(name: str, tmp_path: Path) -> None:
+    opened = checkpoints.load(checkpoints.BUNDLED / name)
+    source = LabelledSource(read_labelled(film_reviews(tmp_path)))
+    data = source.data(opened.tokenizer, opened.model.config)
+    found = source.measured(opened.model.eval(), opened.tokenizer, data)["confusion"]
+    # Another machine's arithmetic may turn a text or two on the border.
+    for row, expected in zip(found, CARDS[name]["confusion"], strict=True):
+        assert row == [pytest.approx(count, abs=3) for count in expected]
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_the_confusion_on_a_card_is_of_all_held_out_texts_and_as_often_right(name: str) -> None:
+    card = CARDS[name]
+    counts = card["confusion"]
+    assert [len(row) for row in counts] == [len(card["labels"])] * len(card["labels"])
+    assert sum(map(sum, counts)) == card["texts"]["held_out"]
+    right = sum(row[label] for label, row in enumerate(counts)) / card["texts"]["held_out"]
+    # Counted with the weights as they ship: rounding to float16 may turn a text or two on the border.
+    assert right == pytest.approx(card["accuracy"], abs=3 / card["texts"]["held_out"])
 
 
 def test_the_classifier_tells_as_much_as_counting_words() -> None:

@@ -592,6 +592,7 @@ def test_the_experiments_that_can_be_trained_are_said(capsys: Capture) -> None:
 
 LABEL = ("train", "classifier", *QUICK, "--weight-decay", "0.1", "--set", "d_model=12", "--set", "n_head=3")
 STARS = ("one star", "two stars", "three stars", "four stars", "five stars")
+WORKS = ("film", "play", "book", "song", "show")
 
 
 @pytest.fixture
@@ -624,7 +625,7 @@ def test_a_classifier_is_trained_on_a_table_and_says_beside_it_what_counting_wor
     assert told == {
         "loss": pytest.approx(lm.card["validation_loss"], rel=1e-5),
         "accuracy": 1.0,
-        "texts": 10,
+        "texts": 12,  # every text stands twice in the table, both times on one side
         "baseline_accuracy": 1.0,
     }
     whole = json.loads(output(capsys, "evaluate", "classifier", "--corpus", reviews, "--split", "all", "--json"))
@@ -633,7 +634,7 @@ def test_a_classifier_is_trained_on_a_table_and_says_beside_it_what_counting_wor
     reviews.unlink()
     assert json.loads(output(capsys, "evaluate", "classifier", "--json")) == told
     plain = output(capsys, "evaluate", "classifier")
-    assert plain.startswith(f"loss {told['loss']:.4f} nats per text, accuracy 100.00%, over 10 texts\nwords counted and weighed")
+    assert plain.startswith(f"loss {told['loss']:.4f} nats per text, accuracy 100.00%, over 12 texts\nwords counted and weighed")
 
 
 def test_a_folder_with_a_file_for_each_of_five_labels_is_learned_too(capsys: Capture, tmp_path: Path) -> None:
@@ -641,7 +642,7 @@ def test_a_folder_with_a_file_for_each_of_five_labels_is_learned_too(capsys: Cap
     folder.mkdir()
     for label, name in enumerate(STARS, 1):
         (folder / f"{label}.txt").write_text(
-            "".join(f"{name} for this {word}\n" for word in ("film", "play", "book", "song") * 6)
+            "".join(f"{name} for this {one} and that {other}\n" for one in WORKS for other in WORKS)
         )
     output(capsys, *LABEL, "--corpus", folder, "--steps", "100", "--learning-rate", "0.02")
     told = json.loads(output(capsys, "evaluate", "classifier", "--corpus", folder, "--json"))
@@ -685,7 +686,8 @@ def test_what_a_classifier_cannot_do_is_said_with_what_can(
     assert "tells labels apart and writes no text: use classify classifier --text TEXT" in writes
     assert "tells no labels apart: use generate mine --prompt TEXT" in error(capsys, "classify", "mine", "--text", "a")
     assert "corpus.txt has no column 'text' and 'label'" in error(capsys, "evaluate", "classifier", "--corpus", corpus)
-    assert "reversal has no labels to tell apart" in error(capsys, "evaluate", "classifier", "--corpus", "reversal")
+    for name in ("reversal", "python-reference"):
+        assert f"{name} has no labels to tell apart: give a CSV file" in error(capsys, "evaluate", "classifier", "--corpus", name)
     assert "opinions has the label 'negative'; the model tells apart 'bad', 'good'" in error(
         capsys, "evaluate", "classifier", "--corpus", "opinions"
     )
@@ -726,7 +728,8 @@ def test_a_table_that_cannot_be_learned_from_is_one_line(kind: str, capsys: Capt
 
 def test_a_quoted_line_end_is_part_of_a_text_that_is_learned(capsys: Capture, tmp_path: Path) -> None:
     file = tmp_path / "mine.csv"
-    file.write_text("text,label\n" + '"fine\nfilm",good\n"dull\nfilm",bad\n' * 5)
+    rows = "".join(f'"fine\nfilm {word}",good\n"dull\nfilm {word}",bad\n' for word in WORKS)
+    file.write_text("text,label\n" + rows)
     output(capsys, *LABEL, "--corpus", file, "--steps", "2")
     assert gptviz.load("classifier").tokenizer.encode("fine film dull").unknown == ()
 
@@ -823,6 +826,8 @@ def test_what_an_encoder_decoder_cannot_do_is_said_with_what_can(
     assert "likeliest tokens: leave the sampling out" in error(capsys, *ask, "a", "--top-k", "2")
     assert "width of the beam is 0" in error(capsys, *ask, "a", "--beams", "0")
     assert "an answer of 0 tokens was allowed" in error(capsys, *ask, "a", "--max-new-tokens", "0")
+    assert "--beams is 1,000,000; it must be at most 64" in error(capsys, *ask, "a", "--beams", "1000000")
+    assert len(output(capsys, *ask, "a", "--beams", "64", "--max-new-tokens", "2").splitlines()) == 64
     assert "leave --beams out" in error(capsys, "generate", "mine", "--prompt", "a", "--beams", "2")
     assert "tells no labels apart: use generate" in error(capsys, "classify", "seq2seq", "--text", "a")
     assert main([*ask, "ab€", "--max-new-tokens", "2", "--json"]) == 0
@@ -830,6 +835,13 @@ def test_what_an_encoder_decoder_cannot_do_is_said_with_what_can(
     assert "corpus.txt, line 1: one column; write a source and its answer" in error(
         capsys, "evaluate", "seq2seq", "--corpus", corpus
     )
+    for split in ("validation", "all"):
+        said = error(capsys, "evaluate", "seq2seq", "--corpus", "python-reference", "--split", split)
+        assert "python-reference has no sources and answers, which an encoder-decoder learns from" in said
+        mirrored.write_text("".join(f"{'a' * n}\tb\n" for n in (2, 3, 64)))
+        said = error(capsys, "evaluate", "seq2seq", "--corpus", mirrored, "--split", split)
+        assert "the longest text of mirrored.tsv has 65 tokens with its end; seq2seq reads at most 64: shorten it" in said
+        assert "context_length" not in said
     assert "reversal has no sources and answers" in error(capsys, *ANSWER, "--corpus", "reversal", "--name", "x")
     assert "train an encoder–decoder on it (seq2seq), not a decoder" in error(capsys, "train", "bigram", "--corpus", "dates")
     assert "train an encoder–decoder on it (seq2seq), not a decoder" in error(capsys, "evaluate", "mine", "--corpus", "dates")

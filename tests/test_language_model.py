@@ -96,6 +96,8 @@ def classifier(card: dict[str, object] | None = None, head: str = "flatten") -> 
         ({"labels": ["one"]}, ("0", "1")),
         ({"labels": "ab"}, ("0", "1")),
         ({"labels": [0, 1]}, ("0", "1")),
+        ({"labels": [["a"], ["b"]]}, ("0", "1")),
+        ({"labels": ["same", "same"]}, ("0", "1")),
     ],
 )
 def test_labels_have_the_names_on_the_card_or_numbers(home: Path, card: dict[str, object], labels: tuple[str, ...]) -> None:

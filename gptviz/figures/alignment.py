@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 
 from gptviz.figures import heatmap
 from gptviz.figures.bars import percent
+from gptviz.figures.marks import brief
 from gptviz.figures.theme import KEY, PATTERN, QUERY, Theme, base, blend, plain, sequential
 from gptviz.labelled import Axis, Labelled
 
@@ -98,7 +99,7 @@ def table(shares: Labelled, theme: Theme, *, title: str, height: int = 200) -> g
     output = shares.axes[0].labels
     if len(output) > MOST_ROWS:
         named = range(0, len(output), -(-len(output) // MOST_ROWS))
-        labels = [plain(output[place], 8) for place in named]
+        labels = [plain(brief(output[place]), 8) for place in named]
         figure.update_yaxes(tickmode="array", tickvals=list(named), ticktext=labels)
     return figure.update_yaxes(scaleanchor=False, constrain="range", title_standoff=12).update_xaxes(constrain="range")
 

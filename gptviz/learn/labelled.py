@@ -18,24 +18,29 @@ from .baseline import baseline
 from .data import Batch, Data
 from .sources import Source
 
+# Every evaluation reads all that is held out: so many texts tell enough.
+MOST_HELD_OUT = 10_000
 SHOWN = 120  # characters of a text in a sample
 
 
 @dataclass(frozen=True)
 class LabelledSource(Source):
-    """Texts with labels: of each label, `fraction` of the texts, drawn by `seed`, to train on, the others held out."""
+    """Texts with labels: of each label, `fraction` of the texts, drawn by `seed`, to train on, the others held out.
+
+    Equal texts are on one side.
+    """
 
     labelled: LabelledTexts = field(hash=False)
     fraction: float = 0.9
     seed: int = 0
 
     def split(self) -> tuple[LabelledTexts, LabelledTexts]:
-        """The texts to train on and those held out, each in their order.
+        """The texts to train on and those held out, at most `MOST_HELD_OUT` of them, each in their order. Asked again, the same.
 
         Raises:
             ValueError: one of the two would be empty, or the fraction is not between 0 and 1.
         """
-        return _split(self.labelled, self.fraction, self.seed)
+        return _split(self)
 
     @property
     def title(self) -> str:
@@ -86,14 +91,25 @@ class LabelledSource(Source):
             for row, each in zip(rows, found, strict=True)
         )
 
+    def measured(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> dict[str, Any]:
+        """Its confusion: of the texts held out of each label, a row each, how many it took for which."""
+        n = len(self.labelled.names)
+        counts = torch.zeros(n * n, dtype=torch.long)
+        with torch.inference_mode():
+            for batch in data.validation():
+                predicted = model(batch.inputs[0].to(model.embed.weight.device)).argmax(-1).cpu()
+                counts += torch.bincount(batch.targets * n + predicted, minlength=n * n)
+        return {"confusion": counts.view(n, n).tolist()}
+
     def origin(self) -> dict[str, Any]:
         """The texts, their labels, how they are split, and how often the baseline is right on those held out."""
         training, held_out = self.split()
+        rest = "the rest" if len(training) + len(held_out) == len(self.labelled) else f"{len(held_out):,} of the rest"
         return {
             "corpus": self.labelled.name,
             "corpus_sha256": self.labelled.sha256,
             "labels": list(self.labelled.names),
-            "split": f"of each label {self.fraction:.0%} of the texts, drawn by seed {self.seed}, to train, the rest to validate",
+            "split": f"of each label {self.fraction:.0%} of the texts, drawn by seed {self.seed}, to train, {rest} to validate",
             "texts": {"training": len(training), "held_out": len(held_out)},
             "baseline_accuracy": baseline(training, held_out).accuracy,
         }
@@ -127,24 +143,31 @@ class LabelledSource(Source):
 
 
 @lru_cache(maxsize=4)
-def _split_rows(labels: tuple[int, ...], fraction: float, seed: int) -> tuple[list[int], list[int]]:
-    """The rows to train on and those held out: of each label its share, but at least one text in each part, if there are two."""
-    rng = np.random.default_rng(seed)
-    of = np.asarray(labels)
-    training: list[int] = []
-    for label in np.unique(of):
-        rows = rng.permutation(np.flatnonzero(of == label))
-        training += rows[: max(1, min(round(fraction * len(rows)), len(rows) - 1))].tolist()
-    return sorted(training), sorted(set(range(len(of))) - set(training))
-
-
-def _split(labelled: LabelledTexts, fraction: float, seed: int) -> tuple[LabelledTexts, LabelledTexts]:
-    if not 0 < fraction < 1:
-        raise ValueError(f"the training fraction must lie between 0 and 1, not {fraction}")
-    training, held_out = _split_rows(labelled.labels, fraction, seed)
+def _split(source: LabelledSource) -> tuple[LabelledTexts, LabelledTexts]:
+    if not 0 < source.fraction < 1:
+        raise ValueError(f"the training fraction must lie between 0 and 1, not {source.fraction}")
+    training, held_out = _split_rows(source.labelled, source.fraction, np.random.default_rng(source.seed))
     if not held_out:
-        raise ValueError(f"{labelled.name} has one text of each label: to hold some out there must be more")
-    return labelled.only(training), labelled.only(held_out)
+        raise ValueError(f"{source.title} has one text of each label, copies not counted: to hold some out there must be more")
+    return source.labelled.only(training), source.labelled.only(held_out)
+
+
+def _split_rows(labelled: LabelledTexts, fraction: float, rng: np.random.Generator) -> tuple[list[int], list[int]]:
+    """The rows to train on and those held out: of each label its share, but at least one text in each part, if there are two.
+
+    Of equal texts the first is drawn, by its label, and the others go with it.
+    """
+    firsts: dict[str, int] = {}
+    first = np.array([firsts.setdefault(text.strip(), row) for row, text in enumerate(labelled.texts)])
+    labels = np.asarray(labelled.labels)
+    chosen = np.zeros(len(first), bool)
+    for label in np.unique(labels):
+        rows = rng.permutation(np.flatnonzero((labels == label) & (first == np.arange(len(first)))))
+        chosen[rows[: max(1, min(round(fraction * len(rows)), len(rows) - 1))]] = True
+    training, held_out = (np.flatnonzero(part[first]) for part in (chosen, ~chosen))
+    if len(held_out) > MOST_HELD_OUT:
+        held_out = np.sort(rng.choice(held_out, MOST_HELD_OUT, replace=False))
+    return training.tolist(), held_out.tolist()
 
 
 def padded(tokenizer: Tokenizer, texts: Sequence[str], context: int) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from .decoding import decode_greedily, until_end
 from .sources import Source
 
 AT_A_TIME = 8_192  # tokens of a side in one batch of an evaluation
+# Every evaluation reads all that is held out: so many pairs tell enough.
+MOST_HELD_OUT = 10_000
 MOST_ANSWERED = 2_000  # pairs that exact match is measured on
 MOST_CONTEXT = 512  # tokens that a context grows to by itself where a file needs it
 SHOWN = 4  # pairs in a sample
@@ -62,7 +65,11 @@ class PairData:
 
     def validation(self) -> Iterator[Batch]:
         """Those held out."""
-        return batches(self.held_out, self.tokenizer)
+        return iter(self._validation)
+
+    @cached_property
+    def _validation(self) -> list[Batch]:
+        return list(batches(self.held_out, self.tokenizer))
 
 
 def answers(model: Transformer, tokenizer: MarkedTokenizer, sources: Sequence[str]) -> list[tuple[str, bool]]:
@@ -138,7 +145,7 @@ class _FromPairs(Source):
             lines.append(f"{source} → {answer}{'' if ended else ' …'}{wrong}")
         return "\n".join(lines)
 
-    def measured(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> dict[str, float]:
+    def measured(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> dict[str, Any]:
         """The share of held-out sources, of the first `MOST_ANSWERED`, that it answers exactly."""
         assert isinstance(tokenizer, MarkedTokenizer)
         assert isinstance(data, PairData)
@@ -219,6 +226,14 @@ class PairSource(_FromPairs):
     fraction: float = 0.9
     seed: int = 0
 
+    def split(self) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
+        """The pairs to train on and those held out, at most `MOST_HELD_OUT` of them, each in their order. Asked again, the same.
+
+        Raises:
+            ValueError: the fraction is not between 0 and 1.
+        """
+        return _split(self)
+
     def data(self, tokenizer: Tokenizer, config: Config) -> PairData:
         """The pairs as batches for a model of this config.
 
@@ -226,8 +241,8 @@ class PairSource(_FromPairs):
             ValueError: the model is no encoder–decoder, a text does not fit in its context, or there are too few pairs.
         """
         marked = self.marked(tokenizer, config)
-        training, held_out = self.pairs.split(self.fraction, self.seed)
-        if config.context_length < (needed := _longest(self.pairs.pairs, marked)):
+        training, held_out = self.split()
+        if config.context_length < (needed := self.longest(marked)):
             raise ValueError(
                 f"context_length is {config.context_length}; the longest text of {self.title} has {needed:,} tokens with its "
                 f"end: shorten it, or set context_length={needed}"
@@ -236,7 +251,11 @@ class PairSource(_FromPairs):
         def draw(size: int, rng: np.random.Generator) -> list[Pair]:
             return [training[i] for i in rng.integers(len(training), size=size).tolist()]
 
-        return PairData(marked, draw, held_out)
+        return PairData(marked, draw, list(held_out))
+
+    def longest(self, tokenizer: MarkedTokenizer) -> int:
+        """Tokens of the longest source or answer, with its end."""
+        return _longest(self.pairs.pairs, tokenizer)
 
     def fitted(self, config: Config, tokenizer: Tokenizer) -> Config:
         """`config` with the vocabulary's size, and a context that takes the longest text, up to `MOST_CONTEXT` tokens.
@@ -245,7 +264,7 @@ class PairSource(_FromPairs):
             ValueError: it is no encoder–decoder's.
         """
         fitted = super().fitted(config, tokenizer)
-        needed = _longest(self.pairs.pairs, self.marked(tokenizer, fitted))
+        needed = self.longest(self.marked(tokenizer, fitted))
         return replace(fitted, context_length=max(fitted.context_length, min(needed, MOST_CONTEXT)))
 
     def everything(self, tokenizer: Tokenizer, config: Config) -> PairData:
@@ -269,7 +288,9 @@ class PairSource(_FromPairs):
 
     def origin(self) -> dict[str, Any]:
         """The file, and how it is split."""
-        split = f"{self.fraction:.0%} of the sources, drawn by seed {self.seed}, to train, the rest to validate"
+        n_known = sum(map(len, self.split()))
+        rest = "the rest" if n_known == len(self.pairs.pairs) else f"{MOST_HELD_OUT:,} pairs of the rest"
+        split = f"{self.fraction:.0%} of the sources, drawn by seed {self.seed}, to train, {rest} to validate"
         return {"corpus": self.pairs.name, "corpus_sha256": self.pairs.sha256, "split": split}
 
     def keep(self) -> None:
@@ -291,6 +312,15 @@ class PairSource(_FromPairs):
         name = content["pairs"]
         pairs = Pairs.from_canonical(name, recall(name, content["sha256"]).text)
         return cls(pairs, float(content.get("fraction", 0.9)), int(content.get("seed", 0)))
+
+
+@lru_cache(maxsize=4)
+def _split(source: PairSource) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
+    training, held_out = source.pairs.split(source.fraction, source.seed)
+    if len(held_out) > MOST_HELD_OUT:
+        rows = np.random.default_rng(source.seed).choice(len(held_out), MOST_HELD_OUT, replace=False)
+        held_out = [held_out[row] for row in sorted(rows.tolist())]
+    return tuple(training), tuple(held_out)
 
 
 def _longest(pairs: Sequence[Pair], tokenizer: MarkedTokenizer) -> int:

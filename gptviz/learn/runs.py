@@ -376,13 +376,13 @@ class _Carrying:
         """Write down an evaluation, and a sample of what the model now writes, which is returned."""
         self.model.eval()
         measured = self.source.measured(self.model, self.tokenizer, self.data)
-        self.log.evaluated(event, by_place=self.source.has_places, **measured)
+        self.log.evaluated(event, by_place=self.source.has_places, **_numbers(measured))
         self._note(event, measured)
         sample = self.source.sample(self.model, self.tokenizer, self.data)
         self.log.write(kind="sample", step=event.step, text=sample)
         return sample
 
-    def _note(self, event: Evaluated, measured: dict[str, float]) -> None:
+    def _note(self, event: Evaluated, measured: dict[str, Any]) -> None:
         """Put an evaluation on the card, and what was measured beside it."""
         losses = [entry for entry in self.card["losses"] if entry["step"] < event.step]
         entry: dict[str, Any] = {"step": event.step, "seconds": round(event.seconds, 1)}
@@ -393,7 +393,7 @@ class _Carrying:
             self.card["accuracy"] = entry["accuracy"] = event.evaluation.accuracy
         if self.source.has_places:
             self.card["accuracy_by_place"] = event.evaluation.by_place()
-        self.card["losses"] = [*losses, entry | measured]
+        self.card["losses"] = [*losses, entry | _numbers(measured)]
         self.card |= measured | {"validation_loss": event.loss}
 
     def _snapshot(self, trainer: Trainer) -> None:
@@ -423,6 +423,11 @@ class _Carrying:
         self._write_weights(self.folder / "model.safetensors")
         checkpoints.write_json(self.folder / "card.json", self.card)
         checkpoints.write_tensors(self.folder / "state.safetensors", trainer.state() | self.log.state())
+
+
+def _numbers(measured: dict[str, Any]) -> dict[str, float]:
+    """What a curve can be drawn of."""
+    return {name: value for name, value in measured.items() if isinstance(value, float)}
 
 
 class _Log:

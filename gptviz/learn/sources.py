@@ -77,8 +77,11 @@ class Source(ABC):
     def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
         """What the model, in evaluation mode, now makes of something held out, as text."""
 
-    def measured(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> dict[str, float]:
-        """What a card says of the model, in evaluation mode, beside its loss and accuracy."""
+    def measured(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> dict[str, Any]:
+        """What a card says of the model, in evaluation mode, beside its loss and accuracy: JSON values.
+
+        Those that are numbers are also noted at every evaluation.
+        """
         return {}
 
     @abstractmethod
@@ -100,7 +103,12 @@ def _written(model: Transformer, tokenizer: Tokenizer, prompt: Tensor, more: int
     return tokenizer.decode([*prompt.tolist(), *(int(step.tokens[0]) for step in islice(grown, more))])
 
 
-def _check_decoder(source: Source, config: Config) -> None:
+def check_decoder(source: Source, config: Config) -> None:
+    """That a model of this config goes on with texts.
+
+    Raises:
+        ValueError: it is a classifier or an encoder–decoder.
+    """
     if config.kind == "classifier":
         raise ValueError(f"{source.title} has no labels to tell apart: give a CSV file with the columns text and label")
     if config.kind != "decoder":
@@ -120,7 +128,7 @@ class TextSource(Source):
         Raises:
             ValueError: it is too short, or the model does not go on with texts.
         """
-        _check_decoder(self, config)
+        check_decoder(self, config)
         training = torch.from_numpy(tokenizer.encode_ids(self.corpus.split(self.fraction)[0]))
         return Windows(training, self.held_out(tokenizer), config.context_length)
 
@@ -177,7 +185,7 @@ class TaskSource(Source):
             ValueError: its sequences do not fit in the context, the tokens are not its own, or the model does not go on with
                 texts.
         """
-        _check_decoder(self, config)
+        check_decoder(self, config)
         if tokenizer.to_json() != self.task.tokenizer.to_json():
             raise ValueError(f"{self.task.name} has tokens of its own: take a model trained on it, or a text instead of the task")
         if config.context_length < self.task.length - 1:

@@ -74,7 +74,20 @@ class PostNorm(PreNorm):
         return self.norm(x + self.dropout(sublayer(x)))
 
 
-RESIDUALS: dict[str, type[NoResidual]] = {"pre-norm": PreNorm, "post-norm": PostNorm, "plain": Plain, "none": NoResidual}
+class NormOnly(PreNorm):
+    """norm(f(x)): what a norm does without a residual connection."""
+
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        return self.norm(self.dropout(sublayer(x)))
+
+
+RESIDUALS: dict[str, type[NoResidual]] = {
+    "pre-norm": PreNorm,
+    "post-norm": PostNorm,
+    "plain": Plain,
+    "norm-only": NormOnly,
+    "none": NoResidual,
+}
 
 
 class MLP(nn.Module):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args, get_type_hints
 
-Residual = Literal["pre-norm", "post-norm", "plain", "none"]
+Residual = Literal["pre-norm", "post-norm", "plain", "norm-only", "none"]
 Norm = Literal["layernorm", "rmsnorm"]
 Positions = Literal["learned", "sinusoidal", "rotary", "relative", "alibi", "none"]
 Mask = Literal["causal", "full"]

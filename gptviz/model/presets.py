@@ -54,23 +54,18 @@ _CLASSIFIER = Config(
 _TASK = Config(vocab_size=100, context_length=15, d_model=64, n_layer=2, n_head=4)
 
 PRESETS: dict[str, Config] = {
-    # The best use of a laptop's minutes: pre-norm without gains or biases, rotary positions, normalised queries and keys.
+    # The best use of a laptop's minutes: pre-norm, rotary positions, normalised queries and keys (benchmarks/ablation.md).
     "shakespeare": Config(
         vocab_size=65,
         context_length=256,
         d_model=192,
         n_layer=6,
         n_head=6,
-        norm_gain=False,
-        norm_bias=False,
         positions="rotary",
         activation="relu2",
-        qkv_bias=False,
-        output_bias=False,
-        mlp_bias=False,
         tied=True,
         qk_norm=True,
-        dropout=0.15,
+        dropout=0.2,
     ),
     # 44,487 parameters: "Generative transformer from first principles in Julia" (L. Sinai, 2024).
     "generator": Config(vocab_size=71, context_length=64, d_model=32, n_layer=3, n_head=4, **_POST_NORM),

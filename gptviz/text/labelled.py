@@ -1,8 +1,6 @@
 """Texts with a label each: read from a table or a folder, or made by a grammar in which negation turns words round."""
 
-import csv
 import hashlib
-import io
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from .corpora import corpus_of, read_corpus
+from .tables import table_rows
 
 MOST_LABELS: Final = 50
 _DELIMITERS: Final = ",;\t"
@@ -89,7 +88,8 @@ class LabelledTexts:
 def read_labelled(path: str | os.PathLike[str]) -> LabelledTexts:
     """
     A CSV file with the columns text and label, or a folder with a file of lines for each label: `positive.txt` holds the
-    texts whose label is "positive". The separator may be a comma, a semicolon or a tab; all is UTF-8.
+    texts whose label is "positive". The separator may be a comma, a semicolon or a tab, blank lines count for nothing; all
+    is UTF-8.
 
     Raises `OSError` if something is missing or may not be read, `ValueError` where it holds no such texts. Each message
     names the file and what to do.
@@ -155,35 +155,46 @@ def _in_order(label: str) -> tuple[bool, int, str]:
 
 def _rows(content: str, file: str, *columns: str) -> Iterator[tuple[str, ...]]:
     """The cells of these columns, row by row, without white space around them."""
-    first = content.split("\n", 1)[0]
-    found = [[cell.strip().lower() for cell in next(csv.reader([first], delimiter=each), [])] for each in _DELIMITERS]
-    fitting = [(names, each) for names, each in zip(found, _DELIMITERS, strict=True) if set(columns) <= set(names)]
-    if not fitting:
-        have = ", ".join(repr(name[:40]) for name in max(found, key=len)[:20])
-        missing = " and ".join(repr(column) for column in columns if column not in max(found, key=len))
-        raise ValueError(f"{file} has no column {missing} in its first line, which names {have}: rename or add it")
-    names, delimiter = fitting[0]
+    delimiter = _delimiter(content, file, columns)
+    rows = table_rows(content, delimiter, file)
+    names = [cell.lower() for cell in next(rows)[1]]
     places = [names.index(column) for column in columns]
-    reader = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter, strict=True)
     empty: list[int] = []
     n_rows = 0
-    try:
-        next(reader)
-        for row in reader:
-            if not any(cell.strip() for cell in row):
-                continue
-            n_rows += 1
-            cells = tuple(row[place].strip() if place < len(row) else "" for place in places)
-            if not all(cells):
-                empty.append(reader.line_num)
-            yield cells
-    except csv.Error as error:
-        raise ValueError(f"{file}, line {reader.line_num}: {error}: close every quotation mark, double those within") from None
+    for line, row in rows:
+        n_rows += 1
+        cells = tuple(row[place] if place < len(row) else "" for place in places)
+        if not all(cells):
+            empty.append(line)
+        yield cells
     if not n_rows:
         raise ValueError(f"{file} has no rows below its first line")
     if empty:
         lines = ", ".join(map(str, empty[:_NAMED])) + (f" and {len(empty) - _NAMED} more" if len(empty) > _NAMED else "")
         raise ValueError(f"{file} has an empty {' or '.join(columns)} in line {lines}: fill it, or take the line out")
+
+
+def _delimiter(content: str, file: str, columns: Sequence[str]) -> str:
+    """What separates the cells: with it the first line that is not blank names these columns."""
+    found: list[list[str]] = []
+    problems: list[ValueError] = []
+    for each in _DELIMITERS:
+        try:
+            names = [cell.lower() for cell in next(table_rows(content, each, file), (0, []))[1]]
+        except ValueError as problem:
+            problems.append(problem)
+            continue
+        if set(columns) <= set(names):
+            return each
+        found.append(names)
+    if not found:
+        raise problems[0]
+    names = max(found, key=len)
+    if not names:
+        raise ValueError(f"{file} is blank: begin it with a line that names the columns {' and '.join(columns)}")
+    have = ", ".join(repr(name[:40]) for name in names[:20])
+    missing = " and ".join(repr(column) for column in columns if column not in names)
+    raise ValueError(f"{file} has no column {missing} in its first line, which names {have}: rename or add it")
 
 
 _THINGS: Final = (

@@ -1,11 +1,9 @@
 """Pairs of texts, a source and its answer: made by tasks that know the answer, or read from a file of two columns."""
 
-import csv
-import io
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cache, cached_property
@@ -19,10 +17,12 @@ from numpy.random import Generator, SeedSequence, default_rng
 from .characters import CharTokenizer
 from .corpora import corpus_of, read_corpus
 from .marked import MarkedTokenizer
+from .tables import table_rows
 
 Pair = tuple[str, str]
 
 HELD_OUT: Final = 2_000
+_DELIMITERS: Final = "\t,;"
 _SHORT: Final = 3  # answers of so few characters are too few to hold some out
 _UNITS: Final = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"),
@@ -287,7 +287,8 @@ class Pairs:
 def read_pairs(path: str | os.PathLike[str]) -> Pairs:
     """
     A file with a source and its answer in each line, in two columns: separated by a tab, taken as it is, or by a comma or
-    a semicolon, as CSV with quotation marks. A first line `source,target` is left out. UTF-8.
+    a semicolon, as CSV with quotation marks, whichever makes two columns of every line. A first line `source,target` is
+    left out, blank lines too. UTF-8.
 
     Raises `OSError` if the file is missing or unreadable, `ValueError` if it holds no such pairs; the message names the
     file, the line and what to do.
@@ -302,39 +303,50 @@ def pairs_of(data: bytes, name: str) -> Pairs:
 
 
 def _pairs(content: str, name: str, file: str) -> Pairs:
-    first = content.partition("\n")[0]
-    delimiter = next((each for each in "\t,;" if each in first), None)
-    if delimiter is None:
-        raise ValueError(f"{file}, line 1: one column; write a source and its answer, with a tab or a comma between them")
-    lines = io.StringIO(content, newline="")
-    if delimiter == "\t":
-        reader = csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)
-    else:
-        reader = csv.reader(lines, delimiter=delimiter, strict=True)
-    try:
-        rows = list(_rows(reader, file))
-    except csv.Error as error:
-        raise ValueError(f"{file}, line {reader.line_num}: {error}: close every quotation mark, double those within") from None
-    if rows and (rows[0][0].lower(), rows[0][1].lower()) == ("source", "target"):
-        del rows[0]
-    if not rows:
+    pairs = _in_two_columns(content, file)
+    if pairs and (pairs[0][0].lower(), pairs[0][1].lower()) == ("source", "target"):
+        del pairs[0]
+    if not pairs:
         raise ValueError(f"{file} holds no pairs: write a source and its answer in each line")
-    return Pairs(name, tuple(rows))
+    return Pairs(name, tuple(pairs))
 
 
-def _rows(reader: Iterator[Sequence[str]], file: str) -> Iterator[Pair]:
-    """The rows that are not blank, without white space around their texts."""
-    for row in reader:
-        cells = [cell.strip() for cell in row]
-        line = getattr(reader, "line_num", 0)
-        if not any(cells):
-            continue
-        if len(cells) != 2:
-            many = "1 column" if len(cells) == 1 else f"{len(cells)} columns"
-            raise ValueError(
-                f"{file}, line {line}: {many}; there must be two, a source and its answer (put a text with commas in quotes)"
-            )
-        if not all(cells):
-            empty = "answer" if cells[0] else "source"
-            raise ValueError(f"{file}, line {line}: the {empty} is empty: fill it in, or take the line out")
-        yield cells[0], cells[1]
+def _in_two_columns(content: str, file: str) -> list[Pair]:
+    """The rows, parted by that of `_DELIMITERS` which makes two columns of every one."""
+    tried = {each: _parted(content, each, file) for each in _DELIMITERS if each in content or each == ","}
+    fitting = [each for each, (_, problem) in tried.items() if problem is None]
+    if not fitting:
+        # The separator that is meant is the one by which most rows can be read.
+        problem = tried[max(tried, key=lambda each: (len(tried[each][0]), each in content))][1]
+        assert problem is not None
+        raise problem
+    if fitting == [",", ";"] and tried[","][0]:
+        raise ValueError(
+            f"{file}, line 1: a comma and a semicolon both part every line in two: begin with the line source,target or "
+            "source;target to say which"
+        )
+    return tried[fitting[0]][0]
+
+
+def _parted(content: str, delimiter: str, file: str) -> tuple[list[Pair], ValueError | None]:
+    """The rows before the first that is no pair, and what is wrong with that."""
+    pairs: list[Pair] = []
+    try:
+        for line, cells in table_rows(content, delimiter, file, quoted=delimiter != "\t"):
+            pairs.append(_pair(cells, f"{file}, line {line}"))
+    except ValueError as problem:
+        return pairs, problem
+    return pairs, None
+
+
+def _pair(cells: Sequence[str], place: str) -> Pair:
+    if len(cells) == 1:
+        raise ValueError(f"{place}: one column; write a source and its answer, with a tab or a comma between them")
+    if len(cells) != 2:
+        raise ValueError(
+            f"{place}: {len(cells)} columns; there must be two, a source and its answer (put a text with commas in quotes)"
+        )
+    if not all(cells):
+        empty = "answer" if cells[0] else "source"
+        raise ValueError(f"{place}: the {empty} is empty: fill it in, or take the line out")
+    return cells[0], cells[1]

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import streamlit as st
 
+from gptviz.figures import heatmap, marks
 from gptviz.interp import attention
+from gptviz.interp.attention import one_head
 from gptviz.labelled import Labelled
+from gptviz.text.marked import MarkedTokenizer
 
-from . import kinds
+from . import controls, kinds
 from .cache import ModelKey, call, language_model
-from .frame import PAGES, Subject, shared_state
+from .frame import PAGES, Subject, shared_state, theme
 
 HOW = r"""
 $\text{pattern} = \text{softmax}\big(\text{mask}(q\,k^\top / \sqrt{d_\text{head}})\big)$: every query is compared with every key
@@ -83,6 +88,84 @@ def view(key: ModelKey, read: Read) -> View:
     return View(patterns, attention.thumbnails(patterns), attention.pooling(patterns), attention.facts(patterns))
 
 
+@dataclass(frozen=True)
+class Shown:
+    """The head that is shown large.
+
+    Attributes:
+        view: all heads of its stack.
+        pattern: its own pattern [query, key].
+    """
+
+    view: View
+    block: int
+    head: int
+    pattern: Labelled
+
+
+def show(
+    subject: Subject,
+    stack: str,
+    overview: Any,
+    large: Any,
+    *,
+    default: int,
+    height: int = 300,
+    beside: Callable[[], None] = lambda: None,
+) -> Shown:
+    """All heads of the `stack` at a glance in the container `overview`, one of them in `large`; and the controls `block`,
+    `head` and `log`.
+
+    Args:
+        default: block and head that are shown at first.
+        height: of the picture of all heads.
+        beside: what else stands in the row of the control `log`.
+    """
+    read = read_by(subject, stack)
+    seen = view(subject.key, read)
+    labels = tuple(map(subject.lm.tokenizer.label, read.ids))
+    n_block, n_head = seen.thumbnails.values.shape[:2]
+    with overview:
+        with st.container(horizontal=True):
+            about = "Numbered from 0, nearest the input."
+            block = controls.whole("Block", 0, n_block - 1, key="block", default=default, help=about)
+            about = "The heads of a block read side by side."
+            head = controls.whole("Head", 0, n_head - 1, key="head", default=default, help=about)
+        glance = st.container()
+        with st.container(horizontal=True, vertical_alignment="center"):
+            about = "Equal ratios, equal steps of colour, down to 0.1%: small shares show."
+            log = controls.switch("Log colours", key="log", help=about)
+            beside()
+            if seen.pooling > 1:
+                st.caption(
+                    f"Cell: largest of {seen.pooling} × {seen.pooling}", width="content", help="In the small pictures only."
+                )
+    name, averages = f"Block {block}, head {head}", seen.averages(block, head)
+    pattern = one_head(seen.patterns, block, head, labels)
+    meaning = marks.said(labels)
+    notes = (*averages, *(("", meaning) if meaning else ()))
+    with large:  # sent first: what was asked for is drawn first
+        st.plotly_chart(
+            heatmap.one_head(pattern, theme(), title=name, notes=notes, log=log),
+            key="large",
+            width=520,
+            config={"displaylogo": False},
+            alt=f"{name}: how each of {len(labels)} tokens shares its attention among them. {', '.join(averages)}",
+        )
+        if notes and seen.patterns.blocked is None:  # else the notes stand in the corner that the mask leaves blank
+            st.caption(". ".join(filter(None, (", ".join(averages), meaning))))
+    with glance:
+        st.plotly_chart(
+            heatmap.all_heads(seen.thumbnails, theme(), (block, head), seen.notes(), log=log, height=height),
+            key="glance",
+            on_select=lambda: pick("glance"),
+            selection_mode="points",
+            config={"displayModeBar": False},
+            alt=f"The attention patterns of all heads of all {n_block} blocks; {name} is outlined. Click one to see it large.",
+        )
+    return Shown(seen, block, head, pattern)
+
+
 def pick(chart: str) -> None:
     """Set the controls `block` and `head` to the thumbnail clicked in the chart with that key.
 
@@ -110,9 +193,28 @@ def code(subject: Subject, stack: str, block: int, head: int) -> str:
     prompt = subject.prompt
     if subject.kind == "encoder-decoder" and len(subject.encoding.ids) > kinds.room(subject.lm):
         prompt = subject.lm.tokenizer.decode(subject.seen)  # a longer source is refused
+    if subject.kind == "encoder-decoder" and stack == kinds.DECODER and (lines := _code_of_cut(subject, block, head)):
+        return lines
     prefix = "encoder." if subject.kind == "encoder-decoder" and stack == kinds.ENCODER else ""
     return f"""import gptviz
 
 lm = {call(subject.lm)}
 trace = lm.trace({prompt!r}, ["{prefix}blocks.{block}.attention.pattern"])
 pattern = trace["{prefix}blocks.{block}.attention.pattern"][0, {head}]  # [query, key]"""
+
+
+def _code_of_cut(subject: Subject, block: int, head: int) -> str | None:
+    """The same where the decoder reads less of its own answer than there is room for; None where it reads all of it."""
+    tokenizer = subject.lm.tokenizer
+    if not isinstance(tokenizer, MarkedTokenizer):
+        return None
+    own = kinds.answer(subject.key, subject.seen, tokenizer.start, tokenizer.end)
+    if not own.is_cut(subject.lm.model.config):
+        return None
+    return f"""import gptviz
+from gptviz.interp.attention import patterns
+
+lm = {call(subject.lm)}
+# The ids of the output from the start mark on, and of the source.
+found = patterns(lm.model, {(tokenizer.start, *own.ids)}, {subject.seen})
+pattern = found.blocks[{block}][{head}]  # [query, key]"""

@@ -15,7 +15,7 @@ from gptviz.figures.bars import percent
 from gptviz.labelled import Axis, Labelled
 from gptviz.learn.decoding import Beams, beam_search
 
-from . import controls, frame, translate
+from . import controls, frame, kinds, translate
 from .cache import ModelKey, call, language_model
 from .frame import Subject
 
@@ -51,12 +51,13 @@ class Search:
 
 
 # Shared by all sessions: read-only.
-@st.cache_resource(max_entries=16, show_spinner="Searching")
+@st.cache_resource(max_entries=4, show_spinner="Searching")
 def _search(
     key: ModelKey, source: tuple[int, ...], start: int, end: int, width: int, penalty: float
 ) -> tuple[Beams, tuple[beams.Node, ...]]:
     lm = language_model(key)
-    found = beam_search(lm.model, torch.tensor(source), start, end, width, length_penalty=penalty)
+    most = kinds.longest(lm.model.config)
+    found = beam_search(lm.model, torch.tensor(source), start, end, width, most, penalty)
     ids: list[tuple[int, ...]] = []  # the tokens up to each node, which stands after its parent
     for node in found.nodes:
         ids.append(() if node.parent is None else (*ids[node.parent], node.token))
@@ -121,6 +122,9 @@ def answers(search: Search) -> None:
     }
     digits = st.column_config.NumberColumn(format="%.3f")
     st.dataframe(columns, hide_index=True, column_config={"sum (nats)": digits, "score": digits})
+    if not all(one.ended for one in found):
+        most = kinds.longest(search.subject.lm.model.config)
+        st.caption(f"Those that do not end were stopped after {most} tokens, as many as {translate.limit(search.subject)}.")
 
 
 def numbers(search: Search) -> Labelled:
@@ -141,11 +145,13 @@ def code(search: Search) -> str:
     subject, marks = search.subject, translate.tokenizer(search.subject)
     opened = f"import gptviz\n\nlm = {call(subject.lm)}\n"
     result = "found.nodes, found.finished  # the tree; the answers, best first"
-    if len(subject.encoding.ids) < subject.lm.model.config.context_length:
-        return f"{opened}found = lm.beams({subject.prompt!r}, {search.width}, length_penalty={search.penalty})\n{result}"
+    config = subject.lm.model.config
+    most = f"longest={kinds.longest(config)}, " if kinds.longest(config) < config.context_length else ""
+    if len(subject.encoding.ids) < config.context_length:
+        return f"{opened}found = lm.beams({subject.prompt!r}, {search.width}, {most}length_penalty={search.penalty})\n{result}"
     return f"""import torch
 from gptviz.learn.decoding import beam_search
 {opened}# The ids of what is read of the source, then the marks for start and end.
 source = torch.tensor({subject.seen})
-found = beam_search(lm.model, source, {marks.start}, {marks.end}, {search.width}, length_penalty={search.penalty})
+found = beam_search(lm.model, source, {marks.start}, {marks.end}, {search.width}, {most}length_penalty={search.penalty})
 {result}"""

@@ -10,11 +10,10 @@ import numpy as np
 import streamlit as st
 import torch
 
-from gptviz.figures import heatmap
 from gptviz.figures.bars import percent
 from gptviz.figures.contributions import contributions
 from gptviz.figures.labels import labels
-from gptviz.interp.attention import one_head, strongest
+from gptviz.interp.attention import strongest
 from gptviz.interp.classification import Classified, Numbers
 from gptviz.interp.classification import classify as classified
 from gptviz.interp.decision import Decision, decision, left_out, runner_up, turning
@@ -171,47 +170,16 @@ def attending(subject: Subject) -> Behind | None:
     if not config.n_layer:
         st.info("This model has no blocks, hence no attention: it counts words, each for itself.")
         return None
-    view = attention.view(subject.key, attention.read_by(subject, kinds.DECODER))
     overview, large = st.columns([5, 8])
-    with overview:
-        with st.container(horizontal=True):
-            block = controls.whole(
-                "Block", 0, config.n_layer - 1, key="block", default=0, help="Numbered from 0, nearest the input."
-            )
-            head = controls.whole(
-                "Head", 0, config.n_head - 1, key="head", default=0, help="The heads of a block read side by side."
-            )
-        glance = st.container()
-        about = "Equal ratios, equal steps of colour, down to 0.1%: small shares show."
-        with st.container(horizontal=True, vertical_alignment="center"):
-            log = controls.switch("Log colours", key="log", help=about)
-            page = frame.PAGES["pages/attention.py"]
-            st.page_link(page.path, label="On a page of its own", icon=page.icon, query_params=frame.shared_state())
-    name, averages = f"Block {block}, head {head}", view.averages(block, head)
-    pattern = one_head(view.patterns, block, head, subject.labels)
-    with large:
-        st.plotly_chart(
-            heatmap.one_head(pattern, frame.theme(), title=name, log=log),
-            key="large",
-            width=520,
-            config={"displaylogo": False},
-            alt=f"{name}: how each of {len(subject.seen)} words shares its attention among them. {', '.join(averages)}",
-        )
-        if averages:
-            st.caption(", ".join(averages))
-    with glance:
-        st.plotly_chart(
-            heatmap.all_heads(
-                view.thumbnails, frame.theme(), (block, head), view.notes(), log=log, height=min(300, 60 + 80 * config.n_layer)
-            ),
-            key="glance",
-            on_select=lambda: attention.pick("glance"),
-            selection_mode="points",
-            config={"displayModeBar": False},
-            alt=f"The attention of all heads of all {config.n_layer} blocks; {name} is outlined. Click one to see it large.",
-        )
-    lines = attention.code(subject, kinds.DECODER, block, head)
-    return Behind(lambda: pattern, lines, attention.HOW, attention.LIMITS)
+
+    def beside() -> None:
+        page = frame.PAGES["pages/attention.py"]
+        st.page_link(page.path, label="On a page of its own", icon=page.icon, query_params=frame.shared_state())
+
+    height = min(300, 60 + 80 * config.n_layer)
+    shown = attention.show(subject, kinds.DECODER, overview, large, default=0, height=height, beside=beside)
+    lines = attention.code(subject, kinds.DECODER, shown.block, shown.head)
+    return Behind(lambda: shown.pattern, lines, attention.HOW, attention.LIMITS)
 
 
 def many(subject: Subject, view: str) -> Behind:

@@ -24,6 +24,7 @@ from gptviz.text import Tokenizer
 from . import snapshots
 from .cache import ModelKey, call, language_model
 from .frame import theme
+from .literal import literal
 
 # A projection that is ready within this many seconds is shown at once; else PCA stands in for it.
 PATIENCE = 1.0
@@ -187,7 +188,7 @@ def projection(view: View) -> tuple[Projection, View]:
             snapshots.wait_for(job.result)
             _waiting(job, view.method)
         elif error := job.result.exception():
-            st.warning(f"{error}. PCA is shown instead.", icon=":material/info:")
+            st.warning(f"{literal(str(error))}. PCA is shown instead.", icon=":material/info:")
         else:
             return job.result.result(), view
     instead = replace(view, method="PCA", seed=0)

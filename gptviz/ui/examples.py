@@ -10,6 +10,7 @@ from gptviz.learn.labelled import LabelledSource
 from gptviz.learn.pairs import PairSource, PairTaskSource
 from gptviz.learn.sources import TaskSource, source_from
 from gptviz.model.config import Kind
+from gptviz.text import words_of
 
 # The prompt of the seed's pictures (Sinai 2024): Lysander and Hermia, A Midsummer Night's Dream, act 1, scene 1.
 LINES = "LYSANDER.\nHow now, my love? Why is your cheek so pale?\nHow chanc"
@@ -18,7 +19,6 @@ DATE = "the third of march 1977"
 USUAL: dict[Kind, str] = {"decoder": LINES, "classifier": REVIEW, "encoder-decoder": DATE}
 
 
-@st.cache_data(max_entries=32, show_spinner=False)
 def example(kind: Kind, source: str) -> str:
     """An example, held out, of what a model of this kind was trained on, by the `source` in its card, as JSON; where the data
     is not here, or is a text, what the kind usually begins with."""
@@ -26,13 +26,20 @@ def example(kind: Kind, source: str) -> str:
     if not content or "corpus" in content:
         return USUAL[kind]
     try:
-        found = source_from(content)
-        if isinstance(found, TaskSource | PairTaskSource):
-            return found.task.example_prompt()
-        if isinstance(found, LabelledSource):
-            return found.split()[1].texts[0]
-        if isinstance(found, PairSource):
-            return found.pairs.split(found.fraction, found.seed)[1][0][0]
+        return _held_out(kind, source)
     except (ValueError, OSError):
-        pass
+        return USUAL[kind]
+
+
+# An error is not kept: the texts may come.
+@st.cache_data(max_entries=32, show_spinner=False)
+def _held_out(kind: Kind, source: str) -> str:
+    """The first example with something in it for a model to read."""
+    found = source_from(json.loads(source))
+    if isinstance(found, TaskSource | PairTaskSource):
+        return found.task.example_prompt()
+    if isinstance(found, LabelledSource):
+        return next((text for text in found.split()[1].texts if words_of(text)), USUAL[kind])
+    if isinstance(found, PairSource):
+        return next((text for text, _ in found.split()[1] if text.strip()), USUAL[kind])
     return USUAL[kind]

@@ -145,7 +145,7 @@ def page(path: str, title: str | Mapping[Kind, str], sentence: str | Mapping[Kin
         st.markdown("### gptviz")
         for entry in PAGES.values():
             st.page_link(entry.path, label=entry.title, icon=entry.icon, help=entry.sentence, query_params=state)
-    kind = kinds.of(checkpoints.folders().get(state.get("model", DEFAULT_MODEL), Path())) or "decoder"
+    kind = kinds.of(checkpoints.folders().get(state.get("model", DEFAULT_MODEL))) or "decoder"
     st.title(title if isinstance(title, str) else title[kind], anchor=False)
     st.caption(sentence if isinstance(sentence, str) else sentence[kind])
 
@@ -206,7 +206,7 @@ def subject(*, needs_prompt: bool = True) -> Subject:
         )
     folder, card = _card(name)
     step = None
-    if snapshots.steps(name):
+    if folder is not None and snapshots.steps(name):
         with right:
             middle, right = st.columns([7, 8], vertical_alignment="bottom")
         with middle:
@@ -231,13 +231,13 @@ def subject(*, needs_prompt: bool = True) -> Subject:
     return read(key, lm, prompt, default, needs_prompt)
 
 
-def _card(name: str) -> tuple[Path, dict[str, Any]]:
-    """The folder of the model called `name` and its card, empty where it cannot be read."""
+def _card(name: str) -> tuple[Path | None, dict[str, Any]]:
+    """The folder of the model called `name` and its card; None and an empty one where they cannot be read."""
     try:
         folder = checkpoints.find(name)
         return folder, checkpoints.read_card(folder)
     except checkpoints.CheckpointError:
-        return Path(), {}
+        return None, {}
 
 
 def turn_away(name: str, kind: Kind) -> None:
@@ -252,7 +252,7 @@ def turn_away(name: str, kind: Kind) -> None:
         if own is not None:
             st.page_link(own.path, label=f"Open it on the page {own.title}", icon=own.icon, query_params=shared_state())
         instead = default_model()
-        if kinds.of(checkpoints.folders().get(instead, Path())) in page.kinds:
+        if kinds.of(checkpoints.folders().get(instead)) in page.kinds:
             controls.try_this(f"Stay here with {literal(instead)}", "Another model, on this page.", model=instead)
         else:
             label, train = f"Train {kinds.A[page.kinds[0]]}", PAGES["pages/train.py"]

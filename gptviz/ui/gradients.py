@@ -31,16 +31,24 @@ DEFAULTS: dict[str, Any] = {
     "shrink": True,
     "seed": 0,
 }
-FORMULAS = {"pre-norm": "x + f(norm(x))", "post-norm": "norm(x + f(x))", "plain": "x + f(x)", "none": "f(x)"}
+FORMULAS = {
+    "pre-norm": "x + f(norm(x))",
+    "post-norm": "norm(x + f(x))",
+    "plain": "x + f(x)",
+    "norm-only": "norm(f(x))",
+    "none": "f(x)",
+}
 
 HOW = r"""
-Four models with the same fresh matrices read three lines of Shakespeare, and the loss is the one that training lowers: the
+Five models with the same fresh matrices read three lines of Shakespeare, and the loss is the one that training lowers: the
 mean cross-entropy of every next character. The stream $x_i$ enters block $i$, $x_n$ leaves the last, and backpropagation gives
 $$\frac{\partial L}{\partial x_i} = J_i^\top J_{i+1}^\top \cdots J_{n-1}^\top \frac{\partial L}{\partial x_n},
 \qquad J_i = \frac{\partial x_{i+1}}{\partial x_i}.$$
 Shown is the root mean square of its numbers: how large one of them typically is.
 
 - **none**: $J_i$ is the Jacobian of the sublayers alone. Where it shrinks a vector, a product of many shrinks it exponentially.
+- **norm-only**: the norm makes each sublayer's output its old size again, and multiplies the gradient by as much: the size
+  holds longer, and yet nothing of what the first block read is passed on but through every sublayer.
 - **plain**: $J_i = (I + \ldots)(I + \ldots)$. The identity passes the gradient on whatever the sublayers do, but nothing
   holds the sum: large weights make it grow exponentially, on the way up and on the way down.
 - **pre-norm**: the same identity, and each sublayer reads a normalised stream, so that the sum grows slowly (Xiong et al. 2020).
@@ -66,7 +74,7 @@ LIMITS = (
 
 @dataclass(frozen=True)
 class Setup:
-    """What the four models have in common: blocks, numbers in the stream, and how their matrices are drawn (see `fresh`)."""
+    """What the models have in common: blocks, numbers in the stream, and how their matrices are drawn (see `fresh`)."""
 
     depth: int
     std: float
@@ -121,13 +129,13 @@ def setup(notices: Any) -> Setup:
             notices=notices,
         )
         seed = controls.whole(
-            "Seed", 0, 99, key="seed", default=0, help="Fixes the draw of the weights: another seed, another four models.",
+            "Seed", 0, 99, key="seed", default=0, help="Fixes the draw of the weights: another seed, other models.",
             notices=notices,
         )  # fmt: skip
     return Setup(depth, std, width, activation, shrink, seed)
 
 
-@st.cache_data(max_entries=64, show_spinner="Building four models")
+@st.cache_data(max_entries=64, show_spinner="Building five models")
 def table(chosen: Setup) -> Labelled:
     """See `gptviz.interp.gradients.compare`."""
     tokenizer = CharTokenizer.from_text(TEXT)
@@ -144,7 +152,7 @@ def table(chosen: Setup) -> Labelled:
 
 
 def panel(place: str, sizes: Labelled, quantity: str, *, height: int) -> None:
-    """The four lines of one quantity, on the axis all quantities share; `place` tells the page's panels apart."""
+    """The lines of one quantity, on the axis all quantities share; `place` tells the page's panels apart."""
     lines = gradients.of(sizes, quantity)
     figure = figures.by_depth(lines, theme(), height=height, name=f"{quantity} (rms)", span=figures.decades(sizes))
     kinds = zip(lines.axes[0].labels, lines.values.tolist(), strict=True)

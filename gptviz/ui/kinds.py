@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, get_args
@@ -38,10 +39,14 @@ BEST: dict[Kind, str] = {"decoder": "shakespeare", "classifier": "classifier", "
 # Tokenizers whose tokens have a space between them in a text.
 SPACED = ("symbols", "words")
 ENCODER, DECODER = "encoder", "decoder"
+# The most tokens of an answer, its end mark included, that pages show: one that never ends fills any context.
+LONGEST_ANSWER = 128
 
 
-def of(folder: Path) -> Kind | None:
+def of(folder: Path | None) -> Kind | None:
     """The kind of the model in `folder`, None where there is none that can be read."""
+    if folder is None:
+        return None
     try:
         return _of(folder, (folder / "config.json").stat().st_mtime_ns)
     except (OSError, checkpoints.CheckpointError):
@@ -94,15 +99,39 @@ def stack(notices: Any = st) -> str:
     return controls.select("Stack", (ENCODER, DECODER), key="stack", default=ENCODER, help=about, segmented=True, notices=notices)
 
 
-@st.cache_data(max_entries=64, show_spinner="Reading the prompt")
+@dataclass(frozen=True)
+class Answer:
+    """What an encoder–decoder writes, the likeliest token each time: the ids without marks, and whether it ends."""
+
+    ids: tuple[int, ...]
+    ended: bool
+
+    def is_cut(self, config: Config) -> bool:
+        """Whether a model of this `config` had room for more of it than `LONGEST_ANSWER`."""
+        return not self.ended and len(self.ids) < config.context_length
+
+
+def longest(config: Config) -> int:
+    """The most tokens of an answer, its end mark included."""
+    return min(config.context_length, LONGEST_ANSWER)
+
+
+@st.cache_data(max_entries=64, show_spinner="Writing the output")
+def answer(key: ModelKey, source: tuple[int, ...], start: int, end: int) -> Answer:
+    """The model's own answer to the `source`, between its marks for `start` and `end`."""
+    model = language_model(key).model
+    ids = decode_greedily(model, torch.tensor([source]), start, end, longest(model.config))[0]
+    written, ended = until_end(ids, end)
+    return Answer(tuple(written), ended)
+
+
 def answered(key: ModelKey, source: tuple[int, ...]) -> tuple[int, ...]:
     """What the decoder of an encoder–decoder reads in the end: the start mark and its own likeliest answer to the `source`."""
     lm = language_model(key)
     if not isinstance(lm.tokenizer, MarkedTokenizer):
         return source  # no model of ours: nobody knows where its answers begin
-    start, end = lm.tokenizer.start, lm.tokenizer.end
-    answer, _ = until_end(decode_greedily(lm.model, torch.tensor([source]), start, end)[0], end)
-    return (start, *answer)[: lm.model.config.context_length]
+    start = lm.tokenizer.start
+    return (start, *answer(key, source, start, lm.tokenizer.end).ids)[: lm.model.config.context_length]
 
 
 def blocks(config: Config, stack: str) -> int:

@@ -30,6 +30,7 @@ from .frame import Subject
 from .literal import literal
 
 MOST_MISTAKES = 20
+MOST_COUNTED = 2**31  # texts in a cell of a card
 MOST_LABELS = 10  # with a column of probabilities each
 SHOWN = 160  # of a text in a title
 N_OPINIONS = 200
@@ -93,6 +94,33 @@ def on_card(card: Mapping[str, Any]) -> str | None:
     return f"Right on {percent(own)} {of}" + (f"; TF-IDF baseline {percent(beside)}" if beside is not None else "")
 
 
+def confusion_on_card(card: Mapping[str, Any], names: tuple[str, ...]) -> Labelled | None:
+    """Which label was taken for which on held-out texts, as the card says; None where it does not, or says nonsense."""
+    rows, n_label = card.get("confusion"), len(names)
+    if not isinstance(rows, list) or len(rows) != n_label:
+        return None
+    if not all(isinstance(row, list) and len(row) == n_label for row in rows):
+        return None
+    if not all(type(count) is int and 0 <= count <= MOST_COUNTED for row in rows for count in row):
+        return None
+    return Labelled(np.array(rows, np.int64), (Axis("label", names), Axis("predicted", names)), "texts")
+
+
+def restored(card: Mapping[str, Any], labelled: LabelledTexts) -> tuple[LabelledTexts, LabelledTexts] | None:
+    """The texts trained on and those held out where `labelled` are the texts that the card tells of, else None."""
+    source = card.get("source")
+    if card.get("corpus_sha256") != labelled.sha256 or not isinstance(source, dict):
+        return None
+    try:
+        parts = LabelledSource(labelled, float(source.get("fraction", 0.9)), int(source.get("seed", 0))).split()
+    except (TypeError, ValueError, OverflowError):
+        return None
+    # A card of an older version may tell of another way to split.
+    told = card.get("texts")
+    sizes = {"training": len(parts[0]), "held_out": len(parts[1])}
+    return parts if told is None or told == sizes else None
+
+
 # Read-only, shared by all sessions. An error is not kept: the texts may come.
 @st.cache_resource(max_entries=2, show_spinner="Opening the texts it was trained on")
 def _split(key: ModelKey) -> tuple[LabelledTexts, LabelledTexts]:
@@ -142,16 +170,18 @@ def _baseline(training: str, identity: str, _training: LabelledTexts, _texts: La
     return baseline(_training, _texts).accuracy
 
 
-def put(key: ModelKey, texts: LabelledTexts, identity: str) -> Test:
-    """The model's answers on texts with labels, known by their `identity`.
+def put(key: ModelKey, texts: LabelledTexts, identity: str, training: LabelledTexts | None = None) -> Test:
+    """The model's answers on texts with labels, known by their `identity`; `training` are those it was trained on, by default
+    as its card says.
 
     Raises:
         ValueError: a label is none of the model's.
     """
-    texts = texts.under(language_model(key).labels)
+    names = language_model(key).labels
+    texts = texts.under(names)
     beside = None
     try:
-        training = split(key)[0]
+        training = split(key)[0] if training is None else training.under(names)
         beside = _baseline(training.sha256, texts.sha256, training, texts)
     except (ValueError, OSError):
         pass
@@ -166,7 +196,9 @@ def worst(subject: Subject) -> tuple[str, str, str] | None:
     except (ValueError, OSError):
         return None
     wrong = mistakes(texts.labels, probabilities(snapshots.last(subject.key), texts.sha256, texts.texts), 1)
-    return (texts.texts[wrong[0].row], texts.names[wrong[0].label], texts.names[wrong[0].predicted]) if wrong else None
+    if not wrong:
+        return None
+    return texts.texts[wrong[0].row][: frame.LONGEST_PROMPT], texts.names[wrong[0].label], texts.names[wrong[0].predicted]
 
 
 def _why(subject: Subject, error: Exception) -> str:
@@ -180,16 +212,44 @@ def held_out(subject: Subject) -> Test | None:
     try:
         texts = split(subject.key)[1]
     except (ValueError, OSError) as error:
-        said = on_card(subject.lm.card)
-        st.info(
-            f"{literal(_why(subject, error))}, so which of them it gets wrong cannot be shown. "
-            f"{f'Its card says: {literal(said)}. ' if said else ''}Give a labelled file to test it on.",
-            icon=":material/folder_off:",
-        )
+        _without_texts(subject, error)
         return None
     test = put(subject.key, texts, texts.sha256)
     show(test, "texts held out", key="held out")
     return test
+
+
+def _without_texts(subject: Subject, error: Exception) -> None:
+    """What the card tells of held-out texts that are not here, what is missing, and how to bring the texts."""
+    card = subject.lm.card
+    said, counts = on_card(card), confusion_on_card(card, subject.lm.labels)
+    bring = "Give a labelled file to test it on"
+    if isinstance(card.get("corpus_sha256"), str):
+        bring += "; in the one it was trained on, the texts held out are found again"
+    sentence = (
+        f"{literal(_why(subject, error))}, so its mistakes cannot be shown: which of them it gets wrong. "
+        f"{f'Its card says: {literal(said)}. ' if said else ''}{bring}."
+    )
+    if counts is None:
+        st.info(sentence, icon=":material/folder_off:")
+        return
+    left, right = st.columns([4, 5], gap="medium")
+    with left:
+        _confusion(counts, "held-out texts, as its card says", key="card")
+    with right:
+        st.info(sentence, icon=":material/folder_off:")
+
+
+def _confusion(counts: Labelled, what: str, key: str) -> None:
+    """Which label was taken for which."""
+    n_texts = int(counts.values.sum())
+    right = f"{percent(float(np.trace(counts.values)) / n_texts)} lie on the diagonal" if n_texts else "there are none"
+    st.plotly_chart(
+        confusion_figure(counts, frame.theme(), height=300),
+        key=f"{key} confusion",
+        config={"displayModeBar": False},
+        alt=f"Which of {len(counts.axes[0].labels)} labels was taken for which, over {n_texts:,} {what}; {right}.",
+    )
 
 
 def show(test: Test, what: str, key: str) -> None:
@@ -202,13 +262,7 @@ def show(test: Test, what: str, key: str) -> None:
                 st.metric("TF-IDF baseline", "–", help=f"The texts it would learn from are not here. {ABOUT_BASELINE}")
             else:
                 st.metric("TF-IDF baseline", percent(test.baseline), help=ABOUT_BASELINE)
-        st.plotly_chart(
-            confusion_figure(test.confusion, frame.theme(), height=300),
-            key=f"{key} confusion",
-            config={"displayModeBar": False},
-            alt=f"Which of {len(test.texts.names)} labels was taken for which, over {len(test.texts):,} {what}; "
-            f"{percent(test.accuracy)} lie on the diagonal.",
-        )
+        _confusion(test.confusion, what, key)
     wrong = mistakes(test.texts.labels, test.probabilities, MOST_MISTAKES)
     with right:
         if not wrong:
@@ -335,14 +389,31 @@ def own_file(subject: Subject) -> tuple[File, Numbers]:
         st.info(f"To test the model on it, or to train one, its labels are needed: {literal(file.problem)}.")
         return file, found
     try:
-        test = put(subject.key, file.labelled, file.identity)
+        _tested(subject, file, file.labelled)
     except ValueError as error:
         st.info(f"The model cannot be tested on it: {literal(str(error))}.")
-    else:
-        show(test, "texts of the file" if file.is_own else "opinions", key="own")
     if file.is_own:
         teach(file.labelled, subject.key.device)
     return file, found
+
+
+def _tested(subject: Subject, file: File, labelled: LabelledTexts) -> None:
+    """The model put to the test on a file: where it was trained on this very file, on what of it was held out.
+
+    Raises:
+        ValueError: a label is none of the model's.
+    """
+    if not file.is_own:
+        show(put(subject.key, labelled, file.identity), "opinions", key="own")
+    elif (parts := restored(subject.lm.card, labelled)) is not None:
+        training, held_out = parts
+        test = put(subject.key, held_out, held_out.sha256, training)
+        st.caption(f"It was trained on this file: only the {len(held_out):,} texts held out then test it.")
+        show(test, "texts held out", key="own")
+    else:
+        test = put(subject.key, labelled, file.identity)
+        st.caption("Texts it was trained on may be among these: on those a model is right more often.")
+        show(test, "texts of the file", key="own")
 
 
 def predictions(file: File, found: Numbers, names: tuple[str, ...]) -> pd.DataFrame:

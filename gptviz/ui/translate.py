@@ -9,19 +9,17 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
-import torch
 
 from gptviz.components.token_strip import Token, token_strip
-from gptviz.figures import alignment, bars
+from gptviz.figures import alignment, bars, marks
 from gptviz.interp import cross_attention
 from gptviz.interp.cross_attention import Stacks
 from gptviz.interp.next_token import Prediction, entropy, found, predict
 from gptviz.labelled import Axis, Labelled
-from gptviz.learn.decoding import decode_greedily, until_end
 from gptviz.learn.sampling import Sampling
 from gptviz.text.marked import MarkedTokenizer
 
-from . import controls, frame
+from . import controls, frame, kinds
 from .cache import ModelKey, call, language_model
 from .frame import Subject
 from .literal import literal
@@ -86,24 +84,31 @@ class Shown:
 
     @property
     def cut(self) -> bool:
-        """Whether source or output were longer than what the model reads of them."""
-        most = self.subject.lm.model.config.context_length
-        typed = self.subject.lm.tokenizer.encode(self.typed).ids
-        return len(self.subject.encoding.ids) >= most or len(typed) >= most
+        """Whether source or output were longer than what is read of them."""
+        config = self.subject.lm.model.config
+        if self.typed:
+            is_cut = len(self.subject.lm.tokenizer.encode(self.typed).ids) >= kinds.longest(config)
+        else:
+            is_cut = kinds.Answer(self.written, self.ended).is_cut(config)
+        return is_cut or len(self.subject.encoding.ids) >= config.context_length
 
 
-# The results are shared by all sessions: read-only.
-@st.cache_resource(max_entries=8, show_spinner="Reading the source")
+# Two entries, as of `attention.view`: both stacks' patterns may take hundreds of MB. Shared by all sessions: read-only.
+@st.cache_resource(max_entries=2, show_spinner="Reading the source")
 def _stacks(key: ModelKey, source: tuple[int, ...], decoded: tuple[int, ...]) -> Stacks:
     return cross_attention.read(language_model(key).model, source, decoded)
 
 
-@st.cache_data(max_entries=64, show_spinner="Writing the output")
-def _answer(key: ModelKey, source: tuple[int, ...], start: int, end: int) -> tuple[tuple[int, ...], bool]:
-    """The model's own answer, greedily: its ids, the end mark not among them, and whether it ends."""
-    ids = decode_greedily(language_model(key).model, torch.tensor([source]), start, end)[0]
-    answer, ended = until_end(ids, end)
-    return tuple(answer), ended
+def _answer(subject: Subject) -> kinds.Answer:
+    """The model's own answer."""
+    found = tokenizer(subject)
+    return kinds.answer(subject.key, subject.seen, found.start, found.end)
+
+
+def limit(subject: Subject) -> str:
+    """What sets the length of the longest answer, as the end of a sentence that counts its tokens."""
+    config = subject.lm.model.config
+    return "are shown here" if kinds.longest(config) < config.context_length else "this model’s table of positions has places for"
 
 
 def tokenizer(subject: Subject) -> MarkedTokenizer:
@@ -126,32 +131,32 @@ def shown(subject: Subject, notices: Any) -> Shown:
 
     `notices` takes the lines.
     """
-    marks = tokenizer(subject)
-    answer, ended = _answer(subject.key, subject.seen, marks.start, marks.end)
+    marked, own = tokenizer(subject), _answer(subject)
+    answer = own.ids
     asked = st.text_input(
         "Output",
         key="output",
         bind="query-params",
         max_chars=LONGEST_OUTPUT,
-        placeholder=f"{marks.decode(answer)[:80]} (the model’s own)",
+        placeholder=f"{marked.decode(answer)[:80]} (the model’s own)",
         help="Empty: what the model writes, the likeliest token each time. Type another output to see what the model would have "
         "written at each place of it.",
     )
-    encoding = marks.encode((asked or "")[:LONGEST_OUTPUT])
+    encoding = marked.encode((asked or "")[:LONGEST_OUTPUT])
     if not encoding.ids:
-        written = (*answer, marks.end) if ended else answer
-        return Shown(subject, (marks.start, *written[:-1]), written, ended, "")
+        written = (*answer, marked.end) if own.ended else answer
+        return Shown(subject, (marked.start, *written[:-1]), written, own.ended, "")
     if encoding.unknown:
         notices.warning(f"Output: {literal(encoding.unknown_sentence())}", icon=":material/help:")
-    most = subject.lm.model.config.context_length - 1  # the start mark has a place too
+    most = kinds.longest(subject.lm.model.config) - 1  # the start mark has a place too
     if len(encoding.ids) > most:
         notices.info(
-            f"The output has {len(encoding.ids):,} tokens; this model’s table of positions has places for {most} after the start "
-            f"mark: the first {most} are shown.",
+            f"The output has {len(encoding.ids):,} tokens: the first {most} are shown. After the start mark no more than {most} "
+            f"{limit(subject)}.",
             icon=":material/content_cut:",
         )
     forced = tuple(encoding.ids[:most])
-    decoded = (marks.start, *forced)
+    decoded = (marked.start, *forced)
     guess = int(_stacks(subject.key, subject.seen, decoded).logits[-1].argmax())
     return Shown(subject, decoded, (*forced, guess), True, asked or "")
 
@@ -159,16 +164,15 @@ def shown(subject: Subject, notices: Any) -> Shown:
 def remark(shown: Shown, block: int | None, head: int | None) -> None:
     """Below the pictures, which it must not move: where the output comes from and whether it ends, what an average hides."""
     if shown.typed:
-        marks = tokenizer(shown.subject)
-        answer, _ = _answer(shown.subject.key, shown.subject.seen, marks.start, marks.end)
+        own = tokenizer(shown.subject).decode(_answer(shown.subject).ids)
         st.caption(
             f"This output was typed, up to the last token, which is the model’s guess. By itself it writes “"
-            f"{literal(marks.decode(answer))}”: empty the field above to see that."
+            f"{literal(own)}”: empty the field above to see that."
         )
     if not shown.ended:
         st.info(
-            f"The output does not end by itself: it was stopped after {len(shown.written)} tokens, as many as this model’s table "
-            "of positions has places for.",
+            f"The output does not end by itself: it was stopped after {len(shown.written)} tokens, as many as "
+            f"{limit(shown.subject)}.",
             icon=":material/content_cut:",
         )
     if head is None:
@@ -236,24 +240,22 @@ def cross(shown: Shown, block: int | None, head: int | None) -> Labelled:
     return cross_attention.between(one, shown.labels(shown.written), shown.subject.labels)
 
 
-def brief(shown: Shown, pattern: Labelled) -> Labelled:
-    """The same with one character for each mark, so that all tokens fit on an axis: ⟨ for the start, ⟩ for the end."""
-    marks = tokenizer(shown.subject)
-    short = {marks.label(marks.start): "⟨", marks.label(marks.end): "⟩"}
-    axes = tuple(Axis(axis.name, tuple(short.get(label, label) for label in axis.labels)) for axis in pattern.axes)
-    return Labelled(pattern.values, axes, pattern.unit)
-
-
-def lines(shown: Shown, pattern: Labelled, title: str, position: int) -> go.Figure:
+def lines(pattern: Labelled, title: str, position: int) -> go.Figure:
     """Source and output with lines for the attention between them; the marks are short where there is little room."""
     if max(sum(map(len, axis.labels)) for axis in pattern.axes) > alignment.MOST_LARGE:
-        pattern = brief(shown, pattern)
+        pattern = marks.shortened(pattern)
     return alignment.lines(pattern, frame.theme(), title=title, chosen=position, height=HEIGHT)
 
 
-def table(shown: Shown, pattern: Labelled) -> go.Figure:
+def table(pattern: Labelled) -> go.Figure:
     """The same shares as a heatmap."""
-    return alignment.table(brief(shown, pattern), frame.theme(), title="As a heatmap; ⟩ is the end", height=HEIGHT)
+    return alignment.table(pattern, frame.theme(), title=titled("As a heatmap", pattern), height=HEIGHT)
+
+
+def titled(title: str, pattern: Labelled) -> str:
+    """The title of a heatmap of `pattern`, with what the marks on it mean."""
+    meaning = marks.said(label for axis in pattern.axes for label in axis.labels)
+    return f"{title}; {meaning}" if meaning else title
 
 
 def spoken(pattern: Labelled, title: str, position: int) -> str:
@@ -284,8 +286,7 @@ def self_attention(shown: Shown, block: int | None, head: int | None) -> tuple[L
     stacks, source = shown.stacks, shown.subject.labels
     encoder = cross_attention.chosen(stacks.encoder, encoder_block(shown.subject, block), head)
     decoder = cross_attention.chosen(stacks.decoder, block, head)
-    pair = cross_attention.itself(encoder, source), cross_attention.itself(decoder, shown.labels(shown.decoded))
-    return brief(shown, pair[0]), brief(shown, pair[1])
+    return cross_attention.itself(encoder, source), cross_attention.itself(decoder, shown.labels(shown.decoded))
 
 
 def encoder_block(subject: Subject, block: int | None) -> int | None:
@@ -312,7 +313,7 @@ def strip(shown: Shown, position: int) -> None:
         on_pick=go_to,
         label="The tokens of the output; choose one to see the guess made there",
         legend="how likely the model found each token" + ("; underlined: another is likelier" if shown.typed else ""),
-        spaced=shown.subject.lm.tokenizer.kind == "symbols",
+        spaced=kinds.is_spaced(shown.subject.lm),
     )
 
 
@@ -387,20 +388,19 @@ def _one_wrong(shown: Shown) -> tuple[str, int] | None:
     """The model's own answer with its middle token replaced by the second likeliest there, and that place; None where no text
     stands for that."""
     subject = shown.subject
-    marks = tokenizer(subject)
-    answer, _ = _answer(subject.key, subject.seen, marks.start, marks.end)
-    most = subject.lm.model.config.context_length
+    marked, answer = tokenizer(subject), _answer(subject).ids
+    most = kinds.longest(subject.lm.model.config)
     if not answer:
         return None
     place = len(answer) // 2
-    logits = _stacks(subject.key, subject.seen, (marks.start, *answer)[:most]).logits[place]
+    logits = _stacks(subject.key, subject.seen, (marked.start, *answer)[:most]).logits[place]
     likely = [
-        int(i) for i in np.argsort(-logits, kind="stable") if i not in (answer[place], marks.start, marks.end, marks.padding)
+        int(i) for i in np.argsort(-logits, kind="stable") if i not in (answer[place], marked.start, marked.end, marked.padding)
     ]
     if not likely:
         return None
-    text = marks.decode([*answer[:place], likely[0], *answer[place + 1 :]][: most - 1])
-    return (text, place) if len(marks.encode(text).ids) > place else None
+    text = marked.decode([*answer[:place], likely[0], *answer[place + 1 :]][: most - 1])
+    return (text, place) if len(marked.encode(text).ids) > place else None
 
 
 def code(shown: Shown, block: int | None, head: int | None) -> str:

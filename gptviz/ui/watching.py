@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import streamlit as st
 
-from gptviz.figures import curves, heatmap, places, scatter
+from gptviz.figures import curves, heatmap, marks, places, scatter
 from gptviz.interp import embeddings
 from gptviz.interp.attention import one_head
 from gptviz.labelled import Axis, Labelled
@@ -230,17 +230,17 @@ def _state(now: Watched) -> None:
 
 
 def headline(now: Watched) -> str:
-    """What is becoming of the run, and how far it is."""
+    """What is becoming of the run, and how far it is, as Markdown."""
     if now.place:
         ahead = jobs.queue().training()
-        behind = f": {ahead[0]} is in training" if ahead else ""
+        behind = f": {literal(ahead[0])} is in training" if ahead else ""
         return f"Waiting, {ordinal(now.place + len(ahead))} in line{behind}."
     at = f"Step {now.step['step']:,}" if now.step else "Step 0"
     if now.recipe is not None and now.recipe.steps:
         at += f" of {now.recipe.steps:,}"
     if now.place == 0:
         if now.status.state != "running" or not now.step:
-            return f"Beginning: {now.status.message or 'Python and torch are being loaded'}."
+            return f"Beginning: {literal(now.status.message) or 'Python and torch are being loaded'}."
         return f"{at} · {spoken(now.step.get('seconds_left'))} left"
     if now.status.state == "finished":
         total = now.card.get("steps")
@@ -420,12 +420,12 @@ def numbers(now: Watched) -> str:
 
 
 def engine(name: str) -> str | None:
-    """What the run computes with, and why; None where that is not known."""
+    """What the run computes with, and why, as Markdown; None where that is not known."""
     chosen = look(name).card.get("engine")
     if not isinstance(chosen, dict):
         return None
     what = "bfloat16" if chosen.get("bfloat16") else "float32"
-    return f"It computes in {what}{', compiled' if chosen.get('compiled') else ''} ({str(chosen.get('why', ''))[:300]})."
+    return f"It computes in {what}{', compiled' if chosen.get('compiled') else ''} ({literal(str(chosen.get('why', ''))[:300])})."
 
 
 def latest(name: str, device: str) -> ModelKey:
@@ -529,7 +529,7 @@ def _pattern(key: ModelKey, prompt: str, default: str, stack: str, block: int, h
     block, head = min(block, n_layer - 1), min(head, config.n_head - 1)
     labels = tuple(map(lm.tokenizer.label, read.ids))
     pattern = one_head(attention.view(key, read).patterns, block, head, labels)
-    figure = heatmap.one_head(pattern, theme(), title="", height=320)
+    figure = heatmap.one_head(pattern, theme(), title=marks.said(labels), height=320)
     about = f"How each of {len(labels)} tokens shares its attention among them, in block {block}, head {head}."
     st.plotly_chart(figure, key="looks", config={"displayModeBar": False}, alt=about)
 

@@ -18,6 +18,7 @@ from streamlit.testing.v1 import AppTest
 import gptviz
 from gptviz.figures.bars import percent
 from gptviz.learn import checkpoints, jobs
+from gptviz.learn.baseline import baseline
 from gptviz.learn.labelled import LabelledSource
 from gptviz.text import LabelledTexts
 from gptviz.ui import classify, tested
@@ -202,6 +203,79 @@ def test_a_card_that_names_no_texts_is_said_not_to(judge: Make, source: object) 
     at = page(view=classify.HELD_OUT)
     assert at.info
     assert at.file_uploader
+
+
+def csv_of(labelled: LabelledTexts) -> str:
+    rows = zip(labelled.texts, labelled.labels, strict=True)
+    return "text,label\n" + "".join(f'"{text}",{labelled.names[label]}\n' for text, label in rows)
+
+
+def test_without_its_texts_the_confusion_on_the_card_is_shown_with_what_is_missing(judge: Make) -> None:
+    counts = [[401, 132], [121, 412]]
+    judge(kept=False, card={"confusion": counts, "corpus_sha256": "0" * 64})
+    at = page(view=classify.HELD_OUT)
+    assert array(chart(at, "card-confusion")["data"][0]["text"]).tolist() == counts
+    assert "its mistakes cannot be shown" in said(at)
+    assert "in the one it was trained on, the texts held out are found again" in said(at)
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        None,
+        "many",
+        [[1, 2]],
+        [[1, 2], [3]],
+        [[1, 2, 0], [3, 4, 0], [0, 0, 0]],
+        [[1, -2], [3, 4]],
+        [[1, 2.5], [3, 4]],
+        [[1, True], [3, 4]],
+        [[1, 10**30], [3, 4]],
+        [1, 2],
+        {"0": [1, 2], "1": [3, 4]},
+    ],
+)
+def test_a_confusion_on_the_card_that_is_nonsense_is_ignored(judge: Make, counts: object) -> None:
+    judge(kept=False, card={"confusion": counts})
+    at = page(view=classify.HELD_OUT)
+    assert not [c for c in at.get("plotly_chart") if c.proto.id.endswith("card-confusion")]
+    assert "not on this machine" in said(at)
+
+
+def test_of_the_file_it_was_trained_on_only_the_texts_held_out_test_it(judge: Make) -> None:
+    labelled = judge(kept=False)
+    card = checkpoints.read_card(checkpoints.find("judge")) | {"corpus_sha256": labelled.sha256}
+    (checkpoints.find("judge") / "card.json").write_text(json.dumps(card))
+    training, held_out = LabelledSource(labelled, 0.5).split()
+    for view in (classify.HELD_OUT, classify.OWN):
+        at = give(page(view=view), csv_of(labelled))
+        lm = gptviz.load("judge")
+        names = [max(found, key=found.__getitem__) for found in map(lm.classify, held_out.texts)]
+        right = np.mean([name == held_out.names[label] for name, label in zip(names, held_out.labels, strict=True)])
+        assert array(chart(at, "own-confusion")["data"][0]["text"]).sum() == len(held_out)
+        assert at.metric[0].value == percent(float(right))
+        assert at.metric[1].value == percent(baseline(training, held_out).accuracy)
+        assert f"only the {len(held_out)} texts held out" in said(at)
+
+
+@pytest.mark.parametrize(
+    "change", [{"corpus_sha256": "0" * 64}, {"source": 3}, {"source": {"seed": -1}}, {"texts": {"training": 1}}]
+)
+def test_any_other_file_is_said_to_hold_perhaps_what_it_was_trained_on(judge: Make, change: dict[str, Any]) -> None:
+    labelled = judge(kept=False)
+    card = checkpoints.read_card(checkpoints.find("judge")) | {"corpus_sha256": labelled.sha256} | change
+    (checkpoints.find("judge") / "card.json").write_text(json.dumps(card))
+    at = give(page(view=classify.OWN), csv_of(labelled))
+    assert array(chart(at, "own-confusion")["data"][0]["text"]).sum() == len(labelled)
+    assert "Texts it was trained on may be among these" in said(at)
+
+
+def test_a_mistake_longer_than_the_longest_prompt_is_cut(judge: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge()
+    monkeypatch.setattr(tested.frame, "LONGEST_PROMPT", 12)
+    at = page(view=classify.WORDS, prompt="good")
+    at.button(key="try A confident mistake").click().run()
+    assert len(at.text_area(key="prompt").value) == 12
 
 
 def test_a_file_is_labelled_as_the_model_labels_its_texts(judge: Make) -> None:

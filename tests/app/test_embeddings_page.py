@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from streamlit.testing.v1 import AppTest
 
 from gptviz.interp import embeddings
 from gptviz.ui import embeddings as ui
+from gptviz.ui.literal import literal
 from tests.app.opening import opened
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,7 +42,7 @@ def until_ready(at: AppTest) -> AppTest:
 
 
 def says(at: AppTest) -> str:
-    return " ".join(element.value for kind in (at.caption, at.info, at.warning) for element in kind)
+    return " ".join(element.value for kind in (at.caption, at.info, at.warning) for element in kind).replace("\\", "")
 
 
 def test_the_page_opens_on_pca_without_loading_umap(tiny_model: Callable[..., Path]) -> None:
@@ -158,6 +160,18 @@ def test_too_few_tokens_for_a_method_are_shown_by_pca_and_said(tiny_model: Calla
     assert not at.exception
     assert "UMAP needs at least 4 tokens; this vocabulary has 2. PCA is shown instead." in says(at)
     assert "too few tokens" in says(at)
+
+
+def test_what_went_wrong_with_a_projection_is_never_markup(
+    tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hostile = "[a](http://b) **bold** $y$"
+    failed: Future[Any] = Future()
+    failed.set_exception(ValueError(hostile))
+    monkeypatch.setattr(ui, "_job", lambda view: ui.Job(failed, 0.0, 3))
+    tiny_model()
+    at = page(model="tiny", method="UMAP")
+    assert [warning.value for warning in at.warning] == [f"{literal(hostile)}. PCA is shown instead."]
 
 
 def test_a_sample_is_called_one_and_says_whether_the_token_is_in_it(

@@ -395,6 +395,31 @@ def test_what_cannot_be_read_is_of_no_kind(home: Path, tiny_model: TinyModel) ->
     assert kinds.of(home / "nowhere") is None
 
 
+def test_of_an_unknown_model_nothing_is_read_where_the_app_was_started(
+    tiny_model: TinyModel, tiny_pair: TinyModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny_model("writer")
+    monkeypatch.setattr(checkpoints, "BUNDLED", checkpoints.home() / "none")
+    expected = page("app.py", model="nowhere").title[0].value
+    elsewhere = tiny_pair()
+    elsewhere.rename(checkpoints.home() / "elsewhere")
+    monkeypatch.chdir(checkpoints.home() / "elsewhere")
+    assert kinds.of(None) is None
+    assert page("app.py", model="nowhere").title[0].value == expected
+
+
+@pytest.mark.usefixtures("both")
+def test_the_marks_take_one_character_beside_letters_and_are_explained() -> None:
+    at = page("pages/attention.py", model="pair", prompt="one")
+    ticks = [text.strip("\u2068\u2069") for text in chart(at, "large")["layout"]["xaxis"]["ticktext"]]
+    assert ticks == [*"one", "⟩"]
+    assert any(caption.value.endswith("⟩ is the end") for caption in at.caption)
+    at.segmented_control(key="stack").set_value("decoder").run()
+    spec = chart(at, "large")
+    assert spec["layout"]["xaxis"]["ticktext"][0].strip("\u2068\u2069") == "⟨"
+    assert any("⟨ is the start" in note["text"] for note in spec["layout"]["annotations"])
+
+
 @pytest.mark.usefixtures("both")
 @pytest.mark.parametrize("length", [1, 7, 8, 9, 23, 24, 40])
 def test_what_is_read_of_a_text_fits_in_the_context_and_is_never_empty(length: int) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from gptviz.model import changed, parameter_count
 from gptviz.text import TASKS, labelled_of
 from gptviz.text.pairs import PAIR_TASKS
 from gptviz.ui import train, watching
+from gptviz.ui.literal import literal
 from tests.app.opening import opened
 
 TINY = {"plan": "copy", "run_n_layer": "1", "run_d_model": "8", "run_batch_size": "4", "run_steps": "40"}
@@ -329,6 +332,23 @@ def test_what_a_model_writes_is_never_markup(home: Path, tiny_model: Callable[..
     assert text in [code.value for code in at.code]
     assert text not in says(at)
     assert all(text not in element.value for element in at.markdown)
+
+
+def test_what_a_card_a_status_and_a_name_say_is_never_markup(
+    home: Path, tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hostile = "[a](http://b) **bold** :red[x] $y$"
+    tiny_model("odd", card={"engine": {"why": hostile}})
+    shown = watching.engine("odd")
+    assert shown is not None
+    assert hostile not in shown
+    assert literal(hostile) in shown
+    now = watching.look("odd")
+    waiting = dataclasses.replace(now, place=1)
+    monkeypatch.setattr(watching.jobs, "queue", lambda: SimpleNamespace(training=lambda: [hostile]))
+    assert literal(hostile) in watching.headline(waiting)
+    beginning = dataclasses.replace(now, place=0, status=runs.Status("ready", hostile))
+    assert watching.headline(beginning) == f"Beginning: {literal(hostile)}."
 
 
 def test_a_map_that_was_only_turned_or_mirrored_is_laid_back_exactly_and_never_distorted() -> None:

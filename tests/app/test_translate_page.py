@@ -20,9 +20,9 @@ from gptviz.interp.trace import run
 from gptviz.learn import checkpoints
 from gptviz.learn.decoding import decode_greedily, until_end
 from gptviz.model import Transformer
-from gptviz.text import CharTokenizer
+from gptviz.text import CharTokenizer, SymbolTokenizer
 from gptviz.text.marked import MarkedTokenizer
-from gptviz.ui import beam_search, translate
+from gptviz.ui import beam_search, kinds, translate
 from gptviz.ui.cache import model_key
 from gptviz.ui.literal import literal
 from tests.app.opening import opened
@@ -261,6 +261,101 @@ def test_an_output_that_never_ends_is_stopped_where_the_positions_end_and_says_s
         assert any("does not end" in info.value and str(CONTEXT) in info.value for info in at.info)
     assert heat(page(), 1).shape == (CONTEXT, len(SOURCE) + 1)
     assert not page(view="Beam search").dataframe[0].value["ends"].any()
+
+
+def test_an_output_that_never_ends_is_stopped_where_the_page_ends_in_a_long_context(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kinds, "LONGEST_ANSWER", 6)
+    answer = save(made(0, -1e4))
+    assert len(answer) == CONTEXT
+    at = page(view="Next token")
+    assert any("stopped after 6 tokens, as many as are shown here" in info.value for info in at.info)
+    assert at.select_slider(key="position").options == [str(place) for place in range(6)]
+    assert [chip[0] for chip in strip(at)["tokens"]] == [MARKS.label(i) for i in answer[:6]]
+    at = page(view="Beam search", width="2")
+    assert any("stopped after 6 tokens" in caption.value for caption in at.caption)
+    written = at.dataframe[0].value["answer"].tolist()
+    assert all(len(MARKS.encode(text).ids) <= 6 for text in written)
+    made_by_code: dict[str, Any] = {}
+    exec(at.code[0].value, made_by_code)
+    assert [MARKS.decode(one.ids) for one in made_by_code["found"].finished] == written
+    at = page()
+    exec(at.code[0].value, made_by_code)
+    np.testing.assert_allclose(np.asarray(made_by_code["pattern"]), heat(at, 1), atol=1e-6)
+
+
+def test_a_typed_output_is_cut_where_the_page_ends_in_a_long_context(answer: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kinds, "LONGEST_ANSWER", 6)
+    at = page(output="june june")
+    assert any("9 tokens: the first 5 are shown" in info.value for info in at.info)
+    expected = traced(MARKS.encode("june ").ids)["blocks.1.cross_attention.pattern"][0].mean(0)
+    np.testing.assert_allclose(heat(at, 1), expected, atol=1e-6)
+    made_by_code: dict[str, Any] = {}
+    exec(at.code[0].value, made_by_code)
+    np.testing.assert_allclose(np.asarray(made_by_code["pattern"]), expected, atol=1e-6)
+
+
+def test_on_the_attention_page_too_an_output_is_stopped_and_the_code_behind_it_makes_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kinds, "LONGEST_ANSWER", 6)
+    answer = save(made(0, -1e4))
+    at = opened("pages/attention.py", model="tiny", prompt=SOURCE, stack="decoder", block="1", head="2")
+    shown = heat(at, 1)
+    expected = traced(answer[:6])["blocks.1.attention.pattern"][0, 2].numpy()
+    visible = ~np.isnan(shown)
+    assert shown.shape == expected.shape == (7, 7)
+    np.testing.assert_allclose(shown[visible], expected[visible], atol=1e-6)
+    made_by_code: dict[str, Any] = {}
+    exec(at.code[0].value, made_by_code)
+    np.testing.assert_allclose(np.asarray(made_by_code["pattern"])[visible], expected[visible], atol=1e-6)
+
+
+def test_an_answer_in_a_context_of_a_thousand_has_some_hundred_tokens() -> None:
+    assert kinds.longest(tiny(context_length=1_000)) < 200
+    assert kinds.longest(tiny(context_length=10)) == 10
+
+
+def test_an_answer_is_decoded_once_for_all_pages(answer: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded = []
+
+    def counted(*given: Any) -> torch.Tensor:
+        decoded.append(given)
+        return decode_greedily(*given)
+
+    monkeypatch.setattr(kinds, "decode_greedily", counted)
+    page()
+    assert kinds.answered(model_key("tiny", "cpu"), tuple(MARKS.source_ids(SOURCE))) == (MARKS.start, *answer)
+    assert not opened("pages/attention.py", model="tiny", prompt=SOURCE, stack="decoder").exception
+    assert len(decoded) == 1
+
+
+def test_of_patterns_and_trees_only_a_few_are_kept(answer: list[int]) -> None:
+    key, source = model_key("tiny", "cpu"), tuple(MARKS.source_ids(SOURCE))
+
+    def kept(made: list[Any], make: Any) -> int:
+        return sum(make(place) is one for place, one in reversed(list(enumerate(made))))
+
+    def stacks(place: int) -> Any:
+        return translate._stacks(key, source, (MARKS.start, place))
+
+    def tree(place: int) -> Any:
+        return beam_search._search(key, source, MARKS.start, MARKS.end, 1, place / 10)
+
+    assert kept([stacks(place) for place in range(4)], stacks) == 2
+    assert kept([tree(place) for place in range(8)], tree) <= 4
+
+
+def test_tokens_with_spaces_between_them_have_gaps_between_their_chips(home: Path) -> None:
+    marked = MarkedTokenizer(SymbolTokenizer(["one", "two", "three"]))
+    sizes: dict[str, Any] = {"vocab_size": marked.vocab_size, "padding": marked.padding, "n_encoder_layer": 1}
+    checkpoints.save("tiny", scrambled(tiny(**sizes)), marked, {})
+    assert strip(page(prompt="one two", output="two three", view="Next token"))["settings"]["spaced"] is True
+
+
+def test_letters_have_no_gaps_between_their_chips(answer: list[int]) -> None:
+    assert strip(page(view="Next token"))["settings"]["spaced"] is False
 
 
 def test_an_output_that_ends_at_once_is_a_page_too(home: Path) -> None:

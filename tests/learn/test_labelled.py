@@ -61,6 +61,37 @@ def test_every_text_is_in_one_part_and_every_label_has_its_share(of: tuple[int, 
     assert source.split() == LabelledSource(numbered(of), fraction, seed).split()
 
 
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(0, 1)), min_size=2, max_size=40), st.integers(0, 5))
+def test_equal_texts_are_on_one_side(rows: list[tuple[str, int]], seed: int) -> None:
+    rows = [("one", 0), ("two ", 0), ("three", 1), (" four", 1), ("two", 0), ("four\n", 1), *rows]
+    texts = LabelledTexts("copies", tuple(text for text, _ in rows), tuple(label for _, label in rows), ("a", "b"))
+    training, held_out = LabelledSource(texts, 0.6, seed).split()
+    known, unknown = ({text.strip() for text in part.texts} for part in (training, held_out))
+    assert known | unknown == {text.strip() for text in texts.texts}
+    assert not known & unknown
+    together = [*zip(training.texts, training.labels, strict=True), *zip(held_out.texts, held_out.labels, strict=True)]
+    assert sorted(together) == sorted(rows)
+
+
+def test_of_many_texts_a_sample_is_held_out_the_same_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = LabelledSource(numbered((0,) * 600 + (1,) * 400), 0.5, 7).split()
+    monkeypatch.setattr("gptviz.learn.labelled.MOST_HELD_OUT", 100)
+    source = LabelledSource(LabelledTexts("another", *_fields(numbered((0,) * 600 + (1,) * 400))), 0.5, 7)
+    training, held_out = source.split()
+    assert training.texts == whole[0].texts
+    assert len(held_out) == 100
+    assert set(held_out.texts) < set(whole[1].texts)
+    assert list(held_out.texts) == sorted(held_out.texts, key=lambda text: int(text.split()[1]))
+    assert 45 <= held_out.labels.count(0) <= 75  # of 60 expected
+    assert "100 of the rest to validate" in source.origin()["split"]
+    assert source.split()[1] is held_out
+
+
+def _fields(texts: LabelledTexts) -> tuple[Any, ...]:
+    return texts.texts, texts.labels, texts.names
+
+
 def test_another_seed_holds_out_other_texts() -> None:
     made = opinions(300)
     assert LabelledSource(made, seed=0).split()[1] != LabelledSource(made, seed=1).split()[1]
@@ -73,8 +104,11 @@ def test_a_share_that_leaves_nothing_is_refused(fraction: float) -> None:
 
 
 def test_one_text_of_each_label_is_too_few() -> None:
-    with pytest.raises(ValueError, match="numbered has one text of each label: to hold some out there must be more"):
+    with pytest.raises(ValueError, match="numbered has one text of each label, copies not counted: to hold some out"):
         LabelledSource(numbered((0, 1, 2))).split()
+    copies = LabelledTexts("copies", ("fine", "dull", "fine "), (0, 1, 0), ("good", "bad"))
+    with pytest.raises(ValueError, match="copies has one text of each label, copies not counted"):
+        LabelledSource(copies).split()
 
 
 def test_texts_are_cut_at_the_context_and_filled_up_and_none_is_empty() -> None:
@@ -251,6 +285,36 @@ def test_a_sample_tells_a_text_of_each_label_what_it_is_and_what_it_was_taken_fo
         assert line.startswith(("negative 5", "positive 5"))
 
 
+def test_the_confusion_counts_what_each_held_out_text_was_taken_for() -> None:
+    source = LabelledSource(opinions(400))
+    tokenizer = source.tokenizer("words", 1_000)
+    config = source.fitted(classifier(), tokenizer)
+    data, model = source.data(tokenizer, config), build(config, seed=0).eval()
+    counts = [[0, 0], [0, 0]]
+    held_out = source.split()[1]
+    for text, label in zip(held_out.texts, held_out.labels, strict=True):
+        with torch.inference_mode():
+            counts[label][int(model(padded(tokenizer, [text], CONTEXT)).argmax())] += 1
+    found = source.measured(model, tokenizer, data)["confusion"]
+    assert found == counts
+    assert (found[0][0] + found[1][1]) / len(held_out) == evaluate(model, data.validation()).accuracy
+    assert len({count for row in found for count in row}) == 4  # so that rows and columns cannot be taken for each other
+
+
+def test_a_card_carries_the_confusion_and_the_log_numbers_alone() -> None:
+    source = LabelledSource(opinions(60))
+    folder = PLANS["classifier"].prepare("opinions", source=source, recipe=recipe(steps=2, batch_size=4, evaluations=1))
+    for _ in runs.carry_on(folder):
+        pass
+    card, opened = checkpoints.read_card(folder), checkpoints.load(folder)
+    data = source.data(opened.tokenizer, opened.model.config)
+    assert card["confusion"] == source.measured(opened.model.eval(), opened.tokenizer, data)["confusion"]
+    assert sum(map(sum, card["confusion"])) == card["texts"]["held_out"]
+    lines = [line for line in runs.read_log(folder / "log.jsonl") if line["kind"] == "evaluation"]
+    assert lines
+    assert not any("confusion" in entry for entry in (*lines, *card["losses"]))
+
+
 def test_what_counting_words_cannot_solve_a_block_of_attention_can() -> None:
     source = LabelledSource(opinions(2_000))
     options = {"changes": {"dropout": 0.0}, "recipe": recipe(steps=200, batch_size=64, learning_rate=3e-3, evaluations=1)}
@@ -264,7 +328,9 @@ def test_what_counting_words_cannot_solve_a_block_of_attention_can() -> None:
 
 def test_five_labels_are_learned_as_two_are() -> None:
     words = ("terrible", "poor", "fair", "good", "superb")
-    made = [(f"{filler} {words[label]} film", label) for filler in ("a", "the one", "some such") for label in range(5)] * 8
+    places = ("here", "there", "today", "indeed", "again", "at last", "for once", "in town")
+    fillers = [(before, after) for before in ("a", "the one", "some such") for after in places]
+    made = [(f"{before} {words[label]} film {after}", label) for before, after in fillers for label in range(5)]
     source = LabelledSource(LabelledTexts("stars", tuple(t for t, _ in made), tuple(n for _, n in made), tuple("12345")))
     folder = PLANS["classifier"].prepare("stars", source=source, recipe=recipe(steps=60, batch_size=32, evaluations=1))
     for _ in runs.carry_on(folder):

@@ -125,6 +125,38 @@ def test_pairs_of_the_user_are_split_and_drawn_from_one_side() -> None:
     assert sorted(read) == sorted(WORDS)
 
 
+def test_of_many_pairs_a_sample_is_held_out_the_same_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gptviz.learn.pairs.MOST_HELD_OUT", 4)
+    pairs = Pairs("many", tuple((word, word[::-1]) for word in WORDS))
+    source = PairSource(pairs, 0.5, 1)
+    training, held_out = source.split()
+    whole = pairs.split(0.5, 1)
+    assert (list(training), len(held_out)) == (whole[0], 4)
+    assert list(held_out) == [pair for pair in whole[1] if pair in held_out]
+    assert source.split()[1] is PairSource(pairs, 0.5, 1).split()[1] is held_out
+    assert "4 pairs of the rest to validate" in source.origin()["split"]
+    assert "train, the rest to validate" in PairSource(pairs, 0.9).origin()["split"]
+
+
+def test_what_is_held_out_becomes_tokens_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = PairSource(MIRRORED)
+    marked = source.tokenizer("characters", 0)
+    data = source.data(marked, answering(source))
+    first = list(data.validation())
+
+    def never(*_: object) -> None:
+        raise AssertionError("a text was read again")
+
+    monkeypatch.setattr(MarkedTokenizer, "source_ids", never)
+    monkeypatch.setattr(MarkedTokenizer, "target_ids", never)
+    again = list(data.validation())
+    assert len(first) == len(again)
+    for one, other in zip(first, again, strict=True):
+        assert all(map(torch.equal, (*one.inputs, one.targets), (*other.inputs, other.targets)))
+    with pytest.raises(AssertionError, match="read again"):
+        data.training(2, 0)
+
+
 def test_tokens_are_the_characters_of_both_sides_or_learned_byte_pairs() -> None:
     source = PairSource(Pairs("mine", (("ab", "x"), ("b", "y\n"))))
     marked = source.tokenizer("characters", 0)

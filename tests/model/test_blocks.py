@@ -75,7 +75,7 @@ def layernormed(x: Tensor, part: torch.nn.Module) -> Tensor:
 
 
 @pytest.mark.parametrize("d_mlp", [20, 0])
-@pytest.mark.parametrize("residual", ["pre-norm", "post-norm", "plain", "none"])
+@pytest.mark.parametrize("residual", ["pre-norm", "post-norm", "plain", "norm-only", "none"])
 def test_a_block_joins_its_parts_by_the_equation_of_its_residual(residual: str, d_mlp: int) -> None:
     block = scrambled(tiny(residual=residual, d_mlp=d_mlp)).double().blocks[1]
     assert isinstance(block, Block)
@@ -90,6 +90,8 @@ def test_a_block_joins_its_parts_by_the_equation_of_its_residual(residual: str, 
             return x + f(layernormed(x, join.get_submodule("norm")))
         if residual == "post-norm":
             return layernormed(x + f(x), join.get_submodule("norm"))
+        if residual == "norm-only":
+            return layernormed(f(x), join.get_submodule("norm"))
         return x + f(x) if residual == "plain" else f(x)
 
     middle = joined(x, attention, block.attention_residual)

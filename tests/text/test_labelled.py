@@ -42,6 +42,14 @@ def test_a_quotation_may_hold_line_ends_separators_and_quotation_marks() -> None
     assert read.names == ("bad", "good")
 
 
+@pytest.mark.parametrize("blank", [b"\n", b"\r\n \r\n\t\n"])
+def test_blank_lines_before_the_first_count_for_nothing_but_their_number(blank: bytes) -> None:
+    data = blank + b'"text";label\nfine;good\n\n"it\nis";bad\n'
+    assert labelled_of(data, "x.csv").texts == ("fine", "it\nis")
+    with pytest.raises(ValueError, match=f"an empty text or label in line {blank.count(bytes([10])) + 6}:"):
+        labelled_of(data + b";bad\n", "x.csv")
+
+
 def test_names_are_in_order_and_numbers_by_their_size() -> None:
     rows = [("a", "10"), ("b", "9"), ("c", "good"), ("d", "1"), ("e", "bad")]
     read = labelled_of(table(rows), "x.csv")
@@ -88,7 +96,10 @@ def test_a_file_is_read_as_its_bytes_are(tmp_path: Path) -> None:
         (b'text,label\n"a" b,good\n', "line 2: ',' expected after '\"': close every quotation mark, double those within"),
         (b"text,label\nfine,good\n,bad\ndull\n", "an empty text or label in line 3, 4: fill it, or take the line out"),
         (b"text,label\n" + b"fine,\n" * 9, "in line 2, 3, 4, 5, 6 and 4 more"),
-        (b'text,label\n"' + b"a" * 200_000 + b'",good\n', "line 2: field larger than field limit"),
+        (b'text,label\n"' + b"a" * 200_000 + b'",good\n', "line 2: a text is longer than 131,072 characters: shorten it"),
+        (b"x" * 200_000, "line 1: a text is longer than 131,072 characters: shorten it"),
+        (b'"text,label\nfine,good\n', "line 2: unexpected end of data: close every quotation mark"),
+        (b"\n \n", "“x.csv” is blank: begin it with a line that names the columns text and label"),
         ("text,label\nfine,good\n".encode("utf-16"), "is not UTF-8 .*save it as UTF-8"),
         ("text,label\nbelle œuvre,good\n".encode("cp1252"), "is not UTF-8"),
         (b"\x89PNG\r\n\x1a\n\0", "is not UTF-8"),

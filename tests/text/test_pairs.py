@@ -194,13 +194,35 @@ def test_tabs_separate_texts_that_are_taken_as_they_are() -> None:
     assert pairs_of(b'"Hi," he said\tone, two\n\n  b "c\t d;e \n', "x").pairs == (('"Hi," he said', "one, two"), ('b "c', "d;e"))
 
 
+IN_LETTERS = (("the third of march, 1977", "1977-03-03"), ("may 1978", "1978-05-01"))
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"the third of march, 1977;1977-03-03\nmay 1978;1978-05-01\n", IN_LETTERS),
+        (b"source;target\nthe third of march, 1977;1977-03-03\n may 1978 ;1978-05-01\n", IN_LETTERS),
+        (b'\n \n"the third of march, 1977",1977-03-03\n\nmay 1978,1978-05-01\n', IN_LETTERS),
+        (b"the third of march, 1977\t1977-03-03\nmay 1978\t1978-05-01\n", IN_LETTERS),
+        (b"source,target\na;b,c;d\ne;f,g;h\n", (("a;b", "c;d"), ("e;f", "g;h"))),
+        (b"source;target\na,b;c\nd,e;f\n", (("a,b", "c"), ("d,e", "f"))),
+        (b'"a\tb",c\n"d\ne",f\n', (("a\tb", "c"), ("d\ne", "f"))),
+    ],
+)
+def test_what_makes_two_columns_of_every_line_separates_them(data: bytes, expected: tuple[tuple[str, str], ...]) -> None:
+    assert pairs_of(data, "x").pairs == expected
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [
         (b"", "is empty"),
-        (b"\n\n", "line 1: one column"),
+        (b"\n\n", "holds no pairs"),
         (b"one\ntwo\n", "line 1: one column; write a source and its answer, with a tab or a comma"),
-        (b"a,b\nc\n", "line 2: 1 column; there must be two"),
+        (b"a,b\nc\n", "line 2: one column; write a source and its answer, with a tab or a comma"),
+        (b"\n\na,b\n\nc\n", "line 5: one column"),
+        (b"a;b;c\n", "line 1: 3 columns; there must be two"),
+        (b"one, two;12\nthree, four;34\n", "line 1: a comma and a semicolon both part every line in two: begin with the line"),
         (b"a,b\nc,d,e\n", "line 2: 3 columns; there must be two"),
         (b"a,b\n,d\n", "line 2: the source is empty"),
         (b"a,b\nc, \n", "line 2: the answer is empty"),
@@ -210,7 +232,8 @@ def test_tabs_separate_texts_that_are_taken_as_they_are() -> None:
         (b"a,b\na,c\n", "at least 2 different sources"),
         ("é,b\n".encode("latin-1"), "is not UTF-8"),
         ("a,b\n".encode("utf-16"), "is not UTF-8"),
-        (b"a," + b"b" * 200_000 + b"\n", "field larger than field limit"),
+        (b"a," + b"b" * 200_000 + b"\n", "line 1: a text is longer than 131,072 characters: shorten it"),
+        (b"a\tb\nc\t" + b"b" * 200_000 + b"\n", "line 2: a text is longer than 131,072 characters: shorten it"),
     ],
 )
 def test_a_file_that_holds_no_pairs_is_refused_with_what_to_do(data: bytes, message: str) -> None:

@@ -1,0 +1,54 @@
+"""What a page shows before anybody types: something the model can read, and what it learned from as soon as that is here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gptviz.learn.labelled import LabelledSource
+from gptviz.learn.pairs import PairSource
+from gptviz.text import LabelledTexts, Pairs
+from gptviz.ui.examples import USUAL, example
+
+
+@pytest.fixture(autouse=True)
+def _own_home(home: Path) -> None:
+    """Whatever is remembered is remembered for one test."""
+
+
+def labelled(*texts: str) -> LabelledSource:
+    """These texts with two labels by turns."""
+    return LabelledSource(LabelledTexts("mine", texts, tuple(i % 2 for i in range(len(texts))), ("a", "b")), 0.5)
+
+
+def test_the_example_is_the_first_text_held_out_that_has_a_word() -> None:
+    source = labelled(*(f"7/{i}" if i < 30 else f"number {i}th: good film" for i in range(40)))
+    held_out = source.split()[1].texts
+    assert held_out[0].startswith("7/")
+    source.keep()
+    expected = next(text for text in held_out if "film" in text)
+    assert example("classifier", json.dumps(source.to_dict())) == expected
+
+
+def test_where_no_text_has_a_word_the_usual_example_is_shown() -> None:
+    source = labelled("映画", "7/10", "кино", "!!!", "8/10", "...")
+    source.keep()
+    assert example("classifier", json.dumps(source.to_dict())) == USUAL["classifier"]
+
+
+def test_of_pairs_it_is_the_first_source_held_out_that_is_not_blank() -> None:
+    source = PairSource(Pairs("mine", tuple((" " * i if i < 9 else f"word {i}", "x") for i in range(1, 14))), 0.2)
+    held_out = [text for text, _ in source.split()[1]]
+    assert not held_out[0].strip()
+    source.keep()
+    assert example("encoder-decoder", json.dumps(source.to_dict())) == next(text for text in held_out if text.strip())
+
+
+def test_texts_that_come_later_are_shown_then() -> None:
+    source = labelled("a fine film", "a dull film", "a good play", "a bad play")
+    written = json.dumps(source.to_dict())
+    assert example("classifier", written) == USUAL["classifier"]
+    source.keep()
+    assert example("classifier", written) == source.split()[1].texts[0]

@@ -1,0 +1,57 @@
+"""The marks for start and end: short on a figure, and said what they mean."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gptviz.figures import heatmap, marks
+from gptviz.figures.theme import LIGHT
+from gptviz.labelled import Axis, Labelled
+from gptviz.text import CharTokenizer
+from gptviz.text.marked import MarkedTokenizer
+
+TOKENIZER = MarkedTokenizer(CharTokenizer("abc"))
+START, END = (TOKENIZER.label(i) for i in (TOKENIZER.start, TOKENIZER.end))
+
+
+def square(labels: tuple[str, ...]) -> Labelled:
+    values = np.full((len(labels), len(labels)), 1 / len(labels), np.float32)
+    return Labelled(values, (Axis("query", labels), Axis("key", labels)), "share")
+
+
+@pytest.mark.parametrize("n_letters", [3, 40])
+def test_a_mark_takes_no_token_its_label_and_the_pointer_names_it_in_full(n_letters: int) -> None:
+    labels = (START, *("abc" * n_letters)[:n_letters], END)
+    figure = heatmap.one_head(square(labels), LIGHT, title="")
+    shown = [text.replace("<br>", "").strip("\u2068\u2069\u00a0") for text in figure.layout.xaxis.ticktext]
+    assert shown == ["⟨", *labels[1:-1], "⟩"]
+    assert START in figure.data[0].x[0]
+    assert END in figure.data[0].x[-1]
+    without = heatmap.one_head(square(("a", *labels[1:-1], "c")), LIGHT, title="")
+    assert figure.layout.margin == without.layout.margin
+
+
+def test_beside_long_tokens_a_mark_is_short_too() -> None:
+    figure = heatmap.one_head(square(("seven", "12", END)), LIGHT, title="")
+    assert [name.split()[1].strip("\u2068\u2069") for name in figure.data[0].x] == ["seven", "12", "⟩"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "meaning"),
+    [
+        ("abc", ""),
+        (("a", END), "⟩ is the end"),
+        ((START, "a"), "⟨ is the start"),
+        ((END, START), "⟨ is the start, ⟩ is the end"),
+    ],
+)
+def test_only_the_marks_there_are_explained(labels: tuple[str, ...], meaning: str) -> None:
+    assert marks.said(labels) == meaning
+
+
+def test_only_marks_are_shortened() -> None:
+    given = square((START, "⟨", "end", END))
+    found = marks.shortened(given)
+    assert [axis.labels for axis in found.axes] == [("⟨", "⟨", "end", "⟩")] * 2
+    assert found.values is given.values
