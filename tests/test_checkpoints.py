@@ -139,13 +139,11 @@ def test_the_classifier_tells_as_much_as_counting_words() -> None:
     assert card["accuracy"] >= card["baseline_accuracy"] - 0.01
 
 
-def test_without_dropout_the_gap_between_training_and_what_is_held_out_is_wider() -> None:
-    gaps = {}
+def test_without_dropout_texts_held_out_are_told_apart_less_well() -> None:
     for name in ("classifier", "classifier-no-dropout"):
-        last = CARDS[name]["losses"][-1]
-        gaps[name] = last["validation"] - last["training"]
         assert checkpoints.read_config(checkpoints.BUNDLED / name).dropout == (0.0 if name.endswith("no-dropout") else 0.1)
-    assert 0 < gaps["classifier"] < gaps["classifier-no-dropout"]
+    assert CARDS["classifier"]["validation_loss"] < CARDS["classifier-no-dropout"]["validation_loss"]
+    assert CARDS["classifier"]["accuracy"] > CARDS["classifier-no-dropout"]["accuracy"]
 
 
 def test_both_classifiers_are_small() -> None:

@@ -592,7 +592,6 @@ def test_the_experiments_that_can_be_trained_are_said(capsys: Capture) -> None:
 
 LABEL = ("train", "classifier", *QUICK, "--weight-decay", "0.1", "--set", "d_model=12", "--set", "n_head=3")
 STARS = ("one star", "two stars", "three stars", "four stars", "five stars")
-WORKS = ("film", "play", "book", "song", "show")
 
 
 @pytest.fixture
@@ -642,7 +641,7 @@ def test_a_folder_with_a_file_for_each_of_five_labels_is_learned_too(capsys: Cap
     folder.mkdir()
     for label, name in enumerate(STARS, 1):
         (folder / f"{label}.txt").write_text(
-            "".join(f"{name} for this {one} and that {other}\n" for one in WORKS for other in WORKS)
+            "".join(f"{name} for this {word}, {i}\n" for i in range(6) for word in ("film", "play", "book", "song"))
         )
     output(capsys, *LABEL, "--corpus", folder, "--steps", "100", "--learning-rate", "0.02")
     told = json.loads(output(capsys, "evaluate", "classifier", "--corpus", folder, "--json"))
@@ -654,7 +653,7 @@ def test_a_folder_with_a_file_for_each_of_five_labels_is_learned_too(capsys: Cap
 
 
 def test_classify_prints_the_labels_the_likeliest_first(capsys: Capture, reviews: Path) -> None:
-    output(capsys, *LABEL, "--corpus", reviews, "--steps", "60", "--learning-rate", "0.01")
+    output(capsys, *LABEL, "--corpus", reviews, "--steps", "120", "--learning-rate", "0.01")
     lm = gptviz.load("classifier")
     found = lm.classify("the film was good")
     assert output(capsys, "classify", "classifier", "--text", "the film was good").splitlines() == [
@@ -728,7 +727,7 @@ def test_a_table_that_cannot_be_learned_from_is_one_line(kind: str, capsys: Capt
 
 def test_a_quoted_line_end_is_part_of_a_text_that_is_learned(capsys: Capture, tmp_path: Path) -> None:
     file = tmp_path / "mine.csv"
-    rows = "".join(f'"fine\nfilm {word}",good\n"dull\nfilm {word}",bad\n' for word in WORKS)
+    rows = "".join(f'"fine\nfilm {i}",good\n"dull\nfilm {i}",bad\n' for i in range(5))
     file.write_text("text,label\n" + rows)
     output(capsys, *LABEL, "--corpus", file, "--steps", "2")
     assert gptviz.load("classifier").tokenizer.encode("fine film dull").unknown == ()

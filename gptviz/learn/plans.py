@@ -239,7 +239,7 @@ PLANS: dict[str, Plan] = {
     ),
     "classifier-no-dropout": Plan(
         "classifier",
-        "The same without dropout: it learns its texts by heart, and the gap to those held out grows.",
+        "The same without dropout: what it learns from its texts holds less for those held out.",
         _LABELS,
         data="opinions",
         tokenizer="words",

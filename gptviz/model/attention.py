@@ -71,10 +71,13 @@ class KVCache:
         self.length = min(length, self.length)
 
     def reorder(self, rows: Tensor) -> None:
-        """Go on with these rows of the batch, [B], some of them twice and others not: the beams that are left."""
+        """Go on with these rows of the batch, [B], some of them twice and others not: the beams that are left. What was kept of
+        a memory is reordered too, where each row has its own."""
         for layer in self.layers:
             for kept in (layer.keys, layer.values):
                 kept[:, :, : self.length] = kept[rows, :, : self.length]
+            if layer.cross is not None and len(layer.cross[0]) > 1:
+                layer.cross = layer.cross[0][rows], layer.cross[1][rows]
 
 
 class Reading(nn.Module):

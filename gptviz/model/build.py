@@ -67,7 +67,8 @@ def _stack(config: Config, embed: nn.Embedding, head: type[States], encoder: Tra
 
 @torch.no_grad()
 def initialise(model: Transformer, generator: torch.Generator | None) -> None:
-    """Matrices from N(0, 0.02²), biases 0; projections into the stream ÷ √(2 · n_layer) (Radford et al. 2019)."""
+    """Matrices from N(0, 0.02²), biases 0; projections into the stream ÷ √(2 · n_layer) (Radford et al. 2019), of two stacks by
+    the deeper one's."""
     into_stream = (2 * max(model.config.n_layer, model.config.n_encoder_layer, 1)) ** -0.5
     for name, part in model.named_modules():
         if isinstance(part, nn.Linear | nn.Embedding):

@@ -68,7 +68,7 @@ class Mean(States):
         x = super().forward(x, padded, slice(None), tap)
         real = torch.ones_like(x[:, :, :1]) if padded is None else (~padded)[:, :, None].to(x.dtype)  # [B, T, 1]
         each = F.linear(x, self.label.weight) * real  # [B, T, n_label]
-        shares = tap("shares", each / real.sum(1, keepdim=True))  # [B, T, n_label]
+        shares = tap("shares", each / real.sum(1, keepdim=True).clamp(min=1.0))  # [B, T, n_label]
         return tap("logits", shares.sum(1) + self.label.bias)
 
 

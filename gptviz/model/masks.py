@@ -22,7 +22,8 @@ def causal(ids: Tensor, at: slice, padding: int | None) -> Tensor | None:
 
 
 def full(ids: Tensor, at: slice, padding: int | None) -> Tensor | None:
-    """True at keys that are padding, [B, 1, 1, keys]; None where no token is."""
+    """True at keys that are padding, [B, 1, 1, keys]; None where no token is. A row of nothing but padding has nothing to read:
+    its numbers are none, so data never has such rows."""
     return None if padding is None else (ids == padding)[:, None, None, :]
 
 

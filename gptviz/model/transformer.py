@@ -69,7 +69,10 @@ class Transformer(nn.Module):
         end = start + ids.shape[1]
         if end > self.config.context_length:
             raise ValueError(f"{end} tokens do not fit in a context of {self.config.context_length}")
-        if self.encoder is not None and memory is None:
+        if self.encoder is None:
+            if source is not None or memory is not None:
+                raise ValueError("this model has no encoder to read a source")
+        elif memory is None:
             if source is None:
                 raise ValueError("this model has an encoder: give it a source to read")
             memory = self.encode(source, tap)

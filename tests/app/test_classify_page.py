@@ -214,7 +214,7 @@ def test_without_its_texts_the_confusion_on_the_card_is_shown_with_what_is_missi
     counts = [[401, 132], [121, 412]]
     judge(kept=False, card={"confusion": counts, "corpus_sha256": "0" * 64})
     at = page(view=classify.HELD_OUT)
-    assert array(chart(at, "card-confusion")["data"][0]["text"]).tolist() == counts
+    assert array(chart(at, "card confusion")["data"][0]["text"]).tolist() == counts
     assert "its mistakes cannot be shown" in said(at)
     assert "in the one it was trained on, the texts held out are found again" in said(at)
 
@@ -238,7 +238,7 @@ def test_without_its_texts_the_confusion_on_the_card_is_shown_with_what_is_missi
 def test_a_confusion_on_the_card_that_is_nonsense_is_ignored(judge: Make, counts: object) -> None:
     judge(kept=False, card={"confusion": counts})
     at = page(view=classify.HELD_OUT)
-    assert not [c for c in at.get("plotly_chart") if c.proto.id.endswith("card-confusion")]
+    assert not [c for c in at.get("plotly_chart") if c.proto.id.endswith("card confusion")]
     assert "not on this machine" in said(at)
 
 
@@ -252,7 +252,7 @@ def test_of_the_file_it_was_trained_on_only_the_texts_held_out_test_it(judge: Ma
         lm = gptviz.load("judge")
         names = [max(found, key=found.__getitem__) for found in map(lm.classify, held_out.texts)]
         right = np.mean([name == held_out.names[label] for name, label in zip(names, held_out.labels, strict=True)])
-        assert array(chart(at, "own-confusion")["data"][0]["text"]).sum() == len(held_out)
+        assert array(chart(at, "own confusion")["data"][0]["text"]).sum() == len(held_out)
         assert at.metric[0].value == percent(float(right))
         assert at.metric[1].value == percent(baseline(training, held_out).accuracy)
         assert f"only the {len(held_out)} texts held out" in said(at)
@@ -266,7 +266,7 @@ def test_any_other_file_is_said_to_hold_perhaps_what_it_was_trained_on(judge: Ma
     card = checkpoints.read_card(checkpoints.find("judge")) | {"corpus_sha256": labelled.sha256} | change
     (checkpoints.find("judge") / "card.json").write_text(json.dumps(card))
     at = give(page(view=classify.OWN), csv_of(labelled))
-    assert array(chart(at, "own-confusion")["data"][0]["text"]).sum() == len(labelled)
+    assert array(chart(at, "own confusion")["data"][0]["text"]).sum() == len(labelled)
     assert "Texts it was trained on may be among these" in said(at)
 
 

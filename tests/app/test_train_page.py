@@ -345,8 +345,9 @@ def test_what_a_card_a_status_and_a_name_say_is_never_markup(
     assert literal(hostile) in shown
     now = watching.look("odd")
     waiting = dataclasses.replace(now, place=1)
-    monkeypatch.setattr(watching.jobs, "queue", lambda: SimpleNamespace(training=lambda: [hostile]))
-    assert literal(hostile) in watching.headline(waiting)
+    with monkeypatch.context() as other:
+        other.setattr(watching.jobs, "queue", lambda: SimpleNamespace(training=lambda: [hostile]))
+        assert literal(hostile) in watching.headline(waiting)
     beginning = dataclasses.replace(now, place=0, status=runs.Status("ready", hostile))
     assert watching.headline(beginning) == f"Beginning: {literal(hostile)}."
 

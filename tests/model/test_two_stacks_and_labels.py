@@ -68,10 +68,15 @@ def test_cross_attention_is_what_loops_over_heads_queries_and_keys_compute() -> 
         np.testing.assert_allclose(values["blocks.0.cross_attention.out"][b], out, atol=1e-12)
 
 
-def test_a_product_of_stacks_of_matrices_is_a_loop_over_its_matrices() -> None:
-    one, other = torch.randn(2, 3, 4, 5, dtype=torch.float64), torch.randn(2, 3, 5, 6, dtype=torch.float64)
-    by_loop = torch.stack([torch.stack([one[b, h] @ other[b, h] for h in range(3)]) for b in range(2)])
-    torch.testing.assert_close(one @ other, by_loop, rtol=1e-12, atol=1e-12)
+@pytest.mark.parametrize("name", ["attention", "cross_attention"])
+def test_products_of_stacks_of_matrices_are_loops_over_rows_and_heads(name: str) -> None:
+    seen = trace(tiny(n_layer=1, n_encoder_layer=1), some_ids(5), some_ids(4))
+    q, k, v, z = (seen[f"blocks.0.{name}.{part}"] for part in ("q", "k", "v", "z"))
+    scores, pattern = seen[f"blocks.0.{name}.scores"], seen[f"blocks.0.{name}.pattern"]
+    for b in range(2):
+        for h in range(3):
+            close(scores[b, h], q[b, h] @ k[b, h].T / math.sqrt(4))
+            close(z[b, h], pattern[b, h] @ v[b, h])
 
 
 @many
@@ -179,6 +184,17 @@ def test_one_memory_serves_every_row_and_rows_of_a_cache_can_be_chosen() -> None
     close(again, model(torch.cat((ids[rows, :3], ids[:, 3:5]), 1), source.expand(2, -1))[:, 3:])
 
 
+def test_rows_with_sources_of_their_own_are_reordered_with_them() -> None:
+    model = scrambled(tiny(n_encoder_layer=1)).double()
+    ids, source, rows = some_ids(), some_ids(4, seed=1), torch.tensor([1, 1])
+    memory = model.encode(source)
+    cache = KVCache(model.config, batch=2, dtype=torch.float64)
+    model(ids[:, :3], memory=memory, cache=cache)
+    cache.reorder(rows)
+    again = model(ids[:, 3:5], memory=memory, cache=cache)
+    close(again, model(torch.cat((ids[rows, :3], ids[:, 3:5]), 1), source[rows])[:, 3:])
+
+
 def test_an_encoder_that_is_given_nothing_says_so() -> None:
     model = scrambled(tiny(n_encoder_layer=1))
     with pytest.raises(ValueError, match="give it a source"):
@@ -187,6 +203,8 @@ def test_an_encoder_that_is_given_nothing_says_so() -> None:
         model(some_ids(), some_ids(CONTEXT + 1))
     with pytest.raises(ValueError, match="no encoder"):
         scrambled(tiny()).encode(some_ids())
+    with pytest.raises(ValueError, match="no encoder"):
+        scrambled(tiny())(some_ids(), some_ids())
 
 
 @pytest.mark.parametrize(
