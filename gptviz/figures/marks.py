@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gptviz.labelled import Axis, Labelled
-from gptviz.text.marked import NAMES
 
-_, START, END = NAMES
+START, END = "⟨start⟩", "⟨end⟩"  # as `gptviz.text.marked` calls them
 BRIEF = {START: START[0], END: END[-1]}
 MEANING = {START: f"{BRIEF[START]} is the start", END: f"{BRIEF[END]} is the end"}
 

@@ -17,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 import gptviz
 from gptviz.figures import beams
 from gptviz.interp.trace import run
-from gptviz.learn import checkpoints
+from gptviz.learn import checkpoints, decoding
 from gptviz.learn.decoding import decode_greedily, until_end
 from gptviz.model import Transformer
 from gptviz.text import CharTokenizer, SymbolTokenizer
@@ -318,17 +318,18 @@ def test_an_answer_in_a_context_of_a_thousand_has_some_hundred_tokens() -> None:
 
 
 def test_an_answer_is_decoded_once_for_all_pages(answer: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    decoded = []
+    decoders = []
 
-    def counted(*given: Any) -> torch.Tensor:
-        decoded.append(given)
-        return decode_greedily(*given)
+    class Counted(decoding.Decoder):
+        def __init__(self, *given: Any) -> None:
+            decoders.append(given)
+            super().__init__(*given)
 
-    monkeypatch.setattr(kinds, "decode_greedily", counted)
+    monkeypatch.setattr(decoding, "Decoder", Counted)
     page()
     assert kinds.answered(model_key("tiny", "cpu"), tuple(MARKS.source_ids(SOURCE))) == (MARKS.start, *answer)
     assert not opened("pages/attention.py", model="tiny", prompt=SOURCE, stack="decoder").exception
-    assert len(decoded) == 1
+    assert len(decoders) == 1
 
 
 def test_of_patterns_and_trees_only_a_few_are_kept(answer: list[int]) -> None:
