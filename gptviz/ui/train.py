@@ -469,10 +469,8 @@ def _held_out(source: Source, tokens: int, characters: int) -> int:
     """How many tokens an evaluation reads, about: `tokens` to a row, `characters` of a text to a token."""
     if isinstance(source, TextSource):
         return min(int(len(source.corpus.text) * (1 - source.fraction)) // characters, MOST_HELD_OUT)
-    if isinstance(source, LabelledSource):
+    if isinstance(source, LabelledSource | PairSource):
         return len(source.split()[1]) * tokens
-    if isinstance(source, PairSource):
-        return len(source.pairs.split(source.fraction, source.seed)[1]) * tokens
     return HELD_OUT * tokens
 
 
