@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from tests.browser.machinery import Server, Visit, chromium, serve
+from tests.browser.machinery import Server, Visit, chromium, serve, visiting
 
 
 @pytest.fixture(scope="session")
@@ -31,8 +31,5 @@ def cold_server(tmp_path: Path) -> Iterator[Server]:
 
 @pytest.fixture
 def visit(browser: Browser, server: Server) -> Iterator[Visit]:
-    begun = Visit.begin(browser, server)
-    yield begun
-    wrong = begun.wrong()
-    begun.context.close()
-    assert not wrong, "\n".join(wrong)
+    with visiting(browser, server) as begun:
+        yield begun

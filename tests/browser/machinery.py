@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode, urlparse
 
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
@@ -131,3 +132,21 @@ class Visit:
         shown = [f"exception on the page: {box.inner_text()}" for box in self.page.get_by_test_id("stException").all()]
         log = self.server.log.read_text(errors="replace")
         return [*self.troubles, *shown, *([f"the server's log:\n{log}"] if "Traceback" in log else [])]
+
+
+@contextlib.contextmanager
+def visiting(browser: Browser, server: Server, **look: Any) -> Iterator[Visit]:
+    """A visit, `look` as in `Visit.begin`, that fails in the end if anything went wrong on the way."""
+    visit = Visit.begin(browser, server, **look)
+    yield visit
+    wrong = visit.wrong()
+    visit.context.close()
+    assert not wrong, "\n".join(wrong)
+
+
+def check_on_a_phone(browser: Browser, server: Server, path: str, **query: object) -> None:
+    """Open a page on a screen 390 pixels wide: nothing sticks out, nothing goes wrong."""
+    with visiting(browser, server, width=390, height=844) as visit:
+        page = visit.open(path, **query)
+        page.wait_for_timeout(500)
+        assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, expect
 from gptviz.learn import checkpoints
 from gptviz.learn.labelled import LabelledSource
 from gptviz.text import opinions
-from tests.browser.machinery import Server, Visit, serve
+from tests.browser.machinery import Server, Visit, check_on_a_phone, serve, visiting
 from tests.tiny import scrambled, tiny
 
 pytestmark = pytest.mark.browser
@@ -36,11 +36,8 @@ def judging(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def seen(browser: Browser, judging: Server) -> Iterator[Visit]:
-    begun = Visit.begin(browser, judging)
-    yield begun
-    wrong = begun.wrong()
-    begun.context.close()
-    assert not wrong, "\n".join(wrong)
+    with visiting(browser, judging) as begun:
+        yield begun
 
 
 def test_a_typed_review_gets_its_bars_and_stays_in_the_link(seen: Visit) -> None:
@@ -90,11 +87,5 @@ def test_a_file_is_labelled_and_its_labels_come_back_as_csv(seen: Visit) -> None
 
 @pytest.mark.parametrize("view", ["Words", "Attention", "Held-out texts", "A file of yours"])
 def test_no_view_sticks_out_on_a_phone(browser: Browser, judging: Server, view: str) -> None:
-    visit = Visit.begin(browser, judging, width=390, height=844)
-    page = visit.open("classify", model="judge", view=view, prompt="the plot was dull and the cast was never good " * 2)
-    page.wait_for_timeout(500)
-    wide = page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth")
-    wrong = visit.wrong()
-    visit.context.close()
-    assert wide <= 390
-    assert not wrong, "\n".join(wrong)
+    long = "the plot was dull and the cast was never good " * 2
+    check_on_a_phone(browser, judging, "classify", model="judge", view=view, prompt=long)

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.machinery import PAGES, Server, Visit
+from tests.browser.machinery import PAGES, Server, Visit, check_on_a_phone
 
 pytestmark = pytest.mark.browser
 
@@ -121,14 +121,7 @@ def test_an_odd_prompt_gets_a_message_and_the_page_stays(visit: Visit, path: str
 
 @pytest.mark.parametrize("path", PAGES)
 def test_nothing_sticks_out_on_a_phone(browser: Browser, server: Server, path: str) -> None:
-    visit = Visit.begin(browser, server, width=390, height=844)
-    page = visit.open(path)
-    page.wait_for_timeout(500)
-    wide = page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth")
-    wrong = visit.wrong()
-    visit.context.close()
-    assert wide <= 390
-    assert not wrong, "\n".join(wrong)
+    check_on_a_phone(browser, server, path)
 
 
 def test_two_browsers_do_not_disturb_each_other(browser: Browser, server: Server) -> None:

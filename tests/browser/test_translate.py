@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from gptviz.learn import checkpoints
 from gptviz.model import Transformer
 from gptviz.text import CharTokenizer, MarkedTokenizer
-from tests.browser.machinery import Server, Visit, serve
+from tests.browser.machinery import Server, Visit, check_on_a_phone, serve, visiting
 from tests.tiny import scrambled, tiny
 
 pytestmark = pytest.mark.browser
@@ -44,11 +44,8 @@ def translating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def seen(browser: Browser, translating: Server) -> Iterator[Visit]:
-    begun = Visit.begin(browser, translating)
-    yield begun
-    wrong = begun.wrong()
-    begun.context.close()
-    assert not wrong, "\n".join(wrong)
+    with visiting(browser, translating) as begun:
+        yield begun
 
 
 def click_output_token(page: Page, place: int) -> None:
@@ -149,14 +146,7 @@ def test_hostile_source_and_output_stay_text(seen: Visit) -> None:
 
 @pytest.mark.parametrize("view", ["Self-attention", "Next token", "Beam search"])
 def test_nothing_sticks_out_on_a_phone(browser: Browser, translating: Server, view: str) -> None:
-    visit = Visit.begin(browser, translating, width=390, height=844)
-    page = visit.open("translate", model="scribe", prompt=SOURCE, view=view)
-    page.wait_for_timeout(500)
-    wide = page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth")
-    wrong = visit.wrong()
-    visit.context.close()
-    assert wide <= 390
-    assert not wrong, "\n".join(wrong)
+    check_on_a_phone(browser, translating, "translate", model="scribe", prompt=SOURCE, view=view)
 
 
 def test_another_kind_of_model_is_sent_on_and_this_one_can_be_had_instead(seen: Visit) -> None:

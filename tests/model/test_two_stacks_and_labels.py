@@ -30,7 +30,7 @@ def padded(ids: Tensor, by: int) -> Tensor:
     return F.pad(ids, (0, by), value=PADDING)
 
 
-def close(one: Tensor, other: Tensor) -> None:
+def assert_close(one: Tensor, other: Tensor) -> None:
     torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
 
 
@@ -75,8 +75,8 @@ def test_products_of_stacks_of_matrices_are_loops_over_rows_and_heads(name: str)
     scores, pattern = seen[f"blocks.0.{name}.scores"], seen[f"blocks.0.{name}.pattern"]
     for b in range(2):
         for h in range(3):
-            close(scores[b, h], q[b, h] @ k[b, h].T / math.sqrt(4))
-            close(z[b, h], pattern[b, h] @ v[b, h])
+            assert_close(scores[b, h], q[b, h] @ k[b, h].T / math.sqrt(4))
+            assert_close(z[b, h], pattern[b, h] @ v[b, h])
 
 
 @many
@@ -86,15 +86,15 @@ def test_padding_the_source_changes_no_output_and_nothing_the_encoder_makes_of_a
 ) -> None:
     model = scrambled(Config(**config.to_dict() | {"n_encoder_layer": n_encoder_layer, "mask": "causal"})).double()
     source, ids = words(), words(seed=1)
-    close(model(ids, padded(source, by)), model(ids, source))
-    close(model.encode(padded(source, by)).states[:, :5], model.encode(source).states)
+    assert_close(model(ids, padded(source, by)), model(ids, source))
+    assert_close(model.encode(padded(source, by)).states[:, :5], model.encode(source).states)
 
 
 @many
 @given(configs(padding=PADDING, head="unembed", mask="causal", n_layer=2), st.integers(1, 3))
 def test_padding_at_the_end_of_an_output_changes_nothing_before_it(config: Config, by: int) -> None:
     model = scrambled(config).double()
-    close(model(padded(words(), by))[:, :5], model(words()))
+    assert_close(model(padded(words(), by))[:, :5], model(words()))
 
 
 @pytest.mark.parametrize("head", ["flatten", "mean"])
@@ -104,7 +104,7 @@ def test_padding_changes_no_label_and_each_word_can(head: str, positions: str) -
     model = scrambled(config).double()
     logits = model(words())
     assert logits.shape == (2, LABELS)
-    close(model(padded(words(), 3)), logits)
+    assert_close(model(padded(words(), 3)), logits)
     for place in range(5):
         other = words()
         other[:, place] = (other[:, place] + 1) % PADDING
@@ -117,7 +117,7 @@ def test_what_each_word_adds_and_the_bias_sum_to_the_logits(head: str, final_nor
     config = tiny(padding=PADDING, mask="full", head=head, n_label=LABELS, final_norm=final_norm)
     model = scrambled(config).double()
     values = trace(config, padded(words(), 2))
-    close(values["shares"].sum(1) + model.head.label.bias, values["logits"])
+    assert_close(values["shares"].sum(1) + model.head.label.bias, values["logits"])
     assert (values["shares"][:, 5:] == 0).all()
     x = values["final_norm" if final_norm else "blocks.1.resid_post"].detach().numpy()
     weight = model.head.label.weight.detach().numpy()
@@ -133,7 +133,7 @@ def test_what_each_word_adds_and_the_bias_sum_to_the_logits(head: str, final_nor
 def test_the_mean_head_takes_the_mean_of_the_words_then_a_linear_map() -> None:
     config = tiny(mask="full", head="mean", n_label=2, final_norm=False)
     model, values = scrambled(config).double(), trace(config, words())
-    close(model.head.label(values["blocks.1.resid_post"].mean(1)), values["logits"])
+    assert_close(model.head.label(values["blocks.1.resid_post"].mean(1)), values["logits"])
 
 
 @many
@@ -146,7 +146,7 @@ def test_no_later_output_token_changes_an_earlier_prediction_but_every_word_of_t
     other = ids.clone()
     other[:, changed:] = (other[:, changed:] + 1) % VOCAB
     before = model(ids, source)
-    close(model(other, source)[:, :changed], before[:, :changed])
+    assert_close(model(other, source)[:, :changed], before[:, :changed])
     if config.n_layer:
         for place in range(4):
             read = source.clone()
@@ -167,7 +167,7 @@ def test_the_encoder_runs_once_and_a_cached_output_has_the_logits_of_a_whole_one
         start, end = cache.length, min(cache.length + chunk, CONTEXT)
         if start == end:
             break
-        close(model(ids[:, start:end], memory=memory, cache=cache, tap=record), whole[:, start:end])
+        assert_close(model(ids[:, start:end], memory=memory, cache=cache, tap=record), whole[:, start:end])
     assert not any(name.startswith("encoder") for name in record.values)
     assert all(cache.layers[i].cross is not None for i in range(config.n_layer))
 
@@ -181,7 +181,7 @@ def test_one_memory_serves_every_row_and_rows_of_a_cache_can_be_chosen() -> None
     rows = torch.tensor([1, 1])
     cache.reorder(rows)
     again = model(ids[:, 3:5], memory=memory, cache=cache)
-    close(again, model(torch.cat((ids[rows, :3], ids[:, 3:5]), 1), source.expand(2, -1))[:, 3:])
+    assert_close(again, model(torch.cat((ids[rows, :3], ids[:, 3:5]), 1), source.expand(2, -1))[:, 3:])
 
 
 def test_rows_with_sources_of_their_own_are_reordered_with_them() -> None:
@@ -192,7 +192,7 @@ def test_rows_with_sources_of_their_own_are_reordered_with_them() -> None:
     model(ids[:, :3], memory=memory, cache=cache)
     cache.reorder(rows)
     again = model(ids[:, 3:5], memory=memory, cache=cache)
-    close(again, model(torch.cat((ids[rows, :3], ids[:, 3:5]), 1), source[rows])[:, 3:])
+    assert_close(again, model(torch.cat((ids[rows, :3], ids[:, 3:5]), 1), source[rows])[:, 3:])
 
 
 def test_an_encoder_that_is_given_nothing_says_so() -> None:
