@@ -18,6 +18,8 @@ PATTERN = "#EE3377"
 MLP = "#33BBEE"
 OUTPUT = "#CC3311"
 STREAM = "#8A8F98"
+# What is learned, in contrast to what is computed from it.
+WEIGHT = "#997700"
 
 # One colour and one marker per kind of token (`gptviz.text.KINDS`): never colour alone.
 KIND_COLOURS = {

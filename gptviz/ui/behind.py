@@ -12,16 +12,30 @@ from gptviz.labelled import Labelled
 ROWS_SHOWN = 10_000
 
 
-def behind(numbers: Callable[[], Labelled], *, code: str, how: str, limits: str, key: str) -> None:
+def behind(
+    numbers: Callable[[], Labelled] | None = None, *, code: str | None = None, how: str, limits: str, key: str
+) -> None:
     """The folded part below a figure.
 
     Args:
-        numbers: gives the array the figure shows; called only once the reader opens the table.
+        numbers: gives the array the figure shows; called only once the reader opens the table. None for a view made by hand,
+            which has a button for its numbers and one for its code.
         code: a few lines of `gptviz` that compute the same array.
         how: Markdown: the equation, and the function that computes it.
         limits: Markdown: what the figure loses or cannot tell.
         key: tells the figures of one page apart.
     """
+    if numbers is not None:
+        _table(numbers, key)
+    if code is not None:
+        with st.expander("Code", icon=":material/code:"):
+            st.code(code, language="python")
+    with st.expander("How it is computed, and what it cannot tell you", icon=":material/functions:"):
+        st.markdown(how)
+        st.markdown(f"**What it cannot tell you.** {limits}")
+
+
+def _table(numbers: Callable[[], Labelled], key: str) -> None:
     table = st.expander("Numbers", icon=":material/table:", key=f"{key} numbers", on_change="rerun")
     if table.open:
         with table:
@@ -37,8 +51,3 @@ def behind(numbers: Callable[[], Labelled], *, code: str, how: str, limits: str,
                 key=f"{key} csv",
                 on_click="ignore",
             )
-    with st.expander("Code", icon=":material/code:"):
-        st.code(code, language="python")
-    with st.expander("How it is computed, and what it cannot tell you", icon=":material/functions:"):
-        st.markdown(how)
-        st.markdown(f"**What it cannot tell you.** {limits}")

@@ -24,6 +24,15 @@ PAGES = (
     *("", "generate", "attention", "next_token", "positions", "embeddings"),
     *("gradients", "classify", "translate", "train", "runs"),
 )
+# Text that would do harm if a page took it for markup, or break its layout.
+HOSTILE = (
+    '<img src=x onerror="document.title=\'pwned\'">',
+    "</script><script>document.title='pwned'</script>",
+    "**bold** :red[x] $x$ [a](javascript:alert(1))",
+    "a\u202ecba\u202c and \u2066b\u2069",  # overrides and isolates of the direction of writing
+    "a\u200bb\u200c\u200d\ufeffc",  # characters of no width
+    "xyz " * 2_500,  # 10,000 characters
+)
 # A deep link makes Streamlit look for its own endpoints below the page first; it then finds them at the root.
 ALLOWED_MISSES = ("/_stcore/health", "/_stcore/host-config")
 
@@ -82,12 +91,18 @@ def chromium() -> Iterator[Browser]:
 
 @dataclass
 class Visit:
-    """One browser looking at the app, and everything that went wrong on the way."""
+    """One browser looking at the app, and everything that went wrong on the way.
+
+    Attributes:
+        troubles: what went wrong.
+        sent: the size of every message the page has sent to the server so far: a view that answers by itself adds none.
+    """
 
     server: Server
     context: BrowserContext
     page: Page
     troubles: list[str] = field(default_factory=list)
+    sent: list[int] = field(default_factory=list)
 
     @classmethod
     def begin(cls, browser: Browser, server: Server, *, dark: bool = False, width: int = 1280, height: int = 720) -> Visit:
@@ -107,6 +122,7 @@ class Visit:
         context.route("**/*", inspect)
         visit.page.on("pageerror", lambda error: visit.troubles.append(f"page error: {error}"))
         visit.page.on("response", visit._answered)
+        visit.page.on("websocket", lambda socket: socket.on("framesent", lambda message: visit.sent.append(len(message))))
         return visit
 
     def _answered(self, response) -> None:  # type: ignore[no-untyped-def]
@@ -126,6 +142,16 @@ class Visit:
         self.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]", timeout=60_000)
         self.page.wait_for_function("!document.querySelector('[data-testid=stSkeleton]')", timeout=60_000)
         return self.page
+
+    def memory(self) -> dict[str, float]:
+        """What the page holds once its garbage is collected: bytes of the heap, and the numbers of nodes and listeners."""
+        session = self.context.new_cdp_session(self.page)
+        for _ in range(2):
+            session.send("HeapProfiler.collectGarbage")
+        counters = session.send("Memory.getDOMCounters")
+        heap = session.send("Runtime.getHeapUsage")["usedSize"]
+        session.detach()
+        return {"heap": heap, "nodes": counters["nodes"], "listeners": counters["jsEventListeners"]}
 
     def wrong(self) -> list[str]:
         """Everything that went wrong so far: exceptions on the page, failed or foreign requests, tracebacks in the log."""

@@ -15,15 +15,10 @@ from typing import Any
 
 import streamlit as st
 
+from gptviz.components.kit import register
 from gptviz.figures.theme import OUTPUT
 
-_FOLDER = Path(__file__).parent
-_mount = st.components.v2.component(
-    "gptviz_token_strip",
-    html='<div class="root"></div>',
-    css=(_FOLDER / "token_strip.css").read_text(encoding="utf-8"),
-    js=(_FOLDER / "token_strip.js").read_text(encoding="utf-8"),
-)
+_mount = register(Path(__file__).parent)
 
 
 @dataclass(frozen=True)

@@ -3,39 +3,9 @@
 const LABEL = 0, PROBABILITY = 1, ALTERNATIVES = 2, NOTE = 3, MARK = 4, FAINT = 5;
 // The ends of the tint's scale, in percent of the role's colour: text stays readable on either, in light and dark.
 const LOWEST = 6, HIGHEST = 62;
-const SPOKEN = { "␣": "space", "⏎": "newline", "⇥": "tab" };
 // A word longer than this may be broken, so that a text without spaces still wraps.
 const LONGEST_WORD = 24;
 const HIDE_AFTER = 150;
-
-const strips = new WeakMap();
-
-export default function ({ data, parentElement, setTriggerValue }) {
-  let strip = strips.get(parentElement);
-  if (!strip) {
-    strip = new Strip(parentElement.querySelector(".root"));
-    strips.set(parentElement, strip);
-  }
-  strip.send = setTriggerValue;
-  const { tokens, settings } = JSON.parse(new TextDecoder().decode(data));
-  strip.show({ ...settings, tokens });
-  return () => {
-    strip.close();
-    strips.delete(parentElement);
-  };
-}
-
-function percent(probability) {
-  return probability < 0.001 ? "< 0.1 %" : `${(100 * probability).toPrecision(3)} %`;
-}
-
-function make(tag, className, text) {
-  const element = document.createElement(tag);
-  element.className = className;
-  if (text !== undefined) element.textContent = text;
-  if (tag === "button") element.type = "button";
-  return element;
-}
 
 function tint(element, probability) {
   element.style.setProperty("--tint", `${LOWEST + (HIGHEST - LOWEST) * probability}%`);
@@ -62,6 +32,12 @@ function same(a, b) {
     a[ALTERNATIVES].length === b[ALTERNATIVES].length &&
     a[ALTERNATIVES].every((pair, i) => pair[0] === b[ALTERNATIVES][i][0] && pair[1] === b[ALTERNATIVES][i][1])
   );
+}
+
+/** The payload of this view is JSON alone: its tokens are packed once, however often they are sent. */
+function parsed(data) {
+  const { tokens, settings } = JSON.parse(new TextDecoder().decode(data));
+  return { ...settings, tokens };
 }
 
 class Strip {
@@ -158,7 +134,7 @@ class Strip {
 
   append(i) {
     const token = this.tokens[i];
-    const chip = this.chip(token, i);
+    const chip = this.chipOf(token, i);
     let word = this.text.lastElementChild;
     const last = i > 0 ? this.tokens[i - 1][LABEL] : "";
     const wordEnds = /[␣⏎⇥]$/.test(last) || /^[␣⏎⇥]/.test(token[LABEL]);
@@ -171,7 +147,7 @@ class Strip {
     this.chips.push(chip);
   }
 
-  chip(token, i) {
+  chipOf(token, i) {
     const chip = make("button", "chip");
     chip.dataset.index = i;
     chip.tabIndex = -1;
@@ -186,10 +162,10 @@ class Strip {
       chip.textContent = token[LABEL];
       if (token[PROBABILITY] !== null) tint(chip, token[PROBABILITY]);
     }
-    const spoken = [SPOKEN[token[LABEL]] ?? token[LABEL]];
-    if (token[PROBABILITY] !== null) spoken.push(percent(token[PROBABILITY]));
-    if (token[NOTE]) spoken.push(token[NOTE]);
-    chip.setAttribute("aria-label", spoken.join(", "));
+    const words = [spoken(token[LABEL])];
+    if (token[PROBABILITY] !== null) words.push(percent(token[PROBABILITY]));
+    if (token[NOTE]) words.push(token[NOTE]);
+    chip.setAttribute("aria-label", words.join(", "));
     return chip;
   }
 
@@ -298,7 +274,7 @@ class Strip {
       line.classList.toggle("taken", other === label);
       if (this.data.takes) {
         line.tabIndex = -1; // by keyboard, its number takes it
-        line.setAttribute("aria-label", `take ${SPOKEN[other] ?? other} instead, ${percent(likely)}`);
+        line.setAttribute("aria-label", `take ${spoken(other)} instead, ${percent(likely)}`);
       }
       fillLine(line, other, likely);
       list.append(line);
@@ -342,3 +318,5 @@ class Strip {
     this.card.classList.remove("open");
   }
 }
+
+export default view(Strip, parsed);

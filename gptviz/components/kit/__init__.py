@@ -1,0 +1,101 @@
+"""What the views made by hand share: how one is registered, what travels to it, and the parts they are built from.
+
+A view is a folder: `__init__.py` says in Python what it shows, a script and a style sheet of the folder's name draw it. `kit.js`
+and `kit.css` stand before them, in one module and one sheet, so that tokens, numbers, scales of colour and the buttons for
+numbers, code and picture are the same in all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import streamlit as st
+
+from gptviz.figures import theme
+
+FOLDER = Path(__file__).parent
+ROLES = {
+    "query": theme.QUERY,
+    "key": theme.KEY,
+    "value": theme.VALUE,
+    "pattern": theme.PATTERN,
+    "mlp": theme.MLP,
+    "output": theme.OUTPUT,
+    "stream": theme.STREAM,
+    "weight": theme.WEIGHT,
+}
+# What a typed array of the browser can be made of; numbers of half precision are widened there.
+KINDS = ("float64", "float32", "float16", "int32", "uint8")
+ALIGNED = 8
+
+
+def register(folder: Path) -> Callable[..., Any]:
+    """The view in `folder`, to be mounted with `key=`, `data=` (from `pack`) and `on_<event>_change=`."""
+    name = folder.name
+    return st.components.v2.component(
+        f"gptviz_{name}", html='<div class="root"></div>', css=_style(folder / f"{name}.css"), js=_script(folder / f"{name}.js")
+    )
+
+
+def _script(file: Path) -> str:
+    roles = f"const ROLES = {json.dumps(ROLES)};\n"
+    return roles + (FOLDER / "kit.js").read_text(encoding="utf-8") + file.read_text(encoding="utf-8")
+
+
+def _style(file: Path) -> str:
+    roles = ":host { " + " ".join(f"--{role}: {colour};" for role, colour in ROLES.items()) + " }\n"
+    return roles + (FOLDER / "kit.css").read_text(encoding="utf-8") + file.read_text(encoding="utf-8")
+
+
+def pack(header: Mapping[str, Any], **arrays: npt.NDArray[Any]) -> bytes:
+    """What a view gets, as bytes: a length, a header in JSON, and the numbers of `arrays` as they lie in memory.
+
+    In bytes, since Streamlit would pack a dictionary anew, twice, at every run. Pack once and keep the result: the same bytes
+    are not sent again.
+
+    Raises:
+        ValueError: the header has a number that JSON lacks (NaN), or an array is of a kind that the browser lacks.
+    """
+    layout, offset = {}, 0
+    flat = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    for name, array in flat.items():
+        if array.dtype.name not in KINDS:
+            raise ValueError(f"the array {name!r} is of {array.dtype.name}; the browser reads {', '.join(KINDS)}")
+        layout[name] = {"kind": array.dtype.name, "shape": array.shape, "offset": offset}
+        offset += -(-array.nbytes // ALIGNED) * ALIGNED
+    text = json.dumps({**header, "arrays": layout}, allow_nan=False).encode("ascii")
+    start = -(-(4 + len(text)) // ALIGNED) * ALIGNED
+    packed = bytearray(start + offset)
+    packed[: 4 + len(text)] = struct.pack("<I", len(text)) + text
+    for name, array in flat.items():
+        at = start + layout[name]["offset"]
+        packed[at : at + array.nbytes] = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+    return bytes(packed)
+
+
+def unpack(packed: bytes) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """The header and the arrays of `pack`, as the browser reads them."""
+    (length,) = struct.unpack_from("<I", packed)
+    header = json.loads(packed[4 : 4 + length])
+    start = -(-(4 + length) // ALIGNED) * ALIGNED
+    arrays = {}
+    for name, layout in header.pop("arrays").items():
+        kind, shape = np.dtype(layout["kind"]), tuple(layout["shape"])
+        count = int(np.prod(shape))
+        arrays[name] = np.frombuffer(packed, kind, count, start + layout["offset"]).reshape(shape)
+    return header, arrays
+
+
+def event(value: object) -> dict[str, Any] | None:
+    """What a trigger carried, as a dictionary; None if it is none. It comes from outside: check every field of it."""
+    try:
+        fields = json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return None
+    return fields if isinstance(fields, dict) else None

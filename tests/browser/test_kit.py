@@ -1,0 +1,177 @@
+"""The browser's half of what the hand-made views share, on a blank page without a server."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from PIL import Image
+from playwright.sync_api import Browser, Page
+
+from gptviz.components import kit
+from gptviz.figures import theme
+
+pytestmark = pytest.mark.browser
+
+NASTY = ['a,"b"', "two\r\nlines", "שלום", "\u202eabc", "=1+1", "<img src=x onerror=alert(1)>", "", " "]
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser) -> Iterator[Page]:
+    """A page with the kit's functions as globals, and a root to put things in."""
+    context = browser.new_context(accept_downloads=True)
+    page = context.new_page()
+    page.set_content('<div class="root"></div>')
+    page.add_script_tag(content=kit._script(Path("/dev/null")))
+    page.evaluate("window.root = document.querySelector('.root')")
+    yield page
+    context.close()
+
+
+def ground(page: Page, colour: str) -> None:
+    page.evaluate("colour => root.style.setProperty('--st-background-color', colour)", colour)
+
+
+@pytest.mark.parametrize("kind", kit.KINDS)
+def test_the_browser_reads_the_numbers_that_were_packed(page: Page, kind: str) -> None:
+    if kind == "float16":
+        numbers = np.arange(65536, dtype=np.uint16).view(np.float16)  # every number there is
+    elif kind.startswith("float"):
+        numbers = np.random.default_rng(0).normal(size=(7, 3)).astype(kind)
+    else:
+        info = np.iinfo(kind)
+        numbers = np.array([[info.min, 0, 1, info.max]], dtype=kind)
+    packed = base64.b64encode(kit.pack({"name": "שלום \ud800"}, odd=np.zeros(3, np.uint8), numbers=numbers)).decode()
+    # At an odd place in its buffer, as a message from the server may lie.
+    read = page.evaluate(
+        """async (packed) => {
+            const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
+            const moved = new Uint8Array(bytes.length + 1);
+            moved.set(bytes, 1);
+            const { name, arrays } = unpack(moved.subarray(1));
+            const numbers = Array.from(arrays.numbers, (x) => (Number.isNaN(x) ? "nan" : Number.isFinite(x) ? x : String(x)));
+            return { length: name.length, shape: arrays.numbers.shape, numbers };
+        }""",
+        packed,
+    )
+    assert read["length"] == 6, "a half of a pair is one character"
+    assert read["shape"] == list(numbers.shape)
+    found = np.array([float(str(number).replace("Infinity", "inf")) for number in read["numbers"]])
+    np.testing.assert_array_equal(found, numbers.astype(np.float64).ravel())
+
+
+def test_a_table_becomes_csv_that_others_read(page: Page) -> None:
+    rows = [[text, i, 0.1 + i / 3, None] for i, text in enumerate(NASTY)]
+    written = page.evaluate("table => csv(table)", {"columns": ["token", "a,b", "x", "y"], "rows": rows})
+    read = list(csv.reader(io.StringIO(written, newline="")))
+    assert read[0] == ["token", "a,b", "x", "y"]
+    assert [row[0] for row in read[1:]] == NASTY
+    assert [float(row[2]) for row in read[1:]] == [row[2] for row in rows], "numbers keep all their digits"
+
+
+@pytest.mark.parametrize("look", [theme.LIGHT, theme.DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("which", ["sequential", "diverging"])
+def test_the_scales_are_those_of_the_figures(page: Page, look: theme.Theme, which: str) -> None:
+    ground(page, look.background)
+    if which == "sequential":
+        expected = theme.sequential(theme.PATTERN, look)
+        table = page.evaluate("colour => Array.from(sequential(colour, root))", theme.PATTERN)
+    else:
+        expected = theme.diverging(look)
+        table = page.evaluate("Array.from(diverging(root))")
+    ours = np.array(table).reshape(256, 3)
+    places = [place for place, _ in expected]
+    colours = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for _, colour in expected])
+    theirs = np.stack([np.interp(np.linspace(0, 1, 256), places, colours[:, channel]) for channel in range(3)], axis=1)
+    assert np.abs(ours - theirs).max() <= 1
+
+
+def test_a_heatmap_has_a_pixel_a_cell_and_a_blank_where_there_is_no_value(page: Page) -> None:
+    ground(page, "#FFFFFF")
+    pixels = page.evaluate(
+        """() => {
+            const canvas = document.createElement("canvas");
+            const values = [[0, 1, NaN], [0.5, 2, -1]];
+            paint(canvas, 2, 3, (row, column) => values[row][column], sequential(ROLES.pattern, root));
+            return Array.from(canvas.getContext("2d").getImageData(0, 0, 3, 2).data);
+        }"""
+    )
+    cells = np.array(pixels).reshape(2, 3, 4)
+    assert cells[..., 3].tolist() == [[255, 255, 0], [255, 255, 255]]
+    assert (cells[0, 1] == cells[1, 1]).all(), "beyond the scale is its end"
+    assert (cells[0, 0] == cells[1, 2]).all()
+    assert (cells[0, 0] != cells[0, 1]).any()
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        *[(0, "0.00"), (1, "1.00"), (-0.12345, "−0.123"), (123.456, "123"), (99999, "99999"), (0.000123456, "1.23e−4")],
+        *[(-1e-9, "−1.00e−9"), (123456, "1.23e+5"), (float("inf"), "∞"), (float("-inf"), "−∞"), (float("nan"), "–")],
+    ],
+)
+def test_numbers_are_shown_with_three_digits(page: Page, number: float, shown: str) -> None:
+    assert page.evaluate("number => brief(number)", number) == shown
+
+
+@pytest.mark.parametrize(("p", "shown"), [(0, "0 %"), (1e-9, "< 0.1 %"), (0.001, "0.100 %"), (0.12345, "12.3 %"), (1, "100 %")])
+def test_probabilities_are_shown_as_percent(page: Page, p: float, shown: str) -> None:
+    assert page.evaluate("p => percent(p)", p) == shown
+
+
+def test_the_buttons_give_numbers_code_and_pictures(page: Page) -> None:
+    page.evaluate(
+        """(nasty) => root.append(tools(root, {
+            name: "view",
+            numbers: () => ({ columns: ["token", "p"], rows: 
+                Array.from({ length: 500 }, (_, i) => [nasty[i % nasty.length], i / 500]) }),
+            code: () => "print('<b>x</b>')",
+            picture: () => shape("svg", { width: 30, height: 20, viewBox: "0 0 30 20" },
+                shape("rect", { width: 30, height: 20, fill: "#CC3311" }), shape("text", { y: 10 }, nasty[5])),
+        }))""",
+        NASTY,
+    )
+    page.get_by_role("button", name="Numbers").click()
+    window = page.get_by_role("dialog", name="Numbers")
+    assert window.locator("tr").count() == 201
+    assert "500" in window.locator("p").inner_text()
+    assert page.locator("img").count() == 0
+    with page.expect_download() as download:
+        window.get_by_role("button", name="Download CSV").click()
+    text = Path(download.value.path()).read_text(encoding="utf-8")
+    assert len(list(csv.reader(io.StringIO(text, newline="")))) == 501
+    page.keyboard.press("Escape")
+    assert page.get_by_role("dialog").count() == 0
+
+    page.get_by_role("button", name="Code").click()
+    assert page.get_by_role("dialog").locator("pre").inner_text() == "print('<b>x</b>')"
+    page.get_by_role("dialog").get_by_role("button", name="Close").click()
+
+    with page.expect_download() as download:
+        page.get_by_role("button", name="SVG").click()
+    drawing = ElementTree.parse(download.value.path()).getroot()
+    assert drawing.tag.endswith("svg")
+    assert NASTY[5] in "".join(drawing.itertext())
+    with page.expect_download() as download:
+        page.get_by_role("button", name="PNG").click()
+    picture = Image.open(download.value.path())
+    assert picture.size == (60, 40)
+    assert picture.convert("RGB").getpixel((55, 35)) == (0xCC, 0x33, 0x11)
+
+
+def test_the_address_keeps_what_a_view_shows_and_makes_no_history(browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    file.write_text(f"<script>{kit._script(Path('/dev/null'))}</script>")
+    page = browser.new_page()
+    page.goto(f"{file.as_uri()}?prompt=a%20b&block=1")
+    before = page.evaluate("history.length")
+    page.evaluate("toAddress({ block: 3, head: 2, prompt: null })")
+    assert page.evaluate("[inAddress('block'), inAddress('head'), inAddress('prompt')]") == ["3", "2", None]
+    assert page.evaluate("history.length") == before
+    page.close()
