@@ -129,7 +129,7 @@ def test_the_buttons_give_numbers_code_and_pictures(page: Page) -> None:
     page.evaluate(
         """(nasty) => root.append(tools(root, {
             name: "view",
-            numbers: () => ({ columns: ["token", "p"], rows: 
+            numbers: () => ({ columns: ["token", "p"], rows:
                 Array.from({ length: 500 }, (_, i) => [nasty[i % nasty.length], i / 500]) }),
             code: () => "print('<b>x</b>')",
             picture: () => shape("svg", { width: 30, height: 20, viewBox: "0 0 30 20" },

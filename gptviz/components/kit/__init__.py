@@ -62,21 +62,20 @@ def pack(header: Mapping[str, Any], **arrays: npt.NDArray[Any]) -> bytes:
     Raises:
         ValueError: the header has a number that JSON lacks (NaN), or an array is of a kind that the browser lacks.
     """
-    layout, offset = {}, 0
-    flat = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    for name, array in flat.items():
+    layout: dict[str, dict[str, Any]] = {}
+    body = bytearray()
+    for name, array in arrays.items():
         if array.dtype.name not in KINDS:
             raise ValueError(f"the array {name!r} is of {array.dtype.name}; the browser reads {', '.join(KINDS)}")
-        layout[name] = {"kind": array.dtype.name, "shape": array.shape, "offset": offset}
-        offset += -(-array.nbytes // ALIGNED) * ALIGNED
+        layout[name] = {"kind": array.dtype.name, "shape": array.shape, "offset": len(body)}
+        body += _aligned(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
     text = json.dumps({**header, "arrays": layout}, allow_nan=False).encode("ascii")
-    start = -(-(4 + len(text)) // ALIGNED) * ALIGNED
-    packed = bytearray(start + offset)
-    packed[: 4 + len(text)] = struct.pack("<I", len(text)) + text
-    for name, array in flat.items():
-        at = start + layout[name]["offset"]
-        packed[at : at + array.nbytes] = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
-    return bytes(packed)
+    return _aligned(struct.pack("<I", len(text)) + text) + bytes(body)
+
+
+def _aligned(part: bytes) -> bytes:
+    """`part`, filled up so that what follows begins where the browser can read any number."""
+    return part + bytes(-len(part) % ALIGNED)
 
 
 def unpack(packed: bytes) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
