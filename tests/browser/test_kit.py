@@ -23,12 +23,12 @@ NASTY = ['a,"b"', "two\r\nlines", "שלום", "\u202eabc", "=1+1", "<img src=x o
 
 
 @pytest.fixture(scope="module")
-def page(browser: Browser) -> Iterator[Page]:
+def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     """A page with the kit's functions as globals, and a root to put things in."""
     context = browser.new_context(accept_downloads=True)
     page = context.new_page()
     page.set_content('<div class="root"></div>')
-    page.add_script_tag(content=kit._script(Path("/dev/null")))
+    page.add_script_tag(content=kit.script(tmp_path_factory.mktemp("empty")))
     page.evaluate("window.root = document.querySelector('.root')")
     yield page
     context.close()
@@ -167,7 +167,7 @@ def test_the_buttons_give_numbers_code_and_pictures(page: Page) -> None:
 
 def test_the_address_keeps_what_a_view_shows_and_makes_no_history(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "page.html"
-    file.write_text(f"<script>{kit._script(Path('/dev/null'))}</script>")
+    file.write_text(f"<script>{kit.script(tmp_path)}</script>")
     page = browser.new_page()
     page.goto(f"{file.as_uri()}?prompt=a%20b&block=1")
     before = page.evaluate("history.length")

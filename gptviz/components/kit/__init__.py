@@ -1,8 +1,8 @@
 """What the views made by hand share: how one is registered, what travels to it, and the parts they are built from.
 
-A view is a folder: `__init__.py` says in Python what it shows, a script and a style sheet of the folder's name draw it. `kit.js`
-and `kit.css` stand before them, in one module and one sheet, so that tokens, numbers, scales of colour and the buttons for
-numbers, code and picture are the same in all of them.
+A view is a folder: `__init__.py` says in Python what it shows, scripts and a style sheet draw it. Those of this folder stand
+before them, in one module and one sheet, so that tokens, numbers, scales of colour and the buttons for numbers, code and picture
+are the same in all of them.
 """
 
 from __future__ import annotations
@@ -37,20 +37,24 @@ ALIGNED = 8
 
 def register(folder: Path) -> Callable[..., Any]:
     """The view in `folder`, to be mounted with `key=`, `data=` (from `pack`) and `on_<event>_change=`."""
-    name = folder.name
     return st.components.v2.component(
-        f"gptviz_{name}", html='<div class="root"></div>', css=_style(folder / f"{name}.css"), js=_script(folder / f"{name}.js")
+        f"gptviz_{folder.name}", html='<div class="root"></div>', css=style(folder), js=script(folder)
     )
 
 
-def _script(file: Path) -> str:
-    roles = f"const ROLES = {json.dumps(ROLES)};\n"
-    return roles + (FOLDER / "kit.js").read_text(encoding="utf-8") + file.read_text(encoding="utf-8")
+def script(folder: Path) -> str:
+    """The script of the view in `folder`, one module: the kit's, then all files of the folder."""
+    return f"const ROLES = {json.dumps(ROLES)};\n" + _joined(FOLDER, "js") + _joined(folder, "js")
 
 
-def _style(file: Path) -> str:
-    roles = ":host { " + " ".join(f"--{role}: {colour};" for role, colour in ROLES.items()) + " }\n"
-    return roles + (FOLDER / "kit.css").read_text(encoding="utf-8") + file.read_text(encoding="utf-8")
+def style(folder: Path) -> str:
+    """The style sheet of the view in `folder`: the colours by role, the kit's, then all files of the folder."""
+    roles = " ".join(f"--{role}: {colour};" for role, colour in ROLES.items())
+    return f":host {{ {roles} }}\n" + _joined(FOLDER, "css") + _joined(folder, "css")
+
+
+def _joined(folder: Path, ending: str) -> str:
+    return "".join(file.read_text(encoding="utf-8") for file in sorted(folder.glob(f"*.{ending}")))
 
 
 def pack(header: Mapping[str, Any], **arrays: npt.NDArray[Any]) -> bytes:

@@ -1,0 +1,81 @@
+// The scales of colour of gptviz/figures/theme.py.
+
+function rgb(colour) {
+  const hex = colour.match(/^#(..)(..)(..)/);
+  return hex ? hex.slice(1).map((pair) => parseInt(pair, 16)) : colour.match(/[\d.]+/g).slice(0, 3).map(Number);
+}
+
+function isDark(element) {
+  const [r, g, b] = rgb(background(element));
+  return 0.3 * r + 0.6 * g + 0.1 * b < 128;
+}
+
+function background(element) {
+  return getComputedStyle(element).getPropertyValue("--st-background-color").trim() || "#FFFFFF";
+}
+
+function mixed(colour, ground, share) {
+  return rgb(colour).map((c, i) => share * c + (1 - share) * rgb(ground)[i]);
+}
+
+/** A scale of 256 colours [256 · 3], drawn from stops [place 0 … 1, colour as red, green, blue]. */
+function scale(stops) {
+  const table = new Uint8ClampedArray(768);
+  for (let i = 0; i < 256; i++) {
+    const at = i / 255;
+    const upper = Math.max(1, stops.findIndex(([place]) => place >= at));
+    const [low, from] = stops[upper - 1], [high, to] = stops[upper];
+    const share = (at - low) / (high - low);
+    for (let c = 0; c < 3; c++) table[3 * i + c] = (1 - share) * from[c] + share * to[c];
+  }
+  return table;
+}
+
+/** The scale for 0 … 1 in a role's colour, from just off the page's background. */
+function sequential(colour, element) {
+  const ground = background(element);
+  return scale([[0, mixed(colour, ground, 0.07)], [0.65, rgb(colour)], [1, mixed(colour, isDark(element) ? "#FFFFFF" : "#000000", 0.6)]]);
+}
+
+/** The scale for −1 … 1, zero being the page's background: orange below, blue above. */
+function diverging(element) {
+  const end = isDark(element) ? "#FFFFFF" : "#000000";
+  return scale([
+    [0, mixed(ROLES.key, end, 0.6)],
+    [0.2, rgb(ROLES.key)],
+    [0.5, rgb(background(element))],
+    [0.8, rgb(ROLES.query)],
+    [1, mixed(ROLES.query, end, 0.6)],
+  ]);
+}
+
+/** The colour of `place` (0 … 1) on a scale, for CSS. */
+function colourAt(table, place) {
+  const i = 3 * Math.round(255 * Math.max(0, Math.min(1, place)));
+  return `rgb(${table[i]} ${table[i + 1]} ${table[i + 2]})`;
+}
+
+/** Equal ratios as equal steps, down to 0.1 %. */
+function logarithmic(probability) {
+  return 1 + Math.log10(Math.max(probability, 0.001)) / 3;
+}
+
+/** Paint a heatmap, one pixel a cell, from `place(row, column)`: 0 … 1 on the scale, or NaN for a blank cell. */
+function paint(canvas, rows, columns, place, table) {
+  canvas.width = columns;
+  canvas.height = rows;
+  const context = canvas.getContext("2d");
+  const image = context.createImageData(columns, rows);
+  for (let row = 0, at = 0; row < rows; row++) {
+    for (let column = 0; column < columns; column++, at += 4) {
+      const value = place(row, column);
+      if (Number.isNaN(value)) continue; // blank: see-through
+      const i = 3 * Math.round(255 * Math.max(0, Math.min(1, value)));
+      image.data[at] = table[i];
+      image.data[at + 1] = table[i + 1];
+      image.data[at + 2] = table[i + 2];
+      image.data[at + 3] = 255;
+    }
+  }
+  context.putImageData(image, 0, 0);
+}
