@@ -2,46 +2,15 @@
 
 import streamlit as st
 
-from gptviz.components.token_strip import token_strip
-from gptviz.ui import frame, home, kinds
+from gptviz.ui import frame, home, kinds, model_map
 
 CARDS_PER_ROW = 4
 
 frame.page("app.py", home.TITLES, home.SENTENCES)
 subject = frame.subject()
 glance = home.glance(subject.key, subject.seen)
-
-
-def take(index: int) -> None:
-    """Go on with the guess that was clicked: its text joins the prompt."""
-    st.session_state["prompt"] = subject.prompt + subject.lm.tokenizer.piece(glance.guess_ids[index])
-
-
-left, right = st.columns([3, 2], gap="large")
-with left:
-    st.markdown(f"**1 · The text becomes {len(subject.seen)} tokens**", help="A token is what the model reads in one piece.")
-    token_strip(
-        glance.tokens,
-        key="tokens",
-        height=150,
-        legend="how probable the model found it",
-        label="Tokens of the prompt",
-        spaced=kinds.is_spaced(subject.lm),
-    )
-    st.caption(f"**2 · The model reads them:** {glance.shape}.")
-with right:
-    heading, more = home.HEADINGS[subject.kind]
-    st.markdown(f"**3 · {heading}**", help=more)
-    token_strip(
-        glance.guesses,
-        key="guesses",
-        bars=subject.kind != "encoder-decoder",
-        legend="how sure it was",
-        on_pick=take if glance.guess_ids else None,
-        label=heading,
-        spaced=subject.kind == "encoder-decoder" and kinds.is_spaced(subject.lm),
-    )
-    home.lead_on(subject)
+model_map.show(subject, glance.tokens, glance.guesses, glance.guess_ids, glance.shape)
+home.lead_on(subject)
 
 st.subheader("Look inside", anchor=False)
 pictures = home.pictures(subject.key, subject.seen, frame.theme()) | home.learning(subject.key.name, frame.theme())

@@ -9,7 +9,7 @@ from gptviz.ui.sampling import PLAIN, sampling_controls
 frame.page(
     "pages/generate.py",
     "What does the model write?",
-    "Each token is drawn from the model’s guesses and then read by it in turn; the stronger the colour, the surer the model was.",
+    "Each token is drawn from the model’s guesses; another token makes another branch. A strong colour: the model was sure.",
 )
 subject = frame.subject()
 view = st.container()
@@ -21,12 +21,17 @@ with view:
     generate.show(writing, speed)
     if writing.full:
         st.info(f"The text has {generate.MOST_TOKENS:,} tokens, the most this page keeps. Undo, restart or download it.")
+    if writing.tree.dropped:
+        st.caption(
+            f"The tree keeps {generate.MOST_NODES:,} tokens: {writing.tree.dropped:,} of its oldest branches’ ends had to go."
+        )
     if snapshots.steps(subject.key.name):
         st.caption("Each step of training writes anew from the prompt, with the same random numbers: only the model differs.")
 
 with st.container(horizontal=True, vertical_alignment="center"):
     st.text("Try this:", width="content")
     anew = PLAIN | {"writing": None, "prompt": subject.default}
+    generate.fork_button(writing)
     controls.try_this(
         "Always the likeliest",
         "At temperature 0 the text is soon caught in a loop: the likeliest token leads back to the likeliest text.",
@@ -39,7 +44,7 @@ with st.container(horizontal=True, vertical_alignment="center"):
     )
     controls.try_this(
         "Only the two likeliest",
-        "Top-k 2 keeps the words whole, yet the text does not get stuck; beside it all but two candidates are struck out.",
+        "Top-k 2 keeps the words whole, yet the text does not get stuck; of what may come next all but two are struck out.",
         **anew | {"top_k": 2},
     )
     st.download_button(
@@ -53,8 +58,6 @@ with st.container(horizontal=True, vertical_alignment="center"):
     )
 
 behind(
-    writing.numbers,
-    code=writing.code(subject.prompt),
     how=r"""The model reads the text so far and gives every token of its vocabulary a *logit* $z_i$, a score. The next has
 probability
 
@@ -65,10 +68,17 @@ is put behind the text, and the model reads on (`gptviz.learn.generation.Generat
 are kept, so that a step computes the new token alone, until the text is longer than the context: then the model sees the last
 tokens only, and reads them all anew at every step.
 
-A chip shows the probability at temperature 1 over all tokens, whatever the settings: how sure the *model* was. A new setting
-holds from the next token on. The random number of a place depends on the seed and the place alone: undo a step, and it is drawn
-again.""",
-    limits="""A high probability says that the model expected the token, not that the token is right. The alternatives belong to
-one step: what would have become of the text after another token, only taking it shows.""",
+Everything drawn or taken stays in a tree (`gptviz.learn.tree.Tree`). A branch’s sum is $\sum_t \ln p(x_t \mid x_{<t})$ over its
+tokens after the prompt, in nats: the logarithm of the probability that the model gives this text, at temperature 1 and with
+nothing cut. Branches of different lengths compare by the mean per token. Going back to a branch gives the same tokens and the
+same logits, to the bit. What a step attended to is the last row of each head’s pattern in the pass that gave its probabilities;
+there is no other pass for the picture.
+
+A token’s colour shows its probability at temperature 1 over all tokens, whatever the settings: how sure the *model* was. A new
+setting holds from the next token on. The random number of a place depends on the seed and the place alone: undo a step, and it is
+drawn again.""",
+    limits="""A high probability says that the model expected the token, not that the token is right, and a high sum is no sign of
+a good text: the loops of temperature 0 have high ones. Attention says where a step looked, not what it made of it, and the mean
+of all heads hides what one of them does.""",
     key="generate",
 )

@@ -56,17 +56,7 @@ if view == translate.VIEWS[0]:
             )
 elif view == translate.VIEWS[1]:
     translate.strip(shown, position)
-    prediction = translate.prediction(shown, position)
-    chart, facts = st.columns([3, 1], gap="medium")
-    with chart:
-        st.plotly_chart(
-            translate.guesses(shown, prediction, position),
-            key="bars",
-            config={"displayModeBar": False},
-            alt=f"The likeliest tokens at position {position} of the output.",
-        )
-    with facts:
-        translate.facts(shown, prediction, position)
+    translate.ledger(shown, position)
 else:
     search = beam_search.search(subject)
     st.plotly_chart(beam_search.tree(search), key="tree", config={"displayModeBar": False}, alt=beam_search.spoken(search))
@@ -86,13 +76,7 @@ if view == translate.VIEWS[0]:
         key="cross_attention",
     )
 elif view == translate.VIEWS[1]:
-    behind(
-        lambda: translate.ranked(shown, prediction),
-        code=translate.code_of_guess(shown, position),
-        how=translate.HOW_NEXT,
-        limits=translate.LIMITS_NEXT,
-        key="translate_next_token",
-    )
+    behind(how=translate.HOW_NEXT, limits=translate.LIMITS_NEXT, key="translate_next_token")
 else:
     behind(
         lambda: beam_search.numbers(search),

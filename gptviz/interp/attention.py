@@ -1,9 +1,10 @@
-"""What each head looks at: the patterns of every head from one forward pass, pooled to thumbnails and summed up in facts."""
+"""What each head looks at: the patterns of every head from one forward pass, what they are made of, and what they come to."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,10 @@ from torch.nn import functional as F
 
 from gptviz.labelled import Axis, Labelled
 from gptviz.model import Record, Transformer
+from gptviz.model.attention import Attention
+
+Part = Literal["attention", "cross_attention"]
+Numbers = npt.NDArray[np.float32]
 
 UNIT = "attention (share of the row, 0 … 1)"
 QUERY = "query (reads)"
@@ -38,7 +43,7 @@ class Patterns:
 
     @property
     def n_tokens(self) -> int:
-        """How many tokens were read."""
+        """How many tokens are read: the keys."""
         return self.blocks[0].shape[-1]
 
     @property
@@ -57,20 +62,28 @@ def patterns(model: Transformer, ids: Sequence[int], source: Sequence[int] | Non
     Raises:
         ValueError: the model has no block, hence no attention, or more ids than the context holds; or a source is lacking.
     """
+    record, blocked = _recorded(model, ids, source, ["blocks.*.attention.pattern"])
+    names = [f"blocks.{block}.attention.pattern" for block in range(model.config.n_layer)]
+    return Patterns(tuple(_numbers(record.values[name][0]) for name in names), blocked)
+
+
+def _recorded(
+    model: Transformer, ids: Sequence[int], source: Sequence[int] | None, names: Sequence[str]
+) -> tuple[Record, npt.NDArray[np.bool_] | None]:
+    """What one forward pass taps under `names`, and where [query, key] self-attention over `ids` may not look."""
     if not model.config.n_layer:
         raise ValueError("this model has no blocks, hence no attention")
     device = model.embed.weight.device
     batch = torch.tensor([ids], device=device)  # [1, T]
     beside = None if source is None else torch.tensor([source], device=device)  # [1, S]
-    record = Record(["blocks.*.attention.pattern"])
+    record = Record(names)
     # The unembedding is a large share of the work, and no pattern depends on it.
     model(batch, beside, tap=record, logits_at=slice(-1, None))
-    return Patterns(
-        tuple(
-            record.values[f"blocks.{block}.attention.pattern"][0].float().cpu().numpy() for block in range(model.config.n_layer)
-        ),
-        _blocked(model, batch.cpu()),
-    )
+    return record, _blocked(model, batch.cpu())
+
+
+def _numbers(tensor: Tensor) -> Numbers:
+    return tensor.float().cpu().numpy()
 
 
 def _blocked(model: Transformer, ids: Tensor) -> npt.NDArray[np.bool_] | None:
@@ -91,10 +104,121 @@ def one_head(patterns: Patterns, block: int, head: int, labels: Sequence[str]) -
     return Labelled(values, (Axis(QUERY, tuple(labels)), Axis(KEY, tuple(labels))), UNIT)
 
 
+@dataclass(frozen=True)
+class Reading:
+    """How the heads of a stack come to their patterns over one text, and how much there is to read at each key.
+
+    Attributes:
+        patterns: what every head looks at.
+        q: the queries, as they meet the keys: after rotation and normalisation, [n_block, n_head, queries, d_head].
+        k: the keys, likewise, [n_block, n_head, keys, d_head].
+        position: what positions add to the scores, [n_block, n_head, queries, keys]; None where they act elsewhere.
+        moved: ‖v W_O‖, the length of what a head adds to the stream where it looks at this key alone, without the bias:
+            [n_block, n_head, keys].
+    """
+
+    patterns: Patterns
+    q: Numbers
+    k: Numbers
+    position: Numbers | None
+    moved: Numbers
+
+    def _seen(self, values: Numbers) -> Numbers:
+        """The values [query, key], NaN where the mask forbids to look."""
+        return values if self.patterns.blocked is None else np.where(self.patterns.blocked, np.float32(np.nan), values)
+
+    def pattern(self, block: int, head: int) -> Numbers:
+        """The shares [query, key] of a head; NaN where the mask forbids to look, as in all that follows."""
+        return self._seen(self.patterns.blocks[block][head])
+
+    def scores(self, block: int, head: int) -> Numbers:
+        """q · k / √d_head, and what positions add: [query, key]. Their softmax over a row is the pattern."""
+        q, k = self.q[block, head], self.k[block, head]
+        scores = q @ k.T / np.float32(np.sqrt(q.shape[-1]))
+        return self._seen(scores if self.position is None else scores + self.position[block, head])
+
+    def value_weighted(self, block: int, head: int) -> Numbers:
+        """‖pattern · v W_O‖: how much each key adds to the stream at each query [query, key] (Kobayashi et al. 2020)."""
+        return self._seen(self.patterns.blocks[block][head] * self.moved[block, head])
+
+    def rollout(self, block: int) -> Numbers:
+        """`rollout` up to this block [query, key]."""
+        return self._seen(rollout(self.patterns)[block])
+
+
+@torch.inference_mode()
+def read(model: Transformer, ids: Sequence[int], source: Sequence[int] | None = None, part: Part = "attention") -> Reading:
+    """What `patterns` gives, with the queries, keys and values behind it, from one forward pass; of a decoder beside an
+    encoder also of its other `part`, cross-attention, whose keys are the tokens of the `source`.
+
+    Raises:
+        ValueError: as in `patterns`; or there is no cross-attention.
+    """
+    if part == "cross_attention" and model.encoder is None:
+        raise ValueError("this model has no cross-attention: it has no encoder to look into")
+    taps = ("pattern", "q", "k", "v")
+    record, blocked = _recorded(model, ids, source, [f"blocks.*.{part}.{tap}" for tap in taps])
+    found = {tap: [record.values[f"blocks.{i}.{part}.{tap}"][0] for i in range(model.config.n_layer)] for tap in taps}
+    if part == "cross_attention":
+        blocked = _padded(model, source or ())
+    return Reading(
+        Patterns(tuple(map(_numbers, found["pattern"])), blocked),
+        _numbers(torch.stack(found["q"])),
+        _numbers(torch.stack(found["k"])),
+        _position_terms(model, found["q"]) if part == "attention" else None,
+        np.stack([_moved(getattr(block, part).output.weight, v) for block, v in zip(model.blocks, found["v"], strict=True)]),
+    )
+
+
+def _padded(model: Transformer, source: Sequence[int]) -> npt.NDArray[np.bool_] | None:
+    """Where [1, S] the source is padding; None where it is nowhere."""
+    padded = np.array([source]) == model.config.padding
+    return padded if padded.any() else None
+
+
+def _position_terms(model: Transformer, q: Sequence[Tensor]) -> Numbers | None:
+    """What positions add to the scores of the queries `q`, [n_head, T, d_head] of each block; None where they add nothing."""
+    parts = [cast(Attention, block.attention).positions for block in model.blocks]
+    if any(part.acts_on != "scores" for part in parts):
+        return None
+    n_tokens, d_head = q[0].shape[-2:]
+    none = q[0].new_zeros(1, len(q[0]), n_tokens, n_tokens)
+    terms = [part.weigh(none, one[None] * d_head**-0.5, slice(0, n_tokens)) for part, one in zip(parts, q, strict=True)]
+    return _numbers(torch.cat(terms))
+
+
+def _moved(output: Tensor, v: Tensor) -> Numbers:
+    """‖v W_O‖ [n_head, keys] of the values `v` [n_head, keys, d_head]: every head has columns of its own in `output`
+    [d_model, n_head · d_head]."""
+    n_head, _, d_head = v.shape
+    slices = output.view(-1, n_head, d_head).permute(1, 2, 0)  # [n_head, d_head, d_model]
+    return _numbers((v @ slices).norm(dim=-1))
+
+
+def rollout(patterns: Patterns) -> Numbers:
+    """How much of the text's beginning each place holds after each block, were attention all that counts: [block, query, key].
+
+    Per block the mean of its heads, half of it and half the token itself (the residual connection), multiplied from the
+    first block up (Abnar & Zuidema 2020). Rows sum to 1. For self-attention alone.
+    """
+    itself = np.eye(patterns.n_tokens)
+    through, found = itself, []
+    for block in patterns.blocks:
+        through = (block.mean(0, dtype=np.float64) / 2 + itself / 2) @ through
+        found.append(through.astype(np.float32))
+    return np.stack(found)
+
+
+def spread(patterns: Patterns) -> Numbers:
+    """Among how many keys a row is shared out: e to the mean entropy of the rows, [block, head]."""
+    entropy = [torch.special.entr(torch.from_numpy(block)).sum(-1).mean(-1) for block in patterns.blocks]
+    return torch.stack(entropy).exp().numpy()
+
+
 def pooling(patterns: Patterns) -> int:
     """How many tokens a cell of a thumbnail stands for, down and across: 1 where all fit."""
     side = max(SMALLEST_SIDE, CELLS_ACROSS // max(len(patterns.blocks), patterns.n_head))
-    return -(-patterns.n_tokens // side)
+    return -(-max(patterns.blocks[0].shape[1:]) // side)
 
 
 def thumbnails(patterns: Patterns) -> Labelled:
@@ -103,16 +227,21 @@ def thumbnails(patterns: Patterns) -> Labelled:
     A cell is the largest value of the `pooling` × `pooling` it stands for, so that no bright spot is lost; it is NaN
     where the mask forbids all of them. The labels of a pooled axis are ranges of positions.
     """
-    n_tokens, pool = patterns.n_tokens, pooling(patterns)
+    pool = pooling(patterns)
     values = np.stack([_largest(torch.from_numpy(block), pool).numpy() for block in patterns.blocks])
+    sizes = patterns.blocks[0].shape[1:]
     if patterns.blocked is not None:
-        open_to_any = _largest(torch.from_numpy(~patterns.blocked).float()[None], pool)[0].numpy()
-        values[:, :, open_to_any == 0] = np.nan
-    starts = range(0, n_tokens, pool)
-    ranges = tuple(str(i) if pool == 1 else f"{i}–{min(i + pool, n_tokens) - 1}" for i in starts)
+        visible = torch.from_numpy(~np.broadcast_to(patterns.blocked, sizes))
+        values[:, :, _largest(visible.float()[None], pool)[0].numpy() == 0] = np.nan
+    queries, keys = ([_range(start, pool, size) for start in range(0, size, pool)] for size in sizes)
     numbers = [tuple(map(str, range(count))) for count in values.shape[:2]]
-    axes = (Axis("block", numbers[0]), Axis("head", numbers[1]), Axis(QUERY, ranges), Axis(KEY, ranges))
+    axes = (Axis("block", numbers[0]), Axis("head", numbers[1]), Axis(QUERY, tuple(queries)), Axis(KEY, tuple(keys)))
     return Labelled(values, axes, UNIT if pool == 1 else f"{UNIT}, largest of {pool} × {pool}")
+
+
+def _range(start: int, pool: int, size: int) -> str:
+    """The positions that a cell of a thumbnail stands for."""
+    return str(start) if pool == 1 else f"{start}–{min(start + pool, size) - 1}"
 
 
 def _largest(values: Tensor, pool: int) -> Tensor:
@@ -135,16 +264,6 @@ class Facts:
     first: npt.NDArray[np.float32]
     itself: npt.NDArray[np.float32]
     spread: npt.NDArray[np.float32]
-
-    def phrases(self, block: int, head: int) -> tuple[str, ...]:
-        """The facts of one head in words, each to follow "on average"."""
-        at = block, head
-        return (
-            f"spread over {self.spread[at]:.1f} tokens",
-            f"{self.previous[at]:.0%} on the token before",
-            f"{self.first[at]:.0%} on the first token",
-            f"{self.itself[at]:.0%} on itself",
-        )
 
 
 def strongest(values: npt.NDArray[np.float32]) -> tuple[int, int]:

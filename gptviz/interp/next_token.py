@@ -1,4 +1,4 @@
-"""The next token: how likely each one is, before and after sampling has its say, and how sure the model is of it."""
+"""The next token: how likely each one is, before and after sampling has its say, and how the model found those of a text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from gptviz.labelled import Axis, Labelled
 from gptviz.learn.sampling import Sampling, ledger
 from gptviz.model import Transformer
 
@@ -54,17 +53,6 @@ class Prediction:
         """The token ids, the likeliest first; of equally likely ones the smaller first."""
         return np.argsort(-self.before, kind="stable")
 
-    def rank(self, token: int) -> int:
-        """The place of `token` in `order`, counted from 1."""
-        mine = self.before[token]
-        return 1 + int((self.before > mine).sum()) + int((self.before[:token] == mine).sum())
-
-    def labelled(self, tokens: Sequence[int], labels: Sequence[str]) -> Labelled:
-        """The probabilities [token, stage] of `tokens`, which show as `labels`, before and after sampling."""
-        chosen = list(tokens)
-        values = np.stack((self.before[chosen], self.after[chosen]), axis=1)  # [token, 2]
-        return Labelled(values, (Axis("token", tuple(labels)), Axis("stage", ("before", "after"))), "probability")
-
 
 def predict(logits: Tensor | npt.NDArray[np.float32], sampling: Sampling) -> Prediction:
     """The prediction that `logits` [vocab_size] and `sampling` make."""
@@ -76,12 +64,6 @@ def predict(logits: Tensor | npt.NDArray[np.float32], sampling: Sampling) -> Pre
     cut[~stages.in_top_p.cpu().numpy()] = "top-p"
     cut[~stages.in_top_k.cpu().numpy()] = "top-k"
     return Prediction(stages.before.cpu().numpy(), after, cut)
-
-
-def entropy(probabilities: Numbers) -> float:
-    """-Σ p ln p in nats; divided by ln 2, in bits. A probability of 0 adds nothing."""
-    present = probabilities[probabilities > 0]
-    return max(0.0, float(-(present * np.log(present)).sum()))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gptviz.model import KVCache, Transformer
+from gptviz.model import IDENTITY, KVCache, Tap, Transformer
 
 from .sampling import Sampling, choose
 
@@ -50,6 +50,8 @@ class Generation(Iterator[Step]):
         use_cache: keep keys and values instead of computing the window again at each step; a model that looks ahead
             (a full mask) has none to keep.
         slide: how many tokens leave the window at a time, from 1 to `context_length`.
+        tap: sees the intermediates of the pass that computes the logits: all its tokens, the last of which is the step's. Not
+            those of passes that only fill the cache again.
 
     Raises:
         ValueError: no token to start from, no sample to grow, or a slide the window cannot make.
@@ -64,6 +66,7 @@ class Generation(Iterator[Step]):
         samples: int = 1,
         use_cache: bool = True,
         slide: int = 1,
+        tap: Tap = IDENTITY,
     ) -> None:
         if ids.numel() == 0:
             raise ValueError("there is no token to start from: give a prompt of at least one character")
@@ -74,6 +77,7 @@ class Generation(Iterator[Step]):
         self.model = model
         self.sampling = sampling or Sampling()
         self.slide = slide
+        self.tap = tap
         self.device = model.embed.weight.device
         self.ids = ids.to(self.device).expand(samples, -1)  # [B, T]
         self.prompt_length = self.ids.shape[1]
@@ -97,17 +101,24 @@ class Generation(Iterator[Step]):
 
     @torch.inference_mode()
     def _forward(self) -> Tensor:
+        *filling, last = self._passes()
+        for at in filling:
+            self.model(self.ids[:, at], cache=self._cache, logits_at=slice(-1, None))
+        return self.model(self.ids[:, last], cache=self._cache, tap=self.tap, logits_at=slice(-1, None))[:, -1]
+
+    def _passes(self) -> list[slice]:
+        """The tokens of each pass that is still to be made, the last of which gives the logits."""
         window, cache = self.window, self._cache
         if cache is None:
-            return self.model(self.ids[:, window], logits_at=slice(-1, None))[:, -1]
+            return [window]
         first = self._first_pass(window.start)
+        passes = []
         if window.start != self._cached_from or cache.length < first.stop - first.start:
             cache.truncate(0)
             self._cached_from = window.start
-            logits = self.model(self.ids[:, first], cache=cache, logits_at=slice(-1, None))
-        for position in range(window.start + cache.length, window.stop):
-            logits = self.model(self.ids[:, position : position + 1], cache=cache)
-        return logits[:, -1]
+            passes = [first]
+        done = first.stop if passes else window.start + cache.length
+        return passes + [slice(position, position + 1) for position in range(done, window.stop)]
 
     def _first_pass(self, start: int) -> slice:
         """The tokens that fill the cache at once when the window comes to `start`; the others follow one by one.
@@ -130,9 +141,20 @@ class Generation(Iterator[Step]):
     def undo(self, steps: int = 1) -> None:
         """Forget the last `steps` tokens, down to the prompt; ids and logits are then what they were before them."""
         length = max(self.ids.shape[1] - steps, self.prompt_length)
-        if length >= self.ids.shape[1]:
-            return
-        self.ids = self.ids[:, :length]
+        if length < self.ids.shape[1]:
+            self.replace(length, self.ids[:, :0])
+
+    def replace(self, start: int, tokens: Tensor) -> None:
+        """Put `tokens` [B, n] in place of all from token `start` on: another branch of what began the same way. What was
+        computed of the tokens before them is kept; the rest is computed when the logits are asked for.
+
+        Raises:
+            ValueError: the prompt would be touched, or there is no token `start` to begin at.
+        """
+        if not self.prompt_length <= start <= self.ids.shape[1]:
+            raise ValueError(f"start is {start}; it must be from {self.prompt_length}, after the prompt, to {self.ids.shape[1]}")
+        self.ids = torch.cat((self.ids[:, :start], tokens.to(self.device)), dim=1)
         self._logits = None
         if self._cache is not None:
-            self._cache.truncate(max(length - 1 - self._cached_from, 0))
+            # The last token is always computed: its pass gives the logits.
+            self._cache.truncate(max(min(start, self.ids.shape[1] - 1) - self._cached_from, 0))

@@ -9,6 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+# A sum that lacks no more than rounding has reached top-p: in whatever order it was added up, the same tokens are kept.
+ROUNDING = 1e-12
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
@@ -69,8 +72,9 @@ def ledger(logits: Tensor, sampling: Sampling) -> Ledger:
     by_rank = by_rank / by_rank.sum(-1, keepdim=True)
     reached_before = F.pad(by_rank.cumsum(-1)[..., :-1], (1, 0))  # the sum of all likelier tokens
     limit = 1.0 if sampling.top_p is None else sampling.top_p
+    is_first = torch.arange(logits.shape[-1]) == 0
     # Rounding must not drop a token when nothing is to be cut.
-    rank_kept_p = rank_kept_k & ((reached_before < limit) | (limit == 1.0))
+    rank_kept_p = rank_kept_k & ((reached_before < limit - ROUNDING) | is_first | (limit == 1.0))
     in_top_k = torch.empty_like(order, dtype=torch.bool).scatter_(-1, order, rank_kept_k.expand_as(order))
     in_top_p = torch.empty_like(order, dtype=torch.bool).scatter_(-1, order, rank_kept_p)
     after = scaled.masked_fill(~in_top_p, float("-inf")).softmax(-1)

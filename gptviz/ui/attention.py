@@ -1,31 +1,44 @@
-"""What the Attention page computes, once for all sessions that read the same text with the same model."""
+"""What the attention explorer shows of a model and a text, computed once for all sessions that look at the same."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
-from gptviz.figures import heatmap, marks
+from gptviz.components import attention_explorer as explorer
+from gptviz.figures.bars import percent
 from gptviz.interp import attention
-from gptviz.interp.attention import one_head
+from gptviz.interp.cross_attention import SOURCE, WRITES
 from gptviz.labelled import Labelled
 from gptviz.text.marked import MarkedTokenizer
 
 from . import controls, kinds
 from .cache import ModelKey, call, language_model
-from .frame import PAGES, Subject, shared_state, theme
+from .frame import PAGES, Subject, shared_state
+
+CROSS = "cross"
+STACKS = (kinds.ENCODER, kinds.DECODER, CROSS)
+# The last command of a "Try this" to the view: its number, and what it asks for as JSON.
+ASKED = "attention asked"
 
 HOW = r"""
 $\text{pattern} = \text{softmax}\big(\text{mask}(q\,k^\top / \sqrt{d_\text{head}})\big)$: every query is compared with every key
-it may read, and the softmax turns the row of scores into shares that sum to 1. The picture is what the tap
-`blocks.*.attention.pattern` saw in the pass that makes the model's prediction; in an encoder it is called
-`encoder.blocks.*.attention.pattern` (`gptviz/model/attention.py`; gathered by
-`patterns` in `gptviz/interp/attention.py`). The averages leave out the first row; “spread over n tokens” is $e$ to the mean
-entropy of the rows. Blocks and heads are numbered from 0; the seed (Sinai 2024) numbers from 1: its block 3, head 3 is
-block 2, head 2 here."""
+it may read, and the softmax turns the row of scores into shares that sum to 1. All numbers are what the taps
+`blocks.*.attention.pattern`, `.q`, `.k` and `.v` saw in the pass that makes the model's prediction; of an encoder their names
+begin with `encoder.`, those of cross-attention are called `blocks.*.cross_attention.…`. Where positions act on the scores
+(relative, ALiBi) their term stands between $q \cdot k / \sqrt{d_\text{head}}$ and the score.
+**Value-weighted** is $\lVert p_{ij}\, v_j W_O \rVert$, how long a vector a key adds to the stream (Kobayashi et al. 2020).
+**Rollout** multiplies attention through the blocks: per block the mean of its heads, half of it and half the token itself, from
+the first block up (Abnar & Zuidema 2020). The averages leave out the first row; “spread over n tokens” is $e$ to the mean
+entropy of the rows (`read`, `rollout` and `facts` in `gptviz/interp/attention.py`; the equation in `gptviz/model/attention.py`).
+A row of cross-attention is called by the token that is written there; its query comes from the one before, the last that was
+read. Blocks and heads are numbered from 0; the seed (Sinai 2024) numbers from 1: its block 3, head 3 is block 2, head 2 here."""
 LIMITS = """Attention says where a head reads, not what it takes from there: what it moves may be small, or be undone by
 another head. In later blocks a position no longer holds its token alone but what earlier blocks gathered there. Much
 attention on the first token often means that there was nothing to read."""
@@ -36,7 +49,7 @@ class Read:
     """What a stack of the model reads.
 
     Attributes:
-        stack: the encoder, or the decoder, which is all there is of other models.
+        stack: the encoder; the decoder, which is all there is of other models; or the cross-attention between the two.
         ids: its tokens; of a decoder beside an encoder, the start mark and the model's own answer.
         source: what the encoder reads beside a decoder; None for a stack that reads alone.
     """
@@ -46,135 +59,174 @@ class Read:
     source: tuple[int, ...] | None = None
 
 
-def to_the_other(subject: Subject) -> None:
-    """The way to the attention between the two stacks of an encoder–decoder."""
-    if (page := PAGES.get(kinds.PAGE[subject.kind])) is not None:
-        about = "Where the decoder looks in the source: neither of the two stacks' own squares shows it."
-        st.page_link(page.path, label="Cross-attention", icon=page.icon, help=about, query_params=shared_state())
+def stack_of(subject: Subject) -> str:
+    """The control `stack`, where the model has more than one."""
+    if subject.kind != "encoder-decoder":
+        return kinds.DECODER
+    about = (
+        "The encoder reads the source, at once and as a whole. The decoder reads what it has written, token by token; in "
+        "cross-attention it looks from there into the source."
+    )
+    return controls.select(
+        "Stack", STACKS, key="stack", default=kinds.ENCODER, help=about, segmented=True, label_visibility="collapsed"
+    )
 
 
 def read_by(subject: Subject, stack: str) -> Read:
     """What the `stack` reads where the page is about `subject`."""
     if subject.kind != "encoder-decoder" or stack == kinds.ENCODER:
         return Read(stack, subject.seen)
+    if stack == CROSS and (written := _written(subject)):
+        return Read(stack, (subject.lm.marks.start, *written[:-1]), subject.seen)
     return Read(stack, kinds.answered(subject.key, subject.seen), subject.seen)
+
+
+def _written(subject: Subject) -> tuple[int, ...]:
+    """What an encoder–decoder writes, with the end mark where it ends; nothing where nobody knows how its answers begin."""
+    if not isinstance(subject.lm.tokenizer, MarkedTokenizer):
+        return ()
+    marks = subject.lm.tokenizer
+    own = kinds.answer(subject.key, subject.seen, marks.start, marks.end)
+    return (*own.ids, marks.end) if own.ended else own.ids
 
 
 @dataclass(frozen=True)
 class View:
-    """All the page shows of one text: the patterns, their thumbnails with how many tokens a cell of them stands for, and
-    where each head looks on average."""
+    """All there is to show of one text: the patterns and what they are made of, their thumbnails with how many tokens a cell of
+    them stands for, and where each head looks on average."""
 
-    patterns: attention.Patterns
+    reading: attention.Reading
     thumbnails: Labelled
     pooling: int
     facts: attention.Facts | None
 
-    def averages(self, block: int, head: int) -> tuple[str, ...]:
-        """Where one head looks on average, in lines; none for a single token."""
-        return ("on average", *self.facts.phrases(block, head)) if self.facts else ()
-
-    def notes(self) -> list[list[str]]:
-        """The averages of every block and head, each as one text with line breaks."""
-        n_block, n_head = self.thumbnails.values.shape[:2]
-        return [["<br>".join(self.averages(block, head)) for head in range(n_head)] for block in range(n_block)]
+    @property
+    def patterns(self) -> attention.Patterns:
+        """The patterns of all heads."""
+        return self.reading.patterns
 
 
 # Two entries: GPT-2's patterns over 1,024 tokens alone take 600 MB. Read-only, other sessions share it.
 @st.cache_resource(max_entries=2, show_spinner="Reading the prompt")
 def view(key: ModelKey, read: Read) -> View:
-    """The self-attention of every head of one stack of the model over what it reads."""
-    patterns = attention.patterns(kinds.part(language_model(key).model, read.stack), read.ids, read.source)
-    return View(patterns, attention.thumbnails(patterns), attention.pooling(patterns), attention.facts(patterns))
+    """The attention of every head of one stack of the model over what it reads."""
+    model = language_model(key).model
+    if read.stack == CROSS:
+        reading = attention.read(model, read.ids, read.source, "cross_attention")
+    else:
+        reading = attention.read(kinds.part(model, read.stack), read.ids, read.source)
+    patterns = reading.patterns
+    facts = None if read.stack == CROSS else attention.facts(patterns)
+    return View(reading, attention.thumbnails(patterns), attention.pooling(patterns), facts)
 
 
-@dataclass(frozen=True)
-class Shown:
-    """The head that is shown large.
+def heads(key: ModelKey, read: Read) -> explorer.Heads:
+    """The same as the explorer takes it."""
+    seen = view(key, read)
+    reading, facts = seen.reading, seen.facts
+    if facts is not None:
+        averages = {"previous": facts.previous, "first": facts.first, "itself": facts.itself, "spread": facts.spread}
+    else:
+        averages = {"spread": attention.spread(reading.patterns)} if read.stack == CROSS else {}
+    return explorer.Heads(
+        patterns=reading.patterns.blocks,
+        blocked=reading.patterns.blocked,
+        q=reading.q,
+        k=reading.k,
+        moved=reading.moved,
+        position=reading.position,
+        rollout=None if read.stack == CROSS else attention.rollout(reading.patterns),
+        thumbnails=np.asarray(seen.thumbnails.values, np.float32),
+        facts=averages,
+    )
 
-    Attributes:
-        view: all heads of its stack.
-        pattern: its own pattern [query, key].
-    """
 
-    view: View
-    block: int
-    head: int
-    pattern: Labelled
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _packed(key: ModelKey, read: Read, header: str, block: int) -> bytes:
+    return explorer.payload(heads(key, read), json.loads(header), block)
 
 
-def show(
-    subject: Subject,
-    stack: str,
-    overview: Any,
-    large: Any,
-    *,
-    default: int,
-    height: int = 300,
-    beside: Callable[[], None] = lambda: None,
-) -> Shown:
-    """All heads of the `stack` at a glance in the container `overview`, one of them in `large`; and the controls `block`,
-    `head` and `log`.
+def show(subject: Subject, stack: str, *, default: int, key: str = "explorer") -> None:
+    """The explorer of the `stack`, which has blocks; it opens on block and head `default`."""
+    read = read_by(subject, stack)
+    of = blake2b(repr((subject.key, read)).encode("utf-8", "backslashreplace"), digest_size=12).hexdigest()
+    n_block = kinds.blocks(subject.lm.model.config, stack)
+    text, block = st.session_state.get(f"{key} block", ("", 0))
+    number, asked = st.session_state.get(ASKED, (0, "null"))
+    header = {
+        "of": of,
+        "model": subject.key.name,
+        **_texts(subject, stack, read),
+        "spaced": kinds.is_spaced(subject.lm),
+        "pooling": view(subject.key, read).pooling,
+        "start": {"block": default, "head": default},
+        "code": code(subject, stack),
+        "asked": json.loads(asked),
+        "number": number,
+    }
 
-    Args:
-        default: block and head that are shown at first.
-        height: of the picture of all heads.
-        beside: what else stands in the row of the control `log`.
-    """
+    def give(value: object) -> None:
+        wanted = explorer.wanted(value, of, n_block)
+        if wanted is not None:
+            st.session_state[f"{key} block"] = (of, wanted)
+
+    first = block if text == of else min(default, n_block - 1)
+    explorer.attention_explorer(_packed(subject.key, read, json.dumps(header), first), key=key, on_block=give)
+
+
+def _texts(subject: Subject, stack: str, read: Read) -> dict[str, Any]:
+    """What queries and keys are called, and of what texts they are."""
+    label = subject.lm.tokenizer.label
+    ids = [label(i) for i in read.ids]
+    if stack != CROSS:
+        return {"queries": ids, "keys": ids, "alone": True, "reads": attention.QUERY, "isRead": attention.KEY}
+    queries = [label(i) for i in _written(subject)] or ids
+    source = [label(i) for i in read.source or ()]
+    return {"queries": queries, "keys": source, "alone": False, "reads": WRITES, "isRead": SOURCE}
+
+
+def ask(**asked: Any) -> dict[str, tuple[int, str]]:
+    """The state (as `controls.try_this` sets it) that has the explorer show something: `block`, `head`, `query`, `key` and the
+    other names of its part of the address; what is not named goes back to the view's own choice."""
+    number, _ = st.session_state.get(ASKED, (0, ""))
+    usual = dict.fromkeys(("heads", "show", "direction", "query", "key"))
+    return {ASKED: (number + 1, json.dumps({**usual, **asked}))}
+
+
+def to_try(subject: Subject, stack: str) -> list[tuple[str, str, Mapping[str, Any]]]:
+    """What to try: title, what to notice, and the state that shows it."""
     read = read_by(subject, stack)
     seen = view(subject.key, read)
-    labels = tuple(map(subject.lm.tokenizer.label, read.ids))
-    n_block, n_head = seen.thumbnails.values.shape[:2]
-    with overview:
-        with st.container(horizontal=True):
-            about = "Numbered from 0, nearest the input."
-            block = controls.whole("Block", 0, n_block - 1, key="block", default=default, help=about)
-            about = "The heads of a block read side by side."
-            head = controls.whole("Head", 0, n_head - 1, key="head", default=default, help=about)
-        glance = st.container()
-        with st.container(horizontal=True, vertical_alignment="center"):
-            about = "Equal ratios, equal steps of colour, down to 0.1%: small shares show."
-            log = controls.switch("Log colours", key="log", help=about)
-            beside()
-            if seen.pooling > 1:
-                st.caption(
-                    f"Cell: largest of {seen.pooling} × {seen.pooling}", width="content", help="In the small pictures only."
-                )
-    name, averages = f"Block {block}, head {head}", seen.averages(block, head)
-    pattern = one_head(seen.patterns, block, head, labels)
-    meaning = marks.said(labels)
-    notes = (*averages, *(("", meaning) if meaning else ()))
-    with large:  # sent first: what was asked for is drawn first
-        st.plotly_chart(
-            heatmap.one_head(pattern, theme(), title=name, notes=notes, log=log),
-            key="large",
-            width=520,
-            config={"displaylogo": False},
-            alt=f"{name}: how each of {len(labels)} tokens shares its attention among them. {', '.join(averages)}",
+    config, facts = subject.lm.model.config, seen.facts
+    tries: list[tuple[str, str, Mapping[str, Any]]] = []
+    if not subject.on_task:
+        there = {"block": 2, "head": 2} if config.n_layer > 2 and config.n_head > 2 else {}
+        notice = (
+            "The seed's picture: Sinai (2024) numbers from 1 and calls it block 3, head 3; here, from 0, it is block 2, head 2."
         )
-        if notes and seen.patterns.blocked is None:  # else the notes stand in the corner that the mask leaves blank
-            st.caption(". ".join(filter(None, (", ".join(averages), meaning))))
-    with glance:
-        st.plotly_chart(
-            heatmap.all_heads(seen.thumbnails, theme(), (block, head), seen.notes(), log=log, height=height),
-            key="glance",
-            on_select=lambda: pick("glance"),
-            selection_mode="points",
-            config={"displayModeBar": False},
-            alt=f"The attention patterns of all heads of all {n_block} blocks; {name} is outlined. Click one to see it large.",
-        )
-    return Shown(seen, block, head, pattern)
+        tries.append(("The seed's picture", notice, {"prompt": subject.default, **ask(**there)}))
+    if facts:
+        b, h = attention.strongest(facts.previous)
+        notice = f"Block {b}, head {h} looks there most: a line along the diagonal."
+        tries.append(("The token before", notice, ask(block=b, head=h)))
+        b, h = attention.strongest(facts.first)
+        notice = f"Block {b}, head {h} rests there most: a column at the left."
+        tries.append(("The first token", notice, ask(block=b, head=h)))
+    spread = facts.spread if facts else attention.spread(seen.patterns)
+    tries.append(_a_cell(subject, stack, seen, attention.strongest(-spread)))
+    return tries
 
 
-def pick(chart: str) -> None:
-    """Set the controls `block` and `head` to the thumbnail clicked in the chart with that key.
-
-    As a callback, so that it acts on a click once, and not again on every rerun, as the chart's selection would. A
-    second click on the same thumbnail selects nothing, and changes nothing.
-    """
-    points = st.session_state[chart].selection.points
-    if points:
-        st.session_state["block"], st.session_state["head"] = points[0]["customdata"]
+def _a_cell(subject: Subject, stack: str, seen: View, at: tuple[int, int]) -> tuple[str, str, Mapping[str, Any]]:
+    """The arithmetic of the largest share in the last row of a head."""
+    b, h = at
+    row = np.nan_to_num(seen.reading.pattern(b, h)[-1])
+    query, key = len(seen.reading.pattern(b, h)) - 1, int(row.argmax())
+    notice = (
+        f"How the last row of block {b}, head {h} comes to give {percent(float(row[key]))} to one key: the products of query and "
+        "key in each dimension, their sum, the softmax."
+    )
+    return "The arithmetic of a cell", notice, ask(block=b, head=h, query=query, key=key)
 
 
 def without(subject: Subject) -> None:
@@ -188,33 +240,32 @@ def without(subject: Subject) -> None:
         st.page_link(page.path, label=label, icon=page.icon, query_params=shared_state())
 
 
-def code(subject: Subject, stack: str, block: int, head: int) -> str:
-    """The lines of `gptviz` that compute the pattern of one head."""
-    prompt = subject.prompt
-    if subject.kind == "encoder-decoder" and len(subject.encoding.ids) > kinds.room(subject.lm):
-        prompt = subject.lm.tokenizer.decode(subject.seen)  # a longer source is refused
-    if subject.kind == "encoder-decoder" and stack == kinds.DECODER and (lines := _code_of_cut(subject, block, head)):
-        return lines
-    prefix = "encoder." if subject.kind == "encoder-decoder" and stack == kinds.ENCODER else ""
+def code(subject: Subject, stack: str) -> str:
+    """The lines of `gptviz` that compute `found`, of which all that is shown is a part."""
+    read, prompt = read_by(subject, stack), subject.prompt
+    if read.source is not None:
+        return _code_of_two(subject, read)
+    if subject.kind == "encoder-decoder":
+        if len(subject.encoding.ids) > kinds.room(subject.lm):
+            prompt = subject.lm.tokenizer.decode(subject.seen)  # a longer source is refused
+        model, ids = "lm.model.encoder", f"lm.source({prompt!r})"
+    else:
+        model, ids = "lm.model", f"lm.seen(lm.encode({prompt!r}))"
     return f"""import gptviz
+from gptviz.interp.attention import read
 
 lm = {call(subject.lm)}
-trace = lm.trace({prompt!r}, ["{prefix}blocks.{block}.attention.pattern"])
-pattern = trace["{prefix}blocks.{block}.attention.pattern"][0, {head}]  # [query, key]"""
+found = read({model}, {ids}.tolist())"""
 
 
-def _code_of_cut(subject: Subject, block: int, head: int) -> str | None:
-    """The same where the decoder reads less of its own answer than there is room for; None where it reads all of it."""
-    tokenizer = subject.lm.tokenizer
-    if not isinstance(tokenizer, MarkedTokenizer):
-        return None
-    own = kinds.answer(subject.key, subject.seen, tokenizer.start, tokenizer.end)
-    if not own.is_cut(subject.lm.model.config):
-        return None
+def _code_of_two(subject: Subject, read: Read) -> str:
+    """The same of a decoder beside an encoder."""
+    part = ', "cross_attention"' if read.stack == CROSS else ""
     return f"""import gptviz
-from gptviz.interp.attention import patterns
+from gptviz.interp.attention import read
 
 lm = {call(subject.lm)}
-# The ids of the output from the start mark on, and of the source.
-found = patterns(lm.model, {(tokenizer.start, *own.ids)}, {subject.seen})
-pattern = found.blocks[{block}][{head}]  # [query, key]"""
+# The ids of the output from its start mark on, and of the source.
+output = {list(read.ids)}
+source = {list(read.source or ())}
+found = read(lm.model, output, source{part})"""

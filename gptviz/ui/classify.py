@@ -48,10 +48,10 @@ confident mistakes."""
 
 @dataclass(frozen=True)
 class Behind:
-    """What stands folded behind a view: the arguments of `behind`."""
+    """What stands folded behind a view: the arguments of `behind`; one made by hand has its own numbers and code."""
 
-    numbers: Callable[[], Labelled]
-    code: str
+    numbers: Callable[[], Labelled] | None = None
+    code: str | None = None
     how: str = HOW
     limits: str = LIMITS
 
@@ -165,21 +165,15 @@ def signed(value: float) -> str:
 
 
 def attending(subject: Subject) -> Behind | None:
-    """The attention between the words: all heads at a glance, and one large. None for a model without."""
+    """The attention between the words. None for a model without."""
     config = subject.lm.model.config
     if not config.n_layer:
         st.info("This model has no blocks, hence no attention: it counts words, each for itself.")
         return None
-    overview, large = st.columns([5, 8])
-
-    def beside() -> None:
-        page = frame.PAGES["pages/attention.py"]
-        st.page_link(page.path, label="On a page of its own", icon=page.icon, query_params=frame.shared_state())
-
-    height = min(300, 60 + 80 * config.n_layer)
-    shown = attention.show(subject, kinds.DECODER, overview, large, default=0, height=height, beside=beside)
-    lines = attention.code(subject, kinds.DECODER, shown.block, shown.head)
-    return Behind(lambda: shown.pattern, lines, attention.HOW, attention.LIMITS)
+    attention.show(subject, kinds.DECODER, default=0)
+    page = frame.PAGES["pages/attention.py"]
+    st.page_link(page.path, label="On a page of its own", icon=page.icon, query_params=frame.shared_state())
+    return Behind(how=attention.HOW, limits=attention.LIMITS)
 
 
 def many(subject: Subject, view: str) -> Behind:
@@ -239,7 +233,7 @@ def _selective(subject: Subject) -> tuple[str, str, Mapping[str, Any]]:
     notice = (
         f"In block {block}, head {head} a word reads {facts.spread[block, head]:.1f} others on average, the fewest of all heads."
     )
-    return "The pickiest head", notice, {"view": ATTENTION, "block": block, "head": head}
+    return "The pickiest head", notice, {"view": ATTENTION, **attention.ask(block=block, head=head)}
 
 
 def code(subject: Subject, chosen: Decision) -> str:

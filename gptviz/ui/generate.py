@@ -1,34 +1,36 @@
-"""The text that grows on the Generate page: one object per browser session, and the fragment that shows it."""
+"""The tree that grows on the Generate page: one object per browser session, and the fragment that shows it."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import wraps
+from itertools import count
 from threading import RLock
 from time import perf_counter
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import streamlit as st
 import torch
 from torch import Tensor
 
-from gptviz.components.token_strip import Token, token_strip
-from gptviz.figures.bars import percent
-from gptviz.interp.next_token import Prediction, predict
-from gptviz.labelled import Axis, Labelled
+from gptviz.components import generation_tree as view
+from gptviz.components.generation_tree import Ghost, Look
+from gptviz.interp.next_token import predict
 from gptviz.learn.generation import Generation
 from gptviz.learn.sampling import Sampling
+from gptviz.learn.tree import ROOT, Node, Tree
 
 from . import snapshots
 from .cache import ModelKey, call
 from .frame import Subject
 
-MOST_TOKENS = 2_000
-# What stands there when the page opens: this many tokens, or fewer of a model that needs longer.
+# Tokens on one path, and in all branches together.
+MOST_TOKENS, MOST_NODES = 2_000, 4_000
+# What stands there when the page opens: a text of so many tokens, or fewer of a slow model, and a branch beside it.
 FIRST_TOKENS, FIRST_SECONDS = 120, 1.5
+FORK_TOKENS, FORK_SECONDS = 60, 0.7
 # While training is played a text lasts for one frame only.
 FRAME_SECONDS = 0.12
 ALTERNATIVES = 8
@@ -36,53 +38,11 @@ ALTERNATIVES = 8
 # a tick ends when TICK_SECONDS of computing are up.
 SPEEDS = {"Slow": 2.5, "Medium": 20.0, "Fast": 400.0}
 TICK, CATCH_UP, TICK_SECONDS = 0.1, 0.5, 0.06
-HEIGHT = 250
 
+_numbers = count(1)
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A token that may come next.
-
-    Attributes:
-        id: the token.
-        label: its visible form.
-        probability: what the model gives it.
-        drawn_with: its probability after temperature, top-k and top-p.
-        cut: what took it out of the draw, "" if nothing did.
-    """
-
-    id: int
-    label: str
-    probability: float
-    drawn_with: float
-    cut: str
-
-    @property
-    def row(self) -> Token:
-        """The candidate as a line of the list of what may come next."""
-        note = f"cut by {self.cut}: never drawn" if self.cut else f"drawn with {percent(self.drawn_with)}"
-        return Token(self.label, self.probability, note=note, faint=bool(self.cut))
-
-
-@dataclass(frozen=True)
-class Written:
-    """A token of the text, and what else was likely in its place.
-
-    Attributes:
-        taken: the token.
-        candidates: the likeliest tokens there, the likeliest first.
-        drawn: the settings it was drawn with, None if it was chosen by hand.
-        chip: the token as the strip shows it.
-    """
-
-    taken: Candidate
-    candidates: tuple[Candidate, ...]
-    drawn: Sampling | None
-    chip: Token
 
 
 def alone(act: Callable[Concatenate[Writing, P], R]) -> Callable[Concatenate[Writing, P], R]:
@@ -97,12 +57,12 @@ def alone(act: Callable[Concatenate[Writing, P], R]) -> Callable[Concatenate[Wri
 
 
 class Writing:
-    """A text that a session's reader plays, steps, undoes and steers.
+    """A text that a session's reader plays, steps, undoes and steers: the current path of a tree that keeps its other branches.
 
     Attributes:
         about: the model at a step of its training and the prompt's ids; another of either is another text.
-        written: the tokens after the prompt.
-        selected: the index in `written` of the token being looked at, None for the one that comes next.
+        number: tells it from other texts of this server.
+        tree: all that was written.
         playing: whether it grows by itself.
         cut_short: whether it opened with fewer tokens than usual, since training was being played.
         lock: held while any of this changes.
@@ -110,23 +70,43 @@ class Writing:
 
     def __init__(self, subject: Subject, sampling: Sampling) -> None:
         self.about = topic(subject)
-        self.lm = subject.lm
-        self.prompt = [Token(label) for label in subject.labels]
-        self.generation = Generation(subject.lm.model, torch.tensor(subject.encoding.ids), sampling)
-        self.written: list[Written] = []
-        self.selected: int | None = None
+        self.number = next(_numbers)
+        self.lm, self.prompt, self.labels = subject.lm, subject.prompt, subject.labels
+        self.tree = Tree(
+            Generation(subject.lm.model, torch.tensor(subject.encoding.ids), sampling),
+            most_nodes=MOST_NODES,
+            n_candidates=ALTERNATIVES,
+        )
         self.playing = self.cut_short = False
         self.lock = RLock()
+        self._asked: int | None = None
         self._due = 0.0
         self._ticked = 0.0
         self._spent = 0.0
+        self._straight = True  # nothing is computed again
+        self._since = ROOT
         self._durations: deque[float] = deque(maxlen=100)
-        self._next: tuple[Sampling, tuple[Candidate, ...]] | None = None
+        self._ghosts: tuple[object, tuple[Ghost, ...]] = None, ()
+        self._shown: tuple[object, bytes] = None, b""
+
+    @property
+    def sampling(self) -> Sampling:
+        """How the next token is drawn."""
+        return self.tree.generation.sampling
+
+    @sampling.setter
+    def sampling(self, sampling: Sampling) -> None:
+        self.tree.generation.sampling = sampling
+
+    @property
+    def length(self) -> int:
+        """How many tokens the text has after the prompt."""
+        return self.tree.nodes[self.tree.current].position + 1 - len(self.tree.prompt)
 
     @property
     def full(self) -> bool:
         """Whether the text has reached the most this page keeps."""
-        return len(self.written) >= MOST_TOKENS
+        return self.length >= MOST_TOKENS
 
     @property
     def tokens_per_second(self) -> float | None:
@@ -134,9 +114,15 @@ class Writing:
         return len(self._durations) / sum(self._durations) if self._durations else None
 
     @property
+    @alone
+    def written(self) -> list[Node]:
+        """The tokens after the prompt."""
+        return self.tree.path()
+
+    @property
     def ids(self) -> list[int]:
-        """The ids of the tokens after the prompt."""
-        return [written.taken.id for written in self.written]
+        """Their ids."""
+        return [node.token for node in self.written]
 
     @property
     def text(self) -> str:
@@ -145,51 +131,50 @@ class Writing:
 
     @property
     @alone
-    def candidates(self) -> tuple[Candidate, ...]:
-        """The likeliest tokens at the place being looked at, under the settings that hold there."""
-        if self.selected is not None:
-            return self.written[self.selected].candidates
-        sampling = self.generation.sampling
-        if self._next is None or self._next[0] != sampling:
-            self._next = sampling, self._likeliest(predict(self._logits(), sampling))
-        return self._next[1]
+    def ghosts(self) -> tuple[Ghost, ...]:
+        """The likeliest next tokens, under the settings that hold now."""
+        state = (self.tree.current, self.sampling)
+        if self._ghosts[0] != state:
+            prediction = predict(self._logits(), self.sampling)
+            before, few = prediction.before, min(ALTERNATIVES, len(prediction.before))
+            top = sorted(np.argpartition(-before, few - 1)[:few].tolist(), key=lambda i: (-before[i], i))
+            ghosts = (Ghost(i, float(before[i]), float(prediction.after[i]), str(prediction.cut[i])) for i in top)
+            self._ghosts = state, tuple(ghosts)
+        return self._ghosts[1]
 
     @alone
     def step(self) -> None:
         """Draw one more token."""
-        self._grow(None)
+        self._grow(self.tree.step)
 
     @alone
-    def take(self, token: int, at: int | None = None) -> None:
-        """Put `token` at place `at` of `written` (default: the end), forgetting what stood there and after it."""
-        if at is not None:
-            self.undo(len(self.written) - at)
-        self._grow(token)
+    def take(self, token: int, after: int | None = None) -> None:
+        """Go on with `token` after a node of the tree (default: the current one)."""
+        if after is not None:
+            self.go(after)
+        self._grow(lambda: self.tree.take(token))
+
+    @alone
+    def go(self, node: int) -> None:
+        """Go on from a node: undo, redo and switch branch in one."""
+        self.playing = self._straight = False
+        self.tree.go(node)
 
     @alone
     def undo(self, steps: int = 1) -> None:
-        """Forget the last tokens."""
-        self.selected, self._next, self._spent = None, None, 0.0
-        if steps > 0:
-            self.generation.undo(steps)
-            del self.written[max(0, len(self.written) - steps) :]
+        """Step back; what was written stays as a branch."""
+        self.playing = self._straight = False
+        self.tree.up(steps)
 
-    @alone
-    def undo_to_selected(self) -> None:
-        """Forget the token being looked at and all after it; the last token if none is."""
-        self.playing = False
-        self.undo(1 if self.selected is None else len(self.written) - self.selected)
-
-    @alone
     def restart(self) -> None:
-        """Back to the prompt alone."""
-        self.playing = False
-        self.undo(len(self.written))
+        """Back to the prompt."""
+        self.go(ROOT)
 
     @alone
     def play(self) -> None:
         """Start growing."""
-        self.playing, self.selected = not self.full, None
+        self.playing = not self.full
+        self._since = max(self.tree.nodes)
         self._due, self._ticked = 1.0, perf_counter()
 
     def pause(self) -> None:
@@ -202,12 +187,41 @@ class Writing:
         self.playing = False
         self.step()
 
+    @alone
+    def attend(self, node: int) -> None:
+        """Show the attention of the step after `node` too."""
+        self.playing, self._asked = False, node
+
     def grow(self, tokens: int, seconds: float) -> None:
         """Draw up to `tokens` tokens, fewer where that takes longer than `seconds`."""
         begun = perf_counter()
         while tokens > 0 and perf_counter() - begun < seconds:
             self.step()
             tokens -= 1
+
+    @alone
+    def fork(self) -> None:
+        """Write beside the text what becomes of it with another token, where the model believed in that nearly as much."""
+        path, here = self.written, self.tree.current
+        early = path[len(path) // 6 : -(-len(path) // 2)]
+        others = [
+            (candidate.probability, node.parent, candidate.token)
+            for node in early
+            if node.parent is not None
+            for candidate in node.candidates
+            if candidate.token not in self.tree.nodes[node.parent].children
+        ]
+        if not others:
+            return
+        _, after, token = max(others)
+        self.take(token, after)
+        self.grow(FORK_TOKENS - 1, FORK_SECONDS)
+        self.go(here)
+
+    def begin(self) -> None:
+        """The text that the page opens on, with a branch."""
+        self.grow(FIRST_TOKENS - self.length, FIRST_SECONDS)
+        self.fork()
 
     def tick(self, rate: float) -> None:
         """While playing: draw the tokens that are due at `rate` tokens a second, until somebody pauses."""
@@ -222,84 +236,79 @@ class Writing:
                 self._due -= 1
         self._due %= 1  # what a slow model could not do in time is not owed
 
-    @alone
-    def pick(self, chip: int) -> None:
-        """Look at the token of chip `chip` of the strip; at the next token if it was looked at, or is of the prompt."""
-        at = chip - len(self.prompt)
-        self.playing = False
-        self.selected = None if at < 0 or at == self.selected else at
+    def gone_to(self, fields: dict[str, Any]) -> bool:
+        """Act on a click on a token of the tree, as `view.place` reads it; whether it counted."""
+        if (node := view.place(fields, self.tree, self.number)) is None:
+            return False
+        self.go(node)
+        return True
+
+    def taken(self, fields: dict[str, Any]) -> bool:
+        """Act on a click on another token, as `view.taken` reads it; whether it counted."""
+        if (chosen := view.taken(fields, self.tree, self.number)) is None:
+            return False
+        self.take(chosen[1], chosen[0])
+        return True
+
+    def attended(self, fields: dict[str, Any]) -> bool:
+        """Act on a request for the attention of a step, as `view.place` reads it; whether it counted."""
+        if (node := view.place(fields, self.tree, self.number)) is None:
+            return False
+        self.attend(node)
+        return True
+
+    def lost(self, fields: dict[str, Any]) -> None:
+        """While it grows by itself, send all of the tree from now on: the browser had not seen its beginning."""
+        if fields.get("number") == self.number:
+            self._since = ROOT
+
+    @property
+    def code(self) -> str:
+        """The lines of Python that make the same tree."""
+        return view.code(call(self.lm), self.prompt, self.tree)
 
     @alone
-    def pick_alternative(self, chip: int, alternative: int) -> None:
-        """Take another token instead of that of chip `chip`: the alternative with that index in its card."""
-        at = chip - len(self.prompt)
-        self.playing = False
-        self.take(self.written[at].candidates[alternative].id, at)
+    def shown(self) -> bytes:
+        """What the browser gets: the same bytes as long as nothing changes; little while it grows by itself."""
+        state = (self.tree.state, self.sampling, self.playing, self.full, self._asked, self._since)
+        if self._shown[0] != state:
+            look = Look(
+                self.number,
+                self.labels,
+                self.lm.tokenizer.label,
+                described,
+                self.ghosts,
+                code="" if self.playing else self.code,
+                playing=self.playing,
+                full=self.full,
+                spaced=self.lm.tokenizer.kind == "symbols",
+                status=self._status(),
+            )
+            packed = view.grown(self.tree, look, self._since) if self.playing else view.whole(self.tree, look, self._asked)
+            self._shown = state, packed
+        return self._shown[1]
 
-    @alone
-    def pick_candidate(self, index: int) -> None:
-        """Take one of `candidates`."""
-        self.playing = False
-        self.take(self.candidates[index].id, self.selected)
+    def _status(self) -> str:
+        rate = self.tokens_per_second
+        return f"{self.length:,} tokens" + (f", computed at {rate:,.0f} a second" if rate else "")
 
     def _logits(self) -> Tensor:
+        fresh = self.tree.kept(self.tree.current) is None
         begun = perf_counter()
-        logits = self.generation.logits[0]
-        self._spent += perf_counter() - begun
+        logits = self.tree.after().logits
+        self._spent = perf_counter() - begun if fresh and self._straight else self._spent
         return logits
 
-    def _grow(self, token: int | None) -> None:
+    def _grow(self, act: Callable[[], Node]) -> None:
         if self.full:
             return
-        sampling = self.generation.sampling
-        logits = self._logits()
+        self._logits()
         begun = perf_counter()
-        step = next(self.generation) if token is None else self.generation.take(torch.tensor([token]))
-        self._durations.append(self._spent + perf_counter() - begun)
-        self._spent = 0.0
-        prediction = predict(logits, sampling)
-        taken = self._candidate(prediction, int(step.tokens[0]))
-        candidates = self._likeliest(prediction)
-        note = "chosen by hand" if token is not None else f"drawn with {percent(taken.drawn_with)} ({described(sampling)})"
-        alternatives = tuple((candidate.label, candidate.probability) for candidate in candidates)
-        chip = Token(taken.label, taken.probability, alternatives, note, mark=token is not None)
-        self.written.append(Written(taken, candidates, sampling if token is None else None, chip))
-        self.selected, self._next = None, None
+        act()
+        if self._spent:
+            self._durations.append(self._spent + perf_counter() - begun)
+        self._spent, self._straight, self._asked = 0.0, True, None
         self.playing = self.playing and not self.full
-
-    def _likeliest(self, prediction: Prediction) -> tuple[Candidate, ...]:
-        few = min(ALTERNATIVES, len(prediction.before))
-        top = np.argpartition(-prediction.before, few - 1)[:few]
-        return tuple(self._candidate(prediction, int(i)) for i in sorted(top, key=lambda i: (-prediction.before[i], i)))
-
-    def _candidate(self, prediction: Prediction, token: int) -> Candidate:
-        label = self.lm.tokenizer.label(token)
-        return Candidate(
-            token, label, float(prediction.before[token]), float(prediction.after[token]), str(prediction.cut[token])
-        )
-
-    def numbers(self) -> Labelled:
-        """The probability of each token, under the model and in the draw: [token, stage]."""
-        values = np.array([(one.taken.probability, one.taken.drawn_with) for one in self.written]).reshape(-1, 2)
-        tokens = Axis("token", tuple(one.taken.label for one in self.written))
-        return Labelled(values, (tokens, Axis("stage", ("model", "draw"))), "probability")
-
-    def code(self, prompt: str) -> str:
-        """The lines of Python that write the same text."""
-        begin = f"import gptviz\n\nlm = {call(self.lm)}\nprompt = {prompt!r}\n"
-        settings = {one.drawn for one in self.written}
-        if len(settings) == 1 and None not in settings:
-            (one,) = settings
-            given = f"temperature={one.temperature:g}, top_k={one.top_k}, top_p={one.top_p}, seed={one.seed}" if one else ""
-            return f"{begin}print(lm.generate(prompt, {len(self.written)}, {given}))"
-        return (
-            "import torch\n"
-            f"{begin}grown = lm.generation(prompt)\n"
-            "# Not all drawn with the same settings: the tokens as they were taken.\n"
-            f"for token in {self.ids}:\n"
-            "    step = grown.take(torch.tensor([token]))\n"
-            "    print(lm.tokenizer.piece(token), step.logits[0].softmax(-1)[token].item())"
-        )
 
 
 def topic(subject: Subject) -> tuple[ModelKey, tuple[int, ...]]:
@@ -319,16 +328,19 @@ def writing(subject: Subject, sampling: Sampling) -> Writing:
     """The session's text: the one begun before, or a new one where model, step or prompt changed, with its first tokens."""
     now: Writing | None = st.session_state.get("writing")
     if now is not None and now.about == topic(subject):
-        now.generation.sampling = sampling
+        now.sampling = sampling
         if now.cut_short and not snapshots.is_playing():
             now.cut_short = False
-            now.grow(FIRST_TOKENS - len(now.written), FIRST_SECONDS)
+            now.begin()
         return now
     if now is not None and (now.about[0].name, now.about[1]) != (subject.key.name, topic(subject)[1]):
         st.toast("Another model or prompt: the text starts anew.", icon=":material/restart_alt:")
     now = Writing(subject, sampling)
     now.cut_short = snapshots.is_playing()
-    now.grow(FIRST_TOKENS, FRAME_SECONDS if now.cut_short else FIRST_SECONDS)
+    if now.cut_short:
+        now.grow(FIRST_TOKENS, FRAME_SECONDS)
+    else:
+        now.begin()
     st.session_state["writing"] = now
     return now
 
@@ -360,24 +372,21 @@ def transport(now: Writing) -> str:
             help="Draw one token.",
             shortcut="Space",
         )
-        back = now.selected is not None
         st.button(
-            "Undo to here" if back else "Undo",
+            "Undo",
             icon=":material/undo:",
-            on_click=now.undo_to_selected,
+            on_click=now.undo,
             key="undo",
-            disabled=not now.written,
-            help="Forget the outlined token and all after it."
-            if back
-            else "Forget the last token. A step then draws the same one again.",
+            disabled=not now.length,
+            help="One token back. What was written stays as a branch; a step draws the same token again.",
         )
         st.button(
             "Restart",
             icon=":material/restart_alt:",
             on_click=now.restart,
             key="restart",
-            disabled=not now.written,
-            help="Back to the prompt.",
+            disabled=not now.length,
+            help="Back to the prompt. What was written stays as a branch.",
         )
         return controls.select(
             "Speed",
@@ -391,7 +400,7 @@ def transport(now: Writing) -> str:
 
 
 def show(now: Writing, speed: str) -> None:
-    """The text and what may come next; while it plays, a fragment that runs by the clock."""
+    """The tree; while it grows by itself, in a fragment that runs by the clock."""
     timed = now.playing
 
     def body() -> None:
@@ -399,46 +408,31 @@ def show(now: Writing, speed: str) -> None:
             now.tick(SPEEDS[speed])
         if now.playing != timed:
             st.rerun()
-        _text(now)
+        view.generation_tree(
+            now.shown(),
+            key="tree",
+            on_go=lambda fields: _then_rerun(now.gone_to(fields)),
+            on_take=lambda fields: _then_rerun(now.taken(fields)),
+            on_attend=lambda fields: _then_rerun(now.attended(fields)),
+            on_lost=now.lost,
+        )
 
     st.fragment(body, run_every=TICK if timed else None)()
 
 
-def _text(now: Writing) -> None:
-    with now.lock:
-        written, selected, candidates = list(now.written), now.selected, now.candidates
-    taken = None if selected is None else written[selected].taken
-    heading = "What may come next" if selected is None else f"Token {selected + 1}: instead of {written[selected].taken.label}"
-    text, aside = st.columns([5, 3], gap="medium")
-    with text:
-        token_strip(
-            [*now.prompt, *(one.chip for one in written)],
-            key="text",
-            label="The text: the prompt, then what the model wrote",
-            legend="probability under the model; grey: the prompt",
-            selected=None if selected is None else selected + len(now.prompt),
-            on_pick=lambda chip: _then_rerun(now.pick, chip),
-            on_alternative=lambda chip, alternative: _then_rerun(now.pick_alternative, chip, alternative),
-            height=HEIGHT,
-            spaced=now.lm.tokenizer.kind == "symbols",
-        )
-    with aside:
-        st.text(heading)
-        # While it plays the list changes under the pointer, so it takes no clicks.
-        may_pick = not now.playing and (taken is not None or not now.full)
-        token_strip(
-            [candidate.row for candidate in candidates],
-            key="candidates",
-            label="The likeliest tokens, most likely first",
-            selected=candidates.index(taken) if taken in candidates else None,
-            on_pick=(lambda row: _then_rerun(now.pick_candidate, row)) if may_pick else None,
-            bars=True,
-        )
-        rate = now.tokens_per_second
-        st.caption(f"{len(written):,} tokens" + (f", {rate:,.0f} a second of model time" if rate else ""))
+def _then_rerun(counted: bool) -> None:
+    """Run the whole page, since the buttons beside the tree depend on it too."""
+    if counted:
+        st.rerun()
 
 
-def _then_rerun(act: Callable[..., None], *at: int) -> None:
-    """Do what a click asks for, then run the whole page, since what stands below the text depends on it too."""
-    act(*at)
-    st.rerun()
+def fork_button(now: Writing) -> None:
+    """Beside the other things to try: a branch from the text that stands there."""
+    st.button(
+        "A fork",
+        on_click=now.fork,
+        key="try A fork",
+        disabled=not now.length,
+        help="Another token where the model wavered: the same random numbers are drawn, and yet the texts soon have nothing in "
+        "common. Compare the means of their log-probabilities, and click the pale branch to go over to it.",
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
@@ -12,7 +13,7 @@ import torch
 from gptviz.components.token_strip import Token
 from gptviz.figures import thumbnail
 from gptviz.figures.theme import KIND_COLOURS, Theme
-from gptviz.interp import cross_attention, embeddings, next_token, positions
+from gptviz.interp import attention, cross_attention, embeddings, next_token, positions
 from gptviz.interp.classification import classify
 from gptviz.language_model import LanguageModel
 from gptviz.learn.generation import Generation
@@ -21,7 +22,7 @@ from gptviz.model import Config, parameter_count
 from gptviz.model.config import Kind
 from gptviz.text import Encoding
 
-from . import attention, kinds, runs, snapshots
+from . import kinds, runs, snapshots
 from .cache import ModelKey, language_model
 from .frame import PAGES, Subject, shared_state
 
@@ -39,11 +40,6 @@ SENTENCES: dict[Kind, str] = {
     "decoder": "Text becomes tokens, the model reads them, and each token it knows gets a probability. Click a guess to take it.",
     "classifier": "Text becomes tokens, the model reads them all at once, and each label it knows gets a probability.",
     "encoder-decoder": "Text becomes tokens, one half of the model reads them, the other writes the answer token by token.",
-}
-HEADINGS: dict[Kind, tuple[str, str]] = {
-    "decoder": ("The likeliest next tokens", "Of the whole vocabulary; the Next token page shows the rest."),
-    "classifier": ("The likeliest labels", "Of the whole text; the Classify page shows what each word adds."),
-    "encoder-decoder": ("It answers", "The likeliest token each time; the Translate page shows what each of them reads."),
 }
 
 
@@ -130,9 +126,9 @@ def pictures(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> dict[str, str
         key, ids, theme
     )
     if kinds.part(model, kinds.ENCODER).config.n_layer:
-        view = attention.view(key, attention.Read(kinds.ENCODER, ids))
-        block = len(view.patterns.blocks) // 2
-        drawn["pages/attention.py"] = thumbnail.pattern(view.thumbnails.values[block, 0], theme)
+        patterns = attention.patterns(kinds.part(model, kinds.ENCODER), ids)
+        block = len(patterns.blocks) // 2
+        drawn["pages/attention.py"] = thumbnail.pattern(attention.thumbnails(patterns).values[block, 0], theme)
     kind = positions.own_kind(model)
     if kind in positions.WITH_VECTORS:
         drawn["pages/positions.py"] = thumbnail.signed(positions.similarity(positions.vectors(model, kind)).values, theme)
@@ -166,7 +162,10 @@ def _of_decoder(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> dict[str, 
     guess = next_token.predict(next_token.logits_after(lm.model, ids, slice(-1, None))[0], Sampling())
     likely = guess.order()[:7]
     bars = thumbnail.bars([lm.tokenizer.label(int(i)) for i in likely], guess.before[likely], theme)
-    return {"pages/generate.py": _text(key, ids, theme), "pages/next_token.py": bars}
+    drawn = {"pages/next_token.py": bars}
+    with suppress(ValueError):  # nothing is drawn from logits that are no numbers
+        drawn["pages/generate.py"] = _text(key, ids, theme)
+    return drawn
 
 
 def _of_classifier(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> dict[str, str]:

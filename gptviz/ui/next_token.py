@@ -1,35 +1,34 @@
-"""What the Next token page computes, cached by model, text and position: a slider of sampling never runs the model."""
+"""What the Next token page computes, cached by model, text and position; what is done to the logits is done in the browser."""
 
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import plotly.graph_objects as go
 import streamlit as st
 
+from gptviz.components.sampling_ledger import NO_COMMAND, Command, Payload, payload, sampling_ledger
 from gptviz.components.token_strip import Token, token_strip
-from gptviz.figures.bars import percent
-from gptviz.interp.next_token import Prediction, entropy, found, logits_after
-from gptviz.labelled import Labelled
-from gptviz.learn.sampling import Sampling
+from gptviz.interp.next_token import found, logits_after
+from gptviz.language_model import LanguageModel
+from gptviz.learn.sampling import uniform
 
-from . import controls, snapshots
 from .cache import ModelKey, call, language_model
-from .frame import DEFAULT_PROMPT, Subject
+from .frame import DEFAULT_PROMPT, LONGEST_PROMPT, PAGES, Subject, shared_state
 from .literal import literal
+from .sampling import PLAIN
 
 # Logits of every position are kept up to this many numbers (16 MB); beyond, those of the positions asked for.
 MOST_NUMBERS = 4_000_000
-SHOWN = 20
-# Up to this vocabulary all tokens can be shown at once.
-SMALL_VOCABULARY = 200
+SEEDS = 100
 STRIP_HEIGHT = 92
-ORDERS = (f"{SHOWN} likeliest", "All, by probability", "All, by vocabulary")
 
 _WANTED, _SLIDER = "wanted position", "position slider"
+_ASKED, _COMMAND, _REFUSED = "ledger asked", "ledger command", "ledger refused"
 
 Logits = npt.NDArray[np.float32]
 
@@ -45,15 +44,13 @@ def _at(key: ModelKey, ids: tuple[int, ...], position: int) -> Logits:
     return logits_after(language_model(key).model, ids, slice(position, position + 1))[0]
 
 
-def _is_small(subject: Subject) -> bool:
-    return len(subject.seen) * subject.lm.model.config.vocab_size <= MOST_NUMBERS
+def _is_small(key: ModelKey, ids: tuple[int, ...]) -> bool:
+    return len(ids) * language_model(key).model.config.vocab_size <= MOST_NUMBERS
 
 
-def logits(subject: Subject, position: int) -> Logits:
-    """The logits [vocab_size] of the token after `position` of the text the model sees."""
-    if _is_small(subject):
-        return _everywhere(subject.key, subject.seen)[position]
-    return _at(subject.key, subject.seen, position)
+def _logits(key: ModelKey, ids: tuple[int, ...], position: int) -> Logits:
+    """The logits [vocab_size] of the token after `position` of what the model sees."""
+    return _everywhere(key, ids)[position] if _is_small(key, ids) else _at(key, ids, position)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
@@ -124,25 +121,37 @@ def to_try(subject: Subject) -> list[tuple[str, str, dict[str, Any]]]:
         known = "The last token of an example can be known from those before it. Is the model sure, and right?"
         first = "After the first token nothing is known yet: whatever comes is drawn at random, and a good model says so."
         return [
-            ("The answer", known, end_of(subject, subject.default)),
-            ("Not to be known", first, {"prompt": subject.default, _WANTED: 0}),
+            ("The answer", known, end_of(subject, subject.default) | ask()),
+            ("Not to be known", first, {"prompt": subject.default, _WANTED: 0} | ask()),
         ]
     chanc = "Nearly everything stands on one letter: the model knows the word. Then click a space above: any word may follow."
     question = "A speech may begin with many a capital: high entropy. Move the temperature to 0.2 and to 2 and see what it does."
     tail = (
         "Temperature 1.5 lifts the unlikely; top-k, then top-p cut them off (hatched); what is left shares all the probability."
     )
-    cut = {"temperature": 1.5, "top_k": 10, "top_p": 0.8}
     return [
-        ("How chanc…", chanc, end_of(subject, DEFAULT_PROMPT)),
-        ("An open question", question, end_of(subject, "ROMEO:\n")),
-        ("Cut the tail", tail, end_of(subject, "ROMEO:\n") | cut),
+        ("How chanc…", chanc, end_of(subject, DEFAULT_PROMPT) | ask()),
+        ("An open question", question, end_of(subject, "ROMEO:\n") | ask()),
+        ("Cut the tail", tail, end_of(subject, "ROMEO:\n") | ask(temperature=1.5, top_k=10, top_p=0.8)),
     ]
+
+
+def ask(**choices: float) -> dict[str, Any]:
+    """The state in which the ledger is asked for these choices; sampling is else plain."""
+    return {_ASKED: PLAIN | choices}
+
+
+def _command() -> Command:
+    """The last "Try this", numbered by the clock: the page may be opened anew, and numbers must not come again."""
+    asked = st.session_state.pop(_ASKED, None)
+    if asked is not None:
+        st.session_state[_COMMAND] = Command(asked, time.time_ns() // 1_000_000)
+    return st.session_state.get(_COMMAND, NO_COMMAND)
 
 
 def strip(subject: Subject, position: int) -> None:
     """The text as chips, tinted by how likely the model found each; a click sets `position`."""
-    small = _is_small(subject)
+    small = _is_small(subject.key, subject.seen)
     token_strip(
         _chips(subject.key, subject.seen, small),
         key="tokens strip",
@@ -155,66 +164,99 @@ def strip(subject: Subject, position: int) -> None:
     )
 
 
-def order(vocab_size: int) -> str:
-    """The control `tokens`: which tokens are shown, and in which order."""
-    if vocab_size > SMALL_VOCABULARY:
-        return ORDERS[0]
-    return controls.select(
-        "Tokens shown",
-        ORDERS,
-        key="tokens",
-        label_visibility="collapsed",
-        help="The likeliest tokens, or the whole vocabulary sorted by probability or by token number.",
+# Kept for all sessions: the labels of a large vocabulary, and what was packed of it, take a moment to make.
+@st.cache_resource(max_entries=3, show_spinner=False)
+def _labels(key: ModelKey) -> tuple[str, ...]:
+    return tuple(language_model(key).tokenizer.labels())
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _payload(key: ModelKey, prompt: str, ids: tuple[int, ...], position: int, gone: int, command: Command) -> Payload:
+    """What the ledger shows after `position` of `ids`, before which `gone` tokens of the prompt have left the window."""
+    config = language_model(key).model.config
+    is_last = position == len(ids) - 1
+    tokens_before = gone + position + 1
+    # At an earlier place Generate sees what the model saw here if no token has left the window and none was looked ahead to.
+    same = is_last or (gone == 0 and config.mask == "causal")
+    return payload(
+        _logits(key, ids, position),
+        _labels(key),
+        about=(key, prompt, position),
+        title=f"{key.name}, the token after position {position}",
+        code=code(key, prompt, position, tokens_before),
+        numbers=np.array([uniform(seed, tokens_before).item() for seed in range(SEEDS)]),
+        true=None if is_last else ids[position + 1],
+        takes=True,
+        note=", as on Generate with this seed" if same else "",
+        command=command,
     )
 
 
-def tokens(prediction: Prediction, order: str) -> npt.NDArray[np.int64]:
-    """The ids of the tokens to show, in the order chosen."""
-    if order == ORDERS[2]:
-        return np.arange(len(prediction.before))
-    return prediction.order()[: SHOWN if order == ORDERS[0] else None]
+def ledger(subject: Subject, position: int) -> None:
+    """The sampling ledger of the token after `position`; one that is taken joins the text up to there."""
+    gone = len(subject.encoding.ids) - len(subject.seen)
+    try:
+        shown = _payload(subject.key, subject.prompt, subject.seen, position, gone, _command())
+    except ValueError as error:
+        st.error(literal(f"{subject.key.name}: {error}. Choose another model or step above."))
+        return
+    ids = subject.encoding.ids[: gone + position + 1]
+    sampling_ledger(shown, key="ledger", on_take=lambda token: take(subject, ids, token))
 
 
-def facts(subject: Subject, prediction: Prediction, true: int | None) -> None:
-    """How sure the model is, before → after sampling, and how it found the token that really comes next."""
-    before, after = entropy(prediction.before), entropy(prediction.after)
-    # Numbers alone: text of the model never becomes Markdown.
-    st.markdown(
-        f"**Entropy** {before / math.log(2):.3f} → {after / math.log(2):.3f} bits  \n"
-        f"= {before:.3f} → {after:.3f} nats  \n"
-        f"**Perplexity** {math.exp(before):.2f} → {math.exp(after):.2f}  \n"
-        f"**Tokens left** {len(prediction.cut):,} → {int((prediction.cut == '').sum()):,}",
-        help="Before → after sampling. Perplexity: among how many equally likely tokens the model might as well be choosing.",
+def taken(lm: LanguageModel, ids: Sequence[int], token: int, prompt: str = "") -> str | None:
+    """The prompt that reads as exactly `ids` and then `token`; None where no prompt does.
+
+    The text of a token, written behind another, may be read as other tokens: a byte-pair encoding merges letters that meet.
+    `prompt`, where it reads as `ids`, stays as it was written, with what the vocabulary lacks.
+    """
+    wanted = [*ids, token]
+    tokenizer = lm.tokenizer
+    for text in (prompt + tokenizer.piece(token), tokenizer.decode(wanted)):
+        if len(text) <= LONGEST_PROMPT and tokenizer.encode(text).ids == wanted:
+            return text
+    return None
+
+
+def take(subject: Subject, ids: Sequence[int], token: int) -> None:
+    """Go on with `token` after `ids`, the beginning of the prompt: both become the prompt, or the page says why they cannot."""
+    text = taken(subject.lm, ids, token, subject.prompt)
+    if text is None:
+        st.session_state[_REFUSED] = subject.lm.tokenizer.label(token)
+        return
+    st.session_state["prompt"] = text
+    go_to(None)
+
+
+def refused() -> None:
+    """Why the token that was clicked last is not in the prompt, and where it can be taken; nothing if it is."""
+    label = st.session_state.pop(_REFUSED, None)
+    if label is None:
+        return
+    st.info(
+        f"“{literal(label)}” was not taken: written behind this text, its text would be read as other tokens. Generate keeps "
+        "each token as it was taken.",
+        icon=":material/info:",
     )
-    if true is None:
-        st.text("Really next: unknown,\nthe text ends here")
-    else:
-        label = subject.lm.tokenizer.label(true)
-        st.text(f"Really next: {label} (▲)\n{percent(prediction.before[true])}, rank {prediction.rank(true):,}")
+    page = PAGES["pages/generate.py"]
+    st.page_link(page.path, label="Take it on Generate", icon=page.icon, query_params=shared_state())
 
 
-def hold(figure: go.Figure, subject: Subject, log: bool) -> go.Figure:
-    """Bars whose heights can be compared from step to step of training: the axis then ends at 100 %, else where they need it."""
-    if not log and snapshots.steps(subject.key.name):
-        figure.update_yaxes(range=[0, 1])
-    return figure
+def code(key: ModelKey, prompt: str, position: int, tokens_before: int) -> tuple[str, str]:
+    """The lines of Python that compute the same stages and the same draw, before and after the settings."""
+    begin = f"""import torch
 
+import gptviz
+from gptviz.interp.next_token import logits_after
+from gptviz.learn.sampling import Sampling, draw, ledger, uniform
 
-def numbers(subject: Subject, prediction: Prediction) -> Labelled:
-    """The probabilities of the whole vocabulary, the likeliest first: [token, stage]."""
-    ids = prediction.order().tolist()
-    labels = subject.lm.tokenizer.labels()
-    return prediction.labelled(ids, [labels[i] for i in ids])
-
-
-def code(subject: Subject, position: int, sampling: Sampling) -> str:
-    """The lines of Python that compute the same prediction."""
-    return f"""import gptviz
-from gptviz.interp.next_token import logits_after, predict
-from gptviz.learn.sampling import Sampling
-
-lm = {call(subject.lm)}
-ids = lm.seen(lm.encode({subject.prompt!r})).tolist()
-logits = logits_after(lm.model, ids, slice({position}, {position + 1}))[0]
-prediction = predict(logits, {sampling})
-prediction.before, prediction.after, prediction.cut  # [vocab_size] each"""
+lm = {call(language_model(key))}
+ids = lm.seen(lm.encode({prompt!r})).tolist()
+logits = torch.from_numpy(logits_after(lm.model, ids, slice({position}, {position + 1})))  # [1, vocab_size]
+sampling = """
+    end = f"""
+stages = ledger(logits, sampling)
+stages.before, stages.scaled, stages.in_top_k, stages.in_top_p, stages.after  # [1, vocab_size] each
+# Of each place and seed the same random number, wherever it is drawn.
+token = draw(stages.after, uniform(sampling.seed, {tokens_before}))  # [1]"""
+    return begin, end

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +9,13 @@ import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
+from gptviz.components.sampling_ledger import Payload, payload, sampling_ledger
 from gptviz.components.token_strip import Token, token_strip
 from gptviz.figures import alignment, bars, marks
 from gptviz.interp import cross_attention
 from gptviz.interp.cross_attention import Stacks
-from gptviz.interp.next_token import Prediction, entropy, found, predict
-from gptviz.labelled import Axis, Labelled
-from gptviz.learn.sampling import Sampling
+from gptviz.interp.next_token import found
+from gptviz.labelled import Labelled
 from gptviz.text.marked import MarkedTokenizer
 
 from . import controls, frame, kinds
@@ -28,7 +27,6 @@ VIEWS = ("Self-attention", "Next token", "Beam search")
 HEIGHT = 300
 ALL = "all"
 LONGEST_OUTPUT = 10_000
-SHOWN = 20
 # What a card says of a model that was trained on dates, and a date to try on it.
 DATES = {"pair_task": "dates"}
 IN_WORDS = "july twenty-sixth, twelve ninety-five"
@@ -47,8 +45,8 @@ A place of the encoder's output no longer holds its token alone, but what the en
 average hides which head reads where: what one head reads alone and all others leave out is pale in it, and a pale spread in
 it may be many sharp heads that read different places."""
 HOW_NEXT = r"""
-At each place the decoder gives every token a logit $z_i$; bars are $p_i = e^{z_i} / \sum_j e^{z_j}$. All places are computed
-in one forward pass from the output as it stands: the guess at a place depends on the source and on the tokens before it
+At each place the decoder gives every token a logit $z_i$; softmax makes it $p_i = e^{z_i} / \sum_j e^{z_j}$. All places are
+computed in one forward pass from the output as it stands: the guess at a place depends on the source and on the tokens before it
 alone, right or wrong (in training this is called *teacher forcing*). Entropy is $H = -\sum_i p_i \ln p_i$; perplexity is
 $e^H$ (`gptviz.interp.cross_attention.read`, `gptviz.interp.next_token.predict`)."""
 LIMITS_NEXT = """The model's own output takes the likeliest token at each place; the likeliest whole output may be another one
@@ -317,41 +315,25 @@ def strip(shown: Shown, position: int) -> None:
     )
 
 
-def prediction(shown: Shown, position: int) -> Prediction:
-    """What the model says may stand at `position` of the output."""
-    return predict(shown.stacks.logits[position], Sampling())
+def ledger(shown: Shown, position: int) -> None:
+    """What the model says may stand at `position`, over the whole vocabulary. Nothing is drawn: an answer takes the likeliest."""
+    written = shown.written[position]
+    sampling_ledger(_payload(shown.subject.key, shown.subject.seen, shown.decoded, written, position), key="ledger")
 
 
-def guesses(shown: Shown, prediction: Prediction, position: int) -> go.Figure:
-    """The likeliest tokens at `position` as bars."""
-    tokens = prediction.order()[:SHOWN].tolist()
-    figure = bars.next_token(
-        prediction.labelled(tokens, shown.labels(tuple(tokens))),
-        frame.theme(),
-        cut=prediction.cut[tokens].tolist(),
-        true=next((place for place, i in enumerate(tokens) if i == shown.written[position]), None),
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _payload(key: ModelKey, source: tuple[int, ...], decoded: tuple[int, ...], written: int, position: int) -> Payload:
+    lm = language_model(key)
+    labels = lm.tokenizer.labels()
+    return payload(
+        _stacks(key, source, decoded).logits[position],
+        labels,
+        about=(key, source, decoded, position),
+        title=f"{key.name}, the token at position {position} of the output, after {labels[decoded[position]]}",
+        code=(code_of_guess(key, source, decoded, position), ""),
+        true=written,
+        true_name="Written here:",
     )
-    # Nothing is drawn or cut here: outlines, bars and their legend would say the same twice.
-    return figure.update_layout(showlegend=False, yaxis_range=[0, 1])
-
-
-def facts(shown: Shown, prediction: Prediction, position: int) -> None:
-    """How sure the model is, and what stands there."""
-    nats = entropy(prediction.before)
-    # Numbers alone: text of the model never becomes Markdown.
-    st.markdown(
-        f"**Entropy** {nats / math.log(2):.3f} bits  \n= {nats:.3f} nats  \n**Perplexity** {math.exp(nats):.2f}",
-        help="Perplexity: among how many equally likely tokens the model might as well be choosing.",
-    )
-    token = shown.written[position]
-    about = f"{bars.percent(prediction.before[token])}, rank {prediction.rank(token):,}"
-    st.text(f"After {shown.labels(shown.decoded)[position]}\nwritten: {shown.labels((token,))[0]} (▲)\n{about}")
-
-
-def ranked(shown: Shown, prediction: Prediction) -> Labelled:
-    """The probability of every token, the likeliest first."""
-    ids = prediction.order().tolist()
-    return Labelled(prediction.before[ids], (Axis("token", shown.labels(tuple(ids))),), "probability")
 
 
 def to_try(shown: Shown) -> list[tuple[str, str, dict[str, Any]]]:
@@ -418,15 +400,15 @@ pattern = {picked}.blocks[0][0]  # [output, source]"""
 pattern = trace["{tap}"][0]{".mean(0)" if head is None else f"[{head}]"}  # [output, source]"""
 
 
-def code_of_guess(shown: Shown, position: int) -> str:
-    """The lines of Python that compute the bars."""
+def code_of_guess(key: ModelKey, source: tuple[int, ...], decoded: tuple[int, ...], position: int) -> str:
+    """The lines of Python that compute what the model says may stand at `position`."""
     return f"""import gptviz
 from gptviz.interp.cross_attention import read
 from gptviz.interp.next_token import predict
 from gptviz.learn.sampling import Sampling
 
-lm = {call(shown.subject.lm)}
+lm = {call(language_model(key))}
 # The ids of the source, and of the output from the start mark on.
-stacks = read(lm.model, {shown.subject.seen}, {shown.decoded})
+stacks = read(lm.model, {source}, {decoded})
 prediction = predict(stacks.logits[{position}], Sampling())
 prediction.before  # [vocab_size]"""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,9 +13,9 @@ from streamlit.testing.v1 import AppTest
 
 import gptviz
 from gptviz.ui import attention, frame
-from gptviz.ui.literal import literal
+from tests.app.explorer import pattern, sent
+from tests.app.opening import opened
 
-ROOT = Path(__file__).resolve().parents[2]
 Tiny = Callable[..., Path]
 
 
@@ -28,27 +26,14 @@ def seed_sized(tiny_model: Tiny) -> Path:
 
 
 def page(**query: str) -> AppTest:
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120).switch_page("pages/attention.py")
-    for key, value in {"model": "tiny", **query}.items():
-        at.query_params[key] = value
-    return at.run()
+    at = opened("pages/attention.py", **{"model": "tiny", **query})
+    assert not at.exception, at.exception
+    return at
 
 
-def charts(at: AppTest) -> list[dict[str, Any]]:
-    assert not at.exception
-    return [json.loads(chart.proto.spec) for chart in at.get("plotly_chart")]
-
-
-def large(at: AppTest) -> np.ndarray:
-    """The values of the large head [query, key], as they travel."""
-    z = charts(at)[1]["data"][0]["z"]
-    return np.frombuffer(base64.b64decode(z["bdata"]), z["dtype"]).reshape([int(size) for size in z["shape"].split(",")])
-
-
-def outlined(at: AppTest) -> tuple[float, float]:
-    """Block and head of the outlined thumbnail."""
-    shape = charts(at)[0]["layout"]["shapes"][0]
-    return (shape["y0"] + shape["y1"]) / 2, (shape["x0"] + shape["x1"]) / 2
+def asked(at: AppTest) -> dict[str, Any]:
+    """The last command to the view."""
+    return dict(sent(at)[0]["asked"])
 
 
 def expected(prompt: str, block: int, head: int) -> np.ndarray:
@@ -59,113 +44,147 @@ def expected(prompt: str, block: int, head: int) -> np.ndarray:
 
 def test_the_page_opens_on_the_seeds_picture(seed_sized: Path) -> None:
     at = page()
-    assert outlined(at) == (2, 2)
-    np.testing.assert_allclose(large(at), expected(frame.DEFAULT_PROMPT, 2, 2), atol=1e-6)
+    assert sent(at)[0]["start"] == {"block": 2, "head": 2}
+    np.testing.assert_allclose(pattern(at, 2, 2), expected(frame.DEFAULT_PROMPT, 2, 2), atol=1e-6)
     assert not at.warning
 
 
-def test_a_chosen_head_is_shown_and_outlined(seed_sized: Path) -> None:
-    at = page()
-    at.select_slider(key="block").set_value(0)
-    at.select_slider(key="head").set_value(3).run()
-    assert outlined(at) == (0, 3)
-    np.testing.assert_allclose(large(at), expected(frame.DEFAULT_PROMPT, 0, 3), atol=1e-6)
-    assert "Block 0, head 3" in charts(at)[1]["layout"]["annotations"][0]["text"]
+def test_every_head_is_sent_with_its_averages(seed_sized: Path) -> None:
+    at = page(prompt="How now")
+    header, arrays = sent(at)
+    assert (header["n_block"], header["n_head"]) == (3, 4)
+    assert header["queries"] == header["keys"] == [*"How␣now"]
+    for block in range(3):
+        for head in range(4):
+            values = expected("How now", block, head)
+            np.testing.assert_allclose(pattern(at, block, head), values, atol=1e-6)
+            before = np.mean([values[i, i - 1] for i in range(1, 7)])
+            assert arrays["fact previous"][block, head] == pytest.approx(before, abs=1e-6)
 
 
-def test_a_click_on_a_thumbnail_sets_the_controls_and_a_cleared_one_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    state: dict[str, Any] = {"block": 2, "head": 2, "glance": SimpleNamespace(selection=SimpleNamespace(points=[]))}
-    monkeypatch.setattr(attention.st, "session_state", state)
-    attention.pick("glance")
-    assert (state["block"], state["head"]) == (2, 2)
-    state["glance"].selection.points = [{"customdata": [0, 3]}]
-    attention.pick("glance")
-    assert (state["block"], state["head"]) == (0, 3)
+def test_the_queries_and_keys_that_are_sent_are_the_models_and_give_its_pattern(seed_sized: Path) -> None:
+    at = page(prompt="How now")
+    _, arrays = sent(at)
+    for name in "qk":
+        found = gptviz.load("tiny").trace("How now")[f"blocks.1.attention.{name}"][0].numpy()
+        np.testing.assert_allclose(arrays[name][1], found, atol=1e-6)
+    scores = arrays["q"][1, 2] @ arrays["k"][1, 2].T / np.sqrt(arrays["q"].shape[-1])
+    exps = np.tril(np.exp(scores))
+    np.testing.assert_allclose(exps / exps.sum(1, keepdims=True), np.nan_to_num(pattern(at, 1, 2)), atol=1e-6)
 
 
-def test_every_thumbnail_can_be_clicked_for_its_block_and_head(seed_sized: Path) -> None:
-    marks = charts(page())[0]["data"][1]
-    assert sorted(map(tuple, marks["customdata"])) == [(block, head) for block in range(3) for head in range(4)]
-
-
-def test_log_colours_change_the_colours_and_no_number(seed_sized: Path) -> None:
-    at = page()
-    before = large(at)
-    colours = charts(at)[1]["data"][0]["colorscale"]
-    at.toggle(key="log").set_value(True).run()
-    np.testing.assert_array_equal(large(at), before)
-    assert charts(at)[1]["data"][0]["colorscale"] != colours
-
-
-@pytest.mark.parametrize("asked", ["99", "-1", "zwei", "<script>"])
-def test_a_block_that_is_not_there_is_named_and_the_page_goes_on(seed_sized: Path, asked: str) -> None:
-    at = page(block=asked)
-    assert any(literal(asked) in warning.value for warning in at.warning)
-    assert outlined(at) == (2, 2)
-    at.select_slider(key="head").set_value(1).run()
-    assert outlined(at) == (2, 1)
-
-
-def test_a_link_reopens_block_head_and_prompt(seed_sized: Path) -> None:
-    at = page(block="1", head="0", prompt="How now")
-    assert outlined(at) == (1, 0)
-    np.testing.assert_allclose(large(at), expected("How now", 1, 0), atol=1e-6)
+def test_what_the_browser_keeps_in_the_address_changes_nothing_that_is_sent(seed_sized: Path) -> None:
+    plain, chosen = page(), page(block="1", head="0", show="value", query="3", log="true", heads="all")
+    assert sent(plain)[0] == sent(chosen)[0]
+    assert plain.get("bidi_component")[0].proto.bytes == chosen.get("bidi_component")[0].proto.bytes
 
 
 def test_an_empty_prompt_shows_the_default_one_and_says_so(seed_sized: Path) -> None:
     at = page(prompt="H")
     at.text_area(key="prompt").set_value("").run()
     assert any("empty" in info.value for info in at.info)
-    np.testing.assert_allclose(large(at), expected(frame.DEFAULT_PROMPT, 2, 2), atol=1e-6)
+    np.testing.assert_allclose(pattern(at, 2, 2), expected(frame.DEFAULT_PROMPT, 2, 2), atol=1e-6)
 
 
 def test_a_prompt_longer_than_the_context_shows_its_end(seed_sized: Path) -> None:
     text = (frame.DEFAULT_PROMPT * 5)[:300]
     at = page(prompt=text)
     assert any("300" in info.value and "64" in info.value for info in at.info)
-    np.testing.assert_allclose(large(at), expected(text[-64:], 2, 2), atol=1e-6)
+    np.testing.assert_allclose(pattern(at, 2, 2), expected(text[-64:], 2, 2), atol=1e-6)
 
 
 def test_characters_the_model_lacks_are_named_and_read_as_what_is_said(seed_sized: Path) -> None:
     at = page(prompt="How 🙂 now")
     assert any("🙂" in warning.value for warning in at.warning)
-    assert large(at).shape == (9, 9)
+    assert pattern(at, 0, 0).shape == (9, 9)
 
 
 def test_one_token_is_a_page_too(seed_sized: Path) -> None:
     at = page(prompt="H")
-    np.testing.assert_array_equal(large(at), [[1]])
+    np.testing.assert_array_equal(pattern(at, 0, 0), [[1]])
+    assert sent(at)[0]["facts"] == []
 
 
-def test_full_attention_says_its_averages_below_the_picture(tiny_model: Tiny) -> None:
+def test_full_attention_has_nothing_blank(tiny_model: Tiny) -> None:
     tiny_model(mask="full")
     at = page(prompt="the dog")
-    assert not np.isnan(large(at)).any()
-    assert any("spread over" in caption.value for caption in at.caption)
+    assert not np.isnan(pattern(at, 0, 0)).any()
+    assert sent(at)[0]["triangle"] is False
 
 
 def test_a_model_without_attention_says_so_and_leads_on(tiny_model: Tiny) -> None:
     tiny_model(n_layer=0)
     at = page(prompt="the dog")
-    assert charts(at) == []
+    assert not at.get("bidi_component")
     assert any("no attention" in info.value for info in at.info)
     assert any("See its guesses" in str(link.proto) for link in at.get("page_link"))
 
 
-def test_try_this_shows_the_heads_it_names(seed_sized: Path) -> None:
-    at = page(block="0", head="0", prompt="How now")
+def test_try_this_asks_the_view_for_the_heads_it_names(seed_sized: Path) -> None:
+    at = page(prompt="How now")
+    assert sent(at)[0]["asked"] is None
     seen = [np.stack([expected("How now", block, head) for head in range(4)]) for block in range(3)]
     shares = np.array([[np.mean([head[i, i - 1] for i in range(1, 7)]) for head in block] for block in seen])
     at.button(key="try The token before").click().run()
-    assert outlined(at) == np.unravel_index(shares.argmax(), shares.shape)
+    assert (asked(at)["block"], asked(at)["head"]) == np.unravel_index(shares.argmax(), shares.shape)
+    first = np.array([[np.mean(head[1:, 0]) for head in block] for block in seen])
+    at.button(key="try The first token").click().run()
+    assert (asked(at)["block"], asked(at)["head"]) == np.unravel_index(first.argmax(), first.shape)
     at.button(key="try The seed's picture").click().run()
-    assert outlined(at) == (2, 2)
-    np.testing.assert_allclose(large(at), expected(frame.DEFAULT_PROMPT, 2, 2), atol=1e-6)
+    assert (asked(at)["block"], asked(at)["head"], asked(at)["query"]) == (2, 2, None)
+    np.testing.assert_allclose(pattern(at, 2, 2), expected(frame.DEFAULT_PROMPT, 2, 2), atol=1e-6)
 
 
-def test_the_code_behind_the_figure_makes_the_figure(seed_sized: Path) -> None:
-    at = page(block="1", head="3", prompt="How now, 'my love'?")
+def test_try_this_opens_the_arithmetic_of_the_largest_cell_of_a_row(seed_sized: Path) -> None:
+    at = page(prompt="How now")
+    at.button(key="try The arithmetic of a cell").click().run()
+    command = asked(at)
+    row = expected("How now", command["block"], command["head"])[6]
+    assert (command["query"], command["key"]) == (6, int(np.nanargmax(row)))
+
+
+def test_every_command_has_a_larger_number_and_none_is_given_without_a_click(seed_sized: Path) -> None:
+    at = page(prompt="How now")
+    numbers = [sent(at)[0]["number"]]
+    for _ in range(2):
+        at.button(key="try The first token").click().run()
+        numbers.append(sent(at)[0]["number"])
+        assert sent(at.run())[0]["number"] == numbers[-1]
+    assert numbers == [0, 1, 2]
+
+
+@pytest.mark.parametrize("tokens", [3, 40])
+def test_the_code_computes_the_numbers_that_are_sent(seed_sized: Path, tokens: int) -> None:
+    prompt = ("How now, 'my love'?\n" * 9)[:tokens]
+    at = page(prompt=prompt)
+    header, arrays = sent(at)
     made: dict[str, Any] = {}
-    exec(at.code[0].value, made)
-    visible = ~np.isnan(large(at))
-    np.testing.assert_allclose(made["pattern"].numpy()[visible], large(at)[visible], atol=1e-6)
+    exec(header["code"], made)
+    for block in range(3):
+        np.testing.assert_allclose(made["found"].pattern(block, 1), pattern(at, block, 1), atol=1e-6)
+        rollout = made["found"].rollout(block)[np.tril_indices(tokens)]
+        np.testing.assert_allclose(rollout, arrays["rollout"][block], atol=1e-6)
+        weighted = pattern(at, block, 1) * arrays["moved"][block, 1]
+        np.testing.assert_allclose(made["found"].value_weighted(block, 1), weighted, atol=1e-6)
+
+
+def test_a_block_that_was_not_sent_is_sent_when_the_view_asks_for_it(seed_sized: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attention.explorer, "MOST_BYTES", 1)
+    at = page(prompt="How now")
+    header, _ = sent(at)
+    assert (header["first"], header["count"]) == (2, 1)
+    at.session_state["explorer block"] = (header["of"], 1)
+    at.run()
+    assert sent(at)[0]["first"] == 1
+    np.testing.assert_allclose(pattern(at, 1, 3), expected("How now", 1, 3), atol=1e-6)
+    at.text_area(key="prompt").set_value("How not").run()
+    assert sent(at)[0]["first"] == 2, "another text begins at its default"
+
+
+def test_the_labels_of_any_text_travel_as_they_are(tiny_model: Tiny) -> None:
+    text = "<b>\u202e&amp;\u200b"
+    tiny_model(text=text)
+    at = page(prompt=text[-7:])
+    label = gptviz.load("tiny").tokenizer.label
+    assert sent(at)[0]["keys"] == [label(i) for i in gptviz.load("tiny").tokenizer.encode(text[-7:]).ids]
+    assert json.dumps(sent(at)[0])

@@ -22,6 +22,7 @@ from gptviz.learn.baseline import baseline
 from gptviz.learn.labelled import LabelledSource
 from gptviz.text import LabelledTexts
 from gptviz.ui import classify, tested
+from tests.app.explorer import pattern, sent
 from tests.app.opening import opened
 from tests.tiny import scrambled, tiny
 
@@ -138,14 +139,27 @@ def test_a_chosen_label_alone_adds_up_to_its_logit(judge: Make) -> None:
     assert "not neutral" in chart(at, "contributions")["layout"]["annotations"][0]["text"]
 
 
-def test_the_attention_is_the_full_square_of_the_head_chosen(judge: Make) -> None:
+def test_the_attention_is_the_full_square_of_every_head(judge: Make) -> None:
     judge()
-    at = page(view=classify.ATTENTION, block="1", head="2")
-    shown = array(chart(at, "large")["data"][0]["z"])
-    expected = gptviz.load("judge").trace(REVIEW)["blocks.1.attention.pattern"][0, 2].numpy()
-    np.testing.assert_allclose(shown, expected, atol=1e-6)
-    assert not np.isnan(shown).any()
-    np.testing.assert_allclose(shown.sum(1), 1, atol=1e-5)
+    at = page(view=classify.ATTENTION)
+    for head in range(3):
+        shown = pattern(at, 1, head)
+        expected = gptviz.load("judge").trace(REVIEW)["blocks.1.attention.pattern"][0, head].numpy()
+        np.testing.assert_allclose(shown, expected, atol=1e-6)
+        np.testing.assert_allclose(shown.sum(1), 1, atol=1e-5)
+
+
+def test_the_pickiest_head_is_asked_for_where_the_view_has_yet_to_come(judge: Make) -> None:
+    judge()
+    at = page(view=classify.WORDS)
+    at.button(key="try The pickiest head").click().run()
+    header, arrays = sent(at)
+    spread = arrays["fact spread"]
+    assert (header["asked"]["block"], header["asked"]["head"]) == np.unravel_index(spread.argmin(), spread.shape)
+    trace = gptviz.load("judge").trace(REVIEW)
+    shares = np.stack([trace[f"blocks.{block}.attention.pattern"][0].numpy() for block in range(2)])[:, :, 1:]
+    entropies = -(shares * np.log(shares)).sum(-1).mean(-1)
+    np.testing.assert_allclose(spread, np.exp(entropies), rtol=1e-4)
 
 
 def test_a_model_without_blocks_says_that_there_is_no_attention(judge: Make) -> None:
@@ -489,11 +503,11 @@ def test_the_code_behind_each_view_runs_and_makes_it(
         (tmp_path / "mine.csv").write_text("text\nthe plot was dull\nbad\n")
         give(at, (tmp_path / "mine.csv").read_bytes())
     made: dict[str, Any] = {}
-    exec(at.code[0].value, made)
+    exec(sent(at)[0]["code"] if view == classify.ATTENTION else at.code[0].value, made)
     if view == classify.WORDS:
         np.testing.assert_allclose([made["chosen"].bias, *made["chosen"].shares], bars(at), atol=1e-6)
     elif view == classify.ATTENTION:
-        np.testing.assert_allclose(made["pattern"].numpy(), array(chart(at, "large")["data"][0]["z"]), atol=1e-6)
+        np.testing.assert_allclose(made["found"].pattern(1, 2), pattern(at, 1, 2), atol=1e-6)
     elif view == classify.HELD_OUT:
         assert made["counts"].values.tolist() == array(chart(at, "confusion")["data"][0]["text"]).tolist()
     else:

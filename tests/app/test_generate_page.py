@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import json
+import ast
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -16,13 +17,15 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 import gptviz
+from gptviz.components.kit import unpack
 from gptviz.learn.generation import window_start
+from gptviz.learn.tree import ROOT
 from gptviz.ui import generate
 from gptviz.ui.generate import Writing
 from tests.app.opening import opened
 
-ROOT = Path(__file__).resolve().parents[2]
-FIRST = 12
+ROOT_FOLDER = Path(__file__).resolve().parents[2]
+FIRST, FORK = 12, 6
 PROMPT = "the fox"
 
 
@@ -30,7 +33,9 @@ PROMPT = "the fox"
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few tokens at the start, and all of them however slow the machine is."""
     monkeypatch.setattr(generate, "FIRST_TOKENS", FIRST)
+    monkeypatch.setattr(generate, "FORK_TOKENS", FORK)
     monkeypatch.setattr(generate, "FIRST_SECONDS", 600.0)
+    monkeypatch.setattr(generate, "FORK_SECONDS", 600.0)
     monkeypatch.setattr(generate, "TICK_SECONDS", 600.0)
 
 
@@ -50,9 +55,21 @@ def press(at: AppTest, key: str) -> AppTest:
     return at
 
 
-def strip(at: AppTest, key: str) -> dict[str, Any]:
-    (found,) = [one.proto for one in at.get("bidi_component") if one.proto.id.endswith(f"-{key}")]
-    return json.loads(found.bytes)
+def shown(at: AppTest) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the tree's view gets: header and arrays."""
+    (found,) = [one.proto for one in at.get("bidi_component") if one.proto.id.endswith("-tree")]
+    return unpack(found.bytes)
+
+
+def drawn_path(at: AppTest) -> list[str]:
+    """The labels of the current path as the view has them."""
+    header, arrays = shown(at)
+    rows = {int(node): i for i, node in enumerate(arrays["node"])}
+    labels, node = [], header["current"]
+    while node != ROOT:
+        labels.append(header["labels"][str(arrays["token"][rows[node]])])
+        node = int(arrays["parent"][rows[node]])
+    return header["prompt"] + labels[::-1]
 
 
 def logits_after(ids: list[int]) -> torch.Tensor:
@@ -67,25 +84,48 @@ def test_the_page_opens_on_the_text_that_the_library_writes(tiny_model: Callable
     at = page()
     assert len(writing(at).written) == FIRST
     assert writing(at).text == gptviz.load("tiny").generate(PROMPT, FIRST, temperature=0.8, seed=0)
-    labels = [token[0] for token in strip(at, "text")["tokens"]]
-    assert "".join(labels).replace("␣", " ").replace("⏎", "\n") == PROMPT + writing(at).text
+    assert "".join(drawn_path(at)).replace("␣", " ").replace("⏎", "\n") == PROMPT + writing(at).text
 
 
-def test_each_chip_tells_the_models_own_probability_and_what_else_was_likely(tiny_model: Callable[..., Path]) -> None:
+def test_the_page_opens_with_a_second_branch_from_where_another_token_was_likely(tiny_model: Callable[..., Path]) -> None:
+    tiny_model()
+    now = writing(page())
+    assert len(now.tree.nodes) == 1 + FIRST + FORK
+    (fork,) = [node for node in now.tree.nodes.values() if len(node.children) == 2]
+    taken, other = (now.tree.nodes[child] for child in fork.children.values())
+    assert taken in now.written
+    assert other.drawn is None
+    places = now.written[FIRST // 6 : FIRST // 2]
+    likeliest = max(c.probability for node in places for c in node.candidates if c.token != node.token)
+    assert other.logprob == pytest.approx(np.log(likeliest))
+
+
+def test_a_fork_leaves_the_text_alone_and_makes_another_each_time(tiny_model: Callable[..., Path]) -> None:
+    tiny_model()
+    at = page()
+    before, nodes = writing(at).ids, len(writing(at).tree.nodes)
+    for _ in range(2):
+        press(at, "try A fork")
+        assert writing(at).ids == before
+        assert len(writing(at).tree.nodes) > nodes
+        nodes = len(writing(at).tree.nodes)
+
+
+def test_each_node_tells_the_models_own_probability_and_what_else_was_likely(tiny_model: Callable[..., Path]) -> None:
     tiny_model()
     at = page(temperature="0.5", top_k="3")
-    chips = strip(at, "text")["tokens"]
-    assert all(chip[1] is None for chip in chips[: len(PROMPT)]), "the prompt was not written by the model"
-    lm = gptviz.load("tiny")
-    ids = lm.encode(PROMPT).tolist()
-    for chip, token in zip(chips[len(PROMPT) :], writing(at).ids, strict=True):
-        p = torch.softmax(logits_after(ids), -1)
-        assert chip[1] == pytest.approx(p[token].item(), rel=1e-3)
+    header, arrays = shown(at)
+    lm, now = gptviz.load("tiny"), writing(at)
+    assert len(arrays["node"]) == FIRST + FORK
+    for i, node in enumerate(arrays["node"].tolist()):
+        *before, token = now.tree.ids(node)
+        p = torch.softmax(logits_after(before), -1)
+        assert np.exp(arrays["logprob"][i]) == pytest.approx(p[token].item(), rel=1e-4)
         likely = sorted(range(len(p)), key=lambda i: -p[i].item())[:8]
-        assert [label for label, _ in chip[2]] == [lm.tokenizer.label(i) for i in likely]
-        assert [probability for _, probability in chip[2]] == pytest.approx(p[likely].tolist(), rel=1e-3)
-        ids.append(token)
-    assert ids == writing(at).generation.ids[0].tolist()
+        assert arrays["candidates"][i].tolist() == likely
+        assert arrays["candidate_p"][i, :, 0].tolist() == pytest.approx(p[likely].tolist(), rel=1e-3)
+        assert (arrays["candidate_p"][i, :, 1] > 0).sum() == 3, "top-k 3"
+        assert header["labels"][str(token)] == lm.tokenizer.label(token)
 
 
 def test_a_step_appends_exactly_one_token(tiny_model: Callable[..., Path]) -> None:
@@ -99,14 +139,15 @@ def test_a_step_appends_exactly_one_token(tiny_model: Callable[..., Path]) -> No
 def test_undo_and_a_step_draw_the_same_token(tiny_model: Callable[..., Path]) -> None:
     tiny_model()
     at = page(temperature="1.5", seed="3")
-    before, chips = writing(at).ids, strip(at, "text")["tokens"]
+    before, nodes = writing(at).written, len(writing(at).tree.nodes)
     for _ in range(3):
         press(at, "undo")
-    assert writing(at).ids == before[:-3]
+    assert writing(at).written == before[:-3]
+    assert len(shown(at)[1]["node"]) == nodes - 1, "what was written stays as a branch"
     for _ in range(3):
         press(at, "one token")
-    assert writing(at).ids == before
-    assert strip(at, "text")["tokens"] == chips
+    assert writing(at).written == before
+    assert len(writing(at).tree.nodes) == nodes, "the same tokens are no new ones"
 
 
 def test_restart_goes_back_to_the_prompt_and_writes_the_same_text(tiny_model: Callable[..., Path]) -> None:
@@ -115,7 +156,7 @@ def test_restart_goes_back_to_the_prompt_and_writes_the_same_text(tiny_model: Ca
     before = writing(at).ids
     press(at, "restart")
     assert writing(at).ids == []
-    assert len(strip(at, "text")["tokens"]) == len(PROMPT)
+    assert len(drawn_path(at)) == len(PROMPT)
     assert at.button(key="undo").disabled
     assert at.button(key="restart").disabled
     for _ in range(3):
@@ -162,10 +203,11 @@ def test_a_late_tick_catches_up_but_not_for_ever(tiny_model: Callable[..., Path]
 def test_a_click_during_a_tick_leaves_text_and_model_in_step(tiny_model: Callable[..., Path]) -> None:
     tiny_model()
     now = writing(press(page(), "play"))
-    prompt = now.generation.ids[0, : len(PROMPT)].tolist()
+    prompt = now.tree.prompt
 
     def ticking() -> None:
         for _ in range(15):
+            now.playing = True
             now._ticked -= 0.2
             now.tick(20.0)
 
@@ -175,81 +217,83 @@ def test_a_click_during_a_tick_leaves_text_and_model_in_step(tiny_model: Callabl
         now.undo(2)
         now.step()
     ticks.join()
-    assert now.generation.ids[0].tolist() == prompt + now.ids
-    assert [one.taken.id for one in now.written] == now.ids
+    assert now.tree.ids() == prompt + now.ids
+    torch.testing.assert_close(now.tree.after().logits.double(), logits_after(now.tree.ids()), rtol=1e-4, atol=1e-4)
 
 
 def test_another_token_than_the_drawn_one_is_gone_on_from(tiny_model: Callable[..., Path]) -> None:
     tiny_model()
     at = page(temperature="0")
-    before = writing(at).ids
-    other = writing(at).written[4].candidates[3]
-    assert other.id != before[4]
-    writing(at).pick_alternative(len(PROMPT) + 4, 3)
+    now, before = writing(at), writing(at).ids
+    place, other = now.written[4].parent, now.written[4].candidates[3].token
+    assert other != before[4]
+    assert now.taken({"number": now.number, "at": place, "token": other})
     at.run()
-    assert writing(at).ids == [*before[:4], other.id]
-    chip = strip(at, "text")["tokens"][-1]
-    assert chip[3] == "chosen by hand"
-    assert chip[4] == 1
+    assert now.ids == [*before[:4], other]
+    header, arrays = shown(at)
+    row = arrays["node"].tolist().index(header["current"])
+    assert header["how"][arrays["how"][row]] == "chosen by hand"
+    assert arrays["draw_logprob"][row] == -np.inf, "temperature 0 never draws it"
     press(at, "one token")
-    prompt = gptviz.load("tiny").encode(PROMPT).tolist()
-    assert writing(at).ids[5] == int(logits_after([*prompt, *before[:4], other.id]).argmax())
+    assert now.ids[5] == int(logits_after([*now.tree.prompt, *before[:4], other]).argmax())
 
 
-def test_a_chip_that_is_picked_offers_its_alternatives_and_taking_one_goes_back_there(tiny_model: Callable[..., Path]) -> None:
+def test_a_click_on_a_token_goes_there_and_a_click_on_a_later_one_comes_back(tiny_model: Callable[..., Path]) -> None:
     tiny_model()
     at = page()
-    before = writing(at).ids
-    writing(at).pick(len(PROMPT) + 2)
-    at.run()
-    assert strip(at, "text")["settings"]["selected"] == len(PROMPT) + 2
-    offered = writing(at).written[2].candidates
-    assert [row[0] for row in strip(at, "candidates")["tokens"]] == [candidate.label for candidate in offered]
-    assert at.button(key="undo").label == "Undo to here"
-    writing(at).pick_candidate(7)
-    at.run()
-    assert writing(at).ids == [*before[:2], offered[7].id]
-    assert strip(at, "text")["settings"]["selected"] is None
+    now, before = writing(at), writing(at).written
+    logits = now.tree.after().logits.clone()
+    press(at, "play")
+    assert now.gone_to({"number": now.number, "at": before[2].id})
+    assert now.written == before[:3]
+    assert not now.playing
+    now.step()
+    now.take((before[3].token + 1) % 20, before[2].id)
+    now.gone_to({"number": now.number, "at": before[-1].id})
+    assert now.written == before
+    assert torch.equal(now.tree.after().logits, logits)
 
 
-def test_undo_to_here_forgets_the_picked_token_and_all_after_it(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
-    at = page()
-    before = writing(at).ids
-    writing(at).pick(len(PROMPT) + 5)
-    press(at.run(), "undo")
-    assert writing(at).ids == before[:5]
-
-
-def test_picking_the_prompt_or_the_same_chip_again_picks_nothing(tiny_model: Callable[..., Path]) -> None:
+@pytest.mark.parametrize("wrong", [{"number": 0}, {"at": 10_000}, {"at": True}, {"at": "3"}, {"at": None}])
+def test_a_click_on_what_is_not_there_does_nothing(tiny_model: Callable[..., Path], wrong: dict[str, Any]) -> None:
     tiny_model()
     now = writing(page())
-    now.pick(len(PROMPT) + 3)
-    assert now.selected == 3
-    now.pick(len(PROMPT) + 3)
-    assert now.selected is None
-    now.pick(2)
-    assert now.selected is None
+    before = now.ids
+    event = {"number": now.number, "at": 3, "token": 1} | wrong
+    assert not any(act(event) for act in (now.gone_to, now.taken, now.attended))
+    assert now.ids == before
+
+
+def test_the_attention_of_a_step_comes_when_it_is_asked_for(tiny_model: Callable[..., Path]) -> None:
+    tiny_model()
+    at = page()
+    now = writing(at)
+    now.tree.most_bytes = 1
+    press(at, "one token")
+    node = now.written[3].id
+    assert node not in shown(at)[1]["place"][:, 0]
+    assert now.attended({"number": now.number, "at": node})
+    at.run()
+    assert node in shown(at)[1]["place"][:, 0]
 
 
 def test_the_next_token_can_be_chosen_by_hand(tiny_model: Callable[..., Path]) -> None:
     tiny_model()
     at = page()
-    before = writing(at).ids
-    p = torch.softmax(logits_after(writing(at).generation.ids[0].tolist()), -1)
-    rows = strip(at, "candidates")["tokens"]
-    assert [row[1] for row in rows] == pytest.approx(p.sort(descending=True).values[:8].tolist(), rel=1e-3)
-    chosen = writing(at).candidates[5].id
-    writing(at).pick_candidate(5)
+    now, before = writing(at), writing(at).ids
+    p = torch.softmax(logits_after(now.tree.ids()), -1)
+    _, arrays = shown(at)
+    assert arrays["ghost_p"][:, 0].tolist() == pytest.approx(p.sort(descending=True).values[:8].tolist(), rel=1e-3)
+    chosen = int(arrays["ghost"][5])
+    assert now.taken({"number": now.number, "at": now.tree.current, "token": chosen})
     assert writing(at.run()).ids == [*before, chosen]
 
 
-def test_what_the_settings_cut_is_struck_out_among_the_candidates(tiny_model: Callable[..., Path]) -> None:
+def test_what_the_settings_cut_is_struck_out_among_what_may_come_next(tiny_model: Callable[..., Path]) -> None:
     tiny_model()
-    at = page(top_k="2")
-    rows = strip(at, "candidates")["tokens"]
-    assert [row[5] for row in rows] == [0, 0, 1, 1, 1, 1, 1, 1]
-    assert rows[2][3] == "cut by top-k: never drawn"
+    header, arrays = shown(page(top_k="2"))
+    assert header["cut"] == ["", "", *["top-k"] * 6]
+    assert arrays["ghost_p"][2:, 1].tolist() == [0] * 6
 
 
 def test_new_settings_keep_the_text_and_hold_from_the_next_token_on(tiny_model: Callable[..., Path]) -> None:
@@ -258,7 +302,7 @@ def test_new_settings_keep_the_text_and_hold_from_the_next_token_on(tiny_model: 
     before = writing(at).ids
     at.slider(key="temperature").set_value(0.0).run()
     assert writing(at).ids == before
-    likeliest = int(logits_after(writing(at).generation.ids[0].tolist()).argmax())
+    likeliest = int(logits_after(writing(at).tree.ids()).argmax())
     assert writing(press(at, "one token")).ids == [*before, likeliest]
 
 
@@ -267,7 +311,9 @@ def test_a_cold_text_is_the_likeliest_one(tiny_model: Callable[..., Path], tempe
     tiny_model()
     at = page(temperature=temperature)
     assert writing(at).text == gptviz.load("tiny").generate(PROMPT, FIRST, temperature=0)
-    assert np.isfinite([(one.taken.probability, one.taken.drawn_with) for one in writing(at).written]).all()
+    assert np.isfinite([(one.logprob, one.draw_logprob) for one in writing(at).written]).all()
+    if temperature == "0":
+        assert [one.draw_logprob for one in writing(at).written] == [0.0] * FIRST
 
 
 def test_top_k_beyond_the_vocabulary_keeps_all(tiny_model: Callable[..., Path]) -> None:
@@ -289,7 +335,7 @@ def test_an_emoji_is_read_as_the_stand_in_and_said_so(tiny_model: Callable[..., 
     tiny_model()
     at = page(prompt="the 🦊")
     assert any("🦊" in warning.value for warning in at.warning)
-    assert [chip[0] for chip in strip(at, "text")["tokens"][:5]] == ["t", "h", "e", "␣", "␣"]
+    assert drawn_path(at)[:5] == ["t", "h", "e", "␣", "␣"]
 
 
 def test_a_prompt_beyond_the_context_goes_on_from_its_end(tiny_model: Callable[..., Path]) -> None:
@@ -297,7 +343,7 @@ def test_a_prompt_beyond_the_context_goes_on_from_its_end(tiny_model: Callable[.
     long = "the quick brown fox jumps over"
     at = page(prompt=long, temperature="0")
     assert writing(at).text == gptviz.load("tiny").generate(long, FIRST, temperature=0)
-    assert len(strip(at, "text")["tokens"]) == 8 + FIRST, "of the prompt, what the model sees"
+    assert len(drawn_path(at)) == 8 + FIRST, "of the prompt, what the model sees"
 
 
 def test_another_prompt_or_model_starts_anew_and_says_so(tiny_model: Callable[..., Path]) -> None:
@@ -344,34 +390,83 @@ def test_hostile_links_open_on_the_defaults(tiny_model: Callable[..., Path], que
     tiny_model()
     at = page(**query)
     assert len(writing(at).written) == FIRST
-    sampling = writing(at).generation.sampling
+    sampling = writing(at).sampling
     assert (sampling.temperature, sampling.top_k, sampling.top_p, sampling.seed) == (0.8, None, None, 0)
 
 
-@pytest.mark.parametrize("by_hand", [False, True])
-def test_the_code_shown_writes_the_same_text(tiny_model: Callable[..., Path], by_hand: bool) -> None:
+@pytest.mark.parametrize("branches", [False, True])
+def test_the_code_shown_makes_the_same_tree(
+    tiny_model: Callable[..., Path], home: Path, capfd: pytest.CaptureFixture[str], branches: bool
+) -> None:
     tiny_model()
     at = page(temperature="1.2", top_k="5", top_p="0.9", seed="7")
-    if by_hand:
-        writing(at).take(3, at=2)
-        writing(at).step()
+    now = writing(at)
+    if branches:
+        now.take(3, now.written[2].id)
+        now.grow(12, 600)
+        now.go(now.written[-2].id)
         at.run()
-    (code,) = [one.value for one in at.code if "gptviz.load" in one.value]
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        exec(code, {})
-    if not by_hand:
-        assert printed.getvalue() == writing(at).text + "\n"
-    else:
-        probabilities = [float(line.rsplit(" ", 1)[1]) for line in printed.getvalue().splitlines() if line.strip()]
-        assert probabilities == pytest.approx([one.taken.probability for one in writing(at).written], rel=1e-4)
+    code = shown(at)[0]["code"]
+    more = "\nprint(sorted((tree.ids(node), tree.nodes[node].total) for node in tree.nodes))\nprint(computed.logits.tolist())"
+    environment = {**os.environ, "GPTVIZ_HOME": str(home)}
+    ended = subprocess.run([sys.executable, "-c", code + more], cwd=ROOT_FOLDER, capture_output=True, text=True, env=environment)
+    assert ended.returncode == 0, ended.stderr
+    *lines, nodes, logits = ended.stdout.splitlines()
+    printed = [line.split(" ") for line in lines]
+    assert [(int(line[0]), int(line[1])) for line in printed] == [(node.position, node.token) for node in now.written]
+    assert [float(line[-2]) for line in printed] == pytest.approx([node.logprob for node in now.written], abs=1e-6)
+    assert [float(line[-1]) for line in printed] == pytest.approx([node.total for node in now.written], abs=1e-6)
+    expected = sorted((now.tree.ids(node), now.tree.nodes[node].total) for node in now.tree.nodes)
+    for (ids, total), (expected_ids, expected_total) in zip(ast.literal_eval(nodes), expected, strict=True):
+        assert ids == expected_ids
+        assert total == pytest.approx(expected_total, abs=1e-6)
+    last = now.tree.chosen_from(now.tree.current).logits
+    assert ast.literal_eval(logits) == pytest.approx(last.tolist(), abs=1e-6)
 
 
-def test_the_numbers_are_the_probabilities_in_the_model_and_in_the_draw(tiny_model: Callable[..., Path]) -> None:
+def test_an_unchanged_tree_is_not_packed_again(tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     tiny_model()
-    numbers = writing(page(temperature="0")).numbers()
-    assert numbers.values.shape == (FIRST, 2)
-    assert numbers.values[:, 1].tolist() == [1.0] * FIRST
-    assert (numbers.values[:, 0] < 1).all()
+    now = writing(page())
+    before = now.shown()
+    monkeypatch.setattr(generate.view, "whole", lambda *_: pytest.fail("packed again"))
+    assert now.shown() is before
+    now.sampling = generate.Sampling(temperature=0.1)
+    with pytest.raises(pytest.fail.Exception, match="packed again"):
+        now.shown()
+
+
+def test_a_playing_tree_sends_what_is_new_alone(tiny_model: Callable[..., Path]) -> None:
+    tiny_model()
+    at = page()
+    now, whole = writing(at), len(writing(at).shown())
+    last = max(now.tree.nodes)
+    press(at, "play")
+    header, arrays = shown(at)
+    assert header["since"] == last
+    assert (arrays["node"] > last).all()
+    assert arrays["node"].tolist() == [node.id for node in now.written if node.id > last]
+    assert "attention" not in arrays
+    assert len(now.shown()) < whole / 2
+    now.lost({"number": now.number + 1})
+    assert unpack(now.shown())[0]["since"] == last
+    now.lost({"number": now.number})
+    header, arrays = unpack(now.shown())
+    assert header["since"] == ROOT
+    assert len(arrays["node"]) == len(now.tree.nodes) - 1
+    press(at, "pause")
+    header, arrays = shown(at)
+    assert header["since"] == ROOT
+    assert len(arrays["node"]) == len(now.tree.nodes) - 1
+
+
+def test_a_full_tree_drops_old_ends_and_says_so(tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny_model()
+    monkeypatch.setattr(generate, "MOST_NODES", FIRST + FORK + 1)
+    at = page()
+    for _ in range(4):
+        press(at, "one token")
+    assert len(writing(at).tree.nodes) - 1 == FIRST + FORK + 1
+    assert any("3 of its oldest" in caption.value for caption in at.caption)
 
 
 def test_speed_is_the_models_time_and_not_the_readers(tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -379,19 +474,23 @@ def test_speed_is_the_models_time_and_not_the_readers(tiny_model: Callable[..., 
     now = writing(page())
     clock = [0.0]
     monkeypatch.setattr(generate, "perf_counter", lambda: clock[0])
-    forward = now.generation._forward
+    forward = now.tree.generation._forward
 
     def a_hundredth_of_a_second() -> torch.Tensor:
         clock[0] += 0.01
         return forward()
 
-    monkeypatch.setattr(now.generation, "_forward", a_hundredth_of_a_second)
+    monkeypatch.setattr(now.tree.generation, "_forward", a_hundredth_of_a_second)
+    now.step()
     now._durations.clear()
-    now.undo()
     for _ in range(5):
-        now.step()
+        assert now.ghosts
         clock[0] += 60  # the reader thinks
-        assert now.candidates
+        now.step()
+        now.step()
+    now.undo(3)
+    for _ in range(3):
+        now.step()  # nothing is computed
     assert now.tokens_per_second == pytest.approx(100)
 
 
@@ -400,14 +499,12 @@ def test_a_step_keeps_a_handful_of_a_large_vocabulary(tiny_model: Callable[..., 
     at = page(prompt="ĀāĂ")
     written = writing(at).written
     assert len(written) == FIRST
-    assert all(len(one.candidates) == len(one.chip.alternatives) == 8 for one in written)
+    assert all(len(one.candidates) == 8 for one in written)
 
 
 def test_no_text_of_a_model_becomes_markdown(tiny_model: Callable[..., Path]) -> None:
     tiny_model(text="**:red[x]$`<b>")
     at = page(prompt="**:red[x]**")
-    writing(at).pick(len(writing(at).prompt) + 1)
-    at.run()
-    assert any(text.value == f"Token 2: instead of {writing(at).written[1].taken.label}" for text in at.text)
-    spoken = [element.value for kind in (at.markdown, at.caption, at.info) for element in kind]
-    assert not any(writing(at).text[:4] in value or ":red[" in value for value in spoken)
+    text = writing(at).text
+    spoken = [element.value for kind in (at.markdown, at.caption, at.info, at.text) for element in kind]
+    assert not any(text[:4] in value or ":red[" in value for value in spoken)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import parse_qs
 
+import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from streamlit.testing.v1 import AppTest
 
 import gptviz
+from gptviz.components.kit import unpack
+from gptviz.components.model_map import Look
+from gptviz.ui import next_token
 from gptviz.ui.frame import DEFAULT_PROMPT, PAGES
 from gptviz.ui.literal import literal
 from tests.tiny import TinyModel
@@ -69,6 +75,65 @@ def test_every_kind_of_model_has_a_home(tiny_model: TinyModel, positions: str, n
     app = opened(model="mine")
     assert not app.exception
     assert not app.error
+
+
+def test_the_map_is_the_first_thing_on_home_and_shows_the_tokens_and_the_guesses(tiny_model: TinyModel) -> None:
+    tiny_model("mine", text=ALPHABET)
+    app = opened(model="mine", prompt="hello")
+    (drawn,) = app.get("bidi_component")
+    header, arrays = unpack(drawn.proto.bytes)
+    assert [label for label, _ in header["tokens"]] == list("hello")
+    assert header["tokens"][0][1] is None
+    lm = gptviz.load("mine")
+    probability, order = lm.model(lm.encode("hello")[None])[0, -1].softmax(-1).sort(descending=True)
+    assert [label for label, _ in header["guesses"]] == [lm.tokenizer.label(int(i)) for i in order[: len(header["guesses"])]]
+    assert [p for _, p in header["guesses"]] == pytest.approx(probability[: len(header["guesses"])].tolist(), abs=1e-6)
+    assert header["takes"]
+    assert arrays["decoder"].shape == (2, 3, 5, 5)
+
+
+def test_from_the_box_that_was_opened_a_link_leads_to_the_page_about_it(tiny_model: TinyModel) -> None:
+    tiny_model("mine", text=ALPHABET)
+    app = opened(model="mine", prompt="hello")
+    for look, title, asked in (
+        (Look("blocks.1.attention.pattern", 0, (2, 0, 0)), "Attention", {"block": ["1"], "head": ["2"]}),
+        (Look("blocks.1.attention.mask", 0, ()), "Attention", {"block": ["1"]}),
+        (Look("embed", 0, (0, 0)), "Embeddings", {}),
+        (Look("logits", 0, (0, 0)), "Next token", {}),
+    ):
+        app.session_state["map look"] = look
+        app.run()
+        assert not app.exception
+        (way,) = (link for link in app.main.get("page_link") if link.proto.label.endswith(f"see it on the page {title}"))
+        assert parse_qs(way.proto.query_string) == {"model": ["mine"], "prompt": ["hello"]} | asked
+    for elsewhere in (Look("blocks.7.attention.q", 0, (0,)), Look("blocks.0.mlp.up", 0, ())):
+        app.session_state["map look"] = elsewhere
+        app.run()
+        assert not app.exception
+        assert not [link for link in app.main.get("page_link") if "see it on the page" in link.proto.label]
+
+
+def test_a_guess_that_no_text_ends_in_is_refused_and_leads_to_generate(tiny_model: TinyModel) -> None:
+    tiny_model("mine", text=ALPHABET)
+    app = opened(model="mine", prompt="hello")
+    app.session_state[next_token._REFUSED] = "x"
+    app.run()
+    assert any("“x” was not taken" in message.value for message in app.info)
+    assert "Take it on Generate" in {link.proto.label for link in app.main.get("page_link")}
+
+
+def test_a_model_whose_logits_are_no_numbers_has_a_home_too(tiny_model: TinyModel) -> None:
+    folder = tiny_model("broken", text=ALPHABET)
+    weights = load_file(folder / "model.safetensors")
+    weights["blocks.0.mlp.up.weight"][:] = weights["blocks.0.mlp.down.weight"][:] = 3e38  # finite, but no product of them is
+    save_file(weights, folder / "model.safetensors")
+    app = opened(model="broken", prompt="hello", box="logits")
+    app.session_state["map look"] = Look("logits", 0, (0, 0))
+    app.run()
+    assert not app.exception
+    header, arrays = unpack(app.get("bidi_component")[0].proto.bytes)
+    assert {p for _, p in header["guesses"]} == {None}
+    assert np.isnan(arrays["summary"]).all()
 
 
 def test_the_guesses_are_the_softmax_of_the_model_logits(tiny_model: TinyModel) -> None:

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 
 import gptviz
 from gptviz import text as texts
-from gptviz.figures.theme import plain
+from gptviz.components.kit import unpack
 from gptviz.learn import checkpoints
 from gptviz.learn.labelled import LabelledSource
 from gptviz.model import Record
@@ -23,6 +23,7 @@ from gptviz.text.pairs import PAIR_TASKS
 from gptviz.ui import examples, frame, kinds, snapshots
 from gptviz.ui.curves import curve_of
 from gptviz.ui.literal import literal
+from tests.app.explorer import pattern, sent
 from tests.app.opening import opened
 from tests.tiny import TinyModel, scrambled
 
@@ -56,12 +57,6 @@ def links(at: AppTest) -> dict[str, dict[str, list[str]]]:
 
 def chart(at: AppTest, key: str) -> dict[str, Any]:
     return next(json.loads(c.proto.spec) for c in at.get("plotly_chart") if c.proto.id.endswith(f"-{key}"))
-
-
-def large(at: AppTest) -> np.ndarray:
-    """The values of the large head [query, key]."""
-    z = chart(at, "large")["data"][0]["z"]
-    return np.frombuffer(base64.b64decode(z["bdata"]), z["dtype"]).reshape([int(size) for size in z["shape"].split(",")])
 
 
 def trace(name: str, ids: tuple[int, ...], wanted: str, source: tuple[int, ...] | None = None) -> np.ndarray:
@@ -121,7 +116,7 @@ def test_a_page_about_other_models_offers_to_stay_with_one_of_those() -> None:
     stay.click().run()
     assert not at.exception
     assert at.selectbox(key="model").value == "writer"
-    assert chart(at, "bars")
+    assert any(view.proto.id.endswith("-ledger") for view in at.get("bidi_component"))
 
 
 def test_where_there_is_no_such_model_a_page_leads_to_training_one(
@@ -149,10 +144,10 @@ def test_a_name_is_never_markup(tiny_classifier: TinyModel) -> None:
     assert r"\*\*judge\*\* is a classifier" in at.info[0].value
 
 
-def test_what_a_link_asks_for_in_vain_is_never_markup(tiny_model: TinyModel) -> None:
-    tiny_model("writer")
+def test_what_a_link_asks_for_in_vain_is_never_markup(tiny_pair: TinyModel) -> None:
+    tiny_pair()
     asked = "[a](http://b) **c** $d$"
-    at = page("pages/attention.py", model="writer", head=asked)
+    at = page("pages/attention.py", model="pair", stack=asked)
     assert any(literal(asked) in warning.value and asked not in warning.value for warning in at.warning)
 
 
@@ -162,10 +157,9 @@ def test_home_shows_the_probabilities_of_the_labels_and_leads_to_classify() -> N
     with torch.inference_mode():
         ids = gptviz.load("judge").encode(REVIEW)
         expected = gptviz.load("judge").model(ids[None])[0].softmax(-1)
-    shown = json.loads(at.get("bidi_component")[1].proto.bytes)["tokens"]
-    assert {label: pytest.approx(expected[i].item(), abs=1e-3) for i, label in enumerate(("label 0", "label 1"))} == {
-        token[0]: token[1] for token in shown
-    }
+    header, _ = unpack(at.get("bidi_component")[0].proto.bytes)
+    assert dict(header["guesses"]) == {f"label {i}": pytest.approx(expected[i].item(), abs=1e-6) for i in range(2)}
+    assert not header["takes"]
     assert "it gives a whole text a label" in says(at)
     assert links(at)["Look at it closely: Classify"] == {"model": ["judge"], "prompt": [REVIEW]}
 
@@ -176,8 +170,11 @@ def test_home_shows_the_answer_with_its_probabilities_and_leads_to_translate() -
     lm = gptviz.load("pair")
     source = tuple(lm.source("one").tolist())
     ids = answer_by_loop("pair", source)
-    shown = json.loads(at.get("bidi_component")[1].proto.bytes)["tokens"]
+    header, _ = unpack(at.get("bidi_component")[0].proto.bytes)
+    shown = header["guesses"]
     assert [token[0] for token in shown] == [lm.tokenizer.label(i) for i in ids[1:]]
+    assert [token[0] for token in header["source"]] == [lm.tokenizer.label(i) for i in source]
+    assert [token[0] for token in header["tokens"]] == [lm.tokenizer.label(i) for i in ids]
     for place, token in enumerate(ids[1:]):
         with torch.inference_mode():
             logits = lm.model(torch.tensor([ids[: place + 1]]), torch.tensor([source]))[0, -1]
@@ -198,48 +195,50 @@ def test_home_has_a_card_for_each_page_about_this_kind_and_links_to_the_others_w
 
 @pytest.mark.usefixtures("both")
 def test_a_classifiers_attention_is_a_full_square_of_its_own_words() -> None:
-    at = page("pages/attention.py", model="judge", prompt=REVIEW, block="1", head="2")
+    at = page("pages/attention.py", model="judge", prompt=REVIEW)
     ids = tuple(gptviz.load("judge").encode(REVIEW).tolist())
-    np.testing.assert_allclose(large(at), trace("judge", ids, "blocks.1.attention.pattern")[2], atol=1e-6)
-    assert [name.split()[1] for name in chart(at, "large")["data"][0]["x"]] == [
-        "the",
-        "film",
-        "was",
-        "never",
-        "dull",
-        "and",
-        "good",
-    ]
+    np.testing.assert_allclose(pattern(at, 1, 2), trace("judge", ids, "blocks.1.attention.pattern")[2], atol=1e-6)
+    assert sent(at)[0]["keys"] == ["the", "film", "was", "never", "dull", "and", "good"]
     assert not at.get("segmented_control")
 
 
 @pytest.mark.usefixtures("both")
 def test_the_stack_chosen_is_the_one_whose_attention_is_shown() -> None:
     source = tuple(gptviz.load("pair").source("one two").tolist())
-    at = page("pages/attention.py", model="pair", prompt="one two", block="2", head="1")  # of three blocks, the decoder has two
+    at = page("pages/attention.py", model="pair", prompt="one two")
+    assert sent(at)[0]["n_block"] == 3  # the decoder has two
     expected = trace("pair", (1,), "encoder.blocks.2.attention.pattern", source)[1]
-    np.testing.assert_allclose(large(at), expected, atol=1e-6)
-    assert chart(at, "large")["data"][0]["x"][-1].endswith("⟨end⟩\u2069")
-    assert links(at)["Cross-attention"] == {"model": ["pair"], "prompt": ["one two"]}
+    np.testing.assert_allclose(pattern(at, 2, 1), expected, atol=1e-6)
+    assert sent(at)[0]["keys"][-1] == "⟨end⟩"
 
     at.segmented_control(key="stack").set_value("decoder").run()
-    at.select_slider(key="block").set_value(0).run()
     ids = answer_by_loop("pair", source)
     expected = trace("pair", ids, "blocks.0.attention.pattern", source)[1].copy()
     expected[np.triu_indices(len(ids), 1)] = np.nan
-    np.testing.assert_allclose(large(at), expected, atol=1e-6)
-    assert "⟨start⟩" in chart(at, "large")["data"][0]["x"][0]
+    np.testing.assert_allclose(pattern(at, 0, 1), expected, atol=1e-6)
+    assert sent(at)[0]["queries"][0] == "⟨start⟩"
+
+    at.segmented_control(key="stack").set_value("cross").run()
+    expected = trace("pair", ids, "blocks.1.cross_attention.pattern", source)[1]
+    shown = pattern(at, 1, 1)
+    np.testing.assert_allclose(shown, expected[: len(shown)], atol=1e-6)
+    label = gptviz.load("pair").tokenizer.label
+    assert sent(at)[0]["keys"] == [label(i) for i in source]
+    # A row is called by what is written there: the token after the one whose query it is.
+    assert sent(at)[0]["queries"][: len(ids) - 1] == [label(i) for i in ids[1:]]
 
 
 @pytest.mark.usefixtures("both")
-@pytest.mark.parametrize("query", [{"model": "judge"}, {"model": "pair"}, {"model": "pair", "stack": "decoder"}])
+@pytest.mark.parametrize(
+    "query",
+    [{"model": "judge"}, *({"model": "pair", "stack": stack} for stack in ("encoder", "decoder", "cross"))],
+)
 @pytest.mark.parametrize("prompt", ["good film", "never good " * 20])
 def test_the_code_behind_the_attention_makes_it(query: dict[str, str], prompt: str) -> None:
-    at = page("pages/attention.py", **query, prompt=prompt, block="1", head="0")
+    at = page("pages/attention.py", **query, prompt=prompt)
     made: dict[str, Any] = {}
-    exec(at.code[0].value, made)
-    visible = ~np.isnan(large(at))
-    np.testing.assert_allclose(made["pattern"].numpy()[visible], large(at)[visible], atol=1e-6)
+    exec(sent(at)[0]["code"], made)
+    np.testing.assert_allclose(made["found"].pattern(1, 0), pattern(at, 1, 0), atol=1e-6)
 
 
 @pytest.mark.usefixtures("both")
@@ -248,9 +247,8 @@ def test_of_a_text_longer_than_the_context_the_beginning_is_read(model: str, fir
     at = page("pages/attention.py", model=model, prompt="good film never " * 20)
     lm = gptviz.load(model)
     ids = lm.tokenizer.encode("good film never " * 20).ids
-    labels = [plain(lm.tokenizer.label(i)) for i in ids[:first]]
-    shown = chart(at, "large")["data"][0]["x"]
-    assert [name.split(" ", 1)[1] for name in shown[:first]] == labels
+    shown = sent(at)[0]["keys"]
+    assert shown[:first] == [lm.tokenizer.label(i) for i in ids[:first]]
     assert len(shown) == first + rest
     assert f"{len(ids)} tokens; this model sees {first} at a time: the first {first} are shown" in says(at)
 
@@ -260,14 +258,14 @@ def test_of_a_text_longer_than_the_context_the_beginning_is_read(model: str, fir
 def test_a_text_without_a_word_is_said_to_have_none_and_the_default_one_is_shown(prompt: str) -> None:
     at = page("pages/attention.py", model="judge", prompt=prompt)
     assert "no word that this model reads" in says(at)
-    assert len(large(at)) == 8  # the default text has more words than the context
+    assert len(sent(at)[0]["keys"]) == 8  # the default text has more words than the context
 
 
 @pytest.mark.usefixtures("both")
 def test_words_that_the_model_lacks_are_named_and_read_as_unknown() -> None:
     at = page("pages/attention.py", model="judge", prompt="good spaghetti")
     assert "spaghetti" in at.warning[0].value
-    assert "⟨unknown⟩" in chart(at, "large")["data"][0]["x"][1]
+    assert sent(at)[0]["keys"] == ["good", "⟨unknown⟩"]
 
 
 def test_a_stack_without_blocks_says_so_and_leads_on(tiny_classifier: TinyModel) -> None:
@@ -323,7 +321,7 @@ def test_a_step_of_training_is_shown_for_every_kind(tiny_classifier: TinyModel, 
             with torch.inference_mode():
                 ids = gptviz.load(folder.name).source("good") if model.encoder else gptviz.load(folder.name).encode("good")
                 (model.encoder or model)(ids[None], tap=record)
-            shown = large(page("pages/attention.py", model=folder.name, prompt="good", step=step, block="0", head="1"))
+            shown = pattern(page("pages/attention.py", model=folder.name, prompt="good", step=step), 0, 1)
             np.testing.assert_allclose(shown, record.values["blocks.0.attention.pattern"][0, 1].numpy(), atol=1e-6)
             pictures.append(chart(page("pages/embeddings.py", model=folder.name, step=step), "map"))
             assert at.select_slider(key="step").value == step
@@ -406,18 +404,6 @@ def test_of_an_unknown_model_nothing_is_read_where_the_app_was_started(
     monkeypatch.chdir(checkpoints.home() / "elsewhere")
     assert kinds.of(None) is None
     assert page("app.py", model="nowhere").title[0].value == expected
-
-
-@pytest.mark.usefixtures("both")
-def test_the_marks_take_one_character_beside_letters_and_are_explained() -> None:
-    at = page("pages/attention.py", model="pair", prompt="one")
-    ticks = [text.strip("\u2068\u2069") for text in chart(at, "large")["layout"]["xaxis"]["ticktext"]]
-    assert ticks == [*"one", "⟩"]
-    assert any(caption.value.endswith("⟩ is the end") for caption in at.caption)
-    at.segmented_control(key="stack").set_value("decoder").run()
-    spec = chart(at, "large")
-    assert spec["layout"]["xaxis"]["ticktext"][0].strip("\u2068\u2069") == "⟨"
-    assert any("⟨ is the start" in note["text"] for note in spec["layout"]["annotations"])
 
 
 @pytest.mark.usefixtures("both")

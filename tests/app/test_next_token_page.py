@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import streamlit as st
 import torch
 from streamlit.testing.v1 import AppTest
 
 import gptviz
+from gptviz.components.kit import unpack
+from gptviz.language_model import LanguageModel
+from gptviz.learn.sampling import uniform
+from gptviz.text import CharTokenizer, SymbolTokenizer
 from gptviz.ui import next_token
+from gptviz.ui.frame import LONGEST_PROMPT
 from gptviz.ui.literal import literal
 from tests.app.opening import opened
+from tests.tiny import scrambled, tiny
 
-ROOT = Path(__file__).resolve().parents[2]
 PROMPT = "the fox"
 
 
@@ -29,21 +33,10 @@ def page(**query: str) -> AppTest:
     return at
 
 
-def array(values: Any) -> np.ndarray[Any, Any]:
-    if isinstance(values, dict):
-        return np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"])
-    return np.array(values)
-
-
-def bars(at: AppTest) -> tuple[list[str], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Labels, probabilities before and after, as the chart has them."""
-    spec = json.loads(at.get("plotly_chart")[0].proto.spec)
-    after, before, cut, _ = (array(trace["y"]) for trace in spec["data"])
-    ticks = [
-        text.replace("<br>", "").replace("▲", "").replace("<b>", "").replace("</b>", "").strip("\u2068\u2069")
-        for text in spec["layout"]["xaxis"]["ticktext"]
-    ]
-    return ticks, before + cut, after
+def shown(at: AppTest) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
+    """Header and arrays, as the browser gets them."""
+    (view,) = (view for view in at.get("bidi_component") if view.proto.id.endswith("-ledger"))
+    return unpack(view.proto.bytes)
 
 
 def strip(at: AppTest) -> dict[str, Any]:
@@ -59,27 +52,42 @@ def chosen(at: AppTest) -> int:
     return int(strip(at)["settings"]["selected"])
 
 
+@pytest.mark.parametrize("position", range(len(PROMPT)))
+def test_the_logits_of_any_position_reach_the_browser_as_the_model_gave_them(
+    tiny_model: Callable[..., Path], position: int
+) -> None:
+    tiny_model()
+    at = page(position=str(position))
+    assert chosen(at) == position
+    header, arrays = shown(at)
+    np.testing.assert_allclose(arrays["logits"], logits()[position], atol=1e-5)
+    assert header["labels"] == gptviz.load("tiny").tokenizer.labels()
+    last = position == len(PROMPT) - 1
+    assert header["true"] == (None if last else gptviz.load("tiny").tokenizer.id_of(PROMPT[position + 1]))
+
+
 def test_the_page_opens_on_the_guess_after_the_last_token(tiny_model: Callable[..., Path]) -> None:
     tiny_model()
     at = page()
     assert chosen(at) == len(PROMPT) - 1
-    p, ids = torch.softmax(logits()[-1], -1).sort(descending=True, stable=True)
-    labels, before, after = bars(at)
-    assert labels == [gptviz.load("tiny").tokenizer.label(int(i)) for i in ids[: next_token.SHOWN]]
-    np.testing.assert_allclose(before, p[: next_token.SHOWN], rtol=1e-4)
-    np.testing.assert_allclose(after, before, rtol=1e-12)
+    np.testing.assert_allclose(shown(at)[1]["logits"], logits()[-1], atol=1e-5)
 
 
-@pytest.mark.parametrize("position", range(len(PROMPT)))
-def test_any_position_can_be_asked_for(tiny_model: Callable[..., Path], position: int) -> None:
-    tiny_model()
-    at = page(position=str(position), temperature="0.5")
-    assert chosen(at) == position
-    p = torch.softmax(logits()[position], -1)
-    hotter = torch.softmax(logits()[position] / 0.5, -1)
-    _, before, after = bars(at)
-    np.testing.assert_allclose(before, p.sort(descending=True).values[: next_token.SHOWN], rtol=1e-4)
-    np.testing.assert_allclose(after, hotter.sort(descending=True).values[: next_token.SHOWN], rtol=1e-3)
+def test_the_random_numbers_are_those_that_decide_on_generate(tiny_model: Callable[..., Path]) -> None:
+    tiny_model(context_length=4)
+    # The window has slid by three: the place after its third token is the sixth of the text.
+    header, arrays = shown(page(position="2"))
+    assert arrays["numbers"].tolist() == [uniform(seed, 6).item() for seed in range(100)]
+    assert "Generate" not in header["note"], "there the model would have seen more than the window holds here"
+    header, arrays = shown(page())
+    assert arrays["numbers"].tolist() == [uniform(seed, len(PROMPT)).item() for seed in range(100)]
+    assert "Generate" in header["note"]
+
+
+def test_a_model_that_looked_ahead_promises_nothing_of_generate(tiny_model: Callable[..., Path]) -> None:
+    tiny_model(mask="full")
+    assert "Generate" not in shown(page(position="2"))[0]["note"]
+    assert "Generate" in shown(page())[0]["note"]
 
 
 @pytest.mark.parametrize("position", ["", "-1"])
@@ -127,72 +135,17 @@ def test_a_text_of_one_token_has_one_position(tiny_model: Callable[..., Path]) -
     assert not [slider for slider in at.slider if slider.key == "position slider"]
 
 
-def test_sampling_acts_on_logits_already_there(tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_model_reads_a_text_once_for_all_its_positions(
+    tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     tiny_model()
     runs = []
     compute = next_token.logits_after
     monkeypatch.setattr(next_token, "logits_after", lambda *given: runs.append(given) or compute(*given))
     at = page()
-    assert len(runs) == 1
-    at.slider(key="temperature").set_value(0.0).run()
-    at.select_slider(key="top_k").set_value(3).run()
-    at.slider(key="top_p").set_value(0.5).run()
     at.slider(key="position slider").set_value(1).run()
-    assert len(runs) == 1
-
-
-def test_what_is_cut_is_seen_being_cut(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
-    at = page(top_k="3")
-    spec = json.loads(at.get("plotly_chart")[0].proto.spec)
-    assert [note["text"].strip(" →") for note in spec["layout"]["annotations"]] == ["cut by top-k"]
-    assert array(spec["data"][2]["y"])[:3].tolist() == [0, 0, 0]
-    assert (array(spec["data"][2]["y"])[3:] > 0).all()
-    _, before, after = bars(at)
-    np.testing.assert_allclose(after, np.r_[before[:3] / before[:3].sum(), np.zeros(len(after) - 3)], rtol=1e-6)
-
-
-def test_temperature_zero_leaves_one_bar(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
-    assert bars(page(temperature="0"))[2].tolist() == [1.0] + [0.0] * (next_token.SHOWN - 1)
-
-
-def test_a_small_vocabulary_can_be_shown_whole_in_its_own_order(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
-    tokenizer = gptviz.load("tiny").tokenizer
-    at = page(tokens=next_token.ORDERS[2])
-    labels, before, _ = bars(at)
-    assert labels == tokenizer.labels()
-    np.testing.assert_allclose(before, torch.softmax(logits()[-1], -1), rtol=1e-4)
-    at.selectbox(key="tokens").set_value(next_token.ORDERS[1]).run()
-    assert sorted(bars(at)[0]) == sorted(tokenizer.labels())
-    assert (np.diff(bars(at)[1]) <= 0).all()
-
-
-def test_entropy_and_perplexity_are_those_of_a_loop(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
-    at = page(temperature="0.5", top_k="4")
-    before, after = torch.softmax(logits()[-1], -1), torch.softmax(logits()[-1].topk(4).values / 0.5, -1)
-    nats = [-sum(x * math.log(x) for x in p.tolist()) for p in (before, after)]
-    (said,) = [one.value for one in at.markdown if one.value.startswith("**Entropy**")]
-    bits = [value / math.log(2) for value in nats]
-    assert f"**Entropy** {bits[0]:.3f} → {bits[1]:.3f} bits" in said
-    assert f"{nats[0]:.3f} → {nats[1]:.3f} nats" in said
-    assert f"**Perplexity** {math.exp(nats[0]):.2f} → {math.exp(nats[1]):.2f}" in said
-    assert f"**Tokens left** {gptviz.load('tiny').tokenizer.vocab_size} → 4" in said
-
-
-def test_the_true_next_token_is_ranked_where_there_is_one(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
-    at = page(position="3")
-    p = torch.softmax(logits()[3], -1)
-    true = gptviz.load("tiny").tokenizer.id_of("f")
-    rank = 1 + sorted(range(len(p)), key=lambda i: -p[i].item()).index(true)
-    (said,) = [one.value for one in at.text if one.value.startswith("Really next")]
-    assert said.startswith("Really next: f ")
-    assert said.endswith(f"rank {rank}")
-    (said,) = [one.value for one in page().text if one.value.startswith("Really next")]
-    assert "rank" not in said
+    at.button(key="try Cut the tail").click().run()
+    assert len(runs) == 2, "the prompt, and that of the button"
 
 
 def test_the_chips_tell_how_likely_the_model_found_each_token(tiny_model: Callable[..., Path]) -> None:
@@ -219,10 +172,9 @@ def test_a_vocabulary_of_gpt2s_size_computes_only_the_position_asked_for(
     at = page(prompt="ĀāĂ" * 400, position="1000")
     assert chosen(at) == 1000
     assert shapes == [(1, 50_257)]
-    assert len(bars(at)[0]) == next_token.SHOWN
-    assert not [one for one in at.selectbox if one.key == "tokens"], "all of them would not fit"
+    assert shown(at)[1]["logits"].shape == (50_257,)
     assert all(chip[1] is None for chip in strip(at)["tokens"])
-    at.slider(key="temperature").set_value(0.5).run()
+    at.run()
     assert len(shapes) == 1
 
 
@@ -234,7 +186,7 @@ def test_any_prompt_opens(tiny_model: Callable[..., Path], prompt: str) -> None:
     at = page()
     at.text_area(key="prompt").set_value(prompt).run()
     assert not at.exception
-    assert len(bars(at)[0]) == next_token.SHOWN
+    assert np.isfinite(shown(at)[1]["logits"]).all()
 
 
 @pytest.mark.parametrize("button", ["How chanc…", "An open question", "Cut the tail"])
@@ -248,16 +200,127 @@ def test_each_try_this_shows_the_end_of_its_text(tiny_model: Callable[..., Path]
     assert "position" not in at.query_params
 
 
-def test_the_code_shown_computes_the_same_prediction(tiny_model: Callable[..., Path]) -> None:
+def test_try_this_asks_the_view_for_its_settings_and_numbers_each_click(tiny_model: Callable[..., Path]) -> None:
+    tiny_model(context_length=100)
+    at = page()
+    assert shown(at)[0]["number"] == 0
+    at.button(key="try Cut the tail").click().run()
+    first = shown(at)[0]
+    assert first["asked"] == {"temperature": 1.5, "top_k": 10, "top_p": 0.8}
+    assert shown(at.run())[0]["number"] == first["number"] > 0, "no new command without a click"
+    at.button(key="try An open question").click().run()
+    second = shown(at)[0]
+    assert second["asked"] == {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
+    assert second["number"] != first["number"]
+
+
+def test_a_damaged_model_is_named_and_the_page_stays(tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     tiny_model()
-    at = page(position="3", temperature="0.5", top_k="4")
-    (code,) = [one.value for one in at.code if "gptviz.load" in one.value]
-    computed: dict[str, Any] = {}
-    exec(code, computed)
-    order = computed["prediction"].order()[: next_token.SHOWN]
-    _, before, after = bars(at)
-    np.testing.assert_allclose(computed["prediction"].before[order], before, rtol=1e-6)
-    np.testing.assert_allclose(computed["prediction"].after[order], after, rtol=1e-6)
+    compute = next_token.logits_after
+    monkeypatch.setattr(next_token, "logits_after", lambda *given: compute(*given) * np.float32("nan"))
+    at = page()
+    assert any("not numbers" in error.value for error in at.error)
+    assert len(at.get("bidi_component")) == 1
+
+
+# Taking a token
+
+
+def characters(text: str = "the fox") -> LanguageModel:
+    tokenizer = CharTokenizer.from_text(text)
+    return LanguageModel("tiny", scrambled(tiny(vocab_size=tokenizer.vocab_size)), tokenizer, {})
+
+
+def test_of_characters_every_token_can_be_taken_and_reads_as_itself() -> None:
+    lm = characters()
+    ids = lm.tokenizer.encode("the").ids
+    for token in range(lm.tokenizer.vocab_size):
+        text = next_token.taken(lm, ids, token)
+        assert text == "the" + lm.tokenizer.piece(token)
+        assert lm.tokenizer.encode(text).ids == [*ids, token]
+
+
+def test_a_text_with_what_the_vocabulary_lacks_stays_as_it_was_written() -> None:
+    lm = characters()
+    prompt = "the 🦊"
+    ids = lm.tokenizer.encode(prompt).ids
+    token = lm.tokenizer.id_of("f")
+    assert token is not None
+    assert next_token.taken(lm, ids, token, prompt) == "the 🦊f"
+
+
+def test_of_a_byte_pair_encoding_a_token_is_taken_only_where_it_stays_that_token() -> None:
+    lm = gptviz.load("bpe")
+    encode = lm.tokenizer.encode
+    ids = encode("ROMEO:\nWhat is the").ids
+    outcomes = set()
+    for token in range(0, lm.tokenizer.vocab_size, 7):
+        text = next_token.taken(lm, ids, token)
+        outcomes.add(text is not None)
+        if text is None:
+            assert encode("ROMEO:\nWhat is the" + lm.tokenizer.piece(token)).ids != [*ids, token]
+        else:
+            assert encode(text).ids == [*ids, token]
+    assert outcomes == {True, False}, "some merge, some do not"
+
+
+def test_a_piece_of_a_character_cannot_be_taken() -> None:
+    lm = gptviz.load("bpe")
+    partial = next(i for i in range(lm.tokenizer.vocab_size) if "\ufffd" in lm.tokenizer.piece(i))
+    assert next_token.taken(lm, lm.tokenizer.encode("the").ids, partial) is None
+
+
+def test_symbols_are_taken_with_the_space_between_them() -> None:
+    tokenizer = SymbolTokenizer(["one", "two", "three"])
+    lm = LanguageModel("tiny", scrambled(tiny(vocab_size=3)), tokenizer, {})
+    text = next_token.taken(lm, [0, 1], 2)
+    assert text is not None
+    assert tokenizer.encode(text).ids == [0, 1, 2]
+
+
+def test_a_prompt_longer_than_the_page_reads_is_not_made() -> None:
+    lm = characters()
+    prompt = "t" * LONGEST_PROMPT
+    ids = lm.tokenizer.encode(prompt).ids
+    assert next_token.taken(lm, ids, 0, prompt) is None
+    assert next_token.taken(lm, ids[:-1], 0, prompt) is not None
+
+
+def clicking(monkeypatch: pytest.MonkeyPatch, token: int) -> None:
+    """Give the page a button that does what a click on that token does."""
+    show = next_token.sampling_ledger
+
+    def clicked(payload: Any, *, key: str, on_take: Callable[[int], None]) -> None:
+        show(payload, key=key, on_take=on_take)
+        st.button("click", on_click=lambda: on_take(token), key="click")
+
+    monkeypatch.setattr(next_token, "sampling_ledger", clicked)
+
+
+def test_a_token_taken_at_an_earlier_place_ends_the_prompt_there(
+    tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny_model()
+    token = gptviz.load("tiny").tokenizer.id_of("z")
+    assert token is not None
+    clicking(monkeypatch, token)
+    at = page(position="2")
+    at.button(key="click").click().run()
+    assert at.text_area(key="prompt").value == "thez"
+    assert chosen(at) == 3
+    assert "position" not in at.query_params
+
+
+def test_a_token_that_cannot_be_taken_changes_nothing_and_the_page_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    lm = gptviz.load("bpe")
+    partial = next(i for i in range(lm.tokenizer.vocab_size) if "\ufffd" in lm.tokenizer.piece(i))
+    clicking(monkeypatch, partial)
+    at = opened("pages/next_token.py", model="bpe", prompt="the")
+    at.button(key="click").click().run()
+    assert at.text_area(key="prompt").value == "the"
+    assert any("was not taken" in info.value for info in at.info)
+    assert any("generate" in str(link.proto) for link in at.get("page_link"))
+    assert not any("was not taken" in info.value for info in at.run().info), "said once"
 
 
 def test_no_text_of_a_model_becomes_markdown(tiny_model: Callable[..., Path]) -> None:
@@ -265,4 +328,3 @@ def test_no_text_of_a_model_becomes_markdown(tiny_model: Callable[..., Path]) ->
     at = page(prompt=":red[", position="3")
     spoken = [element.value for kind in (at.markdown, at.caption, at.info) for element in kind]
     assert not any(":red[" in value for value in spoken)
-    assert any(text.value.startswith("Really next: [") for text in at.text)

@@ -17,11 +17,13 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 import gptviz
+from gptviz.components.kit import unpack
 from gptviz.learn import checkpoints
 from gptviz.text import task
 from gptviz.ui import cache, frame, generate, snapshots
 from gptviz.ui import embeddings as ui
 from gptviz.ui.literal import literal
+from tests.app.explorer import pattern, sent
 from tests.app.opening import opened
 from tests.tiny import scrambled
 
@@ -59,6 +61,12 @@ def charts(at: AppTest) -> list[dict[str, Any]]:
     return [json.loads(chart.proto.spec) for chart in at.get("plotly_chart")]
 
 
+def ledger(at: AppTest) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Header and arrays of the sampling ledger, as the browser gets them."""
+    (view,) = (view for view in at.get("bidi_component") if view.proto.id.endswith("-ledger"))
+    return unpack(view.proto.bytes)
+
+
 def array(spec: Any) -> np.ndarray:
     if not isinstance(spec, dict):
         return np.array(spec)
@@ -87,23 +95,22 @@ def says(at: AppTest) -> str:
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_the_bars_at_a_step_are_the_logits_of_its_snapshot(trained: Path, step: int) -> None:
-    at = page("pages/next_token.py", step=str(step), tokens="All, by vocabulary")
-    shown = array(next(trace["y"] for trace in charts(at)[0]["data"] if trace["name"].startswith("before")))
+def test_the_ledger_at_a_step_has_the_logits_of_its_snapshot(trained: Path, step: int) -> None:
+    _, arrays = ledger(page("pages/next_token.py", step=str(step)))
     with torch.inference_mode():
-        expected = by_hand(trained, step)(ids())[0, -1].double().softmax(-1).numpy()
-    np.testing.assert_allclose(shown, expected, atol=1e-6)
+        expected = by_hand(trained, step)(ids())[0, -1].numpy()
+    np.testing.assert_allclose(arrays["logits"], expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("step", STEPS)
 def test_the_pattern_at_a_step_is_that_of_its_snapshot(trained: Path, step: int) -> None:
-    at = page("pages/attention.py", step=str(step), block="1", head="2")
+    at = page("pages/attention.py", step=str(step))
     from gptviz.interp.trace import run
 
     name = "blocks.1.attention.pattern"
     expected = run(by_hand(trained, step), ids(), [name])[name][0, 2].numpy().copy()  # type: ignore[arg-type]
     expected[np.triu_indices(len(expected), 1)] = np.nan
-    np.testing.assert_allclose(array(charts(at)[1]["data"][0]["z"]), expected, atol=1e-6)
+    np.testing.assert_allclose(pattern(at, 1, 2), expected, atol=1e-6)
 
 
 def is_map(figure: dict[str, Any]) -> bool:
@@ -159,7 +166,6 @@ def test_every_step_of_a_page_stands_on_the_same_axes(trained: Path) -> None:
     maps = [ends(figure) for step in every for figure in charts(page("pages/embeddings.py", **step)) if is_map(figure)]
     assert maps[0] == maps[1] == maps[2]
     assert all(maps[0])
-    assert [ends(charts(page("pages/next_token.py", **step))[0])[1] for step in every] == [[0, 1]] * 3
 
 
 def test_the_map_holds_every_step(trained: Path) -> None:
@@ -214,7 +220,9 @@ def test_the_text_at_a_step_is_what_its_snapshot_writes_from_the_same_prompt(
 )
 def test_the_code_behind_a_figure_opens_the_step_shown(trained: Path, path: str) -> None:
     for query, call in (({"step": "1"}, "gptviz.load('tiny', step=1)"), ({}, "gptviz.load('tiny')")):
-        code = next(one.value for one in page(path, **query).code if "gptviz.load" in one.value)
+        at = page(path, **query)
+        shown = [sent(at)[0]["code"]] if path == "pages/attention.py" else [one.value for one in at.code]
+        code = next(one for one in shown if "gptviz.load" in one)
         assert call in code
         with contextlib.redirect_stdout(io.StringIO()):
             exec(code, {})
@@ -396,17 +404,6 @@ def test_what_all_steps_share_is_read_from_a_bounded_number_of_them(trained: Pat
 
 def test_the_labels_of_tokens_are_made_once_for_all_steps(trained: Path) -> None:
     assert ui.tokens(cache.model_key("tiny", "cpu", 0)) is ui.tokens(cache.model_key("tiny", "cpu", 1))
-
-
-def test_another_model_with_fewer_heads_shows_the_head_a_button_names(tiny_model: Tiny) -> None:
-    tiny_model(n_head=6)
-    tiny_model("few", n_head=3)
-    at = page("pages/attention.py", head="5", block="1")
-    at.session_state["model"] = "few"
-    at.session_state["head"] = 1
-    at.run()
-    assert not at.exception
-    assert at.select_slider(key="head").value == 1
 
 
 # Models of tasks

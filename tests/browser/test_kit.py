@@ -173,5 +173,9 @@ def test_the_address_keeps_what_a_view_shows_and_makes_no_history(browser: Brows
     before = page.evaluate("history.length")
     page.evaluate("toAddress({ block: 3, head: 2, prompt: null })")
     assert page.evaluate("[inAddress('block'), inAddress('head'), inAddress('prompt')]") == ["3", "2", None]
+    page.evaluate("for (let i = 0; i < 100; i++) toAddress({ head: i, [`k${i % 2}`]: i })")
+    assert page.evaluate("inAddress('head')") == "2", "what follows at once waits a little"
+    page.wait_for_function("inAddress('head') === '99'")
+    assert page.evaluate("[inAddress('k0'), inAddress('k1')]") == ["98", "99"]
     assert page.evaluate("history.length") == before
     page.close()

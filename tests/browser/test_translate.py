@@ -9,6 +9,7 @@ import pytest
 import torch
 from playwright.sync_api import Browser, Page, expect
 
+from gptviz.figures.bars import percent
 from gptviz.learn import checkpoints
 from gptviz.model import Transformer
 from gptviz.text import CharTokenizer, MarkedTokenizer
@@ -106,6 +107,21 @@ def test_a_typed_output_shows_what_the_model_would_have_written(seen: Visit) -> 
     page.wait_for_url(re.compile("position=4"))
     expect(chips.nth(4)).to_have_class(re.compile("selected"))
     seen.settle()
+
+
+def test_every_token_that_may_stand_at_a_place_is_listed_with_its_probability(seen: Visit) -> None:
+    page = seen.open("translate", model="scribe", prompt=SOURCE, output="june 3", view="Next token", position=2)
+    rows = page.locator(".st-key-ledger .token-row")
+    expect(rows.first).to_be_visible()
+    source = torch.tensor([MARKS.source_ids(SOURCE)])
+    decoded = torch.tensor([[MARKS.start, *MARKS.encode("june 3").ids]])
+    with torch.inference_mode():
+        expected = made(0, -1e4)(decoded, source)[0, 2].double().softmax(-1)
+    for row, token in zip(rows.all(), expected.argsort(descending=True, stable=True)[:5].tolist(), strict=False):
+        expect(row).to_have_attribute("data-token", str(token))
+        expect(row.locator(".before .number")).to_have_text(percent(expected[token].item()))
+    expect(page.locator(".st-key-ledger .facts")).to_contain_text("Written here: n")
+    expect(page.locator(".st-key-ledger .draw")).to_be_hidden()
 
 
 def test_a_wider_beam_keeps_more_answers(seen: Visit) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -140,7 +141,6 @@ def test_the_facts_of_heads_that_look_at_one_token_are_closed_form() -> None:
     np.testing.assert_allclose(facts.spread, [[1, 1], [1, spread]], rtol=1e-5)
     assert attention.strongest(facts.previous) == (0, 0)
     assert attention.strongest(facts.itself) == (1, 0)
-    assert facts.phrases(0, 1) == ("spread over 1.0 tokens", "17% on the token before", "100% on the first token", "0% on itself")
 
 
 def test_a_single_token_has_a_pattern_of_one_and_no_facts() -> None:
@@ -182,3 +182,129 @@ def test_padding_and_what_it_would_read_are_masked_and_the_rest_is_as_without_it
         assert np.isnan(one[size:]).all()
         assert np.isnan(one[:, size:]).all()
         np.testing.assert_allclose(one[:size, :size], attention.one_head(alone, block, 1, "abcdef").values, atol=1e-6)
+
+
+@pytest.mark.parametrize("positions", ["learned", "rotary", "relative", "alibi", "none"])
+@pytest.mark.parametrize("mask", ["causal", "full"])
+def test_the_products_of_query_and_key_and_what_positions_add_are_the_scores_and_their_softmax_the_pattern(
+    positions: str, mask: str
+) -> None:
+    model = scrambled(tiny(positions=positions, mask=mask, qk_norm=True))
+    found = attention.read(model, IDS)
+    trace = run(model, torch.tensor([IDS]))
+    assert (found.position is not None) == (positions in ("relative", "alibi"))
+    for block in range(2):
+        for head in range(3):
+            expected = trace[f"blocks.{block}.attention.scores"][0, head].numpy()
+            scores, shares = found.scores(block, head), found.pattern(block, head)
+            for query in range(len(IDS)):
+                visible = range(query + 1 if mask == "causal" else len(IDS))
+                dots = []
+                for key in visible:
+                    q, k = found.q[block, head, query], found.k[block, head, key]
+                    dot = sum(float(a) * float(b) for a, b in zip(q, k, strict=True)) / math.sqrt(len(q))
+                    term = 0.0 if found.position is None else float(found.position[block, head, query, key])
+                    dots.append(dot + term)
+                np.testing.assert_allclose(dots, expected[query, : len(visible)], atol=1e-5)
+                np.testing.assert_allclose(scores[query, : len(visible)], dots, atol=1e-5)
+                total = sum(map(math.exp, dots))
+                np.testing.assert_allclose(shares[query, : len(visible)], [math.exp(dot) / total for dot in dots], atol=1e-6)
+                assert np.isnan(scores[query, len(visible) :]).all()
+
+
+def test_what_alibi_adds_is_its_slope_times_the_distance() -> None:
+    found = attention.read(scrambled(tiny(positions="alibi", n_head=4)), IDS)
+    assert found.position is not None
+    for head in range(4):
+        slope = 2.0 ** (-8 * (head + 1) / 4)
+        expected = [[-slope * abs(query - key) for key in range(len(IDS))] for query in range(len(IDS))]
+        np.testing.assert_allclose(found.position[1, head], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("sizes", [{}, {"d_head": 6}, {"output_bias": False, "mask": "full"}])
+def test_value_weighted_is_the_length_of_what_each_key_adds_and_all_keys_and_heads_add_up_to_the_output(
+    sizes: dict[str, Any],
+) -> None:
+    model = scrambled(tiny(**sizes))
+    found = attention.read(model, IDS)
+    trace = run(model, torch.tensor([IDS]))
+    for block in range(2):
+        pattern, v = (trace[f"blocks.{block}.attention.{name}"][0].double() for name in ("pattern", "v"))
+        linear = model.blocks[block].attention.output
+        weight = linear.weight.detach().double()
+        d_head = v.shape[-1]
+        total = torch.zeros(len(IDS), weight.shape[0], dtype=torch.double)
+        for head in range(3):
+            part = weight[:, head * d_head : (head + 1) * d_head]
+            weighted = found.value_weighted(block, head)
+            for query in range(len(IDS)):
+                for key in range(len(IDS)):
+                    added = part @ (pattern[head, query, key] * v[head, key])
+                    total[query] += added
+                    if not np.isnan(weighted[query, key]):
+                        assert weighted[query, key] == pytest.approx(added.norm().item(), rel=1e-5, abs=1e-7)
+        bias = 0 if linear.bias is None else linear.bias.detach()
+        np.testing.assert_allclose(total + bias, trace[f"blocks.{block}.attention.out"][0].numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize("residual", ["pre-norm", "post-norm", "none"])
+@pytest.mark.parametrize("mask", ["causal", "full"])
+def test_rollout_follows_every_path_through_the_blocks(mask: str, residual: str) -> None:
+    model = scrambled(tiny(n_layer=3, mask=mask, residual=residual))
+    found = attention.read(model, IDS)
+    size = len(IDS)
+    steps = []
+    for block in found.patterns.blocks:
+        step = [[sum(float(head[i, j]) for head in block) / 3 / 2 + (i == j) / 2 for j in range(size)] for i in range(size)]
+        steps.append([[value / sum(row) for value in row] for row in step])
+    for i in range(size):
+        for j in range(size):
+            paths = sum(steps[2][i][a] * steps[1][a][b] * steps[0][b][j] for a in range(size) for b in range(size))
+            value = found.rollout(2)[i, j]
+            assert np.isnan(value) if mask == "causal" and j > i else value == pytest.approx(paths, abs=1e-6)
+    np.testing.assert_allclose(attention.rollout(found.patterns).sum(-1), 1, atol=1e-6)
+    np.testing.assert_allclose(attention.rollout(found.patterns)[0], steps[0], atol=1e-6)
+
+
+def test_rollout_of_equal_blocks_is_a_power_of_one() -> None:
+    seen = random_patterns(1, 2, 7)
+    same = attention.Patterns(seen.blocks * 4, seen.blocked)
+    step = seen.blocks[0].mean(0).astype(float) / 2 + np.eye(7) / 2
+    np.testing.assert_allclose(attention.rollout(same)[3], np.linalg.matrix_power(step, 4), atol=1e-6)
+
+
+def test_cross_attention_reads_the_source_from_every_token_of_the_output() -> None:
+    model = scrambled(tiny(n_layer=2, n_encoder_layer=1, padding=PADDING))
+    source, written = (3, 1, 4, 1, 5, PADDING, PADDING), (2, 7, 1)
+    found = attention.read(model, written, source, "cross_attention")
+    trace = run(model, torch.tensor([written]), source=torch.tensor([source]))
+    for block in range(2):
+        name = f"blocks.{block}.cross_attention"
+        for head in range(3):
+            shares = found.pattern(block, head)
+            assert shares.shape == (3, 7)
+            np.testing.assert_allclose(shares[:, :5], trace[f"{name}.pattern"][0, head, :, :5].numpy(), atol=1e-6)
+            assert np.isnan(shares[:, 5:]).all()
+            scores = found.scores(block, head)[:, :5]
+            np.testing.assert_allclose(scores, trace[f"{name}.scores"][0, head, :, :5].numpy(), atol=1e-5)
+            exps = np.exp(scores.astype(float))
+            np.testing.assert_allclose(exps / exps.sum(1, keepdims=True), shares[:, :5], atol=1e-5)
+            v = trace[f"{name}.v"][0, head, 2].double()
+            part = model.blocks[block].cross_attention.output.weight.detach().double()[:, 4 * head : 4 * head + 4]
+            assert found.value_weighted(block, head)[1, 2] == pytest.approx(float((part @ v).norm() * shares[1, 2]), rel=1e-5)
+    pictures = attention.thumbnails(found.patterns)
+    assert pictures.values.shape == (2, 3, 3, 7)
+    assert np.isnan(pictures.values[..., 5:]).all()
+
+
+def test_rows_are_spread_over_as_many_keys_as_the_entropy_says() -> None:
+    even = np.full((2, 3, 4), 0.25, np.float32)
+    one = np.zeros((2, 3, 4), np.float32)
+    one[..., 1] = 1
+    np.testing.assert_allclose(attention.spread(attention.Patterns((even, one), None)), [[4, 4], [1, 1]], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("shape", "part"), [({}, "cross_attention"), ({"n_layer": 0}, "attention")])
+def test_attention_that_a_model_lacks_is_refused_in_words(shape: dict[str, Any], part: attention.Part) -> None:
+    with pytest.raises(ValueError, match=r"this model has no (cross-attention|blocks)"):
+        attention.read(scrambled(tiny(**shape)), IDS, part=part)

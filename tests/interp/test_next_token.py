@@ -1,4 +1,4 @@
-"""The next token's probabilities, entropy and rank, against torch, loops and sorts."""
+"""The next token's probabilities and their order, against torch, loops and sorts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from gptviz.interp.next_token import entropy, found, logits_after, predict
+from gptviz.interp.next_token import found, logits_after, predict
 from gptviz.learn.sampling import Sampling
 from tests.tiny import CONTEXT, VOCAB, scrambled, some_ids, tiny
 
@@ -48,6 +48,13 @@ def test_cuts_are_those_of_a_loop_over_the_sorted_tokens(top_k: int | None, top_
     np.testing.assert_allclose(prediction.after, after, rtol=1e-6)
 
 
+@pytest.mark.parametrize("size", [7, 10, 14, 49, 65])
+def test_a_sum_that_misses_top_p_by_rounding_alone_has_reached_it(size: int) -> None:
+    for kept in range(1, size):
+        cut = predict(torch.zeros(size), Sampling(top_p=kept / size)).cut
+        assert cut.tolist() == [""] * kept + ["top-p"] * (size - kept)
+
+
 def test_temperature_zero_leaves_the_likeliest_token_alone() -> None:
     logits = some_logits()
     prediction = predict(logits, Sampling(temperature=0))
@@ -64,40 +71,18 @@ def test_a_tiny_temperature_stays_finite() -> None:
     assert prediction.after.sum() == pytest.approx(1)
 
 
-def test_entropy_is_the_sum_of_a_loop() -> None:
-    p = predict(some_logits(), Sampling()).before
-    assert entropy(p) == pytest.approx(-sum(x * math.log(x) for x in p.tolist()))
-
-
-def test_entropy_of_certainty_is_zero_and_of_an_even_chance_the_logarithm() -> None:
-    assert entropy(np.array([0.0, 1.0, 0.0])) == 0
-    assert entropy(np.full(8, 1 / 8)) / math.log(2) == pytest.approx(3)
-
-
-def test_rank_is_the_place_after_sorting_and_ties_go_to_the_smaller_id() -> None:
+def test_the_order_is_that_of_a_sort_and_ties_go_to_the_smaller_id() -> None:
     logits = some_logits()
     logits[7] = logits[2]
-    prediction = predict(logits, Sampling())
     by_rank = sorted(range(VOCAB), key=lambda i: (-logits[i].item(), i))
-    assert prediction.order().tolist() == by_rank
-    assert [prediction.rank(i) for i in range(VOCAB)] == [by_rank.index(i) + 1 for i in range(VOCAB)]
+    assert predict(logits, Sampling()).order().tolist() == by_rank
 
 
-def test_rank_and_order_hold_over_a_vocabulary_of_gpt2s_size() -> None:
+def test_order_and_cuts_hold_over_a_vocabulary_of_gpt2s_size() -> None:
     logits = some_logits(50_257)
     prediction = predict(logits, Sampling(top_k=50, top_p=0.9))
-    best = np.argsort(-logits.numpy(), kind="stable")[:3].tolist()
-    assert prediction.order()[:3].tolist() == best
-    assert prediction.rank(best[2]) == 3
+    assert prediction.order()[:3].tolist() == np.argsort(-logits.numpy(), kind="stable")[:3].tolist()
     assert (prediction.cut == "top-k").sum() == 50_257 - 50
-
-
-def test_the_labelled_bars_hold_the_probabilities_of_the_tokens_asked_for() -> None:
-    prediction = predict(some_logits(), Sampling(temperature=0.5))
-    bars = prediction.labelled([4, 1], ["␣", "e"])
-    assert bars.axes[0].labels == ("␣", "e")
-    assert bars.axes[1].labels == ("before", "after")
-    assert bars.values.tolist() == [[prediction.before[i], prediction.after[i]] for i in (4, 1)]
 
 
 def test_logits_are_those_of_the_whole_pass_at_the_positions_asked_for() -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gptviz.learn.generation import Generation, window_start
 from gptviz.learn.sampling import Sampling, choose
-from gptviz.model import Transformer
+from gptviz.model import Record, Transformer
 from gptviz.model.positions import POSITIONS
 from tests.tiny import CONTEXT, scrambled, some_ids, tiny
 
@@ -227,3 +227,40 @@ def test_a_context_of_one_token_slides_too() -> None:
     grown = Generation(model, torch.tensor([3]))
     list(islice(grown, 10))
     assert grown.ids[0].tolist() == expected
+
+
+@pytest.mark.parametrize(("prompt", "slide"), CASES)
+def test_another_branch_has_the_bits_it_would_have_had_alone(prompt: int, slide: int) -> None:
+    model = scrambled(tiny())
+    ids = some_ids(prompt, batch=1)[0]
+    moving = Generation(model, ids, slide=slide)
+    branches = [some_ids(3 * CONTEXT, batch=1, seed=seed) for seed in (1, 2)]
+    for start, length, which in [(0, 5, 0), (2, 9, 1), (1, 20, 0), (20, 24, 0), (3, 4, 0), (0, 24, 1), (24, 24, 1), (0, 0, 0)]:
+        start = min(start, moving.ids.shape[1] - prompt)
+        moving.replace(prompt + start, branches[which][:, start:length])
+        alone = Generation(model, ids, slide=slide)
+        for token in moving.ids[0, prompt:]:
+            alone.take(token[None])
+        assert torch.equal(moving.ids, alone.ids)
+        assert torch.equal(moving.logits, alone.logits)
+
+
+def test_a_tap_sees_the_pass_that_gives_the_logits_and_no_other() -> None:
+    model = scrambled(tiny())
+    record = Record("logits")
+    grown = Generation(model, some_ids(3)[0], tap=record)
+    for _ in range(2 * CONTEXT):
+        logits = grown.logits
+        assert torch.equal(record.values.pop("logits")[:, -1], logits)
+        assert not record.values
+        next(grown)
+        if grown.ids.shape[1] == 7:  # five tokens to compute again, of which the last counts
+            grown.replace(3, some_ids(5, batch=1, seed=3))
+
+
+@pytest.mark.parametrize("start", [2, 6])
+def test_the_prompt_is_not_replaced_nor_a_gap_left(start: int) -> None:
+    grown = Generation(scrambled(tiny()), some_ids(3)[0])
+    list(islice(grown, 2))
+    with pytest.raises(ValueError, match=f"start is {start}; it must be from 3, after the prompt, to 5"):
+        grown.replace(start, torch.tensor([[1]]))

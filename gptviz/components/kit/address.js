@@ -5,12 +5,28 @@ function inAddress(key) {
   return new URLSearchParams(location.search).get(key);
 }
 
+// Browsers refuse an address that changes with every move of a slider: it is written at once, then at most so often.
+const ADDRESS_PAUSE = 250;
+const unwritten = { page: "", values: {}, timer: null, last: -Infinity };
+
 /** Write values into the address; null takes a key out of it. No step back in the browser's history is made. */
 function toAddress(values) {
+  if (unwritten.page !== location.pathname) Object.assign(unwritten, { page: location.pathname, values: {} });
+  Object.assign(unwritten.values, values);
+  const due = unwritten.last + ADDRESS_PAUSE - performance.now();
+  if (due <= 0) writeAddress();
+  else unwritten.timer ??= setTimeout(writeAddress, due);
+}
+
+function writeAddress() {
+  clearTimeout(unwritten.timer);
+  unwritten.timer = null;
+  if (unwritten.page !== location.pathname) return; // by now the address is that of another page
   const address = new URL(location.href);
-  for (const [key, value] of Object.entries(values)) {
+  for (const [key, value] of Object.entries(unwritten.values)) {
     if (value === null) address.searchParams.delete(key);
     else address.searchParams.set(key, value);
   }
+  Object.assign(unwritten, { values: {}, last: performance.now() });
   if (address.href !== location.href) history.replaceState(history.state, "", address);
 }

@@ -1,0 +1,231 @@
+// All heads at a glance.
+
+/** The thumbnails of all heads, in their places or in an order; hovering one enlarges it. */
+class Grid {
+  constructor(explorer) {
+    this.explorer = explorer;
+    this.element = make("div", "left");
+    this.order = make("label", "order");
+    this.select = make("select", "", undefined, { "aria-label": "Order of the heads" });
+    this.order.append(make("span", "", "Order"), this.select);
+    this.filter = make("label", "filter");
+    this.range = make("input", "", undefined, { type: "range", "aria-label": "Hide heads below" });
+    this.limit = make("output", "number");
+    this.filter.append(this.range, this.limit);
+    this.box = make("div", "heads", undefined, { role: "group", "aria-label": "All heads: blocks downwards, heads across" });
+    this.pooled = make("p", "note pooled");
+    this.element.append(this.order, this.filter, this.box, this.pooled);
+    this.card = make("div", "card");
+    this.card.popover = "manual";
+    this.picture = make("canvas", "picture");
+    this.words = make("div", "note");
+    this.name = make("strong");
+    this.card.append(this.name, this.picture, this.words);
+    this.element.append(this.card);
+    this.buttons = new Map();
+    this.current = this.reached = null;
+
+    this.select.onchange = () => explorer.choose({ sort: this.select.value || null, least: null });
+    this.range.oninput = () => explorer.choose({ least: Number(this.range.value) });
+    this.box.addEventListener("pointerover", (event) => this.over(event));
+    this.box.addEventListener("pointerleave", () => this.shut());
+    this.box.addEventListener("focusin", (event) => this.over(event));
+    this.box.addEventListener("focusout", () => this.shut());
+    this.box.addEventListener("click", (event) => this.clicked(event));
+    this.box.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  at(event) {
+    const button = event.target.closest(".head");
+    return button ? [Number(button.dataset.block), Number(button.dataset.head)] : null;
+  }
+
+  /** All anew: other numbers. */
+  build() {
+    const { numbers } = this.explorer;
+    const orders = numbers.facts.map((name) => make("option", "", `by ${FACTS[name].name}`, { value: name }));
+    this.select.replaceChildren(make("option", "", "by place", { value: "" }), ...orders);
+    this.order.hidden = !numbers.facts.length;
+    this.pooled.hidden = numbers.pooling < 2;
+    this.pooled.textContent = `Small pictures: a cell is the largest of ${numbers.pooling} × ${numbers.pooling}.`;
+    this.buttons.clear();
+    for (let block = 0; block < numbers.n_block; block++) {
+      for (let head = 0; head < numbers.n_head; head++) {
+        const label = `block ${block}, head ${head}. ${numbers.average([block, head])}`;
+        const button = make("button", "head", undefined, { "data-block": block, "data-head": head, "aria-label": label });
+        button.tabIndex = -1;
+        button.append(make("canvas"), make("span", "value number"));
+        this.buttons.set(`${block} ${head}`, button);
+      }
+    }
+    this.colours();
+  }
+
+  /** Paint every thumbnail: once, and again where the scale changes. */
+  colours() {
+    const { numbers, choice, palettes } = this.explorer;
+    const [n_block, n_head, down, across] = numbers.arrays.thumbnails.shape;
+    const share = choice.log ? logarithmic : (value) => value;
+    for (let block = 0; block < n_block; block++) {
+      for (let head = 0; head < n_head; head++) {
+        const start = (block * n_head + head) * down * across;
+        const canvas = this.buttons.get(`${block} ${head}`).firstChild;
+        const place = (row, column) => share(numbers.arrays.thumbnails[start + row * across + column]);
+        paint(canvas, down, across, place, palettes.pattern);
+      }
+    }
+  }
+
+  /** The heads that are shown, in their order. */
+  listed() {
+    const { numbers, choice } = this.explorer;
+    const all = [...this.buttons.values()].map((button) => [Number(button.dataset.block), Number(button.dataset.head)]);
+    if (!choice.sort) return all;
+    const { fewest } = FACTS[choice.sort];
+    const value = ([block, head]) => numbers.fact(choice.sort, block, head);
+    const passes = (at) => (fewest ? value(at) <= choice.least : 100 * value(at) >= choice.least);
+    const kept = choice.least === null ? all : all.filter(passes);
+    return kept.sort((a, b) => (fewest ? value(a) - value(b) : value(b) - value(a)));
+  }
+
+  /** Put the thumbnails where they belong. */
+  arrange() {
+    const { numbers, choice } = this.explorer;
+    const { sort, least } = choice;
+    this.select.value = sort ?? "";
+    this.filter.hidden = !sort;
+    if (sort) {
+      const { fewest } = FACTS[sort];
+      const most = fewest ? Math.ceil(numbers.nKey) : 100;
+      Object.assign(this.range, { min: fewest ? 1 : 0, max: most, step: 1 });
+      this.range.value = least ?? (fewest ? most : 0);
+      this.limit.textContent = fewest ? `≤ ${this.range.value} tokens` : `≥ ${this.range.value} %`;
+    }
+    const listed = this.listed();
+    const shown = listed.map((at) => this.buttons.get(at.join(" ")));
+    this.box.classList.toggle("sorted", Boolean(sort));
+    if (sort) {
+      shown.forEach((button, i) => {
+        const value = numbers.fact(sort, ...listed[i]);
+        button.lastChild.textContent = `${listed[i].join(".")} · ${FACTS[sort].fewest ? brief(value) : percent(value)}`;
+      });
+      this.box.style.gridTemplateColumns = "";
+      this.box.replaceChildren(...(shown.length ? shown : [make("p", "note", "No head does so much of it.")]));
+    } else {
+      const cells = [make("span", "corner")];
+      for (let head = 0; head < numbers.n_head; head++) cells.push(make("span", "tick", String(head)));
+      shown.forEach((button, i) => {
+        if (i % numbers.n_head === 0) cells.push(make("span", "tick", button.dataset.block));
+        button.lastChild.textContent = "";
+        cells.push(button);
+      });
+      this.box.style.gridTemplateColumns = `1.1rem repeat(${numbers.n_head}, max-content)`;
+      this.box.replaceChildren(...cells);
+    }
+    this.resize();
+  }
+
+  /** As large as there is room. */
+  resize() {
+    const { numbers, choice, narrow } = this.explorer;
+    const width = this.box.clientWidth - 26, height = narrow ? HEIGHT_ON_A_PHONE : this.box.clientHeight - 18;
+    const [, , down, across] = numbers.arrays.thumbnails.shape;
+    const fitting = choice.sort ? 48 : Math.floor(Math.min(width / numbers.n_head - 3, height / numbers.n_block - 3));
+    const size = clamp(fitting, SMALLEST_THUMBNAIL, LARGEST_THUMBNAIL);
+    this.box.style.setProperty("--across", `${Math.round(size * Math.min(1, across / down))}px`);
+    this.box.style.setProperty("--down", `${Math.round(size * Math.min(1, down / across))}px`);
+  }
+
+  /** Mark what is chosen; only buttons that change are touched. */
+  mark() {
+    const { explorer } = this;
+    const heads = explorer.heads();
+    const mark = (which) => (heads.length > 1 ? explorer.colourOf(which) : "var(--st-text-color)");
+    const marks = new Map(heads.map((at, which) => [at.join(" "), mark(which)]));
+    for (const [name, button] of this.buttons) {
+      const colour = marks.get(name) ?? "";
+      if (button.mark === colour) continue;
+      button.mark = colour;
+      button.setAttribute("aria-pressed", colour !== "");
+      button.classList.toggle("chosen", colour !== "");
+      button.style.setProperty("--mark", colour);
+    }
+    const chosen = this.buttons.get(explorer.chosen.join(" "));
+    this.reach(chosen.isConnected ? chosen : this.box.querySelector(".head"));
+  }
+
+  /** Make a button the one that the Tab key reaches. */
+  reach(button) {
+    if (this.reached) this.reached.tabIndex = -1;
+    if (button) button.tabIndex = 0;
+    this.reached = button;
+  }
+
+  over(event) {
+    const at = this.at(event);
+    if (!at) return this.shut();
+    // A finger needs none: what it chooses is shown large beside.
+    if (event.type === "focusin" ? event.target.matches(":focus-visible") : event.pointerType !== "touch") this.open(at);
+  }
+
+  /** Show a head larger, beside its thumbnail. */
+  open(at) {
+    const { explorer } = this;
+    if (this.current && same(at, this.current)) return;
+    this.current = at;
+    const { numbers } = explorer;
+    this.name.textContent = `Block ${at[0]}, head ${at[1]}`;
+    this.words.textContent = numbers.average(at);
+    const small = numbers.has(at[0]) ? null : this.buttons.get(at.join(" ")).firstChild;
+    if (small) {
+      this.picture.width = small.width;
+      this.picture.height = small.height;
+      this.picture.getContext("2d").drawImage(small, 0, 0);
+    } else explorer.paint(this.picture, at, "pattern");
+    if (!this.card.matches(":popover-open")) this.card.showPopover();
+    const thumb = this.buttons.get(at.join(" ")).getBoundingClientRect();
+    const { offsetWidth: width, offsetHeight: height } = this.card;
+    const edge = this.explorer.narrow ? thumb.right : this.box.getBoundingClientRect().right; // the other heads stay in sight
+    const left = edge + width + 16 < innerWidth ? edge + 8 : Math.max(8, thumb.left - width - 8);
+    this.card.style.left = `${left}px`;
+    this.card.style.top = `${clamp(thumb.top - 40, 8, Math.max(8, innerHeight - height - 8))}px`;
+  }
+
+  shut() {
+    this.current = null;
+    if (this.card.matches(":popover-open")) this.card.hidePopover();
+  }
+
+  clicked(event) {
+    const at = this.at(event);
+    if (!at) return;
+    if (event.shiftKey || Array.isArray(this.explorer.choice.heads)) this.explorer.compare(at);
+    else this.explorer.choose({ block: at[0], head: at[1] });
+  }
+
+  key(event) {
+    const at = this.at(event);
+    if (!at || event.ctrlKey || event.metaKey || event.altKey) return;
+    const { numbers, choice } = this.explorer;
+    const walk = ARROWS[event.key];
+    if (walk && choice.sort) {
+      const list = this.listed(), i = list.findIndex((other) => same(other, at));
+      this.focus(list[clamp(i + walk[0] + walk[1], 0, list.length - 1)]);
+    } else if (walk) this.focus([clamp(at[0] + walk[0], 0, numbers.n_block - 1), clamp(at[1] + walk[1], 0, numbers.n_head - 1)]);
+    else if (event.key === "+") this.explorer.compare(at);
+    else if (event.key === "Escape") this.shut();
+    else {
+      if (event.key === "Enter" || event.key === " ") event.stopPropagation(); // the browser makes a click of it
+      return;
+    }
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  focus(at) {
+    const button = this.buttons.get(at.join(" "));
+    this.reach(button);
+    button.focus({ preventScroll: true });
+    button.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+}

@@ -1,0 +1,116 @@
+// What the payload holds, and the arithmetic on it.
+
+/** The numbers of the payload by block, head, query and key. */
+class Numbers {
+  constructor(data) {
+    Object.assign(this, data);
+    this.nQuery = data.queries.length;
+    this.nKey = data.keys.length;
+    this.size = data.triangle ? (this.nQuery * (this.nQuery + 1)) / 2 : this.nQuery * this.nKey;
+    this.masked = data.triangle || data.arrays.pattern.some(Number.isNaN);
+    this.dHead = data.arrays.q.shape.at(-1);
+  }
+
+  has(block) {
+    return block >= this.first && block < this.first + this.count;
+  }
+
+  /** Where in a packed square a cell is, −1 if the triangle leaves it out. */
+  place(query, key) {
+    if (!this.triangle) return query * this.nKey + key;
+    return key > query ? -1 : (query * (query + 1)) / 2 + key;
+  }
+
+  square(name, block, head, query, key) {
+    const at = this.place(query, key);
+    return at < 0 ? NaN : this.arrays[name][((block - this.first) * this.n_head + head) * this.size + at];
+  }
+
+  pattern(block, head, query, key) {
+    return this.square("pattern", block, head, query, key);
+  }
+
+  moved(block, head, key) {
+    return this.arrays.moved[((block - this.first) * this.n_head + head) * this.nKey + key];
+  }
+
+  value(block, head, query, key) {
+    return this.pattern(block, head, query, key) * this.moved(block, head, key);
+  }
+
+  rollout(block, head, query, key) {
+    const at = this.place(query, key);
+    return at < 0 ? NaN : this.arrays.rollout[(block - this.first) * this.size + at];
+  }
+
+  isVisible(query, key) {
+    return !Number.isNaN(this.pattern(this.first, 0, query, key));
+  }
+
+  vector(name, block, head, at) {
+    const count = name === "q" ? this.nQuery : this.nKey;
+    const start = (((block - this.first) * this.n_head + head) * count + at) * this.dHead;
+    return this.arrays[name].subarray(start, start + this.dHead);
+  }
+
+  position(block, head, query, key) {
+    return this.arrays.position ? this.square("position", block, head, query, key) : 0;
+  }
+
+  score(block, head, query, key) {
+    const q = this.vector("q", block, head, query), k = this.vector("k", block, head, key);
+    let dot = 0;
+    for (let i = 0; i < q.length; i++) dot += q[i] * k[i];
+    return dot / Math.sqrt(q.length) + this.position(block, head, query, key);
+  }
+
+  fact(name, block, head) {
+    return this.arrays[`fact ${name}`][block * this.n_head + head];
+  }
+
+  /** What a head does on average, in a sentence; nothing of a single token. */
+  average(at) {
+    const facts = this.facts.map((name) => FACTS[name].says(this.fact(name, ...at)));
+    return facts.length ? `On average ${facts.join(", ")}.` : "";
+  }
+
+  /** The largest value of a head, for a scale that has no end of its own. */
+  largest(show, heads) {
+    if (show !== "value") return 1;
+    let most = 0;
+    for (const [block, head] of heads) {
+      for (let query = 0; query < this.nQuery; query++) {
+        for (let key = 0; key < this.nKey; key++) {
+          const value = this.value(block, head, query, key);
+          if (value > most) most = value;
+        }
+      }
+    }
+    return most || 1;
+  }
+
+  label(side, at) {
+    return side === "query" ? this.queries[at] : this.keys[at];
+  }
+
+  /** The arithmetic of one cell, from the model's own query and key. */
+  cell(block, head, query, key) {
+    const q = this.vector("q", block, head, query), k = this.vector("k", block, head, key);
+    const products = new Float64Array(q.length), sums = new Float64Array(q.length);
+    let dot = 0;
+    for (let i = 0; i < q.length; i++) {
+      products[i] = q[i] * k[i];
+      sums[i] = dot += products[i];
+    }
+    const scaled = dot / Math.sqrt(q.length), position = this.position(block, head, query, key), score = scaled + position;
+    const scoreOf = (_, j) => (this.isVisible(query, j) ? this.score(block, head, query, j) : NaN);
+    const scores = Float64Array.from({ length: this.nKey }, scoreOf);
+    const largest = scores.reduce((most, one) => (one > most ? one : most), -Infinity);
+    const less = Math.abs(largest) > LARGEST_EXPONENT ? largest : 0;
+    const exps = scores.map((one) => Math.exp(one - less));
+    const kept = exps.filter((one) => !Number.isNaN(one)), visible = kept.length;
+    const sum = kept.reduce((total, one) => total + one, 0);
+    const share = exps[key] / sum, pattern = this.pattern(block, head, query, key);
+    return { q, k, products, sums, dot, scaled, position, score, scores, less, exps, sum, visible, share, pattern };
+  }
+}

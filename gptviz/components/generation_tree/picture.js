@@ -1,0 +1,79 @@
+// The generation tree as a drawing that stands alone: what is seen of it on the screen, its colours written out.
+
+const SANS = { "font-family": "sans-serif" };
+const TOP = 34, BOTTOM = 28; // room for the title and for what the colours mean
+
+function pictureOf(view) {
+  const [width, height] = view.extent, tall = height + TOP + BOTTOM;
+  const ground = background(view.root), ink = getComputedStyle(view.root).getPropertyValue("--st-text-color").trim();
+  const look = { ground, ink, pale: solid(mixed(ink, ground, 0.35)), origin: view.canvas.getBoundingClientRect() };
+  const picture = shape("svg", { width, height: tall, viewBox: `0 0 ${width} ${tall}` });
+  const words = (text, y, size) => shape("text", { x: EDGE, y, fill: ink, "font-size": size, ...SANS }, text);
+  picture.append(shape("rect", { width: "100%", height: "100%", fill: ground }));
+  picture.append(words("What the model wrote, as a tree", 21, 15));
+  const canvas = shape("g", { transform: `translate(0 ${TOP})` });
+  for (const [d, kind] of view.lines) {
+    const strong = kind.includes("strong");
+    const line = shape("path", { d, fill: "none", stroke: strong ? ink : look.pale, "stroke-width": strong ? 2 : 1 });
+    if (kind.includes("next")) line.setAttribute("stroke-dasharray", "3 3");
+    canvas.append(line);
+  }
+  const visit = (branch) => {
+    drawBox(canvas, branch.run, branch.strong ? ink : look.pale, look);
+    branch.children.forEach(visit);
+  };
+  visit(view.tree);
+  for (const line of view.next) drawNext(canvas, line, look);
+  const meaning = "colour: probability under the model, 0 … 100 %; grey: the prompt; Σ: sum of log-probabilities";
+  picture.append(canvas, words(meaning, height + TOP + 18, 13));
+  return picture;
+}
+
+function solid(colour) {
+  return `rgb(${colour.map(Math.round).join(",")})`;
+}
+
+/** The tint of a chip, whose style has its strength; a token of the prompt has none. */
+function tintOf(chip, { ink, ground }) {
+  const strength = parseFloat(chip.style.getPropertyValue("--p")) / 100;
+  return Number.isNaN(strength) ? mixed(ink, ground, 0.06) : mixed(ROLES.output, ground, strength);
+}
+
+function drawBox(canvas, run, line, look) {
+  const { origin, ground } = look;
+  const at = run.element.getBoundingClientRect(), seen = run.text.getBoundingClientRect();
+  const [x, y] = [at.left - origin.left, at.top - origin.top];
+  canvas.append(shape("rect", { x, y, width: at.width, height: at.height, rx: 6, fill: ground, stroke: line }));
+  const size = { width: seen.width, height: seen.height };
+  const inner = shape("svg", { x: seen.left - origin.left, y: seen.top - origin.top, ...size });
+  for (const chip of run.text.querySelectorAll(".chip")) {
+    const box = chip.getBoundingClientRect();
+    if (box.bottom < seen.top || box.top > seen.bottom) continue;
+    drawChip(inner, chip.textContent, box.left - seen.left, box.top - seen.top, box, tintOf(chip, look), line);
+  }
+  canvas.append(inner);
+  if (run.foot.hidden) return;
+  const sums = [...run.foot.children].map((part) => part.textContent).join("   ");
+  canvas.append(shape("text", { x: x + 8, y: y + at.height - 7, fill: line, "font-size": 11, ...SANS }, sums));
+}
+
+function drawNext(canvas, line, look) {
+  const { origin, ground, ink, pale } = look;
+  const at = line.getBoundingClientRect(), name = line.querySelector(".name"), box = name.getBoundingClientRect();
+  const [x, y] = [at.left - origin.left, at.top - origin.top], cut = line.classList.contains("cut");
+  const frame = { x, y, width: at.width, height: at.height, rx: 4, fill: ground, stroke: pale, "stroke-dasharray": "3 3" };
+  canvas.append(shape("rect", frame));
+  const place = [box.left - origin.left, box.top - origin.top, box];
+  drawChip(canvas, name.textContent, ...place, tintOf(name, look), cut ? pale : ink, cut);
+  const number = { x: x + at.width - 6, y: y + at.height - 6, fill: cut ? pale : ink, "font-size": 11, "text-anchor": "end" };
+  canvas.append(shape("text", { ...number, ...SANS }, line.querySelector(".number").textContent));
+}
+
+/** A token of the picture: `box` is its size on the screen. */
+function drawChip(into, label, x, y, { width, height }, tint, ink, struck = false) {
+  into.append(shape("rect", { x, y, width, height, rx: 3, fill: solid(tint) }));
+  const middle = { x: x + width / 2, y: y + height / 2, "text-anchor": "middle", "dominant-baseline": "central" };
+  const text = shape("text", { ...middle, fill: ink, "font-size": 13, "font-family": "monospace" }, label);
+  if (struck) text.setAttribute("text-decoration", "line-through");
+  into.append(text);
+}

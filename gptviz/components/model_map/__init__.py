@@ -1,0 +1,141 @@
+"""The map of a model: every step from tokens to guesses as a box on the residual stream, each of which opens in place.
+
+Which block and which box are open, and which tensor of it is shown, the browser decides by itself, and keeps in the address. It
+asks for the numbers of a tensor once its box is open. Python hears of that, and of a guess that is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import streamlit as st
+
+from gptviz.components.kit import event, register
+from gptviz.interp.anatomy import Anatomy, Box, Piece
+
+_mount = register(Path(__file__).parent)
+
+# Cells of a tensor on a page, down and across; a tensor of so many numbers travels whole, of a larger one the page alone.
+PAGE = 12
+MOST_WHOLE = 500_000
+# The heads of a block that have a thumbnail, the thumbnails in all, and the tokens along a side of one.
+MOST_HEADS, MOST_THUMBNAILS, SIDE = 24, 1_024, 32
+# A cell of a thumbnail that the mask hides; shares are 0 … 250.
+HIDDEN, WHOLE_SHARE = 255, 250
+
+
+@dataclass(frozen=True)
+class Look:
+    """A page of a tensor.
+
+    Attributes:
+        box: the path of its box.
+        piece: which of the box's tensors.
+        at: the first index shown along each axis.
+    """
+
+    box: str
+    piece: int
+    at: tuple[int, ...]
+
+
+def model_map(
+    payload: bytes,
+    *,
+    key: str,
+    on_take: Callable[[object], None],
+    on_look: Callable[[object], None],
+) -> None:
+    """Show the map that `payload` describes; what the browser sends is to be judged by `taken` and `looked`."""
+
+    def answer(name: str, act: Callable[[object], None]) -> Callable[[], None]:
+        return lambda: act(st.session_state[key].get(name))
+
+    _mount(key=key, data=payload, on_take_change=answer("take", on_take), on_look_change=answer("look", on_look))
+
+
+def taken(value: object, text: str, guesses: int) -> int | None:
+    """Which guess was clicked on the map of this `text` (its mark); None if it was on another, or is none of the `guesses`."""
+    fields = event(value) or {}
+    index = fields.get("guess")
+    if fields.get("text") != text or type(index) is not int or not 0 <= index < guesses:
+        return None
+    return index
+
+
+def looked(value: object) -> Look | None:
+    """The page of a tensor that was asked for, None if that is not what an event says. It may be of another model: see `fit`."""
+    fields = event(value) or {}
+    box, piece, at = fields.get("box"), fields.get("piece"), fields.get("at")
+    if not isinstance(box, str) or len(box) > 200 or type(piece) is not int or piece < 0 or not isinstance(at, list):
+        return None
+    if len(at) > 3 or not all(type(index) is int for index in at):
+        return None
+    return Look(box, piece, tuple(at))
+
+
+def fit(look: Look, drawn: Anatomy) -> tuple[Box, Piece, tuple[int, ...]] | None:
+    """The box, the tensor and the first indices that are asked for, where this model has them; None where it does not."""
+    box = drawn.box(look.box)
+    if box is None or look.piece >= len(box.pieces):
+        return None
+    piece = box.pieces[look.piece]
+    padded = (look.at + (0,) * len(piece.shape))[: len(piece.shape)]
+    return box, piece, tuple(min(max(index, 0), size - 1) for index, size in zip(padded, piece.shape, strict=True))
+
+
+def page(values: npt.NDArray[Any], at: tuple[int, ...]) -> tuple[npt.NDArray[np.float32], bool]:
+    """The numbers that travel: all of `values` and True where they are few, else the page [rows, columns] that begins at `at`
+    (of a vector [rows])."""
+    if values.size <= MOST_WHOLE:
+        return values.astype(np.float32), True
+    *lead, row, column = at if values.ndim > 1 else (*at, 0)
+    cut = values[tuple(lead)] if values.ndim > 1 else values[:, None]
+    shown = cut[row : row + PAGE, column : column + PAGE]
+    return (shown if values.ndim > 1 else shown[:, 0]).astype(np.float32), False
+
+
+def summary(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Smallest, largest, mean, and root of the mean square of all numbers."""
+    wide = values.astype(np.float64)
+    return np.array([wide.min(), wide.max(), wide.mean(), np.sqrt(np.square(wide).mean())])
+
+
+def thumbnails(patterns: npt.NDArray[np.float32], causal: bool) -> npt.NDArray[np.uint8]:
+    """Patterns [block, head, query, key] in at most `SIDE` × `SIDE` cells, each the largest of those it stands for: 0 … 250, and
+    255 where the mask hides them all."""
+    for axis in (2, 3):
+        pool = -(-patterns.shape[axis] // SIDE)
+        starts = np.arange(0, patterns.shape[axis], pool)
+        patterns = np.maximum.reduceat(patterns, starts, axis)
+    shares = np.nan_to_num(patterns).clip(0, 1) * WHOLE_SHARE
+    small = np.rint(shares).astype(np.uint8)
+    if causal:
+        small[..., *np.triu_indices(small.shape[-1], 1)] = HIDDEN
+    return small
+
+
+def code_of_map(opened: str, drawn: Anatomy, tokens: int, source: int) -> str:
+    """The lines of gptviz that list the boxes of a map."""
+    sizes = f"tokens={tokens}" + (f", source={source}" if drawn.config.n_encoder_layer else "")
+    return f"""import gptviz
+from gptviz.interp.anatomy import anatomy
+
+lm = {opened}
+boxes = anatomy(lm.model.config, {sizes}).boxes
+parameters = [(box.path, box.parameters) for box in boxes]"""
+
+
+def code_of(piece: Piece, opened: str, traced: Callable[[str], str]) -> str:
+    """The lines of gptviz that give the numbers of a piece; `traced` gives those that trace a value by its name."""
+    if piece.kind == "activation":
+        first = "" if piece.name.endswith("positions") else "[0]"
+        return f"{traced(piece.name)}\nvalues = trace[{piece.name!r}]{first}  # {piece.shape}"
+    get = "get_parameter" if piece.kind == "weight" else "get_buffer"
+    rows = "" if piece.rows is None else f"[{piece.rows[0]}:{piece.rows[1]}]"
+    return f"import gptviz\n\nlm = {opened}\nvalues = lm.model.{get}({piece.name!r}){rows}  # {piece.shape}"

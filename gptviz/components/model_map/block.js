@@ -1,0 +1,400 @@
+/** The boxes of one block, laid out from left to right above the stream. */
+class Block {
+  constructor(map, at, paths, top, y) {
+    Object.assign(this, { map, at, paths, top, y });
+    this.flows = new Map(
+      map.boxes.arrows(...Object.values(placedBlock(at))).map(([start, end, shape]) => [`${start} ${end}`, shape]),
+    );
+    this.parts = ["attention", "cross_attention", "mlp"].filter((part) =>
+      [...paths].some((path) => path.startsWith(`${at}${part}.`)),
+    );
+    this.tight = this.parts.includes("cross_attention");
+    this.w = this.tight
+      ? { norm: 46, lead: 14, q: 78, scores: 58, mask: 30, gap: 9, pattern: 112, z: 50, mlp: 62 }
+      : { norm: 52, lead: 18, q: 92, scores: 70, mask: 36, gap: 14, pattern: 178, z: 86, mlp: 78 };
+    this.row = top + 134; // where values, z and outputs stand
+    this.low = 38;
+  }
+
+  has(path) {
+    return this.paths.has(this.at + path);
+  }
+
+  /** Whether the stream goes past the sublayer, to its sum. */
+  joins(from, to) {
+    return this.flows.has(`${from} ${to}`);
+  }
+
+  draw() {
+    const { map, at, y } = this;
+    const shapeOf = sizes(map.boxes.get(`${at}resid_pre`).pieces[0].shape);
+    const spare = map.width - 58 - this.parts.reduce((sum, part) => sum + this.room(part), 34);
+    if (spare > 0) this.w.pattern = Math.min(320, this.w.pattern + spare);
+    let stream = map.drawPoint(`${at}resid_pre`, 26, y);
+    map.arrow(
+      "",
+      stream.path,
+      [
+        [2, y],
+        [20, y],
+      ],
+      { width: 3, head: false },
+    );
+    this.caption(`${at}resid_pre`, 26, "start", 8);
+    let x = 40;
+    for (const part of this.parts) {
+      const out = part === "mlp" ? this.mlp(x, stream) : this.attention(part, x, stream);
+      stream = this.join(part, stream, out);
+      x = Math.max(stream.x + stream.w, out.right) + (this.tight ? 10 : 16);
+    }
+    map.arrow(
+      stream.path,
+      "",
+      [
+        [stream.x + stream.w, y],
+        [map.width - 3, y],
+      ],
+      {
+        width: 3,
+        label: stream.x + stream.w < map.width - 74 ? { x: map.width - 8, y: y - 8, text: shapeOf, anchor: "end" } : null,
+      },
+    );
+  }
+
+  /** How much room a sublayer takes, as long as its pattern does not grow. */
+  room(part) {
+    const { w } = this;
+    const pre = this.has(`${part}.norm`) ? w.norm + w.lead : w.lead + 6;
+    const post = [...this.paths].some(
+      (path) => path.startsWith(`${this.at}resid_`) && this.map.boxes.get(path).part === `${part}.norm`,
+    )
+      ? w.norm + 8
+      : 0;
+    const gap = this.tight ? 10 : 16;
+    if (part === "mlp") return pre + 2 * w.mlp + 12 + post + gap;
+    const mask = this.has(`${part}.mask`) ? w.mask + w.gap : 0;
+    return pre + 10 + w.q + w.gap + 8 + w.scores + mask + w.gap + w.pattern + (post ? post - 20 : 0) + gap;
+  }
+
+  caption(path, x, anchor = "middle", from = x) {
+    this.map.under.append(
+      this.map.text(anchor === "start" ? from : x, this.y + 23, path.slice(this.at.length), {
+        size: 10,
+        anchor,
+        fill: this.map.ink(0.72),
+      }),
+    );
+  }
+
+  /** From the stream up to what reads it: where it leaves from, for what stands right of it. */
+  riser(part, x, stream) {
+    const { map, w, y } = this;
+    if (!this.has(`${part}.norm`))
+      return {
+        path: stream.path,
+        from: [
+          [stream.x + stream.w, y],
+          [x + 4, y],
+          [x + 4, this.row + this.low / 2],
+        ],
+        right: x + w.lead,
+      };
+    const norm = map.drawBox(`${this.at}${part}.norm`, x, this.row, w.norm, this.low);
+    map.arrow(stream.path, norm.path, [
+      [norm.cx, y],
+      [norm.cx, norm.y + norm.h],
+    ]);
+    return { path: norm.path, from: [[norm.x + norm.w, norm.cy]], right: norm.x + norm.w + w.lead };
+  }
+
+  attention(part, x, stream) {
+    const { map, w, top, row, low } = this,
+      at = `${this.at}${part}.`,
+      cross = part === "cross_attention";
+    const sub = (name) => sizes(map.boxes.get(at + name).pieces[0].shape);
+    const riser = this.riser(part, x, stream);
+    const left = riser.right + 10,
+      bus = left - 12;
+    // Where a norm and a turn stand between queries and keys, they need the room.
+    const head = (name, y) => map.drawBox(at + name, left, y, w.q, 44, { label: name, sub: sub(name) });
+    const q = head("q", top + 26),
+      k = head("k", top + 84),
+      v = head("v", row);
+    const rise = (box) =>
+      map.arrow(riser.path, box.path, [...riser.from, [bus, riser.from.at(-1)[1]], [bus, box.cy], [box.x, box.cy]].filter(apart));
+    rise(q);
+    if (cross) {
+      const down = bus - 9;
+      for (const box of [k, v])
+        map.arrow("memory", box.path, [
+          [down, top + 2],
+          [down, box.cy],
+          [box.x, box.cy],
+        ]);
+      map.under.append(map.text(down - 4, top + 34, "memory", { size: 10, anchor: "end", fill: map.ink(0.72) }));
+    } else for (const box of [k, v]) rise(box);
+    this.between(at, q, k);
+    const scores = map.drawBox(`${at}scores`, left + w.q + w.gap + 8, top + 54, w.scores, 44, {
+      sub: this.tight ? "" : sub("scores"),
+    });
+    const turn = scores.x - 9;
+    map.arrow(
+      q.path,
+      scores.path,
+      [
+        [q.x + q.w, q.cy],
+        [turn, q.cy],
+        [turn, scores.cy - 8],
+        [scores.x, scores.cy - 8],
+      ],
+      { colour: ROLES.query },
+    );
+    map.arrow(
+      k.path,
+      scores.path,
+      [
+        [k.x + k.w, k.cy],
+        [turn, k.cy],
+        [turn, scores.cy + 8],
+        [scores.x, scores.cy + 8],
+      ],
+      { colour: ROLES.key },
+    );
+    if (this.has(`${part}.positions`) && map.boxes.get(`${at}positions`).part === "distance") {
+      const distance = map.drawBox(
+        `${at}positions`,
+        scores.x,
+        top + 14,
+        scores.w,
+        map.boxes.get(`${at}positions`).role === "weight" ? 32 : 22,
+      );
+      map.arrow(distance.path, scores.path, [
+        [distance.cx, distance.y + distance.h],
+        [distance.cx, scores.y],
+      ]);
+    }
+    let visible = scores;
+    if (this.has(`${part}.mask`)) {
+      visible = map.drawBox(`${at}mask`, scores.x + scores.w + w.gap, scores.cy - 12, w.mask, 24, { label: "mask" });
+      map.arrow(
+        scores.path,
+        visible.path,
+        [
+          [scores.x + scores.w, scores.cy],
+          [visible.x, scores.cy],
+        ],
+        { colour: ROLES.pattern },
+      );
+    }
+    const pattern = this.pattern(part, visible.x + visible.w + w.gap);
+    map.arrow(
+      visible.path,
+      pattern.path,
+      [
+        [visible.x + visible.w, scores.cy],
+        [pattern.x, scores.cy],
+      ],
+      { colour: ROLES.pattern },
+    );
+    const z = map.drawBox(`${at}z`, pattern.x, row, w.z, low, { sub: this.tight ? "" : sub("z") });
+    map.arrow(
+      pattern.path,
+      z.path,
+      [
+        [z.cx, pattern.y + pattern.h],
+        [z.cx, z.y],
+      ],
+      { colour: ROLES.pattern },
+    );
+    map.arrow(
+      v.path,
+      z.path,
+      [
+        [v.x + v.w, z.cy],
+        [z.x, z.cy],
+      ],
+      { colour: ROLES.value },
+    );
+    const from = z.x + z.w + (this.tight ? 9 : 16);
+    const out = map.drawBox(`${at}out`, from, row, Math.min(110, pattern.x + pattern.w - from), low);
+    map.arrow(
+      z.path,
+      out.path,
+      [
+        [z.x + z.w, z.cy],
+        [out.x, out.cy],
+      ],
+      { colour: ROLES.value },
+    );
+    return { ...out, right: Math.max(out.x + out.w, pattern.x + pattern.w) };
+  }
+
+  /** The norm and the turn that queries and keys both go through. */
+  between(at, q, k) {
+    const { map } = this;
+    const shared = ["qk_norm", "positions"].filter(
+      (name) => this.paths.has(at + name) && map.boxes.get(at + name).part !== "distance",
+    );
+    const each = (q.w - 4 * (shared.length - 1)) / shared.length,
+      y = q.y + q.h;
+    shared.forEach((name, i) => {
+      const pill = map.drawPill(
+        at + name,
+        q.x + i * (each + 4),
+        y + 1,
+        each,
+        k.y - y - 2,
+        name === "qk_norm" ? "norm" : "rotary",
+      );
+      for (const box of [q, k]) map.arrows.push({ start: pill.path, end: box.path, element: shape("g") });
+    });
+  }
+
+  /** The patterns of all heads, as large as they fit. */
+  pattern(part, x) {
+    const { map, w, top } = this,
+      path = `${this.at}${part}.pattern`;
+    const box = map.boxes.get(path),
+      { stack, block } = placed(path);
+    const y = top + 18,
+      h = 106,
+      area = { x: x + 5, y: y + 17, w: w.pattern - 10, h: h - 22 };
+    const place = map.drawBox(path, x, y, w.pattern, h, { label: " ", strength: 0.02 });
+    const group = map.elements.get(path);
+    group.append(map.text(x + 7, y + 13, "pattern", { size: 12.5, weight: 650, anchor: "start" }));
+    if (w.pattern > 130)
+      group.append(
+        map.text(x + w.pattern - 7, y + 13, sizes(box.pieces[0].shape), { size: 10, anchor: "end", fill: map.ink(0.72) }),
+      );
+    const kind = part === "cross_attention" ? "cross" : stack ? "encoder" : "decoder";
+    const cells = map.data.arrays[kind];
+    if (!cells || block >= cells.shape[0]) return place;
+    const heads = cells.shape[1],
+      [side, columns] = fitted(heads, area.w, area.h);
+    const left = area.x + (area.w - columns * (side + 3) + 3) / 2,
+      rows = Math.ceil(heads / columns);
+    const above = area.y + (area.h - rows * (side + 3) + 3) / 2;
+    for (let head = 0; head < heads; head++) {
+      const hx = left + (head % columns) * (side + 3),
+        hy = above + Math.floor(head / columns) * (side + 3);
+      const canvas = map.thumbnail(kind, block, head, hx, hy, side);
+      if (canvas) canvas.dataset.of = path;
+      group.append(
+        shape(
+          "rect",
+          { x: hx, y: hy, width: side, height: side, fill: map.colours.ground, class: "head", "data-head": head },
+          shape("title", {}, `head ${head}`),
+        ),
+      );
+    }
+    return place;
+  }
+
+  mlp(x, stream) {
+    const { map, w, row, low, top } = this,
+      at = `${this.at}mlp.`;
+    const riser = this.riser("mlp", x, stream);
+    const up = map.drawBox(`${at}up`, riser.right, row, w.mlp, low);
+    const from = riser.from.at(-1);
+    map.arrow(riser.path, up.path, [...riser.from, [up.x, from[1]]]);
+    const down = map.drawBox(`${at}out`, up.x + up.w + 12, row, w.mlp, low);
+    const neurons = map.drawBox(`${at}neurons`, up.x, top + 62, down.x + down.w - up.x, 44, {
+      sub: sizes(map.boxes.get(`${at}neurons`).pieces[0].shape),
+    });
+    map.arrow(
+      up.path,
+      neurons.path,
+      [
+        [up.cx, up.y],
+        [up.cx, neurons.y + neurons.h],
+      ],
+      { colour: ROLES.mlp },
+    );
+    map.arrow(
+      neurons.path,
+      down.path,
+      [
+        [down.cx, neurons.y + neurons.h],
+        [down.cx, down.y],
+      ],
+      { colour: ROLES.mlp },
+    );
+    return { ...down, right: down.x + down.w };
+  }
+
+  /** What a sublayer gives meets the stream. */
+  join(part, stream, out) {
+    const { map, y, w } = this,
+      x = out.cx;
+    const own = [...this.paths].filter((path) => !path.includes(`.${part}.`) || path.endsWith(".sum"));
+    const sum = own.find((path) => map.boxes.get(path).part === `${part}.join`);
+    const norm = own.find((path) => map.boxes.get(path).part === `${part}.norm`);
+    let last = stream,
+      lower = out.y + out.h;
+    if (sum) {
+      const point = map.drawPoint(sum, x, y);
+      map.arrow(
+        out.path,
+        sum,
+        [
+          [x, lower],
+          [x, point.y],
+        ],
+        { colour: ROLES[out.role] },
+      );
+      if (this.joins(stream.path, sum))
+        map.arrow(
+          stream.path,
+          sum,
+          [
+            [stream.x + stream.w, y],
+            [point.x, y],
+          ],
+          { width: 3, head: false },
+        );
+      last = point;
+      if (!norm) this.caption(sum, x);
+    }
+    if (norm) {
+      const left = sum ? x + 20 : x - w.norm / 2;
+      const box = map.drawBox(norm, left, y - 17, w.norm, 34);
+      if (sum)
+        map.arrow(
+          sum,
+          norm,
+          [
+            [last.x + last.w, y],
+            [box.x, y],
+          ],
+          { width: 3, head: false },
+        );
+      else
+        map.arrow(out.path, norm, [
+          [x, lower],
+          [x, box.y],
+        ]);
+      this.map.under.append(map.text(box.cx, y + 27, norm.slice(this.at.length), { size: 10, fill: map.ink(0.72) }));
+      last = box;
+    }
+    return last;
+  }
+}
+
+function placedBlock(at) {
+  const { stack, block } = placed(`${at}x`);
+  return { stack, block };
+}
+
+function apart(point, i, all) {
+  return !i || Math.hypot(point[0] - all[i - 1][0], point[1] - all[i - 1][1]) > 0.5;
+}
+
+/** The largest side of `n` squares that fit side by side in a place, and how many stand in a row. */
+function fitted(n, width, height) {
+  let best = [0, 1];
+  for (let columns = 1; columns <= n; columns++) {
+    const side = Math.min((width + 3) / columns - 3, (height + 3) / Math.ceil(n / columns) - 3);
+    if (side > best[0]) best = [side, columns];
+  }
+  return best;
+}

@@ -1,0 +1,82 @@
+// What the map is of, and how it is written.
+
+/** A probability; none where the model gives no number. */
+function sure(probability) {
+  return probability === null ? "–" : percent(probability);
+}
+
+/** A shape as `(6, 64, 32)`. */
+function sizes(shape) {
+  return `(${shape.join(", ")}${shape.length === 1 ? "," : ""})`;
+}
+
+/** A count in few characters; small ones in full. */
+function short(number) {
+  if (number < 100_000) return count(number);
+  const [size, letter] = number >= 1e9 ? [1e9, "G"] : number >= 1e6 ? [1e6, "M"] : [1e3, "k"];
+  return `${(number / size).toPrecision(3)} ${letter}`;
+}
+
+/** Where a box is: its stack ("" or "encoder."), its block (null outside of them), and its path within. */
+function placed(path) {
+  const found = /^(encoder\.)?(?:blocks\.(\d+)\.)?(.+)$/.exec(path);
+  return { stack: found[1] ?? "", block: found[2] === undefined ? null : Number(found[2]), within: found[3] };
+}
+
+function parametersOf(box) {
+  return box.pieces.reduce((sum, piece) => sum + piece.parameters, 0);
+}
+
+function plural(number, name) {
+  return `${count(number)} ${name}${number === 1 ? "" : "s"}`;
+}
+
+/** The boxes that a payload describes: of blocks that did not travel, those of the second with another number. */
+class Boxes {
+  constructor(data) {
+    this.data = data;
+    this.known = new Map(data.boxes.map((box) => [box.path, box]));
+    this.inside = new Map();
+    for (const box of data.boxes) {
+      const { stack, block, within } = placed(box.path);
+      if (block === 0) this.inside.set(stack, [...(this.inside.get(stack) ?? []), within]);
+    }
+  }
+
+  blocks(stack) {
+    return this.data.sizes[stack ? 0 : 1];
+  }
+
+  get(path) {
+    if (this.known.has(path)) return this.known.get(path);
+    const { stack, block, within } = placed(path);
+    const alike = block !== null && block < this.blocks(stack) && this.known.get(`${stack}blocks.1.${within}`);
+    if (!alike) return undefined;
+    const own = (name) => name.replace(/blocks\.1\./, `blocks.${block}.`);
+    return { ...alike, path, pieces: alike.pieces.map((piece) => ({ ...piece, name: own(piece.name) })) };
+  }
+
+  /** The paths of a block's boxes, as they are computed. */
+  of(stack, block) {
+    return (this.inside.get(stack) ?? []).map((within) => `${stack}blocks.${block}.${within}`);
+  }
+
+  /** What flows into the boxes of a block, from where. */
+  arrows(stack, block) {
+    const like = Math.min(block, 1, this.blocks(stack) - 1),
+      prefix = `${stack}blocks.${like}.`,
+      own = `${stack}blocks.${block}.`;
+    return this.data.arrows
+      .filter(([, end]) => end.startsWith(prefix))
+      .map(([start, end, shape]) => [
+        start.startsWith(prefix) ? own + start.slice(prefix.length) : start,
+        own + end.slice(prefix.length),
+        shape,
+      ]);
+  }
+}
+
+/** A token in the colour of its probability. */
+function tint(element, probability) {
+  element.style.background = `color-mix(in srgb, ${ROLES.output} ${LOWEST + (HIGHEST - LOWEST) * probability}%, transparent)`;
+}

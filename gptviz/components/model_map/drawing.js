@@ -1,0 +1,209 @@
+/** What a map is drawn with: boxes, points on the stream, arrows, thumbnails. Colours are written out, so that a drawing can
+ *  stand alone. */
+class Drawing {
+  ink(share = 1) {
+    return share === 1 ? this.colours.text : this.mix(this.colours.text, share);
+  }
+
+  mix(colour, share) {
+    return `rgb(${mixed(colour, this.colours.ground, share).map(Math.round).join(" ")})`;
+  }
+
+  text(x, y, content, { size = 12, weight = 400, anchor = "middle", fill = this.ink(), font = SANS } = {}) {
+    return shape(
+      "text",
+      { x, y, "font-size": size, "font-weight": weight, "text-anchor": anchor, fill, "font-family": font },
+      content,
+    );
+  }
+
+  /** Something to click: a box of the model, or a block. */
+  held(path, label, attributes, ...children) {
+    const group = shape(
+      "g",
+      { role: "button", class: "held", "aria-label": label, "data-path": path, ...attributes },
+      ...children,
+    );
+    this.elements.set(path, group);
+    this.order.push(path);
+    this.svg.append(group);
+    return group;
+  }
+
+  titleOf(box) {
+    const { stack, block, within } = placed(box.path);
+    const name = { "⊕": "Sum", "=": "Stream", In: "Stream" }[box.name] ?? box.name;
+    const part = within.startsWith("cross_attention.") ? "cross-attention" : box.part === "mlp.norm" ? "MLP" : null;
+    const place = [part, stack ? "encoder" : null, block === null ? null : `block ${block}`].filter(Boolean);
+    return place.length ? `${name} (${place.join(", ")})` : name;
+  }
+
+  blockName(stack, block) {
+    return `${stack ? "Encoder block" : this.data.sizes[0] ? "Decoder block" : "Block"} ${block}`;
+  }
+
+  /** A box at x, y: its part that is computed in the colour of its role, its weights as a band below. */
+  drawBox(path, x, y, w, h, { label = null, sub = "", strength = 0.16 } = {}) {
+    const box = this.boxes.get(path);
+    const parameters = parametersOf(box);
+    const learned = box.pieces.some((piece) => piece.kind === "weight");
+    const band = learned ? 14 : 0;
+    const colour = ROLES[box.role];
+    const parts = [
+      shape("rect", {
+        x,
+        y,
+        width: w,
+        height: h,
+        rx: 5,
+        fill: this.mix(colour, box.role === "weight" ? 0.06 : strength),
+        stroke: colour,
+        "stroke-width": 1.4,
+        class: "edge",
+      }),
+    ];
+    if (learned) {
+      const top = y + h - band;
+      parts.push(
+        shape("path", {
+          d: `M${x} ${top}h${w}v${band - 5}q0 5 -5 5h${10 - w}q-5 0 -5 -5z`,
+          fill: this.mix(ROLES.weight, 0.3),
+          stroke: ROLES.weight,
+          "stroke-width": 1.4,
+        }),
+        this.text(x + w / 2, top + 10.5, parameters ? `W ${short(parameters)}` : "W shared", { size: 10, weight: 600 }),
+      );
+    }
+    const middle = y + (h - band) / 2;
+    parts.push(this.text(x + w / 2, middle + (sub ? -1 : 4.5), label ?? box.name, { size: 12.5, weight: 650 }));
+    if (sub) parts.push(this.text(x + w / 2, middle + 10.5, sub, { size: 10, fill: this.ink(0.72) }));
+    this.held(path, this.aloud(box, parameters), { "data-box": path }, ...parts);
+    return { path, x, y, w, h, cx: x + w / 2, cy: y + h / 2, role: box.role };
+  }
+
+  aloud(box, parameters) {
+    const own = parameters ? `, ${plural(parameters, "parameter")}` : "";
+    const shapes = box.pieces
+      .filter((piece) => piece.kind === "activation")
+      .map((piece) => `, ${piece.symbol} ${sizes(piece.shape)}`);
+    return `${this.titleOf(box)}${shapes.join("")}${own}`;
+  }
+
+  /** A point on the stream: where something is added, or taken up. */
+  drawPoint(path, x, y) {
+    const box = this.boxes.get(path);
+    const sum = box.name === "⊕",
+      r = sum ? 9 : 6;
+    const parts = [
+      shape("circle", {
+        cx: x,
+        cy: y,
+        r,
+        fill: sum ? this.colours.ground : ROLES.stream,
+        stroke: ROLES.stream,
+        "stroke-width": 2,
+        class: "edge",
+      }),
+    ];
+    if (sum) parts.push(shape("path", { d: `M${x - 5} ${y}h10M${x} ${y - 5}v10`, stroke: this.ink(), "stroke-width": 1.8 }));
+    // a generous place to hit
+    parts.push(shape("circle", { cx: x, cy: y, r: 14, fill: "transparent" }));
+    this.held(path, this.aloud(box, 0), { "data-box": path }, ...parts);
+    return { path, x: x - r, y: y - r, w: 2 * r, h: 2 * r, cx: x, cy: y, role: "stream" };
+  }
+
+  /** An arrow through points, with rounded corners, and what flows in it. */
+  arrow(start, end, points, { colour = ROLES.stream, width = 1.6, label = null, head = true } = {}) {
+    let path = `M${points[0]}`;
+    for (let i = 1; i < points.length - 1; i++) {
+      const [a, b, c] = [points[i - 1], points[i], points[i + 1]];
+      const toward = (from, to) => {
+        const [dx, dy] = [to[0] - from[0], to[1] - from[1]],
+          far = Math.hypot(dx, dy) || 1,
+          r = Math.min(8, far / 2);
+        return [from[0] + (dx / far) * r, from[1] + (dy / far) * r];
+      };
+      path += `L${toward(b, a)}Q${b} ${toward(b, c)}`;
+    }
+    const last = points.at(-1),
+      before = points.at(-2);
+    path += `L${last}`;
+    const element = shape(
+      "g",
+      { class: "arrow" },
+      shape("path", { d: path, fill: "none", stroke: colour, "stroke-width": width, "stroke-linejoin": "round" }),
+    );
+    if (head) {
+      const angle = (Math.atan2(last[1] - before[1], last[0] - before[0]) * 180) / Math.PI;
+      element.append(
+        shape("path", { d: "M0 0L-7 -3.6L-7 3.6z", fill: colour, transform: `translate(${last}) rotate(${angle})` }),
+      );
+    }
+    if (label)
+      element.append(
+        this.text(label.x, label.y, label.text, { size: 10, fill: this.ink(0.72), anchor: label.anchor ?? "middle" }),
+      );
+    this.under.append(element);
+    this.arrows.push({ start, end, element });
+  }
+
+  /** A small step between two boxes. */
+  drawPill(path, x, y, w, h, label) {
+    const box = this.boxes.get(path),
+      colour = ROLES[box.role];
+    const parts = [
+      shape("rect", {
+        x,
+        y,
+        width: w,
+        height: h,
+        rx: h / 2,
+        fill: this.mix(colour, box.role === "weight" ? 0.3 : 0.16),
+        stroke: colour,
+        "stroke-width": 1.2,
+        class: "edge",
+      }),
+      this.text(x + w / 2, y + h / 2 + 3.2, label, { size: 9.5, weight: 600 }),
+    ];
+    this.held(path, this.aloud(box, parametersOf(box)), { "data-box": path }, ...parts);
+    return { path, x, y, w, h, cx: x + w / 2, cy: y + h / 2, role: box.role };
+  }
+
+  /** A sum that belongs to a box which is drawn elsewhere. */
+  plus(x, y) {
+    const r = 9;
+    this.under.append(
+      shape("circle", { cx: x, cy: y, r, fill: this.colours.ground, stroke: ROLES.stream, "stroke-width": 2 }),
+      shape("path", { d: `M${x - 5} ${y}h10M${x} ${y - 5}v10`, stroke: this.ink(), "stroke-width": 1.8 }),
+    );
+    return { path: null };
+  }
+
+  /** A pattern as a heatmap, of one head or (null) the mean of all. */
+  thumbnail(kind, block, head, x, y, side) {
+    const cells = this.data.arrays[kind];
+    if (!cells || block >= cells.shape[0] || side < 4) return null;
+    const [, heads, rows, columns] = cells.shape,
+      area = rows * columns,
+      start = block * heads * area;
+    const tall = rows >= columns ? side : (side * rows) / columns,
+      wide = rows >= columns ? (side * columns) / rows : side;
+    const canvas = make("canvas", "thumbnail", undefined, { "aria-hidden": "true" });
+    Object.assign(canvas.style, { left: `${x}px`, top: `${y}px`, width: `${wide}px`, height: `${tall}px` });
+    const share = (row, column) => {
+      let sum = 0;
+      for (let h = head ?? 0; h < (head === null ? heads : head + 1); h++) {
+        const value = cells[start + h * area + row * columns + column];
+        if (value === HIDDEN) return NaN;
+        sum += value;
+      }
+      return sum / WHOLE_SHARE / (head === null ? heads : 1);
+    };
+    this.scaleOfPattern ??= {};
+    const table = (this.scaleOfPattern[this.colours.ground] ??= sequential(ROLES.pattern, this.root));
+    paint(canvas, rows, columns, share, table);
+    this.canvases.push(canvas);
+    this.pictures.push({ canvas, x, y, width: wide, height: tall });
+    return canvas;
+  }
+}

@@ -1,0 +1,125 @@
+"""The sampling ledger: every stage from the model's logits to the token drawn, over the whole vocabulary, in the browser.
+
+The logits travel once. Sliders, sorting, hovering and drawing happen there; Python hears of a token that was taken alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import streamlit as st
+
+from gptviz.components.kit import event, pack, register
+
+_mount = register(Path(__file__).parent)
+
+
+@dataclass(frozen=True)
+class Command:
+    """What a button of the page asks the view to show.
+
+    Attributes:
+        asked: choice (`temperature`, `top_k`, `top_p`, `seed`, `tokens`, `log`) → value.
+        number: tells commands apart, each of which is obeyed once; 0 is none.
+    """
+
+    asked: Mapping[str, float | int | str | bool]
+    number: int
+
+
+NO_COMMAND = Command({}, 0)
+
+
+@dataclass(frozen=True)
+class Payload:
+    """What the browser gets, packed.
+
+    Attributes:
+        data: the bytes.
+        generation: the number of the text that the logits follow: a click made on another text is refused.
+        vocab_size: how many tokens can be clicked.
+    """
+
+    data: bytes
+    generation: int
+    vocab_size: int
+
+
+def payload(
+    logits: npt.NDArray[np.float32],
+    labels: Sequence[str],
+    *,
+    about: object,
+    title: str,
+    code: tuple[str, str],
+    numbers: npt.NDArray[np.float64] | None = None,
+    true: int | None = None,
+    true_name: str = "Really next:",
+    takes: bool = False,
+    note: str = "",
+    command: Command = NO_COMMAND,
+) -> Payload:
+    """The view of one place of a text.
+
+    Args:
+        logits: [vocab_size], as the model gave them there.
+        labels: the visible forms of all tokens.
+        about: what the logits follow from (model, ids, position); its `repr` tells one text from another.
+        title: what is shown, for pictures and for who cannot see.
+        code: the lines of gptviz that compute the same, before and after the `Sampling` chosen in the browser.
+        numbers: [seeds], the random number of each seed at this place. None shows what the model says and draws nothing.
+        true: the token that stands there, where it is known; `true_name` is what to call it.
+        takes: whether a token can be taken.
+        note: what follows the name of the token drawn.
+
+    Raises:
+        ValueError: not one label per logit, or logits that are no numbers, as those of a damaged model.
+    """
+    if logits.shape != (len(labels),):
+        raise ValueError(f"there are {len(labels)} labels for logits of the shape {logits.shape}: one label per token is needed")
+    if not np.isfinite(logits.max()):
+        raise ValueError("the model's logits are not numbers: its weights are damaged")
+    generation = int.from_bytes(blake2b(repr(about).encode(), digest_size=6).digest(), "big")
+    header: dict[str, Any] = {
+        "labels": list(labels),
+        "generation": generation,
+        "title": title,
+        "code": code,
+        "true": true,
+        "trueName": true_name,
+        "takes": takes,
+        "note": note,
+        "asked": dict(command.asked),
+        "number": command.number,
+    }
+    arrays = {"logits": logits} | ({} if numbers is None else {"numbers": numbers})
+    return Payload(pack(header, **arrays), generation, len(labels))
+
+
+def sampling_ledger(shown: Payload, *, key: str, on_take: Callable[[int], None] | None = None) -> None:
+    """Show a payload; `on_take` is called with the id of a token that was taken."""
+    events: dict[str, Any] = {}
+    if on_take is not None:
+        events["on_take_change"] = lambda: _answer(key, shown, on_take)
+    _mount(key=key, data=shown.data, **events)
+
+
+def _answer(key: str, shown: Payload, act: Callable[[int], None]) -> None:
+    token = chosen(st.session_state[key].get("take"), shown.generation, shown.vocab_size)
+    if token is not None:
+        act(token)
+
+
+def chosen(value: object, generation: int, vocab_size: int) -> int | None:
+    """The token in an event from the browser, None if it is stale or not what this view sends."""
+    fields = event(value)
+    if fields is None or fields.get("generation") != generation:
+        return None
+    token = fields.get("token")
+    return token if type(token) is int and 0 <= token < vocab_size else None

@@ -1,0 +1,41 @@
+// Many draws at once, and whether they came as often as they should.
+
+const DRAWS = 10_000;
+// Of a χ² test: rarer tokens are counted together until so many are expected.
+const LEAST_EXPECTED = 5;
+
+/** Numbers in [0, 1) of 53 random bits each, from the browser's source of randomness. */
+function randomNumbers(count) {
+  const most = 8192; // of 8 bytes: the browser gives 65,536 bytes at a time
+  const numbers = new Float64Array(count);
+  for (let begun = 0; begun < count; begun += most) {
+    const bits = crypto.getRandomValues(new Uint32Array(2 * Math.min(most, count - begun)));
+    for (let i = 0; i < bits.length; i += 2) numbers[begun + i / 2] = ((bits[i] >>> 5) * 2 ** 26 + (bits[i + 1] >>> 6)) / 2 ** 53;
+  }
+  return numbers;
+}
+
+/** How often each token comes in so many draws. */
+function drawnOften(stages) {
+  const counts = new Int32Array(stages.size);
+  for (const number of randomNumbers(DRAWS)) counts[stages.draw(number)] += 1;
+  return counts;
+}
+
+/** χ² of counts against probabilities, and its degrees of freedom; tokens too rare for the test are counted together. */
+function chiSquared(counts, stages) {
+  const bins = [];
+  let observed = 0, expected = 0;
+  for (let rank = stages.kept - 1; rank >= 0; rank--) {
+    observed += counts[stages.order[rank]];
+    expected += DRAWS * stages.after[stages.order[rank]];
+    if (expected < LEAST_EXPECTED) continue;
+    bins.push([observed, expected]);
+    observed = expected = 0;
+  }
+  const last = bins.at(-1);
+  last[0] += observed;
+  last[1] += expected;
+  const statistic = bins.reduce((sum, [o, e]) => sum + (o - e) ** 2 / e, 0);
+  return { statistic, freedom: bins.length - 1 };
+}

@@ -1,0 +1,89 @@
+// The lanes of the ledger: what each is called and means, what it shows of a token, and what stands above it.
+
+// Of each lane: title, what it means, and the choice whose slider steers it.
+const LANES = {
+  token: ["token", "Every token of the vocabulary is one line. A click takes it: it joins the text."],
+  logit: ["logit", "What the model computes: a score z for every token, the larger the more it expects it. Bars: least to largest."],
+  before: ["model says", "Softmax: e to the z, divided by the sum of that over all tokens. What the model itself expects."],
+  hot: ["÷ temperature", "z ÷ temperature, then softmax. Below 1 the likely become likelier; 0 leaves one.", "temperature"],
+  "top-k": ["top-k", "Only the k likeliest tokens stay; what they have is scaled up to sum to 1.", "top_k"],
+  "top-p": ["top-p", "The sum runs from the likeliest token down; once it has reached p, all that follow are cut.", "top_p"],
+  after: ["drawn from", "What was kept, divided by its sum, so that it is 100 % again: the chances of the draw."],
+};
+
+/** How long the bar of a probability is, 0 … 1. */
+function lengthOf(probability, { chosen }) {
+  return chosen.log ? Math.max(0, logarithmic(probability)) : probability;
+}
+
+/** What each lane shows of a token: where its bar begins and ends, 0 … 1, and its number. */
+function lanesOf(token, ledger) {
+  const { stages } = ledger;
+  const rank = stages.rank[token], cut = ledger.cut(token);
+  const upTo = (probability) => [0, lengthOf(probability, ledger), percent(probability)];
+  const lanes = { logit: logitLane(stages.logits[token], ledger), before: upTo(stages.before[token]) };
+  if (!ledger.seeds) return lanes;
+  lanes.hot = upTo(stages.hot[token]);
+  const ofTopK = lengthOf(Math.min(1, stages.hot[token] / stages.sumOfTopK), ledger);
+  lanes["top-k"] = [0, ofTopK, cut === "top-k" ? "cut" : count(rank + 1)];
+  const gone = [0, 0, ""], sum = cut === "top-p" ? "cut" : stages.reached[rank].toFixed(3);
+  lanes["top-p"] = cut === "top-k" ? gone : [rank ? stages.reached[rank - 1] : 0, stages.reached[rank], sum];
+  lanes.after = cut ? gone : upTo(stages.after[token]);
+  return lanes;
+}
+
+/** From the least finite logit to the largest. */
+function logitLane(z, { stages, lowest }) {
+  const highest = stages.logits[stages.order[0]];
+  return [0, Number.isFinite(z) && highest > lowest ? (z - lowest) / (highest - lowest) : 0, brief(z)];
+}
+
+/** A sum of probabilities, a tiny one not as nothing. */
+function sumOf(probability) {
+  return probability < 0.001 ? brief(probability) : probability.toFixed(3);
+}
+
+/** What stands above each lane: its formula, or the sum that was kept. */
+function sumTexts({ chosen, stages, seeds }) {
+  const divided = (sum) => `kept ${sumOf(sum)}, so ÷ ${sumOf(sum)}`;
+  const reached = `${stages.reached[stages.kept - 1].toFixed(3)} reached after ${count(stages.kept)}`;
+  const all = !seeds || stages.left === stages.size;
+  return {
+    token: all ? `all ${count(stages.size)}` : `${count(stages.left)} of ${count(stages.size)} left`,
+    logit: "z",
+    before: "softmax(z)",
+    hot: chosen.temperature ? `softmax(z ÷ ${chosen.temperature})` : "the likeliest alone",
+    "top-k": chosen.top_k ? divided(stages.sumOfTopK) : "none cut",
+    "top-p": chosen.top_p === 1 ? "none cut" : reached,
+    after: divided(stages.sumKept),
+  };
+}
+
+/** What stands above the lines: of each lane its title, the slider that steers it and the sum it leaves. */
+class Heads {
+  constructor() {
+    this.sliders = [];
+    this.titles = make("div", "lanes titles");
+    this.sums = make("div", "lanes sums");
+    this.cells = {};
+    for (const [lane, [title, help, key]] of Object.entries(LANES)) {
+      const cell = make("div", `title ${lane}`, undefined, { title: help });
+      const name = make("span", "", title);
+      cell.append(name);
+      if (key) {
+        const slider = new Slider(key, help);
+        name.append(" ", slider.value);
+        cell.append(slider.range);
+        this.sliders.push(slider);
+      }
+      this.titles.append(cell);
+      this.cells[lane] = make("span", `sum ${lane}`, "", { "data-title": title.replace("temperature", "T") });
+    }
+    this.sums.append(...Object.values(this.cells));
+  }
+
+  render(ledger) {
+    const texts = sumTexts(ledger);
+    for (const [lane, cell] of Object.entries(this.cells)) cell.textContent = texts[lane];
+  }
+}

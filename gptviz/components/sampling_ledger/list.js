@@ -1,0 +1,208 @@
+// The lines of the ledger, one a token: however large the vocabulary, only those in sight exist.
+
+const ROW = 20; // pixels, as in the style sheet
+
+class List {
+  constructor(ledger) {
+    this.ledger = ledger;
+    this.rows = [];
+    this.places = []; // the tokens in the list
+    this.current = 0; // the place in it that the keyboard is at
+    this.hovered = null; // the token under the pointer
+    this.touched = null; // the token that a second tap takes
+    this.element = make("div", "list", undefined, { role: "listbox", tabindex: "0" });
+    this.space = make("div", "space", undefined, { role: "presentation" });
+    this.element.append(this.space);
+    this.listen();
+  }
+
+  listen() {
+    const { element, ledger } = this;
+    element.addEventListener("keydown", (event) => this.key(event));
+    element.addEventListener("scroll", () => ledger.ask(), { passive: true });
+    for (const kind of ["focus", "blur"]) element.addEventListener(kind, () => ledger.ask());
+    element.addEventListener("pointermove", (event) => this.hover(this.tokenAt(event)));
+    element.addEventListener("pointerleave", () => this.hover(null));
+    element.addEventListener("click", (event) => this.clicked(event));
+  }
+
+  /** Another text. */
+  prepare() {
+    const { element, ledger: { header, stages } } = this;
+    this.hovered = this.touched = null;
+    element.classList.toggle("takes", header.takes);
+    element.setAttribute("aria-label", `${header.title}. ${count(stages.size)} tokens`);
+  }
+
+  /** Which tokens stand in the list, and in which order; it `stays` where it is scrolled to, or begins anew. */
+  arrange(sought, stays = false) {
+    const { stages, header, chosen } = this.ledger;
+    const byVocabulary = chosen.tokens === VOCABULARY;
+    const wanted = sought.replaceAll(" ", "␣").toLowerCase();
+    const ordered = byVocabulary ? stages.order.slice().sort() : stages.order;
+    this.places = wanted ? ordered.filter((token) => header.labels[token].toLowerCase().includes(wanted)) : ordered;
+    this.ranked = !wanted && !byVocabulary;
+    this.space.style.height = `${ROW * this.places.length}px`;
+    if (!stays) this.element.scrollTop = this.current = 0;
+  }
+
+  /** The token that the reader looks at, undefined if none is found. */
+  get at() {
+    return this.hovered ?? this.places[this.current];
+  }
+
+  /** The tokens in sight, at most so many. */
+  inSight(most) {
+    const first = Math.floor(this.element.scrollTop / ROW);
+    return this.places.slice(first, first + most);
+  }
+
+  // Drawing
+
+  /** The rows in sight, and one more. */
+  render() {
+    const { element, rows, places, ledger } = this;
+    const { top_p } = ledger.chosen;
+    element.style.setProperty("--limit", top_p === 1 ? 2 : top_p);
+    const first = Math.floor(element.scrollTop / ROW);
+    const seen = Math.min(places.length - first, Math.ceil(element.clientHeight / ROW) + 1);
+    this.current = Math.max(0, Math.min(this.current, places.length - 1));
+    while (rows.length < seen) {
+      const row = this.row();
+      rows.push(row);
+      this.space.append(row.element);
+    }
+    rows.forEach((row, i) => {
+      row.element.hidden = i >= seen;
+      if (i < seen) this.fill(row, first + i);
+    });
+    const isSeen = this.current >= first && this.current < first + seen;
+    if (isSeen) element.setAttribute("aria-activedescendant", `row${this.current}`);
+    else element.removeAttribute("aria-activedescendant");
+  }
+
+  row() {
+    const element = make("div", "lanes token-row", undefined, { role: "option" });
+    const name = make("span", "name");
+    const label = make("span", "chip");
+    const mark = make("span", "mark");
+    name.append(label, mark);
+    element.append(name);
+    const lanes = {};
+    for (const lane of Object.keys(LANES).slice(1)) {
+      const cell = make("span", `lane ${lane}`);
+      const bar = make("span", "bar");
+      const text = make("span", "number");
+      cell.append(bar, text);
+      element.append(cell);
+      lanes[lane] = { cell, bar, text };
+    }
+    const seen = make("span", "seen");
+    lanes.after.cell.append(seen);
+    return { element, label, mark, lanes, seen };
+  }
+
+  fill({ element, label, mark, lanes, seen }, place) {
+    const { ledger } = this;
+    const { header, observed } = ledger;
+    const token = this.places[place], name = header.labels[token];
+    element.id = `row${place}`;
+    element.style.top = `${ROW * place}px`;
+    this.fillLook(element, token, place);
+    element.setAttribute("aria-posinset", place + 1);
+    element.setAttribute("aria-setsize", this.places.length);
+    element.setAttribute("aria-selected", token === ledger.drawn);
+    element.setAttribute("aria-label", this.said(token));
+    label.textContent = shortened(name, LONGEST_NAME);
+    label.classList.toggle("blank", name in SPOKEN);
+    mark.textContent = token === header.true ? "▲" : "";
+    for (const [lane, [from, to, number]] of Object.entries(lanesOf(token, ledger))) {
+      const { bar, text } = lanes[lane];
+      bar.style.setProperty("--from", from);
+      bar.style.setProperty("--to", to);
+      text.textContent = number;
+    }
+    seen.hidden = !observed || ledger.cut(token) !== "";
+    if (!seen.hidden) seen.style.setProperty("--at", lengthOf(observed[token] / DRAWS, ledger));
+  }
+
+  /** What the style sheet needs to know of a line. */
+  fillLook(element, token, place) {
+    const { stages, drawn } = this.ledger;
+    const rank = stages.rank[token];
+    Object.assign(element.dataset, { token, cut: this.ledger.cut(token), after: stages.after[token] });
+    const { activeElement } = element.getRootNode();
+    const looks = {
+      current: place === this.current && activeElement === this.element,
+      drawn: token === drawn,
+      touched: token === this.touched,
+      "end-of-k": this.ranked && rank === stages.inTopK - 1 && stages.inTopK < stages.size,
+      "end-of-p": this.ranked && rank === stages.kept - 1 && stages.kept < stages.inTopK,
+    };
+    for (const [look, has] of Object.entries(looks)) element.classList.toggle(look, has);
+  }
+
+  /** A line as it is read aloud. */
+  said(token) {
+    const { stages, header, seeds, drawn } = this.ledger;
+    const cut = this.ledger.cut(token);
+    const parts = [spoken(shortened(header.labels[token], LONGEST_NAME)), `the model says ${percent(stages.before[token])}`];
+    if (seeds) parts.push(cut ? `cut by ${cut}` : `drawn with ${percent(stages.after[token])}`);
+    if (token === drawn) parts.push("drawn with this seed");
+    if (token === header.true) parts.push(header.trueName);
+    return parts.join(", ");
+  }
+
+  // What a reader does
+
+  tokenAt(event) {
+    const row = event.target.closest(".token-row");
+    return row ? Number(row.dataset.token) : null;
+  }
+
+  hover(token) {
+    if (token === this.hovered) return;
+    this.hovered = token;
+    this.ledger.ask();
+  }
+
+  /** A click takes; of a finger the second tap does, as the first does what hovering does. */
+  clicked(event) {
+    const token = this.tokenAt(event);
+    if (token === null) return;
+    this.current = this.places.indexOf(token);
+    if (event.pointerType !== "touch" || token === this.touched) this.ledger.take(token, event);
+    this.touched = token;
+    this.hovered = token;
+    this.ledger.ask();
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const page = Math.max(1, Math.floor(this.element.clientHeight / ROW) - 1), last = this.places.length - 1;
+    const walk = {
+      ArrowDown: this.current + 1,
+      ArrowUp: this.current - 1,
+      PageDown: this.current + page,
+      PageUp: this.current - page,
+      Home: 0,
+      End: last,
+    };
+    if (event.key in walk) this.walkTo(Math.max(0, Math.min(last, walk[event.key])));
+    else if (event.key !== "Enter" && event.key !== " ") return;
+    else if (last >= 0 && !event.repeat) this.ledger.take(this.places[this.current]); // a key held down takes once
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  walkTo(place) {
+    const { element } = this;
+    this.current = place;
+    this.hovered = null;
+    if (ROW * place < element.scrollTop) element.scrollTop = ROW * place;
+    else if (ROW * (place + 1) > element.scrollTop + element.clientHeight) {
+      element.scrollTop = ROW * (place + 1) - element.clientHeight;
+    }
+    this.ledger.ask();
+  }
+}

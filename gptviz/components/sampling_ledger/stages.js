@@ -1,0 +1,102 @@
+// The arithmetic from logits to a token, as gptviz/learn/sampling.py does it: over the whole vocabulary, in double precision.
+
+// A sum that lacks no more than rounding has reached its limit: as in the library.
+const ROUNDING = 1e-12;
+
+/** Every stage from logits to what is drawn from. */
+class Stages {
+  constructor(logits) {
+    this.logits = logits;
+    this.size = logits.length;
+    // The likeliest first; of equally likely tokens the smaller id first. Two that are both impossible differ by NaN.
+    this.order = new Uint32Array(this.size).map((_, i) => i).sort((a, b) => logits[b] - logits[a] || a - b);
+    this.rank = new Uint32Array(this.size);
+    this.order.forEach((token, rank) => {
+      this.rank[token] = rank;
+    });
+    for (const stage of ["before", "scaled", "hot", "reached", "after", "ends"]) this[stage] = new Float64Array(this.size);
+    this.scale(1);
+    this.softmax(this.before);
+  }
+
+  /** `scaled`: logits ÷ temperature, the largest moved to 0, which keeps a tiny temperature finite. */
+  scale(temperature) {
+    const { logits, scaled, size, order } = this;
+    const largest = logits[order[0]];
+    if (temperature === 0) scaled.fill(-Infinity)[order[0]] = 0;
+    else for (let i = 0; i < size; i++) scaled[i] = (logits[i] - largest) / temperature;
+  }
+
+  /** The softmax of `scaled` over the `kept` likeliest tokens. */
+  softmax(into, kept = this.size) {
+    const { scaled, rank, size } = this;
+    let sum = 0;
+    for (let i = 0; i < size; i++) sum += into[i] = rank[i] < kept ? Math.exp(scaled[i]) : 0;
+    for (let i = 0; i < size; i++) into[i] /= sum;
+  }
+
+  /** Compute every stage anew. Top-k and top-p keep the likeliest: two counts, `inTopK` and `kept`, say which. */
+  set({ temperature, top_k, top_p }) {
+    const { order, hot, reached } = this;
+    this.temperature = temperature;
+    this.scale(temperature);
+    this.softmax(hot);
+    this.inTopK = top_k ? Math.min(top_k, this.size) : this.size;
+    this.sumOfTopK = 0;
+    for (let rank = 0; rank < this.inTopK; rank++) this.sumOfTopK += hot[order[rank]];
+    this.kept = 1;
+    this.sumKept = 0;
+    for (let rank = 0, sum = 0; rank < this.inTopK; rank++) {
+      if (top_p === 1 || sum < top_p - ROUNDING || rank === 0) {
+        this.kept = rank + 1;
+        this.sumKept += hot[order[rank]];
+      }
+      sum += hot[order[rank]] / this.sumOfTopK;
+      reached[rank] = sum;
+    }
+    this.softmax(this.after, this.kept);
+    this.divide();
+  }
+
+  /** `ends`: where each token's interval of [0, 1) ends, the tokens lying in the vocabulary's order. */
+  divide() {
+    const { after, ends, size } = this;
+    let end = 0;
+    for (let i = 0; i < size; i++) ends[i] = end += after[i];
+    for (let i = 0; i < size; i++) ends[i] /= end;
+  }
+
+  start(token) {
+    return token ? this.ends[token - 1] : 0;
+  }
+
+  /** The token into whose interval a number in [0, 1) falls. */
+  draw(number) {
+    let low = 0, high = this.size - 1;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.ends[middle] > number) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+
+  /** What took a token out of the draw, "" if nothing did. */
+  cut(token) {
+    if (this.rank[token] >= this.inTopK) return "top-k";
+    if (this.rank[token] >= this.kept) return "top-p";
+    return this.temperature === 0 && this.rank[token] > 0 ? "temperature 0" : "";
+  }
+
+  /** How many tokens can still be drawn. */
+  get left() {
+    return this.temperature === 0 ? 1 : this.kept;
+  }
+}
+
+/** −Σ p ln p, in nats. */
+function entropy(probabilities) {
+  let sum = 0;
+  for (const p of probabilities) if (p > 0) sum -= p * Math.log(p);
+  return Math.max(0, sum);
+}

@@ -1,0 +1,309 @@
+"""Everything that was generated from one prompt, as a tree: undoing is a step up, another token a branch beside the first.
+
+Going back to a branch gives the same ids and the same bits of every logit: what is no longer kept is computed again, by the same
+passes (see `Generation`).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from gptviz.model import Tap
+
+from .generation import Generation
+from .sampling import Sampling, choose, ledger
+
+ROOT = 0
+
+
+class Candidate(NamedTuple):
+    """A token that might have been chosen.
+
+    Attributes:
+        token: its id.
+        probability: what the model gives it.
+        drawn_with: its probability after temperature, top-k and top-p; 0 where these cut it.
+    """
+
+    token: int
+    probability: float
+    drawn_with: float
+
+
+@dataclass(frozen=True)
+class Node:
+    """A generated token; the root stands for the prompt, and for its last token.
+
+    Attributes:
+        id: counts up and is never given twice.
+        parent: the id of the node before it; None for the root.
+        position: how many tokens came before it.
+        token: its id in the vocabulary.
+        drawn: the settings it was drawn with; None if it was chosen by hand.
+        logprob: ln of its probability under the model, in nats.
+        draw_logprob: ln of its probability in the draw, in nats: after temperature, top-k and top-p. −inf where these cut it.
+        total: the sum of `logprob` from the prompt to here.
+        candidates: the likeliest tokens in its place, the likeliest first.
+        children: by token, the ids of the nodes after it.
+    """
+
+    id: int
+    parent: int | None
+    position: int
+    token: int
+    drawn: Sampling | None = None
+    logprob: float = 0.0
+    draw_logprob: float = 0.0
+    total: float = 0.0
+    candidates: tuple[Candidate, ...] = ()
+    children: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Computed:
+    """What the model computed at the end of a path, on the CPU.
+
+    Attributes:
+        logits: [vocab_size], of the next token.
+        attention: [n_layer, n_head, keys], what the last token of the path attends to: the rows of the patterns.
+        start: the place in the path of the first key; what stands before it has left the window.
+    """
+
+    logits: Tensor
+    attention: Tensor
+    start: int
+
+    @property
+    def bytes(self) -> int:
+        """How much memory it takes."""
+        return self.logits.nbytes + self.attention.nbytes
+
+
+class Attended(Tap):
+    """Keeps what the last token of a pass attends to: one tensor [n_head, keys] per block.
+
+    It hands itself to every part, so names come without their path: cheap enough to be always on.
+    """
+
+    def __init__(self) -> None:
+        self.rows: list[Tensor] = []
+
+    def __call__(self, name: str, value: Tensor) -> Tensor:
+        if name == "pattern":
+            self.rows.append(value[0, :, -1])
+        return value
+
+
+class Tree:
+    """A `Generation` that forgets no branch.
+
+    It has a place, `current`, from which it goes on. What the model computed is kept for the paths looked at last, up to
+    `most_bytes`, and computed again for others; of nodes there are at most `most_nodes`: the oldest leaves off the current path
+    go first.
+
+    Args:
+        generation: of a single sample, with nothing generated yet; the tree moves it about, and taps it.
+        most_nodes: how many tokens are remembered.
+        most_bytes: how much is kept of logits and attention.
+        n_candidates: how many of the likeliest tokens each node remembers.
+
+    Attributes:
+        nodes: by id.
+        current: the id of the node that a step goes on from.
+        dropped: how many nodes there was no room for.
+
+    Raises:
+        ValueError: several samples, or tokens after the prompt.
+    """
+
+    def __init__(
+        self, generation: Generation, *, most_nodes: int = 4_000, most_bytes: int = 32 * 2**20, n_candidates: int = 8
+    ) -> None:
+        samples, length = generation.ids.shape
+        if samples != 1:
+            raise ValueError(f"the generation has {samples} samples; a tree has one place to go on from")
+        if length != generation.prompt_length:
+            raise ValueError("the generation has gone on already: a tree begins at the prompt")
+        self.generation, self.n_candidates = generation, n_candidates
+        self.most_nodes, self.most_bytes = most_nodes, most_bytes
+        self.prompt = generation.ids[0].tolist()
+        self.nodes = {ROOT: Node(ROOT, None, length - 1, self.prompt[-1])}
+        self.current = ROOT
+        self.dropped = 0
+        self._leaves: set[int] = set()
+        self._next = ROOT + 1
+        self._at = ROOT  # the node whose path the generation holds
+        self._kept: OrderedDict[int, Computed] = OrderedDict()
+        self._kept_bytes = 0
+        self._attended = Attended()
+        generation.tap = self._attended
+
+    @property
+    def state(self) -> tuple[int, int, int]:
+        """Equal to what it was before if and only if the tree is."""
+        return self.current, self._next, self.dropped
+
+    def path(self, node: int | None = None) -> list[Node]:
+        """The nodes from the first token after the prompt to `node` (default: the current one)."""
+        at, path = self.nodes[self.current if node is None else node], []
+        while at.parent is not None:
+            path.append(at)
+            at = self.nodes[at.parent]
+        return path[::-1]
+
+    def ids(self, node: int | None = None) -> list[int]:
+        """The prompt's token ids and those of the path to `node` (default: the current one)."""
+        return self.prompt + [one.token for one in self.path(node)]
+
+    def branches(self) -> list[list[int]]:
+        """The token ids after the prompt of every branch, the current path last: taken one by one they make this tree."""
+        ends = [leaf for leaf in sorted(self._leaves) if leaf != self.current]
+        return [[one.token for one in self.path(end)] for end in [*ends, self.current]]
+
+    def go(self, node: int) -> Node:
+        """Go on from `node`, wherever in the tree it is.
+
+        Raises:
+            KeyError: there is none of that id, or no more.
+        """
+        self.current = self.nodes[node].id
+        return self.nodes[node]
+
+    def up(self, steps: int = 1) -> Node:
+        """Go `steps` tokens back, at most to the prompt; the branch stays."""
+        for _ in range(steps):
+            parent = self.nodes[self.current].parent
+            if parent is None:
+                break
+            self.current = parent
+        return self.nodes[self.current]
+
+    def step(self) -> Node:
+        """Draw a token as `generation.sampling` says; a token that follows already is gone to."""
+        position = self.nodes[self.current].position + 1
+        sampling = self.generation.sampling
+        return self._grow(int(choose(self.after().logits[None], sampling, position)), sampling)
+
+    def take(self, token: int) -> Node:
+        """Go on with `token`, chosen by hand; one that follows already is gone to.
+
+        Raises:
+            ValueError: the vocabulary has no such token.
+        """
+        size = self.generation.model.config.vocab_size
+        if not 0 <= token < size:
+            raise ValueError(f"the token is {token}; it must be from 0 to {size - 1}")
+        return self._grow(token, None)
+
+    def after(self, node: int | None = None) -> Computed:
+        """What the model computes at the end of the path to `node` (default: the current one): what its next token is drawn
+        from, and what its last token attends to."""
+        at = self.current if node is None else node
+        if (computed := self.kept(at)) is not None:
+            self._kept.move_to_end(at)
+            return computed
+        self._bring_generation_to(at)
+        self._attended.rows.clear()
+        logits = self.generation.logits[0].cpu()
+        config, start = self.generation.model.config, self.generation.window.start
+        attention = torch.stack(self._attended.rows).cpu() if config.n_layer else torch.zeros(0, config.n_head, 0)
+        self._attended.rows.clear()
+        return self._keep(at, Computed(logits, attention, start))
+
+    def kept(self, node: int) -> Computed | None:
+        """What `after` would give if it is still there: nothing is computed."""
+        return self._kept.get(node)
+
+    def chosen_from(self, node: int) -> Computed:
+        """What the model computed in the step that made `node`.
+
+        Raises:
+            ValueError: the root, which nobody chose.
+        """
+        parent = self.nodes[node].parent
+        if parent is None:
+            raise ValueError("the root is the prompt: it was not chosen from anything")
+        return self.after(parent)
+
+    def _grow(self, token: int, drawn: Sampling | None) -> Node:
+        here = self.nodes[self.current]
+        if token not in here.children:
+            self._add(here, token, drawn)
+        self.current = here.children[token]
+        self._make_room()
+        return self.nodes[self.current]
+
+    def _add(self, parent: Node, token: int, drawn: Sampling | None) -> None:
+        stages = ledger(self.after().logits, drawn or self.generation.sampling)
+        logprob = float(stages.logits.log_softmax(-1)[token])
+        likeliest = stages.before.topk(min(self.n_candidates, len(stages.before))).indices.tolist()
+        before, after = stages.before, stages.after
+        candidates = tuple(Candidate(i, float(before[i]), float(after[i])) for i in likeliest)
+        node = Node(
+            self._next,
+            parent.id,
+            parent.position + 1,
+            token,
+            drawn,
+            logprob,
+            float(after[token].log()),
+            parent.total + logprob,
+            candidates,
+        )
+        self._next += 1
+        self.nodes[node.id] = node
+        parent.children[token] = node.id
+        self._leaves.discard(parent.id)
+        self._leaves.add(node.id)
+
+    def _make_room(self) -> None:
+        while len(self.nodes) - 1 > self.most_nodes:
+            oldest = min((leaf for leaf in self._leaves if leaf != self.current), default=None)
+            if oldest is None:
+                return
+            self._drop(self.nodes[oldest])
+
+    def _drop(self, leaf: Node) -> None:
+        assert leaf.parent is not None
+        parent = self.nodes[leaf.parent]
+        if self._at == leaf.id:
+            self.generation.undo()
+            self._at = parent.id
+        self._forget(leaf.id)
+        self._leaves.discard(leaf.id)
+        del parent.children[leaf.token], self.nodes[leaf.id]
+        if not parent.children and parent.id != ROOT:
+            self._leaves.add(parent.id)
+        self.dropped += 1
+
+    def _bring_generation_to(self, node: int) -> None:
+        """What both paths begin with is not computed again."""
+        left, right, tokens = self.nodes[self._at], self.nodes[node], []
+        while left.id != right.id:
+            if left.position > right.position:
+                left = self._parent(left)
+            else:
+                tokens.append(right.token)
+                right = self._parent(right)
+        self.generation.replace(left.position + 1, torch.tensor([tokens[::-1]], dtype=torch.long))
+        self._at = node
+
+    def _parent(self, node: Node) -> Node:
+        assert node.parent is not None
+        return self.nodes[node.parent]
+
+    def _keep(self, node: int, computed: Computed) -> Computed:
+        self._kept[node] = computed
+        self._kept_bytes += computed.bytes
+        while self._kept_bytes > self.most_bytes and len(self._kept) > 1:
+            self._forget(next(iter(self._kept)))
+        return computed
+
+    def _forget(self, node: int) -> None:
+        if (computed := self._kept.pop(node, None)) is not None:
+            self._kept_bytes -= computed.bytes

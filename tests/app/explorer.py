@@ -1,0 +1,31 @@
+"""What the attention explorer of a page was sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from streamlit.testing.v1 import AppTest
+
+from gptviz.components.kit import unpack
+
+
+def sent(at: AppTest) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The header and the arrays of the one explorer on the page."""
+    assert not at.exception, at.exception
+    found = [unpack(one.proto.bytes) for one in at.get("bidi_component") if b'"thumbnails"' in one.proto.bytes]
+    (header, arrays) = found[0]
+    assert len(found) == 1
+    return header, arrays
+
+
+def pattern(at: AppTest, block: int, head: int) -> np.ndarray:
+    """The pattern of a head [query, key] as it was sent, NaN where it is masked."""
+    header, arrays = sent(at)
+    queries, keys = len(header["queries"]), len(header["keys"])
+    row = arrays["pattern"][block - header["first"], head]
+    if not header["triangle"]:
+        return row.reshape(queries, keys)
+    square = np.full((queries, keys), np.nan, row.dtype)
+    square[np.tril_indices(queries)] = row
+    return square

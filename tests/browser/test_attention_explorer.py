@@ -1,0 +1,526 @@
+"""The attention explorer in a real browser: what is on screen equals the tensors, and the server is not asked for it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+import gptviz
+from gptviz.learn import checkpoints
+from gptviz.text import CharTokenizer
+from gptviz.text.marked import MarkedTokenizer
+from tests.browser.machinery import HOSTILE, Server, Visit, check_on_a_phone, serve, visiting
+from tests.tiny import scrambled, tiny
+
+pytestmark = pytest.mark.browser
+
+PROMPT = "the quick brown fox"  # in two columns
+LONG = "the quick brown fox jumps over the lazy dog and the dog does not mind it at all"  # as a text
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The home of a server, with models of every shape that the view distinguishes."""
+    folder = tmp_path_factory.mktemp("heads")
+    root = folder / "home" / "checkpoints"
+    letters = CharTokenizer.from_text("".join(HOSTILE) + LONG)
+    marked = MarkedTokenizer(CharTokenizer("abcdefghijklmnopqrstuvwxyz "))
+    small = {"vocab_size": letters.vocab_size, "context_length": 128, "d_model": 24}
+    for name, changes in {
+        "writer": {"positions": "learned"},
+        "far": {"positions": "relative"},
+        "open": {"mask": "full"},
+        "none": {"n_layer": 0},
+        "many": {"n_layer": 12, "n_head": 12, "d_model": 96, "context_length": 256},
+        "huge": {"n_layer": 4, "n_head": 24, "d_model": 96, "context_length": 640},
+    }.items():
+        checkpoints.save(name, scrambled(tiny(**small | changes)), letters, {}, root=root)
+    pair = tiny(vocab_size=marked.vocab_size, padding=marked.padding, n_encoder_layer=2, d_model=24, context_length=40, n_layer=2)
+    checkpoints.save("pair", scrambled(pair), marked, {}, root=root)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def heads(folder: Path) -> Iterator[Server]:
+    with serve(folder) as running:
+        yield running
+
+
+@pytest.fixture
+def seen(browser: Browser, heads: Server) -> Iterator[Visit]:
+    with visiting(browser, heads) as begun:
+        yield begun
+
+
+def load(folder: Path, name: str) -> Any:
+    return gptviz.load(folder / "home" / "checkpoints" / name)
+
+
+def opened(seen: Visit, **query: object) -> Page:
+    page = seen.open("attention", **{"model": "writer", "prompt": PROMPT} | query)
+    page.locator(".head[aria-pressed=true]").first.wait_for()
+    drawn(page)
+    return page
+
+
+def drawn(page: Page) -> None:
+    """Wait until all that was asked for is on the screen: two frames later."""
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))")
+
+
+def chips(page: Page, side: str = "key") -> Locator:
+    return page.locator(f".tokens .chip[data-side={side}], .tokens .chip[data-side=both]")
+
+
+def weights(page: Page, side: str = "key") -> np.ndarray:
+    """What the chips of a side say of their share [token], or of several heads [token, head]."""
+    texts = chips(page, side).evaluate_all("chips => chips.map(chip => chip.dataset.weight)")
+    return np.array([[float(number) for number in text.split()] for text in texts]).squeeze(-1 if " " not in texts[-1] else ())
+
+
+def attention(lm: Any, prompt: str, block: int, head: int, prefix: str = "blocks") -> np.ndarray:
+    values = lm.trace(prompt, ["*"])[f"{prefix}.{block}.attention.pattern"][0, head].numpy().copy()
+    if lm.model.config.mask == "causal" and prefix == "blocks":
+        values[np.triu_indices(len(values), 1)] = np.nan
+    return values
+
+
+def choose(page: Page, block: int, head: int, **options: Any) -> None:
+    page.locator(f".head[data-block='{block}'][data-head='{head}']").click(**options)
+    drawn(page)
+
+
+def test_a_token_under_the_pointer_shows_its_row_and_as_key_its_column(seen: Visit, folder: Path) -> None:
+    page = opened(seen, block=1, head=2)
+    expected = attention(load(folder, "writer"), PROMPT, 1, 2)
+    for i in (0, 7, 18):
+        chips(page, "query").nth(i).hover()
+        drawn(page)
+        np.testing.assert_allclose(weights(page, "key"), expected[i], atol=1e-6)
+    shown = page.locator(".column.key .share").all_inner_texts()
+    assert shown[0] == (f"{100 * expected[18, 0]:.3g} %" if expected[18, 0] >= 0.001 else "< 0.1 %").replace(".0 %", ".0 %")
+    for j in (0, 9):
+        chips(page, "key").nth(j).hover()
+        drawn(page)
+        np.testing.assert_allclose(weights(page, "query"), expected[:, j], atol=1e-6)
+
+
+def test_every_quantity_is_that_of_the_tensors(seen: Visit, folder: Path) -> None:
+    page = opened(seen, block=1, head=2, query=18)
+    lm = load(folder, "writer")
+    trace = lm.trace(PROMPT)
+    pattern = [trace[f"blocks.{b}.attention.pattern"][0].numpy().astype(np.float64) for b in range(2)]
+    np.testing.assert_allclose(weights(page), pattern[1][2, 18], atol=1e-6)
+    page.get_by_role("button", name="Value-weighted").click()
+    drawn(page)
+    d_head = lm.model.config.head_size
+    output = lm.model.blocks[1].attention.output.weight.detach().numpy()[:, 2 * d_head : 3 * d_head]
+    v = trace["blocks.1.attention.v"][0, 2].numpy()
+    expected = [np.linalg.norm(output @ (pattern[1][2, 18, j] * v[j])) for j in range(19)]
+    np.testing.assert_allclose(weights(page), expected, rtol=1e-4, atol=1e-6)
+    page.get_by_role("button", name="Rollout").click()
+    drawn(page)
+    through = np.eye(19)
+    for block in pattern:
+        through = (block.mean(0) + np.eye(19)) / 2 @ through
+    np.testing.assert_allclose(weights(page), through[18], atol=1e-5)
+
+
+@pytest.mark.parametrize("model", ["writer", "far", "open"])
+def test_the_arithmetic_of_a_cell_is_the_models(seen: Visit, folder: Path, model: str) -> None:
+    page = opened(seen, model=model, block=1, head=1, query=9, key=4)
+    lm = load(folder, model)
+    trace = lm.trace(PROMPT)
+    scores = trace["blocks.1.attention.scores"][0, 1, 9].double().numpy()
+    visible = scores if model == "open" else scores[:10]
+    exps = np.exp(visible)
+
+    def value(name: str) -> float:
+        return float(page.locator(f".cell dd[data-name='{name}']").get_attribute("data-value") or "nan")
+
+    assert value("score") == pytest.approx(scores[4], abs=1e-5)
+    assert value("exp(score)") == pytest.approx(exps[4], rel=1e-4)
+    assert value("sum") == pytest.approx(exps.sum(), rel=1e-4)
+    assert value("share") == pytest.approx(trace["blocks.1.attention.pattern"][0, 1, 9, 4].item(), abs=1e-6)
+    expect(page.locator(".cell .check")).to_contain_text("the same")
+    page.locator(".cell summary").click()
+    q, k = (trace[f"blocks.1.attention.{name}"][0, 1].numpy() for name in "qk")
+    expect(page.locator(".cell details tr")).to_have_count(1 + len(q[9]))
+    for i, row in enumerate(page.locator(".cell details tr").all()[1:]):
+        told = [float(text.replace("−", "-")) for text in row.locator("td").all_inner_texts()]
+        assert told == pytest.approx([i, q[9, i], k[4, i], q[9, i] * k[4, i], (q[9] * k[4])[: i + 1].sum()], rel=0.006, abs=1e-6)
+
+
+def test_hovering_and_choosing_send_nothing(seen: Visit) -> None:
+    page = opened(seen, prompt=LONG)
+    page.wait_for_timeout(1_000)
+    before = len(seen.sent)
+    for i in range(50):
+        chips(page).nth(i).hover()
+    for i in range(50):
+        page.locator(".head").nth(i % 6).click()
+    for name in ("Value-weighted", "Rollout", "Pattern", "Who reads it", "All of the block", "One head", "Log colours"):
+        page.get_by_role("button", name=name).click()
+    page.locator(".heat").click(position={"x": 4, "y": 100})
+    expect(page.locator(".cell")).to_be_visible()
+    page.wait_for_timeout(1_000)
+    assert len(seen.sent) == before
+
+
+def test_several_heads_show_side_by_side(seen: Visit, folder: Path) -> None:
+    page = opened(seen, block=0, head=0, query=12)
+    choose(page, 1, 1, modifiers=["Shift"])
+    choose(page, 1, 2)  # once compared, a click adds
+    lm = load(folder, "writer")
+    expected = np.stack([attention(lm, PROMPT, *at)[12] for at in ((0, 0), (1, 1), (1, 2))], axis=1)
+    np.testing.assert_allclose(weights(page), expected, atol=1e-6)
+    page.wait_for_url(re.compile("heads=0.0"))
+    colours = page.locator(".head.chosen").evaluate_all("all => all.map(one => one.style.getPropertyValue('--mark'))")
+    assert len(set(colours)) == 3
+    choose(page, 0, 0)
+    expect(page.locator(".head.chosen")).to_have_count(2)
+    page.get_by_role("button", name="All of the block").click()
+    drawn(page)
+    assert weights(page).shape == (19, 3)
+    expect(page.locator(".head.chosen")).to_have_count(3)
+
+
+def test_a_link_reopens_what_is_on_screen(seen: Visit, folder: Path) -> None:
+    page = opened(seen, prompt=LONG)
+    choose(page, 1, 0)
+    page.get_by_role("button", name="Who reads it").click()
+    page.get_by_role("button", name="Value-weighted").click()
+    page.get_by_role("button", name="Log colours").click()
+    page.get_by_label("Order of the heads").select_option("first")
+    chips(page).nth(30).click()
+    page.wait_for_url(re.compile("key=30"))
+    address = page.url
+    page.goto(address)
+    seen.settle()
+    page.locator(".head[aria-pressed=true]").first.wait_for()
+    assert page.locator(".head.chosen").get_attribute("aria-label", timeout=5_000).startswith("block 1, head 0")  # type: ignore[union-attr]
+    for name in ("Who reads it", "Value-weighted", "Log colours"):
+        expect(page.get_by_role("button", name=name)).to_have_attribute("aria-pressed", "true")
+    expect(page.get_by_label("Order of the heads")).to_have_value("first")
+    lm = load(folder, "writer")
+    column = attention(lm, LONG, 1, 0)[:, 30]
+    d_head = lm.model.config.head_size
+    v = lm.trace(LONG)["blocks.1.attention.v"][0, 0, 30].numpy()
+    moved = np.linalg.norm(lm.model.blocks[1].attention.output.weight.detach().numpy()[:, :d_head] @ v)
+    np.testing.assert_allclose(weights(page), column * moved, rtol=1e-4, atol=1e-6)
+
+
+def test_a_link_to_a_cell_opens_its_arithmetic_and_a_new_prompt_keeps_the_head_in_the_address(seen: Visit) -> None:
+    page = opened(seen, block=0, head=1, query=5, key=3)
+    expect(page.locator(".cell")).to_contain_text("block 0, head 1")
+    box = page.get_by_role("textbox", name=re.compile("Prompt"))
+    box.fill("the dog")
+    box.press("Control+Enter")
+    page.wait_for_url(re.compile("prompt=the.dog"))
+    seen.settle()
+    page.wait_for_timeout(600)
+    assert "block=0" in page.url
+    assert "head=1" in page.url
+    expect(page.locator(".right .title")).to_have_text("Block 0, head 1")
+    expect(page.locator(".cell")).to_contain_text("block 0, head 1")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("block", "99"), ("head", "-1"), ("query", "<b>x</b>"), ("key", "400"), ("show", "all"), ("heads", "7.7"), ("sort", "size")],
+)
+def test_what_a_link_made_up_is_named_and_ignored(seen: Visit, key: str, value: str) -> None:
+    page = opened(seen, **{key: value})
+    expect(page.locator(".notice")).to_contain_text(f"The link asks for {key} = “{value}”")
+    assert page.locator(".head.chosen").count() == 1
+
+
+def test_the_keyboard_walks_heads_tokens_and_cells(seen: Visit, folder: Path) -> None:
+    page = opened(seen, block=0, head=0)
+    page.locator(".head[data-block='0'][data-head='0']").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    drawn(page)
+    expect(page.locator(".right .title")).to_have_text("Block 1, head 1")
+    expected = attention(load(folder, "writer"), PROMPT, 1, 1)
+    page.keyboard.press("Tab")
+    chips(page, "query").nth(18).focus()
+    for _ in range(4):
+        page.keyboard.press("ArrowUp")
+    drawn(page)
+    np.testing.assert_allclose(weights(page), expected[14], atol=1e-6)
+    page.keyboard.press("Enter")
+    drawn(page)
+    page.keyboard.press("ArrowRight")
+    for _ in range(3):
+        page.keyboard.press("ArrowUp")
+    page.keyboard.press("Space")
+    expect(page.locator(".cell")).to_be_visible()
+    expect(page.locator(".cell .of-query + sub")).to_have_text("14")
+    expect(page.locator(".cell .of-key + sub")).to_have_text("11")
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator(".cell .of-key + sub")).to_have_text("10")
+    page.keyboard.press("Escape")
+    expect(page.locator(".cell")).to_be_hidden()
+    page.locator(".frame").focus()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    expect(page.locator(".cell")).to_be_visible()
+
+
+def test_a_tap_holds_a_token_and_a_second_tap_on_a_cell_opens_it(browser: Browser, heads: Server, folder: Path) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
+    page = context.new_page()
+    page.goto(f"{heads.url}/attention?model=writer&block=1&head=0&prompt=the+quick+brown+fox")
+    page.locator(".head[aria-pressed=true]").first.wait_for(timeout=60_000)
+    chips(page, "query").nth(10).tap()
+    drawn(page)
+    np.testing.assert_allclose(weights(page), attention(load(folder, "writer"), PROMPT, 1, 0)[10], atol=1e-6)
+    chips(page, "query").nth(10).tap()
+    expect(chips(page, "query").nth(10)).not_to_have_attribute("aria-pressed", "true")
+    for _ in range(2):
+        expect(page.locator(".cell")).to_be_hidden()
+        page.locator(".heat").tap(position={"x": 5, "y": 100})
+        drawn(page)
+    expect(page.locator(".cell")).to_be_visible()
+    context.close()
+
+
+def test_a_hundred_quick_choices_leave_no_error_and_no_growing_memory(seen: Visit) -> None:
+    page = opened(seen, prompt=LONG)
+
+    def play() -> None:
+        for i in range(100):
+            page.locator(".head").nth(i % 6).dispatch_event("click")
+            chips(page).nth(i % 70).dispatch_event("pointerover", {"bubbles": True})
+            if i % 10 == 0:
+                drawn(page)
+        page.locator(".heat").click(position={"x": 4, "y": 100})
+        page.locator(".cell .shut").click()
+        page.keyboard.press("Escape")
+        page.wait_for_timeout(400)
+
+    play()
+    play()
+    before = seen.memory()
+    play()
+    after = seen.memory()
+    assert after["listeners"] <= before["listeners"] + 5
+    assert after["nodes"] <= before["nodes"] + 100
+    assert after["heap"] <= before["heap"] + 2_000_000
+
+
+@pytest.mark.parametrize("prompt", HOSTILE)
+def test_hostile_text_is_text(seen: Visit, folder: Path, prompt: str) -> None:
+    page = opened(seen, prompt=prompt)
+    page.locator(".tokens .chip").first.click()
+    drawn(page)
+    assert page.title() != "pwned"
+    assert page.locator("img[src=x]").count() == 0
+    lm = load(folder, "writer")
+    ids = lm.seen(lm.encode(prompt)).tolist()
+    assert page.locator(".tokens .chip[data-side=both], .tokens .chip[data-side=query]").all_text_contents() == [
+        lm.tokenizer.label(i) for i in ids
+    ]
+
+
+def test_a_full_mask_leaves_nothing_blank_and_a_causal_one_the_later_tokens(seen: Visit) -> None:
+    page = opened(seen, model="open", query=3)
+    assert not np.isnan(weights(page)).any()
+    page = opened(seen, query=3)
+    assert np.isnan(weights(page)).tolist() == [j > 3 for j in range(19)]
+    expect(chips(page, "key").nth(4)).to_have_class(re.compile("masked"))
+
+
+@pytest.mark.parametrize("stack", ["encoder", "decoder", "cross"])
+def test_each_stack_of_an_encoder_decoder_is_its_own(seen: Visit, folder: Path, stack: str) -> None:
+    page = opened(seen, model="pair", prompt="one two", stack=stack, block=1, head=1, query=2)
+    lm = load(folder, "pair")
+    name = {
+        "encoder": "encoder.blocks.1.attention",
+        "decoder": "blocks.1.attention",
+        "cross": "blocks.1.cross_attention",
+    }[stack]
+    expected = lm.trace("one two")[f"{name}.pattern"][0, 1].numpy()
+    row = weights(page)
+    visible = ~np.isnan(row)
+    np.testing.assert_allclose(row[visible], expected[2][visible], atol=1e-6)
+    assert visible.sum() == (3 if stack == "decoder" else 8)
+    page.get_by_role("button", name="Numbers").click()
+    expect(page.locator("dialog")).to_be_visible()
+
+
+def test_the_csv_is_the_tensor(seen: Visit, folder: Path) -> None:
+    page = opened(seen, block=1, head=2)
+    page.get_by_role("button", name="Numbers").click()
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Download CSV").click()
+    with open(waiting.value.path(), newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    expected = attention(load(folder, "writer"), PROMPT, 1, 2)
+    assert len(rows) == 19 * 20 // 2
+    for row in rows:
+        query, key = int(row["query position"]), int(row["key position"])
+        assert float(row["share of the row"]) == pytest.approx(expected[query, key], abs=1e-6)
+        assert row["key"] == PROMPT[key].replace(" ", "␣")
+
+
+def test_the_picture_has_its_title_its_tokens_and_its_scale(seen: Visit) -> None:
+    page = opened(seen, block=1, head=2, heads="1.2 0.1")
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="SVG").click()
+    drawing = ElementTree.parse(waiting.value.path()).getroot()
+    words = [one.text for one in drawing.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"Block 1, head 2", "Block 0, head 1", "query (reads)", "key (is read)", "share of the row", "0 %", "100 %"} <= set(
+        words
+    )
+    assert words.count("q") == 4  # on both axes of both heads
+    images = list(drawing.iter("{http://www.w3.org/2000/svg}image"))
+    assert [image.get("href", "")[:22] for image in images] == ["data:image/png;base64,"] * 2
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="PNG").click()
+    assert waiting.value.path().read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.mark.parametrize(
+    ("query", "expression"),
+    [
+        ({"block": 1, "head": 2, "query": 18}, "shown[18]"),
+        ({"block": 1, "head": 2, "query": 18, "show": "value"}, "shown[18]"),
+        ({"block": 1, "query": 18, "show": "rollout"}, "shown[18]"),
+        ({"model": "pair", "prompt": "one two", "stack": "cross", "query": 1}, "shown[1]"),
+        ({"model": "pair", "prompt": "one two", "stack": "encoder", "query": 1}, "shown[1]"),
+        ({"model": "pair", "prompt": "one two", "stack": "decoder", "query": 7}, "shown[7]"),
+        ({"heads": "0.1 1.2", "query": 18}, "list(zip(*(one[18] for one in shown.values())))"),
+    ],
+)
+def test_the_code_computes_what_is_shown(seen: Visit, folder: Path, query: dict[str, Any], expression: str) -> None:
+    page = opened(seen, **query)
+    shown = weights(page)
+    page.get_by_role("button", name="Code").click()
+    code = page.locator("dialog pre").inner_text()
+    np.testing.assert_allclose(run(folder, code, expression), shown, atol=1e-6)
+
+
+def test_the_code_of_a_cell_computes_its_arithmetic(seen: Visit, folder: Path) -> None:
+    page = opened(seen, model="far", block=1, head=1, query=9, key=4)
+    shown = [page.locator(f".cell dd[data-name='{name}']").get_attribute("data-value") for name in ("score", "share")]
+    page.get_by_role("button", name="Code").click()
+    code = page.locator("dialog pre").inner_text()
+    score, share, dot = run(folder, code, "[score, share, products.sum()]")
+    assert [score, share] == pytest.approx([float(number or "nan") for number in shown], abs=1e-5)
+    expect(page.locator(".dimension")).to_contain_text(f"{dot:.3g}".replace("-", "−").rstrip("0"))
+
+
+def run(folder: Path, code: str, expression: str) -> np.ndarray:
+    """What the code gives, in a process of its own."""
+    line = f"\nimport json\nimport numpy\nprint(json.dumps(numpy.array({expression}, float).tolist()))"
+    environment = {"GPTVIZ_HOME": str(folder / "home"), "PATH": "", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", code + line], capture_output=True, text=True, env=environment, check=True)
+    return np.array(json.loads(done.stdout))
+
+
+def test_of_a_model_too_large_to_send_a_block_comes_when_it_is_looked_at(seen: Visit, folder: Path) -> None:
+    prompt = (LONG + " ") * 9
+    page = opened(seen, model="huge", prompt=prompt, block=0, head=1)
+    expected = load(folder, "huge").trace(prompt, ["*.pattern"])
+    page.wait_for_function("document.querySelector('.stApp') !== null")
+    chips(page).nth(600).click()
+    drawn(page)
+    np.testing.assert_allclose(weights(page)[:601], expected["blocks.0.attention.pattern"][0, 1, 600, :601], atol=2e-4)
+    expect(page.locator(".about")).to_contain_text("three digits")
+    before = len(seen.sent)
+    choose(page, 2, 5)
+    expect(page.locator(".readout")).not_to_contain_text("on their way", timeout=30_000)
+    seen.settle()
+    drawn(page)
+    assert len(seen.sent) > before
+    np.testing.assert_allclose(weights(page)[:601], expected["blocks.2.attention.pattern"][0, 5, 600, :601], atol=2e-4)
+    expect(page.locator(".right .title")).to_have_text("Block 2, head 5")
+
+
+def test_a_try_this_commands_the_view_each_time_it_is_clicked(seen: Visit) -> None:
+    page = opened(seen, block=0, head=0)
+    for _ in range(2):
+        page.get_by_role("button", name="The arithmetic of a cell").click()
+        expect(page.locator(".cell")).to_be_visible()
+        seen.settle()
+        page.locator(".cell .shut").click()
+        expect(page.locator(".cell")).to_be_hidden()
+    box = page.get_by_role("textbox", name=re.compile("Prompt"))
+    box.fill("the dog")
+    box.press("Control+Enter")
+    page.wait_for_url(re.compile("prompt=the.dog"))
+    seen.settle()
+    expect(page.locator(".cell")).to_be_hidden()  # an old command is not obeyed again
+
+
+def test_heads_are_sorted_and_sieved_by_what_they_do(seen: Visit, folder: Path) -> None:
+    page = opened(seen, sort="previous")
+    lm = load(folder, "writer")
+    shares = {}
+    for block in range(2):
+        for head in range(3):
+            values = attention(lm, PROMPT, block, head)
+            shares[block, head] = np.mean([values[i, i - 1] for i in range(1, 19)])
+    order = page.locator(".head").evaluate_all("all => all.map(one => [Number(one.dataset.block), Number(one.dataset.head)])")
+    assert [tuple(at) for at in order] == sorted(shares, key=lambda at: -shares[at])
+    least = int(100 * sorted(shares.values())[3])
+    page.get_by_label("Hide heads below").fill(str(least))
+    expect(page.locator(".head")).to_have_count(sum(bool(100 * share >= least) for share in shares.values()))
+    page.wait_for_url(re.compile(f"least={least}"))
+
+
+def test_twelve_by_twelve_heads_on_256_tokens_answer_at_once(seen: Visit) -> None:
+    page = opened(seen, model="many", prompt=(LONG * 4)[:256], block=0, head=0)
+    expect(page.locator(".head")).to_have_count(144)
+    before = len(seen.sent)
+    taken = page.evaluate(
+        """async () => {
+          const shadows = [...document.querySelectorAll('*')].map((one) => one.shadowRoot).filter(Boolean);
+          const root = shadows.map((one) => one.querySelector('.root')).find((one) => one?.querySelector('.heads'));
+          const over = () => new PointerEvent('pointerover', { bubbles: true, composed: true });
+          const frame = () => new Promise((done) => requestAnimationFrame(done));
+          const time = async (acts) => {
+            const begun = performance.now();
+            for (const act of acts) {
+              act();
+              await frame();
+              await frame();
+            }
+            return (performance.now() - begun) / acts.length;
+          };
+          const chips = [...root.querySelectorAll('.tokens .chip')], heads = [...root.querySelectorAll('.head')];
+          const hover = await time(chips.slice(0, 60).map((chip) => () => chip.dispatchEvent(over())));
+          const change = await time(heads.slice(0, 60).map((head) => () => head.click()));
+          return { hover, change, drawn: Number(root.dataset.drawn) };
+        }"""
+    )
+    print(f"hover {taken['hover']:.1f} ms, change of head {taken['change']:.1f} ms, two frames each")
+    assert taken["drawn"] >= 100
+    assert len(seen.sent) == before
+    expect(page.locator(".right .title")).to_have_text("Block 4, head 11")
+
+
+def test_a_model_without_blocks_has_a_message_and_a_way_on(seen: Visit) -> None:
+    page = seen.open("attention", model="none", prompt=PROMPT)
+    expect(page.get_by_text("no blocks, hence no attention")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    "query", [{}, {"query": 9, "key": 4}, {"prompt": LONG, "heads": "all"}, {"model": "many", "prompt": LONG}]
+)
+def test_nothing_sticks_out_on_a_phone(browser: Browser, heads: Server, query: dict[str, Any]) -> None:
+    check_on_a_phone(browser, heads, "attention", **{"model": "writer", "prompt": PROMPT} | query)

@@ -1,0 +1,588 @@
+"""The sampling ledger in a real browser: its columns against torch, its draws, its sliders, and the token that is taken."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from playwright.sync_api import Browser, Locator, Page, expect
+from scipy import stats
+
+import gptviz
+from gptviz.learn.sampling import Sampling, choose, draw, ledger, uniform
+from tests.browser.machinery import HOSTILE, ROOT, Server, Visit, check_on_a_phone, serve, visiting
+
+pytestmark = pytest.mark.browser
+
+PLACE = 5
+DRAWS = 10_000
+# An error once in ten thousand runs; draws from a slightly wrong distribution are rejected all the same.
+RARE = 1e-4
+
+
+def extreme() -> np.ndarray:
+    logits = np.random.default_rng(3).standard_normal(40).astype(np.float32)
+    logits[[3, 17, 18]] = (3e4, -3e4, -np.inf)
+    logits[20:24] = np.finfo(np.float32).min
+    return logits
+
+
+def tied() -> np.ndarray:
+    """Every value several times, so that every cut falls among equals."""
+    return np.random.default_rng(4).integers(0, 4, 30).astype(np.float32)
+
+
+CASES: dict[str, np.ndarray] = {
+    "characters": np.float32(3) * np.random.default_rng(0).standard_normal(65, np.float32),
+    "tied": tied(),
+    "equal": np.zeros(20, np.float32),  # ten times a twentieth falls short of a half by rounding
+    "extreme": extreme(),
+    "two": np.array([0.25, 1.0], np.float32),
+    "one": np.array([7.5], np.float32),
+    "words": np.float32(4) * np.random.default_rng(1).standard_normal(50_257, np.float32),
+}
+SCRIPT = """
+from pathlib import Path
+
+import numpy as np
+import streamlit as st
+
+from gptviz.components.sampling_ledger import Command, payload, sampling_ledger
+from gptviz.learn.sampling import uniform
+
+st.set_page_config(layout="wide")
+folder = Path(__file__).parent
+case = st.query_params["case"]
+logits = np.load(folder / f"{case}.npy")
+labels = [f"t{i}" for i in range(len(logits))]
+hostile = (folder / "hostile.txt").read_text().split("\\x1e")
+if case == "characters":
+    labels[: len(hostile)] = hostile
+numbers = np.array([uniform(seed, 5).item() for seed in range(100)])
+shown = payload(logits, labels, about=case, title=f"the case {case}", code=("a", "b"), numbers=numbers, true=0, takes=True)
+sampling_ledger(shown, key="ledger", on_take=lambda token: st.session_state.update(taken=token))
+st.text(f"taken: {st.session_state.get('taken')}")
+"""
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that shows nothing but the ledger, of any of the cases."""
+    folder = tmp_path_factory.mktemp("ledger")
+    for name, logits in CASES.items():
+        np.save(folder / f"{name}.npy", logits)
+    (folder / "hostile.txt").write_text("\x1e".join(HOSTILE))
+    (folder / "script.py").write_text(SCRIPT)
+    with serve(folder, folder / "script.py") as running:
+        yield running
+
+
+@pytest.fixture
+def seen(browser: Browser, alone: Server) -> Iterator[Visit]:
+    with visiting(browser, alone) as begun:
+        yield begun
+
+
+def opened(visit: Visit, case: str, **query: object) -> Page:
+    page = visit.open("", case=case, **query)
+    expect(page.locator(".token-row").first).to_be_visible(timeout=60_000)
+    return page
+
+
+# What a reader does with the sliders and the button for the numbers, for many settings in a row: CSV texts.
+COLUMNS = """async (settings) => {
+    const root = [...document.querySelectorAll('*')].map((e) => e.shadowRoot).find((s) => s?.querySelector('.list'));
+    const texts = [];
+    const make = URL.createObjectURL;
+    URL.createObjectURL = (blob) => { texts.push(blob.text()); return make(blob); };
+    HTMLAnchorElement.prototype.click = () => {};
+    const named = (name) => [...root.querySelectorAll('button')].find((b) => b.textContent === name);
+    for (const setting of settings) {
+        for (const [key, value] of Object.entries(setting)) {
+            const slider = root.querySelector(`input[data-key=${key}]`);
+            // The slider of top-k ends where it keeps all.
+            slider.value = key !== 'top_k' ? value : value === null ? slider.max : value - 1;
+            slider.dispatchEvent(new Event('input', { bubbles: true }));
+        }
+        named('Numbers').click();
+        const dialog = root.querySelector('dialog');
+        [...dialog.querySelectorAll('button')].find((b) => b.textContent === 'Download CSV').click();
+        dialog.close();
+        while (root.querySelector('dialog')) await new Promise((done) => setTimeout(done));
+    }
+    return Promise.all(texts);
+}"""
+
+
+def columns(page: Page, settings: list[dict[str, Any]]) -> list[dict[str, list[str]]]:
+    """The columns of the CSV at each of `settings`."""
+    tables = [list(csv.reader(io.StringIO(text, newline=""))) for text in page.evaluate(COLUMNS, settings)]
+    return [dict(zip(rows[0], map(list, zip(*rows[1:], strict=True)), strict=True)) for rows in tables]
+
+
+def numbers(column: list[str]) -> np.ndarray:
+    return np.array([float(value) for value in column])
+
+
+def check(found: dict[str, list[str]], logits: np.ndarray, setting: dict[str, Any]) -> None:
+    """The columns of the page are those of the library."""
+    top_k, top_p = setting["top_k"], setting["top_p"]
+    stages = ledger(torch.from_numpy(logits), Sampling(temperature=setting["temperature"], top_k=top_k, top_p=top_p))
+    np.testing.assert_array_equal(numbers(found["logit"]), logits.astype(np.float64))
+    np.testing.assert_allclose(numbers(found["before"]), stages.before, rtol=1e-9, atol=1e-300)
+    np.testing.assert_allclose(numbers(found["scaled"]), stages.scaled, rtol=1e-12)
+    np.testing.assert_allclose(numbers(found["after"]), stages.after, rtol=1e-9, atol=1e-300)
+    assert found["in top-k"] == [str(kept).lower() for kept in stages.in_top_k.tolist()]
+    assert found["in top-p"] == [str(kept).lower() for kept in stages.in_top_p.tolist()]
+    ends = stages.after.cumsum(0).numpy()
+    np.testing.assert_allclose(numbers(found["to"]), ends / ends[-1], rtol=1e-9, atol=1e-15)
+    assert found["from"] == ["0", *found["to"][:-1]]
+    assert np.isfinite(numbers(found["after"])).all()
+    assert numbers(found["after"]).sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("case", ["characters", "tied", "equal", "extreme", "two", "one"])
+def test_every_column_is_torchs_at_the_edges_of_every_setting(seen: Visit, case: str) -> None:
+    logits = CASES[case]
+    size = len(logits)
+    settings = [
+        {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+        for temperature in (0, 0.01, 0.5, 1, 2)
+        for top_k in [*sorted({k for k in (1, 2, size - 1) if 0 < k < size}), None]
+        for top_p in (0.05, 0.5, 0.999, 1)
+    ]
+    page = opened(seen, case)
+    for found, setting in zip(columns(page, settings), settings, strict=True):
+        check(found, logits, setting)
+
+
+def test_top_k_of_the_whole_vocabulary_keeps_all(seen: Visit) -> None:
+    page = opened(seen, "characters", top_k=65)
+    (found,) = columns(page, [{"temperature": 0.5}])
+    check(found, CASES["characters"], {"temperature": 0.5, "top_k": 65, "top_p": 1})
+    assert set(found["in top-k"]) == {"true"}
+
+
+def test_the_columns_are_torchs_over_a_vocabulary_of_gpt2s_size(seen: Visit) -> None:
+    page = opened(seen, "words")
+    settings = [
+        {"temperature": 0.01, "top_k": None, "top_p": 0.999},
+        {"temperature": 1, "top_k": None, "top_p": 1},
+        {"temperature": 2, "top_k": 2, "top_p": 1},
+        {"temperature": 2, "top_k": None, "top_p": 0.5},
+    ]
+    for found, setting in zip(columns(page, settings), settings, strict=True):
+        check(found, CASES["words"], setting)
+
+
+def test_of_a_vocabulary_of_gpt2s_size_only_the_lines_in_sight_exist(seen: Visit) -> None:
+    page = opened(seen, "words", temperature=2)
+    rows, order = page.locator(".token-row"), np.argsort(-CASES["words"], kind="stable")
+    assert rows.count() < 60
+    assert int(rows.first.get_attribute("data-token") or -1) == order[0]
+    page.locator(".list").focus()
+    page.keyboard.press("End")
+    expect(page.locator(f'.token-row[data-token="{order[-1]}"]')).to_be_visible()
+    expect(page.get_by_role("option", name=re.compile(f"^t{order[-1]},"))).to_be_visible()
+    assert rows.count() < 60
+    page.get_by_role("searchbox", name="Find a token").fill("t5025")
+    found = [int(row.get_attribute("data-token") or -1) for row in page.locator(".token-row:not([hidden])").all()]
+    expected = [i for i in order if f"t{i}".startswith("t5025")]
+    expect(page.locator(".token-row:not([hidden])")).to_have_count(len(expected))
+    assert set(found) >= set(expected[:5])
+    page.get_by_role("combobox", name="Order of the tokens").select_option("by vocabulary")
+    expect(page.locator(".token-row").first).to_have_attribute("data-token", "5025")
+
+
+def test_each_seed_draws_what_the_library_draws(seen: Visit) -> None:
+    page = opened(seen, "characters", temperature=1.3, top_k=30, top_p=0.9)
+    logits = torch.from_numpy(CASES["characters"])
+    interval = page.locator(".interval")
+    for seed in range(12):
+        sampling = Sampling(temperature=1.3, top_k=30, top_p=0.9, seed=seed)
+        token = choose(logits[None], sampling, PLACE).item()
+        expect(interval).to_have_attribute("data-drawn", str(token))
+        assert float(interval.get_attribute("data-number") or 0) == uniform(seed, PLACE).item()
+        assert token == draw(ledger(logits[None], sampling).after, uniform(seed, PLACE)).item()
+        page.get_by_role("button", name="Next seed").click()
+    page.wait_for_url(re.compile("seed=12"))
+
+
+def drawn_many(page: Page) -> dict[str, list[str]]:
+    page.get_by_role("button", name=re.compile("Draw 10")).click()
+    expect(page.locator(".verdict")).to_contain_text("χ²")
+    (found,) = columns(page, [{}])
+    return found
+
+
+def pooled(counts: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Counts and what is expected of them, from the rarest on gathered until 5 are expected."""
+    bins: list[list[float]] = []
+    open_ = [0.0, 0.0]
+    for i in sorted(np.flatnonzero(expected), key=lambda i: (expected[i], -i)):
+        open_ = [open_[0] + counts[i], open_[1] + expected[i]]
+        if open_[1] >= 5:
+            bins.append(open_)
+            open_ = [0.0, 0.0]
+    bins[-1] = [bins[-1][0] + open_[0], bins[-1][1] + open_[1]]
+    observed, wanted = np.array(bins).T
+    return observed, wanted
+
+
+@pytest.mark.parametrize(("case", "setting"), [("characters", {"temperature": 1.3, "top_k": 30, "top_p": 0.9}), ("words", {})])
+def test_ten_thousand_draws_have_torchs_frequencies_and_the_view_says_how_well(
+    seen: Visit, case: str, setting: dict[str, Any]
+) -> None:
+    page = opened(seen, case, **setting)
+    found = drawn_many(page)
+    counts = numbers(found[f"drawn of {DRAWS}"])
+    assert counts.sum() == DRAWS
+    logits = torch.from_numpy(CASES[case])
+    after = ledger(logits, Sampling(**setting)).after.numpy()
+    assert not counts[after == 0].any(), "what was cut is never drawn"
+    observed, wanted = pooled(counts, DRAWS * after)
+    right = stats.chisquare(observed, wanted)
+    assert right.pvalue > RARE
+    verdict = page.locator(".verdict")
+    assert float(verdict.get_attribute("data-statistic") or 0) == pytest.approx(right.statistic, rel=1e-6)
+    assert int(verdict.get_attribute("data-freedom") or 0) == len(observed) - 1
+
+    wrong = ledger(logits, Sampling(**setting | {"temperature": setting.get("temperature", 1) * 1.1})).after.numpy()
+    assert stats.chisquare(*pooled(counts, DRAWS * wrong)).pvalue < RARE, "the test would see a temperature a tenth too high"
+
+
+def test_draws_are_forgotten_when_what_they_were_drawn_from_changes(seen: Visit) -> None:
+    page = opened(seen, "characters")
+    drawn_many(page)
+    expect(page.locator(".seen:not([hidden])").first).to_be_visible()
+    page.get_by_role("slider", name="Temperature").press("ArrowLeft")
+    expect(page.locator(".seen:not([hidden])")).to_have_count(0)
+    expect(page.locator(".verdict")).not_to_contain_text("χ²")
+
+
+def test_of_one_token_there_is_nothing_to_test(seen: Visit) -> None:
+    page = opened(seen, "characters", temperature=0)
+    page.get_by_role("button", name=re.compile("Draw 10")).click()
+    expect(page.locator(".verdict")).to_contain_text("nothing to test")
+
+
+def test_what_is_cut_is_seen_being_cut(seen: Visit) -> None:
+    page = opened(seen, "characters", top_k=6, top_p=0.6)
+    stages = ledger(torch.from_numpy(CASES["characters"]), Sampling(top_k=6, top_p=0.6))
+    left = int(stages.in_top_p.sum())
+    assert 1 < left < 6
+    reasons = [row.get_attribute("data-cut") for row in page.locator(".token-row").all()[:8]]
+    assert reasons == [""] * left + ["top-p"] * (6 - left) + ["top-k"] * 2
+    order = CASES["characters"].argsort()[::-1]
+    kept_by_k = stages.before[order[:6].copy()].sum().item()
+    expect(page.locator(".sum.top-k")).to_have_text(f"kept {kept_by_k:.3f}, so ÷ {kept_by_k:.3f}")
+    expect(page.locator(".end-of-k")).to_have_attribute("data-token", str(order[5]))
+    expect(page.locator(".end-of-p")).to_have_attribute("data-token", str(order[left - 1]))
+    expect(page.locator(".sum.top-p")).to_contain_text(f"reached after {left}")
+    expect(page.locator(".facts")).to_contain_text(f"65 → {left}")
+
+
+def test_the_facts_are_those_of_a_loop(seen: Visit) -> None:
+    page = opened(seen, "characters", temperature=0.5, top_k=4)
+    stages = ledger(torch.from_numpy(CASES["characters"]), Sampling(temperature=0.5, top_k=4))
+    nats = [-sum(x * np.log(x) for x in p.tolist() if x > 0) for p in (stages.before, stages.after)]
+    rank = 1 + int((CASES["characters"] > CASES["characters"][0]).sum())
+    facts = page.locator(".facts")
+    expect(facts).to_contain_text(
+        f"{nats[0] / np.log(2):.3f} → {nats[1] / np.log(2):.3f} bits ({nats[0]:.3f} → {nats[1]:.3f} nats)"
+    )
+    expect(facts).to_contain_text(f"Perplexity {np.exp(nats[0]):.2f} → {np.exp(nats[1]):.2f}")
+    expect(facts).to_contain_text(f"rank {rank}")
+
+
+def move(page: Page, times: int) -> None:
+    """So many moves of the sliders, as fast as they come."""
+    page.evaluate(
+        """async (times) => {
+            const root = [...document.querySelectorAll('*')].map((e) => e.shadowRoot).find((s) => s?.querySelector('.list'));
+            const sliders = [...root.querySelectorAll('input[type=range]')];
+            for (let i = 0; i < times; i++) {
+                const slider = sliders[i % sliders.length];
+                const share = (i * 0.618) % 1;
+                slider.value = Number(slider.min) + share * (slider.max - slider.min);
+                slider.dispatchEvent(new Event('input', { bubbles: true }));
+                if (i % 5 === 4) await new Promise((done) => requestAnimationFrame(done));
+            }
+        }""",
+        times,
+    )
+    page.wait_for_timeout(500)
+
+
+@pytest.mark.parametrize("case", ["characters", "words"])
+def test_a_hundred_fast_moves_send_nothing_and_leave_nothing_behind(seen: Visit, case: str) -> None:
+    page = opened(seen, case)
+    move(page, 100)
+    before, sent = seen.memory(), len(seen.sent)
+    move(page, 100)
+    after = seen.memory()
+    assert len(seen.sent) == sent
+    assert after["nodes"] <= before["nodes"] + 200
+    assert after["listeners"] <= before["listeners"] + 5
+    assert after["heap"] <= before["heap"] + 2_000_000
+
+
+def test_hovering_scrolling_walking_and_drawing_send_nothing(seen: Visit) -> None:
+    page = opened(seen, "words")
+    sent = len(seen.sent)
+    for row in page.locator(".token-row").all()[:5]:
+        row.hover()
+    reading = page.locator(".reading")
+    expect(reading).to_contain_text("softmax")
+    page.mouse.wheel(0, 4_000)
+    page.locator(".interval").hover()
+    page.locator(".list").focus()
+    for key in ("ArrowDown", "PageDown", "End", "Home", "ArrowUp"):
+        page.keyboard.press(key)
+    page.get_by_role("button", name=re.compile("Draw 10")).click()
+    page.get_by_role("button", name="log bars").click()
+    page.get_by_role("searchbox", name="Find a token").fill("t12")
+    page.wait_for_timeout(500)
+    assert len(seen.sent) == sent
+
+
+def taken(page: Page) -> Locator:
+    return page.get_by_text(re.compile("^taken: "))
+
+
+def test_a_click_and_enter_and_the_button_of_the_draw_take_the_token(seen: Visit) -> None:
+    page = opened(seen, "two", temperature=0.1)
+    page.locator('.token-row[data-token="0"]').click()
+    expect(taken(page)).to_have_text("taken: 0")
+    page.locator(".list").focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("Enter")
+    expect(taken(page)).to_have_text("taken: 1")
+    page.locator(".list").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press(" ")
+    expect(taken(page)).to_have_text("taken: 0")
+    page.get_by_role("button", name="Take it").click()
+    expect(taken(page)).to_have_text("taken: 1")
+
+
+def test_of_a_finger_the_first_tap_shows_and_the_second_takes(browser: Browser, alone: Server) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page = context.new_page()
+    page.goto(f"{alone.url}/?case=characters")
+    row = page.locator('.token-row[data-token="11"]')
+    page.get_by_role("combobox", name="Order of the tokens").select_option("by vocabulary")
+    row.tap()
+    expect(page.locator(".reading")).to_contain_text("tap again to take it")
+    expect(taken(page)).to_have_text("taken: None")
+    row.tap()
+    expect(taken(page)).to_have_text("taken: 11")
+    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
+    context.close()
+
+
+def test_a_link_reopens_the_view_and_plain_choices_stay_out_of_it(seen: Visit) -> None:
+    page = opened(seen, "characters", temperature=0.7, top_k=12, top_p=0.85, seed=9, tokens="All, by vocabulary", log="true")
+    for name, text in (("Temperature", "0.70"), ("Top-k", "12"), ("Top-p", "0.85"), ("Seed", "9")):
+        expect(page.get_by_role("slider", name=name)).to_have_attribute("aria-valuetext", text)
+    expect(page.get_by_role("button", name="log bars")).to_have_attribute("aria-pressed", "true")
+    expect(page.locator(".token-row").first).to_have_attribute("data-token", "0")
+    page.get_by_role("slider", name="Temperature").press("End")
+    page.wait_for_url(re.compile("temperature=2(&|$)"))
+    page.get_by_role("button", name="log bars").click()
+    page.wait_for_url(re.compile(r"^(?!.*log=)"))
+    page.reload()
+    seen.settle()
+    expect(page.get_by_role("slider", name="Temperature")).to_have_attribute("aria-valuetext", "2.00")
+    expect(page.get_by_role("slider", name="Top-k")).to_have_attribute("aria-valuetext", "12")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *(("temperature", value) for value in ("-1", "2.01", "x", "", "1e400", "<b>")),
+        *(("top_k", value) for value in ("1.5", "-3", "999999")),
+        *(("top_p", value) for value in ("0", "1.1")),
+        *(("seed", value) for value in ("100", "٣")),
+        *(("tokens", "none"), ("log", "1")),
+    ],
+)
+def test_what_a_link_made_up_is_named_and_the_usual_shown(seen: Visit, key: str, value: str) -> None:
+    page = opened(seen, "characters", **{key: value})
+    note = page.get_by_role("status").filter(has_text="The link asks for")
+    expect(note).to_contain_text(f"{key} = “{value}”")
+    for name, text in (("Temperature", "1.00"), ("Top-k", "off"), ("Top-p", "off"), ("Seed", "0")):
+        expect(page.get_by_role("slider", name=name)).to_have_attribute("aria-valuetext", text)
+
+
+def test_hostile_labels_stay_text(seen: Visit) -> None:
+    page = opened(seen, "characters", tokens="All, by vocabulary")
+    page.wait_for_timeout(500)
+    assert page.title() != "pwned"
+    assert page.locator("img[src=x]").count() == 0
+    expect(page.locator('.token-row[data-token="0"] .chip')).to_have_text(HOSTILE[0][:13] + "…")
+    (found,) = columns(page, [{}])
+    assert found["token"][: len(HOSTILE)] == list(HOSTILE)
+
+
+def test_a_picture_stands_alone_and_shows_the_lines_in_sight(seen: Visit) -> None:
+    page = opened(seen, "characters", top_k=3, tokens="All, by vocabulary")
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="SVG").click()
+    drawn = Path(waiting.value.path()).read_text(encoding="utf-8")
+    from xml.etree import ElementTree
+
+    tree = ElementTree.fromstring(drawn)
+    texts = ["".join(element.itertext()) for element in tree.iter() if element.tag.endswith("}text")]
+    assert any("the case characters" in text for text in texts)
+    assert any(text.startswith("<img") for text in texts), "a label, as text"
+    assert "var(--" not in drawn
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="PNG").click()
+    assert Path(waiting.value.path()).read_bytes().startswith(b"\x89PNG")
+
+
+def falling(page: Page) -> int:
+    page.get_by_role("button", name="Next seed").click()
+    page.wait_for_timeout(60)
+    return int(page.locator(".fallen").evaluate("element => element.getAnimations().length"))
+
+
+def test_the_number_falls_unless_the_reader_wants_no_motion(seen: Visit) -> None:
+    page = opened(seen, "characters")
+    assert falling(page) == 1
+    page.emulate_media(reduced_motion="reduce")
+    page.wait_for_timeout(600)
+    assert falling(page) == 0
+
+
+@pytest.mark.parametrize("case", ["characters", "words"])
+def test_nothing_sticks_out_on_a_phone(browser: Browser, alone: Server, case: str) -> None:
+    check_on_a_phone(browser, alone, "", case=case)
+
+
+# On the page
+
+PROMPTS = {"shakespeare": "ROMEO:\nWhat is", "bpe": "ROMEO:\nWhat is the"}
+
+
+def prompt_of(page: Page) -> str:
+    return page.get_by_role("textbox", name=re.compile("Prompt")).input_value()
+
+
+@pytest.mark.parametrize("model", ["shakespeare", "bpe"])
+def test_a_click_appends_exactly_that_token(visit: Visit, model: str) -> None:
+    page = visit.open("next_token", model=model, prompt=PROMPTS[model], temperature=0.5)
+    lm = gptviz.load(model)
+    ids = lm.tokenizer.encode(PROMPTS[model]).ids
+    for place in (0, 3):
+        row = page.locator(".token-row").nth(place)
+        expect(row).to_be_visible()
+        ids.append(int(row.get_attribute("data-token") or -1))
+        row.click()
+        expect(page.locator(".st-key-tokens-strip button.chip")).to_have_count(len(ids))
+        visit.settle()
+        assert lm.tokenizer.encode(prompt_of(page)).ids == ids
+    expect(page.get_by_role("slider", name="Temperature")).to_have_attribute("aria-valuetext", "0.50")
+    assert "temperature=0.5" in page.url
+
+
+def test_a_click_at_an_earlier_place_goes_on_from_there(visit: Visit) -> None:
+    page = visit.open("next_token", prompt="ROMEO:\nWhat is", position=3)
+    row = page.locator(".token-row").first
+    token = int(row.get_attribute("data-token") or -1)
+    row.click()
+    expect(page.locator(".st-key-tokens-strip button.chip")).to_have_count(5)
+    assert prompt_of(page) == "ROME" + gptviz.load("shakespeare").tokenizer.piece(token)
+    visit.settle()
+    assert "position=" not in page.url
+
+
+def test_a_token_that_would_merge_is_refused_with_a_reason(visit: Visit) -> None:
+    lm = gptviz.load("bpe")
+    prompt = "the"
+    (first,) = lm.tokenizer.encode(prompt).ids
+    other = next(
+        i for i in range(lm.tokenizer.vocab_size) if lm.tokenizer.encode("the" + lm.tokenizer.piece(i)).ids != [first, i]
+    )
+    page = visit.open("next_token", model="bpe", prompt=prompt, tokens="All, by vocabulary")
+    page.get_by_role("searchbox", name="Find a token").fill(lm.tokenizer.label(other))
+    row = page.locator(f'.token-row[data-token="{other}"]')
+    row.click()
+    expect(page.get_by_text("was not taken")).to_be_visible()
+    expect(page.get_by_role("link", name="Take it on Generate")).to_be_visible()
+    assert prompt_of(page) == prompt
+    visit.settle()
+
+
+def test_try_this_sets_the_sliders_and_only_once(visit: Visit) -> None:
+    page = visit.open("next_token", temperature=0.3)
+    page.get_by_role("button", name="Cut the tail").click()
+    slider = page.get_by_role("slider", name="Temperature")
+    expect(slider).to_have_attribute("aria-valuetext", "1.50")
+    expect(page.get_by_role("slider", name="Top-k")).to_have_attribute("aria-valuetext", "10")
+    visit.settle()
+    slider.press("Home")
+    page.wait_for_url(re.compile("temperature=0(&|$)"))
+    box = page.get_by_role("textbox", name=re.compile("Prompt"))
+    box.fill("My kingdom for a hors")
+    box.press("Control+Enter")
+    page.wait_for_url(re.compile("prompt=My"))
+    visit.settle()
+    expect(slider).to_have_attribute("aria-valuetext", "0.00")
+    assert "top_k=10" in page.url
+    side = page.get_by_test_id("stSidebar")
+    side.get_by_role("link", name="Positions", exact=True).click()
+    expect(page).to_have_title("Positions · gptviz")
+    visit.settle()
+    side.get_by_role("link", name="Next token", exact=True).click()
+    expect(slider).to_have_attribute("aria-valuetext", "1.00")
+    visit.settle()
+
+
+def test_the_code_on_the_page_computes_its_columns_and_its_draw(visit: Visit) -> None:
+    page = visit.open("next_token", prompt="ROMEO:\nWhat is", position=9, temperature=0.7, top_k=20, top_p=0.9, seed=3)
+    expect(page.locator(".token-row").first).to_be_visible()
+    (found,) = columns(page, [{}])
+    page.get_by_role("button", name="Code", exact=True).click()
+    code = page.locator("pre.code").inner_text()
+    assert "temperature=0.7, top_k=20, top_p=0.9, seed=3" in code
+    tell = (
+        "\nimport json\nprint(json.dumps([stages.before[0].tolist(), stages.scaled[0].tolist(), stages.in_top_k[0].tolist(), "
+        "stages.in_top_p[0].tolist(), stages.after[0].tolist(), int(token)]))"
+    )
+    ended = subprocess.run([sys.executable, "-c", code + tell], cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    before, scaled, in_top_k, in_top_p, after, token = json.loads(ended.stdout)
+    np.testing.assert_allclose(numbers(found["before"]), before, atol=1e-6)
+    np.testing.assert_allclose(numbers(found["scaled"]), scaled, atol=1e-4)
+    np.testing.assert_allclose(numbers(found["after"]), after, atol=1e-6)
+    assert [text == "true" for text in found["in top-k"]] == in_top_k
+    assert [text == "true" for text in found["in top-p"]] == in_top_p
+    assert int(page.locator(".interval").get_attribute("data-drawn") or -1) == token
+
+
+def test_generate_draws_the_same_token_with_this_seed(visit: Visit) -> None:
+    lm = gptviz.load("shakespeare")
+    page = visit.open("next_token", prompt="ROMEO:\n", temperature=1.2, seed=5)
+    expect(page.locator(".outcome")).to_contain_text("as on Generate")
+    token = int(page.locator(".interval").get_attribute("data-drawn") or -1)
+    assert lm.generate("ROMEO:\n", 1, temperature=1.2, seed=5) == lm.tokenizer.piece(token)
+
+
+def test_the_view_is_seen_without_scrolling(visit: Visit) -> None:
+    page = visit.open("next_token")
+    expect(page.locator(".token-row").first).to_be_visible()
+    box = page.locator(".ends").bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] <= 722

@@ -1,0 +1,192 @@
+"""The generation tree: what travels to the browser, and which clicks count. The browser's half is tested in a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from gptviz.components import generation_tree
+from gptviz.components.generation_tree import BY_HAND, Ghost, Look, code, grown, place, taken, whole
+from gptviz.components.kit import unpack
+from gptviz.learn.generation import Generation
+from gptviz.learn.sampling import Sampling
+from gptviz.learn.tree import ROOT, Tree
+from gptviz.model import Record
+from tests.tiny import CONTEXT, VOCAB, scrambled, some_ids, tiny
+
+HOSTILE = ['<img src=x onerror="alert(1)">', "</script>", "**bold** :red[x] $x$", "\u202eabc", "\ud800", "\x00", "\u2028", '"\\']
+
+
+def forked(**changes: Any) -> Tree:
+    """Two branches, longer than the context, of a prompt of three tokens; the first is the current one."""
+    tree = Tree(Generation(scrambled(tiny(**changes)), some_ids(3, batch=1)[0], Sampling(temperature=0.9, top_k=4, seed=1)))
+    for _ in range(CONTEXT):
+        tree.step()
+    end = tree.go(tree.current).id
+    tree.go(2)
+    tree.take(next(token for token in range(tree.generation.model.config.vocab_size) if token not in tree.nodes[2].children))
+    tree.generation.sampling = Sampling(temperature=0)
+    for _ in range(CONTEXT):
+        tree.step()
+    tree.go(end)
+    return tree
+
+
+def looked(label: Callable[[int], str] = "t{}".format, **changes: Any) -> Look:
+    return Look(**{"number": 7, "prompt": ["a", "b", "c"], "label": label, "described": repr} | changes)
+
+
+def test_every_node_travels_with_all_its_digits() -> None:
+    tree = forked()
+    header, arrays = unpack(whole(tree, looked()))
+    nodes = [node for node in tree.nodes.values() if node.id != ROOT]
+    assert header["number"] == 7
+    assert header["current"] == tree.current
+    assert header["prompt"] == ["a", "b", "c"]
+    assert header["heads"] == [2, 3]
+    for name in ("parent", "token", "position", "logprob", "total", "draw_logprob"):
+        assert arrays[name].tolist() == [getattr(node, name) for node in nodes], name
+    assert arrays["node"].tolist() == [node.id for node in nodes]
+    told = [header["how"][how] for how in arrays["how"]]
+    assert told == [BY_HAND if node.drawn is None else repr(node.drawn) for node in nodes]
+    assert set(told) == {BY_HAND, repr(Sampling(temperature=0.9, top_k=4, seed=1)), repr(Sampling(temperature=0))}
+    for i, node in enumerate(nodes):
+        assert arrays["candidates"][i].tolist() == [candidate.token for candidate in node.candidates]
+        np.testing.assert_allclose(arrays["candidate_p"][i], [candidate[1:] for candidate in node.candidates], rtol=1e-6)
+    assert {int(token) for token in header["labels"]} >= {*arrays["token"].tolist(), *arrays["candidates"].ravel().tolist()}
+
+
+def test_a_small_vocabulary_has_fewer_candidates() -> None:
+    tree = Tree(Generation(scrambled(tiny(vocab_size=3)), torch.tensor([1])))
+    tree.step()
+    _, arrays = unpack(whole(tree, looked()))
+    assert sorted(arrays["candidates"][0, :3].tolist()) == [0, 1, 2]
+    assert arrays["candidates"][0, 3:].tolist() == [-1] * 5
+    assert arrays["candidate_p"][0].sum(0).tolist() == pytest.approx([1, 1])
+
+
+def test_the_attention_is_that_of_a_pass_over_what_each_step_saw() -> None:
+    tree = forked()
+    _, arrays = unpack(whole(tree, looked()))
+    gone_on_from = {node.id for node in tree.nodes.values() if node.children}
+    assert {row[0] for row in arrays["place"].tolist()} == gone_on_from, "nobody looked after the ends"
+    for node, start, keys, at in arrays["place"].tolist():
+        ids = tree.ids(node)
+        assert (start, keys) == (max(len(ids) - CONTEXT, 0), min(len(ids), CONTEXT))
+        record = Record("*.pattern")
+        with torch.inference_mode():
+            tree.generation.model(torch.tensor([ids[start:]]), tap=record)
+        rows = np.stack([pattern[0, :, -1].numpy() for pattern in record.values.values()])
+        sent = arrays["attention"][at : at + 6 * keys].reshape(2, 3, keys)
+        np.testing.assert_allclose(sent, rows, atol=1e-3)
+
+
+def test_attention_beyond_the_room_stays_behind_except_what_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = forked()
+    monkeypatch.setattr(generation_tree, "MOST_BYTES", 3 * 2 * 6 * CONTEXT)
+
+    def sent(asked: int | None = None) -> list[int]:
+        return unpack(whole(tree, looked(), asked))[1]["place"][:, 0].tolist()
+
+    path = [node.id for node in tree.path()]
+    tree.after()
+    assert sent() == path[:-4:-1], "the end of the current path"
+    assert sent(asked=1)[0] == 1
+    tree.most_bytes = 1
+    tree.after(ROOT)
+    assert sent(asked=4)[0] == 4, "computed again"
+    assert sent(asked=10_000) == sent()
+
+
+def test_while_it_grows_what_is_new_travels_alone() -> None:
+    tree = forked()
+    last = max(tree.nodes)
+    for _ in range(3):
+        tree.step()
+    header, arrays = unpack(grown(tree, looked(playing=True), last))
+    assert arrays["node"].tolist() == [node.id for node in tree.path()[-3:]]
+    assert (header["since"], header["current"], header["playing"]) == (last, tree.current, True)
+    assert set(header["labels"]) == {str(node.token) for node in tree.path()[-3:]}
+    assert not {"attention", "candidates", "code"} & {*arrays, *header}
+    assert len(grown(tree, looked(), last)) < len(whole(tree, looked())) / 4
+    _, everything = unpack(grown(tree, looked(playing=True), ROOT))
+    assert everything["node"].tolist() == [node for node in tree.nodes if node != ROOT]
+
+
+def test_what_may_come_next_travels_with_why_it_cannot() -> None:
+    ghosts = [Ghost(3, 0.5, 0.9, ""), Ghost(1, 0.25, 0.0, "top-k")]
+    header, arrays = unpack(whole(forked(), looked(ghosts=ghosts)))
+    assert arrays["ghost"].tolist() == [3, 1]
+    assert arrays["ghost_p"].tolist() == [[0.5, 0.9], [0.25, 0.0]]
+    assert header["cut"] == ["", "top-k"]
+    assert {"3", "1"} <= set(header["labels"])
+
+
+@pytest.mark.parametrize("changes", [{"n_layer": 0}, {"mask": "full"}])
+def test_a_model_without_attention_and_one_that_looks_ahead_travel_too(changes: dict[str, Any]) -> None:
+    header, arrays = unpack(whole(forked(**changes), looked()))
+    assert header["heads"] == [changes.get("n_layer", 2), 3]
+    assert bool(len(arrays["attention"])) == ("n_layer" not in changes)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_arrives_as_it_is(text: str) -> None:
+    tree = forked()
+    packed = whole(tree, looked(lambda _: text, prompt=[text], status=text, code=text))
+    header, _ = unpack(packed)
+    assert set(header["labels"].values()) == {text}
+    assert (header["prompt"], header["status"], header["code"]) == ([text], text, text)
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        ({"number": 7, "at": 3}, 3),
+        ({"number": 7, "at": ROOT}, ROOT),
+        ({"number": 6, "at": 3}, None),
+        ({"at": 3}, None),
+        ({"number": 7, "at": 10_000}, None),
+        ({"number": 7, "at": -1}, None),
+        ({"number": 7, "at": True}, None),
+        ({"number": 7, "at": 3.0}, None),
+        ({"number": 7, "at": "3"}, None),
+        ({"number": 7, "at": [3]}, None),
+        ({"number": 7}, None),
+        ({}, None),
+    ],
+)
+def test_a_click_counts_only_on_a_node_of_the_tree_that_is_shown(event: dict[str, Any], expected: int | None) -> None:
+    assert place(event, forked(), 7) == expected
+
+
+@pytest.mark.parametrize(
+    ("token", "counts"), [(0, True), (VOCAB - 1, True), (VOCAB, False), (-1, False), (True, False), ("1", False), (None, False)]
+)
+def test_only_a_token_of_the_vocabulary_is_taken(token: object, counts: bool) -> None:
+    tree = forked()
+    assert taken({"number": 7, "at": 2, "token": token}, tree, 7) == ((2, token) if counts else None)
+    assert taken({"number": 7, "at": 10_000, "token": token}, tree, 7) is None
+    assert taken({"number": 7, "at": 2}, tree, 7) is None
+
+
+def test_code_of_a_large_tree_has_the_current_branch_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = forked()
+    lines = code("gptviz.load('x')", "'''\n", tree)
+    compile(lines, "code", "exec")
+    assert str(tree.branches()) in lines
+    monkeypatch.setattr(generation_tree, "MOST_IN_CODE", CONTEXT)
+    assert f"in {[tree.ids()[3:]]}:" in code("gptviz.load('x')", "p", tree)
+
+
+def test_a_full_tree_is_packed_small_enough_to_be_sent() -> None:
+    tree = forked(context_length=256)
+    for _ in range(300):
+        tree.step()
+    packed = whole(tree, looked())
+    _, arrays = unpack(packed)
+    assert arrays["attention"].nbytes <= generation_tree.MOST_BYTES
+    assert len(packed) < generation_tree.MOST_BYTES + 200 * len(tree.nodes)

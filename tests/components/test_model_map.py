@@ -1,0 +1,241 @@
+"""The map of a model: what travels to the browser, which clicks count, and whether the code gives what is shown."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import gptviz
+from gptviz.components import model_map as view
+from gptviz.components.kit import ROLES, unpack
+from gptviz.components.model_map import HIDDEN, PAGE, WHOLE_SHARE, Look, fit, looked, page, summary, taken, thumbnails
+from gptviz.components.token_strip import Token
+from gptviz.figures import theme
+from gptviz.interp.anatomy import anatomy
+from gptviz.interp.trace import run
+from gptviz.model import PRESETS, parameter_count
+from gptviz.ui import model_map
+from gptviz.ui.cache import model_key
+from tests.tiny import TinyModel, tiny
+
+ROOT = Path(__file__).parents[2]
+TEXT = "the quick brown fox"
+
+
+def sent(key: Any, read: model_map.Read, look: Look | None = None) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    tokens = tuple(Token(str(i), 0.5) for i in read.ids)
+    return unpack(model_map.payload(key, read, tokens, (Token("a", 0.25),), True, "small", look))
+
+
+def described(tiny_model: TinyModel, **changes: Any) -> tuple[Any, model_map.Read]:
+    tiny_model("mine", **changes)
+    lm = gptviz.load("mine")
+    ids = tuple(lm.seen(lm.encode(TEXT)).tolist())
+    return model_key("mine", "cpu"), model_map.Read(ids, (), TEXT)
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        ({"guess": 1, "text": "now"}, 1),
+        ('{"guess": 0, "text": "now"}', 0),
+        ({"guess": 1, "text": "then"}, None),
+        ({"guess": 2, "text": "now"}, None),
+        ({"guess": -1, "text": "now"}, None),
+        ({"guess": True, "text": "now"}, None),
+        ({"guess": "1", "text": "now"}, None),
+        ({"text": "now"}, None),
+        ("{", None),
+        ([1], None),
+        (None, None),
+    ],
+)
+def test_a_guess_counts_only_on_the_map_it_was_clicked_on(event: object, expected: int | None) -> None:
+    assert taken(event, "now", 2) == expected
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        ({"box": "embed", "piece": 0, "at": [3, 4]}, Look("embed", 0, (3, 4))),
+        ('{"box": "embed", "piece": 1, "at": []}', Look("embed", 1, ())),
+        ({"box": "embed", "piece": -1, "at": []}, None),
+        ({"box": "embed", "piece": True, "at": []}, None),
+        ({"box": "embed", "piece": 0, "at": [1, 2, 3, 4]}, None),
+        ({"box": "embed", "piece": 0, "at": ["1"]}, None),
+        ({"box": 3, "piece": 0, "at": []}, None),
+        ({"box": "x" * 10_000, "piece": 0, "at": []}, None),
+        ({"piece": 0, "at": []}, None),
+        (None, None),
+    ],
+)
+def test_what_is_asked_for_is_a_place_in_a_tensor_or_nothing(event: object, expected: Look | None) -> None:
+    assert looked(event) == expected
+
+
+def test_a_place_is_brought_into_the_tensor_and_a_box_of_another_model_is_none() -> None:
+    drawn = anatomy(tiny(), 5)
+    found = fit(Look("blocks.0.attention.q", 0, (99, -3)), drawn)
+    assert found is not None
+    assert found[1].symbol == "q"
+    assert found[2] == (2, 0, 0)
+    assert fit(Look("blocks.9.attention.q", 0, ()), drawn) is None
+    assert fit(Look("blocks.0.attention.q", 3, ()), drawn) is None
+
+
+@pytest.mark.parametrize("shape", [(30,), (30, 40), (3, 30, 40)])
+def test_a_small_tensor_travels_whole_and_of_a_large_one_the_page_asked_for(
+    shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    at = (2, 24, 36)[-len(shape) :] if len(shape) > 1 else (24,)
+    numbers, whole = page(values, at)
+    assert whole
+    assert np.array_equal(numbers, values)
+    monkeypatch.setattr(view, "MOST_WHOLE", 10)
+    numbers, whole = page(values, at)
+    assert not whole
+    expected = values[24:36] if len(shape) == 1 else values[..., 24:36, 36:48][(2,) if len(shape) == 3 else ()]
+    assert np.array_equal(numbers, expected)
+    assert max(numbers.shape) <= PAGE
+
+
+def test_the_summary_is_of_all_numbers() -> None:
+    values = np.array([[1, -2], [4, 1]], np.float32)
+    assert summary(values).tolist() == [-2, 4, 1, np.sqrt(22 / 4)]
+    assert np.isnan(summary(np.array([1, np.nan], np.float32))).all()
+
+
+@pytest.mark.parametrize("size", [1, 5, 32, 33, 100])
+def test_a_thumbnail_keeps_the_largest_share_of_each_cell_and_blanks_what_the_mask_hides(size: int) -> None:
+    scores = torch.randn(2, 3, size, size, generator=torch.Generator().manual_seed(0))
+    pattern = scores.masked_fill(torch.ones(size, size).triu(1).bool(), -torch.inf).softmax(-1).numpy()
+    small = thumbnails(pattern, causal=True)
+    pool = -(-size // 32)
+    side = -(-size // pool)
+    assert small.shape == (2, 3, side, side)
+    for row in range(side):
+        for column in range(side):
+            cell = pattern[1, 2, row * pool : (row + 1) * pool, column * pool : (column + 1) * pool]
+            hidden = column * pool > (row + 1) * pool - 1
+            assert small[1, 2, row, column] == (HIDDEN if hidden else round(float(cell.max()) * WHOLE_SHARE))
+    assert thumbnails(pattern, causal=False).max() <= WHOLE_SHARE
+
+
+def test_the_payload_has_every_box_of_two_blocks_and_the_numbers_that_were_asked_for(tiny_model: TinyModel) -> None:
+    key, read = described(tiny_model, n_layer=4)
+    header, arrays = sent(key, read, Look("blocks.3.attention.k", 1, (0, 0)))
+    config = gptviz.load("mine").model.config
+    own = [box["path"] for box in header["boxes"]]
+    every = [box.path for box in anatomy(config, len(read.ids)).boxes]
+    assert own == [path for path in every if not path.startswith(("blocks.2.", "blocks.3."))]
+    assert header["parameters"] == parameter_count(config)
+    outside = sum(piece["parameters"] for box in header["boxes"] if "blocks." not in box["path"] for piece in box["pieces"])
+    assert outside + 4 * header["counts"][""] == parameter_count(config)
+    weight = gptviz.load("mine").model.get_parameter("blocks.3.attention.qkv.weight")[12:24].detach().numpy()
+    np.testing.assert_array_equal(arrays["tensor"], weight)
+    assert header["tensor"]["whole"]
+    np.testing.assert_allclose(arrays["summary"], summary(weight))
+    trace = run(gptviz.load("mine").model, torch.tensor([read.ids]))
+    for block in range(4):
+        pattern = trace[f"blocks.{block}.attention.pattern"][0].numpy()
+        small = np.tril(arrays["decoder"][block].astype(float))
+        np.testing.assert_allclose(small / WHOLE_SHARE, pattern, atol=0.5 / WHOLE_SHARE + 1e-6)
+
+
+def test_an_unchanged_map_is_the_same_bytes_and_another_text_has_another_mark(tiny_model: TinyModel) -> None:
+    key, read = described(tiny_model)
+    again = model_map.Read(read.ids[:-1], (), TEXT)
+    assert sent(key, read)[0]["text"] == sent(key, read)[0]["text"] != sent(key, again)[0]["text"]
+    tokens = (Token("x", None),)
+    one = model_map.payload(key, read, tokens, (), False, "", None)
+    assert model_map.payload(key, read, tokens, (), False, "", None) is one
+
+
+@pytest.mark.parametrize(
+    "hostile", ['<img src=x onerror="alert(1)">', "</script>", "**bold** $x$", "\u202eabc", "\x00", "\u2028", '"\\']
+)
+def test_hostile_text_arrives_as_it_is(tiny_model: TinyModel, hostile: str) -> None:
+    key, read = described(tiny_model)
+    packed = model_map.payload(key, read, (Token(hostile, 0.5),), (Token(hostile, 0.5),), True, hostile, None)
+    header, _ = unpack(packed)
+    assert header["tokens"] == header["guesses"] == [[hostile, 0.5]]
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        Look("blocks.1.attention.pattern", 0, ()),
+        Look("blocks.0.attention.v", 1, ()),
+        Look("positions", 0, ()),
+        Look("logits", 0, ()),
+    ],
+)
+def test_the_code_of_a_tensor_gives_its_numbers_in_a_fresh_process(tiny_model: TinyModel, look: Look) -> None:
+    key, read = described(tiny_model, text=TEXT)
+    header, arrays = sent(key, read, look)
+    code = f"{header['tensor']['code']}\nimport json; print(json.dumps(values.tolist()))"
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    np.testing.assert_allclose(json.loads(ran.stdout), arrays["tensor"], atol=1e-6)
+
+
+def test_the_code_of_the_map_lists_the_same_boxes_and_counts(tiny_model: TinyModel) -> None:
+    key, read = described(tiny_model, n_layer=2)
+    header, _ = sent(key, read)
+    code = f"{header['code']}\nimport json; print(json.dumps(parameters))"
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout) == [
+        [box["path"], sum(piece["parameters"] for piece in box["pieces"])] for box in header["boxes"]
+    ]
+
+
+def test_fixed_numbers_are_those_of_the_buffers(tiny_model: TinyModel) -> None:
+    key, read = described(tiny_model, positions="rotary")
+    header, arrays = sent(key, read, Look("blocks.0.attention.positions", 1, ()))
+    namespace: dict[str, Any] = {}
+    exec(header["tensor"]["code"], namespace)
+    np.testing.assert_array_equal(arrays["tensor"], namespace["values"].numpy())
+
+
+def test_the_largest_preset_is_a_payload_of_moderate_size(tiny_model: TinyModel) -> None:
+    whole = anatomy(PRESETS["gpt2"], 1_024)
+    kept = [model_map._described(box) for box in whole.boxes if model_map._kept(box.path)]
+    assert len(json.dumps(kept)) < 150_000
+
+
+def test_every_page_a_box_leads_to_is_about_models_of_its_kind() -> None:
+    from gptviz.ui.frame import PAGES
+
+    configs = [tiny(), tiny(n_encoder_layer=1), tiny(head="mean", n_label=2), tiny(positions="rotary"), tiny(positions="alibi")]
+    for config in configs:
+        for box in anatomy(config, 3, 3).boxes:
+            found = model_map.link(box, config.kind)
+            if found is not None:
+                assert config.kind in PAGES[found[0]].kinds, box.path
+                assert set(found[1]) <= {"block", "stack"}
+        paths = {box.path: model_map.link(box, config.kind) for box in anatomy(config, 3, 3).boxes}
+        of_attention = paths["blocks.1.attention.pattern"]
+        assert of_attention is not None
+        assert of_attention[0] == "pages/attention.py"
+        assert of_attention[1]["block"] == "1"
+        assert ("stack" in of_attention[1]) == (config.kind == "encoder-decoder")
+        assert paths["logits"] is not None
+    crossing = model_map.link(next(b for b in anatomy(tiny(n_encoder_layer=1), 3).boxes if "cross" in b.path), "encoder-decoder")
+    assert crossing is not None
+    assert crossing[0] == "pages/translate.py"
+
+
+def test_roles_are_the_colours_of_the_figures() -> None:
+    roles = {box.role for config in PRESETS.values() for box in anatomy(config, 2, 2).boxes}
+    assert roles == set(ROLES)
+    assert ROLES["query"] == theme.QUERY
+    assert ROLES["weight"] == theme.WEIGHT

@@ -1,0 +1,138 @@
+"""The sampling ledger: what travels to the browser, and which clicks count. The browser's half is tested in a browser."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from gptviz.components import sampling_ledger
+from gptviz.components.kit import unpack
+from gptviz.components.sampling_ledger import Command, chosen, payload
+from tests.browser.machinery import HOSTILE
+
+LOGITS = np.array([1.5, -np.inf, 3.25], np.float32)
+
+
+def made(logits: np.ndarray = LOGITS, labels: tuple[str, ...] = ("a", "␣", "c"), **given: object):  # type: ignore[no-untyped-def]
+    return payload(logits, labels, **{"about": "a text", "title": "a title", "code": ("before ", " after")} | given)  # type: ignore[arg-type]
+
+
+def test_logits_and_random_numbers_travel_with_all_their_digits() -> None:
+    logits = np.float32(20) * np.random.default_rng(0).standard_normal(500, np.float32)
+    numbers = np.random.default_rng(1).random(100)
+    header, arrays = unpack(made(logits, ("x",) * 500, numbers=numbers, true=7, takes=True).data)
+    assert arrays["logits"].dtype == np.float32
+    assert arrays["numbers"].dtype == np.float64
+    np.testing.assert_array_equal(arrays["logits"], logits)
+    np.testing.assert_array_equal(arrays["numbers"], numbers)
+    assert (header["true"], header["takes"], header["code"]) == (7, True, ["before ", " after"])
+
+
+def test_without_random_numbers_there_is_nothing_to_draw_with() -> None:
+    assert set(unpack(made().data)[1]) == {"logits"}
+
+
+@pytest.mark.parametrize("text", [*HOSTILE, "\ud800", "\x00", "\u2028", '"\\'])
+def test_hostile_labels_arrive_as_they_are(text: str) -> None:
+    header, _ = unpack(made(labels=(text, "b", "c"), title=text, code=(text, text)).data)
+    assert (header["labels"][0], header["title"], header["code"]) == (text, text, [text, text])
+
+
+def test_a_command_travels_with_its_number_and_none_is_number_zero() -> None:
+    assert unpack(made().data)[0]["number"] == 0
+    header, _ = unpack(made(command=Command({"top_k": 3}, 17)).data)
+    assert (header["asked"], header["number"]) == ({"top_k": 3}, 17)
+
+
+def test_another_text_has_another_number_and_the_same_text_the_same() -> None:
+    assert made().generation == made(command=Command({"seed": 1}, 5)).generation
+    assert made().generation != made(about="another text").generation
+    assert made().generation < 2**53, "a number the browser holds exactly"
+
+
+def test_labels_that_do_not_fit_the_logits_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"2 labels for logits of the shape \(3,\)"):
+        made(labels=("a", "b"))
+
+
+@pytest.mark.parametrize("broken", [np.nan, np.inf])
+def test_logits_of_a_damaged_model_are_refused(broken: float) -> None:
+    with pytest.raises(ValueError, match="not numbers"):
+        made(np.array([1, broken, 3], np.float32))
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        ({"token": 2, "generation": 4}, 2),
+        ('{"token": 0, "generation": 4}', 0),
+        ({"token": 2, "generation": 3}, None),
+        ({"token": 3, "generation": 4}, None),
+        ({"token": -1, "generation": 4}, None),
+        ({"token": True, "generation": 4}, None),
+        ({"token": "2", "generation": 4}, None),
+        ({"token": 1.0, "generation": 4}, None),
+        ({"generation": 4}, None),
+        ({"token": 2}, None),
+        ("[2", None),
+        ([2], None),
+        (None, None),
+    ],
+)
+def test_a_click_counts_only_on_a_token_of_the_text_now_shown(event: object, expected: int | None) -> None:
+    assert chosen(event, 4, 3) == expected
+
+
+def test_a_click_made_on_a_text_that_is_gone_takes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, gone = made(), made(about="the text before")
+    took: list[int] = []
+    for text in (gone, now):
+        state = {"ledger": {"take": {"token": 2, "generation": text.generation}}}
+        monkeypatch.setattr(sampling_ledger.st, "session_state", state)
+        sampling_ledger._answer("ledger", now, took.append)
+        assert took == ([2] if text is now else [])
+
+
+def test_a_vocabulary_of_gpt2s_size_fits_in_a_message() -> None:
+    logits = np.zeros(50_257, np.float32)
+    assert len(made(logits, tuple(f"␣word{i}" for i in range(50_257))).data) < 2_000_000
+
+
+def test_the_same_view_sends_the_same_bytes() -> None:
+    def script() -> None:
+        import numpy as np
+
+        from gptviz.components.sampling_ledger import payload, sampling_ledger
+
+        logits = np.zeros(2, np.float32)
+        sampling_ledger(payload(logits, ("a", "b"), about=1, title="t", code=("", "")), key="ledger")
+
+    at = AppTest.from_function(script).run()
+    assert not at.exception
+    first = at.get("bidi_component")[0].proto.bytes
+    assert at.run().get("bidi_component")[0].proto.bytes == first
+
+
+def test_the_browsers_half_never_makes_html_of_text() -> None:
+    source = (Path(sampling_ledger.__file__).parent / "sampling_ledger.js").read_text()
+    for way in (
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacentHTML",
+        "document.write",
+        "eval(",
+        "DOMParser",
+        "createContextualFragment",
+    ):
+        assert way not in source
+
+
+def test_the_header_is_json_of_ascii_alone() -> None:
+    data = made(labels=("é", "\u202e", "\U0001f600")).data
+    length = int.from_bytes(data[:4], "little")
+    assert data[4 : 4 + length].isascii()
+    assert json.loads(data[4 : 4 + length])["labels"] == ["é", "\u202e", "\U0001f600"]

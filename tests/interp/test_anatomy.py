@@ -1,0 +1,409 @@
+"""The anatomy of a model says what the model is: held to its parameters, to the passes it makes, and to its equations, which are
+read and computed here."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.nn import functional as F
+
+from gptviz.interp.anatomy import ROOT, Anatomy, Box, anatomy, values
+from gptviz.interp.trace import Trace, run
+from gptviz.model import PRESETS, Config, Transformer, parameter_count
+from gptviz.model.positions import alibi_slopes
+from tests.tiny import configs, scrambled, some_ids, tiny
+
+# Unlike each other and unlike any size of the models: a product along the wrong axis shows.
+T, S = 5, 7
+
+
+@st.composite
+def anything(draw: st.DrawFn) -> Config:
+    """Any decoder, classifier or encoder–decoder of the axes of variation."""
+    kind = draw(st.sampled_from(["decoder", "flatten", "mean", "pair"]))
+    padding = draw(st.sampled_from([None, 0]))
+    if kind == "decoder":
+        return draw(configs())
+    if kind == "pair":
+        return draw(configs(n_encoder_layer=draw(st.integers(1, 2)), mask="causal", padding=padding))
+    return draw(configs(head=kind, n_label=5, tied=False, padding=padding))
+
+
+def passed(config: Config, seed: int = 0) -> tuple[Transformer, Trace, Anatomy]:
+    model = scrambled(config, seed).double().requires_grad_(False)
+    ids, source = some_ids(T, 1, seed=seed) % 10 + 1, some_ids(S, 1, seed=seed + 1) % 10 + 1  # no padding among them
+    has_encoder = config.n_encoder_layer > 0
+    trace = run(model, ids, source=source if has_encoder else None)
+    return model, trace, anatomy(config, T, S)
+
+
+@settings(max_examples=80, deadline=None)
+@given(anything())
+def test_the_boxes_hold_every_parameter_once(config: Config) -> None:
+    drawn = anatomy(config, T, S)
+    assert sum(box.parameters for box in drawn.boxes) == parameter_count(config)
+    model = scrambled(config)
+    covered: Counter[str] = Counter()
+    for box in drawn.boxes:
+        for piece in box.pieces:
+            if piece.kind == "weight":
+                whole = model.get_parameter(piece.name)
+                assert values(model, Trace(some_ids(), {}), piece).shape == piece.shape
+                covered[piece.name] += piece.parameters
+                assert piece.parameters in (0, math.prod(piece.shape))
+                assert piece.rows is not None or piece.shape == whole.shape
+    assert {name: p.numel() for name, p in model.named_parameters()} == {name: n for name, n in covered.items() if n}
+
+
+@settings(max_examples=80, deadline=None)
+@given(anything())
+def test_the_boxes_show_every_value_of_a_pass_with_its_shape(config: Config) -> None:
+    model, trace, drawn = passed(config)
+    taps = [piece for box in drawn.boxes for piece in box.taps]
+    assert sorted(piece.name for piece in taps) == sorted(trace)
+    for piece in taps:
+        recorded = tuple(trace[piece.name].shape)
+        assert recorded == (piece.shape if piece.name.endswith("positions") else (1, *piece.shape)), piece.name
+        assert torch.equal(values(model, trace, piece), trace[piece.name].reshape(piece.shape))
+        assert len(piece.axes) == len(piece.shape)
+    order = [name for name in trace if not name.endswith("positions")]
+    assert [piece.name for piece in taps if not piece.name.endswith("positions")] == order, "boxes stand as they are computed"
+
+
+@settings(max_examples=80, deadline=None)
+@given(anything())
+def test_the_arrows_lead_from_the_tokens_to_the_logits(config: Config) -> None:
+    drawn = anatomy(config, T, S)
+    paths = [box.path for box in drawn.boxes]
+    assert len(set(paths)) == len(paths)
+    assert {end for arrow in drawn.arrows for end in (arrow.start, arrow.end)} <= set(paths)
+
+    def reached(start: set[str], forward: bool) -> set[str]:
+        seen = set(start)
+        while True:
+            more = {a.end if forward else a.start for a in drawn.arrows if (a.start if forward else a.end) in seen} - seen
+            if not more:
+                return seen
+            seen |= more
+
+    # What depends on no token: places, and what queries, keys and scores are changed by.
+    alone = {box.path for box in drawn.boxes if box.part in ("positions", "qk_norm", "turn", "distance")}
+    assert reached({"ids", "encoder.ids"}, forward=True) >= set(paths) - alone
+    useless = {path for path in paths if path.startswith("encoder.") or path == "memory"} if not config.n_layer else set()
+    assert reached({"logits"}, forward=False) | useless == set(paths)
+    flows = {box.path: box.pieces[0].shape for box in drawn.boxes if box.taps}
+    assert all(arrow.shape == flows[arrow.start] for arrow in drawn.arrows if arrow.start in flows and arrow.start not in alone)
+
+
+@settings(max_examples=30, deadline=None)
+@given(anything())
+def test_the_lines_of_a_box_are_those_of_the_file(config: Config) -> None:
+    for box in anatomy(config, T, S).boxes:
+        written = (Path(ROOT) / box.lines.file).read_text(encoding="utf-8").splitlines()[box.lines.first - 1 : box.lines.last]
+        assert [line.strip() for line in written] == [line.strip() for line in box.lines.text.splitlines()]
+        for piece in box.taps:
+            tapped = f'tap("{piece.name.rpartition(".")[2]}"'
+            if tapped in box.lines.text:
+                marked = {written[number - box.lines.first] for number in box.lines.marked}
+                assert any(tapped in line for line in marked), box.path
+
+
+def test_every_preset_is_drawn_and_blocks_are_alike() -> None:
+    for name, config in PRESETS.items():
+        drawn = anatomy(config, 4, 4)
+        assert sum(box.parameters for box in drawn.boxes) == parameter_count(config), name
+        blocks = [
+            [
+                (box.part, box.role, box.name, box.parameters, [piece.shape for piece in box.pieces])
+                for box in drawn.boxes
+                if box.path.startswith(f"blocks.{i}.") and box.part != "resid_pre"
+            ]
+            for i in range(config.n_layer)
+        ]
+        assert all(block == blocks[0] for block in blocks), name
+
+
+# Equations, read as they stand
+
+
+class V:
+    """A tensor in an equation: `@` is the product that its two sides call for."""
+
+    def __init__(self, tensor: Tensor, weight: str = "") -> None:
+        self.tensor, self.weight = tensor, weight
+
+    @property
+    def T(self) -> V:
+        return V(self.tensor.transpose(-2, -1), self.weight)
+
+    def __matmul__(self, other: V | float) -> V:
+        if not isinstance(other, V):
+            return V(self.tensor * other)
+        a, b = self.tensor, other.tensor
+        if not other.weight.startswith("W_"):
+            # a gain, a slope or equal shapes go number by number
+            elementwise = self.weight or other.weight or a.shape == b.shape
+            return V(a * b if elementwise else a @ b)
+        if a.ndim == 3:  # the heads side by side
+            a = a.transpose(0, 1).flatten(1)
+        product = a @ b
+        return V(self.heads(product) if other.weight in ("W_Q", "W_K", "W_V") else product)
+
+    def __rmatmul__(self, other: float) -> V:
+        return V(self.tensor * other)
+
+    def heads(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (V.n_head, -1)).transpose(-3, -2) if x.ndim > 1 else x.unflatten(-1, (V.n_head, 1, -1))
+
+    def _with(self, other: V | float) -> Tensor | float:
+        if not isinstance(other, V):
+            return other
+        return self.heads(other.tensor) if other.weight in ("b_Q", "b_K", "b_V") else other.tensor
+
+    def __add__(self, other: V | float) -> V:
+        return V(self.tensor + self._with(other))
+
+    def __radd__(self, other: float) -> V:
+        return V(other + self.tensor)
+
+    def __sub__(self, other: V | float) -> V:
+        return V(self.tensor - self._with(other))
+
+    def __truediv__(self, other: V | float) -> V:
+        return V(self.tensor / self._with(other))
+
+    def __pow__(self, power: int) -> V:
+        return V(self.tensor**power)
+
+    n_head = 1
+
+
+def in_python(equation: str) -> str:
+    """The right side of an equation as Python."""
+    right = equation.split(" = ", 1)[1] if " = " in equation else equation
+    for sign, code in (
+        (", norm(x) = ", "#"),
+        (", W_U = ", "#"),
+        (", over ", "#"),
+        ("R[query − key]", "R_apart"),
+        ("|query − key|", "apart"),
+        ("Σ_t shares[t]", "total(shares)"),
+        ("W_E[ids[t]]", "rows(W_E, ids)"),
+        ("W_P[t]", "rows(W_P, places)"),
+        ("encoder.final_norm", "encoder_final_norm"),
+        ("resid_post of the last block of the encoder", "encoder_last"),
+        ("resid_post of the block before", "before"),
+        ("mean of squares", "mean_square"),
+        ("10⁻⁵", "1e-5"),
+        ("10⁻⁶", "1e-6"),
+        ("·", "@"),
+        ("−", "-"),
+        ("ᵀ", ".T"),
+        ("²", "**2"),
+        ("³", "**3"),
+        ("½", "0.5"),
+        ("π", "math.pi"),
+        ("Φ", "phi"),
+        ("max(0, up)", "positive(up)"),
+    ):
+        right = right.replace(sign, code)
+    return re.sub(r"√(\d+)", r"math.sqrt(\1)", right).replace("√", "sqrt")
+
+
+def rotated(x: V) -> V:
+    """Each pair of numbers (i, i + d/2) as a complex number, turned by its angle."""
+    a, b = x.tensor.chunk(2, -1)
+    frequency = 10_000.0 ** (-torch.arange(0, x.tensor.shape[-1], 2, dtype=torch.float64) / x.tensor.shape[-1])
+    turn = torch.polar(torch.ones(1, dtype=torch.float64), torch.arange(x.tensor.shape[-2])[:, None] * frequency)
+    turned = torch.complex(a, b) * turn
+    return V(torch.cat((turned.real, turned.imag), -1))
+
+
+def names_for(box: Box, model: Transformer, trace: Trace, drawn: Anatomy) -> dict[str, Any]:
+    """What the names in a box's equation stand for: its weights, and what was recorded in its block."""
+    config = model.config
+    V.n_head = config.n_head
+    found: dict[str, Any] = {"math": math, "T": float(T)}
+    place = re.match(r"(?:encoder\.)?(?:blocks\.\d+\.)?", box.path)
+    assert place is not None
+    in_part = box.path.rpartition(".")[0]
+    part = box.path.removeprefix(place[0]).split(".")[0]
+    if part.startswith("resid"):  # what joined the sublayer to the stream
+        part = box.part.partition(".")[0]
+    stack = "encoder." if box.path.startswith("encoder.") else ""
+    for where in (stack, place[0], f"{place[0]}{part}.", f"{in_part}."):
+        for name, value in trace.items():
+            if name.startswith(where) and "." not in name.removeprefix(where):
+                found[name.removeprefix(where)] = V(value if name.endswith("positions") else value[0])
+    blocks = config.n_encoder_layer if stack else config.n_layer
+    if blocks:
+        found.setdefault("resid_post", V(trace[f"{stack}blocks.{blocks - 1}.resid_post"][0]))
+    if "memory" in trace:
+        found["memory"] = V(trace["memory"][0])
+    for piece in box.pieces:
+        if piece.kind == "weight":
+            found[piece.symbol] = V(values(model, trace, piece), piece.symbol)
+    weights = {piece.symbol: values(model, trace, piece) for piece in box.pieces if piece.kind == "weight"}
+
+    def norm(x: V) -> V:
+        own = weights if "gain" in weights else {}
+        of_heads = x.tensor.ndim == 3
+        for other in drawn.boxes:  # the norm that stands before this box
+            before = f"{in_part}.qk_norm" if of_heads else f"{in_part}.norm"
+            if other.path == before:
+                own = {piece.symbol: values(model, trace, piece) for piece in other.pieces}
+        size = x.tensor.shape[-1:]
+        if config.norm == "rmsnorm":
+            return V(F.rms_norm(x.tensor, size, own.get("gain"), 1e-6))
+        gain, bias = own.get("gain"), own.get("bias")
+        return V(F.layer_norm(x.tensor, size, gain, bias, 1e-5))
+
+    def mask(x: V) -> V:
+        later = torch.ones(x.tensor.shape[-2:]).triu(1).bool()
+        hides = config.mask == "causal" and "cross" not in box.path and not stack
+        return V(x.tensor.masked_fill(later, -math.inf)) if hides else x
+
+    apart = torch.arange(T)[:, None] - torch.arange(T) if not stack else torch.arange(S)[:, None] - torch.arange(S)
+    table = drawn.box(f"{in_part}.positions")
+    if table is not None and config.positions == "relative":
+        vectors = values(model, trace, table.pieces[0])
+        by = vectors[:, :, apart + config.context_length - 1]  # [H, d_head, T, T]
+        found["q_R"] = lambda q: V(torch.einsum("htd,hdtk->htk", q.tensor, by))
+    ids = trace.source if stack else trace.ids
+    assert ids is not None
+    found |= {
+        "norm": norm,
+        "mask": mask,
+        "rotate": rotated,
+        "softmax": lambda x: V(x.tensor.softmax(-1)),
+        "sqrt": lambda x: V(x.tensor.sqrt()) if isinstance(x, V) else math.sqrt(x),
+        "tanh": lambda x: V(x.tensor.tanh()),
+        "phi": lambda x: V(0.5 * (1 + torch.erf(x.tensor / math.sqrt(2)))),
+        "positive": lambda x: V(x.tensor.clamp(min=0)),
+        "total": lambda x: V(x.tensor.sum(0)),
+        "rows": lambda table, places: V(table.tensor[places]),
+        "ids": ids[0],
+        "places": torch.arange(ids.shape[1]),
+        "apart": V(apart.double().abs()),
+        "slope": V(alibi_slopes(config.n_head).double()[:, None, None], "slope"),
+    }
+    return found
+
+
+def computed(box: Box, model: Transformer, trace: Trace, drawn: Anatomy) -> Tensor:
+    """What the equation of a box gives."""
+    code = in_python(box.equation)
+    names = names_for(box, model, trace, drawn)
+    if "q @ R_apart" in code:
+        code = code.replace("q @ R_apart", "q_R(q)")
+    found = eval(code.split("#")[0], {}, names)
+    assert isinstance(found, V)
+    return found.tensor
+
+
+# Not of what was recorded in the box's own place, or no formula of tensors: tested on their own below.
+NAMED_ELSEWHERE = ("memory", "resid_pre")
+
+
+@settings(max_examples=60, deadline=None)
+@given(anything(), st.integers(0, 3))
+def test_an_equation_computes_what_the_pass_recorded(config: Config, seed: int) -> None:
+    model, trace, drawn = passed(config, seed)
+    checked = set()
+    for box in drawn.boxes:
+        hidden_steps = box.part == "neurons" or (box.part == "shares" and config.head == "flatten")
+        if not box.taps or box.part in NAMED_ELSEWHERE or hidden_steps or "sin(" in box.equation:
+            continue
+        expected = values(model, trace, box.taps[0])
+        torch.testing.assert_close(computed(box, model, trace, drawn), expected, atol=1e-5, rtol=1e-5)
+        checked.add(box.part)
+    assert {"embed", "logits"} <= checked
+    assert not config.n_layer or {"q", "k", "v", "scores", "pattern", "z", "out"} <= checked
+
+
+@pytest.mark.parametrize("activation", ["relu", "relu2", "gelu", "gelu-tanh"])
+def test_up_and_activation_make_the_neurons(activation: Any) -> None:
+    model, trace, drawn = passed(tiny(activation=activation))
+    up, neurons = drawn.box("blocks.1.mlp.up"), drawn.box("blocks.1.mlp.neurons")
+    assert up is not None
+    assert neurons is not None
+    names = names_for(neurons, model, trace, drawn) | {"up": V(computed(up, model, trace, drawn))}
+    found = eval(in_python(neurons.equation), {}, names)
+    torch.testing.assert_close(found.tensor, trace["blocks.1.mlp.neurons"][0], atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("norm", ["layernorm", "rmsnorm"])
+@pytest.mark.parametrize("gain", [True, False])
+def test_the_formula_of_a_norm_is_the_norm(norm: Any, gain: bool) -> None:
+    model, trace, drawn = passed(tiny(norm=norm, norm_gain=gain))
+    box = drawn.box("blocks.1.mlp.norm")
+    assert box is not None
+    x = trace["blocks.1.resid_mid"][0]
+    names = names_for(box, model, trace, drawn) | {
+        "mean": V(x.mean(-1, keepdim=True)),
+        "variance": V(x.var(-1, keepdim=True, correction=0)),
+        "mean_square": V(x.square().mean(-1, keepdim=True)),
+    }
+    found = eval(in_python(box.equation), {}, names)
+    expected = model.get_submodule("blocks.1.mlp_residual.norm")(x)
+    torch.testing.assert_close(found.tensor, expected, atol=1e-9, rtol=1e-9)
+
+
+def test_the_rotation_that_is_described_is_a_turn_of_pairs() -> None:
+    config = tiny(positions="rotary", d_head=6)
+    model, trace, drawn = passed(config)
+    box = drawn.box("blocks.0.attention.positions")
+    assert box is not None
+    cos, sin = (values(model, trace, piece)[:T] for piece in box.pieces)
+    x = torch.randn(3, T, 6, dtype=torch.float64)
+    swapped = torch.cat((x[..., 3:], x[..., :3]), -1)
+    torch.testing.assert_close(x * cos + swapped * sin, rotated(V(x)).tensor, atol=1e-6, rtol=1e-6)
+
+
+def test_the_sinusoids_that_are_described_are_those_added() -> None:
+    _, trace, drawn = passed(tiny(positions="sinusoidal"))
+    box = drawn.box("positions")
+    assert box is not None
+    for t in range(T):
+        for i in range(6):
+            angle = t / 10_000 ** (2 * i / 12)
+            assert trace["positions"][t, 2 * i].item() == pytest.approx(math.sin(angle), abs=1e-6)
+            assert trace["positions"][t, 2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-6)
+
+
+def test_flattened_shares_are_the_numbers_times_the_weights_of_their_places() -> None:
+    model, trace, drawn = passed(tiny(head="flatten", n_label=3, mask="full"))
+    number, shares = drawn.box("head.token"), drawn.box("shares")
+    assert number is not None
+    assert shares is not None
+    numbers = computed(number, model, trace, drawn)[:, 0]
+    weight = values(model, trace, shares.pieces[1])
+    for t in range(T):
+        for label in range(3):
+            assert trace["shares"][0, t, label].item() == pytest.approx((numbers[t] * weight[label, t]).item())
+
+
+@pytest.mark.parametrize("final_norm", [True, False])
+def test_the_stream_of_a_block_is_that_of_the_block_before(final_norm: bool) -> None:
+    model, trace, drawn = passed(tiny(n_encoder_layer=2, final_norm=final_norm))
+    for stack in ("", "encoder."):
+        first, second = drawn.box(f"{stack}blocks.0.resid_pre"), drawn.box(f"{stack}blocks.1.resid_pre")
+        assert first is not None
+        assert second is not None
+        torch.testing.assert_close(computed(first, model, trace, drawn), trace[first.path][0])
+        assert second.equation == "resid_pre = resid_post of the block before"
+        assert torch.equal(trace[second.path], trace[f"{stack}blocks.0.resid_post"])
+    last = trace["encoder.final_norm"] if final_norm else trace["encoder.blocks.1.resid_post"]
+    assert torch.equal(trace["memory"], last)
+    box = drawn.box("memory")
+    assert box is not None
+    assert ("encoder.final_norm" in box.equation) == final_norm
