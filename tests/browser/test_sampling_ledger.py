@@ -49,6 +49,8 @@ CASES: dict[str, np.ndarray] = {
     "extreme": extreme(),
     "two": np.array([0.25, 1.0], np.float32),
     "one": np.array([7.5], np.float32),
+    "equals": np.zeros(3_000, np.float32),
+    "long": np.float32(2) * np.random.default_rng(5).standard_normal(3_000, np.float32),
     "words": np.float32(4) * np.random.default_rng(1).standard_normal(50_257, np.float32),
 }
 SCRIPT = """
@@ -66,6 +68,8 @@ case = st.query_params["case"]
 logits = np.load(folder / f"{case}.npy")
 labels = [f"t{i}" for i in range(len(logits))]
 hostile = (folder / "hostile.txt").read_text().split("\\x1e")
+if case == "long":
+    labels = [label[:1] if i % 2 else label + "w" * 20 for i, label in enumerate(labels)]
 if case == "characters":
     labels[: len(hostile)] = hostile
 numbers = np.array([uniform(seed, 5).item() for seed in range(100)])
@@ -289,7 +293,12 @@ def test_what_is_cut_is_seen_being_cut(seen: Visit) -> None:
     expect(page.locator(".end-of-k")).to_have_attribute("data-token", str(order[5]))
     expect(page.locator(".end-of-p")).to_have_attribute("data-token", str(order[left - 1]))
     expect(page.locator(".sum.top-p")).to_contain_text(f"reached after {left}")
-    expect(page.locator(".facts")).to_contain_text(f"65 → {left}")
+    expect(page.locator(".sum.token")).to_have_text(f"{left} of 65 left")
+
+
+def three(number: float) -> str:
+    """Three significant digits, the last of which may be a zero."""
+    return f"{number:#.3g}".rstrip(".")
 
 
 def test_the_facts_are_those_of_a_loop(seen: Visit) -> None:
@@ -298,11 +307,74 @@ def test_the_facts_are_those_of_a_loop(seen: Visit) -> None:
     nats = [-sum(x * np.log(x) for x in p.tolist() if x > 0) for p in (stages.before, stages.after)]
     rank = 1 + int((CASES["characters"] > CASES["characters"][0]).sum())
     facts = page.locator(".facts")
-    expect(facts).to_contain_text(
-        f"{nats[0] / np.log(2):.3f} → {nats[1] / np.log(2):.3f} bits ({nats[0]:.3f} → {nats[1]:.3f} nats)"
-    )
-    expect(facts).to_contain_text(f"Perplexity {np.exp(nats[0]):.2f} → {np.exp(nats[1]):.2f}")
+    bits = [three(x / np.log(2)) for x in nats]
+    expect(facts).to_contain_text(f"{' → '.join(bits)} bits ({' → '.join(map(three, nats))} nats)")
+    expect(facts).to_contain_text(f"Perplexity {' → '.join(three(np.exp(x)) for x in nats)}")
     expect(facts).to_contain_text(f"rank {rank}")
+
+
+def test_a_tiny_sum_is_not_said_to_be_nothing(seen: Visit) -> None:
+    page = opened(seen, "equals", top_k=1)
+    kept = float(1 / len(CASES["equals"]))
+    mantissa, exponent = f"{kept:.2e}".split("e")
+    said = f"{mantissa}e−{abs(int(exponent))}"
+    expect(page.locator(".sum.top-k")).to_have_text(f"kept {said}, so ÷ {said}")
+
+
+# Where everything below the facts is, at many settings, after each of which two frames were drawn.
+PLACES = """async () => {
+    const root = [...document.querySelectorAll('*')].map((e) => e.shadowRoot).find((s) => s?.querySelector('.list'));
+    const places = new Set();
+    for (let i = 0; i < 60; i++) {
+        for (const slider of root.querySelectorAll('input[type=range]')) {
+            const { key } = slider.dataset;
+            const share = { temperature: i % 5 / 4, top_k: i % 3 / 2, top_p: i % 2, seed: i / 60 }[key];
+            slider.value = Number(slider.min) + share * (slider.max - slider.min);
+            slider.dispatchEvent(new Event('input', { bubbles: true }));
+        }
+        for (let frame = 0; frame < 2; frame++) await new Promise((done) => requestAnimationFrame(done));
+        const parts = ['.titles', '.list', '.interval', '.below'].map((part) => root.querySelector(part).offsetTop);
+        places.add(parts.join(' '));
+    }
+    return [...places];
+}"""
+
+
+@pytest.mark.parametrize("width", [1280, 800, 390])
+def test_nothing_moves_while_a_slider_does(browser: Browser, alone: Server, width: int) -> None:
+    with visiting(browser, alone, width=width) as seen:
+        page = opened(seen, "long")
+        assert len(page.evaluate(PLACES)) == 1
+
+
+def test_what_a_link_made_up_stays_named_until_it_is_closed(seen: Visit) -> None:
+    page = opened(seen, "characters", temperature=5)
+    note = page.get_by_role("status").filter(has_text="it began as 1.00")
+    page.get_by_role("slider", name="Temperature").press("ArrowLeft")
+    expect(page.get_by_role("slider", name="Temperature")).to_have_attribute("aria-valuetext", "0.99")
+    expect(note).to_be_visible()
+    page.get_by_role("button", name="Close").click()
+    expect(note).not_to_be_visible()
+
+
+@pytest.mark.parametrize("temperature", ["0.001", "1e-8"])
+def test_a_tiny_temperature_is_not_said_to_be_none_and_can_be_reopened(seen: Visit, temperature: str) -> None:
+    page = opened(seen, "characters", temperature=temperature)
+    slider = page.get_by_role("slider", name="Temperature")
+    expect(slider).to_have_attribute("aria-valuetext", temperature)
+    page.get_by_role("button", name="log bars").click()
+    page.wait_for_url(re.compile("log=true"))
+    page.reload()
+    seen.settle()
+    expect(slider).to_have_attribute("aria-valuetext", temperature)
+    expect(page.get_by_text("The link asks for")).to_have_count(0)
+
+
+def test_a_slider_says_what_it_does(seen: Visit) -> None:
+    page = opened(seen, "characters")
+    for slider in page.get_by_role("slider").all():
+        assert slider.get_attribute("aria-label")
+        assert slider.get_attribute("aria-description")
 
 
 def move(page: Page, times: int) -> None:
@@ -495,6 +567,79 @@ def test_a_click_appends_exactly_that_token(visit: Visit, model: str) -> None:
         assert lm.tokenizer.encode(prompt_of(page)).ids == ids
     expect(page.get_by_role("slider", name="Temperature")).to_have_attribute("aria-valuetext", "0.50")
     assert "temperature=0.5" in page.url
+
+
+# Clicks the first line, and once more as soon as the next text is shown: the two halves of a double click.
+TWICE = """async () => {
+    const root = [...document.querySelectorAll('*')].map((e) => e.shadowRoot).find((s) => s?.querySelector('.list'));
+    const click = (detail) => root.querySelector('.token-row').dispatchEvent(new MouseEvent('click', { bubbles: true, detail }));
+    const shown = () => root.querySelector('.interval').dataset.number;
+    const before = shown();
+    click(1);
+    while (shown() === before) await new Promise(requestAnimationFrame);
+    click(2);
+}"""
+
+
+def test_a_double_click_takes_one_token(visit: Visit) -> None:
+    page = visit.open("next_token", prompt="ROMEO:\n")
+    expect(page.locator(".token-row").first).to_be_visible()
+    chips = page.locator(".st-key-tokens-strip button.chip")
+    page.evaluate(TWICE)
+    visit.settle()
+    expect(chips).to_have_count(8)
+    page.wait_for_timeout(1_000)
+    assert len(prompt_of(page)) == 8
+    page.locator(".token-row").first.click()
+    expect(chips).to_have_count(9)
+    visit.settle()
+
+
+def test_a_step_back_takes_back_the_token_and_keeps_the_sliders(visit: Visit) -> None:
+    page = visit.open("next_token", prompt="ROMEO:\n", temperature=0.5)
+    chips = page.locator(".st-key-tokens-strip button.chip")
+    page.locator(".token-row").first.click()
+    expect(chips).to_have_count(8)
+    visit.settle()
+    slider = page.get_by_role("slider", name="Temperature")
+    slider.press("ArrowRight")
+    page.wait_for_url(re.compile("temperature=0.51"))
+    page.go_back()
+    expect(chips).to_have_count(7)
+    visit.settle()
+    expect(slider).to_have_attribute("aria-valuetext", "0.51")
+    page.wait_for_url(re.compile("temperature=0.51"))
+
+
+def test_a_smaller_vocabulary_gives_up_the_top_k_it_cannot_have(visit: Visit) -> None:
+    page = visit.open("next_token", model="bpe", top_k=1500, temperature=0.7)
+    expect(page.get_by_role("slider", name="Top-k")).to_have_attribute("aria-valuetext", "1\u202f500")
+    page.get_by_role("combobox", name=re.compile("Model")).click()
+    page.get_by_role("option", name="shakespeare", exact=True).click()
+    expect(page.get_by_role("slider", name="Top-k")).to_have_attribute("aria-valuetext", "off")
+    visit.settle()
+    page.wait_for_url(re.compile("^(?!.*top_k=).*temperature=0.7"))
+
+
+def test_the_last_move_of_a_slider_is_in_the_address_that_a_link_leads_away_from(visit: Visit) -> None:
+    page = visit.open("next_token")
+    expect(page.locator(".token-row").first).to_be_visible()
+    page.evaluate(
+        """() => {
+            const root = [...document.querySelectorAll('*')].map((e) => e.shadowRoot).find((s) => s?.querySelector('.list'));
+            const slider = root.querySelector('input[data-key=temperature]');
+            for (const value of [0.9, 0.8, 0.7]) {
+                slider.value = value;
+                slider.dispatchEvent(new Event('input', { bubbles: true }));
+            }
+            document.querySelector('[data-testid=stSidebar] a[href*=positions]').click();
+        }"""
+    )
+    expect(page).to_have_title("Positions · gptviz")
+    visit.settle()
+    page.go_back()
+    expect(page.get_by_role("slider", name="Temperature")).to_have_attribute("aria-valuetext", "0.70")
+    visit.settle()
 
 
 def test_a_click_at_an_earlier_place_goes_on_from_there(visit: Visit) -> None:

@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from gptviz.components import sampling_ledger
-from gptviz.components.kit import unpack
+from gptviz.components.kit import script, unpack
 from gptviz.components.sampling_ledger import Command, chosen, payload
 from tests.browser.machinery import HOSTILE
 
@@ -118,7 +118,8 @@ def test_the_same_view_sends_the_same_bytes() -> None:
 
 
 def test_the_browsers_half_never_makes_html_of_text() -> None:
-    source = (Path(sampling_ledger.__file__).parent / "sampling_ledger.js").read_text()
+    source = script(Path(sampling_ledger.__file__).parent)
+    assert "class Ledger" in source
     for way in (
         "innerHTML",
         "outerHTML",

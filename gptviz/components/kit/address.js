@@ -16,11 +16,14 @@ function toAddress(values) {
   const due = unwritten.last + ADDRESS_PAUSE - performance.now();
   if (due <= 0) writeAddress();
   else unwritten.timer ??= setTimeout(writeAddress, due);
+  // A click may lead to another page: it finds the address written.
+  if (unwritten.timer !== null) window.addEventListener("click", writeAddress, { capture: true, once: true });
 }
 
 function writeAddress() {
   clearTimeout(unwritten.timer);
   unwritten.timer = null;
+  window.removeEventListener("click", writeAddress, { capture: true });
   if (unwritten.page !== location.pathname) return; // by now the address is that of another page
   const address = new URL(location.href);
   for (const [key, value] of Object.entries(unwritten.values)) {

@@ -9,8 +9,8 @@ function numeral(text) {
   return /^(\d+\.?\d*|\.\d+)(e-\d+)?$/.test(text) ? Number(text) : NaN;
 }
 
-// Of each choice: its `usual` value, which the address leaves out, how a text is `read`, which values are `possible` with so large
-// a vocabulary, what it `says` to a reader, and of a slider its name and its ends and step.
+// Of each choice: its `usual` value, which the address leaves out, how a text is `read`, which values are `possible` with a
+// vocabulary of that size, what it `says` to a reader, and of a slider its name, its ends and its step.
 const CHOICES = {
   temperature: {
     usual: 1,

@@ -3,7 +3,7 @@
 // Of each lane: title, what it means, and the choice whose slider steers it.
 const LANES = {
   token: ["token", "Every token of the vocabulary is one line. A click takes it: it joins the text."],
-  logit: ["logit", "What the model computes: a score z for every token, the larger the more it expects it. Bars: least to largest."],
+  logit: ["logit", "What the model computes: a score z for every token, the larger the likelier. Bars: least to largest."],
   before: ["model says", "Softmax: e to the z, divided by the sum of that over all tokens. What the model itself expects."],
   hot: ["÷ temperature", "z ÷ temperature, then softmax. Below 1 the likely become likelier; 0 leaves one.", "temperature"],
   "top-k": ["top-k", "Only the k likeliest tokens stay; what they have is scaled up to sum to 1.", "top_k"],
