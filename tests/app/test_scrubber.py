@@ -23,7 +23,7 @@ from gptviz.text import task
 from gptviz.ui import cache, frame, generate, snapshots
 from gptviz.ui import embeddings as ui
 from gptviz.ui.literal import literal
-from tests.app.explorer import pattern, sent
+from tests.app.explorer import pattern
 from tests.app.opening import opened
 from tests.tiny import scrambled
 
