@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import itertools
 import math
@@ -9,6 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -17,7 +19,10 @@ import torch
 from playwright.sync_api import Browser, Locator, Page, expect
 
 import gptviz
+from gptviz.components import generation_tree, kit
+from gptviz.components.generation_tree import Look
 from gptviz.learn import checkpoints
+from gptviz.learn.generation import Generation
 from gptviz.learn.tree import Tree
 from gptviz.text import CharTokenizer
 from tests.browser.machinery import HOSTILE, ROOT, Server, Visit, check_on_a_phone, serve, visiting
@@ -305,7 +310,8 @@ def test_space_on_a_token_goes_there_and_does_not_step(visit: Visit) -> None:
     assert length(page) == 6
 
 
-# Where the view's parts stand, written down at every frame that the browser draws; a part that is gone has no place.
+# Where the view's parts stand, written down at every frame that the browser draws; a part that is gone has no place. While
+# scripts follow each other closely, Streamlit itself may take a view away for a frame and put a new one there: it is left out.
 WATCH = """() => {
     const shown = () => [...document.querySelectorAll('*')].find((one) => one.shadowRoot?.querySelector('.stage'))?.shadowRoot;
     const place = (part) => {
@@ -315,7 +321,7 @@ WATCH = """() => {
     window.places = new Set();
     window.frames = 0;
     const look = () => {
-        places.add(['.stage', '.run.grows', '.ghosts'].map(place).join(', '));
+        if (shown()) places.add(['.stage', '.run.grows', '.ghosts'].map(place).join(', '));
         frames++;
         requestAnimationFrame(look);
     };
@@ -343,6 +349,43 @@ def test_while_it_plays_nothing_jumps(visit: Visit) -> None:
     assert len(tokens(table)) == length(page)
     assert all(row["how chosen"] for row in table)
     expect(page.locator(".card .line").first).to_be_visible()
+
+
+def test_a_view_put_in_the_place_of_another_goes_on_with_its_tree(browser: Browser) -> None:
+    tree = Tree(Generation(scrambled(tiny()), torch.tensor([1, 2, 3])))
+    look = Look(7, ["a", "b", "c"], "t{}".format, repr)
+    for _ in range(4):
+        tree.step()
+    first, last = generation_tree.whole(tree, look), tree.current
+    tree.step()
+    payloads = [base64.b64encode(one).decode() for one in (first, generation_tree.grown(tree, replace(look, playing=True), last))]
+    page = browser.new_page()
+    page.set_content("<body></body>")
+    script = kit.script(kit.FOLDER.parent / "generation_tree").replace("export default view(", "window.mount = view(")
+    page.add_script_tag(content=script, type="module")
+    page.wait_for_function("typeof window.mount === 'function'")
+    shown = page.evaluate(
+        """(payloads) => {
+            const sent = [];
+            const place = () => {
+                const parentElement = document.createElement('div');
+                parentElement.append(Object.assign(document.createElement('div'), { className: 'root' }));
+                document.body.append(parentElement);
+                return parentElement;
+            };
+            const bytes = payloads.map((payload) => Uint8Array.from(atob(payload), (letter) => letter.charCodeAt(0)));
+            const setTriggerValue = (name) => sent.push(name);
+            const leave = mount({ data: bytes[0], parentElement: place(), setTriggerValue });
+            leave();
+            const parentElement = place();
+            mount({ data: bytes[1], parentElement, setTriggerValue });
+            return { sent, nodes: [...parentElement.querySelectorAll('[data-node]')].map((chip) => Number(chip.dataset.node)) };
+        }""",
+        payloads,
+    )
+    page.close()
+    assert shown["sent"] == [], "it has nothing to ask for"
+    assert {node.id for node in tree.path()} <= set(shown["nodes"])
 
 
 def test_who_leaves_while_it_plays_and_comes_back_sees_the_whole_tree(visit: Visit) -> None:

@@ -2,8 +2,10 @@
 
 const START = 0; // the node that stands for the prompt
 const NEXT = "next"; // what the pass at the current place says of the token to come
-// Pixels: between boxes, of the tokens that may come next, of the narrowest and widest box on the path, of others.
-const BETWEEN = 30, APART = 12, NEXT_WIDTH = 116, NARROWEST = 178, WIDEST = 560, ASIDE = 190, EDGE = 6;
+// Pixels: of the tokens that may come next, of the narrowest and widest box on the path, of others.
+const NEXT_WIDTH = 116, NARROWEST = 178, WIDEST = 560, ASIDE = 190;
+// A box that grows is low as long as its last line begins no lower than this.
+const SHORT = 30;
 // The ends of a tint, in percent of the role's colour: text stays readable on either, in light and dark.
 const PALEST = 6, STRONGEST = 62;
 const REPLAY_PACE = 320;
@@ -26,6 +28,10 @@ function chosen({ how, byHand, draw }) {
 function nats(number) {
   return `${brief(number)} nats`;
 }
+
+// The tree shown last. While scripts follow each other closely, Streamlit now and then takes a view away and puts a new one in its
+// place, which goes on with what the old one had.
+let lastShown = null;
 
 /** The whole view. */
 class GenerationTree {
@@ -153,10 +159,14 @@ class GenerationTree {
 
   show(payload) {
     const another = payload.number !== this.number;
-    if (payload.since !== START && another) {
-      if (this.lost !== payload.number) this.send("lost", { number: (this.lost = payload.number) });
-      return;
+    if (payload.since !== START) {
+      if (another && lastShown?.number === payload.number) Object.assign(this, lastShown);
+      if (this.number !== payload.number || !this.goesOn(payload)) {
+        if (this.lost !== payload.number) this.send("lost", { number: (this.lost = payload.number) });
+        return;
+      }
     }
+    this.lost = null;
     const moved = another || payload.current !== this.current;
     this.header = payload;
     this.root.style.colorScheme = isDark(this.root) ? "dark" : "light"; // of sliders and scroll bars
@@ -193,6 +203,14 @@ class GenerationTree {
     for (let i = 0; i < place.length; i += 4) {
       this.places.set(place[i], { start: place[i + 1], keys: place[i + 2], from: place[i + 3], numbers });
     }
+    const { number, labels, code, promptLabels, nodes, places } = this;
+    lastShown = { number, labels, code, promptLabels, nodes, places };
+  }
+
+  /** Whether what came goes on with what is here: after clicks in quick succession a message in between may never be sent. */
+  goesOn({ current, arrays: { node, parent } }) {
+    const known = new Set([...node, ...this.nodes.keys()]);
+    return known.has(current) && parent.every((id) => known.has(id));
   }
 
   takeMore(payload) {
@@ -338,63 +356,19 @@ class GenerationTree {
   /** Give every box its size and place. */
   arrange(moved) {
     this.width = this.stage.clientWidth;
-    const tree = this.tree;
-    const strong = [];
-    for (let at = tree; at; at = at.children.find((child) => child.strong)) strong.push(at);
-    const room = (this.width - 2 * EDGE - NEXT_WIDTH - BETWEEN * strong.length) / strong.length;
-    const wide = Math.max(NARROWEST, Math.min(WIDEST, room));
-    const visit = (branch) => {
-      const { element, foot } = branch.run;
-      const grows = branch.current && !branch.children.length;
-      element.classList.toggle("strong", branch.strong);
-      element.classList.toggle("grows", grows);
-      element.classList.toggle("only", grows && strong.length === 1);
-      element.style.width = grows ? `${wide}px` : "";
-      element.style.maxWidth = `${branch.strong ? wide : Math.min(ASIDE, wide)}px`;
-      const ended = (branch.current || !branch.children.length) && branch.end !== START;
-      foot.hidden = !ended;
-      if (ended) this.fillFoot(foot, this.nodes.get(branch.end));
-      if (!element.isConnected) this.canvas.append(element);
-      branch.children.forEach(visit);
-    };
-    visit(tree);
-    const sized = (branch) => {
-      branch.w = branch.run.element.offsetWidth;
-      branch.h = branch.run.element.offsetHeight;
-      branch.below = branch.children.map(sized);
-      if (branch.current && !this.ghosts.hidden) branch.below.push(this.ghosts.offsetHeight);
-      branch.fan = branch.below.reduce((sum, h) => sum + h + APART, -APART);
-      return (branch.all = Math.max(branch.h, branch.fan));
-    };
-    sized(tree);
-    const gap = Math.max(0, (this.stage.clientHeight - 2 * EDGE - tree.all) / 2);
-    let right = 0;
-    const lines = [];
-    const place = (branch, x, top) => {
-      branch.x = x;
-      branch.y = top + (branch.all - branch.h) / 2;
-      branch.run.element.style.transform = `translate(${branch.x}px, ${branch.y}px)`;
-      const next = x + branch.w + BETWEEN;
-      right = Math.max(right, x + branch.w);
-      let y = top + (branch.all - branch.fan) / 2;
-      branch.children.forEach((child, i) => {
-        place(child, next, y + (branch.below[i] - child.all) / 2);
-        lines.push([branch, next, child.y + child.h / 2, child.strong ? "link strong" : "link"]);
-        y += branch.below[i] + APART;
-      });
-      if (branch.current && !this.ghosts.hidden) {
-        this.ghosts.style.transform = `translate(${next}px, ${y}px)`;
-        this.fan = { x: next, y };
-        right = Math.max(right, next + NEXT_WIDTH);
-        for (const line of this.next) {
-          const look = line.classList.contains("cut") ? "link next cut" : "link next";
-          lines.push([branch, next, y + line.offsetTop + line.offsetHeight / 2, look]);
-        }
-      }
-    };
-    place(tree, EDGE, EDGE + gap);
-    this.lines = lines.map(([from, x, y, look]) => [curve(from.x + from.w, from.y + from.h / 2, x, y), look]);
-    this.extent = [right + EDGE, Math.max(this.stage.clientHeight, tree.all + 2 * EDGE)];
+    this.fillBoxes(this.tree);
+    this.giveWidths();
+    const next = this.ghosts.hidden ? null : this.ghosts.offsetHeight;
+    const { right, bottom, fan, links } = placed(this.tree, this.stage.clientHeight, next);
+    this.fan = fan;
+    for (const { run, x, y } of branchesOf(this.tree)) run.element.style.transform = `translate(${x}px, ${y}px)`;
+    if (fan) this.ghosts.style.transform = `translate(${fan.x}px, ${fan.y}px)`;
+    for (const line of fan ? this.next : []) {
+      const look = line.classList.contains("cut") ? "link next cut" : "link next";
+      links.push([fan.from, fan.x, fan.y + line.offsetTop + line.offsetHeight / 2, look]);
+    }
+    this.lines = links.map(([from, x, y, look]) => [curve(from.x + from.w, from.y + from.h / 2, x, y), look]);
+    this.extent = [right, bottom];
     const [w, h] = this.extent;
     this.canvas.style.width = `${w}px`;
     this.canvas.style.height = `${h}px`;
@@ -403,6 +377,34 @@ class GenerationTree {
     this.links.replaceChildren(...this.lines.map(([d, look]) => shape("path", { d, class: look })));
     this.mark();
     this.scroll(moved);
+  }
+
+  fillBoxes(tree) {
+    for (const branch of branchesOf(tree)) {
+      const { element, foot } = branch.run;
+      branch.grows = branch.current && !branch.children.length;
+      element.classList.toggle("strong", branch.strong);
+      element.classList.toggle("grows", branch.grows);
+      element.classList.toggle("only", branch.grows && branch === tree);
+      const ended = (branch.current || !branch.children.length) && branch.end !== START;
+      foot.hidden = !ended;
+      if (ended) this.fillFoot(foot, this.nodes.get(branch.end));
+      if (!element.isConnected) this.canvas.append(element);
+    }
+  }
+
+  /** The boxes of the current path share the stage; the one that grows takes its width before it has the text for it. */
+  giveWidths() {
+    const all = [...branchesOf(this.tree)], path = all.filter((branch) => branch.strong);
+    for (const { run } of path) Object.assign(run.element.style, { width: "", maxWidth: `${WIDEST}px` });
+    const wanted = path.map(({ run, grows }) => (grows ? WIDEST : run.element.offsetWidth));
+    const beside = path.at(-1).children.length ? ASIDE : NEXT_WIDTH;
+    const widest = Math.max(NARROWEST, shareOf(wanted, this.width - 2 * EDGE - beside - BETWEEN * path.length));
+    for (const { run, strong, grows } of all) {
+      run.element.style.width = grows ? `${Math.min(widest, WIDEST)}px` : "";
+      run.element.style.maxWidth = `${Math.min(widest, strong ? WIDEST : ASIDE)}px`;
+    }
+    for (const { run, grows } of path) run.element.classList.toggle("short", grows && run.text.lastChild.offsetTop < SHORT);
   }
 
   fillFoot(foot, node) {
@@ -470,7 +472,7 @@ class GenerationTree {
     const steps = this.path.length;
     this.slider.max = String(Math.max(1, steps));
     this.slider.value = String(this.step === null ? steps : this.step + 1);
-    this.where.textContent = this.step === null ? `${count(steps)} steps` : `step ${count(this.step + 1)} of ${count(steps)}`;
+    this.where.textContent = this.step === null ? `${count(steps)} ${steps === 1 ? "step" : "steps"}` : `step ${count(this.step + 1)} of ${count(steps)}`;
     this.play.textContent = this.timer ? "□ Stop" : "▷ Replay";
     for (const control of [this.play, this.back, this.slider, this.forth]) control.disabled = !steps || this.header.playing;
     this.player.dataset.step = this.step === null ? "" : String(this.step);
@@ -789,11 +791,6 @@ class GenerationTree {
       ]);
     return { columns, rows };
   }
-}
-
-function curve(x1, y1, x2, y2) {
-  const middle = (x1 + x2) / 2;
-  return `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`;
 }
 
 export default view(GenerationTree);
