@@ -73,9 +73,12 @@ if case == "long":
 if case == "characters":
     labels[: len(hostile)] = hostile
 numbers = np.array([uniform(seed, 5).item() for seed in range(100)])
-shown = payload(logits, labels, about=case, title=f"the case {case}", code=("a", "b"), numbers=numbers, true=0, takes=True)
-sampling_ledger(shown, key="ledger", on_take=lambda token: st.session_state.update(taken=token))
+takes = "look" not in st.query_params
+shown = payload(logits, labels, about=case, title=f"the case {case}", code=("a", "b"), numbers=numbers, true=0, takes=takes)
+times = st.session_state.get("times", 0)
+sampling_ledger(shown, key="ledger", on_take=lambda token: st.session_state.update(taken=token, times=times + 1))
 st.text(f"taken: {st.session_state.get('taken')}")
+st.text(f"times: {times}")
 """
 
 
@@ -446,6 +449,28 @@ def test_a_click_and_enter_and_the_button_of_the_draw_take_the_token(seen: Visit
     expect(taken(page)).to_have_text("taken: 0")
     page.get_by_role("button", name="Take it").click()
     expect(taken(page)).to_have_text("taken: 1")
+
+
+def test_a_key_held_down_takes_once(seen: Visit) -> None:
+    page = opened(seen, "two")
+    page.locator(".list").focus()
+    for _ in range(4):
+        page.keyboard.down("Enter")
+    page.keyboard.up("Enter")
+    expect(page.get_by_text(re.compile("^times: "))).to_have_text("times: 1")
+    page.wait_for_timeout(500)
+    expect(page.get_by_text(re.compile("^times: "))).to_have_text("times: 1")
+
+
+def test_where_nothing_can_be_taken_the_view_does_not_say_so(seen: Visit) -> None:
+    page = opened(seen, "two", look=1)
+    assert "click" not in (page.locator(".title.token").get_attribute("title") or "")
+    page.locator(".token-row").first.click()
+    page.wait_for_timeout(500)
+    expect(taken(page)).to_have_text("taken: None")
+    expect(page.get_by_role("button", name="Take it")).to_have_count(0)
+    page = opened(seen, "two")
+    assert "click" in (page.locator(".title.token").get_attribute("title") or "")
 
 
 def test_of_a_finger_the_first_tap_shows_and_the_second_takes(browser: Browser, alone: Server) -> None:

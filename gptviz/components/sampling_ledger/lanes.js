@@ -2,7 +2,7 @@
 
 // Of each lane: title, what it means, and the choice whose slider steers it.
 const LANES = {
-  token: ["token", "Every token of the vocabulary is one line. A click takes it: it joins the text."],
+  token: ["token", "Every token of the vocabulary is one line."],
   logit: ["logit", "What the model computes: a score z for every token, the larger the likelier. Bars: least to largest."],
   before: ["model says", "Softmax: e to the z, divided by the sum of that over all tokens. What the model itself expects."],
   hot: ["÷ temperature", "z ÷ temperature, then softmax. Below 1 the likely become likelier; 0 leaves one.", "temperature"],
@@ -80,6 +80,11 @@ class Heads {
       this.cells[lane] = make("span", `sum ${lane}`, "", { "data-title": title.replace("temperature", "T") });
     }
     this.sums.append(...Object.values(this.cells));
+  }
+
+  /** Say what a click on a line does, where it does something. */
+  prepare(takes) {
+    this.titles.firstChild.title = LANES.token[1] + (takes ? " A click takes it: it joins the text." : "");
   }
 
   render(ledger) {

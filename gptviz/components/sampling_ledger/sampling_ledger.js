@@ -102,14 +102,15 @@ class Ledger {
     this.ask();
   }
 
-  /** Another text, perhaps of another model. */
+  /** A text, perhaps of another model than the one before; `arrived` says when it took that one's place. */
   prepare() {
     const { header } = this;
+    this.arrived = this.stages ? performance.now() : -Infinity;
     this.stages = new Stages(header.arrays.logits);
     this.seeds = header.arrays.numbers;
     this.observed = null;
-    this.arrived = performance.now();
     this.root.classList.toggle("plain", !this.seeds);
+    this.heads.prepare(header.takes);
     this.list.prepare();
     this.sliders.find(({ key }) => key === "top_k").offer(notches(this.stages.size));
     this.draw.taking.hidden = !header.takes;

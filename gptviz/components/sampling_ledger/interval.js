@@ -1,0 +1,150 @@
+// The draw: [0, 1) shared among the tokens that were kept, and the random number that falls into it.
+
+// Narrower intervals are drawn together.
+const NARROWEST = 0.0008;
+// Characters of a token on its interval, and the pixels that one of them takes.
+const LONGEST_ON_INTERVAL = 8, CHARACTER = 8;
+
+/** The tokens kept, in the vocabulary's order, as [token, start, end]; the drawn one alone, the narrow ones together (−1). */
+function intervalsOf({ stages, drawn }) {
+  const found = [];
+  let gathered = null;
+  for (let token = 0; token < stages.size; token++) {
+    if (!stages.after[token]) continue;
+    const start = stages.start(token), end = stages.ends[token];
+    if (end - start >= NARROWEST || token === drawn) {
+      gathered = null;
+      found.push([token, start, end]);
+    } else if (gathered) gathered[2] = end;
+    else found.push((gathered = [-1, start, end]));
+  }
+  return found;
+}
+
+/** The name of a token on its interval, "" where it does not fit in so many pixels. */
+function nameWithin(token, pixels, { header }) {
+  const name = token < 0 ? "" : shortened(header.labels[token], LONGEST_ON_INTERVAL);
+  return CHARACTER * ([...name].length + 1) <= pixels ? name : "";
+}
+
+class Draw {
+  constructor(ledger) {
+    this.ledger = ledger;
+    this.element = make("section", "draw", undefined, { "aria-label": "The draw" });
+    this.slider = new Slider("seed", "Decides the random number of the draw");
+    const ends = make("div", "ends");
+    this.verdict = make("span", "verdict");
+    ends.append(make("span", "", "0"), this.verdict, make("span", "", "1"));
+    this.element.append(this.buildHead(), this.buildInterval(), ends);
+    this.listen();
+  }
+
+  buildHead() {
+    const { ledger, slider } = this;
+    const seed = make("label", "seed", "seed ");
+    seed.append(slider.range, slider.value);
+    const button = (text, help, act) => {
+      const made = make("button", "tool", text, { title: help });
+      made.onclick = act;
+      return made;
+    };
+    const another = () => ledger.choose({ seed: (ledger.chosen.seed + 1) % SEEDS }, true);
+    const next = button("Next seed", "Another random number", another);
+    const often = "Fresh random numbers through the same draw: how often does each token come?";
+    const many = button(`Draw ${count(DRAWS)}`, often, () => ledger.drawMany());
+    this.outcome = make("p", "outcome");
+    const put = "Put the token that was drawn behind the text";
+    this.taking = button("Take it", put, (event) => ledger.take(ledger.drawn, event));
+    const head = make("div", "drawing");
+    head.append(make("strong", "", "The draw"), seed, next, many, this.outcome, this.taking);
+    return head;
+  }
+
+  buildInterval() {
+    this.interval = make("div", "interval");
+    const picture = shape("svg", { viewBox: "0 0 1 1", preserveAspectRatio: "none", "aria-hidden": "true" });
+    this.paths = ["even", "odd", "many", "drawn"].map((kind) => shape("path", { class: kind }));
+    picture.append(...this.paths);
+    this.names = make("div", "names", undefined, { "aria-hidden": "true" });
+    this.fallen = make("div", "fallen", undefined, { "aria-hidden": "true" });
+    this.interval.append(picture, this.names, this.fallen);
+    return this.interval;
+  }
+
+  listen() {
+    const { interval, ledger } = this;
+    for (const kind of ["pointermove", "pointerdown"]) {
+      interval.addEventListener(kind, (event) => ledger.list.hover(this.tokenUnder(event)));
+    }
+    interval.addEventListener("pointerleave", () => ledger.list.hover(null));
+  }
+
+  tokenUnder(event) {
+    const box = this.interval.getBoundingClientRect();
+    const place = (event.clientX - box.left) / box.width;
+    return this.ledger.stages.draw(Math.max(0, Math.min(1 - 1e-12, place)));
+  }
+
+  // Drawing
+
+  /** Show the draw; the number `falls` where it is a new one. */
+  render(falls) {
+    const { ledger, interval, outcome } = this;
+    const { header, drawn, number } = ledger;
+    const intervals = intervalsOf(ledger);
+    this.renderIntervals(intervals);
+    this.renderNames(intervals);
+    this.fallen.style.left = `${100 * number}%`;
+    outcome.replaceChildren(`${number.toFixed(3)} falls on `, nameOf(drawn, ledger), header.note);
+    Object.assign(interval.dataset, { number, drawn });
+    this.verdict.textContent = ledger.observed
+      ? this.test()
+      : "the tokens kept, in the vocabulary’s order; each as wide as its chance";
+    if (!falls) return;
+    this.fall();
+    announce(ledger.root, `${number.toFixed(3)} falls on ${spoken(shortened(header.labels[drawn], LONGEST_NAME))}`);
+  }
+
+  /** What the many draws say. */
+  test() {
+    const { statistic, freedom } = chiSquared(this.ledger.observed, this.ledger.stages);
+    Object.assign(this.verdict.dataset, { statistic, freedom });
+    if (!freedom) return `◆ ${count(DRAWS)} draws, all of the one token left: nothing to test`;
+    const usual = `${freedom} ± ${Math.sqrt(2 * freedom).toPrecision(2)}`;
+    const found = `χ² = ${statistic.toPrecision(3)} with ${freedom} degrees of freedom`;
+    return `◆ ${count(DRAWS)} draws: ${found}; by chance about ${usual}`;
+  }
+
+  fall() {
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+    const from = { transform: "translateY(-26px)", opacity: 0.2 };
+    this.fallen.animate([from, { transform: "none", opacity: 1 }], { duration: 420, easing: "cubic-bezier(0.5, 0, 0.9, 0.5)" });
+  }
+
+  /** Neighbours differ in shade. */
+  renderIntervals(intervals) {
+    const paths = ["", "", "", ""];
+    let odd = 0;
+    for (const [token, start, end] of intervals) {
+      const kind = token === this.ledger.drawn ? 3 : token < 0 ? 2 : (odd = 1 - odd);
+      paths[kind] += `M${start} 0H${end}V1H${start}Z`;
+    }
+    this.paths.forEach((path, i) => path.setAttribute("d", paths[i]));
+  }
+
+  renderNames(intervals) {
+    const { ledger, names } = this;
+    const width = this.interval.clientWidth;
+    const named = intervals.filter(([token, start, end]) => nameWithin(token, width * (end - start), ledger));
+    while (names.children.length < named.length) names.append(make("span"));
+    [...names.children].forEach((place, i) => {
+      place.hidden = i >= named.length;
+      if (place.hidden) return;
+      const [token, start, end] = named[i];
+      place.textContent = nameWithin(token, width, ledger);
+      place.style.left = `${100 * start}%`;
+      place.style.width = `${100 * (end - start)}%`;
+      place.classList.toggle("drawn", token === ledger.drawn);
+    });
+  }
+}

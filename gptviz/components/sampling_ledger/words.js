@@ -1,0 +1,56 @@
+// What the ledger says in words and numbers: of the whole distribution, and of one token on its way through all stages.
+
+const LONGEST_NAME = 14; // characters of a token in a line
+
+function nameOf(token, { header }) {
+  return chip(shortened(header.labels[token], LONGEST_NAME));
+}
+
+/** How unsure the model is, and how it found the token that really stands there. */
+function factsOf(ledger) {
+  const { stages, header, seeds } = ledger;
+  const entropies = [stages.before, ...(seeds ? [stages.after] : [])].map(entropy);
+  const said = (say) => entropies.map((nats) => brief(say(nats))).join(" → ");
+  const fact = (help, name, ...values) => {
+    const shown = make("span", "fact", undefined, { title: help });
+    shown.append(make("b", "", name), " ", ...values);
+    return shown;
+  };
+  const unsure = "How unsure the model is: −Σ p ln p in nats, divided by ln 2 in bits.";
+  const among = "Among how many equally likely tokens the model might as well be choosing: e to the entropy.";
+  const rank = "Rank: its place among all tokens, the likeliest being 1.";
+  return [
+    fact(unsure, "Entropy", `${said((nats) => nats / Math.LN2)} bits (${said((nats) => nats)} nats)`),
+    fact(among, "Perplexity", said(Math.exp)),
+    header.true === null
+      ? fact(rank, header.trueName, "unknown")
+      : fact(rank, `▲ ${header.trueName}`, nameOf(header.true, ledger), foundOf(header.true, ledger)),
+  ];
+}
+
+function foundOf(token, { stages, seeds }) {
+  const before = percent(stages.before[token]), after = percent(stages.after[token]);
+  return ` ${seeds ? `${before} → ${after}` : before}, rank ${count(stages.rank[token] + 1)}`;
+}
+
+/** A token through all stages in numbers. */
+function readingOf(token, ledger) {
+  if (token === undefined) return ["No token of the vocabulary has this in it."];
+  const { stages, header, observed, list } = ledger;
+  const parts = [`token ${count(token)}`, `z ${brief(stages.logits[token])}`, `softmax ${percent(stages.before[token])}`];
+  if (ledger.seeds) parts.push(...stepsOf(token, ledger));
+  if (observed) parts.push(`◆ ${percent(observed[token] / DRAWS)}`);
+  const end = list.touched === token && header.takes ? " · tap again to take it" : "";
+  return [nameOf(token, ledger), ` ${parts.join(" → ")}${end}`];
+}
+
+/** What sampling does to a token, step by step. */
+function stepsOf(token, ledger) {
+  const { stages, chosen: { temperature } } = ledger;
+  const rank = stages.rank[token], cut = ledger.cut(token);
+  const steps = [temperature ? `÷ ${temperature}: ${percent(stages.hot[token])}` : "temperature 0", `rank ${count(rank + 1)}`];
+  if (cut) return [...steps, `cut by ${cut}`];
+  const chance = `÷ ${sumOf(stages.sumKept)}: ${percent(stages.after[token])}`;
+  const interval = `${stages.start(token).toFixed(3)} to ${stages.ends[token].toFixed(3)} of the draw`;
+  return [...steps, `sum ${stages.reached[rank].toFixed(3)}`, chance, interval];
+}
