@@ -9,7 +9,7 @@ from gptviz.ui.sampling import PLAIN, sampling_controls
 frame.page(
     "pages/generate.py",
     "What does the model write?",
-    "Each token is drawn from the model’s guesses; another token makes another branch. A strong colour: the model was sure.",
+    "Grey: the prompt. The model drew the rest, token by token: a strong colour where it was sure. Click a token to go on there.",
 )
 subject = frame.subject()
 view = st.container()
@@ -49,7 +49,7 @@ with st.container(horizontal=True, vertical_alignment="center"):
     )
     st.download_button(
         "Download the text",
-        lambda: subject.prompt + writing.text,
+        lambda: writing.document,
         "gptviz.txt",
         "text/plain",
         icon=":material/download:",

@@ -130,6 +130,16 @@ class Writing:
         return self.lm.tokenizer.decode(self.ids)
 
     @property
+    def document(self) -> str:
+        """The prompt and the text after it."""
+        return self.prompt + "".join(map(self.lm.tokenizer.piece, self.ids)) if self.spaced else self.prompt + self.text
+
+    @property
+    def spaced(self) -> bool:
+        """Whether tokens are words of their own, with a gap between them."""
+        return self.lm.tokenizer.kind == "symbols"
+
+    @property
     @alone
     def ghosts(self) -> tuple[Ghost, ...]:
         """The likeliest next tokens, under the settings that hold now."""
@@ -236,6 +246,7 @@ class Writing:
                 self._due -= 1
         self._due %= 1  # what a slow model could not do in time is not owed
 
+    @alone
     def gone_to(self, fields: dict[str, Any]) -> bool:
         """Act on a click on a token of the tree, as `view.place` reads it; whether it counted."""
         if (node := view.place(fields, self.tree, self.number)) is None:
@@ -243,6 +254,7 @@ class Writing:
         self.go(node)
         return True
 
+    @alone
     def taken(self, fields: dict[str, Any]) -> bool:
         """Act on a click on another token, as `view.taken` reads it; whether it counted."""
         if (chosen := view.taken(fields, self.tree, self.number)) is None:
@@ -250,6 +262,7 @@ class Writing:
         self.take(chosen[1], chosen[0])
         return True
 
+    @alone
     def attended(self, fields: dict[str, Any]) -> bool:
         """Act on a request for the attention of a step, as `view.place` reads it; whether it counted."""
         if (node := view.place(fields, self.tree, self.number)) is None:
@@ -281,7 +294,7 @@ class Writing:
                 code="" if self.playing else self.code,
                 playing=self.playing,
                 full=self.full,
-                spaced=self.lm.tokenizer.kind == "symbols",
+                spaced=self.spaced,
                 status=self._status(),
             )
             packed = view.grown(self.tree, look, self._since) if self.playing else view.whole(self.tree, look, self._asked)
@@ -290,7 +303,7 @@ class Writing:
 
     def _status(self) -> str:
         rate = self.tokens_per_second
-        return f"{self.length:,} tokens" + (f", computed at {rate:,.0f} a second" if rate else "")
+        return f"{self.length:,} token{'' if self.length == 1 else 's'}" + (f", computed at {rate:,.0f} a second" if rate else "")
 
     def _logits(self) -> Tensor:
         fresh = self.tree.kept(self.tree.current) is None

@@ -322,6 +322,22 @@ def test_top_k_beyond_the_vocabulary_keeps_all(tiny_model: Callable[..., Path]) 
     assert writing(page(top_k="100", temperature="1.3")).ids == writing(page(temperature="1.3")).ids
 
 
+def test_the_text_that_is_downloaded_begins_with_the_prompt_and_reads_as_the_same_tokens(tiny_model: Callable[..., Path]) -> None:
+    tiny_model()
+    now = writing(page())
+    assert now.document == PROMPT + now.text
+    now = writing(page(model="reversal", prompt="80 94 0"))
+    assert now.document.startswith("80 94 0 ")
+    assert now.lm.tokenizer.encode(now.document).ids == now.tree.ids()
+
+
+def test_one_token_is_not_called_tokens(tiny_model: Callable[..., Path]) -> None:
+    tiny_model()
+    at = press(page(), "restart")
+    assert shown(at)[0]["status"].startswith("0 tokens")
+    assert shown(press(at, "one token"))[0]["status"].startswith("1 token,")
+
+
 def test_an_empty_prompt_falls_back_to_the_default_one(tiny_model: Callable[..., Path]) -> None:
     tiny_model()
     at = page()

@@ -75,7 +75,7 @@ def chips(page: Page) -> Locator:
 
 def at_length(page: Page, length: int) -> None:
     """Wait until the text has so many tokens."""
-    expect(page.locator(".status")).to_have_text(re.compile(rf"^{length:,} tokens"), timeout=PATIENCE)
+    expect(page.locator(".status")).to_have_text(re.compile(rf"^{length:,} tokens?\b"), timeout=PATIENCE)
 
 
 def length(page: Page) -> int:
@@ -589,3 +589,118 @@ def test_the_logits_after_coming_back_are_those_of_a_fresh_pass(visit: Visit) ->
     following = {int(row["token id"]) for row in rows(page) if row["parent"] == path(rows(page))[-1]["node"]}
     assert shown == [token for token in p.topk(8).indices.tolist() if token not in following][: len(shown)]
     assert len(shown) == 5
+
+
+def clicks(page: Page, *labels: str) -> None:
+    """Click buttons of the page one right after the other, before anything can answer."""
+    page.evaluate(
+        """labels => {
+            const lines = (one) => one.innerText.split("\\n").map((line) => line.trim());
+            const named = (label) => [...document.querySelectorAll("button")].find((one) => lines(one).includes(label));
+            labels.forEach((label) => named(label)?.click());
+        }""",
+        list(labels),
+    )
+
+
+def test_a_step_and_play_in_one_moment_lose_no_token(visit: Visit) -> None:
+    page = opened(visit, speed="Fast")
+    at = length(page)
+    for _ in range(3):
+        clicks(page, "Step", "Play")
+        expect(page.get_by_role("button", name="Pause")).to_be_visible(timeout=PATIENCE)
+        expect(page.locator(".status")).not_to_have_text(re.compile(f"^{at:,} tokens"), timeout=PATIENCE)
+        page.get_by_role("button", name="Pause").click()
+        expect(page.get_by_role("button", name="Play", exact=True)).to_be_visible(timeout=PATIENCE)
+        visit.settle()
+        at = length(page)
+        expect(chips(page)).to_have_count(at)
+        assert len(tokens(rows(page))) == at
+
+
+def test_attention_that_is_no_longer_kept_is_computed_again_when_asked_for(visit: Visit) -> None:
+    model, prompt = "shakespeare", "Now is the winter of our discontent " * 7  # as long as the context: each step takes most room
+    page = opened(visit, prompt, model, speed="Fast")
+    page.get_by_role("button", name="Play", exact=True).click()
+    expect(page.locator(".status")).to_have_text(re.compile("^(2[4-9][0-9]|[3-9][0-9]{2}) tokens"), timeout=4 * PATIENCE)
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_role("button", name="Play", exact=True)).to_be_visible(timeout=PATIENCE)
+    visit.settle()
+    chips(page).first.hover()
+    again = page.get_by_role("button", name="Compute it again")
+    again.click()
+    expect(page.locator(".stage .chip.current")).to_be_visible()
+    chips(page).first.hover()
+    expect(page.locator(".attended .item")).to_have_count(6, timeout=PATIENCE)
+    computed = Tree(gptviz.load(model).generation(prompt)).after()
+    weights = computed.attention.double().mean((0, 1))
+    for item in page.locator(".attended .item").all():
+        key = int(item.get_attribute("data-place") or "") - computed.start
+        assert float(item.get_attribute("data-weight") or "") == pytest.approx(float(weights[key]), rel=2e-3, abs=1e-6)
+
+
+# Whether each of these parts lies within the stage, and the height of its middle.
+SEEN = """parts => {
+    const root = [...document.querySelectorAll("*")].find((one) => one.shadowRoot?.querySelector(".stage")).shadowRoot;
+    const stage = root.querySelector(".stage").getBoundingClientRect();
+    return [...root.querySelectorAll(parts)].map((one) => {
+        const box = one.getBoundingClientRect();
+        const within = box.top >= stage.top && box.bottom <= stage.bottom && box.left >= stage.left && box.right <= stage.right;
+        return [within, (box.top + box.bottom) / 2, box.height];
+    });
+}"""
+
+
+def test_the_current_place_and_what_may_come_next_are_seen_however_many_branches_there_are(visit: Visit) -> None:
+    page = opened(visit)
+    for act in ("A fork", "A fork", "A fork", "Restart"):
+        visit.settle()
+        page.get_by_role("button", name=act).click()
+        visit.settle()
+        page.wait_for_timeout(300)
+        assert all(within for within, _, _ in page.evaluate(SEEN, ".ghost, .chip.current"))
+
+
+def test_the_current_path_is_a_straight_line_where_there_is_room(visit: Visit) -> None:
+    page = opened(visit, "ROMEO:")
+    (_, first, _), (_, last, _) = page.evaluate(SEEN, ".run.strong")
+    (_, ghosts, _) = page.evaluate(SEEN, ".ghosts")[0]
+    assert abs(last - ghosts) <= 2
+    assert abs(first - last) <= 40
+    (foot,) = page.evaluate(SEEN, ".run:not(.strong) .foot")
+    assert foot[0], "the other branch is seen whole"
+
+
+def test_a_branch_just_begun_is_low_and_one_that_goes_on_high(visit: Visit) -> None:
+    page = opened(visit)
+    before = length(page)
+    page.get_by_role("button", name="Undo").click()
+    at_length(page, before - 1)
+    page.locator(".ghost").last.click()
+    at_length(page, before)
+    low = page.evaluate(SEEN, ".run.grows")[0][2]
+    for after in range(before + 1, before + 41):
+        page.get_by_role("button", name="Step").click()
+        at_length(page, after)
+    assert page.evaluate(SEEN, ".run.grows")[0][2] > 2 * low - 1
+    assert page.evaluate(SEEN, ".run.grows .chip.current")[0][0]
+
+
+def test_the_end_of_the_text_stays_in_view_when_it_is_paused(visit: Visit) -> None:
+    page = opened(visit, speed="Fast")
+    page.get_by_role("button", name="Play", exact=True).click()
+    expect(page.locator(".status")).to_have_text(re.compile("^[2-9][0-9]{2} tokens"), timeout=PATIENCE)
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_role("button", name="Play", exact=True)).to_be_visible(timeout=PATIENCE)
+    visit.settle()
+    bottoms = """() => {
+        const root = [...document.querySelectorAll("*")].find((one) => one.shadowRoot?.querySelector(".stage")).shadowRoot;
+        return [".chip.current", ".grows .text"].map((part) => root.querySelector(part).getBoundingClientRect().bottom);
+    }"""
+    chip, text = page.evaluate(bottoms)
+    assert chip <= text + 1
+
+
+def test_a_percentage_is_never_broken(visit: Visit) -> None:
+    page = opened(visit, model="bpe")
+    assert len({round(height) for _, _, height in page.evaluate(SEEN, ".ghost")}) == 1

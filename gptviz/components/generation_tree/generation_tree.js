@@ -22,7 +22,7 @@ function tinted(share) {
 function chosen({ how, byHand, draw }) {
   const drawn = draw === -Infinity ? "the draw had cut it" : `${percent(Math.exp(draw))} in the draw`;
   if (!how) return drawn; // it came while the tree was growing
-  return byHand ? `${how}; ${drawn}` : `drawn with ${percent(Math.exp(draw))} (${how})`;
+  return byHand ? `${how}; ${drawn}` : `drawn with ${percent(Math.exp(draw))} (${how}) from:`;
 }
 
 function nats(number) {
@@ -167,7 +167,7 @@ class GenerationTree {
       }
     }
     this.lost = null;
-    const moved = another || payload.current !== this.current;
+    const moved = another || payload.current !== this.current, size = this.nodes?.size;
     this.header = payload;
     this.root.style.colorScheme = isDark(this.root) ? "dark" : "light"; // of sliders and scroll bars
     this.number = payload.number;
@@ -184,7 +184,7 @@ class GenerationTree {
     }
     this.status.textContent = payload.status;
     this.fillHeads();
-    this.draw(moved);
+    this.draw(moved || this.nodes.size !== size);
     this.render();
     if (moved && !payload.playing && !another) {
       const sum = this.path.length ? `; sum of log-probabilities ${nats(this.nodes.get(this.current).total)}` : "";
@@ -396,15 +396,18 @@ class GenerationTree {
   /** The boxes of the current path share the stage; the one that grows takes its width before it has the text for it. */
   giveWidths() {
     const all = [...branchesOf(this.tree)], path = all.filter((branch) => branch.strong);
-    for (const { run } of path) Object.assign(run.element.style, { width: "", maxWidth: `${WIDEST}px` });
-    const wanted = path.map(({ run, grows }) => (grows ? WIDEST : run.element.offsetWidth));
+    // Once for each text: to be measured it is laid out anew, which scrolls it.
+    const fresh = path.filter((branch) => !branch.grows && branch.run.wanted === null);
+    for (const { run } of fresh) Object.assign(run.element.style, { width: "", maxWidth: `${WIDEST}px` });
+    for (const { run } of fresh) run.wanted = run.element.offsetWidth;
+    const wanted = path.map(({ run, grows }) => (grows ? WIDEST : run.wanted));
     const beside = path.at(-1).children.length ? ASIDE : NEXT_WIDTH;
     const widest = Math.max(NARROWEST, shareOf(wanted, this.width - 2 * EDGE - beside - BETWEEN * path.length));
     for (const { run, strong, grows } of all) {
       run.element.style.width = grows ? `${Math.min(widest, WIDEST)}px` : "";
       run.element.style.maxWidth = `${Math.min(widest, strong ? WIDEST : ASIDE)}px`;
     }
-    for (const { run, grows } of path) run.element.classList.toggle("short", grows && run.text.lastChild.offsetTop < SHORT);
+    for (const { run, grows } of path) run.element.classList.toggle("short", grows && run.text.lastElementChild.offsetTop < SHORT);
   }
 
   fillFoot(foot, node) {

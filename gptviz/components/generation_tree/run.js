@@ -9,6 +9,7 @@ class Run {
     this.start = start;
     this.nodes = [];
     this.chips = [];
+    this.wanted = null; // its width where there is room, once that was measured
     this.element = make("div", "run");
     this.text = make("div", "text");
     this.foot = make("div", "foot");
@@ -21,6 +22,7 @@ class Run {
     let kept = 0;
     while (kept < nodes.length && nodes[kept] === this.nodes[kept]) kept++;
     const changed = kept < nodes.length || kept < this.nodes.length;
+    if (changed) this.wanted = null;
     this.cutAt(kept);
     for (const node of nodes.slice(kept)) {
       for (const [chip, label] of pieces(node)) {

@@ -15,7 +15,7 @@ from typing import Any
 
 import streamlit as st
 
-from gptviz.components.kit import register
+from gptviz.components.kit import event, register
 from gptviz.figures.theme import OUTPUT
 
 _mount = register(Path(__file__).parent)
@@ -60,7 +60,6 @@ def token_strip(
     colour: str = OUTPUT,
     selected: int | None = None,
     on_pick: Callable[[int], None] | None = None,
-    on_alternative: Callable[[int, int], None] | None = None,
     label: str = "Tokens",
     legend: str = "probability",
     height: int | None = None,
@@ -74,7 +73,6 @@ def token_strip(
         colour: the role's colour that probabilities are tinted with.
         selected: the chip to outline and bring into view.
         on_pick: called with the index of a chip that was clicked.
-        on_alternative: called with the indices of a chip and of the alternative that was clicked in its card.
         label: the name of the strip for who cannot see it.
         legend: what a probability is, beside the scale; empty for no legend.
         height: pixels; the strip then scrolls and stays at its end while it grows. None: as high as its text.
@@ -83,15 +81,12 @@ def token_strip(
     """
     events: dict[str, Any] = {}
     if on_pick is not None:
-        events["on_pick_change"] = lambda: _answer(key, "pick", lambda event: on_pick(event[0]))
-    if on_alternative is not None:
-        events["on_alternative_change"] = lambda: _answer(key, "alternative", lambda event: on_alternative(event[0], event[1]))
+        events["on_pick_change"] = lambda: _answer(key, on_pick)
     settings = {
         "generation": _generation(key, tuple(tokens)),
         "colour": colour,
         "selected": selected,
         "picks": on_pick is not None,
-        "takes": on_alternative is not None,
         "label": label,
         "legend": legend,
         "height": height,
@@ -122,25 +117,20 @@ def _generation(key: str, tokens: tuple[Token, ...]) -> int:
     return int(generation)
 
 
-def _answer(key: str, name: str, act: Callable[[list[int]], None]) -> None:
-    """Act on the event `name` of the strip `key`, unless it is none of the text now shown."""
-    event = clicked(st.session_state[key].get(name), *st.session_state[_shown(key)])
-    if event is not None:
-        act(event)
+def _answer(key: str, act: Callable[[int], None]) -> None:
+    """Act on a click in the strip `key`, unless it was made on a text that is gone."""
+    at = clicked(st.session_state[key].get("pick"), *st.session_state[_shown(key)])
+    if at is not None:
+        act(at)
 
 
-def clicked(value: object, generation: int, tokens: Sequence[Token]) -> list[int] | None:
-    """The indices in an event from the browser, None if it is stale or not what this component sends.
+def clicked(value: object, generation: int, tokens: Sequence[Token]) -> int | None:
+    """The index of the chip in an event from the browser, None if it is stale or not what this component sends.
 
-    An event is JSON: {"at": [chip] or [chip, alternative], "generation": number of the text it was made on}.
+    An event is JSON: {"at": chip, "generation": number of the text it was made on}.
     """
-    fields = json.loads(value) if isinstance(value, str) else value
-    if not isinstance(fields, dict) or fields.get("generation") != generation:
+    fields = event(value)
+    if fields is None or fields.get("generation") != generation:
         return None
     at = fields.get("at")
-    if not isinstance(at, list) or not 1 <= len(at) <= 2 or not all(type(index) is int for index in at):
-        return None
-    chip, *alternative = at
-    if not 0 <= chip < len(tokens) or any(not 0 <= index < len(tokens[chip].alternatives) for index in alternative):
-        return None
-    return at
+    return at if type(at) is int and 0 <= at < len(tokens) else None

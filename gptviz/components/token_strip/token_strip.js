@@ -73,10 +73,6 @@ class Strip {
     });
     this.card.addEventListener("pointerenter", () => clearTimeout(this.closing));
     this.card.addEventListener("pointerleave", () => this.closeSoon());
-    this.card.addEventListener("click", (event) => {
-      const line = event.target.closest(".alternative");
-      if (line && this.opened !== null) this.take(this.opened, Number(line.dataset.index));
-    });
   }
 
   /** Bring the page in line with `data`; chips that did not change are left alone. */
@@ -86,7 +82,6 @@ class Strip {
     const { text, root } = this;
     root.style.setProperty("--role", data.colour);
     root.classList.toggle("picks", data.picks);
-    root.classList.toggle("takes", data.takes);
     text.classList.toggle("bars", data.bars);
     text.classList.toggle("framed", data.height !== null);
     text.classList.toggle("spaced", data.spaced);
@@ -214,13 +209,7 @@ class Strip {
 
   clicked(event) {
     const i = this.index(event);
-    if (i !== null && this.data.picks) this.send("pick", { at: [i], generation: this.data.generation });
-  }
-
-  take(i, alternative) {
-    if (!this.data.takes) return;
-    this.send("alternative", { at: [i, alternative], generation: this.data.generation });
-    this.close();
+    if (i !== null && this.data.picks) this.send("pick", { at: i, generation: this.data.generation });
   }
 
   key(event) {
@@ -230,7 +219,6 @@ class Strip {
     if (event.key in walk) this.focus(walk[event.key]);
     else if (event.key === "ArrowDown" || event.key === "ArrowUp") this.focus(this.onNextLine(i, event.key === "ArrowDown"));
     else if (event.key === "Escape") this.close();
-    else if (/^[1-9]$/.test(event.key) && event.key <= this.tokens[i][ALTERNATIVES].length) this.take(i, Number(event.key) - 1);
     else if (event.key !== "Enter" && event.key !== " ") return;
     else {
       // A chip is a button: the browser turns these into a click; the page's own keys must not see them.
@@ -268,23 +256,15 @@ class Strip {
     head.append(make("span", "name", label));
     if (probability !== null) head.append(make("span", "number", percent(probability)));
     const list = make("div", "alternatives");
-    alternatives.forEach(([other, likely], j) => {
-      const line = make(this.data.takes ? "button" : "div", "alternative");
-      line.dataset.index = j;
+    for (const [other, likely] of alternatives) {
+      const line = make("div", "alternative");
       line.classList.toggle("taken", other === label);
-      if (this.data.takes) {
-        line.tabIndex = -1; // by keyboard, its number takes it
-        line.setAttribute("aria-label", `take ${spoken(other)} instead, ${percent(likely)}`);
-      }
       fillLine(line, other, likely);
       list.append(line);
-    });
+    }
     this.card.replaceChildren(head);
     if (note) this.card.append(make("div", "note", note));
     if (alternatives.length) this.card.append(list);
-    if (alternatives.length && this.data.takes) {
-      this.card.append(make("div", "note", `Click one, or press 1 to ${Math.min(9, alternatives.length)}, to go on with it.`));
-    }
     this.opened = i;
     this.chips[i].classList.add("open");
     this.chips[i].setAttribute("aria-describedby", "card");

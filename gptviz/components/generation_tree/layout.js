@@ -1,0 +1,69 @@
+// Where the boxes of the generation tree stand: from left to right, the current path in a straight line where there is room.
+
+// Pixels: between a box and the next, above and below each other, and around all.
+const BETWEEN = 30, APART = 12, EDGE = 6;
+
+/** The branches of a tree, those above before those below. */
+function* branchesOf(branch) {
+  yield branch;
+  for (const child of branch.children) yield* branchesOf(child);
+}
+
+/** The most that each may have, where all that want less get what they want and the sum is at most `room`. */
+function shareOf(wanted, room) {
+  const sorted = [...wanted].sort((a, b) => a - b);
+  for (const [i, one] of sorted.entries()) {
+    const share = room / (sorted.length - i);
+    if (one >= share) return share;
+    room -= one;
+  }
+  return Infinity;
+}
+
+/** Give each branch its place `x`, `y` beside its size `w`, `h`, on a stage so high; `next` is the height of what may come next,
+ *  null where it is not shown. Returns how far all reaches, the place of what may come next, and the lines between boxes. */
+function placed(tree, height, next) {
+  measure(tree, next);
+  const reached = { right: 0, bottom: Math.max(height, tree.all + 2 * EDGE), fan: null, links: [] };
+  put(tree, EDGE, EDGE + Math.max(0, (height - 2 * EDGE - tree.all) / 2), reached);
+  reached.right += EDGE;
+  return reached;
+}
+
+function measure(branch, next) {
+  const { offsetWidth, offsetHeight } = branch.run.element;
+  [branch.w, branch.h] = [offsetWidth, offsetHeight];
+  const heights = branch.children.map((child) => measure(child, next));
+  branch.next = branch.current ? next : null;
+  if (branch.next !== null) heights.push(next);
+  branch.fan = heights.reduce((sum, h) => sum + h + APART, -APART);
+  return (branch.all = Math.max(branch.h, branch.fan));
+}
+
+function put(branch, x, top, reached) {
+  const beside = x + branch.w + BETWEEN;
+  let y = top + (branch.all - branch.fan) / 2;
+  let level = null; // of the middle of what the current path goes on with
+  for (const child of branch.children) {
+    put(child, beside, y, reached);
+    if (child.strong) level = child.y + child.h / 2;
+    y += child.all + APART;
+  }
+  if (branch.next !== null) {
+    reached.fan = { x: beside, y, from: branch };
+    reached.right = Math.max(reached.right, beside + NEXT_WIDTH);
+    level = y + branch.next / 2;
+  }
+  const middle = top + (branch.all - branch.h) / 2;
+  branch.x = x;
+  branch.y = level === null ? middle : Math.max(top, Math.min(level - branch.h / 2, top + branch.all - branch.h));
+  reached.right = Math.max(reached.right, x + branch.w);
+  for (const child of branch.children) {
+    reached.links.push([branch, beside, child.y + child.h / 2, child.strong ? "link strong" : "link"]);
+  }
+}
+
+function curve(x1, y1, x2, y2) {
+  const middle = (x1 + x2) / 2;
+  return `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`;
+}
