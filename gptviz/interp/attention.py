@@ -127,9 +127,11 @@ class Reading:
         """The values [query, key], NaN where the mask forbids to look."""
         return values if self.patterns.blocked is None else np.where(self.patterns.blocked, np.float32(np.nan), values)
 
-    def pattern(self, block: int, head: int) -> Numbers:
-        """The shares [query, key] of a head; NaN where the mask forbids to look, as in all that follows."""
-        return self._seen(self.patterns.blocks[block][head])
+    def pattern(self, block: int, head: int | None) -> Numbers:
+        """The shares [query, key] of a head, or the mean of all heads of the block where it is None; NaN where the mask forbids
+        to look, as in all that follows."""
+        of = self.patterns.blocks[block]
+        return self._seen(of.mean(0) if head is None else of[head])
 
     def scores(self, block: int, head: int) -> Numbers:
         """q · k / √d_head, and what positions add: [query, key]. Their softmax over a row is the pattern."""
@@ -137,9 +139,11 @@ class Reading:
         scores = q @ k.T / np.float32(np.sqrt(q.shape[-1]))
         return self._seen(scores if self.position is None else scores + self.position[block, head])
 
-    def value_weighted(self, block: int, head: int) -> Numbers:
-        """‖pattern · v W_O‖: how much each key adds to the stream at each query [query, key] (Kobayashi et al. 2020)."""
-        return self._seen(self.patterns.blocks[block][head] * self.moved[block, head])
+    def value_weighted(self, block: int, head: int | None) -> Numbers:
+        """‖pattern · v W_O‖: how much each key adds to the stream at each query [query, key] (Kobayashi et al. 2020), by a
+        head, or the mean of these lengths over all heads where it is None."""
+        some = slice(None) if head is None else slice(head, head + 1)
+        return self._seen((self.patterns.blocks[block][some] * self.moved[block, some, None]).mean(0))
 
     def rollout(self, block: int) -> Numbers:
         """`rollout` up to this block [query, key]."""

@@ -1,4 +1,4 @@
-"""What the output of an encoder–decoder reads from its source: cross-attention, beside the self-attention of both stacks."""
+"""What the output of an encoder–decoder reads from its source, and what an average of its heads hides."""
 
 from __future__ import annotations
 
@@ -9,34 +9,30 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from gptviz.interp import attention
 from gptviz.interp.attention import Patterns
 from gptviz.interp.trace import run
-from gptviz.labelled import Axis, Labelled
 from gptviz.model import Transformer
 
+# A row of cross-attention is called by the token that is written there. Its query comes from the token before, the last that
+# the decoder has read: it looks into the source to find out what to write.
 WRITES = "query: output (reads)"
 SOURCE = "key: source (is read)"
 
 
 @dataclass(frozen=True)
-class Stacks:
-    """The attention of both stacks over a source of S tokens and an output of T, from one forward pass.
+class Output:
+    """What one forward pass makes of an output of T tokens to a source of S.
 
     Attributes:
-        encoder: of the source over itself, [n_head, S, S] in each block.
-        decoder: of what the decoder has read, the start mark first, over itself, [n_head, T, T].
-        cross: of the output (queries) over the source (keys), [n_head, T, S].
+        cross: the attention of the output (queries) over the source (keys), [n_head, T, S] in each block.
         logits: [T, vocab_size], of the token written after each the decoder has read. Shared: not to be written to.
     """
 
-    encoder: Patterns
-    decoder: Patterns
     cross: Patterns
     logits: npt.NDArray[np.float32]
 
 
-def read(model: Transformer, source: Sequence[int], decoded: Sequence[int]) -> Stacks:
+def read(model: Transformer, source: Sequence[int], decoded: Sequence[int]) -> Output:
     """One forward pass of an encoder–decoder that reads `source` and has written `decoded`, whose first id is the start mark.
 
     Raises:
@@ -47,46 +43,17 @@ def read(model: Transformer, source: Sequence[int], decoded: Sequence[int]) -> S
         raise ValueError("this model has no cross-attention: it needs an encoder, and a decoder with at least one block")
     device = model.embed.weight.device
     ids, encoded = (torch.tensor([each], device=device) for each in (decoded, source))
-    trace = run(model, ids, ["*attention.pattern", "logits"], source=encoded)
+    trace = run(model, ids, ["blocks.*.cross_attention.pattern", "logits"], source=encoded)
 
-    def patterns(name: str, count: int, blocked: torch.Tensor | None = None) -> Patterns:
-        blocks = tuple(trace[name.format(block)][0].float().cpu().numpy() for block in range(count))
-        return Patterns(blocks, None if blocked is None else blocked.numpy())
-
-    ahead = model.mask(ids.cpu(), slice(0, len(decoded)), None)
-    return Stacks(
-        patterns("encoder.blocks.{}.attention.pattern", config.n_encoder_layer),
-        patterns("blocks.{}.attention.pattern", config.n_layer, ahead),
-        patterns("blocks.{}.cross_attention.pattern", config.n_layer),
-        trace["logits"][0].float().cpu().numpy(),
-    )
+    blocks = [trace[f"blocks.{block}.cross_attention.pattern"][0] for block in range(config.n_layer)]
+    cross = Patterns(tuple(block.float().cpu().numpy() for block in blocks), None)
+    return Output(cross, trace["logits"][0].float().cpu().numpy())
 
 
 def averaged(patterns: Patterns, block: int | None) -> Patterns:
     """One head in place of many: the mean of the heads of `block`, of all heads of all blocks where it is None."""
-    chosen = patterns.blocks if block is None else patterns.blocks[block : block + 1]
-    return Patterns((np.mean(np.concatenate(chosen), axis=0, keepdims=True),), patterns.blocked)
-
-
-def chosen(patterns: Patterns, block: int | None, head: int | None) -> Patterns:
-    """The head asked for, alone; where `head` is None, or both are, the mean of those it stands for."""
-    if block is None or head is None:
-        return averaged(patterns, block)
-    return Patterns((patterns.blocks[block][head : head + 1],), patterns.blocked)
-
-
-def itself(patterns: Patterns, labels: Sequence[str]) -> Labelled:
-    """The one head of `patterns` [query, key], self-attention of the tokens called `labels`; NaN where the mask blocks."""
-    return attention.one_head(patterns, 0, 0, labels)
-
-
-def between(patterns: Patterns, written: Sequence[str], source: Sequence[str]) -> Labelled:
-    """The one head of `patterns`, cross-attention: [output, source].
-
-    A row is called by the token that is written there. Its query comes from the token before, the last that the decoder
-    has read: it looks into the source to find out what to write.
-    """
-    return Labelled(patterns.blocks[0][0], (Axis(WRITES, tuple(written)), Axis(SOURCE, tuple(source))), attention.UNIT)
+    some = patterns.blocks if block is None else patterns.blocks[block : block + 1]
+    return Patterns((np.mean(np.concatenate(some), axis=0, keepdims=True),), patterns.blocked)
 
 
 @dataclass(frozen=True)

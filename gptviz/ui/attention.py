@@ -14,7 +14,7 @@ import streamlit as st
 from gptviz.components import attention_explorer as explorer
 from gptviz.figures.bars import percent
 from gptviz.interp import attention
-from gptviz.interp.cross_attention import SOURCE, WRITES
+from gptviz.interp.cross_attention import SOURCE, WRITES, hidden
 from gptviz.labelled import Labelled
 from gptviz.text.marked import MarkedTokenizer
 
@@ -52,11 +52,13 @@ class Read:
         stack: the encoder; the decoder, which is all there is of other models; or the cross-attention between the two.
         ids: its tokens; of a decoder beside an encoder, the start mark and the model's own answer.
         source: what the encoder reads beside a decoder; None for a stack that reads alone.
+        written: of cross-attention the tokens that are written, one after each of `ids`, by which its rows are called.
     """
 
     stack: str
     ids: tuple[int, ...]
     source: tuple[int, ...] | None = None
+    written: tuple[int, ...] = ()
 
 
 def stack_of(subject: Subject) -> str:
@@ -77,7 +79,7 @@ def read_by(subject: Subject, stack: str) -> Read:
     if subject.kind != "encoder-decoder" or stack == kinds.ENCODER:
         return Read(stack, subject.seen)
     if stack == CROSS and (written := _written(subject)):
-        return Read(stack, (subject.lm.marks.start, *written[:-1]), subject.seen)
+        return Read(stack, (subject.lm.marks.start, *written[:-1]), subject.seen, written)
     return Read(stack, kinds.answered(subject.key, subject.seen), subject.seen)
 
 
@@ -146,21 +148,27 @@ def _packed(key: ModelKey, read: Read, header: str, block: int) -> bytes:
     return explorer.payload(heads(key, read), json.loads(header), block)
 
 
-def show(subject: Subject, stack: str, *, default: int, key: str = "explorer") -> None:
+def show(subject: Subject, stack: str, *, default: int) -> None:
     """The explorer of the `stack`, which has blocks; it opens on block and head `default`."""
-    read = read_by(subject, stack)
+    explore(subject, read_by(subject, stack), code(subject, stack), {"block": default, "head": default})
+
+
+def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any], key: str = "explorer") -> None:
+    """The explorer of what is `read`, with the code that computes it as `found`; it opens on what `start` says: `block` and
+    `head`, the nearest there is, and other names of the view's part of the address."""
     of = blake2b(repr((subject.key, read)).encode("utf-8", "backslashreplace"), digest_size=12).hexdigest()
-    n_block = kinds.blocks(subject.lm.model.config, stack)
+    n_block = kinds.blocks(subject.lm.model.config, read.stack)
     text, block = st.session_state.get(f"{key} block", ("", 0))
     number, asked = st.session_state.get(ASKED, (0, "null"))
     header = {
         "of": of,
         "model": subject.key.name,
-        **_texts(subject, stack, read),
+        **_texts(subject, read),
         "spaced": kinds.is_spaced(subject.lm),
         "pooling": view(subject.key, read).pooling,
-        "start": {"block": default, "head": default},
-        "code": code(subject, stack),
+        "start": dict(start),
+        "hidden": _hidden(view(subject.key, read).patterns) if read.stack == CROSS else [],
+        "code": code,
         "asked": json.loads(asked),
         "number": number,
     }
@@ -170,17 +178,30 @@ def show(subject: Subject, stack: str, *, default: int, key: str = "explorer") -
         if wanted is not None:
             st.session_state[f"{key} block"] = (of, wanted)
 
-    first = block if text == of else min(default, n_block - 1)
+    first = block if text == of else min(start["block"], n_block - 1)
     explorer.attention_explorer(_packed(subject.key, read, json.dumps(header), first), key=key, on_block=give)
 
 
-def _texts(subject: Subject, stack: str, read: Read) -> dict[str, Any]:
+def _hidden(patterns: attention.Patterns) -> list[str]:
+    """What the mean of its heads hides, of each block a sentence; nothing of a head that is alone."""
+    if patterns.n_head == 1:
+        return []
+    each = [hidden(patterns, block) for block in range(len(patterns.blocks))]
+    return [
+        f"What the mean hides: its rows are spread over {one.spread:.1f} tokens, those of single heads over {one.alone:.1f}, of "
+        f"head {one.sharpest[1]} over {one.sharpest_spread:.1f}. What one of {one.heads} heads alone reads fully has "
+        f"{percent(1 / one.heads)} here."
+        for one in each
+    ]
+
+
+def _texts(subject: Subject, read: Read) -> dict[str, Any]:
     """What queries and keys are called, and of what texts they are."""
     label = subject.lm.tokenizer.label
     ids = [label(i) for i in read.ids]
-    if stack != CROSS:
+    if read.stack != CROSS:
         return {"queries": ids, "keys": ids, "alone": True, "reads": attention.QUERY, "isRead": attention.KEY}
-    queries = [label(i) for i in _written(subject)] or ids
+    queries = [label(i) for i in read.written] or ids
     source = [label(i) for i in read.source or ()]
     return {"queries": queries, "keys": source, "alone": False, "reads": WRITES, "isRead": SOURCE}
 
@@ -244,7 +265,7 @@ def code(subject: Subject, stack: str) -> str:
     """The lines of `gptviz` that compute `found`, of which all that is shown is a part."""
     read, prompt = read_by(subject, stack), subject.prompt
     if read.source is not None:
-        return _code_of_two(subject, read)
+        return code_of_two(subject, read)
     if subject.kind == "encoder-decoder":
         if len(subject.encoding.ids) > kinds.room(subject.lm):
             prompt = subject.lm.tokenizer.decode(subject.seen)  # a longer source is refused
@@ -258,8 +279,8 @@ lm = {call(subject.lm)}
 found = read({model}, {ids}.tolist())"""
 
 
-def _code_of_two(subject: Subject, read: Read) -> str:
-    """The same of a decoder beside an encoder."""
+def code_of_two(subject: Subject, read: Read) -> str:
+    """The same of a decoder beside an encoder, or of the cross-attention between the two."""
     part = ', "cross_attention"' if read.stack == CROSS else ""
     return f"""import gptviz
 from gptviz.interp.attention import read

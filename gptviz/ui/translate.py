@@ -6,44 +6,37 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 import streamlit as st
 
 from gptviz.components.sampling_ledger import Payload, payload, sampling_ledger
 from gptviz.components.token_strip import Token, token_strip
-from gptviz.figures import alignment, bars, marks
 from gptviz.interp import cross_attention
-from gptviz.interp.cross_attention import Stacks
+from gptviz.interp.cross_attention import Output
 from gptviz.interp.next_token import found
-from gptviz.labelled import Labelled
 from gptviz.text.marked import MarkedTokenizer
 
-from . import controls, frame, kinds
+from . import attention, controls, kinds
 from .cache import ModelKey, call, language_model
-from .frame import Subject
+from .frame import PAGES, Subject, shared_state
 from .literal import literal
 
-VIEWS = ("Self-attention", "Next token", "Beam search")
-HEIGHT = 300
-ALL = "all"
+VIEWS = ("Cross-attention", "Next token", "Beam search")
 LONGEST_OUTPUT = 10_000
 # What a card says of a model that was trained on dates, and a date to try on it.
 DATES = {"pair_task": "dates"}
 IN_WORDS = "july twenty-sixth, twelve ninety-five"
 
 HOW_ATTENTION = r"""
-Three attentions, one equation: $\text{pattern} = \text{softmax}\big(\text{mask}(q\,k^\top / \sqrt{d_\text{head}})\big)$; each
-row sums to 1. In the **encoder** every source token reads all of the source. In the **decoder** every output token reads
-those before it (later ones are masked: they are not written yet). In **cross-attention** the queries come from the decoder,
-keys and values from the encoder's output, which is computed once per source. A row of cross-attention is called by the token
-that is written there; its query comes from the token before it, the last that the decoder has read. The pictures are what the
-taps `encoder.blocks.*.attention.pattern`, `blocks.*.attention.pattern` and `blocks.*.cross_attention.pattern` saw in one
-forward pass (`read` in `gptviz/interp/cross_attention.py`; the equation in `gptviz/model/attention.py`). An average is the
-mean over heads of these shares. “Spread over n tokens” is $e$ to the mean entropy of the rows."""
+$\text{pattern} = \text{softmax}\big(q\,k^\top / \sqrt{d_\text{head}}\big)$; each row sums to 1. In **cross-attention** the
+queries come from the decoder, keys and values from the encoder's output, which is computed once per source. A row is called
+by the token that is written there; its query comes from the token before it, the last that the decoder has read. The numbers
+are what the taps `blocks.*.cross_attention.pattern`, `.q`, `.k` and `.v` saw in one forward pass (`read` in
+`gptviz/interp/attention.py`; the equation in `gptviz/model/attention.py`). A mean is taken over the heads of a block. “Spread
+over n tokens” is $e$ to the mean entropy of the rows. The two stacks read themselves too: see the Attention page."""
 LIMITS_ATTENTION = """A line says where a head reads, not what it takes from there, nor whether that decides what is written.
-A place of the encoder's output no longer holds its token alone, but what the encoder gathered there from the whole source. An
-average hides which head reads where: what one head reads alone and all others leave out is pale in it, and a pale spread in
-it may be many sharp heads that read different places."""
+A place of the encoder's output no longer holds its token alone, but what the encoder gathered there from the whole source. A
+mean hides which head reads where: what one head reads alone and all others leave out is pale in it, and a pale spread in it
+may be many sharp heads that read different places."""
 HOW_NEXT = r"""
 At each place the decoder gives every token a logit $z_i$; softmax makes it $p_i = e^{z_i} / \sum_j e^{z_j}$. All places are
 computed in one forward pass from the output as it stands: the guess at a place depends on the source and on the tokens before it
@@ -72,13 +65,9 @@ class Shown:
     typed: str
 
     @property
-    def stacks(self) -> Stacks:
-        """What both stacks computed."""
-        return _stacks(self.subject.key, self.subject.seen, self.decoded)
-
-    def labels(self, ids: tuple[int, ...]) -> tuple[str, ...]:
-        """The visible forms of some tokens."""
-        return tuple(map(self.subject.lm.tokenizer.label, ids))
+    def computed(self) -> Output:
+        """What the model computed for it."""
+        return _output(self.subject.key, self.subject.seen, self.decoded)
 
     @property
     def cut(self) -> bool:
@@ -91,9 +80,9 @@ class Shown:
         return is_cut or len(self.subject.encoding.ids) >= config.context_length
 
 
-# Two entries, as of `attention.view`: both stacks' patterns may take hundreds of MB. Shared by all sessions: read-only.
+# Two entries, as of `attention.view`: patterns may take hundreds of MB. Shared by all sessions: read-only.
 @st.cache_resource(max_entries=2, show_spinner="Reading the source")
-def _stacks(key: ModelKey, source: tuple[int, ...], decoded: tuple[int, ...]) -> Stacks:
+def _output(key: ModelKey, source: tuple[int, ...], decoded: tuple[int, ...]) -> Output:
     return cross_attention.read(language_model(key).model, source, decoded)
 
 
@@ -136,7 +125,8 @@ def shown(subject: Subject, notices: Any) -> Shown:
         key="output",
         bind="query-params",
         max_chars=LONGEST_OUTPUT,
-        placeholder=f"{marked.decode(answer)[:80]} (the model’s own)",
+        label_visibility="collapsed",
+        placeholder=f"Output: {marked.decode(answer)[:80]} (the model’s own; type another)",
         help="Empty: what the model writes, the likeliest token each time. Type another output to see what the model would have "
         "written at each place of it.",
     )
@@ -155,12 +145,27 @@ def shown(subject: Subject, notices: Any) -> Shown:
         )
     forced = tuple(encoding.ids[:most])
     decoded = (marked.start, *forced)
-    guess = int(_stacks(subject.key, subject.seen, decoded).logits[-1].argmax())
+    guess = int(_output(subject.key, subject.seen, decoded).logits[-1].argmax())
     return Shown(subject, decoded, (*forced, guess), True, asked or "")
 
 
-def remark(shown: Shown, block: int | None, head: int | None) -> None:
-    """Below the pictures, which it must not move: where the output comes from and whether it ends, what an average hides."""
+def explorer(shown: Shown) -> None:
+    """What the output reads in the source: the mean of the last block's heads first, where the way through it shows best."""
+    config = shown.subject.lm.model.config
+    read = attention.Read(attention.CROSS, shown.decoded, shown.subject.seen, shown.written)
+    start = {"block": config.n_layer - 1, "head": 0, "heads": "mean" if config.n_head > 1 else "one"}
+    attention.explore(shown.subject, read, attention.code_of_two(shown.subject, read), start)
+
+
+def lead_on() -> None:
+    """The way to the self-attention of the two stacks."""
+    page = PAGES["pages/attention.py"]
+    for stack, label in ((kinds.ENCODER, "What the source reads in itself"), (kinds.DECODER, "What the output reads in itself")):
+        st.page_link(page.path, label=label, icon=page.icon, query_params={**shared_state(), "stack": stack})
+
+
+def remark(shown: Shown) -> None:
+    """Below the views, which it must not move: where the output comes from and whether it ends."""
     if shown.typed:
         own = tokenizer(shown.subject).decode(_answer(shown.subject).ids)
         st.caption(
@@ -173,28 +178,6 @@ def remark(shown: Shown, block: int | None, head: int | None) -> None:
             f"{limit(shown.subject)}.",
             icon=":material/content_cut:",
         )
-    if head is None:
-        st.caption(about_average(shown, block))
-
-
-def heads(subject: Subject, notices: Any) -> tuple[int | None, int | None]:
-    """The controls `block` and `head`: which head is shown; None for the average of all of them."""
-    config = subject.lm.model.config
-    about = "Numbered from 0, nearest the input; all: the average of all heads of all blocks."
-    block = _one_or_all("Block", config.n_layer, "block", about, str(config.n_layer - 1), notices)
-    head = None
-    if block is not None:
-        head = _one_or_all(
-            "Head", config.n_head, "head", "The heads of a block read side by side; all: their average.", ALL, notices
-        )
-    return block, head
-
-
-def _one_or_all(label: str, count: int, key: str, about: str, default: str, notices: Any) -> int | None:
-    if count == 1 and key == "head":
-        return 0
-    chosen = controls.notch(label, [ALL, *map(str, range(count))], key=key, help=about, default=default, notices=notices)
-    return None if chosen == ALL else int(chosen)
 
 
 def position(shown: Shown, notices: Any) -> int:
@@ -205,19 +188,9 @@ def position(shown: Shown, notices: Any) -> int:
         len(shown.written) - 1,
         key="position",
         default=0,
-        help="Which token of the output stands out, counted from 0. Or click one in the picture.",
+        help="Which token of the output it is about, counted from 0. Or click one below.",
         notices=notices,
     )
-
-
-def pick(chart: str) -> None:
-    """Set the control `position` to the output token clicked in the chart with that key; a source token sets nothing.
-
-    As a callback, so that it acts on a click once, and not again on every rerun.
-    """
-    points = st.session_state[chart].selection.points
-    if points and points[0]["customdata"] >= 0:
-        st.session_state["position"] = points[0]["customdata"]
 
 
 def go_to(place: int) -> None:
@@ -225,77 +198,10 @@ def go_to(place: int) -> None:
     st.session_state["position"] = place
 
 
-def name(block: int | None, head: int | None) -> str:
-    """What is shown, in words."""
-    if block is None:
-        return "All heads of all blocks, averaged"
-    return f"Block {block}, all heads averaged" if head is None else f"Block {block}, head {head}"
-
-
-def cross(shown: Shown, block: int | None, head: int | None) -> Labelled:
-    """Cross-attention as chosen: [output, source]."""
-    one = cross_attention.chosen(shown.stacks.cross, block, head)
-    return cross_attention.between(one, shown.labels(shown.written), shown.subject.labels)
-
-
-def lines(pattern: Labelled, title: str, position: int) -> go.Figure:
-    """Source and output with lines for the attention between them; the marks are short where there is little room."""
-    if max(sum(map(len, axis.labels)) for axis in pattern.axes) > alignment.MOST_LARGE:
-        pattern = marks.shortened(pattern)
-    return alignment.lines(pattern, frame.theme(), title=title, chosen=position, height=HEIGHT)
-
-
-def table(pattern: Labelled) -> go.Figure:
-    """The same shares as a heatmap."""
-    return alignment.table(pattern, frame.theme(), title=titled("As a heatmap", pattern), height=HEIGHT)
-
-
-def titled(title: str, pattern: Labelled) -> str:
-    """The title of a heatmap of `pattern`, with what the marks on it mean."""
-    meaning = marks.said(label for axis in pattern.axes for label in axis.labels)
-    return f"{title}; {meaning}" if meaning else title
-
-
-def spoken(pattern: Labelled, title: str, position: int) -> str:
-    """What the lines show, for who cannot see them."""
-    output, source = pattern.axes
-    row = pattern.values[position]
-    largest = np.argsort(-row, kind="stable")[:3]
-    reads = ", ".join(f"{source.labels[i]} ({bars.percent(float(row[i]))})" for i in largest)
-    return (
-        f"{title}: lines from {len(output.labels)} output tokens to {len(source.labels)} source tokens. To write "
-        f"{output.labels[position]}, at position {position}, the decoder reads mostly {reads}."
-    )
-
-
-def about_average(shown: Shown, block: int | None) -> str:
-    """A sentence on what the average hides, measured."""
-    hidden = cross_attention.hidden(shown.stacks.cross, block)
-    b, h = hidden.sharpest
-    return (
-        f"What averaging hides: a row is spread over {hidden.spread:.1f} source tokens here, those of the single heads over "
-        f"{hidden.alone:.1f}, of block {b}, head {h} over {hidden.sharpest_spread:.1f}. What one of {hidden.heads} heads reads "
-        f"alone has {bars.percent(1 / hidden.heads)} here."
-    )
-
-
-def self_attention(shown: Shown, block: int | None, head: int | None) -> tuple[Labelled, Labelled]:
-    """Self-attention as chosen, of the encoder and of the decoder; the encoder's last block where it has fewer blocks."""
-    stacks, source = shown.stacks, shown.subject.labels
-    encoder = cross_attention.chosen(stacks.encoder, encoder_block(shown.subject, block), head)
-    decoder = cross_attention.chosen(stacks.decoder, block, head)
-    return cross_attention.itself(encoder, source), cross_attention.itself(decoder, shown.labels(shown.decoded))
-
-
-def encoder_block(subject: Subject, block: int | None) -> int | None:
-    """The block of the encoder that stands beside `block` of the decoder."""
-    return None if block is None else min(block, subject.lm.model.config.n_encoder_layer - 1)
-
-
 def strip(shown: Shown, position: int) -> None:
     """The output as chips, tinted by how likely the model found each; a click sets `position`."""
     label = shown.subject.lm.tokenizer.label
-    logits = shown.stacks.logits
+    logits = shown.computed.logits
     # The first of the ids has nothing before it; the last row, which nothing follows, is not looked at.
     seen = found(np.concatenate((logits, logits[-1:])), (shown.decoded[0], *shown.written))
     chips = []
@@ -326,7 +232,7 @@ def _payload(key: ModelKey, source: tuple[int, ...], decoded: tuple[int, ...], w
     lm = language_model(key)
     labels = lm.tokenizer.labels()
     return payload(
-        _stacks(key, source, decoded).logits[position],
+        _output(key, source, decoded).logits[position],
         labels,
         about=(key, source, decoded, position),
         title=f"{key.name}, the token at position {position} of the output, after {labels[decoded[position]]}",
@@ -338,19 +244,19 @@ def _payload(key: ModelKey, source: tuple[int, ...], decoded: tuple[int, ...], w
 
 def to_try(shown: Shown) -> list[tuple[str, str, dict[str, Any]]]:
     """Title, what to notice, and the state of each "Try this"."""
-    hidden = cross_attention.hidden(shown.stacks.cross, None)
+    hidden = cross_attention.hidden(shown.computed.cross, None)
     b, h = hidden.sharpest
     tries: list[tuple[str, str, dict[str, Any]]] = [
         (
             "The sharpest head",
-            f"Block {b}, head {h} spreads its look least, over {hidden.sharpest_spread:.1f} source tokens. Walk through the "
-            "output positions: which part of the source does it follow?",
-            {"view": VIEWS[0], "block": str(b), "head": str(h), "output": ""},
+            f"Block {b}, head {h} spreads its look least, over {hidden.sharpest_spread:.1f} source tokens. Walk down "
+            "the output: which part of the source does it follow?",
+            {"view": VIEWS[0], "output": "", **attention.ask(heads="one", block=b, head=h)},
         ),
         (
-            "All averaged",
-            "The way through the source still shows; which head reads what is gone.",
-            {"view": VIEWS[0], "block": ALL},
+            "Every head",
+            "Each head of the last block has a colour of its own: do they share the work, or all read the same?",
+            {"view": VIEWS[0], **attention.ask(heads="all", block=shown.subject.lm.model.config.n_layer - 1)},
         ),
     ]
     if (wrong := _one_wrong(shown)) is not None:
@@ -358,10 +264,9 @@ def to_try(shown: Shown) -> list[tuple[str, str, dict[str, Any]]]:
         about = "The output with one token that the model would not have written: how sure was it there, and how does it go on?"
         tries.append(("One wrong token", about, {"view": VIEWS[1], "output": output, "position": place}))
     if shown.subject.lm.card.get("source") == DATES:
-        about = (
-            "Now the year is written in words and stands last, yet is written first: the lines cross, and 12 is read in twelve."
-        )
-        tries.append(("In words", about, {"prompt": IN_WORDS, "output": "", "position": 0}))
+        about = "Now the year stands in words and last, yet is written first: it begins at the far end, and reads 12 in twelve."
+        state = {"prompt": IN_WORDS, "output": "", "view": VIEWS[0], **attention.ask(query=0)}
+        tries.append(("In words", about, state))
     about = "Five outputs side by side. Below the line: what was cut and never came back. The thick path won."
     return [*tries, ("A wide beam", about, {"view": VIEWS[2], "width": 5, "output": ""})]
 
@@ -375,7 +280,7 @@ def _one_wrong(shown: Shown) -> tuple[str, int] | None:
     if not answer:
         return None
     place = len(answer) // 2
-    logits = _stacks(subject.key, subject.seen, (marked.start, *answer)[:most]).logits[place]
+    logits = _output(subject.key, subject.seen, (marked.start, *answer)[:most]).logits[place]
     likely = [
         int(i) for i in np.argsort(-logits, kind="stable") if i not in (answer[place], marked.start, marked.end, marked.padding)
     ]
@@ -383,21 +288,6 @@ def _one_wrong(shown: Shown) -> tuple[str, int] | None:
         return None
     text = marked.decode([*answer[:place], likely[0], *answer[place + 1 :]][: most - 1])
     return (text, place) if len(marked.encode(text).ids) > place else None
-
-
-def code(shown: Shown, block: int | None, head: int | None) -> str:
-    """The lines of Python that compute the cross-attention shown."""
-    opened = f"import gptviz\n\nlm = {call(shown.subject.lm)}\n"
-    if block is None or shown.cut:
-        read = f"read(lm.model, {shown.subject.seen}, {shown.decoded})"
-        picked = f"chosen(stacks.cross, {block}, {head})"
-        return f"""from gptviz.interp.cross_attention import chosen, read
-{opened}stacks = {read}  # the ids of the source, and of the output from the start mark on
-pattern = {picked}.blocks[0][0]  # [output, source]"""
-    target = f", target={shown.typed!r}" if shown.typed else ""
-    tap = f"blocks.{block}.cross_attention.pattern"
-    return f"""{opened}trace = lm.trace({shown.subject.prompt!r}, ["{tap}"]{target})
-pattern = trace["{tap}"][0]{".mean(0)" if head is None else f"[{head}]"}  # [output, source]"""
 
 
 def code_of_guess(key: ModelKey, source: tuple[int, ...], decoded: tuple[int, ...], position: int) -> str:
@@ -409,6 +299,6 @@ from gptviz.learn.sampling import Sampling
 
 lm = {call(language_model(key))}
 # The ids of the source, and of the output from the start mark on.
-stacks = read(lm.model, {source}, {decoded})
-prediction = predict(stacks.logits[{position}], Sampling())
+output = read(lm.model, {source}, {decoded})
+prediction = predict(output.logits[{position}], Sampling())
 prediction.before  # [vocab_size]"""

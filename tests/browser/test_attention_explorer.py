@@ -196,6 +196,33 @@ def test_several_heads_show_side_by_side(seen: Visit, folder: Path) -> None:
     expect(page.locator(".head.chosen")).to_have_count(3)
 
 
+def test_the_mean_of_a_block_is_that_of_its_heads_and_its_cell_opens_in_the_head_that_reads_most(
+    seen: Visit, folder: Path
+) -> None:
+    page = opened(seen, block=1, query=12)
+    page.get_by_role("button", name="Mean", exact=True).click()
+    drawn(page)
+    lm = load(folder, "writer")
+    heads = np.stack([attention(lm, PROMPT, 1, head)[12] for head in range(3)])
+    np.testing.assert_allclose(weights(page), heads.mean(0), atol=1e-6)
+    expect(page.locator(".right .title")).to_have_text("Block 1, mean of all heads")
+    expect(page.locator(".head.chosen")).to_have_count(3)
+    page.wait_for_url(re.compile("heads=mean"))
+    page.get_by_role("button", name="Code").click()
+    code = page.locator("dialog pre").inner_text()
+    np.testing.assert_allclose(run(folder, code, "shown[12]"), heads.mean(0), atol=1e-6)
+    page.keyboard.press("Escape")
+    chips(page, "key").nth(4).click()
+    most = int(heads[:, 4].argmax())
+    expect(page.locator(".cell .what")).to_contain_text(f"in block 1, head {most}, which of all heads reads it most")
+    share = page.locator(".cell dd[data-name=share]").get_attribute("data-value")
+    assert float(share or "nan") == pytest.approx(heads[most, 4], abs=1e-6)
+    page.locator(".cell .shut").click()
+    choose(page, 0, 2)
+    expect(page.locator(".right .title")).to_have_text("Block 0, head 2")
+    page.wait_for_url(re.compile("^(?!.*heads=)"))
+
+
 def test_a_link_reopens_what_is_on_screen(seen: Visit, folder: Path) -> None:
     page = opened(seen, prompt=LONG)
     choose(page, 1, 0)

@@ -10,6 +10,7 @@ import torch
 from playwright.sync_api import Browser, Page, expect
 
 from gptviz.figures.bars import percent
+from gptviz.interp.trace import run
 from gptviz.learn import checkpoints
 from gptviz.model import Transformer
 from gptviz.text import CharTokenizer, MarkedTokenizer
@@ -49,47 +50,69 @@ def seen(browser: Browser, translating: Server) -> Iterator[Visit]:
         yield begun
 
 
-def click_output_token(page: Page, place: int) -> None:
-    """Click the token at `place` on the lower row of the lines: the points of the first trace that has markers."""
-    points = page.get_by_test_id("stPlotlyChart").first.locator(".scatterlayer .points").filter(has=page.locator("path.point"))
-    box = points.first.locator("path.point").nth(place).bounding_box()
-    assert box is not None
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+def explorer(page: Page) -> Page:
+    """The page, once the explorer has drawn."""
+    page.locator(".head[aria-pressed=true]").first.wait_for()
+    page.locator(".tokens .chip").first.wait_for()
+    return page
 
 
-def test_the_lines_and_the_heatmap_are_seen_without_scrolling(seen: Visit) -> None:
-    page = seen.open("translate", model="scribe", prompt=SOURCE, output="june 3")
-    for place in range(2):
-        box = page.get_by_test_id("stPlotlyChart").nth(place).bounding_box()
+def test_the_tokens_and_the_heatmap_are_seen_without_scrolling(seen: Visit) -> None:
+    page = explorer(seen.open("translate", model="scribe", prompt=SOURCE, output="june 3"))
+    for part in (".tokens", ".frame", ".heads"):
+        box = page.locator(part).bounding_box()
         assert box is not None
         assert box["y"] + box["height"] <= 720
 
 
-def test_a_click_on_an_output_token_makes_its_lines_stand_out_and_stays_in_the_link(seen: Visit) -> None:
-    page = seen.open("translate", model="scribe", prompt=SOURCE)
+def test_the_page_opens_on_the_mean_of_the_last_block_and_says_what_it_hides(seen: Visit) -> None:
+    page = explorer(seen.open("translate", model="scribe", prompt=SOURCE, output="june 3"))
+    expect(page.locator(".right .title")).to_have_text("Block 1, mean of all heads")
+    expect(page.locator(".about")).to_contain_text("What the mean hides")
+    source = torch.tensor([MARKS.source_ids(SOURCE)])
+    decoded = torch.tensor([[MARKS.start, *MARKS.encode("june 3").ids]])
+    patterns = run(made(0, -1e4), decoded, source=source)["blocks.1.cross_attention.pattern"][0]
+    page.locator(".tokens .chip[data-side=query]").nth(2).hover()
+    first = page.locator(".tokens .chip[data-side=key]").first
+    expect(first).to_have_attribute("data-weight", re.compile(r"^0\."))
+    shown = page.locator(".tokens .chip[data-side=key]").evaluate_all("chips => chips.map(chip => Number(chip.dataset.weight))")
+    assert shown == pytest.approx(patterns[:, 2].mean(0).tolist(), abs=1e-6)
+
+
+def test_a_choice_stays_in_the_link_and_sends_nothing(seen: Visit) -> None:
+    page = explorer(seen.open("translate", model="scribe", prompt=SOURCE, output="june 3"))
     page.wait_for_timeout(1_000)
-    for place in (5, 2):
-        click_output_token(page, place)
-        page.wait_for_url(re.compile(f"position={place}"))
-        seen.settle()
+    before = len(seen.sent)
+    page.locator(".head[data-block='0'][data-head='1']").click()
+    page.locator(".tokens .chip[data-side=query]").nth(2).click()
+    page.wait_for_url(re.compile("query=2"))
+    assert "heads=one" in page.url
+    assert len(seen.sent) == before
     page.goto(page.url)
     seen.settle()
-    expect(page.locator(".st-key-position [data-testid=stSliderThumbValue]")).to_have_text("2")
+    explorer(page)
+    expect(page.locator(".right .title")).to_have_text("Block 0, head 1")
+    expect(page.locator(".tokens .chip[data-side=query]").nth(2)).to_have_attribute("aria-pressed", "true")
 
 
-def test_arrows_walk_the_heads_and_the_averages_say_what_they_hide(seen: Visit) -> None:
-    page = seen.open("translate", model="scribe", prompt=SOURCE)
-    title = page.get_by_test_id("stPlotlyChart").first
-    expect(title).to_contain_text("Block 1, all heads averaged")
-    expect(page.get_by_text("What averaging hides")).to_be_visible()
-    page.locator(".st-key-head").get_by_role("slider").press("ArrowRight")
-    expect(title).to_contain_text("Block 1, head 0")
-    expect(page.get_by_text("What averaging hides")).to_have_count(0)
+def test_try_this_commands_the_view_also_from_another_one(seen: Visit) -> None:
+    page = seen.open("translate", model="scribe", prompt=SOURCE, view="Beam search")
+    page.get_by_role("button", name="Every head").click()
+    explorer(page)
+    expect(page.get_by_role("button", name="All of the block")).to_have_attribute("aria-pressed", "true")
+    page.get_by_role("button", name="The sharpest head").click()
+    expect(page.get_by_role("button", name="One head")).to_have_attribute("aria-pressed", "true")
     seen.settle()
-    page.get_by_role("button", name="All averaged").click()
-    expect(title).to_contain_text("All heads of all blocks")
+
+
+def test_the_self_attention_of_a_stack_is_a_click_away(seen: Visit) -> None:
+    page = explorer(seen.open("translate", model="scribe", prompt=SOURCE))
+    page.get_by_role("link", name="What the output reads in itself").click()
+    page.wait_for_url(re.compile("attention.*stack=decoder"))
     seen.settle()
+    explorer(page)
+    expect(page.locator(".right .title")).to_contain_text("Block")
+    expect(page.locator(".tokens .chip").first).to_contain_text("start")
 
 
 def test_a_typed_output_shows_what_the_model_would_have_written(seen: Visit) -> None:
@@ -126,7 +149,7 @@ def test_every_token_that_may_stand_at_a_place_is_listed_with_its_probability(se
 
 def test_a_wider_beam_keeps_more_answers(seen: Visit) -> None:
     page = seen.open("translate", model="scribe", prompt=SOURCE, view="Beam search", width=2)
-    tree = page.get_by_test_id("stPlotlyChart").nth(2)
+    tree = page.get_by_test_id("stPlotlyChart")
     expect(tree).to_contain_text("cut")
     count = tree.locator("path.point").count()
     page.get_by_role("button", name="A wide beam").click()
@@ -136,23 +159,22 @@ def test_a_wider_beam_keeps_more_answers(seen: Visit) -> None:
     assert tree.locator("path.point").count() > count
 
 
-def test_the_pictures_stay_where_they_are_while_training_is_walked_through(seen: Visit) -> None:
+def test_the_view_stays_where_it_is_while_training_is_walked_through(seen: Visit) -> None:
     page = seen.open("translate", model="scribe", prompt=SOURCE, step=0)
-    lines = page.get_by_test_id("stPlotlyChart").first
-    expect(lines).to_be_visible()
-    before = lines.bounding_box()
+    view = explorer(page).locator(".body")
+    before = view.bounding_box()
     expect(page.get_by_text("does not end by itself")).to_have_count(0)
     for step in (4, 9):
         page.locator(".st-key-step").get_by_role("slider").press("ArrowRight")
         page.wait_for_url(re.compile(f"step={step}"))
         seen.settle()
         expect(page.get_by_text("does not end by itself")).to_be_visible()
-        assert lines.bounding_box() == before
+        assert view.bounding_box() == before
 
 
 def test_hostile_source_and_output_stay_text(seen: Visit) -> None:
     hostile = "<img src=x onerror=\"document.title='pwned'\"> **bold** $x$"
-    for view in ("Self-attention", "Next token", "Beam search"):
+    for view in ("Cross-attention", "Next token", "Beam search"):
         page = seen.open("translate", model="scribe", prompt=hostile, output=hostile, view=view)
         page.wait_for_timeout(500)
         assert page.title() != "pwned"
@@ -160,7 +182,7 @@ def test_hostile_source_and_output_stay_text(seen: Visit) -> None:
         expect(page.get_by_text("Not in the vocabulary").first).to_be_visible()
 
 
-@pytest.mark.parametrize("view", ["Self-attention", "Next token", "Beam search"])
+@pytest.mark.parametrize("view", ["Cross-attention", "Next token", "Beam search"])
 def test_nothing_sticks_out_on_a_phone(browser: Browser, translating: Server, view: str) -> None:
     check_on_a_phone(browser, translating, "translate", model="scribe", prompt=SOURCE, view=view)
 
@@ -171,4 +193,4 @@ def test_another_kind_of_model_is_sent_on_and_this_one_can_be_had_instead(seen: 
     page.get_by_role("button", name=re.compile("Stay here")).click()
     page.wait_for_url(re.compile("translate(?!.*shakespeare)"))
     seen.settle()
-    expect(page.get_by_test_id("stPlotlyChart").first).to_be_visible()
+    expect(page.locator(".heat")).to_be_visible()

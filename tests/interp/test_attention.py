@@ -297,6 +297,15 @@ def test_cross_attention_reads_the_source_from_every_token_of_the_output() -> No
     assert np.isnan(pictures.values[..., 5:]).all()
 
 
+@pytest.mark.parametrize("mask", ["causal", "full"])
+def test_in_place_of_a_head_stands_the_mean_of_those_of_its_block(mask: str) -> None:
+    found = attention.read(scrambled(tiny(mask=mask)), IDS)
+    for block in range(2):
+        for of in (found.pattern, found.value_weighted):
+            by_loop = sum(of(block, head).astype(float) for head in range(3)) / 3
+            np.testing.assert_allclose(of(block, None), by_loop, atol=1e-6)
+
+
 def test_rows_are_spread_over_as_many_keys_as_the_entropy_says() -> None:
     even = np.full((2, 3, 4), 0.25, np.float32)
     one = np.zeros((2, 3, 4), np.float32)

@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from gptviz.interp import attention, cross_attention
+from gptviz.interp import cross_attention
 from gptviz.interp.attention import Patterns
-from gptviz.interp.cross_attention import averaged, between, chosen, hidden, itself, read
+from gptviz.interp.cross_attention import averaged, hidden, read
 from gptviz.interp.next_token import logits_after
 from gptviz.interp.trace import run
 from tests.tiny import scrambled, tiny
 
 SOURCE, DECODED = (3, 1, 4, 1, 5, 9), (10, 2, 7, 2)
-WRITTEN = ("x", "y", "z", "⟨end⟩")
 
 
 def model(**changes: object) -> torch.nn.Module:
@@ -45,24 +44,10 @@ def test_cross_attention_is_the_softmax_of_the_outputs_queries_times_the_sources
             np.testing.assert_allclose(values[head], softmax_by_loop(q, k), atol=1e-6)
 
 
-def test_one_pass_gives_the_self_attention_and_the_logits_that_each_stack_gives_by_itself() -> None:
+def test_the_same_pass_gives_the_logits_that_the_decoder_gives_by_itself() -> None:
     one = model()
-    seen = read(one, SOURCE, DECODED)
-    encoder = attention.patterns(one.encoder, SOURCE)
-    decoder = attention.patterns(one, DECODED, SOURCE)
-    for mine, alone in ((seen.encoder, encoder), (seen.decoder, decoder)):
-        assert len(mine.blocks) == len(alone.blocks)
-        for block, other in zip(mine.blocks, alone.blocks, strict=True):
-            np.testing.assert_allclose(block, other, atol=1e-6)
-    np.testing.assert_allclose(seen.logits, logits_after(one, DECODED, slice(None), SOURCE), atol=1e-5)
-
-
-def test_only_what_is_not_written_yet_is_blank() -> None:
-    seen = read(model(), SOURCE, DECODED)
-    decoder = itself(chosen(seen.decoder, 1, 2), WRITTEN).values
-    assert [[bool(np.isnan(value)) for value in row] for row in decoder] == [[k > q for k in range(4)] for q in range(4)]
-    assert not np.isnan(itself(chosen(seen.encoder, 0, 2), "abcdef").values).any()
-    assert not np.isnan(between(chosen(seen.cross, 0, 0), WRITTEN, "abcdef").values).any()
+    expected = logits_after(one, DECODED, slice(None), SOURCE)
+    np.testing.assert_allclose(read(one, SOURCE, DECODED).logits, expected, atol=1e-5)
 
 
 def test_a_later_token_changes_no_row_before_it() -> None:
@@ -80,23 +65,6 @@ def test_an_average_is_the_mean_of_the_heads_it_stands_for_and_rows_still_sum_to
     np.testing.assert_allclose(averaged(seen, 1).blocks[0][0], of_block, atol=1e-6)
     np.testing.assert_allclose(averaged(seen, None).blocks[0][0], of_all, atol=1e-6)
     np.testing.assert_allclose(averaged(seen, None).blocks[0].sum(-1), 1, atol=1e-6)
-    np.testing.assert_array_equal(chosen(seen, 1, None).blocks[0], averaged(seen, 1).blocks[0])
-    np.testing.assert_array_equal(chosen(seen, None, None).blocks[0], averaged(seen, None).blocks[0])
-    np.testing.assert_array_equal(chosen(seen, 1, 2).blocks[0][0], seen.blocks[1][2])
-
-
-def test_the_average_of_self_attention_stays_blank_where_nothing_is_written_yet() -> None:
-    seen = read(model(), SOURCE, DECODED).decoder
-    values = itself(averaged(seen, None), WRITTEN).values
-    assert np.isnan(values[np.triu_indices(4, 1)]).all()
-    np.testing.assert_allclose(np.nansum(values, 1), 1, atol=1e-6)
-
-
-def test_rows_are_called_by_what_is_written_there_and_columns_by_the_source() -> None:
-    labelled = between(chosen(read(model(), SOURCE, DECODED).cross, 0, 1), WRITTEN, "abcdef")
-    assert [axis.labels for axis in labelled.axes] == [WRITTEN, tuple("abcdef")]
-    assert "reads" in labelled.axes[0].name
-    assert "is read" in labelled.axes[1].name
 
 
 def spotlights(*places: tuple[int, ...]) -> Patterns:

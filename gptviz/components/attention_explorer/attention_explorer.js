@@ -28,7 +28,9 @@ const FACTS = {
   spread: { name: "few tokens", says: (value) => `spread over ${value.toFixed(1)} tokens`, fewest: true },
 };
 const SIDES = { query: "key", key: "query" };
-const DEFAULTS = { heads: null, show: "pattern", direction: "out", query: null, key: null, sort: null, least: null, log: false };
+const DEFAULTS = { heads: "one", show: "pattern", direction: "out", query: null, key: null, sort: null, least: null, log: false };
+// Stands where a head does for the mean of all heads of a block.
+const MEAN = "mean";
 // Colours of heads side by side, those of Tol's sets that read well on white and on black; their order says it too.
 const OF_HEADS = [
   ...["#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377"],
@@ -64,6 +66,10 @@ function clamp(value, low, high) {
 
 function same(a, b) {
   return a[0] === b[0] && a[1] === b[1];
+}
+
+function nameOf([block, head]) {
+  return `Block ${block}, ${head === MEAN ? "mean of all heads" : `head ${head}`}`;
 }
 
 function tint(colour, share) {
@@ -147,7 +153,7 @@ class Explorer {
 
   defaults() {
     const { n_block, n_head, start } = this.numbers;
-    return { ...DEFAULTS, block: Math.min(start.block, n_block - 1), head: Math.min(start.head, n_head - 1) };
+    return { ...DEFAULTS, ...start, block: Math.min(start.block, n_block - 1), head: Math.min(start.head, n_head - 1) };
   }
 
   /** Take over the values that are possible; the others are given back. */
@@ -181,9 +187,9 @@ class Explorer {
     return refused;
   }
 
-  /** Heads to compare, "1.2 0.3", or "all" of the block. */
+  /** Heads to compare, "1.2 0.3"; "one", the "mean" or "all" of the block. */
   headsOf(value) {
-    if (value === "all") return "all";
+    if (["one", MEAN, "all"].includes(value)) return value;
     const heads = String(value).split(" ").map((one) => one.match(/^(\d{1,4})\.(\d{1,4})$/)?.slice(1).map(Number));
     const { n_block, n_head } = this.numbers;
     return heads.every((at) => at && at[0] < n_block && at[1] < n_head) ? heads : undefined;
@@ -215,17 +221,40 @@ class Explorer {
     return [this.choice.block, this.choice.head];
   }
 
+  get isMean() {
+    return this.choice.heads === MEAN && this.choice.show !== "rollout";
+  }
+
+  /** What the heatmap shows: the chosen head, or in its place the mean of its block. */
+  get large() {
+    return this.isMean ? [this.choice.block, MEAN] : this.chosen;
+  }
+
+  /** The head whose arithmetic is opened: the chosen one; of a mean, which has none, the one that reads most there. */
+  get opened() {
+    const { block, query, key } = this.choice;
+    if (!this.isMean) return this.chosen;
+    const shares = Array.from({ length: this.numbers.n_head }, (_, head) => this.numbers.pattern(block, head, query, key));
+    return [block, strongest(shares, 1)[0]];
+  }
+
   get isOpen() {
     const { query, key } = this.choice;
     return query !== null && key !== null && this.numbers.has(this.choice.block) && this.numbers.isVisible(query, key);
   }
 
-  /** The heads that are drawn: the chosen one, those compared, or all of its block. */
+  /** The heads that are drawn: the chosen one, those compared, the mean or all of its block. */
   heads() {
     const { heads, block, show } = this.choice;
     if (show === "rollout") return [this.chosen];
     if (heads === "all") return Array.from({ length: this.numbers.n_head }, (_, head) => [block, head]);
-    return Array.isArray(heads) ? heads : [this.chosen];
+    return Array.isArray(heads) ? heads : [this.large];
+  }
+
+  /** Those whose thumbnails are marked: of a mean, all it is made of. */
+  marked() {
+    const { heads, block } = this.choice;
+    return heads === MEAN ? Array.from({ length: this.numbers.n_head }, (_, head) => [block, head]) : this.heads();
   }
 
   /** Those of them whose numbers are here. */
@@ -238,8 +267,8 @@ class Explorer {
   }
 
   named() {
-    const { block, head, show } = this.choice;
-    return show === "rollout" ? `Rollout up to block ${block}` : `Block ${block}, head ${head}`;
+    const { block, show } = this.choice;
+    return show === "rollout" ? `Rollout up to block ${block}` : nameOf(this.large);
   }
 
   // Choices
@@ -338,7 +367,7 @@ class Explorer {
       return { side: held, index: choice[held], partner: null };
     }
     if (this.tokens.inColumns) return null;
-    return { side, index: side === "query" ? numbers.nQuery - 1 : 0, partner: null };
+    return { side, index: side === "query" && numbers.alone ? numbers.nQuery - 1 : 0, partner: null };
   }
 
   /** The values of a row or column in one head. */
@@ -411,13 +440,14 @@ class Explorer {
     ];
     group("Direction", ways, () => this.choice.direction, (direction) => this.choose({ direction }));
     const counts = [
+      [MEAN, "Mean", "The mean of all heads of the block"],
       ["one", "One head", "A click on a thumbnail chooses it"],
       ["some", "Compare", "A click on a thumbnail adds it, in a colour of its own, or takes it out; so do Shift-click and +"],
       ["all", "All of the block", "Every head of the block, in a colour each"],
     ];
-    const heads = { one: () => null, some: () => this.heads(), all: () => "all" };
-    const set = (value) => this.choose({ heads: heads[value]() });
-    group("Heads", counts, () => (Array.isArray(this.choice.heads) ? "some" : (this.choice.heads ?? "one")), set);
+    const some = () => (this.choice.heads === MEAN ? [this.chosen] : this.heads());
+    const set = (value) => this.choose({ heads: value === "some" ? some() : value });
+    group("Heads", counts, () => (Array.isArray(this.choice.heads) ? "some" : this.choice.heads), set);
     const log = [["log", "Log colours", "Equal ratios, equal steps of colour, down to 0.1 %: small shares show"]];
     group("Colours", log, () => (this.choice.log ? "log" : ""), () => this.choose({ log: !this.choice.log }));
   }
@@ -451,9 +481,9 @@ class Explorer {
   }
 
   draw() {
-    const { block, head, query, key } = this.choice;
+    const { query, key } = this.choice;
     const isOpen = this.isOpen;
-    const cell = isOpen ? [this.numbers.of, this.numbers.first, block, head, query, key, this.coloured].join(" ") : "";
+    const cell = isOpen ? [this.numbers.of, this.numbers.first, ...this.opened, query, key, this.coloured].join(" ") : "";
     if (cell !== this.drawn) {
       const had = this.root.getRootNode().activeElement;
       this.drawn = cell;
@@ -484,8 +514,8 @@ class Explorer {
       return this.readout.replaceChildren(`The numbers of block ${choice.block} are on their way: ${why}.`);
     }
     if (!aim) {
-      const what = `All of ${this.named().toLowerCase()} at once`;
-      return this.readout.replaceChildren(`${what}. Hover a token to see it alone; a click holds it.`);
+      const what = this.heads().length > 1 ? "Several heads" : this.named();
+      return this.readout.replaceChildren(`${what}: all tokens at once. Hover one to see it alone; a click holds it.`);
     }
     const heads = this.loaded(), target = SIDES[aim.side];
     const verb = aim.side === "query" ? " reads " : " is read by ";
@@ -547,8 +577,8 @@ class Explorer {
   }
 
   code() {
-    const { block, head, query, key, show } = this.choice;
-    const heads = this.heads();
+    const { block, query, key, show } = this.choice;
+    const heads = this.heads().map(([of, head]) => [of, head === MEAN ? "None" : head]);
     const calls = {
       pattern: (at) => `found.pattern(${at})`,
       value: (at) => `found.value_weighted(${at})`,
@@ -561,6 +591,7 @@ class Explorer {
       lines.push(`shown = {(block, head): ${ask("block, head")} for block, head in heads}  # [query, key] each`);
     } else lines.push(`shown = ${ask(heads[0].join(", "))}  # [query, key]`);
     if (this.isOpen) {
+      const [, head] = this.opened;
       lines.push(
         "",
         `products = found.q[${block}, ${head}, ${query}] * found.k[${block}, ${head}, ${key}]  # their sum is q · k`,

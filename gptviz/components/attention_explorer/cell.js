@@ -14,15 +14,16 @@ class Cell {
 
   draw() {
     const { explorer } = this;
-    const { choice, numbers, chosen } = explorer;
+    const { choice, numbers, opened } = explorer;
     this.element.hidden = !explorer.isOpen;
     if (!explorer.isOpen) return;
     const { query, key } = choice;
-    const cell = numbers.cell(...chosen, query, key);
+    const cell = numbers.cell(...opened, query, key);
     this.shown = cell;
     const head = make("div", "row");
     const what = make("div", "what");
-    const where = ` in block ${chosen[0]}, head ${chosen[1]}`;
+    const most = explorer.isMean ? ", which of all heads reads it most" : "";
+    const where = ` in block ${opened[0]}, head ${opened[1]}${most}`;
     what.append("How ", this.explorer.token("query", query), " comes to read ", this.explorer.token("key", key), where);
     const shut = make("button", "tool shut", "Close");
     head.append(what, shut);
@@ -128,12 +129,12 @@ class Cell {
 
   /** The model's own number beside it. */
   check(cell) {
-    const { numbers, choice, chosen } = this.explorer;
+    const { numbers, choice, opened } = this.explorer;
     const apart = Math.abs(cell.share - cell.pattern);
     const isRounding = apart <= ROUNDING[numbers.half ? "half" : "single"] * Math.max(cell.pattern, 1e-3);
     const own = `The model’s own share: ${percent(cell.pattern)}`;
     const words = isRounding ? `${own}, the same.` : `${own}, which is ${apart.toExponential(1)} apart, more than rounding.`;
-    const moved = numbers.moved(...chosen, choice.key), here = numbers.value(...chosen, choice.query, choice.key);
+    const moved = numbers.moved(...opened, choice.key), here = numbers.value(...opened, choice.query, choice.key);
     const value = ` Read alone, this key would add a vector of length ${brief(moved)}; here it adds ${brief(here)}.`;
     const line = make("p", isRounding ? "note check" : "note check wrong", words + value, { "data-apart": apart });
     line.title = `They differ by ${apart.toExponential(1)}${isRounding ? ", which is rounding" : ""}`;

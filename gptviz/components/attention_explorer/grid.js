@@ -139,8 +139,8 @@ class Grid {
   /** Mark what is chosen; only buttons that change are touched. */
   mark() {
     const { explorer } = this;
-    const heads = explorer.heads();
-    const mark = (which) => (heads.length > 1 ? explorer.colourOf(which) : "var(--st-text-color)");
+    const heads = explorer.marked();
+    const mark = (which) => (explorer.heads().length > 1 ? explorer.colourOf(which) : "var(--st-text-color)");
     const marks = new Map(heads.map((at, which) => [at.join(" "), mark(which)]));
     for (const [name, button] of this.buttons) {
       const colour = marks.get(name) ?? "";
@@ -200,7 +200,7 @@ class Grid {
     const at = this.at(event);
     if (!at) return;
     if (event.shiftKey || Array.isArray(this.explorer.choice.heads)) this.explorer.compare(at);
-    else this.explorer.choose({ block: at[0], head: at[1] });
+    else this.explorer.choose({ block: at[0], head: at[1], ...(this.explorer.choice.heads === MEAN ? { heads: "one" } : {}) });
   }
 
   key(event) {

@@ -50,14 +50,15 @@ class Heat {
   /** Another head, or another scale. */
   draw() {
     const { explorer } = this;
-    const { numbers, chosen, choice } = explorer;
+    const { numbers, large, choice } = explorer;
     const show = SHOWS[choice.show];
     this.title.textContent = explorer.named();
     const help = "arrow keys walk the cells, Enter opens the arithmetic of one";
     this.frame.setAttribute("aria-label", `Heatmap of ${explorer.named()}, ${show.name}: ${help}`);
-    if (numbers.has(chosen[0])) explorer.paint(this.canvas, chosen, choice.show);
+    if (numbers.has(large[0])) explorer.paint(this.canvas, large, choice.show);
+    else if (explorer.isMean) this.canvas.width = this.canvas.height = 1; // blank until the numbers are here
     else {
-      const small = explorer.grid.buttons.get(chosen.join(" ")).firstChild;
+      const small = explorer.grid.buttons.get(large.join(" ")).firstChild;
       this.canvas.width = small.width;
       this.canvas.height = small.height;
       this.canvas.getContext("2d").drawImage(small, 0, 0);
@@ -69,7 +70,7 @@ class Heat {
     const unit = make("span", "note", explorer.unit + (numbers.masked ? "; blank: may not be read" : ""));
     this.legend.replaceChildren(make("span", "number", low), bar, make("span", "number", high), unit);
     const half = numbers.half ? " Numbers have three digits: with more they would be too many to send." : "";
-    this.about.textContent = (choice.show === "rollout" ? ROLLOUT : numbers.average(chosen)) + half;
+    this.about.textContent = (choice.show === "rollout" ? ROLLOUT : numbers.average(large)) + half;
   }
 
   /** Outline the row and the column that are looked at. */

@@ -26,7 +26,15 @@ class Numbers {
     return at < 0 ? NaN : this.arrays[name][((block - this.first) * this.n_head + head) * this.size + at];
   }
 
+  /** The mean over the heads of a block of what `value` says of each. */
+  mean(value) {
+    let sum = 0;
+    for (let head = 0; head < this.n_head; head++) sum += value(head);
+    return sum / this.n_head;
+  }
+
   pattern(block, head, query, key) {
+    if (head === MEAN) return this.mean((one) => this.pattern(block, one, query, key));
     return this.square("pattern", block, head, query, key);
   }
 
@@ -35,6 +43,7 @@ class Numbers {
   }
 
   value(block, head, query, key) {
+    if (head === MEAN) return this.mean((one) => this.value(block, one, query, key));
     return this.pattern(block, head, query, key) * this.moved(block, head, key);
   }
 
@@ -68,8 +77,9 @@ class Numbers {
     return this.arrays[`fact ${name}`][block * this.n_head + head];
   }
 
-  /** What a head does on average, in a sentence; nothing of a single token. */
+  /** What a head does on average, in a sentence; nothing of a single token. Of a mean of heads, what it hides. */
   average(at) {
+    if (at[1] === MEAN) return this.hidden?.[at[0]] ?? "";
     const facts = this.facts.map((name) => FACTS[name].says(this.fact(name, ...at)));
     return facts.length ? `On average ${facts.join(", ")}.` : "";
   }
