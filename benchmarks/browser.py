@@ -37,15 +37,15 @@ def changes(page: Page, slider: str, watched: str) -> float:
     return statistics.median(taken)
 
 
-def answers(page: Page, things: str, told: str, act: Callable[[Locator], None]) -> float:
-    """The median seconds from acting on one of the `things` of a view made by hand to a change of the text that is `told`."""
+def answers(page: Page, thing: Callable[[int], Locator], told: str, act: Callable[[Locator], None]) -> float:
+    """The median seconds from acting on a thing of a view made by hand (by the turn) to a change of the text that is `told`."""
     script = """([told, before]) => [...document.querySelectorAll('*')]
         .some((one) => one.shadowRoot?.querySelector(told) && one.shadowRoot.querySelector(told).textContent !== before)"""
     taken = []
     for turn in range(ROUNDS):
-        thing, before = page.locator(things).nth(turn + 1), page.locator(told).text_content()
+        place, before = thing(turn), page.locator(told).text_content()
         begun = time.perf_counter()
-        act(thing)
+        act(place)
         page.wait_for_function(script, arg=[told, before], polling="raf")
         taken.append(time.perf_counter() - begun)
     return statistics.median(taken)
@@ -66,15 +66,17 @@ def main() -> None:
             visit = Visit.begin(browser, server)
             page = visit.page
             page.goto(server.url)
-            page.get_by_text("The likeliest next tokens").wait_for(timeout=60_000)
+            page.locator('[data-guess="0"]').wait_for(timeout=60_000)
             start = time.perf_counter() - begun
             visit.open("attention", prompt=PROMPT)
             page.wait_for_timeout(3_000)
-            token = answers(page, ".tokens .chip", ".readout", lambda chip: chip.hover(force=True))
-            head = answers(page, ".head", ".right .title", lambda button: button.press("Enter"))
+            chips, heads = page.locator(".tokens .chip"), page.locator(".head")
+            token = answers(page, lambda turn: chips.nth(turn + 1), ".readout", lambda chip: chip.hover(force=True))
+            head = answers(page, lambda turn: heads.nth(turn + 1), ".right .title", lambda button: button.press("Enter"))
             visit.open("next_token", prompt=PROMPT)
             page.wait_for_timeout(3_000)
-            heat = changes(page, "Temperature", "document.querySelector('.st-key-bars .barlayer')?.outerHTML")
+            slider = page.get_by_role("slider", name="Temperature")
+            heat = answers(page, lambda _: slider, ".sum.hot", lambda handle: handle.press("ArrowRight"))
     rows = [
         ("server's start to the first screen", start, base_start),
         ("a token under the pointer to what it reads, T = 256", token, base_change),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gptviz.labelled import Axis, Labelled
-
 START, END = "⟨start⟩", "⟨end⟩"  # as `gptviz.text.marked` calls them
 BRIEF = {START: START[0], END: END[-1]}
 MEANING = {START: f"{BRIEF[START]} is the start", END: f"{BRIEF[END]} is the end"}
@@ -14,12 +12,6 @@ MEANING = {START: f"{BRIEF[START]} is the start", END: f"{BRIEF[END]} is the end
 def brief(label: str) -> str:
     """A token's label, that of a mark as one character."""
     return BRIEF.get(label, label)
-
-
-def shortened(values: Labelled) -> Labelled:
-    """The same values, every mark on an axis as one character."""
-    axes = tuple(Axis(axis.name, tuple(map(brief, axis.labels))) for axis in values.axes)
-    return Labelled(values.values, axes, values.unit)
 
 
 def said(labels: Iterable[str]) -> str:

@@ -12,9 +12,7 @@ from gptviz.labelled import Labelled
 ROWS_SHOWN = 10_000
 
 
-def behind(
-    numbers: Callable[[], Labelled] | None = None, *, code: str | None = None, how: str, limits: str, key: str
-) -> None:
+def behind(numbers: Callable[[], Labelled] | None = None, *, code: str | None = None, how: str, limits: str, key: str) -> None:
     """The folded part below a figure.
 
     Args:

@@ -77,7 +77,8 @@ def shape_of(config: Config) -> str:
     """The size of a model in words."""
     stacks = f"{config.n_encoder_layer} + {config.n_layer}" if config.n_encoder_layer else f"{config.n_layer}"
     none = "no blocks: a bigram" if config.kind == "decoder" else "no blocks"
-    blocks = f"{stacks} block{'' if stacks == '1' else 's'} of {config.n_head} heads" if stacks != "0" else none
+    heads = f"{config.n_head} head{'' if config.n_head == 1 else 's'}"
+    blocks = f"{stacks} block{'' if stacks == '1' else 's'} of {heads}" if stacks != "0" else none
     return f"{config.vocab_size:,} tokens in the vocabulary, {blocks}, {parameter_count(config):,} parameters"
 
 

@@ -16,7 +16,7 @@ from gptviz.components import model_map as view
 from gptviz.components.kit import pack
 from gptviz.components.token_strip import Token
 from gptviz.interp.anatomy import Anatomy, Box, Piece, anatomy, values
-from gptviz.interp.trace import run
+from gptviz.interp.trace import Trace, run
 from gptviz.language_model import LanguageModel
 from gptviz.model import GLOSSARY, parameter_count
 from gptviz.model.config import Kind
@@ -155,10 +155,7 @@ def _patterns(key: ModelKey, ids: tuple[int, ...], source: tuple[int, ...]) -> d
 def _tensor(key: ModelKey, read: Read, box: Box, piece: Piece, at: tuple[int, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
     """A tensor of a box: what the browser is told of it, and its numbers."""
     lm = language_model(key)
-    beside = torch.tensor([read.source], device=lm.device) if read.source else None
-    names = [piece.name] if piece.kind == "activation" else []
-    trace = run(lm.model, torch.tensor([read.ids], device=lm.device), names, source=beside)
-    numbers = values(lm.model, trace, piece).detach().float().cpu().numpy()
+    numbers = values(lm.model, _pass(lm, read, piece), piece).detach().float().cpu().numpy()
     shown, whole = view.page(numbers, at)
     span = [(0, size) for size in piece.shape] if whole else [(first, first + view.PAGE) for first in at]
     header = {
@@ -170,6 +167,17 @@ def _tensor(key: ModelKey, read: Read, box: Box, piece: Piece, at: tuple[int, ..
         "code": view.code_of(piece, call(lm), lambda name: traced(key, read, name)),
     }
     return header, {"tensor": shown, "summary": view.summary(numbers)}
+
+
+def _pass(lm: LanguageModel, read: Read, piece: Piece) -> Trace:
+    """A pass that recorded `piece`; what is no value of a pass needs none."""
+    ids = torch.tensor([read.ids], device=lm.device)
+    beside = torch.tensor([read.source], device=lm.device) if read.source else None
+    if piece.kind != "activation":
+        return Trace(ids, {}, beside)
+    # The head works on every position only where it is looked at: logits of a large vocabulary are as large as a model.
+    at = slice(-1, None) if "blocks." in piece.name else slice(None)
+    return run(lm.model, ids, [piece.name], source=beside, logits_at=at)
 
 
 def _labels(lm: LanguageModel, read: Read, axis: str, first: int, last: int) -> list[str] | None:
@@ -251,7 +259,7 @@ def payload(
         "spaced": kinds.is_spaced(lm),
         "page": view.PAGE,
         "code": view.code_of_map(call(lm), whole, len(read.ids), max(1, len(read.source))),
-        "opened": None if look is None else {"box": look.box, "head": look.at[0] if look.at else None},
+        "opened": None if look is None else [look.box, look.piece, look.at],
         "tensor": None,
     }
     arrays: dict[str, Any] = dict(_patterns(key, read.ids, read.source))

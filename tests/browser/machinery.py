@@ -26,7 +26,7 @@ PAGES = (
 )
 # Text that would do harm if a page took it for markup, or break its layout.
 HOSTILE = (
-    '<img src=x onerror="document.title=\'pwned\'">',
+    "<img src=x onerror=\"document.title='pwned'\">",
     "</script><script>document.title='pwned'</script>",
     "**bold** :red[x] $x$ [a](javascript:alert(1))",
     "a\u202ecba\u202c and \u2066b\u2069",  # overrides and isolates of the direction of writing

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlparse
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, WebSocketRoute, expect
 
 import gptviz
 from gptviz.interp.anatomy import anatomy
@@ -397,6 +397,81 @@ def test_while_training_is_played_the_map_shows_every_step(visit: Visit) -> None
     np.testing.assert_allclose(cells(page), expected, atol=1e-5)
     assert np.abs(first - expected).max() > 1e-2
     assert query(page)["box"] == ["logits"]
+
+
+# Of every text of the drawing: what it says, how large it is on the page, and by how much it sticks out of its box.
+TEXTS = """() => {
+    const inside = (e) => [e, ...(e.shadowRoot ? all(e.shadowRoot) : [])];
+    const all = (root) => [...root.querySelectorAll('*')].flatMap(inside);
+    const stage = all(document).find((e) => e.matches('.stage'));
+    const zoom = Number(stage.style.zoom);
+    return [...stage.querySelectorAll('text, .heading, .strip, .guess')].filter((e) => e.textContent.trim()).map((text) => {
+        const own = text.getBoundingClientRect();
+        const box = text.closest('.held')?.querySelector('rect.edge')?.getBoundingClientRect();
+        const out = box ? Math.max(box.left - own.left, own.right - box.right, box.top - own.top, own.bottom - box.bottom) : 0;
+        return [text.textContent, zoom * parseFloat(getComputedStyle(text).fontSize), out];
+    });
+}"""
+
+
+@pytest.mark.parametrize("name", ["shakespeare", "generator", "classifier", "seq2seq", "induction", "ladder-2"])
+def test_every_label_is_large_enough_to_read_and_stays_in_its_box(visit: Visit, name: str) -> None:
+    page = visit.open("", model=name)
+    expect(box(page, "embed")).to_be_visible()
+    found = page.evaluate(TEXTS)
+    assert len(found) > 15
+    for text, size, out in found:
+        assert size >= 9.9, text
+        assert out <= 2, text
+
+
+def test_the_bars_of_guesses_begin_and_end_together(visit: Visit) -> None:
+    for model in ("bpe", "classifier"):
+        page = visit.open("", model=model)
+        expect(page.locator('[data-guess="0"]')).to_be_visible()
+        places = [track.bounding_box() or {} for track in page.locator(".guess .track").all()]
+        assert len(places) > 1
+        assert len({(round(place["x"], 1), round(place["width"], 1)) for place in places}) == 1
+        assert places[0]["width"] > 25
+
+
+def test_a_question_that_was_lost_is_asked_again(visit: Visit) -> None:
+    losing = False
+
+    def pass_on(browser_side: WebSocketRoute) -> None:
+        server_side = browser_side.connect_to_server()
+        browser_side.on_message(lambda message: None if losing else server_side.send(message))
+
+    visit.page.route_web_socket(re.compile("_stcore/stream"), pass_on)
+    page = visit.open("", prompt=PROMPT)
+    idle(page)
+    losing = True
+    box(page, "blocks.2.attention.q").click()
+    expect(panel(page)).to_contain_text("Reading the numbers")
+    idle(page)
+    losing = False
+    page.wait_for_timeout(5_000)  # as long as an answer is waited for
+    page.get_by_role("button", name="Close").click()
+    box(page, "blocks.2.attention.q").click()
+    assert cells(page).shape == (12, 12)
+
+
+def test_many_quick_clicks_on_a_guess_take_it_once_and_the_box_stays_open(visit: Visit) -> None:
+    page = opened(visit, "blocks.2.attention.q")
+    cells(page)
+    idle(page)
+    guess = page.locator('[data-guess="0"]')
+    first = (guess.get_attribute("title") or "").removeprefix("Append ").removesuffix(" to the prompt")
+    guess.evaluate("e => { for (let i = 0; i < 20; i++) e.click(); }")
+    page.wait_for_url(lambda url: parse_qs(urlparse(url).query).get("prompt") != [PROMPT])
+    idle(page)
+    visit.settle()
+    [text] = query(page)["prompt"]
+    assert len(text) == len(PROMPT) + 1
+    assert first in (text[-1], "space", "line break")
+    expect(panel(page)).to_contain_text("blocks.2.attention.q")
+    expected = gptviz.load("shakespeare").trace(text)["blocks.2.attention.q"][0, 0, :12, :12].numpy()
+    np.testing.assert_allclose(cells(page), expected, atol=1e-6)
 
 
 def test_on_a_phone_the_map_scrolls_within_its_frame(browser: Browser, server: Server) -> None:

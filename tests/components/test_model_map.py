@@ -113,6 +113,44 @@ def test_the_summary_is_of_all_numbers() -> None:
     assert np.isnan(summary(np.array([1, np.nan], np.float32))).all()
 
 
+def test_the_summary_of_a_large_matrix_is_added_up_in_parts_without_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.random.default_rng(0).standard_normal((37, 91)).astype(np.float32) + 5
+    wide = values.astype(np.float64)
+    expected = [wide.min(), wide.max(), wide.mean(), np.sqrt(np.square(wide).mean())]
+    for most in (1, 10, 3_366, 3_367, 10**9):
+        monkeypatch.setattr(view, "MOST_WHOLE", most)
+        np.testing.assert_allclose(summary(values), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("changes", [{}, {"positions": "rotary", "qk_norm": True}, {"n_layer": 0, "positions": "learned"}])
+def test_the_numbers_of_every_box_are_those_of_the_whole_pass_and_weights_need_no_pass(
+    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
+) -> None:
+    key, read = described(tiny_model, **changes)
+    model = gptviz.load("mine").model
+    trace = run(model, torch.tensor([read.ids]))
+    passes = []
+    monkeypatch.setattr(model_map, "run", lambda *rest, **named: passes.append(rest[2]) or run(*rest, **named))
+    for box in anatomy(model.config, len(read.ids)).boxes:
+        for i, piece in enumerate(box.pieces):
+            before = len(passes)
+            _, numbers = model_map._tensor(key, read, box, piece, (0,) * len(piece.shape))
+            assert numbers["tensor"].shape == piece.shape, (box.path, i)
+            assert len(passes) - before == (piece.kind == "activation")
+            if piece.kind == "activation":
+                recorded = trace[piece.name].detach().reshape(piece.shape).numpy()
+                np.testing.assert_allclose(numbers["tensor"], recorded, atol=1e-6)
+
+
+def test_the_payload_says_which_question_it_answers(tiny_model: TinyModel) -> None:
+    key, read = described(tiny_model)
+    look = Look("blocks.0.attention.q", 0, (1, 99, 0))
+    header, _ = sent(key, read, look)
+    assert header["opened"] == ["blocks.0.attention.q", 0, [1, 99, 0]]
+    assert header["tensor"]["at"] == [1, len(read.ids) - 1, 0]
+    assert sent(key, read)[0]["opened"] is None
+
+
 @pytest.mark.parametrize("size", [1, 5, 32, 33, 100])
 def test_a_thumbnail_keeps_the_largest_share_of_each_cell_and_blanks_what_the_mask_hides(size: int) -> None:
     scores = torch.randn(2, 3, size, size, generator=torch.Generator().manual_seed(0))

@@ -48,10 +48,3 @@ def test_beside_long_tokens_a_mark_is_short_too() -> None:
 )
 def test_only_the_marks_there_are_explained(labels: tuple[str, ...], meaning: str) -> None:
     assert marks.said(labels) == meaning
-
-
-def test_only_marks_are_shortened() -> None:
-    given = square((START, "⟨", "end", END))
-    found = marks.shortened(given)
-    assert [axis.labels for axis in found.axes] == [("⟨", "⟨", "end", "⟩")] * 2
-    assert found.values is given.values

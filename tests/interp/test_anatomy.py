@@ -282,6 +282,7 @@ def names_for(box: Box, model: Transformer, trace: Trace, drawn: Anatomy) -> dic
     assert ids is not None
     found |= {
         "norm": norm,
+        "qk_norm": norm,
         "mask": mask,
         "rotate": rotated,
         "softmax": lambda x: V(x.tensor.softmax(-1)),

@@ -102,8 +102,12 @@ def page(values: npt.NDArray[Any], at: tuple[int, ...]) -> tuple[npt.NDArray[np.
 
 def summary(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """Smallest, largest, mean, and root of the mean square of all numbers."""
-    wide = values.astype(np.float64)
-    return np.array([wide.min(), wide.max(), wide.mean(), np.sqrt(np.square(wide).mean())])
+    flat = values.reshape(-1)
+    # In double precision, but never all of a large matrix at once.
+    parts = np.array_split(flat, -(-flat.size // MOST_WHOLE))
+    mean = sum(part.sum(dtype=np.float64) for part in parts) / flat.size
+    square = sum(np.square(part, dtype=np.float64).sum() for part in parts) / flat.size
+    return np.array([flat.min(), flat.max(), mean, np.sqrt(square)], np.float64)
 
 
 def thumbnails(patterns: npt.NDArray[np.float32], causal: bool) -> npt.NDArray[np.uint8]:

@@ -10,8 +10,8 @@ class Block {
     );
     this.tight = this.parts.includes("cross_attention");
     this.w = this.tight
-      ? { norm: 46, lead: 14, q: 78, scores: 58, mask: 30, gap: 9, pattern: 112, z: 50, mlp: 62 }
-      : { norm: 52, lead: 18, q: 92, scores: 70, mask: 36, gap: 14, pattern: 178, z: 86, mlp: 78 };
+      ? { norm: 46, lead: 14, q: 78, scores: 58, mask: 38, gap: 9, pattern: 105, z: 42, mlp: 62 }
+      : { norm: 52, lead: 18, q: 92, scores: 70, mask: 42, gap: 14, pattern: 178, z: 86, mlp: 78 };
     this.row = top + 134; // where values, z and outputs stand
     this.low = 38;
   }
@@ -79,7 +79,7 @@ class Block {
   caption(path, x, anchor = "middle", from = x) {
     this.map.under.append(
       this.map.text(anchor === "start" ? from : x, this.y + 23, path.slice(this.at.length), {
-        size: 10,
+        size: this.map.small,
         anchor,
         fill: this.map.ink(0.72),
       }),
@@ -108,124 +108,100 @@ class Block {
   }
 
   attention(part, x, stream) {
-    const { map, w, top, row, low } = this,
+    const { map, w } = this,
+      at = `${this.at}${part}.`;
+    const { q, k, v } = this.projections(part, x, stream);
+    this.between(at, q, k);
+    const scores = this.scores(at, q, k);
+    const visible = this.masked(at, scores);
+    const pattern = this.pattern(part, visible.x + visible.w + w.gap);
+    map.level(visible, pattern, scores.cy, { colour: ROLES.pattern });
+    return this.gather(at, pattern, v);
+  }
+
+  sub(path) {
+    return sizes(this.map.boxes.get(path).pieces[0].shape);
+  }
+
+  /** Queries, keys and values, each from the stream, of cross-attention the latter two from the memory. */
+  projections(part, x, stream) {
+    const { map, w, top, row } = this,
       at = `${this.at}${part}.`,
-      cross = part === "cross_attention";
-    const sub = (name) => sizes(map.boxes.get(at + name).pieces[0].shape);
-    const riser = this.riser(part, x, stream);
-    const left = riser.right + 10,
+      riser = this.riser(part, x, stream),
+      left = riser.right + 10,
       bus = left - 12;
     // Where a norm and a turn stand between queries and keys, they need the room.
-    const head = (name, y) => map.drawBox(at + name, left, y, w.q, 44, { label: name, sub: sub(name) });
+    const head = (name, y) => map.drawBox(at + name, left, y, w.q, 44, { label: name, sub: this.sub(at + name) });
     const q = head("q", top + 26),
       k = head("k", top + 84),
       v = head("v", row);
     const rise = (box) =>
       map.arrow(riser.path, box.path, [...riser.from, [bus, riser.from.at(-1)[1]], [bus, box.cy], [box.x, box.cy]].filter(apart));
     rise(q);
-    if (cross) {
-      const down = bus - 9;
-      for (const box of [k, v])
-        map.arrow("memory", box.path, [
-          [down, top + 2],
-          [down, box.cy],
-          [box.x, box.cy],
-        ]);
-      map.under.append(map.text(down - 4, top + 34, "memory", { size: 10, anchor: "end", fill: map.ink(0.72) }));
-    } else for (const box of [k, v]) rise(box);
-    this.between(at, q, k);
-    const scores = map.drawBox(`${at}scores`, left + w.q + w.gap + 8, top + 54, w.scores, 44, {
-      sub: this.tight ? "" : sub("scores"),
+    if (part === "cross_attention") this.recall(bus - 9, [k, v]);
+    else [k, v].forEach(rise);
+    return { q, k, v };
+  }
+
+  /** The memory comes down to what is made of it. */
+  recall(x, boxes) {
+    const { map, top } = this;
+    for (const box of boxes)
+      map.arrow("memory", box.path, [
+        [x, top + 2],
+        [x, box.cy],
+        [box.x, box.cy],
+      ]);
+    map.under.append(map.text(x - 4, top + 34, "memory", { size: map.small, anchor: "end", fill: map.ink(0.72) }));
+  }
+
+  scores(at, q, k) {
+    const { map, w, top } = this;
+    const scores = map.drawBox(`${at}scores`, q.x + w.q + w.gap + 8, top + 54, w.scores, 44, {
+      sub: this.tight ? "" : this.sub(`${at}scores`),
     });
     const turn = scores.x - 9;
-    map.arrow(
-      q.path,
-      scores.path,
-      [
-        [q.x + q.w, q.cy],
-        [turn, q.cy],
-        [turn, scores.cy - 8],
-        [scores.x, scores.cy - 8],
-      ],
-      { colour: ROLES.query },
-    );
-    map.arrow(
-      k.path,
-      scores.path,
-      [
-        [k.x + k.w, k.cy],
-        [turn, k.cy],
-        [turn, scores.cy + 8],
-        [scores.x, scores.cy + 8],
-      ],
-      { colour: ROLES.key },
-    );
-    if (this.has(`${part}.positions`) && map.boxes.get(`${at}positions`).part === "distance") {
-      const distance = map.drawBox(
-        `${at}positions`,
-        scores.x,
-        top + 14,
-        scores.w,
-        map.boxes.get(`${at}positions`).role === "weight" ? 32 : 22,
-      );
-      map.arrow(distance.path, scores.path, [
-        [distance.cx, distance.y + distance.h],
-        [distance.cx, scores.y],
-      ]);
-    }
-    let visible = scores;
-    if (this.has(`${part}.mask`)) {
-      visible = map.drawBox(`${at}mask`, scores.x + scores.w + w.gap, scores.cy - 12, w.mask, 24, { label: "mask" });
+    for (const [box, y, colour] of [
+      [q, scores.cy - 8, ROLES.query],
+      [k, scores.cy + 8, ROLES.key],
+    ])
       map.arrow(
+        box.path,
         scores.path,
-        visible.path,
         [
-          [scores.x + scores.w, scores.cy],
-          [visible.x, scores.cy],
+          [box.x + box.w, box.cy],
+          [turn, box.cy],
+          [turn, y],
+          [scores.x, y],
         ],
-        { colour: ROLES.pattern },
+        { colour },
       );
+    const places = map.boxes.get(`${at}positions`);
+    if (places?.part === "distance") {
+      const distance = map.drawBox(places.path, scores.x, top + 14, scores.w, places.role === "weight" ? 32 : 22);
+      map.plumb(distance, scores, distance.cx);
     }
-    const pattern = this.pattern(part, visible.x + visible.w + w.gap);
-    map.arrow(
-      visible.path,
-      pattern.path,
-      [
-        [visible.x + visible.w, scores.cy],
-        [pattern.x, scores.cy],
-      ],
-      { colour: ROLES.pattern },
-    );
-    const z = map.drawBox(`${at}z`, pattern.x, row, w.z, low, { sub: this.tight ? "" : sub("z") });
-    map.arrow(
-      pattern.path,
-      z.path,
-      [
-        [z.cx, pattern.y + pattern.h],
-        [z.cx, z.y],
-      ],
-      { colour: ROLES.pattern },
-    );
-    map.arrow(
-      v.path,
-      z.path,
-      [
-        [v.x + v.w, z.cy],
-        [z.x, z.cy],
-      ],
-      { colour: ROLES.value },
-    );
+    return scores;
+  }
+
+  /** The mask behind the scores; the scores themselves where nothing is hidden. */
+  masked(at, scores) {
+    const { map, w } = this;
+    if (!this.paths.has(`${at}mask`)) return scores;
+    const mask = map.drawBox(`${at}mask`, scores.x + scores.w + w.gap, scores.cy - 12, w.mask, 24, { label: "mask" });
+    map.level(scores, mask, scores.cy, { colour: ROLES.pattern });
+    return mask;
+  }
+
+  /** Values weighted by the pattern, and what leaves the attention. */
+  gather(at, pattern, v) {
+    const { map, w, row, low } = this;
+    const z = map.drawBox(`${at}z`, pattern.x, row, w.z, low, { sub: this.tight ? "" : this.sub(`${at}z`) });
+    map.plumb(pattern, z, z.cx, { colour: ROLES.pattern });
+    map.level(v, z, z.cy, { colour: ROLES.value });
     const from = z.x + z.w + (this.tight ? 9 : 16);
     const out = map.drawBox(`${at}out`, from, row, Math.min(110, pattern.x + pattern.w - from), low);
-    map.arrow(
-      z.path,
-      out.path,
-      [
-        [z.x + z.w, z.cy],
-        [out.x, out.cy],
-      ],
-      { colour: ROLES.value },
-    );
+    map.level(z, out, z.cy, { colour: ROLES.value });
     return { ...out, right: Math.max(out.x + out.w, pattern.x + pattern.w) };
   }
 
@@ -264,7 +240,7 @@ class Block {
     group.append(map.text(x + 7, y + 13, "pattern", { size: 12.5, weight: 650, anchor: "start" }));
     if (w.pattern > 130)
       group.append(
-        map.text(x + w.pattern - 7, y + 13, sizes(box.pieces[0].shape), { size: 10, anchor: "end", fill: map.ink(0.72) }),
+        map.text(x + w.pattern - 7, y + 13, sizes(box.pieces[0].shape), { size: map.small, anchor: "end", fill: map.ink(0.72) }),
       );
     const kind = part === "cross_attention" ? "cross" : stack ? "encoder" : "decoder";
     const cells = map.data.arrays[kind];
@@ -301,24 +277,8 @@ class Block {
     const neurons = map.drawBox(`${at}neurons`, up.x, top + 62, down.x + down.w - up.x, 44, {
       sub: sizes(map.boxes.get(`${at}neurons`).pieces[0].shape),
     });
-    map.arrow(
-      up.path,
-      neurons.path,
-      [
-        [up.cx, up.y],
-        [up.cx, neurons.y + neurons.h],
-      ],
-      { colour: ROLES.mlp },
-    );
-    map.arrow(
-      neurons.path,
-      down.path,
-      [
-        [down.cx, neurons.y + neurons.h],
-        [down.cx, down.y],
-      ],
-      { colour: ROLES.mlp },
-    );
+    map.plumb(up, neurons, up.cx, { colour: ROLES.mlp });
+    map.plumb(neurons, down, down.cx, { colour: ROLES.mlp });
     return { ...down, right: down.x + down.w };
   }
 
@@ -329,51 +289,22 @@ class Block {
     const own = [...this.paths].filter((path) => !path.includes(`.${part}.`) || path.endsWith(".sum"));
     const sum = own.find((path) => map.boxes.get(path).part === `${part}.join`);
     const norm = own.find((path) => map.boxes.get(path).part === `${part}.norm`);
-    let last = stream,
-      lower = out.y + out.h;
+    let last = stream;
     if (sum) {
       const point = map.drawPoint(sum, x, y);
-      map.arrow(
-        out.path,
-        sum,
-        [
-          [x, lower],
-          [x, point.y],
-        ],
-        { colour: ROLES[out.role] },
-      );
+      map.plumb(out, point, x, { colour: ROLES[out.role] });
       if (this.joins(stream.path, sum))
-        map.arrow(
-          stream.path,
-          sum,
-          [
-            [stream.x + stream.w, y],
-            [point.x, y],
-          ],
-          { width: 3, head: false },
-        );
+        map.level(stream, point, y, { width: 3, head: false });
       last = point;
       if (!norm) this.caption(sum, x);
     }
     if (norm) {
       const left = sum ? x + 20 : x - w.norm / 2;
       const box = map.drawBox(norm, left, y - 17, w.norm, 34);
-      if (sum)
-        map.arrow(
-          sum,
-          norm,
-          [
-            [last.x + last.w, y],
-            [box.x, y],
-          ],
-          { width: 3, head: false },
-        );
-      else
-        map.arrow(out.path, norm, [
-          [x, lower],
-          [x, box.y],
-        ]);
-      this.map.under.append(map.text(box.cx, y + 27, norm.slice(this.at.length), { size: 10, fill: map.ink(0.72) }));
+      if (sum) map.level(last, box, y, { width: 3, head: false });
+      else map.plumb(out, box, x);
+      const name = norm.slice(this.at.length);
+      map.under.append(map.text(box.cx, y + 17 + map.small, name, { size: map.small, fill: map.ink(0.72) }));
       last = box;
     }
     return last;

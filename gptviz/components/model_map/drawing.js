@@ -17,6 +17,11 @@ class Drawing {
     );
   }
 
+  /** The size of a small text that is to fit into a width. */
+  fitting(content, width, weight = 400) {
+    return Math.min(this.small, width / (WIDTH_OF_LETTER[weight] * content.length));
+  }
+
   /** Something to click: a box of the model, or a block. */
   held(path, label, attributes, ...children) {
     const group = shape(
@@ -63,7 +68,8 @@ class Drawing {
       }),
     ];
     if (learned) {
-      const top = y + h - band;
+      const top = y + h - band,
+        letters = parameters ? `W ${short(parameters)}` : "W shared";
       parts.push(
         shape("path", {
           d: `M${x} ${top}h${w}v${band - 5}q0 5 -5 5h${10 - w}q-5 0 -5 -5z`,
@@ -71,12 +77,16 @@ class Drawing {
           stroke: ROLES.weight,
           "stroke-width": 1.4,
         }),
-        this.text(x + w / 2, top + 10.5, parameters ? `W ${short(parameters)}` : "W shared", { size: 10, weight: 600 }),
+        this.text(x + w / 2, top + 11, letters, { size: this.fitting(letters, w - 3, 600), weight: 600 }),
       );
     }
     const middle = y + (h - band) / 2;
-    parts.push(this.text(x + w / 2, middle + (sub ? -1 : 4.5), label ?? box.name, { size: 12.5, weight: 650 }));
-    if (sub) parts.push(this.text(x + w / 2, middle + 10.5, sub, { size: 10, fill: this.ink(0.72) }));
+    const more = this.small - SMALL; // a larger shape needs more room
+    parts.push(this.text(x + w / 2, middle + (sub ? -1 - 0.7 * more : 4.5), label ?? box.name, { size: 12.5, weight: 650 }));
+    if (sub) {
+      const size = this.fitting(sub, w - 6);
+      parts.push(this.text(x + w / 2, middle + 10.5 + 0.3 * more, sub, { size, fill: this.ink(0.72) }));
+    }
     this.held(path, this.aloud(box, parameters), { "data-box": path }, ...parts);
     return { path, x, y, w, h, cx: x + w / 2, cy: y + h / 2, role: box.role };
   }
@@ -141,10 +151,34 @@ class Drawing {
     }
     if (label)
       element.append(
-        this.text(label.x, label.y, label.text, { size: 10, fill: this.ink(0.72), anchor: label.anchor ?? "middle" }),
+        this.text(label.x, label.y, label.text, { size: this.small, fill: this.ink(0.72), anchor: label.anchor ?? "middle" }),
       );
     this.under.append(element);
     this.arrows.push({ start, end, element });
+  }
+
+  /** An arrow straight to the right, from one box to another. */
+  level(from, to, y, options = {}) {
+    this.arrow(
+      from.path,
+      to.path,
+      [
+        [from.x + from.w, y],
+        [to.x, y],
+      ],
+      options,
+    );
+  }
+
+  /** An arrow straight up or down, from one box to another. */
+  plumb(from, to, x, options = {}) {
+    const ends = from.y < to.y ? [from.y + from.h, to.y] : [from.y, to.y + to.h];
+    this.arrow(
+      from.path,
+      to.path,
+      ends.map((y) => [x, y]),
+      options,
+    );
   }
 
   /** A small step between two boxes. */
@@ -163,20 +197,20 @@ class Drawing {
         "stroke-width": 1.2,
         class: "edge",
       }),
-      this.text(x + w / 2, y + h / 2 + 3.2, label, { size: 9.5, weight: 600 }),
+      this.text(x + w / 2, y + h / 2 + 3.4, label, { size: this.small, weight: 600 }),
     ];
     this.held(path, this.aloud(box, parametersOf(box)), { "data-box": path }, ...parts);
     return { path, x, y, w, h, cx: x + w / 2, cy: y + h / 2, role: box.role };
   }
 
   /** A sum that belongs to a box which is drawn elsewhere. */
-  plus(x, y) {
+  plus(path, x, y) {
     const r = 9;
     this.under.append(
       shape("circle", { cx: x, cy: y, r, fill: this.colours.ground, stroke: ROLES.stream, "stroke-width": 2 }),
       shape("path", { d: `M${x - 5} ${y}h10M${x} ${y - 5}v10`, stroke: this.ink(), "stroke-width": 1.8 }),
     );
-    return { path: null };
+    return { path, x: x - r, y: y - r, w: 2 * r, h: 2 * r };
   }
 
   /** A pattern as a heatmap, of one head or (null) the mean of all. */

@@ -3,8 +3,11 @@
 // What the layout is made for, in pixels; on a page of another width all of it is made larger or smaller.
 const WIDE = 820,
   WIDEST = 1024;
-const SMALLEST_ZOOM = 0.8,
-  LARGEST_ZOOM = 1.6;
+const LARGEST_ZOOM = 1.6;
+// The smallest text, where the map is as wide on the page as the narrower layout.
+const SMALL = 10;
+// Of shapes and counts in the sans-serif of most systems, by weight, as a share of their size.
+const WIDTH_OF_LETTER = { 400: 0.5, 600: 0.57 };
 const TOKENS = 122,
   GUESSES = 136;
 const ROW = 146,
@@ -14,6 +17,8 @@ const ROW = 146,
   STREAM = 194;
 // More blocks than this are not all drawn: the first, the last, and those around the open one.
 const MOST_BLOCKS = 16;
+// So few guesses have a line for the name and one for the bar.
+const MOST_WITH_ROOM = 4;
 // Numbers as `thumbnails` in __init__.py packs them.
 const HIDDEN = 255,
   WHOLE_SHARE = 250;
@@ -109,7 +114,7 @@ class ModelMap extends Drawing {
     const shown = JSON.stringify([data.text, background(this.root), data.guesses.length]);
     const same = shown === this.shown;
     this.data = data;
-    this.patience = 0; // an answer came
+    if (JSON.stringify(data.opened) === this.asked) this.patience = 0; // an answer came
     if (!same) {
       this.shown = shown;
       this.boxes = new Boxes(data);
@@ -311,6 +316,15 @@ class ModelMap extends Drawing {
 
   // Drawing
 
+  /** The size of the smallest text: a wide layout is drawn smaller on the page. */
+  get small() {
+    return (SMALL * this.width) / WIDE;
+  }
+
+  get heightOfBlock() {
+    return BLOCK + 2 * (this.small - SMALL);
+  }
+
   get heightOfRow() {
     return this.data.sizes[0] ? ROW_OF_TWO : ROW;
   }
@@ -323,7 +337,7 @@ class ModelMap extends Drawing {
     const stacks = data.sizes[0] ? ["encoder.", ""] : [""];
     const rows = stacks.length * this.heightOfRow + (stacks.length - 1) * 8;
     const opens = this.boxes.blocks(this.chosen.stack) > 0;
-    this.height = rows + (opens ? BETWEEN + BLOCK : 0);
+    this.height = rows + (opens ? BETWEEN + this.heightOfBlock : 0);
     this.elements = new Map();
     this.arrows = [];
     this.order = [];
@@ -343,6 +357,7 @@ class ModelMap extends Drawing {
     this.svg.append(this.under);
     this.stage.style.width = `${this.width}px`;
     this.stage.style.height = `${this.height}px`;
+    this.stage.style.fontSize = `${this.width > WIDE ? 13 : 12}px`;
     this.stage.setAttribute("role", "group");
     this.stage.setAttribute(
       "aria-label",
@@ -369,7 +384,7 @@ class ModelMap extends Drawing {
   fit() {
     const room = this.root.clientWidth;
     if (!room || !this.width) return;
-    this.stage.style.zoom = Math.max(SMALLEST_ZOOM, Math.min(LARGEST_ZOOM, room / this.width));
+    this.stage.style.zoom = Math.min(LARGEST_ZOOM, Math.max(room, WIDE) / this.width);
   }
 
   // The open block
@@ -394,7 +409,7 @@ class ModelMap extends Drawing {
         x: 1,
         y: top,
         width: width - 2,
-        height: BLOCK - 1,
+        height: this.heightOfBlock - 1,
         rx: 8,
         fill: this.colours.ground,
         stroke: faint,
@@ -402,7 +417,7 @@ class ModelMap extends Drawing {
       }),
     );
     this.under.append(
-      this.text(12, top + 19, `${this.blockName(stack, block)} of ${this.boxes.blocks(stack)}`, {
+      this.text(12, top + 19, this.placeOf(stack, block), {
         size: 12.5,
         weight: 650,
         anchor: "start",
@@ -412,6 +427,12 @@ class ModelMap extends Drawing {
     const paths = new Set(this.boxes.of(stack, block));
     const layout = new Block(this, at, paths, top, y);
     layout.draw();
+  }
+
+  /** Which block is open, among which: they are counted from 0, as in the names of their tensors. */
+  placeOf(stack, block) {
+    const last = this.boxes.blocks(stack) - 1;
+    return `${this.blockName(stack, block)}${last ? ` (of 0 to ${last})` : ""}`;
   }
 
   // The open box
@@ -451,9 +472,11 @@ class ModelMap extends Drawing {
     const { data, box, piece, at } = this;
     const { pieces } = this.boxes.get(box);
     const isHere = !pieces.length || (data.tensor && this.wants(data.tensor));
-    const isKnown = data.opened && data.opened.box === box && (pieces[piece]?.axes[0] !== "head" || data.opened.head === at[0]);
-    const asked = JSON.stringify([box, piece, at, data.text]);
-    if ((isHere && isKnown) || asked === this.asked || performance.now() < this.patience) return;
+    const [known, , place] = data.opened ?? [];
+    const isKnown = known === box && (pieces[piece]?.axes[0] !== "head" || place[0] === at[0]);
+    const asked = JSON.stringify([box, piece, at]);
+    const isAnswered = JSON.stringify(data.opened) === asked; // as well as the server can
+    if ((isHere && isKnown) || isAnswered || performance.now() < this.patience) return;
     this.asked = asked;
     this.patience = performance.now() + PATIENCE;
     this.send("look", JSON.stringify({ box, piece, at }));
@@ -550,9 +573,9 @@ class ModelMap extends Drawing {
     else
       this.data.guesses.forEach(([label, probability], i) => {
         const y = last + 30 + 15 * i;
-        all.append(this.text(left + 2, y, shortened(label, 12), { anchor: "start", size: 12, font: MONO }));
+        all.append(this.text(left + 2, y, shortened(label, 8), { anchor: "start", size: 12, font: MONO }));
         all.append(
-          shape("rect", { x: left + 58, y: y - 8, width: Math.max(0.5, 30 * probability), height: 8, fill: ROLES.output }),
+          shape("rect", { x: left + 64, y: y - 8, width: Math.max(0.5, 26 * probability), height: 8, fill: ROLES.output }),
         );
         all.append(this.text(left + GUESSES - 2, y, sure(probability), { anchor: "end", size: 11 }));
       });

@@ -286,10 +286,14 @@ class Panel {
     return [ground, 0.3 * r + 0.6 * g + 0.1 * b > 140 ? "#111820" : "#FFFFFF"];
   }
 
+  /** Whether the mask hides later keys from a query. */
+  hides(piece) {
+    return this.isShare(piece) && this.map.data.mask === "causal" && !/encoder|cross/.test(piece.name);
+  }
+
   /** A number as it stands in its cell: none where the mask hides a key from a query. */
   written(piece, indices, value) {
-    const hides = this.isShare(piece) && this.map.data.mask === "causal" && !/encoder|cross/.test(piece.name);
-    if (hides && indices.at(-1) > indices.at(-2)) return "";
+    if (this.hides(piece) && indices.at(-1) > indices.at(-2)) return "";
     return value === 0 ? "0" : brief(value);
   }
 
@@ -341,7 +345,7 @@ class Panel {
     bar.style.background = `linear-gradient(to right, ${[0, 0.25, 0.5, 0.75, 1].map((at) => colourAt(table, at)).join(", ")})`;
     const [low, high] = this.ends(piece);
     const means = this.isShare(piece)
-      ? "share of the row"
+      ? `share of the row${this.hides(piece) ? "; what the mask hides counts as 0" : ""}`
       : `${piece.symbol}, up to the largest of all ${count(piece.shape.reduce((all, size) => all * size, 1))} numbers`;
     line.append(make("span", "number", low), bar, make("span", "number", high), make("span", "", means));
     return line;

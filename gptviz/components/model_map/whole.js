@@ -6,132 +6,85 @@ class Whole {
   }
 
   drawStack(stack, top) {
-    const { data, boxes } = this.map;
-    const middle = top + this.map.heightOfRow / 2 + (data.sizes[0] ? 4 : 6);
+    const { map } = this,
+      { data, boxes } = map;
+    const middle = top + map.heightOfRow / 2 + (data.sizes[0] ? 4 : 6);
     const encoder = stack === "encoder.";
-    const tokens = encoder ? data.source : data.tokens;
-    this.map.columns.push(this.tokensAt(stack, tokens, top));
-    this.map.order.push(`${stack}ids`);
-    const embed = this.map.drawBox(`${stack}embed`, TOKENS + 34, middle - 24, 56, 48);
-    this.map.arrow(
-      `${stack}ids`,
-      embed.path,
-      [
-        [TOKENS + 4, middle],
-        [embed.x, middle],
-      ],
-      { label: { x: TOKENS + 18, y: middle - 6, text: sizes([tokens.length]) } },
-    );
-    let from = embed,
-      x = embed.x + embed.w;
-    const n = boxes.blocks(stack);
-    const joined = n ? `${stack}blocks.0.resid_pre` : `${stack}stream`;
-    if (boxes.get(`${stack}positions`)) {
-      const at = x + 34;
-      const positions = this.map.drawBox(
-        `${stack}positions`,
-        at - 31,
-        middle + (data.sizes[0] ? 22 : 34),
-        62,
-        boxes.get(`${stack}positions`).pieces.length > 1 ? 34 : 24,
-        {},
-      );
-      // The first block's own entrance is where the two are added; it is drawn with the whole model too.
-      const sum = n ? this.map.plus(at, middle) : this.map.drawPoint(joined, at, middle);
-      this.map.arrow(
-        embed.path,
-        joined,
-        [
-          [x, middle],
-          [at - 9, middle],
-        ],
-        { width: 3, head: false },
-      );
-      this.map.arrow(positions.path, joined, [
-        [at, positions.y],
-        [at, middle + 9],
-      ]);
-      from = sum;
-      x = at + 9;
-    }
-    const end = this.map.width - GUESSES - (encoder ? 70 : 96);
+    const from = this.drawStart(stack, top, middle);
+    const end = map.width - GUESSES - (encoder ? 70 : 96);
     const normed = boxes.get(`${stack}final_norm`);
-    const norm = normed ? end - 16 - 52 : end;
-    const right = this.drawBlocks(stack, from, x, norm, middle);
-    let last = right;
+    const left = normed ? end - 68 : end;
+    let last = this.drawBlocks(stack, from, left, middle);
     if (normed) {
-      const box = this.map.drawBox(`${stack}final_norm`, norm, middle - 20, 52, 40);
-      this.map.arrow(
-        last.path,
-        box.path,
-        [
-          [last.x, middle],
-          [box.x, middle],
-        ],
-        { width: 3, head: false },
-      );
-      last = { path: box.path, x: box.x + box.w };
+      const norm = map.drawBox(`${stack}final_norm`, left, middle - 20, 52, 40);
+      map.level(last, norm, middle, { width: 3, head: false });
+      last = norm;
     }
-    const shapeOf = (path) => sizes(boxes.get(path)?.pieces[0]?.shape ?? []);
     if (encoder) {
-      const memory = this.map.drawBox("memory", end, middle - 20, 66, 40, { sub: shapeOf("memory") });
-      this.map.arrow(
-        last.path,
-        "memory",
-        [
-          [last.x, middle],
-          [memory.x, middle],
-        ],
-        { width: 3, head: false },
-      );
-      this.memory = memory;
-      return;
-    }
-    const heads = ["head.token", "shares", "logits"].filter((path) => boxes.get(path));
+      this.memory = map.drawBox("memory", end, middle - 20, 66, 40, { sub: this.shapeOf("memory") });
+      map.level(last, this.memory, middle, { width: 3, head: false });
+    } else this.drawHead(last, end, top, middle);
+  }
+
+  shapeOf(path) {
+    return sizes(this.map.boxes.get(path)?.pieces[0]?.shape ?? []);
+  }
+
+  /** Tokens, embedding, and the positions that are added to it: what the blocks go on from. */
+  drawStart(stack, top, middle) {
+    const { map } = this,
+      { data, boxes } = map;
+    const tokens = stack ? data.source : data.tokens;
+    map.columns.push(this.tokensAt(stack, tokens, top));
+    map.order.push(`${stack}ids`);
+    const embed = map.drawBox(`${stack}embed`, TOKENS + 34, middle - 24, data.sizes[0] ? 66 : 56, 48);
+    map.level({ path: `${stack}ids`, x: TOKENS, w: 4 }, embed, middle, {
+      label: { x: TOKENS + 18, y: middle - 6, text: sizes([tokens.length]) },
+    });
+    const placing = boxes.get(`${stack}positions`);
+    if (!placing) return embed;
+    const n = boxes.blocks(stack),
+      joined = n ? `${stack}blocks.0.resid_pre` : `${stack}stream`,
+      x = embed.x + embed.w + 34;
+    const learned = placing.pieces.length > 1;
+    const positions = map.drawBox(placing.path, x - 31, middle + (data.sizes[0] ? 22 : 34), 62, learned ? 34 : 24);
+    // The first block's own entrance is where the two are added; it is drawn with the whole model too.
+    const sum = n ? map.plus(joined, x, middle) : map.drawPoint(joined, x, middle);
+    map.level(embed, sum, middle, { width: 3, head: false });
+    map.plumb(positions, sum, x);
+    return sum;
+  }
+
+  /** From the end of the stream to the guesses. */
+  drawHead(last, x, top, middle) {
+    const { map } = this;
+    const heads = ["head.token", "shares", "logits"].filter((path) => map.boxes.get(path));
     const each = heads.length > 1 ? 38 : 48,
       gap = 9;
     let y = middle - (heads.length * each + (heads.length - 1) * gap) / 2;
     let above = null;
     for (const path of heads) {
-      const box = this.map.drawBox(path, end, y, 66, each);
-      if (above === null)
-        this.map.arrow(
-          last.path,
-          path,
-          [
-            [last.x, middle],
-            [(last.x + end) / 2, middle],
-            [(last.x + end) / 2, box.cy],
-            [end, box.cy],
-          ].filter((p, i, all) => !i || p[0] !== all[i - 1][0] || p[1] !== all[i - 1][1]),
-          { width: 3, head: false },
-        );
-      else
-        this.map.arrow(
-          above.path,
-          path,
-          [
-            [box.cx, above.y + above.h],
-            [box.cx, box.y],
-          ],
-          { colour: ROLES.output },
-        );
+      const box = map.drawBox(path, x, y, 66, each);
+      if (above) map.plumb(above, box, box.cx, { colour: ROLES.output });
+      else {
+        const from = last.x + last.w,
+          turn = (from + x) / 2;
+        const points = [
+          [from, middle],
+          [turn, middle],
+          [turn, box.cy],
+          [x, box.cy],
+        ];
+        map.arrow(last.path, path, points.filter(apart), { width: 3, head: false });
+      }
       above = box;
       y += each + gap;
     }
-    this.map.arrow(
-      "logits",
-      "guesses",
-      [
-        [above.x + above.w, above.cy],
-        [this.map.width - GUESSES - 4, above.cy],
-      ],
-      { colour: ROLES.output },
+    map.level(above, { path: "guesses", x: map.width - GUESSES - 4 }, above.cy, { colour: ROLES.output });
+    map.under.append(
+      map.text(above.cx, above.y + above.h + 3 + map.small, this.shapeOf("logits"), { size: map.small, fill: map.ink(0.72) }),
     );
-    this.map.under.append(
-      this.map.text(above.cx, above.y + above.h + 13, shapeOf("logits"), { size: 10, fill: this.map.ink(0.72) }),
-    );
-    this.map.columns.push(this.guessesAt(top));
+    map.columns.push(this.guessesAt(top));
   }
 
   /** The numbers of the blocks that are drawn; null for a gap. */
@@ -146,27 +99,29 @@ class Whole {
     return [0, ...(from > 1 ? [null] : []), ...all.slice(from, to + 1), ...(to < n - 2 ? [null] : []), n - 1];
   }
 
-  drawBlocks(stack, from, left, right, middle) {
+  /** The blocks, from where the stream begins to where the last of them ends. */
+  drawBlocks(stack, from, right, middle) {
     const { data } = this.map;
     const numbers = this.numbers(stack);
-    const start = from.path ?? `${stack}blocks.0.resid_pre`;
-    const n = numbers.length;
+    const n = numbers.length,
+      left = from.x + from.w;
     const shapeText = sizes(this.map.boxes.get(`${stack}embed`).pieces[0].shape);
     if (!n) {
-      this.map.under.append(this.map.text((left + right) / 2, middle - 8, shapeText, { size: 10, fill: this.map.ink(0.72) }));
+      const faint = { size: this.map.small, fill: this.map.ink(0.72) };
+      this.map.under.append(this.map.text((left + right) / 2, middle - 8, shapeText, faint));
       this.map.under.append(this.map.text((left + right) / 2, middle + 18, "no blocks", { size: 11, fill: this.map.ink(0.6) }));
-      return { path: start, x: left };
+      return from;
     }
     const room = right - left - 46 - 10,
       each = Math.min(110, room / n),
       w = Math.min(46, each - Math.max(4, each * 0.2)),
-      h = data.sizes[0] ? 76 : 100;
+      h = data.sizes[0] ? 84 : 100;
     const lead = 46 + (room - n * each + each - w) / 2,
       last = left + lead + (n - 1) * each + w;
     this.map.under.append(
       shape("path", { d: `M${left} ${middle}H${last}`, stroke: ROLES.stream, "stroke-width": 3, class: "arrow" }),
     );
-    this.map.under.append(this.map.text(left + 24, middle - 7, shapeText, { size: 10, fill: this.map.ink(0.72) }));
+    this.map.under.append(this.map.text(left + 24, middle - 7, shapeText, { size: this.map.small, fill: this.map.ink(0.72) }));
     numbers.forEach((block, i) => {
       const x = left + lead + i * each;
       if (block === null) {
@@ -183,15 +138,16 @@ class Whole {
     const [x, y, anchor] = data.sizes[0]
       ? [last + 10, middle - 8, "start"]
       : [(left + lead + last) / 2, middle - h / 2 - 5, "middle"];
-    this.map.under.append(this.map.text(x, y, size, { size: 10.5, anchor, fill: this.map.ink(0.72) }));
-    return { path: `${stack}blocks.${this.map.boxes.blocks(stack) - 1}.resid_post`, x: last };
+    this.map.under.append(this.map.text(x, y, size, { size: this.map.small, anchor, fill: this.map.ink(0.72) }));
+    return { path: `${stack}blocks.${this.map.boxes.blocks(stack) - 1}.resid_post`, x: last, w: 0 };
   }
 
   /** A block that is folded: its mean pattern, its MLP, its number. */
   drawSlim(stack, block, x, y, w, h) {
     const open = stack === this.map.chosen.stack && block === this.map.chosen.block;
     const path = `${stack}blocks.${block}`;
-    const inset = 3,
+    const { small } = this.map,
+      inset = 3,
       side = Math.max(0, w - 2 * inset);
     const has = (part) => this.map.boxes.get(`${path}.${part}`);
     const parts = [
@@ -225,10 +181,12 @@ class Whole {
           "stroke-width": 1,
         }),
       );
-      if (w > 30 && tall > 10) parts.push(this.map.text(x + w / 2, below + tall / 2 + 3.5, letters, { size: 9.5, weight: 600 }));
+      if (w > 30 && tall > small)
+        parts.push(this.map.text(x + w / 2, below + tall / 2 + 3.5, letters, { size: small, weight: 600 }));
       below += tall + 3;
     }
-    parts.push(this.map.text(x + w / 2, y + h - 5, block, { size: w < 16 ? 9 : 12, weight: open ? 700 : 500 }));
+    const size = w < 16 ? small : Math.max(12, small);
+    parts.push(this.map.text(x + w / 2, y + h - 5, block, { size, weight: open ? 700 : 500 }));
     const group = this.map.held(
       path,
       `${this.map.blockName(stack, block)}, ${open ? "open" : "folded"}, ${plural(this.map.data.counts[stack], "parameter")}`,
@@ -244,8 +202,8 @@ class Whole {
       const at = x + w / 2;
       this.map.arrow("memory", path, [
         [this.memory.cx, this.memory.y + this.memory.h],
-        [this.memory.cx, this.memory.y + this.memory.h + 20],
-        [at, this.memory.y + this.memory.h + 20],
+        [this.memory.cx, this.memory.y + this.memory.h + 25],
+        [at, this.memory.y + this.memory.h + 25],
         [at, y],
       ]);
     }
@@ -306,6 +264,8 @@ class Whole {
       column.append(this.strip(data.guesses, "how sure it was"));
       return column;
     }
+    const list = make("div", `guesses${data.guesses.length <= MOST_WITH_ROOM ? " roomy" : ""}`);
+    column.append(list);
     data.guesses.forEach(([label, probability], i) => {
       const line = make(data.takes ? "button" : "div", "guess", undefined, { "data-guess": i });
       const name = make("span", "name", shortened(label, 12));
@@ -317,7 +277,7 @@ class Whole {
       line.append(name, track, make("span", "number", sure(probability)));
       line.title = data.takes ? `Append ${spoken(label)} to the prompt` : label;
       line.setAttribute("aria-label", `${data.takes ? "take " : ""}${spoken(label)}, ${sure(probability)}`);
-      column.append(line);
+      list.append(line);
       if (!data.takes) return;
       const path = `guess ${i}`;
       line.dataset.path = path;

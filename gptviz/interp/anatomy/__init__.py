@@ -1,0 +1,38 @@
+"""The anatomy of a model, from its config alone: every step from token ids to logits as a box, and what flows between them.
+
+A box says what it computes and by which equation, which values of a pass are its output (names as in `model.tap.GLOSSARY`),
+which weights it holds, and which lines of the project do it. `values` gives any of its tensors.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gptviz.interp.trace import Trace
+from gptviz.model import Config, Transformer
+
+from .boxes import ROOT, Anatomy, Arrow, Box, Lines, Piece
+from .whole import Whole
+
+__all__ = ["ROOT", "Anatomy", "Arrow", "Box", "Lines", "Piece", "anatomy", "values"]
+
+
+def anatomy(config: Config, tokens: int, source: int = 1) -> Anatomy:
+    """The anatomy of a model that reads so many `tokens`; beside them, so many of a `source` where it has an encoder.
+
+    Nothing is allocated.
+    """
+    return Whole(config, tokens, source).whole()
+
+
+@torch.inference_mode()
+def values(model: Transformer, trace: Trace, piece: Piece) -> Tensor:
+    """The tensor `piece.shape` that a piece stands for, in a model and a pass of it over one text."""
+    if piece.kind == "activation":
+        value = trace[piece.name]
+        return value if value.ndim == len(piece.shape) else value[0]
+    if piece.kind == "fixed":
+        return model.get_buffer(piece.name)
+    weight = model.get_parameter(piece.name)
+    return weight if piece.rows is None else weight[slice(*piece.rows)]
