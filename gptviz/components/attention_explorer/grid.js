@@ -15,7 +15,7 @@ class Grid {
     this.box = make("div", "heads", undefined, { role: "group", "aria-label": "All heads: blocks downwards, heads across" });
     this.pooled = make("p", "note pooled");
     this.element.append(this.order, this.filter, this.box, this.pooled);
-    this.card = make("div", "card");
+    this.card = make("div", "card floating");
     this.card.popover = "manual";
     this.picture = make("canvas", "picture");
     this.words = make("div", "note");

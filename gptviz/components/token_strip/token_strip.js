@@ -54,7 +54,7 @@ class Strip {
     this.legend = make("div", "legend");
     this.meaning = make("span", "");
     this.legend.append(make("span", "", "0 %"), make("span", "scale"), make("span", "", "100 %"), this.meaning);
-    this.card = make("div", "card");
+    this.card = make("div", "card floating");
     this.card.id = "card";
     this.card.popover = "manual"; // above everything, cut off by nothing
     root.replaceChildren(this.text, this.legend, this.card);
