@@ -738,7 +738,7 @@ def test_the_code_on_the_page_computes_its_columns_and_its_draw(visit: Visit) ->
     assert ended.returncode == 0, ended.stderr
     before, scaled, in_top_k, in_top_p, after, token = json.loads(ended.stdout)
     np.testing.assert_allclose(numbers(found["before"]), before, atol=1e-6)
-    np.testing.assert_allclose(numbers(found["scaled"]), scaled, atol=1e-4)
+    np.testing.assert_allclose(numbers(found["scaled"]), scaled, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(numbers(found["after"]), after, atol=1e-6)
     assert [text == "true" for text in found["in top-k"]] == in_top_k
     assert [text == "true" for text in found["in top-p"]] == in_top_p
