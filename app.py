@@ -2,7 +2,9 @@
 
 import streamlit as st
 
-from gptviz.ui import frame, home, kinds, model_map
+from gptviz.ui.pages import home
+from gptviz.ui.shell import frame, kinds
+from gptviz.ui.views import model_map
 
 CARDS_PER_ROW = 4
 

@@ -48,10 +48,10 @@ def run(job: tuple[str, int, int, float]) -> tuple[str, float]:
     """One training: (change, seed, steps, the AdamW rate or 0) → the change and its validation loss."""
     import torch
 
-    from gptviz.learn.plans import PLANS
-    from gptviz.learn.sources import source_named
-    from gptviz.learn.training import Evaluated, Trainer
+    from gptviz.data.source import source_named
     from gptviz.model import build, changed
+    from gptviz.runs.experiments import PLANS
+    from gptviz.train.trainer import Evaluated, Trainer
 
     torch.set_num_threads(1)
     name, seed, steps, rate = job

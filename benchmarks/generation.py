@@ -14,8 +14,8 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 import gptviz
 from benchmarks.interleave import interleave, report
-from gptviz.learn.generation import Generation
-from gptviz.learn.sampling import Sampling
+from gptviz.generate.generation import Generation
+from gptviz.generate.sampling import Sampling
 
 NEW = 64
 

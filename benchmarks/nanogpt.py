@@ -21,13 +21,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from gptviz.learn.data import Windows, in_a_row
-from gptviz.learn.engine import Engine, choose
-from gptviz.learn.evaluation import evaluate
-from gptviz.learn.recipe import Recipe
-from gptviz.learn.training import Evaluated, Trainer
+from gptviz.data.batches import Windows, in_a_row
 from gptviz.model import Config, build, preset
 from gptviz.text import CharTokenizer, tiny_shakespeare
+from gptviz.train.engine import Engine, choose
+from gptviz.train.evaluation import evaluate
+from gptviz.train.recipe import Recipe
+from gptviz.train.trainer import Evaluated, Trainer
 
 
 @dataclass(frozen=True)

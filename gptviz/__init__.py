@@ -11,11 +11,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from ._version import __version__
+
 # Before torch is imported: its threads wait for each other by spinning, which takes the cores from whatever else runs. With
 # a training in the background, all that pages compute took up to twenty times as long.
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
-__version__ = "0.1.0"
 __all__ = ["LanguageModel", "__version__", "load"]
 
 if TYPE_CHECKING:

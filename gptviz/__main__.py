@@ -17,17 +17,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import gptviz
-from gptviz.learn.recipe import HELP, Recipe
+
+from .train.recipe import HELP, Recipe
 
 if TYPE_CHECKING:
     import torch
 
     from gptviz.language_model import LanguageModel
-    from gptviz.learn.distributed import World
-    from gptviz.learn.labelled import LabelledSource
-    from gptviz.learn.sources import Source
     from gptviz.model.config import Kind
     from gptviz.text import Encoding, Tokenizer
+
+    from .data.classification import LabelledSource
+    from .data.source import Source
+    from .train.distributed import World
 
 
 MOST_BEAMS = 64  # every step of a beam search takes memory and time for each
@@ -131,8 +133,9 @@ def _add_recipe(group: argparse._ArgumentGroup) -> None:
 
 def models(options: argparse.Namespace) -> None:
     """`models [--json]`"""
-    from gptviz.learn import checkpoints
     from gptviz.model import parameter_count
+
+    from .runs import checkpoints
 
     rows = []
     for name, folder in checkpoints.folders().items():
@@ -158,8 +161,9 @@ def _result(card: dict[str, Any]) -> dict[str, Any]:
 
 def describe(options: argparse.Namespace) -> None:
     """`describe NAME [--json]`, `describe --preset PRESET [--json]`"""
-    from gptviz.learn import checkpoints
     from gptviz.model import describe, preset
+
+    from .runs import checkpoints
 
     if (options.name is None) == (options.preset is None):
         raise UsageError("describe takes the name of a model or --preset PRESET, one of the two")
@@ -178,9 +182,9 @@ def describe(options: argparse.Namespace) -> None:
 
 def train(options: argparse.Namespace) -> None:
     """`train PLAN …`, `train --resume NAME`"""
-    from gptviz.learn import checkpoints
-    from gptviz.learn.devices import device
-    from gptviz.learn.distributed import joined, local_rank
+    from .model.devices import device
+    from .runs import checkpoints
+    from .train.distributed import joined, local_rank
 
     if (options.preset is None) == (options.resume is None):
         raise UsageError("train takes the name of a plan, or --resume NAME, one of the two")
@@ -210,10 +214,11 @@ def _given(options: argparse.Namespace) -> str | None:
 
 def _source(name: str, fraction: float, kind: Kind) -> Source:
     """Files for a model of this kind, or a text or task by name."""
-    from gptviz.learn.labelled import LabelledSource
-    from gptviz.learn.pairs import PairSource
-    from gptviz.learn.sources import TextSource, source_named
     from gptviz.text import read_corpus, read_labelled, read_pairs
+
+    from .data.classification import LabelledSource
+    from .data.seq2seq import PairSource
+    from .data.source import TextSource, source_named
 
     if not Path(name).exists():
         return source_named(name, fraction)
@@ -226,7 +231,7 @@ def _source(name: str, fraction: float, kind: Kind) -> Source:
 
 def _prepare(options: argparse.Namespace, name: str, on: torch.device, world: World) -> None:
     """Write down the run that the options describe."""
-    from gptviz.learn.plans import PLANS
+    from .runs.experiments import PLANS
 
     if options.preset not in PLANS:
         raise UsageError(f"no plan named {options.preset!r}; there are {', '.join(PLANS)}")
@@ -279,9 +284,10 @@ def _watch(folder: Path, device: torch.device, world: World) -> None:
     """Train the run in `folder`: a bar, losses and samples as it goes. Ctrl-C stops it at the next step, a second one at once."""
     from tqdm import tqdm
 
-    from gptviz.learn import checkpoints, runs
-    from gptviz.learn.engine import Engine
-    from gptviz.learn.training import Evaluated, Stepped
+    from .runs import checkpoints
+    from .runs import run as runs
+    from .train.engine import Engine
+    from .train.trainer import Evaluated, Stepped
 
     def say(text: str) -> None:
         if world.first:
@@ -325,7 +331,7 @@ def _watch(folder: Path, device: torch.device, world: World) -> None:
 
 def generate(options: argparse.Namespace) -> None:
     """`generate NAME --prompt TEXT …`"""
-    from gptviz.learn.sampling import Sampling
+    from .generate.sampling import Sampling
 
     if options.max_new_tokens < 0:
         raise UsageError(f"--max-new-tokens is {options.max_new_tokens}; it must be 0 or more")
@@ -407,12 +413,12 @@ def evaluate(options: argparse.Namespace) -> None:
     """`evaluate NAME [--corpus PATH] …`"""
     import torch
 
-    from gptviz.learn.data import in_a_row
-    from gptviz.learn.evaluation import evaluate
-    from gptviz.learn.labelled import LabelledSource
-    from gptviz.learn.pairs import PairSource
-    from gptviz.learn.pairs import batches as pair_batches
-    from gptviz.learn.sources import TextSource, check_decoder, source_from
+    from .data.batches import in_a_row
+    from .data.classification import LabelledSource
+    from .data.seq2seq import PairSource
+    from .data.seq2seq import batches as pair_batches
+    from .data.source import TextSource, check_decoder, source_from
+    from .train.evaluation import evaluate
 
     lm = gptviz.load(options.name, options.device)
     written = lm.card.get("source")
@@ -459,9 +465,9 @@ def evaluate(options: argparse.Namespace) -> None:
 
 def _evaluate_labels(options: argparse.Namespace, lm: LanguageModel, source: LabelledSource) -> None:
     """How well a classifier does on texts with labels, and on those held out how well its baseline does."""
-    from gptviz.learn.baseline import baseline
-    from gptviz.learn.evaluation import evaluate
-    from gptviz.learn.labelled import batches
+    from .data.baseline import baseline
+    from .data.classification import batches
+    from .train.evaluation import evaluate
 
     if lm.model.config.kind != "classifier":
         raise UsageError(f"{options.name} tells no labels apart: give a text instead of {source.title}")

@@ -12,14 +12,15 @@ from torch import Tensor
 
 from gptviz.interp.classification import Numbers, classify, probabilities
 from gptviz.interp.trace import Trace, run
-from gptviz.learn import checkpoints
-from gptviz.learn.decoding import Beams, beam_search, decode_greedily, until_end
-from gptviz.learn.devices import device as choose_device
-from gptviz.learn.generation import Generation, window_start
-from gptviz.learn.labelled import padded
-from gptviz.learn.sampling import Sampling
 from gptviz.model import Transformer
-from gptviz.text import Encoding, MarkedTokenizer, Tokenizer
+from gptviz.text import Encoding, SpecialTokensTokenizer, Tokenizer
+
+from .data.classification import padded
+from .generate.decoding import Beams, beam_search, decode_greedily, until_end
+from .generate.generation import Generation, window_start
+from .generate.sampling import Sampling
+from .model.devices import device as choose_device
+from .runs import checkpoints
 
 
 class LanguageModel:
@@ -97,7 +98,7 @@ class LanguageModel:
         return self.tokenizer.decode([int(step.tokens[0]) for step in islice(grown, max_new_tokens)])
 
     @property
-    def marks(self) -> MarkedTokenizer:
+    def special_tokens(self) -> SpecialTokensTokenizer:
         """The tokenizer of an encoder–decoder, which has start, end and padding.
 
         Raises:
@@ -105,7 +106,7 @@ class LanguageModel:
         """
         if self.model.config.kind != "encoder-decoder":
             raise ValueError(f"{self.name} is a {self.model.config.kind}: only an encoder–decoder answers a text with another")
-        if not isinstance(self.tokenizer, MarkedTokenizer):
+        if not isinstance(self.tokenizer, SpecialTokensTokenizer):
             raise ValueError(f"{self.name} cannot answer: its tokens ({self.tokenizer.kind}) have no marks for start and end")
         return self.tokenizer
 
@@ -115,7 +116,7 @@ class LanguageModel:
         Raises:
             ValueError: the text is empty or longer than the model's context, or the model is no encoder–decoder.
         """
-        ids = torch.cat((self.encode(text), torch.tensor([self.marks.end], device=self.device)))
+        ids = torch.cat((self.encode(text), torch.tensor([self.special_tokens.end], device=self.device)))
         if len(ids) > (most := self.model.config.context_length):
             raise ValueError(f"the source has {len(ids):,} tokens with its end; {self.name} reads at most {most:,}: shorten it")
         return ids
@@ -128,21 +129,21 @@ class LanguageModel:
         Raises:
             ValueError: as in `source`, or an impossible `longest`.
         """
-        source, marks = self.source(text), self.marks
-        return until_end(decode_greedily(self.model, source[None], marks.start, marks.end, longest)[0], marks.end)
+        source, special = self.source(text), self.special_tokens
+        return until_end(decode_greedily(self.model, source[None], special.start, special.end, longest)[0], special.end)
 
     def answer(self, text: str, longest: int | None = None) -> str:
         """An encoder–decoder's answer to `text`, as `decoded` gives it."""
         return self.tokenizer.decode(self.decoded(text, longest)[0])
 
     def beams(self, text: str, width: int, longest: int | None = None, length_penalty: float = 0.0) -> Beams:
-        """The answers to `text` that a beam of this width finds: see `gptviz.learn.decoding.beam_search`.
+        """The answers to `text` that a beam of this width finds: see `gptviz.generate.decoding.beam_search`.
 
         Raises:
             ValueError: as in `source`, or an impossible width or `longest`.
         """
-        source, marks = self.source(text), self.marks
-        return beam_search(self.model, source, marks.start, marks.end, width, longest, length_penalty)
+        source, special = self.source(text), self.special_tokens
+        return beam_search(self.model, source, special.start, special.end, width, longest, length_penalty)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -195,7 +196,7 @@ class LanguageModel:
             if target is not None:
                 raise ValueError(f"{self.name} is a {self.model.config.kind}: only an encoder–decoder has a target to write")
             return run(self.model, self.seen(self.encode(prompt))[None], names, edits=edits)
-        source, start = self.source(prompt), self.marks.start
+        source, start = self.source(prompt), self.special_tokens.start
         # An answer that never ends fills the context, and nothing is predicted from its last token.
         written = self.decoded(prompt)[0] if target is None else self.tokenizer.encode(target).ids
         ids = [start, *written] if target is not None else [start, *written][: self.model.config.context_length]

@@ -2,8 +2,10 @@
 
 import streamlit as st
 
-from gptviz.ui import attention, controls, frame, kinds
-from gptviz.ui.behind import behind
+from gptviz.ui.shell import frame, kinds
+from gptviz.ui.views import attention
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.details import details
 
 frame.page(
     "pages/attention.py",
@@ -22,4 +24,4 @@ with st.container(horizontal=True, vertical_alignment="center"):
     for title, notice, state in attention.to_try(subject, stack):
         controls.try_this(title, notice, **state)
 
-behind(how=attention.HOW, limits=attention.LIMITS, key="attention")
+details(how=attention.HOW, limits=attention.LIMITS, key="attention")

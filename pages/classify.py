@@ -2,8 +2,10 @@
 
 import streamlit as st
 
-from gptviz.ui import classify, controls, frame
-from gptviz.ui.behind import behind
+from gptviz.ui.pages.classify import one_text as classify
+from gptviz.ui.shell import frame
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.details import details
 
 frame.page(
     "pages/classify.py",
@@ -33,4 +35,4 @@ with st.container(horizontal=True, vertical_alignment="center"):
         controls.try_this(title, notice, **state)
 
 if folded is not None:
-    behind(folded.numbers, code=folded.code, how=folded.how, limits=folded.limits, key=view.lower())
+    details(folded.numbers, code=folded.code, how=folded.how, limits=folded.limits, key=view.lower())

@@ -3,9 +3,10 @@
 import streamlit as st
 
 from gptviz.interp.embeddings import METHODS
-from gptviz.ui import controls, frame, snapshots
-from gptviz.ui import embeddings as ui
-from gptviz.ui.behind import behind
+from gptviz.ui.pages import embeddings as ui
+from gptviz.ui.shell import frame, scrubber
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.details import details
 
 frame.page(
     "pages/embeddings.py",
@@ -39,7 +40,7 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
         about = "They start with some noise: another seed gives another picture."
         seed = controls.select("Seed", ("0", "1", "2", "3", "4"), key="seed", help=about, segmented=True, notices=notices)
     trail = False
-    if method == "PCA" and snapshots.steps(key.name):
+    if method == "PCA" and scrubber.steps(key.name):
         about = "The way the chosen token came through training, as a grey line."
         trail = controls.switch("Trail", key="trail", help=about, notices=notices)
 view = ui.View(key, space, method, 3 if solid else 2, int(seed))
@@ -58,7 +59,7 @@ with picture:
 
 with st.container(horizontal=True, vertical_alignment="center"):
     st.text("Try this:", width="content")
-    if steps := snapshots.steps(key.name):
+    if steps := scrubber.steps(key.name):
         begun = {"step": str(steps[0]), "method": "PCA", "dimensions": "2-D", "trail": True}
         controls.try_this("Before training", "Chance put every token where it is. Press play and follow the grey line.", **begun)
     if "e" in names:
@@ -74,7 +75,7 @@ with st.container(horizontal=True, vertical_alignment="center"):
     turned = {"method": "PCA", "dimensions": "3-D"}
     controls.try_this("Turn it", "Drag the picture: what is one heap from one side may be two from another.", **turned)
 
-behind(
+details(
     lambda: projection.points,
     code=ui.code(subject.lm, shown, token),
     how=ui.HOW,

@@ -2,9 +2,11 @@
 
 import streamlit as st
 
-from gptviz.ui import controls, frame, generate, snapshots
-from gptviz.ui.behind import behind
-from gptviz.ui.sampling import PLAIN, sampling_controls
+from gptviz.ui.pages import generate
+from gptviz.ui.shell import frame, scrubber
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.details import details
+from gptviz.ui.widgets.sampling import PLAIN, sampling_controls
 
 frame.page(
     "pages/generate.py",
@@ -25,7 +27,7 @@ with view:
         st.caption(
             f"The tree keeps {generate.MOST_NODES:,} tokens: {writing.tree.dropped:,} of its oldest branches’ ends had to go."
         )
-    if snapshots.steps(subject.key.name):
+    if scrubber.steps(subject.key.name):
         st.caption("Each step of training writes anew from the prompt, with the same random numbers: only the model differs.")
 
 with st.container(horizontal=True, vertical_alignment="center"):
@@ -57,19 +59,19 @@ with st.container(horizontal=True, vertical_alignment="center"):
         on_click="ignore",
     )
 
-behind(
+details(
     how=r"""The model reads the text so far and gives every token of its vocabulary a *logit* $z_i$, a score. The next has
 probability
 
 $$p_i = \frac{e^{z_i / T}}{\sum_{j \text{ kept}} e^{z_j / T}}$$
 
-where $T$ is the temperature, and top-k and top-p decide which tokens are kept (`gptviz.learn.sampling.ledger`). The token drawn
-is put behind the text, and the model reads on (`gptviz.learn.generation.Generation`). Keys and values of the tokens already read
-are kept, so that a step computes the new token alone, until the text is longer than the context: then the model sees the last
-tokens only, and reads them all anew at every step.
+where $T$ is the temperature, and top-k and top-p decide which tokens are kept (`gptviz.generate.sampling.ledger`). The token
+drawn is put after the text, and the model reads on (`gptviz.generate.generation.Generation`). Keys and values of the tokens
+already read are kept, so that a step computes the new token alone, until the text is longer than the context: then the model
+sees the last tokens only, and reads them all anew at every step.
 
-Everything drawn or taken stays in a tree (`gptviz.learn.tree.Tree`). A branch’s sum is $\sum_t \ln p(x_t \mid x_{<t})$ over its
-tokens after the prompt, in nats: the logarithm of the probability that the model gives this text, at temperature 1 and with
+Everything drawn or taken stays in a tree (`gptviz.generate.tree.Tree`). A branch’s sum is $\sum_t \ln p(x_t \mid x_{<t})$ over
+its tokens after the prompt, in nats: the logarithm of the probability that the model gives this text, at temperature 1 and with
 nothing cut. Branches of different lengths compare by the mean per token. Going back to a branch gives the same tokens and the
 same logits, to the bit. What a step attended to is the last row of each head’s pattern in the pass that gave its probabilities;
 there is no other pass for the picture.

@@ -3,9 +3,10 @@
 import streamlit as st
 
 from gptviz.interp.gradients import GRADIENT, STREAM, WEIGHTS
-from gptviz.ui import controls, frame
-from gptviz.ui import gradients as ui
-from gptviz.ui.behind import behind
+from gptviz.ui.pages import gradients as ui
+from gptviz.ui.shell import frame
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.details import details
 
 frame.page(
     "pages/gradients.py",
@@ -64,4 +65,4 @@ with st.container(horizontal=True, vertical_alignment="center"):
         **ui.DEFAULTS | {"std": 0.12, "shrink": False},
     )
 
-behind(lambda: sizes, code=ui.code(chosen), how=ui.HOW, limits=ui.LIMITS, key="gradients")
+details(lambda: sizes, code=ui.code(chosen), how=ui.HOW, limits=ui.LIMITS, key="gradients")

@@ -2,8 +2,10 @@
 
 import streamlit as st
 
-from gptviz.ui import controls, frame, next_token
-from gptviz.ui.behind import behind
+from gptviz.ui.pages import next_token
+from gptviz.ui.shell import frame
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.details import details
 
 frame.page(
     "pages/next_token.py",
@@ -27,7 +29,7 @@ with st.container(horizontal=True, vertical_alignment="center"):
     for title, notice, state in next_token.to_try(subject):
         controls.try_this(title, notice, **state)
 
-behind(
+details(
     how=r"""The model gives every token of its vocabulary a *logit* $z_i$. Before and after sampling:
 
 $$p_i = \frac{e^{z_i}}{\sum_j e^{z_j}} \qquad p'_i = \frac{e^{z_i / T}}{\sum_{j \text{ kept}} e^{z_j / T}}$$
@@ -41,7 +43,7 @@ random number falls. That number is a hash of the seed and of how many tokens st
 takes as many fresh random numbers; $\chi^2 = \sum (\text{seen} - \text{expected})^2 / \text{expected}$, where tokens of which
 fewer than 5 are expected are counted together.
 
-All of it over the whole vocabulary, in float64: `gptviz.learn.sampling.ledger` and `draw`. The model runs once per text; your
+All of it over the whole vocabulary, in float64: `gptviz.generate.sampling.ledger` and `draw`. The model runs once per text; your
 browser works on the logits it gave. Entropy is $H = -\sum_i p_i \ln p_i$ in nats, divided by $\ln 2$ in bits; perplexity is
 $e^H$. The chips above show the probability of each token given those before it: `gptviz.interp.next_token`.""",
     limits="""A probability says what the model expects, not why, and not whether it is right. Rank and probability of one token

@@ -4,9 +4,10 @@ import streamlit as st
 
 from gptviz.figures import lines, matrix
 from gptviz.interp import positions
-from gptviz.ui import controls, frame, kinds
-from gptviz.ui import positions as ui
-from gptviz.ui.behind import behind
+from gptviz.ui.pages import positions as ui
+from gptviz.ui.shell import frame, kinds
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.details import details
 
 frame.page(
     "pages/positions.py",
@@ -83,7 +84,7 @@ if tables:
             alt=f"The {kind} vectors, {table.axes[0].name} by dimension; dimension {wave} is framed.",
         )
 
-behind(
+details(
     lambda: ui.numbers(key, beside if own == "none" else own, block, stack),
     code=ui.code(subject.lm, beside if own == "none" else own, block, stack),
     how=ui.HOW,

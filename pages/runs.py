@@ -3,9 +3,11 @@
 import streamlit as st
 
 from gptviz.figures.curves import LEGEND
-from gptviz.ui import controls, experiments, frame, keeping
-from gptviz.ui import runs as ui
-from gptviz.ui.behind import behind
+from gptviz.ui.pages.runs import experiments, manage
+from gptviz.ui.pages.runs import table as ui
+from gptviz.ui.shell import frame
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.details import details
 
 frame.page(
     "pages/runs.py",
@@ -46,14 +48,14 @@ def compare() -> None:
 compare()
 
 st.subheader("One model", anchor=False)
-keeping.one_model(found)
+manage.one_model(found)
 
 st.subheader("The experiments", anchor=False)
 st.caption("Each was published by somebody, or belongs beside one that was. Train it here, and compare.")
 experiments.listed(found, ui.choose)
 
 shown = ui.chosen(found, quiet=True)
-behind(
+details(
     lambda: ui.numbers(shown),
     code=ui.code([entry.name for entry in shown]),
     how=ui.HOW,

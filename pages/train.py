@@ -2,8 +2,11 @@
 
 import streamlit as st
 
-from gptviz.ui import controls, frame, train, watching
-from gptviz.ui.behind import behind
+from gptviz.ui.pages.train import form as train
+from gptviz.ui.pages.train import monitor
+from gptviz.ui.shell import frame
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.details import details
 
 frame.page(
     "pages/train.py",
@@ -19,13 +22,13 @@ with side, st.container(border=True):
     train.button(planned, name, device)
 
 with view:
-    run = watching.bar(notices)
+    run = monitor.bar(notices)
     if run is None:
         st.info("There is no model yet: press Train.")
         st.stop()
-    watching.live(run)
+    monitor.live(run)
 
-watching.look_inside(run, device)
+monitor.look_inside(run, device)
 
 with st.container(horizontal=True, vertical_alignment="center"):
     st.text("Try this:", width="content")
@@ -37,10 +40,10 @@ with st.container(horizontal=True, vertical_alignment="center"):
     controls.try_this("A word turned round", turned, plan="classifier")
     controls.try_this("Far too fast", "At a learning rate of 1 it leaps about and learns nothing.", run_learning_rate=1.0)
 
-behind(
-    lambda: watching.losses(run),
-    code=watching.code(run, train.command(planned, name)),
-    how=watching.HOW,
-    limits=watching.LIMITS,
+details(
+    lambda: monitor.losses(run),
+    code=monitor.code(run, train.command(planned, name)),
+    how=monitor.HOW,
+    limits=monitor.LIMITS,
     key="training",
 )

@@ -2,8 +2,11 @@
 
 import streamlit as st
 
-from gptviz.ui import beam_search, controls, frame, translate
-from gptviz.ui.behind import behind
+from gptviz.ui.pages.translate import answer as translate
+from gptviz.ui.pages.translate import beam_search
+from gptviz.ui.shell import frame
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.details import details
 
 frame.page(
     "pages/translate.py",
@@ -39,11 +42,11 @@ with st.container(horizontal=True, vertical_alignment="center"):
 if view == translate.VIEWS[0]:
     with st.container(horizontal=True):
         translate.lead_on()
-    behind(how=translate.HOW_ATTENTION, limits=translate.LIMITS_ATTENTION, key="cross_attention")
+    details(how=translate.HOW_ATTENTION, limits=translate.LIMITS_ATTENTION, key="cross_attention")
 elif view == translate.VIEWS[1]:
-    behind(how=translate.HOW_NEXT, limits=translate.LIMITS_NEXT, key="translate_next_token")
+    details(how=translate.HOW_NEXT, limits=translate.LIMITS_NEXT, key="translate_next_token")
 else:
-    behind(
+    details(
         lambda: beam_search.numbers(search),
         code=beam_search.code(search),
         how=beam_search.HOW,

@@ -49,7 +49,7 @@ def tiny_model(home: Path) -> TinyModel:
     `tiny_model("name", text="its characters", seed=0, n_layer=1, …)`: further arguments are fields of `Config`. The
     weights are larger than a fresh model's, so that its predictions differ from each other.
     """
-    from gptviz.learn import checkpoints
+    from gptviz.runs import checkpoints
     from gptviz.text import CharTokenizer
     from tests.tiny import scrambled, tiny
 

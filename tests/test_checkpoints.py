@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from gptviz.__main__ import main
-from gptviz.learn import checkpoints
-from gptviz.learn.labelled import LabelledSource
-from gptviz.learn.plans import PLANS
-from gptviz.learn.runs import read_log
+from gptviz.data.classification import LabelledSource
 from gptviz.model import RUNGS
+from gptviz.runs import checkpoints
+from gptviz.runs.experiments import PLANS
+from gptviz.runs.run import read_log
 from gptviz.text import PAIR_TASKS, TASKS, read_labelled
 
 SHIPPED = sorted(folder.name for folder in checkpoints.BUNDLED.iterdir() if (folder / "config.json").exists())

@@ -23,12 +23,13 @@ import torch
 
 import gptviz
 from gptviz.__main__ import main
-from gptviz.learn import checkpoints, runs
-from gptviz.learn.data import in_a_row
-from gptviz.learn.evaluation import Evaluation, evaluate
-from gptviz.learn.plans import PLANS
-from gptviz.learn.recipe import Recipe
+from gptviz.data.batches import in_a_row
+from gptviz.runs import checkpoints
+from gptviz.runs import run as runs
+from gptviz.runs.experiments import PLANS
 from gptviz.text import BPETokenizer, read_corpus
+from gptviz.train.evaluation import Evaluation, evaluate
+from gptviz.train.recipe import Recipe
 from tests.tiny import CONTEXT, TinyModel
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -356,7 +357,7 @@ def test_a_corpus_trains_or_gives_one_clear_line(kind: str, capsys: Capture, tmp
         return
     begun = time.process_time()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gptviz.learn.training.evaluate", few(evaluate))
+        patch.setattr("gptviz.train.trainer.evaluate", few(evaluate))
         output(capsys, *arguments)
     assert time.process_time() - begun < 60
     lm = gptviz.load("bigram")
@@ -768,7 +769,7 @@ def test_an_encoder_decoder_is_trained_on_two_columns_and_tells_how_often_it_is_
 
 @pytest.mark.parametrize("name", ["dates", "numbers", "mirror"])
 def test_pairs_that_are_generated_are_trained_on_by_name(name: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gptviz.learn.pairs.MOST_ANSWERED", 50)
+    monkeypatch.setattr("gptviz.data.seq2seq.MOST_ANSWERED", 50)
     output(capsys, *ANSWER, "--corpus", name, "--steps", "1", "--evaluations", "1")
     told = json.loads(output(capsys, "evaluate", "seq2seq", "--json"))
     assert set(told) == {"loss", "perplexity", "accuracy", "exact_match", "floor", "tokens"}
@@ -801,7 +802,7 @@ def test_an_answer_that_never_ends_is_cut_and_said_to_be(capsys: Capture, mirror
     output(capsys, *ANSWER, "--corpus", mirrored, "--steps", "1", "--set", "unembed_bias=true")
     lm = gptviz.load("seq2seq")
     with torch.no_grad():
-        lm.model.head.unembed.bias[lm.marks.padding :] = -1e4  # no mark is ever written
+        lm.model.head.unembed.bias[lm.special_tokens.padding :] = -1e4  # no mark is ever written
     checkpoints.save("seq2seq", lm.model, lm.tokenizer, dict(lm.card))
     for longest, options in ((7, ()), (7, ("--beams", "2")), (64, ())):
         assert main(["generate", "seq2seq", "--prompt", "abc", "--max-new-tokens", str(longest), *options]) == 0

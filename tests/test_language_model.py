@@ -9,11 +9,11 @@ import pytest
 import torch
 
 import gptviz
-from gptviz.learn import checkpoints
-from gptviz.learn.checkpoints import CheckpointError
-from gptviz.learn.sampling import Sampling
+from gptviz.generate.sampling import Sampling
 from gptviz.model import changed
-from gptviz.text import CharTokenizer, MarkedTokenizer, WordTokenizer
+from gptviz.runs import checkpoints
+from gptviz.runs.checkpoints import CheckpointError
+from gptviz.text import CharTokenizer, SpecialTokensTokenizer, WordTokenizer
 from tests.tiny import CONTEXT, TinyModel, scrambled, tiny
 
 
@@ -138,7 +138,7 @@ def test_a_classifier_writes_nothing_and_a_decoder_has_no_labels(home: Path, tin
 
 def translator(home: Path, **changes: object) -> gptviz.LanguageModel:
     """An untrained encoder–decoder over the letters a to f."""
-    marked = MarkedTokenizer(CharTokenizer("abcdef"))
+    marked = SpecialTokensTokenizer(CharTokenizer("abcdef"))
     sizes = {"vocab_size": marked.vocab_size, "padding": marked.padding, "n_encoder_layer": 1, "d_model": 24}
     return gptviz.load(checkpoints.save("translator", scrambled(tiny(**sizes | changes)), marked, {}))
 
@@ -146,7 +146,7 @@ def translator(home: Path, **changes: object) -> gptviz.LanguageModel:
 def test_an_answer_is_the_text_of_the_greedy_tokens_before_the_end(home: Path) -> None:
     answers = set()
     for seed in range(4):
-        marked = MarkedTokenizer(CharTokenizer("abcdef"))
+        marked = SpecialTokensTokenizer(CharTokenizer("abcdef"))
         config = tiny(vocab_size=marked.vocab_size, padding=marked.padding, n_encoder_layer=1, d_model=24)
         model = scrambled(changed(config, unembed_bias=True), seed)
         with torch.no_grad():
@@ -169,13 +169,13 @@ def test_an_answer_is_the_text_of_the_greedy_tokens_before_the_end(home: Path) -
 
 def test_a_trace_of_an_encoder_decoder_reads_the_source_and_the_answer_or_a_target(home: Path) -> None:
     lm = translator(home)
-    start = lm.marks.start
+    start = lm.special_tokens.start
     trace = lm.trace("face")
     assert trace.source is not None
-    assert trace.source.tolist() == [lm.marks.source_ids("face")]
+    assert trace.source.tolist() == [lm.special_tokens.source_ids("face")]
     assert trace.ids[0].tolist() == [start, *lm.decoded("face")[0]][:CONTEXT]
     forced = lm.trace("face", ["*cross_attention.pattern", "memory", "logits"], "bad")
-    assert forced.ids[0].tolist() == lm.marks.target_ids("bad")[:-1]
+    assert forced.ids[0].tolist() == lm.special_tokens.target_ids("bad")[:-1]
     assert set(forced) == {f"blocks.{i}.cross_attention.pattern" for i in range(2)} | {"memory", "logits"}
     assert forced["blocks.0.cross_attention.pattern"].shape == (1, 3, 4, 5)
     with torch.inference_mode():

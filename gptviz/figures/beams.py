@@ -10,8 +10,9 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from gptviz.figures.bars import percent
 from gptviz.figures.theme import OUTPUT, STREAM, Theme, base, blend, plain
+
+from .format import percent
 
 # Of what was cut so many are drawn at each depth, the best of them.
 MOST_CUT = 4

@@ -8,14 +8,14 @@ import numpy as np
 import plotly.graph_objects as go
 
 from gptviz.figures.theme import OUTPUT, Theme, base, plain, sequential
-from gptviz.labelled import Labelled
+from gptviz.labelled_array import LabelledArray
 
 # With more labels than this there is no room for a number in each cell.
 MOST_NUMBERED = 10
 LONGEST_LABEL = 14
 
 
-def confusion(counts: Labelled, theme: Theme, *, height: int = 360) -> go.Figure:
+def confusion(counts: LabelledArray, theme: Theme, *, height: int = 360) -> go.Figure:
     """`counts` [label, predicted] as a square, coloured by the share of the row, 0 … 1; a label without texts is blank."""
     truth, predicted = counts.axes
     totals = counts.values.sum(1, keepdims=True)

@@ -9,14 +9,14 @@ import numpy.typing as npt
 import plotly.graph_objects as go
 
 from gptviz.figures.theme import KEY, QUERY, STREAM, Theme, base, plain
-from gptviz.labelled import Labelled
+from gptviz.labelled_array import LabelledArray
 
 # With more bars than this there is no room for a number on each.
 MOST_NUMBERED = 14
 LONGEST_LABEL = 16
 
 
-def contributions(shares: Labelled, theme: Theme, *, above: str, below: str, height: int = 330) -> go.Figure:
+def contributions(shares: LabelledArray, theme: Theme, *, above: str, below: str, height: int = 330) -> go.Figure:
     """`shares` [word], the first of them the bias: blue bars upwards, orange ones downwards, the bias grey.
 
     Args:

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from gptviz.figures.curves import DASHES, MARKERS, colour
 from gptviz.figures.matrix import MARGIN, axis
 from gptviz.figures.theme import Theme, base
-from gptviz.labelled import Labelled
+from gptviz.labelled_array import LabelledArray
 
 # Between these a float32 has numbers: the numbers that training computes with.
 SMALLEST, LARGEST = 2.0**-149, (2 - 2.0**-23) * 2.0**127
@@ -22,7 +22,7 @@ MOST_NAMED, MOST_MARKED = 9, 17
 Decades = tuple[int, int]
 
 
-def decades(table: Labelled) -> Decades:
+def decades(table: LabelledArray) -> Decades:
     """The powers of ten that hold all sizes of the table, in steps of five, as far as float32 reaches and a little beyond."""
     with np.errstate(divide="ignore"):
         powers = np.log10(table.values[~np.isnan(table.values)])  # -inf for 0
@@ -32,7 +32,7 @@ def decades(table: Labelled) -> Decades:
     return ends if ends[0] < ends[1] else (ends[1] - 5, ends[1])
 
 
-def by_depth(lines: Labelled, theme: Theme, *, height: int, name: str, span: Decades) -> go.Figure:
+def by_depth(lines: LabelledArray, theme: Theme, *, height: int, name: str, span: Decades) -> go.Figure:
     """A line for each row of `lines` [line, place] over its places, on a logarithmic axis called `name` from 10^span[0] to
     10^span[1]. A size of 0 lies below any axis and an infinite one above; what is no number is left out."""
     kinds, places = lines.axes

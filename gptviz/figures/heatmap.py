@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from gptviz.figures.marks import brief
 from gptviz.figures.theme import PATTERN, Theme, base, plain, sequential
-from gptviz.labelled import Axis, Labelled
+from gptviz.labelled_array import Axis, LabelledArray
 
 # Up to here single characters all fit on an axis, in one row or in two staggered ones, on the 290 pixels of a phone.
 MOST_IN_A_ROW = 24
@@ -22,7 +22,7 @@ LEGEND_AT = 0.85
 UNIT = "share of the row"
 
 
-def one_head(pattern: Labelled, theme: Theme, *, title: str, height: int = 428) -> go.Figure:
+def one_head(pattern: LabelledArray, theme: Theme, *, title: str, height: int = 428) -> go.Figure:
     """A pattern [query, key] on the fixed scale 0 … 1, queries from top to bottom; NaN stays blank."""
     queries, keys = pattern.axes
     values = np.ascontiguousarray(pattern.values, np.float32)

@@ -6,15 +6,16 @@ import html
 
 import plotly.graph_objects as go
 
-from gptviz.figures.bars import percent
 from gptviz.figures.theme import OUTPUT, Theme, base, blend, plain
-from gptviz.labelled import Labelled
+from gptviz.labelled_array import LabelledArray
+
+from .format import percent
 
 PITCH = 30  # pixels from one bar to the next
 LONGEST_LABEL = 16
 
 
-def labels(probabilities: Labelled, theme: Theme) -> go.Figure:
+def labels(probabilities: LabelledArray, theme: Theme) -> go.Figure:
     """A bar for each of `probabilities` [label], in their order from the top, on the fixed scale 0 … 1, with its number."""
     names, values = probabilities.axes[0].labels, probabilities.values
     places = list(range(len(names)))

@@ -6,14 +6,14 @@ import plotly.graph_objects as go
 
 from gptviz.figures.matrix import MARGIN, axis
 from gptviz.figures.theme import KEY, PATTERN, QUERY, Theme, base, blend
-from gptviz.labelled import Labelled
+from gptviz.labelled_array import LabelledArray
 
 # Whoever cannot tell the colours apart tells the strokes apart.
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 MOST_DOTTED = 64
 
 
-def wave(column: Labelled, theme: Theme, *, height: int, limit: float = 1.0) -> go.Figure:
+def wave(column: LabelledArray, theme: Theme, *, height: int, limit: float = 1.0) -> go.Figure:
     """One column of a table, `column` [position], from -`limit` to `limit`: blue above zero, orange below, as in the table."""
     (positions,) = column.axes
     x = [int(label) for label in positions.labels]
@@ -42,7 +42,7 @@ def wave(column: Labelled, theme: Theme, *, height: int, limit: float = 1.0) -> 
     return figure
 
 
-def fan(lines: Labelled, theme: Theme, *, height: int, floor: float) -> go.Figure:
+def fan(lines: LabelledArray, theme: Theme, *, height: int, floor: float) -> go.Figure:
     """Lines [line, distance] that fall from 0, cut off at `floor`, each named where it ends."""
     names, distances = lines.axes
     x = [int(label) for label in distances.labels]

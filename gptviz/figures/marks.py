@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-START, END = "⟨start⟩", "⟨end⟩"  # as `gptviz.text.marked` calls them
+START, END = "⟨start⟩", "⟨end⟩"  # as `gptviz.text.tokenizers.special_tokens` calls them
 BRIEF = {START: START[0], END: END[-1]}
 MEANING = {START: f"{BRIEF[START]} is the start", END: f"{BRIEF[END]} is the end"}
 

@@ -8,14 +8,14 @@ import numpy as np
 import plotly.graph_objects as go
 
 from gptviz.figures.theme import Theme, base, diverging
-from gptviz.labelled import Axis, Labelled
+from gptviz.labelled_array import Axis, LabelledArray
 
 # Room for ticks and titles is set, not measured: a figure that is drawn anew then keeps its place.
 MARGIN = {"l": 66, "r": 20, "t": 12, "b": 48}
 
 
 def signed(
-    matrix: Labelled, theme: Theme, *, height: int, limit: float = 1.0, square: bool = False, column: int | None = None
+    matrix: LabelledArray, theme: Theme, *, height: int, limit: float = 1.0, square: bool = False, column: int | None = None
 ) -> go.Figure:
     """`matrix` [row, column] from -`limit` to `limit`, first row at the top; its labels are numbers in equal steps.
 

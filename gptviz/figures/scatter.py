@@ -11,7 +11,7 @@ import numpy.typing as npt
 import plotly.graph_objects as go
 
 from gptviz.figures.theme import KIND_COLOURS, STREAM, Theme, base, plain
-from gptviz.labelled import Labelled
+from gptviz.labelled_array import LabelledArray
 
 # One shape per kind, from those that exist in 2 and in 3 dimensions alike.
 KIND_SHAPES = {
@@ -81,7 +81,7 @@ def groups(kinds: Sequence[str]) -> dict[str, npt.NDArray[np.int64]]:
 
 
 def cloud(
-    points: Labelled,
+    points: LabelledArray,
     kinds: Sequence[str],
     theme: Theme,
     *,
@@ -91,7 +91,7 @@ def cloud(
     neighbours: Sequence[int] = (),
     ends: Sequence[tuple[float, float]] = (),
     set_out: Values | None = None,
-    trail: Labelled | None = None,
+    trail: LabelledArray | None = None,
 ) -> go.Figure:
     """Tokens [token, component] as points, in 2 or 3 dimensions by the number of components.
 
@@ -171,7 +171,7 @@ def cloud(
     return figure
 
 
-def _trail(trail: Labelled, theme: Theme, scatter: type[Any]) -> Any:
+def _trail(trail: LabelledArray, theme: Theme, scatter: type[Any]) -> Any:
     """Where a point was, as a line with a dot for each time, its first and last one named."""
     times = trail.axes[0].labels
     return scatter(
@@ -231,7 +231,7 @@ def _lay_out(figure: go.Figure, theme: Theme, axes: Sequence[str], ends: Sequenc
         )
 
 
-def neighbour_bars(similarity: Labelled, kinds: Sequence[str], theme: Theme, *, height: int) -> go.Figure:
+def neighbour_bars(similarity: LabelledArray, kinds: Sequence[str], theme: Theme, *, height: int) -> go.Figure:
     """Cosines [token] on the fixed scale 0 … 1 (-1 … 1 where one is negative), the nearest at the top."""
     labels = [plain(label) for label in similarity.axes[0].labels]
     values = similarity.values.astype(np.float32)

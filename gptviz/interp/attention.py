@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gptviz.labelled import Axis, Labelled
+from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Record, Transformer
 from gptviz.model.attention import Attention
 
@@ -96,12 +96,12 @@ def _blocked(model: Transformer, ids: Tensor) -> npt.NDArray[np.bool_] | None:
     return blocked.numpy() if blocked.any() else None
 
 
-def one_head(patterns: Patterns, block: int, head: int, labels: Sequence[str]) -> Labelled:
+def one_head(patterns: Patterns, block: int, head: int, labels: Sequence[str]) -> LabelledArray:
     """The pattern of one head [query, key], its tokens called `labels`; NaN where the mask forbids to look."""
     values = patterns.blocks[block][head].copy()
     if patterns.blocked is not None:
         values[patterns.blocked] = np.nan
-    return Labelled(values, (Axis(QUERY, tuple(labels)), Axis(KEY, tuple(labels))), UNIT)
+    return LabelledArray(values, (Axis(QUERY, tuple(labels)), Axis(KEY, tuple(labels))), UNIT)
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,7 @@ def pooling(patterns: Patterns) -> int:
     return -(-max(patterns.blocks[0].shape[1:]) // side)
 
 
-def thumbnails(patterns: Patterns) -> Labelled:
+def thumbnails(patterns: Patterns) -> LabelledArray:
     """All heads [block, head, query, key], each pooled to a thumbnail.
 
     A cell is the largest value of the `pooling` × `pooling` it stands for, so that no bright spot is lost; it is NaN
@@ -240,7 +240,7 @@ def thumbnails(patterns: Patterns) -> Labelled:
     queries, keys = ([_range(start, pool, size) for start in range(0, size, pool)] for size in sizes)
     numbers = [tuple(map(str, range(count))) for count in values.shape[:2]]
     axes = (Axis("block", numbers[0]), Axis("head", numbers[1]), Axis(QUERY, tuple(queries)), Axis(KEY, tuple(keys)))
-    return Labelled(values, axes, UNIT if pool == 1 else f"{UNIT}, largest of {pool} × {pool}")
+    return LabelledArray(values, axes, UNIT if pool == 1 else f"{UNIT}, largest of {pool} × {pool}")
 
 
 def _range(start: int, pool: int, size: int) -> str:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gptviz.interp.trace import run
-from gptviz.labelled import Axis, Labelled
+from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Transformer
 
 Numbers = npt.NDArray[np.float64]
@@ -39,9 +39,9 @@ class Classified:
         """The likeliest label; of equally likely ones the first."""
         return int(self.logits.argmax())
 
-    def labelled(self, tokens: Sequence[str], names: Sequence[str]) -> Labelled:
+    def labelled(self, tokens: Sequence[str], names: Sequence[str]) -> LabelledArray:
         """The shares [token, label] of the tokens shown as `tokens`, in units of logits."""
-        return Labelled(self.shares, (Axis("token", tuple(tokens)), Axis("label", tuple(names))), "logit")
+        return LabelledArray(self.shares, (Axis("token", tuple(tokens)), Axis("label", tuple(names))), "logit")
 
 
 def classify(model: Transformer, ids: Tensor) -> Classified:
@@ -73,11 +73,11 @@ def probabilities(model: Transformer, ids: Tensor) -> Numbers:
     return np.concatenate([np.empty((0, model.config.n_label)), *found])
 
 
-def confusion(labels: Sequence[int], predicted: Sequence[int], names: Sequence[str]) -> Labelled:
+def confusion(labels: Sequence[int], predicted: Sequence[int], names: Sequence[str]) -> LabelledArray:
     """How many texts of each label [label, predicted] were taken for which."""
     counts = np.zeros((len(names), len(names)), np.int64)
     np.add.at(counts, (np.asarray(labels, np.int64), np.asarray(predicted, np.int64)), 1)
-    return Labelled(counts, (Axis("label", tuple(names)), Axis("predicted", tuple(names))), "texts")
+    return LabelledArray(counts, (Axis("label", tuple(names)), Axis("predicted", tuple(names))), "texts")
 
 
 @dataclass(frozen=True)

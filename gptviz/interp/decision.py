@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from gptviz.interp.classification import Classified, Numbers, probabilities
-from gptviz.labelled import Axis, Labelled
+from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Transformer
 
 BIAS = "(bias)"
@@ -39,9 +39,9 @@ class Decision:
         """The bias and all shares, added up."""
         return self.bias + float(self.shares.sum())
 
-    def labelled(self, words: Sequence[str]) -> Labelled:
+    def labelled(self, words: Sequence[str]) -> LabelledArray:
         """The bias and what each of `words` adds to it [1 + T], in units of logits."""
-        return Labelled(np.concatenate([[self.bias], self.shares]), (Axis("word", (BIAS, *words)),), "logit")
+        return LabelledArray(np.concatenate([[self.bias], self.shares]), (Axis("word", (BIAS, *words)),), "logit")
 
 
 def decision(found: Classified, label: int, against: int | None = None) -> Decision:

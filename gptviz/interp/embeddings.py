@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from gptviz.labelled import Axis, Labelled
+from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Transformer
 from gptviz.model.heads import Unembed
 
@@ -37,7 +37,7 @@ class Projection:
         explained: by PCA, the share of the variance along each component; empty for the others.
     """
 
-    points: Labelled
+    points: LabelledArray
     ids: npt.NDArray[np.int64]
     explained: tuple[float, ...] = ()
 
@@ -57,7 +57,7 @@ class Neighbours:
     """
 
     ids: tuple[int, ...]
-    similarity: Labelled
+    similarity: LabelledArray
 
 
 def vectors(model: Transformer, space: str) -> Vectors:
@@ -158,7 +158,7 @@ def project(
         points, explained = turned(found, points[ids]), ()
     tokens = Axis("token", tuple(labels[i] for i in ids.tolist()))
     components = Axis("component", tuple(str(i + 1) for i in range(dimensions)))
-    return Projection(Labelled(points, (tokens, components), "coordinate"), ids, explained)
+    return Projection(LabelledArray(points, (tokens, components), "coordinate"), ids, explained)
 
 
 def start(points: Vectors, seed: int) -> Vectors:
@@ -230,4 +230,4 @@ def neighbours(rows: Vectors, labels: Sequence[str], token: int, count: int = 8)
     nearest = np.argsort(-cosine, kind="stable")[: min(count, len(rows) - 1)]
     values = np.clip(cosine[nearest], -1, 1).astype(np.float32)
     axis = Axis("token", tuple(labels[i] for i in nearest.tolist()))
-    return Neighbours(tuple(map(int, nearest)), Labelled(values, (axis,), "cosine similarity"))
+    return Neighbours(tuple(map(int, nearest)), LabelledArray(values, (axis,), "cosine similarity"))

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gptviz.labelled import Axis, Labelled
+from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Config, Record, Transformer, build
 from gptviz.model.config import Residual
 
@@ -26,7 +26,7 @@ OUT = "out"  # the place after the last block
 INITIAL_STD = 0.02  # what `model.build.initialise` draws matrices with
 
 
-def sizes(model: Transformer, ids: Tensor, targets: Tensor) -> Labelled:
+def sizes(model: Transformer, ids: Tensor, targets: Tensor) -> LabelledArray:
     """The typical size of a number at each depth [quantity, place]: the root mean square of
 
     - the gradient of the loss with respect to the stream that enters a block, ∂L/∂x_i (at "out": that leaves the last)
@@ -52,7 +52,7 @@ def sizes(model: Transformer, ids: Tensor, targets: Tensor) -> Labelled:
     of_matrices = [_rms(*(next(gradients) for _ in block)) for block in matrices]
     values = np.array([of_streams, [_rms(stream.detach()) for stream in streams], [*of_matrices, math.nan]])
     places = Axis("block", (*(str(index) for index in range(len(matrices))), OUT))
-    return Labelled(values, (Axis("quantity", QUANTITIES), places), "root mean square")
+    return LabelledArray(values, (Axis("quantity", QUANTITIES), places), "root mean square")
 
 
 def _rms(*tensors: Tensor) -> float:
@@ -83,7 +83,7 @@ def fresh(config: Config, *, seed: int, std: float = INITIAL_STD, shrink: bool =
 
 def compare(
     config: Config, ids: Tensor, targets: Tensor, *, seed: int, std: float = INITIAL_STD, shrink: bool = True
-) -> Labelled:
+) -> LabelledArray:
     """`sizes` for fresh models that differ in their residual alone [quantity, residual, place]; the rest as in `fresh`.
 
     All draw the same matrices. A final norm, where the config has one, belongs to pre-norm: the others do without.
@@ -97,18 +97,18 @@ def compare(
         found.append(sizes(fresh(own, seed=seed, std=std, shrink=shrink), ids, targets))
     quantities, places = found[0].axes
     values = np.stack([one.values for one in found], 1)
-    return Labelled(values, (quantities, Axis("residual", RESIDUALS), places), found[0].unit)
+    return LabelledArray(values, (quantities, Axis("residual", RESIDUALS), places), found[0].unit)
 
 
-def of(table: Labelled, quantity: str) -> Labelled:
+def of(table: LabelledArray, quantity: str) -> LabelledArray:
     """One quantity of `compare` [residual, place]; of the weights there is none at "out"."""
     quantities, residuals, places = table.axes
     count = len(places.labels) - (quantity == WEIGHTS)
     values = table.values[quantities.labels.index(quantity), :, :count]
-    return Labelled(values, (residuals, Axis(places.name, places.labels[:count])), table.unit)
+    return LabelledArray(values, (residuals, Axis(places.name, places.labels[:count])), table.unit)
 
 
-def reaching(table: Labelled) -> dict[str, float]:
+def reaching(table: LabelledArray) -> dict[str, float]:
     """By residual, what share of the gradient at "out" there is at the entrance of block 0."""
     gradient = of(table, GRADIENT)
     sizes = gradient.values.astype(np.float64)

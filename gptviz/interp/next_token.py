@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from gptviz.learn.sampling import Sampling, ledger
+from gptviz.generate.sampling import Sampling, ledger
 from gptviz.model import Transformer
 
 Numbers = npt.NDArray[np.float64]

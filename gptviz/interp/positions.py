@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from gptviz.labelled import Axis, Labelled
+from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import IDENTITY, Config, Transformer
 from gptviz.model.positions import POSITIONS, NoPositions, Relative
 
@@ -62,7 +62,7 @@ def encoding(model: Transformer, kind: str, block: int = 0) -> NoPositions:
 
 
 @torch.inference_mode()
-def vectors(model: Transformer, kind: str, block: int = 0) -> Labelled:
+def vectors(model: Transformer, kind: str, block: int = 0) -> LabelledArray:
     """One vector per position [position, dimension], or per distance for relative positions.
 
     - learned, sinusoidal: what is added to the embedding, [position, d_model]
@@ -93,20 +93,20 @@ def vectors(model: Transformer, kind: str, block: int = 0) -> Labelled:
         pairs = torch.tensor([1.0, 0.0], device=device).repeat_interleave(half).expand(1, 1, at.stop, 2 * half)
         values = part.turn(pairs, at)[0, 0, places]  # [position, d_head]
     dimensions = Axis("dimension", tuple(map(str, range(values.shape[1]))))
-    return Labelled(values.float().cpu().numpy(), (Axis(name, tuple(map(str, places))), dimensions), "value")
+    return LabelledArray(values.float().cpu().numpy(), (Axis(name, tuple(map(str, places))), dimensions), "value")
 
 
-def similarity(table: Labelled) -> Labelled:
+def similarity(table: LabelledArray) -> LabelledArray:
     """The cosine between any two rows of `table` [row, dimension]: [row, other row], from -1 to 1; NaN where a row is zero."""
     values = table.values.astype(np.float64)
     length = np.linalg.norm(values, axis=1, keepdims=True)
     unit = values / np.where(length > 0, length, np.nan)
     cosine = np.clip(unit @ unit.T, -1.0, 1.0).astype(np.float32)
     rows = table.axes[0]
-    return Labelled(cosine, (rows, Axis(f"other {rows.name}", rows.labels)), "cosine similarity")
+    return LabelledArray(cosine, (rows, Axis(f"other {rows.name}", rows.labels)), "cosine similarity")
 
 
-def spread(square: Labelled) -> float:
+def spread(square: LabelledArray) -> float:
     """How far values on one diagonal of `square` [T, T] lie apart, at most: 0 where only the distance counts."""
     size = len(square.values)
     diagonals = (np.diagonal(square.values, offset) for offset in range(1 - size, size))
@@ -114,7 +114,7 @@ def spread(square: Labelled) -> float:
 
 
 @torch.inference_mode()
-def alibi_bias(model: Transformer) -> Labelled:
+def alibi_bias(model: Transformer) -> LabelledArray:
     """What ALiBi at this model's sizes adds to a score, per head and distance of query and key: [head, distance]."""
     part, length = encoding(model, "alibi"), min(model.config.context_length, LONGEST)
     heads = model.config.n_head
@@ -122,7 +122,7 @@ def alibi_bias(model: Transformer) -> Labelled:
     nothing = torch.zeros(1, heads, 1, length, device=model.embed.weight.device)
     bias = part.weigh(nothing, nothing, last)[0, :, 0].flip(-1)[:, list(shown(model.config))]  # [head, distance]
     axes = Axis("head", tuple(map(str, range(heads)))), Axis("distance", tuple(map(str, shown(model.config))))
-    return Labelled(bias.cpu().numpy(), axes, "added to the score")
+    return LabelledArray(bias.cpu().numpy(), axes, "added to the score")
 
 
 def period(dimension: int, size: int, base: float = 10_000.0) -> float:
@@ -130,11 +130,11 @@ def period(dimension: int, size: int, base: float = 10_000.0) -> float:
     return 2 * math.pi * base ** (2 * (dimension // 2) / size)
 
 
-def column(table: Labelled, index: int) -> Labelled:
+def column(table: LabelledArray, index: int) -> LabelledArray:
     """One dimension of a table [position, dimension], over the positions: [position]."""
-    return Labelled(table.values[:, index], table.axes[:1], table.unit)
+    return LabelledArray(table.values[:, index], table.axes[:1], table.unit)
 
 
-def bound(table: Labelled) -> float:
+def bound(table: LabelledArray) -> float:
     """The largest size of any value of a table: what a scale symmetric about zero must reach."""
     return float(np.abs(table.values).max()) or 1.0

@@ -1,8 +1,6 @@
 """Text to tokens and back, and the texts and generated tasks to train on. Imports nothing else of gptviz, and no torch."""
 
-from .bpe import BPETokenizer
-from .characters import CharTokenizer
-from .corpora import (
+from .datasets.corpora import (
     Corpus,
     CorpusUnavailableError,
     Offer,
@@ -14,14 +12,16 @@ from .corpora import (
     remember,
     tiny_shakespeare,
 )
-from .labelled import LabelledTexts, labelled_of, opinions, read_labelled, texts_of
-from .marked import MarkedTokenizer
-from .pairs import PAIR_TASKS, Pairs, PairTask, pairs_of, read_pairs
-from .symbols import SymbolTokenizer
-from .tasks import TASKS, Examples, Task, task
-from .tokenizer import Encoding, Tokenizer, Unknown, from_json
+from .datasets.labelled_texts import LabelledTexts, labelled_of, opinions, read_labelled, texts_of
+from .datasets.pairs import PAIR_TASKS, Pairs, PairTask, pairs_of, read_pairs
+from .datasets.tasks import TASKS, Examples, Task, task
+from .tokenizers.base import Encoding, Tokenizer, Unknown, from_json
+from .tokenizers.bpe import BPETokenizer
+from .tokenizers.characters import CharTokenizer
+from .tokenizers.special_tokens import SpecialTokensTokenizer
+from .tokenizers.symbols import SymbolTokenizer
+from .tokenizers.words import WordTokenizer, words_of
 from .visible import KINDS, character_name, kind_of_text, visible
-from .words import WordTokenizer, words_of
 
 __all__ = [
     "KINDS",
@@ -34,10 +34,10 @@ __all__ = [
     "Encoding",
     "Examples",
     "LabelledTexts",
-    "MarkedTokenizer",
     "Offer",
     "PairTask",
     "Pairs",
+    "SpecialTokensTokenizer",
     "SymbolTokenizer",
     "Task",
     "Tokenizer",

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import streamlit as st
 
-from gptviz.learn import checkpoints
+from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, WordTokenizer
-from gptviz.text.marked import MarkedTokenizer
+from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from tests.tiny import TinyModel, scrambled, tiny
 
 
@@ -53,7 +53,7 @@ def tiny_pair(home: Path) -> TinyModel:
     """Saves a small untrained encoder–decoder of letters in this test's home; arguments are those of `tiny_model`."""
 
     def make(name: str = "pair", *, card: dict[str, Any] | None = None, seed: int = 0, **changes: Any) -> Path:
-        tokenizer = MarkedTokenizer(CharTokenizer("abcdefghijklmnopqrstuvwxyz 0123456789"))
+        tokenizer = SpecialTokensTokenizer(CharTokenizer("abcdefghijklmnopqrstuvwxyz 0123456789"))
         sizes = {"vocab_size": tokenizer.vocab_size, "padding": tokenizer.padding, "n_encoder_layer": 3, "context_length": 24}
         return checkpoints.save(name, scrambled(tiny(**sizes | changes), seed), tokenizer, card or {})
 

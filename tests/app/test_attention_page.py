@@ -12,7 +12,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import gptviz
-from gptviz.ui import attention, frame
+from gptviz.ui.shell import frame
+from gptviz.ui.views import attention
 from tests.app.explorer import pattern, sent
 from tests.app.opening import opened
 

@@ -16,12 +16,13 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import gptviz
-from gptviz.figures.bars import percent
-from gptviz.learn import checkpoints, jobs
-from gptviz.learn.baseline import baseline
-from gptviz.learn.labelled import LabelledSource
+from gptviz.data.baseline import baseline
+from gptviz.data.classification import LabelledSource
+from gptviz.figures.format import percent
+from gptviz.runs import checkpoints, queue
 from gptviz.text import LabelledTexts
-from gptviz.ui import classify, tested
+from gptviz.ui.pages.classify import held_out as tested
+from gptviz.ui.pages.classify import one_text as classify
 from tests.app.explorer import pattern, sent
 from tests.app.opening import opened
 from tests.tiny import scrambled, tiny
@@ -390,7 +391,7 @@ def test_labels_that_test_nothing_are_named_and_the_texts_labelled_nevertheless(
 def test_a_labelled_file_trains_a_classifier_of_its_labels(judge: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     judge()
     begun: list[tuple[str, str | None]] = []
-    monkeypatch.setattr(jobs, "submit", lambda name, device=None: begun.append((name, device)) or 0)
+    monkeypatch.setattr(queue, "submit", lambda name, device=None: begun.append((name, device)) or 0)
     rows = "".join(f"the {place} was {word},{word}\n" for word in ("red", "green", "blue") for place in PLACES * 3)
     at = give(page(view=classify.OWN), f"text,label\n{rows}", "colours.csv")
     next(button for button in at.button if button.label.startswith("Train")).click().run()

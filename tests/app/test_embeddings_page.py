@@ -17,8 +17,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from gptviz.interp import embeddings
-from gptviz.ui import embeddings as ui
-from gptviz.ui.literal import literal
+from gptviz.ui.pages import embeddings as ui
+from gptviz.ui.widgets.markdown import escaped
 from tests.app.opening import opened
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -102,7 +102,7 @@ def test_the_neighbours_shown_are_those_of_the_chosen_token(tiny_model: Callable
     at = page(model="tiny", token="q")
     view = ui.View(*_key(at), "embedding", "PCA", 2, 0)
     names = ui.tokens(view.key).names
-    from gptviz.ui.cache import language_model
+    from gptviz.ui.shell.cache import language_model
 
     rows = embeddings.vectors(language_model(view.key).model, "embedding").astype(np.float64)
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
@@ -112,7 +112,7 @@ def test_the_neighbours_shown_are_those_of_the_chosen_token(tiny_model: Callable
 
 
 def _key(at: AppTest) -> tuple[Any, ...]:
-    from gptviz.ui.cache import model_key
+    from gptviz.ui.shell.cache import model_key
 
     return (model_key("tiny", at.selectbox(key="device").value),)
 
@@ -171,7 +171,7 @@ def test_what_went_wrong_with_a_projection_is_never_markup(
     monkeypatch.setattr(ui, "_job", lambda view: ui.Job(failed, 0.0, 3))
     tiny_model()
     at = page(model="tiny", method="UMAP")
-    assert [warning.value for warning in at.warning] == [f"{literal(hostile)}. PCA is shown instead."]
+    assert [warning.value for warning in at.warning] == [f"{escaped(hostile)}. PCA is shown instead."]
 
 
 def test_a_sample_is_called_one_and_says_whether_the_token_is_in_it(

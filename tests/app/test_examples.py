@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gptviz.learn.labelled import LabelledSource
-from gptviz.learn.pairs import PairSource
+from gptviz.data.classification import LabelledSource
+from gptviz.data.seq2seq import PairSource
 from gptviz.text import LabelledTexts, Pairs
-from gptviz.ui.examples import USUAL, example
+from gptviz.ui.shell.prompts import USUAL, example
 
 
 @pytest.fixture(autouse=True)

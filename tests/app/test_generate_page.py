@@ -18,10 +18,10 @@ from streamlit.testing.v1 import AppTest
 
 import gptviz
 from gptviz.components.kit import unpack
-from gptviz.learn.generation import window_start
-from gptviz.learn.tree import ROOT
-from gptviz.ui import generate
-from gptviz.ui.generate import Writing
+from gptviz.generate.generation import window_start
+from gptviz.generate.tree import ROOT
+from gptviz.ui.pages import generate
+from gptviz.ui.pages.generate import Writing
 from tests.app.opening import opened
 
 ROOT_FOLDER = Path(__file__).resolve().parents[2]

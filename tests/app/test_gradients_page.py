@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from gptviz.interp import gradients
-from gptviz.ui.gradients import DEFAULTS, Setup, power, table
+from gptviz.ui.pages.gradients import DEFAULTS, Setup, power, table
 from tests.app.opening import opened
 
 

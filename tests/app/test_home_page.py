@@ -14,9 +14,9 @@ from streamlit.testing.v1 import AppTest
 import gptviz
 from gptviz.components.kit import unpack
 from gptviz.components.model_map import Look
-from gptviz.ui import next_token
-from gptviz.ui.frame import DEFAULT_PROMPT, PAGES
-from gptviz.ui.literal import literal
+from gptviz.ui.pages import next_token
+from gptviz.ui.shell.frame import DEFAULT_PROMPT, PAGES
+from gptviz.ui.widgets.markdown import escaped
 from tests.tiny import TinyModel
 
 HOME = str(Path(__file__).parents[2] / "app.py")
@@ -46,8 +46,8 @@ def test_home_shows_something_at_once_and_a_card_for_every_page(tiny_model: Tiny
 def test_the_cards_about_training_show_the_curve_of_the_model_and_those_worth_comparing(tiny_model: TinyModel) -> None:
     from gptviz.figures import thumbnail
     from gptviz.figures.theme import LIGHT
-    from gptviz.ui import home
-    from gptviz.ui.curves import curve_of
+    from gptviz.ui.pages import home
+    from gptviz.ui.views.learning_curves import curve_of
 
     folders = {}
     for name, last in (("mine", 1.0), ("ladder-0", 2.0), ("ladder-1", 3.0)):
@@ -59,7 +59,7 @@ def test_the_cards_about_training_show_the_curve_of_the_model_and_those_worth_co
 
 
 def test_where_nothing_was_trained_nothing_is_drawn(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gptviz.learn import checkpoints
+    from gptviz.runs import checkpoints
 
     tiny_model("mine", text=ALPHABET)
     monkeypatch.setattr(checkpoints, "BUNDLED", checkpoints.home() / "none")
@@ -137,8 +137,8 @@ def test_a_model_whose_logits_are_no_numbers_has_a_home_too(tiny_model: TinyMode
 
 
 def test_the_guesses_are_the_softmax_of_the_model_logits(tiny_model: TinyModel) -> None:
-    from gptviz.ui import home
-    from gptviz.ui.cache import model_key
+    from gptviz.ui.pages import home
+    from gptviz.ui.shell.cache import model_key
 
     tiny_model("mine", text=ALPHABET)
     lm = gptviz.load("mine")
@@ -182,7 +182,7 @@ def test_an_unknown_model_in_the_link_is_named_and_another_shown(tiny_model: Tin
     tiny_model("mine", text=ALPHABET)
     app = opened(model="../../etc/passwd")
     assert not app.exception
-    assert any(literal("../../etc/passwd") in warning.value for warning in app.warning)
+    assert any(escaped("../../etc/passwd") in warning.value for warning in app.warning)
     assert app.selectbox(key="model").value in app.selectbox(key="model").options
 
 
@@ -201,7 +201,7 @@ def test_a_damaged_model_is_an_error_that_names_it_and_the_page_stays(tiny_model
 
 
 def test_a_model_without_files_is_not_offered_and_none_at_all_is_said(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gptviz.learn import checkpoints
+    from gptviz.runs import checkpoints
 
     monkeypatch.setattr(checkpoints, "BUNDLED", home / "none")
     app = opened()
@@ -210,7 +210,7 @@ def test_a_model_without_files_is_not_offered_and_none_at_all_is_said(home: Path
 
 
 def test_a_model_trained_anew_is_read_anew(tiny_model: TinyModel) -> None:
-    from gptviz.ui.cache import language_model, model_key
+    from gptviz.ui.shell.cache import language_model, model_key
 
     tiny_model("mine", text=ALPHABET, seed=1)
     before = language_model(model_key("mine", "cpu")).model.embed.weight.clone()

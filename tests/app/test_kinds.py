@@ -16,13 +16,13 @@ from streamlit.testing.v1 import AppTest
 import gptviz
 from gptviz import text as texts
 from gptviz.components.kit import unpack
-from gptviz.learn import checkpoints
-from gptviz.learn.labelled import LabelledSource
+from gptviz.data.classification import LabelledSource
 from gptviz.model import Record
-from gptviz.text.pairs import PAIR_TASKS
-from gptviz.ui import examples, frame, kinds, snapshots
-from gptviz.ui.curves import curve_of
-from gptviz.ui.literal import literal
+from gptviz.runs import checkpoints
+from gptviz.text.datasets.pairs import PAIR_TASKS
+from gptviz.ui.shell import frame, kinds, prompts, scrubber
+from gptviz.ui.views.learning_curves import curve_of
+from gptviz.ui.widgets.markdown import escaped
 from tests.app.explorer import pattern, sent
 from tests.app.opening import opened
 from tests.tiny import TinyModel, scrambled
@@ -148,7 +148,7 @@ def test_what_a_link_asks_for_in_vain_is_never_markup(tiny_pair: TinyModel) -> N
     tiny_pair()
     asked = "[a](http://b) **c** $d$"
     at = page("pages/attention.py", model="pair", stack=asked)
-    assert any(literal(asked) in warning.value and asked not in warning.value for warning in at.warning)
+    assert any(escaped(asked) in warning.value and asked not in warning.value for warning in at.warning)
 
 
 @pytest.mark.usefixtures("both")
@@ -341,8 +341,8 @@ def test_a_model_begins_with_an_example_of_what_it_was_trained_on(tiny_classifie
     cases = {
         "opinions": (tiny_classifier, opinions.to_dict(), opinions.split()[1].texts[0]),
         "own": (tiny_classifier, own.to_dict(), own.split()[1].texts[0]),
-        "gone": (tiny_classifier, own.to_dict() | {"sha256": "0" * 64}, examples.REVIEW),
-        "none": (tiny_classifier, None, examples.REVIEW),
+        "gone": (tiny_classifier, own.to_dict() | {"sha256": "0" * 64}, prompts.REVIEW),
+        "none": (tiny_classifier, None, prompts.REVIEW),
         "dates": (tiny_pair, {"pair_task": "dates"}, "the third of march 1977"),
         "numbers": (tiny_pair, {"pair_task": "numbers"}, PAIR_TASKS["numbers"].example_prompt()),
     }
@@ -368,9 +368,9 @@ def test_home_asks_the_question_that_its_model_answers() -> None:
 
 def test_at_a_step_a_classifier_is_said_to_be_right_and_others_to_be_perplexed() -> None:
     losses = [{"step": 0, "validation": 0.7, "accuracy": 0.5}, {"step": 4, "validation": 0.35, "accuracy": 0.8}]
-    assert snapshots.readout("4", {"losses": losses, "labels": ["a", "b"]}) == "Step 4: loss 0.35, 80.0% right"
-    assert snapshots.readout("3", {"losses": losses}) == "Step 3: loss ≈ 0.35, perplexity 1.42"
-    assert snapshots.readout("4", {"losses": [{"step": 4, "validation": 0.0}], "labels": ["a", "b"]}).endswith("perplexity 1")
+    assert scrubber.readout("4", {"losses": losses, "labels": ["a", "b"]}) == "Step 4: loss 0.35, 80.0% right"
+    assert scrubber.readout("3", {"losses": losses}) == "Step 3: loss ≈ 0.35, perplexity 1.42"
+    assert scrubber.readout("4", {"losses": [{"step": 4, "validation": 0.0}], "labels": ["a", "b"]}).endswith("perplexity 1")
 
 
 @pytest.mark.usefixtures("both")

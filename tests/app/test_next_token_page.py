@@ -15,12 +15,12 @@ from streamlit.testing.v1 import AppTest
 
 import gptviz
 from gptviz.components.kit import unpack
+from gptviz.generate.sampling import uniform
 from gptviz.language_model import LanguageModel
-from gptviz.learn.sampling import uniform
 from gptviz.text import CharTokenizer, SymbolTokenizer
-from gptviz.ui import next_token
-from gptviz.ui.frame import LONGEST_PROMPT
-from gptviz.ui.literal import literal
+from gptviz.ui.pages import next_token
+from gptviz.ui.shell.frame import LONGEST_PROMPT
+from gptviz.ui.widgets.markdown import escaped
 from tests.app.opening import opened
 from tests.tiny import scrambled, tiny
 
@@ -104,7 +104,7 @@ def test_an_impossible_position_is_named_and_the_last_shown(tiny_model: Callable
     tiny_model()
     at = page(position=position)
     assert chosen(at) == len(PROMPT) - 1
-    assert any(f"position = “{literal(position[:80])}”" in warning.value for warning in at.warning)
+    assert any(f"position = “{escaped(position[:80])}”" in warning.value for warning in at.warning)
     assert not at.run().warning, "said once"
 
 

@@ -13,10 +13,10 @@ import pytest
 from filelock import FileLock
 from streamlit.testing.v1 import AppTest
 
-from gptviz.learn import checkpoints, library
-from gptviz.learn.recipe import Recipe
-from gptviz.ui import runs as ui
-from gptviz.ui.curves import curve_of
+from gptviz.runs import checkpoints, manage
+from gptviz.train.recipe import Recipe
+from gptviz.ui.pages.runs import table as ui
+from gptviz.ui.views.learning_curves import curve_of
 from tests.app.opening import opened
 from tests.tiny import TinyModel
 
@@ -253,9 +253,9 @@ def test_a_renamed_model_keeps_its_place_in_the_comparison(trained: Callable[...
 
 
 def test_markdown_of_a_name_is_shown_as_it_is() -> None:
-    from gptviz.ui.literal import literal
+    from gptviz.ui.widgets.markdown import escaped
 
-    assert literal("**bold** :red[x] $a_b$\n<b>1. y</b> ok") == (r"\*\*bold\*\* \:red\[x\] \$a\_b\$ \<b\>1\. y\<\/b\> ok")
+    assert escaped("**bold** :red[x] $a_b$\n<b>1. y</b> ok") == (r"\*\*bold\*\* \:red\[x\] \$a\_b\$ \<b\>1\. y\<\/b\> ok")
 
 
 @pytest.mark.parametrize("name", ["../x", "other", "shakespeare", "🙂", "<b>x</b>"])
@@ -280,12 +280,12 @@ def test_a_deleted_model_comes_back_by_a_click(trained: Callable[..., Path]) -> 
     button(at, "Undo").click().run()
     assert not at.exception
     assert "mine" in table(at)
-    assert not library.deleted()
+    assert not manage.deleted()
 
 
 def test_the_trash_outlives_the_message(trained: Callable[..., Path]) -> None:
     trained("mine", [4.0])
-    library.delete("mine")
+    manage.delete("mine")
     button(page(), "mine").click().run()
     assert "mine" in checkpoints.folders()
 
@@ -338,15 +338,15 @@ def test_time_is_said_as_a_person_says_it(seconds: float | None, said: str) -> N
 def test_a_model_too_long_to_take_along_leaves_its_snapshots_and_at_last_itself_behind(
     trained: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gptviz.ui.keeping import packing
+    from gptviz.ui.pages.runs.manage import packing
 
     folder = trained("mine", [4.0])
     checkpoints.snapshot_path(folder, 1).parent.mkdir()
     checkpoints.snapshot_path(folder, 1).write_bytes(b"x" * 100)
     assert packing("mine")[1:] == (True, True)
-    monkeypatch.setattr(library, "MOST_PACKED_BYTES", library.packed_bytes("mine") - 1)
+    monkeypatch.setattr(manage, "MOST_PACKED_BYTES", manage.packed_bytes("mine") - 1)
     label, snapshots, possible = packing("mine")
     assert "without snapshots" in label
     assert (snapshots, possible) == (False, True)
-    monkeypatch.setattr(library, "MOST_PACKED_BYTES", 10)
+    monkeypatch.setattr(manage, "MOST_PACKED_BYTES", 10)
     assert packing("mine")[1:] == (False, False)

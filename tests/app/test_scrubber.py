@@ -18,11 +18,13 @@ from streamlit.testing.v1 import AppTest
 
 import gptviz
 from gptviz.components.kit import unpack
-from gptviz.learn import checkpoints
+from gptviz.runs import checkpoints
 from gptviz.text import task
-from gptviz.ui import cache, frame, generate, snapshots
-from gptviz.ui import embeddings as ui
-from gptviz.ui.literal import literal
+from gptviz.ui.pages import embeddings as ui
+from gptviz.ui.pages import generate
+from gptviz.ui.shell import cache, frame
+from gptviz.ui.shell import scrubber as snapshots
+from gptviz.ui.widgets.markdown import escaped
 from tests.app.explorer import pattern
 from tests.app.opening import opened
 from tests.tiny import scrambled
@@ -272,7 +274,7 @@ def test_a_card_that_tells_nothing_is_no_obstacle(tiny_model: Tiny, card: dict[s
 @pytest.mark.parametrize("asked", ["2", "-1", "<b>", "99999999999999", "LAST"])
 def test_a_step_that_was_not_kept_is_named_and_the_last_one_shown(trained: Path, asked: str) -> None:
     at = page("pages/attention.py", step=asked)
-    assert any("step" in warning.value and literal(asked) in warning.value for warning in at.warning)
+    assert any("step" in warning.value and escaped(asked) in warning.value for warning in at.warning)
     assert at.select_slider(key="step").value == "last"
 
 
@@ -311,7 +313,7 @@ def test_snapshots_that_appear_while_it_trains_are_offered(trained: Path) -> Non
 def test_a_damaged_snapshot_is_said_and_the_others_can_be_chosen(trained: Path) -> None:
     checkpoints.snapshot_path(trained, 1).write_bytes(b"not weights")
     at = page("pages/embeddings.py", step="1")
-    assert any(literal("00000001.safetensors is damaged") in error.value and "another step" in error.value for error in at.error)
+    assert any(escaped("00000001.safetensors is damaged") in error.value and "another step" in error.value for error in at.error)
     at.select_slider(key="step").set_value("0").run()
     assert not at.error
     assert charts(at)

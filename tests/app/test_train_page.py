@@ -14,14 +14,18 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from gptviz.learn import checkpoints, estimate, jobs, runs
-from gptviz.learn.labelled import LabelledSource
-from gptviz.learn.plans import PLANS
+from gptviz.data.classification import LabelledSource
 from gptviz.model import changed, parameter_count
+from gptviz.runs import checkpoints
+from gptviz.runs import queue as jobs
+from gptviz.runs import run as runs
+from gptviz.runs.experiments import PLANS
 from gptviz.text import TASKS, labelled_of
-from gptviz.text.pairs import PAIR_TASKS
-from gptviz.ui import train, watching
-from gptviz.ui.literal import literal
+from gptviz.text.datasets.pairs import PAIR_TASKS
+from gptviz.train import estimate
+from gptviz.ui.pages.train import form as train
+from gptviz.ui.pages.train import monitor
+from gptviz.ui.widgets.markdown import escaped
 from tests.app.opening import opened
 
 TINY = {"plan": "copy", "run_n_layer": "1", "run_d_model": "8", "run_batch_size": "4", "run_steps": "40"}
@@ -95,7 +99,7 @@ def test_without_any_run_of_ones_own_the_page_shows_how_a_shipped_model_learned(
 
 @pytest.mark.parametrize("plan", [name for name in PLANS if PLANS[name].begin is None])
 def test_every_plan_opens_and_says_how_many_parameters_it_has(home: Path, plan: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "look_inside", lambda *arguments: None)
+    monkeypatch.setattr(monitor, "look_inside", lambda *arguments: None)
     at = page(plan=plan)
     assert PLANS[plan].sentence in says(at)
     config = PLANS[plan].config
@@ -339,17 +343,17 @@ def test_what_a_card_a_status_and_a_name_say_is_never_markup(
 ) -> None:
     hostile = "[a](http://b) **bold** :red[x] $y$"
     tiny_model("odd", card={"engine": {"why": hostile}})
-    shown = watching.engine("odd")
+    shown = monitor.engine("odd")
     assert shown is not None
     assert hostile not in shown
-    assert literal(hostile) in shown
-    now = watching.look("odd")
+    assert escaped(hostile) in shown
+    now = monitor.look("odd")
     waiting = dataclasses.replace(now, place=1)
     with monkeypatch.context() as other:
-        other.setattr(watching.jobs, "queue", lambda: SimpleNamespace(training=lambda: [hostile]))
-        assert literal(hostile) in watching.headline(waiting)
+        other.setattr(monitor.jobs, "queue", lambda: SimpleNamespace(training=lambda: [hostile]))
+        assert escaped(hostile) in monitor.headline(waiting)
     beginning = dataclasses.replace(now, place=0, status=runs.Status("ready", hostile))
-    assert watching.headline(beginning) == f"Beginning: {literal(hostile)}."
+    assert monitor.headline(beginning) == f"Beginning: {escaped(hostile)}."
 
 
 def test_a_map_that_was_only_turned_or_mirrored_is_laid_back_exactly_and_never_distorted() -> None:
@@ -357,9 +361,9 @@ def test_a_map_that_was_only_turned_or_mirrored_is_laid_back_exactly_and_never_d
     before = rng.normal(size=(30, 2)).astype(np.float32)
     before -= before.mean(axis=0)
     quarter = np.array([[0, -1], [-1, 0]], np.float32)  # turned and mirrored
-    assert np.allclose(watching.turned(before @ quarter, before), before, atol=1e-5)
+    assert np.allclose(monitor.turned(before @ quarter, before), before, atol=1e-5)
     other = rng.normal(size=(30, 2)).astype(np.float32)
-    placed = watching.turned(other, before)
+    placed = monitor.turned(other, before)
     assert np.allclose(placed @ placed.T, other @ other.T, atol=1e-4), "distances stay"
     angles = np.linspace(0, 2 * np.pi, 720)
     turns = [np.array([[np.cos(a), -np.sin(a)], [sign * np.sin(a), sign * np.cos(a)]]) for a in angles for sign in (1, -1)]
@@ -418,7 +422,7 @@ def test_a_classifier_is_trained_and_watched_beside_its_baseline(home: Path) -> 
     card = checkpoints.read_card(folder)
     assert f"{card['accuracy']:.1%} right" in says(at)
     assert f"baseline {card['baseline_accuracy']:.1%}" in says(at)
-    assert "perplexity" not in watching.numbers(watching.look("classifier"))
+    assert "perplexity" not in monitor.numbers(monitor.look("classifier"))
     assert any("guessing: ln 2 = 0.693" in note["text"] for note in live(at)["layout"]["annotations"])
     assert any("What it makes of some texts" in element.value for element in at.markdown)
     assert any("positive" in code.value for code in at.code)

@@ -17,22 +17,25 @@ from streamlit.testing.v1 import AppTest
 import gptviz
 from gptviz.components.kit import unpack
 from gptviz.figures import beams
+from gptviz.generate import decoding
+from gptviz.generate.decoding import decode_greedily, until_end
 from gptviz.interp.trace import run
-from gptviz.learn import checkpoints, decoding
-from gptviz.learn.decoding import decode_greedily, until_end
 from gptviz.model import Transformer
+from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, SymbolTokenizer
-from gptviz.text.marked import MarkedTokenizer
-from gptviz.ui import beam_search, kinds, translate
-from gptviz.ui.cache import model_key
-from gptviz.ui.literal import literal
+from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
+from gptviz.ui.pages.translate import answer as translate
+from gptviz.ui.pages.translate import beam_search
+from gptviz.ui.shell import kinds
+from gptviz.ui.shell.cache import model_key
+from gptviz.ui.widgets.markdown import escaped
 from tests.app.explorer import pattern, sent
 from tests.app.opening import opened
 from tests.tiny import scrambled, tiny
 
 CONTEXT = 16
 SOURCE = "may the 3rd"
-MARKS = MarkedTokenizer(CharTokenizer.from_text("may the 3rd of june 1977-0456"))
+MARKS = SpecialTokensTokenizer(CharTokenizer.from_text("may the 3rd of june 1977-0456"))
 
 
 def made(seed: int, end_bias: float) -> Transformer:
@@ -204,7 +207,7 @@ def test_a_typed_output_is_read_as_it_stands_and_the_model_says_what_it_would_ha
     expected = traced(forced)["blocks.1.cross_attention.pattern"][0].mean(0)
     np.testing.assert_allclose(mean(at), expected, atol=1e-6)
     assert any(
-        "By itself it writes" in caption.value and literal(MARKS.decode(answer)) in caption.value for caption in at.caption
+        "By itself it writes" in caption.value and escaped(MARKS.decode(answer)) in caption.value for caption in at.caption
     )
     at.text_input(key="output").set_value("").run()
     np.testing.assert_allclose(mean(at), traced(answer)["blocks.1.cross_attention.pattern"][0].mean(0), atol=1e-6)
@@ -345,7 +348,7 @@ def test_of_patterns_and_trees_only_a_few_are_kept(answer: list[int]) -> None:
 
 
 def test_tokens_with_spaces_between_them_have_gaps_between_their_chips(home: Path) -> None:
-    marked = MarkedTokenizer(SymbolTokenizer(["one", "two", "three"]))
+    marked = SpecialTokensTokenizer(SymbolTokenizer(["one", "two", "three"]))
     sizes: dict[str, Any] = {"vocab_size": marked.vocab_size, "padding": marked.padding, "n_encoder_layer": 1}
     checkpoints.save("tiny", scrambled(tiny(**sizes)), marked, {})
     assert strip(page(prompt="one two", output="two three", view="Next token"))["settings"]["spaced"] is True

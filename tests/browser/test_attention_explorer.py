@@ -17,9 +17,9 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 import gptviz
-from gptviz.learn import checkpoints
+from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer
-from gptviz.text.marked import MarkedTokenizer
+from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from tests.browser.machinery import HOSTILE, Server, Visit, check_on_a_phone, serve, visiting
 from tests.tiny import scrambled, tiny
 
@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("heads")
     root = folder / "home" / "checkpoints"
     letters = CharTokenizer.from_text("".join(HOSTILE) + LONG)
-    marked = MarkedTokenizer(CharTokenizer("abcdefghijklmnopqrstuvwxyz "))
+    marked = SpecialTokensTokenizer(CharTokenizer("abcdefghijklmnopqrstuvwxyz "))
     small = {"vocab_size": letters.vocab_size, "context_length": 128, "d_model": 24}
     for name, changes in {
         "writer": {"positions": "learned"},

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 
-from gptviz.learn import checkpoints
-from gptviz.learn.labelled import LabelledSource
+from gptviz.data.classification import LabelledSource
+from gptviz.runs import checkpoints
 from gptviz.text import opinions
 from tests.browser.machinery import Server, Visit, check_on_a_phone, serve, visiting
 from tests.tiny import scrambled, tiny

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from gptviz.learn import checkpoints
+from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer
 from tests.browser.machinery import Visit, serve
 from tests.tiny import scrambled, tiny

@@ -21,9 +21,9 @@ from playwright.sync_api import Browser, Locator, Page, expect
 import gptviz
 from gptviz.components import generation_tree, kit
 from gptviz.components.generation_tree import Look
-from gptviz.learn import checkpoints
-from gptviz.learn.generation import Generation
-from gptviz.learn.tree import Tree
+from gptviz.generate.generation import Generation
+from gptviz.generate.tree import Tree
+from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer
 from tests.browser.machinery import HOSTILE, ROOT, Server, Visit, check_on_a_phone, serve, visiting
 from tests.tiny import scrambled, tiny

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from gptviz.learn import checkpoints
+from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, WordTokenizer
-from gptviz.text.marked import MarkedTokenizer
+from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from tests.browser.machinery import Visit, serve
 from tests.tiny import scrambled, tiny
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.browser
 def folder(tmp_path: Path) -> Path:
     """The folder of a server whose home has a classifier and an encoder–decoder called as those that ship."""
     words = WordTokenizer(["good", "bad", "film"])
-    letters = MarkedTokenizer(CharTokenizer("the third of march 1977"))
+    letters = SpecialTokensTokenizer(CharTokenizer("the third of march 1977"))
     sizes = {"vocab_size": words.vocab_size, "padding": words.padding, "mask": "full", "head": "mean", "n_label": 2}
     models = {
         "classifier": (tiny(**sizes), words),

@@ -17,8 +17,8 @@ from playwright.sync_api import Browser, Locator, Page, WebSocketRoute, expect
 
 import gptviz
 from gptviz.interp.anatomy import anatomy
-from gptviz.learn import checkpoints
 from gptviz.model import parameter_count
+from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer
 from tests.browser.machinery import HOSTILE, ROOT, Server, Visit, check_on_a_phone, visiting
 from tests.tiny import scrambled, tiny

@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from scipy import stats
 
 import gptviz
-from gptviz.learn.sampling import Sampling, choose, draw, ledger, uniform
+from gptviz.generate.sampling import Sampling, choose, draw, ledger, uniform
 from tests.browser.machinery import HOSTILE, ROOT, Server, Visit, check_on_a_phone, serve, visiting
 
 pytestmark = pytest.mark.browser
@@ -60,7 +60,7 @@ import numpy as np
 import streamlit as st
 
 from gptviz.components.sampling_ledger import Command, payload, sampling_ledger
-from gptviz.learn.sampling import uniform
+from gptviz.generate.sampling import uniform
 
 st.set_page_config(layout="wide")
 folder = Path(__file__).parent

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from gptviz.learn import checkpoints
+from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer
-from gptviz.ui.frame import DEFAULT_PROMPT
+from gptviz.ui.shell.frame import DEFAULT_PROMPT
 from tests.browser.machinery import Server, Visit, serve
 from tests.tiny import scrambled, tiny
 
@@ -110,7 +110,7 @@ def test_the_bar_keeps_its_size_whatever_the_step(visit: Visit) -> None:
 
 SCRIPT = """
 import streamlit as st
-from gptviz.ui import controls
+from gptviz.ui.widgets import controls
 heads = {"many": 6, "few": 3}[controls.select("Model", ["many", "few"], key="model", help="")]
 head = controls.whole("Head", 0, heads, key="head", help="", default=0)
 st.text(f"head {head} of {heads}")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from gptviz.learn import runs
+from gptviz.runs import run as runs
 from tests.browser.machinery import Server, Visit
 
 pytestmark = pytest.mark.browser

@@ -9,17 +9,17 @@ import pytest
 import torch
 from playwright.sync_api import Browser, Page, expect
 
-from gptviz.figures.bars import percent
+from gptviz.figures.format import percent
 from gptviz.interp.trace import run
-from gptviz.learn import checkpoints
 from gptviz.model import Transformer
-from gptviz.text import CharTokenizer, MarkedTokenizer
+from gptviz.runs import checkpoints
+from gptviz.text import CharTokenizer, SpecialTokensTokenizer
 from tests.browser.machinery import Server, Visit, check_on_a_phone, serve, visiting
 from tests.tiny import scrambled, tiny
 
 pytestmark = pytest.mark.browser
 SOURCE = "may the 3rd"
-MARKS = MarkedTokenizer(CharTokenizer.from_text("may the 3rd of june 1977-0456<>"))
+MARKS = SpecialTokensTokenizer(CharTokenizer.from_text("may the 3rd of june 1977-0456<>"))
 OUTPUT = re.compile("Output$")
 
 

@@ -12,9 +12,9 @@ import torch
 from gptviz.components import generation_tree
 from gptviz.components.generation_tree import BY_HAND, Ghost, Look, code, grown, place, taken, whole
 from gptviz.components.kit import unpack
-from gptviz.learn.generation import Generation
-from gptviz.learn.sampling import Sampling
-from gptviz.learn.tree import ROOT, Tree
+from gptviz.generate.generation import Generation
+from gptviz.generate.sampling import Sampling
+from gptviz.generate.tree import ROOT, Tree
 from gptviz.model import Record
 from tests.tiny import CONTEXT, VOCAB, scrambled, some_ids, tiny
 

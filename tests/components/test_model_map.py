@@ -21,8 +21,8 @@ from gptviz.figures import theme
 from gptviz.interp.anatomy import anatomy
 from gptviz.interp.trace import run
 from gptviz.model import PRESETS, parameter_count
-from gptviz.ui import model_map
-from gptviz.ui.cache import model_key
+from gptviz.ui.shell.cache import model_key
+from gptviz.ui.views import model_map
 from tests.tiny import TinyModel, tiny
 
 ROOT = Path(__file__).parents[2]
@@ -251,7 +251,7 @@ def test_the_largest_preset_is_a_payload_of_moderate_size(tiny_model: TinyModel)
 
 
 def test_every_page_a_box_leads_to_is_about_models_of_its_kind() -> None:
-    from gptviz.ui.frame import PAGES
+    from gptviz.ui.shell.frame import PAGES
 
     configs = [tiny(), tiny(n_encoder_layer=1), tiny(head="mean", n_label=2), tiny(positions="rotary"), tiny(positions="alibi")]
     for config in configs:

@@ -9,18 +9,18 @@ from gptviz.figures.confusion import confusion
 from gptviz.figures.contributions import MOST_NUMBERED, contributions
 from gptviz.figures.labels import labels
 from gptviz.figures.theme import DARK, KEY, LIGHT, QUERY, STREAM, Theme
-from gptviz.labelled import Axis, Labelled
+from gptviz.labelled_array import Axis, LabelledArray
 
 HOSTILE = "<b>good</b>"
 
 
-def shares(values: list[float], words: list[str] | None = None) -> Labelled:
+def shares(values: list[float], words: list[str] | None = None) -> LabelledArray:
     names = words or [f"word{i}" for i in range(len(values))]
-    return Labelled(np.array(values), (Axis("word", tuple(names)),), "logit")
+    return LabelledArray(np.array(values), (Axis("word", tuple(names)),), "logit")
 
 
-def square(counts: list[list[int]], names: tuple[str, ...]) -> Labelled:
-    return Labelled(np.array(counts), (Axis("label", names), Axis("predicted", names)), "texts")
+def square(counts: list[list[int]], names: tuple[str, ...]) -> LabelledArray:
+    return LabelledArray(np.array(counts), (Axis("label", names), Axis("predicted", names)), "texts")
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK])
@@ -64,7 +64,7 @@ def test_words_and_labels_are_no_markup() -> None:
 
 
 def test_labels_stand_in_their_order_on_the_whole_scale_with_their_numbers() -> None:
-    figure = labels(Labelled(np.array([0.875, 0.125, 0.0]), (Axis("label", ("a", HOSTILE, "c")),), "probability"), LIGHT)
+    figure = labels(LabelledArray(np.array([0.875, 0.125, 0.0]), (Axis("label", ("a", HOSTILE, "c")),), "probability"), LIGHT)
     track, bars = figure.data
     assert list(bars.x) == [0.875, 0.125, 0]
     assert list(track.x) == [1, 1, 1]

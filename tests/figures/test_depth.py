@@ -9,13 +9,13 @@ import pytest
 
 from gptviz.figures import depth
 from gptviz.figures.theme import LIGHT
-from gptviz.labelled import Axis, Labelled
+from gptviz.labelled_array import Axis, LabelledArray
 
 
-def sizes(*rows: list[float]) -> Labelled:
+def sizes(*rows: list[float]) -> LabelledArray:
     places = Axis("block", (*(str(i) for i in range(len(rows[0]) - 1)), "out"))
     kinds = Axis("residual", ("pre-norm", "post-norm", "plain", "none")[: len(rows)])
-    return Labelled(np.array(rows), (kinds, places), "root mean square")
+    return LabelledArray(np.array(rows), (kinds, places), "root mean square")
 
 
 def test_the_decades_hold_every_size_that_float32_holds() -> None:

@@ -12,15 +12,15 @@ import pytest
 
 from gptviz.figures import heatmap
 from gptviz.figures.theme import DARK, LIGHT
-from gptviz.labelled import Axis, Labelled
+from gptviz.labelled_array import Axis, LabelledArray
 
 
-def pattern(n_tokens: int, labels: tuple[str, ...] | None = None, causal: bool = True, seed: int = 0) -> Labelled:
+def pattern(n_tokens: int, labels: tuple[str, ...] | None = None, causal: bool = True, seed: int = 0) -> LabelledArray:
     values = np.random.default_rng(seed).random((n_tokens, n_tokens), np.float32) ** 8
     if causal:
         values[np.triu_indices(n_tokens, 1)] = np.nan
     names = labels or tuple("abcdefgh"[i % 8] for i in range(n_tokens))
-    return Labelled(values, (Axis("query (reads)", names), Axis("key (is read)", names)), "share")
+    return LabelledArray(values, (Axis("query (reads)", names), Axis("key (is read)", names)), "share")
 
 
 def wire(figure: Any) -> tuple[dict[str, Any], int]:

@@ -7,17 +7,17 @@ import pytest
 
 from gptviz.figures import heatmap, marks
 from gptviz.figures.theme import LIGHT
-from gptviz.labelled import Axis, Labelled
+from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.text import CharTokenizer
-from gptviz.text.marked import MarkedTokenizer
+from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 
-TOKENIZER = MarkedTokenizer(CharTokenizer("abc"))
+TOKENIZER = SpecialTokensTokenizer(CharTokenizer("abc"))
 START, END = (TOKENIZER.label(i) for i in (TOKENIZER.start, TOKENIZER.end))
 
 
-def square(labels: tuple[str, ...]) -> Labelled:
+def square(labels: tuple[str, ...]) -> LabelledArray:
     values = np.full((len(labels), len(labels)), 1 / len(labels), np.float32)
-    return Labelled(values, (Axis("query", labels), Axis("key", labels)), "share")
+    return LabelledArray(values, (Axis("query", labels), Axis("key", labels)), "share")
 
 
 @pytest.mark.parametrize("n_letters", [3, 40])

@@ -7,16 +7,16 @@ import pytest
 
 from gptviz.figures import lines, matrix
 from gptviz.figures.theme import DARK, LIGHT, Theme
-from gptviz.labelled import Axis, Labelled
+from gptviz.labelled_array import Axis, LabelledArray
 
 
 def steps(name: str, count: int, step: int = 1) -> Axis:
     return Axis(name, tuple(str(step * i) for i in range(count)))
 
 
-def square(size: int = 4, step: int = 1) -> Labelled:
+def square(size: int = 4, step: int = 1) -> LabelledArray:
     values = np.random.default_rng(0).uniform(-1, 1, (size, size)).astype(np.float32)
-    return Labelled(values, (steps("position", size, step), steps("other position", size, step)), "cosine similarity")
+    return LabelledArray(values, (steps("position", size, step), steps("other position", size, step)), "cosine similarity")
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK])
@@ -42,7 +42,7 @@ def test_the_framed_column_is_the_one_asked_for() -> None:
 
 def test_a_wave_is_filled_above_and_below_zero_without_changing_its_values() -> None:
     values = np.array([0.5, -1.0, 0.0, 2.0], np.float32)
-    figure = lines.wave(Labelled(values, (steps("position", 4),), "value"), LIGHT, height=200, limit=2)
+    figure = lines.wave(LabelledArray(values, (steps("position", 4),), "value"), LIGHT, height=200, limit=2)
     above, below, line = figure.data
     assert (np.asarray(line.y) == values).all()
     assert (np.asarray(above.y) + np.asarray(below.y) == values).all()
@@ -53,6 +53,6 @@ def test_a_wave_is_filled_above_and_below_zero_without_changing_its_values() -> 
 
 def test_each_line_of_a_fan_is_named_where_it_leaves_the_picture() -> None:
     values = -np.outer([1.0, 0.1], np.arange(11))
-    figure = lines.fan(Labelled(values, (steps("head", 2), steps("distance", 11)), "added"), LIGHT, height=200, floor=-4)
+    figure = lines.fan(LabelledArray(values, (steps("head", 2), steps("distance", 11)), "added"), LIGHT, height=200, floor=-4)
     assert [(note.text, note.x, note.y) for note in figure.layout.annotations] == [("head 0", 5, -4), ("head 1", 10, -1)]
     assert len({trace.line.dash for trace in figure.data}) == 2

@@ -8,15 +8,15 @@ import pytest
 
 from gptviz.figures import scatter
 from gptviz.figures.theme import DARK, KIND_COLOURS, LIGHT
-from gptviz.labelled import Axis, Labelled
+from gptviz.labelled_array import Axis, LabelledArray
 
 KINDS = ["vowel", "consonant", "punctuation", "punctuation"]
 
 
-def points(count: int = 4, components: int = 2, labels: tuple[str, ...] = ("a", "b", "<b>", "&")) -> Labelled:
+def points(count: int = 4, components: int = 2, labels: tuple[str, ...] = ("a", "b", "<b>", "&")) -> LabelledArray:
     values = np.random.default_rng(0).normal(size=(count, components)).astype(np.float32)
     tokens = Axis("token", labels if len(labels) == count else tuple(map(str, range(count))))
-    return Labelled(values, (tokens, Axis("component", tuple(map(str, range(components))))), "coordinate")
+    return LabelledArray(values, (tokens, Axis("component", tuple(map(str, range(components))))), "coordinate")
 
 
 def kinds_of(figure: go.Figure) -> dict[str, go.Scatter]:
@@ -80,7 +80,11 @@ def test_labels_keep_their_sides_while_points_move() -> None:
     pictures = [
         scatter.cloud(points(count=30), ["word"] * 30, LIGHT, height=300, set_out=still),
         scatter.cloud(
-            Labelled(still[::-1].copy(), points(count=30).axes, "coordinate"), ["word"] * 30, LIGHT, height=300, set_out=still
+            LabelledArray(still[::-1].copy(), points(count=30).axes, "coordinate"),
+            ["word"] * 30,
+            LIGHT,
+            height=300,
+            set_out=still,
         ),
     ]
     sides = [kinds_of(figure)["word"].textposition for figure in pictures]
@@ -126,9 +130,9 @@ def test_all_points_in_one_place_still_get_labels() -> None:
     assert set(placed[:8]) == set(scatter.PLACES)
 
 
-def similarity(*values: float) -> Labelled:
+def similarity(*values: float) -> LabelledArray:
     names = ("<i>", "ab", "c")[: len(values)]
-    return Labelled(np.array(values, np.float32), (Axis("token", names),), "cosine similarity")
+    return LabelledArray(np.array(values, np.float32), (Axis("token", names),), "cosine similarity")
 
 
 def test_bars_have_a_fixed_scale_that_reaches_below_zero_only_where_a_bar_does() -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from gptviz.generate.sampling import Sampling
 from gptviz.interp.next_token import found, logits_after, predict
-from gptviz.learn.sampling import Sampling
 from tests.tiny import CONTEXT, VOCAB, scrambled, some_ids, tiny
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gptviz.interp import positions
-from gptviz.labelled import Axis, Labelled
+from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Config, Transformer, build
 from gptviz.model.positions import Alibi, Rotary
 
@@ -19,9 +19,9 @@ def model(kind: str, **changes: object) -> Transformer:
     return build(Config(**(sizes | {"positions": kind} | changes)), seed=3)  # type: ignore[arg-type]
 
 
-def table(values: np.ndarray) -> Labelled:
+def table(values: np.ndarray) -> LabelledArray:
     rows, columns = values.shape
-    return Labelled(
+    return LabelledArray(
         values, (Axis("position", tuple(map(str, range(rows)))), Axis("dimension", tuple(map(str, range(columns))))), "value"
     )
 

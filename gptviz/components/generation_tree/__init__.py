@@ -15,7 +15,7 @@ import numpy.typing as npt
 import streamlit as st
 
 from gptviz.components.kit import event, pack, register
-from gptviz.learn.tree import ROOT, Node, Tree
+from gptviz.generate.tree import ROOT, Node, Tree
 
 _mount = register(Path(__file__).parent)
 # What attention may take on the way to the browser; of more it asks for one step at a time.
@@ -154,7 +154,7 @@ def code(call: str, prompt: str, tree: Tree) -> str:
         branches, about = branches[-1:], "The token ids of the current branch."
     return (
         "import gptviz\n"
-        "from gptviz.learn.tree import Tree\n\n"
+        "from gptviz.generate.tree import Tree\n\n"
         f"lm = {call}\n"
         f"tree = Tree(lm.generation({prompt!r}))\n"
         f"# {about}\n"

@@ -1,4 +1,4 @@
-// The arithmetic from logits to a token, as gptviz/learn/sampling.py does it: over the whole vocabulary, in double precision.
+// The arithmetic from logits to a token, as gptviz/generate/sampling.py does it: over the whole vocabulary, in double precision.
 
 // A sum that lacks no more than rounding has reached its limit: as in the library.
 const ROUNDING = 1e-12;

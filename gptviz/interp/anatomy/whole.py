@@ -9,7 +9,7 @@ from gptviz.model.blocks import RESIDUALS, Block
 from gptviz.model.heads import HEADS, States
 from gptviz.model.norms import NORMS
 from gptviz.model.positions import POSITIONS
-from gptviz.text.tokenizer import Tokenizer
+from gptviz.text.tokenizers.base import Tokenizer
 
 from .boxes import Anatomy, Piece, lines
 from .sublayers import Sublayers

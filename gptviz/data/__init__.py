@@ -1,0 +1,1 @@
+"""Sources of batches to train on and to validate with."""

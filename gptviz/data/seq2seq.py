@@ -1,0 +1,328 @@
+"""Pairs as a source: an encoder reads the source, a decoder the answer so far, which is the right one (teacher forcing)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+
+from gptviz.generate.decoding import decode_greedily, until_end
+from gptviz.model import Config, Transformer
+from gptviz.text import BPETokenizer, CharTokenizer, Corpus, Pairs, PairTask, SpecialTokensTokenizer, Tokenizer, recall, remember
+from gptviz.text.datasets.pairs import PAIR_TASKS, Pair
+
+from .batches import NOT_COUNTED, Batch, Data
+from .source import Source
+
+AT_A_TIME = 8_192  # tokens of a side in one batch of an evaluation
+# Every evaluation reads all that is held out: so many pairs tell enough.
+MOST_HELD_OUT = 10_000
+MOST_ANSWERED = 2_000  # pairs that exact match is measured on
+MOST_CONTEXT = 512  # tokens that a context grows to by itself where a file needs it
+SHOWN = 4  # pairs in a sample
+
+
+def batch_of(pairs: Sequence[Pair], tokenizer: SpecialTokensTokenizer) -> Batch:
+    """Pairs as a batch: inputs (start + answer, source + end), targets answer + end, each filled up to its longest row.
+
+    So the decoder predicts every token of the answer, and then the end, from the source and the right tokens before it.
+    """
+    answers = [tokenizer.target_ids(answer) for _, answer in pairs]
+    written = torch.from_numpy(tokenizer.filled([ids[:-1] for ids in answers]))  # [B, T]
+    read = torch.from_numpy(tokenizer.filled([tokenizer.source_ids(source) for source, _ in pairs]))  # [B, S]
+    targets = torch.from_numpy(tokenizer.filled([ids[1:] for ids in answers]))  # [B, T]
+    return Batch((written, read), targets.masked_fill(targets == tokenizer.padding, NOT_COUNTED))
+
+
+def batches(pairs: Sequence[Pair], tokenizer: SpecialTokensTokenizer) -> Iterator[Batch]:
+    """All these pairs, some at a time, those of like length together, so that there is little padding."""
+    in_order = sorted(pairs, key=lambda pair: (len(pair[0]), len(pair[1])))
+    rows = max(AT_A_TIME // max(_longest(in_order, tokenizer), 1), 1)
+    for start in range(0, len(in_order), rows):
+        yield batch_of(in_order[start : start + rows], tokenizer)
+
+
+class PairData:
+    """Pairs drawn to train on, and those held out.
+
+    Args:
+        draw: `size` pairs for a seed.
+        held_out: those to validate with.
+    """
+
+    def __init__(
+        self, tokenizer: SpecialTokensTokenizer, draw: Callable[[int, np.random.Generator], list[Pair]], held_out: list[Pair]
+    ) -> None:
+        self.tokenizer, self.draw, self.held_out = tokenizer, draw, held_out
+
+    def training(self, size: int, seed: int) -> Batch:
+        """Pairs to train on."""
+        return batch_of(self.draw(size, np.random.default_rng(seed)), self.tokenizer)
+
+    def validation(self) -> Iterator[Batch]:
+        """Those held out."""
+        return iter(self._validation)
+
+    @cached_property
+    def _validation(self) -> list[Batch]:
+        return list(batches(self.held_out, self.tokenizer))
+
+
+def answers(model: Transformer, tokenizer: SpecialTokensTokenizer, sources: Sequence[str]) -> list[tuple[str, bool]]:
+    """What the model, in evaluation mode, answers to each source, the likeliest token each time, and whether it came to an end.
+
+    Raises:
+        ValueError: a source is longer than the model's context.
+    """
+    order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
+    found: dict[int, tuple[str, bool]] = {}
+    rows = max(AT_A_TIME // model.config.context_length, 1)
+    for first in range(0, len(order), rows):
+        some = order[first : first + rows]
+        ids = torch.from_numpy(tokenizer.filled([tokenizer.source_ids(sources[i]) for i in some]))
+        for i, row in zip(some, decode_greedily(model, ids, tokenizer.start, tokenizer.end).cpu(), strict=True):
+            written, ended = until_end(row, tokenizer.end)
+            found[i] = tokenizer.decode(written), ended
+    return [found[i] for i in range(len(sources))]
+
+
+def exact_match(model: Transformer, tokenizer: SpecialTokensTokenizer, pairs: Sequence[Pair]) -> float:
+    """The share of sources whose greedy answer is the right one to the character, and comes to an end.
+
+    Raises:
+        ValueError: there are no pairs, or a source is longer than the model's context.
+    """
+    if not pairs:
+        raise ValueError("there is nothing to answer: no pair is given")
+    given = answers(model, tokenizer, [source for source, _ in pairs])
+    return sum(answer == (right, True) for answer, (_, right) in zip(given, pairs, strict=True)) / len(pairs)
+
+
+class _FromPairs(Source):
+    """What tasks and files have in common."""
+
+    def fitted(self, config: Config, tokenizer: Tokenizer) -> Config:
+        """`config` with the sizes that the tokens decide.
+
+        Raises:
+            ValueError: it is no encoder–decoder's.
+        """
+        self._check(config)
+        return super().fitted(config, tokenizer)
+
+    def _check(self, config: Config) -> None:
+        if config.kind != "encoder-decoder":
+            raise ValueError(
+                f"{self.title} has pairs of a source and an answer: train an encoder–decoder on it (seq2seq), not a {config.kind}"
+            )
+
+    def marked(self, tokenizer: Tokenizer, config: Config) -> SpecialTokensTokenizer:
+        """The tokenizer, which has marks.
+
+        Raises:
+            ValueError: it has none, or the model is none for these tokens or no encoder–decoder.
+        """
+        self._check(config)
+        if not isinstance(tokenizer, SpecialTokensTokenizer):
+            raise ValueError(f"pairs need the marks start, end and padding, and these tokens ({tokenizer.kind}) have none")
+        if config.padding != tokenizer.padding:
+            raise ValueError(f"padding is {config.padding} in the model and {tokenizer.padding} among the tokens: leave it out")
+        return tokenizer
+
+    def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
+        """What it answers to the first sources held out, and what is right where it is wrong."""
+        assert isinstance(tokenizer, SpecialTokensTokenizer)
+        assert isinstance(data, PairData)
+        some = data.held_out[:SHOWN]
+        given = answers(model, tokenizer, [source for source, _ in some])
+        lines = []
+        for (source, right), (answer, ended) in zip(some, given, strict=True):
+            wrong = "" if answer == right and ended else f"   (right: {right})"
+            lines.append(f"{source} → {answer}{'' if ended else ' …'}{wrong}")
+        return "\n".join(lines)
+
+    def measured(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> dict[str, Any]:
+        """The share of held-out sources, of the first `MOST_ANSWERED`, that it answers exactly."""
+        assert isinstance(tokenizer, SpecialTokensTokenizer)
+        assert isinstance(data, PairData)
+        return {"exact_match": exact_match(model, tokenizer, data.held_out[:MOST_ANSWERED])}
+
+
+@dataclass(frozen=True)
+class PairTaskSource(_FromPairs):
+    """A task that makes pairs whose answers it knows."""
+
+    task: PairTask
+
+    def data(self, tokenizer: Tokenizer, config: Config) -> PairData:
+        """Fresh pairs to train on, and those the task holds out.
+
+        Raises:
+            ValueError: the model is no encoder–decoder with the task's tokens, or its context is too short.
+        """
+        marked = self.marked(tokenizer, config)
+        if marked.to_json() != self.task.tokenizer.to_json():
+            raise ValueError(f"{self.task.name} has tokens of its own: take a model trained on it, or a file of pairs instead")
+        if config.context_length < self.tokens(config):
+            raise ValueError(f"context_length is {config.context_length}; {self.task.name} needs {self.tokens(config)} or more")
+        return PairData(marked, self.task.pairs, self.task.held_out())
+
+    @property
+    def title(self) -> str:
+        """What it is called."""
+        return self.task.name
+
+    @property
+    def floor(self) -> float:
+        """0: the answer follows from the source."""
+        return 0.0
+
+    @property
+    def has_places(self) -> bool:
+        """Whether all answers are of one length."""
+        return self.task.answer_length is not None
+
+    def tokenizer(self, kind: str, vocab_size: int) -> SpecialTokensTokenizer:
+        """The task's own."""
+        return self.task.tokenizer
+
+    def tokens(self, config: Config) -> int:
+        """Those of the longest source and its end."""
+        return self.task.longest + 1
+
+    def origin(self) -> dict[str, Any]:
+        """The task, and what no model can beat."""
+        return {"task": self.task.name, "floor": self.floor}
+
+    def keep(self) -> None:
+        """Nothing needs to be kept."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values that `source_from` understands."""
+        return {"pair_task": self.task.name}
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> PairTaskSource:
+        """The source that `to_dict` wrote down.
+
+        Raises:
+            ValueError: it names no task.
+        """
+        name = content["pair_task"]
+        if name not in PAIR_TASKS:
+            raise ValueError(f"there is no task {name!r:.80} of pairs; there are {', '.join(PAIR_TASKS)}")
+        return cls(PAIR_TASKS[name])
+
+
+@dataclass(frozen=True)
+class PairSource(_FromPairs):
+    """Pairs of the user's: of the sources `fraction`, drawn by `seed`, to train on, the others held out."""
+
+    pairs: Pairs = field(hash=False)
+    fraction: float = 0.9
+    seed: int = 0
+
+    def split(self) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
+        """The pairs to train on and those held out, at most `MOST_HELD_OUT` of them, each in their order. Asked again, the same.
+
+        Raises:
+            ValueError: the fraction is not between 0 and 1.
+        """
+        return _split(self)
+
+    def data(self, tokenizer: Tokenizer, config: Config) -> PairData:
+        """The pairs as batches for a model of this config.
+
+        Raises:
+            ValueError: the model is no encoder–decoder, a text does not fit in its context, or there are too few pairs.
+        """
+        marked = self.marked(tokenizer, config)
+        training, held_out = self.split()
+        if config.context_length < (needed := self.longest(marked)):
+            raise ValueError(
+                f"context_length is {config.context_length}; the longest text of {self.title} has {needed:,} tokens with its "
+                f"end: shorten it, or set context_length={needed}"
+            )
+
+        def draw(size: int, rng: np.random.Generator) -> list[Pair]:
+            return [training[i] for i in rng.integers(len(training), size=size).tolist()]
+
+        return PairData(marked, draw, list(held_out))
+
+    def longest(self, tokenizer: SpecialTokensTokenizer) -> int:
+        """Tokens of the longest source or answer, with its end."""
+        return _longest(self.pairs.pairs, tokenizer)
+
+    def fitted(self, config: Config, tokenizer: Tokenizer) -> Config:
+        """`config` with the vocabulary's size, and a context that takes the longest text, up to `MOST_CONTEXT` tokens.
+
+        Raises:
+            ValueError: it is no encoder–decoder's.
+        """
+        fitted = super().fitted(config, tokenizer)
+        needed = self.longest(self.marked(tokenizer, fitted))
+        return replace(fitted, context_length=max(fitted.context_length, min(needed, MOST_CONTEXT)))
+
+    def everything(self, tokenizer: Tokenizer, config: Config) -> PairData:
+        """All pairs, as if they were held out."""
+        data = self.data(tokenizer, config)
+        return PairData(data.tokenizer, data.draw, list(self.pairs.pairs))
+
+    @property
+    def title(self) -> str:
+        """What it is called."""
+        return self.pairs.name
+
+    def tokenizer(self, kind: str, vocab_size: int) -> SpecialTokensTokenizer:
+        """The characters of all pairs, or byte pairs learned on them, with the marks. Sources and answers share them."""
+        text = "".join(source + answer for source, answer in self.pairs.pairs)
+        return SpecialTokensTokenizer(BPETokenizer.learn(text, vocab_size) if kind == "bpe" else CharTokenizer.from_text(text))
+
+    def tokens(self, config: Config) -> int:
+        """The context: how long the pairs are is known once their tokens are."""
+        return config.context_length
+
+    def origin(self) -> dict[str, Any]:
+        """The file, and how it is split."""
+        n_known = sum(map(len, self.split()))
+        rest = "the rest" if n_known == len(self.pairs.pairs) else f"{MOST_HELD_OUT:,} pairs of the rest"
+        split = f"{self.fraction:.0%} of the sources, drawn by seed {self.seed}, to train, {rest} to validate"
+        return {"corpus": self.pairs.name, "corpus_sha256": self.pairs.sha256, "split": split}
+
+    def keep(self) -> None:
+        """Keep a copy of the pairs, for `from_dict`."""
+        remember(Corpus(self.pairs.name, self.pairs.canonical))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values that `from_dict` understands: name and SHA-256, not the pairs."""
+        return {"pairs": self.pairs.name, "sha256": self.pairs.sha256, "fraction": self.fraction, "seed": self.seed}
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> PairSource:
+        """The source that `to_dict` wrote down.
+
+        Raises:
+            ValueError: it names no source.
+            CorpusUnavailableError: the pairs are not here any more.
+        """
+        name = content["pairs"]
+        pairs = Pairs.from_canonical(name, recall(name, content["sha256"]).text)
+        return cls(pairs, float(content.get("fraction", 0.9)), int(content.get("seed", 0)))
+
+
+@lru_cache(maxsize=4)
+def _split(source: PairSource) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
+    training, held_out = source.pairs.split(source.fraction, source.seed)
+    if len(held_out) > MOST_HELD_OUT:
+        rows = np.random.default_rng(source.seed).choice(len(held_out), MOST_HELD_OUT, replace=False)
+        held_out = [held_out[row] for row in sorted(rows.tolist())]
+    return tuple(training), tuple(held_out)
+
+
+def _longest(pairs: Sequence[Pair], tokenizer: SpecialTokensTokenizer) -> int:
+    """Tokens of the longest source or answer, with its end."""
+    return max((len(tokenizer.source_ids(text)) for pair in pairs for text in pair), default=0)

@@ -1,0 +1,50 @@
+"""LabelledArray: an array that knows what its axes mean. The border between tensors and pictures.
+
+Everything a figure says about its numbers (axis names, tokens, unit) travels with them, and the table behind the
+figure comes from the same object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis: its name and a label for each index; labels need not differ from each other."""
+
+    name: str
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LabelledArray:
+    """Values [len(axis) for each axis] with a unit; NaN marks a value that does not exist (a masked cell).
+
+    Raises:
+        ValueError: the axes do not fit the shape of the values.
+    """
+
+    values: npt.NDArray[np.generic]
+    axes: tuple[Axis, ...]
+    unit: str
+
+    def __post_init__(self) -> None:
+        expected = tuple(len(axis.labels) for axis in self.axes)
+        if self.values.shape != expected:
+            names = ", ".join(axis.name for axis in self.axes)
+            raise ValueError(f"values of shape {self.values.shape} do not fit the axes ({names}) of lengths {expected}")
+
+    def records(self) -> dict[str, Sequence[object]]:
+        """Columns of a table with one row per value: position and label on each axis, then the value."""
+        indices = np.indices(self.values.shape).reshape(len(self.axes), -1)
+        columns: dict[str, Sequence[object]] = {}
+        for axis, index in zip(self.axes, indices, strict=True):
+            columns[f"{axis.name} position"] = index.tolist()
+            columns[axis.name] = [axis.labels[i] for i in index]
+        columns[self.unit] = self.values.ravel().tolist()
+        return columns

@@ -1,1 +1,0 @@
-"""Sampling and generation, checkpoints, training."""

@@ -1,0 +1,184 @@
+"""Keeping the user's own models in order: renaming, deleting with undo, packing up to take away.
+
+A model that is deleted goes to `trash` beside the folder of models, under a token: when, and what it was called. Nothing
+here follows a link: what is moved is the folder itself, and what is packed are plain files of a checkpoint.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+import stat
+import time
+import zipfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from . import checkpoints
+from . import run as runs
+from .checkpoints import CheckpointError
+
+MOST_DELETED = 20
+MOST_DELETED_BYTES = 2 * 2**30
+MOST_PACKED_BYTES = 128 * 2**20
+
+TOKEN = re.compile(r"[0-9]{20}-(?P<name>.+)")
+PACKED = ("config.json", "tokenizer.json", "model.safetensors", "card.json", "log.jsonl")
+
+
+def is_own(folder: Path) -> bool:
+    """Whether the model in `folder` is the user's, not one that came with gptviz."""
+    return folder.parent == _models()
+
+
+def rename(name: str, new: str) -> Path:
+    """Call the user's model `name` `new` from now on, and return its folder.
+
+    Raises:
+        CheckpointError: there is no such model, it is bundled or being trained, or the new name is impossible or taken.
+    """
+    folder = _free_to_move(name, "renamed")
+    target = checkpoints.destination(new)
+    if os.path.lexists(target) or new in checkpoints.folders():
+        raise CheckpointError(f"there is a model named {new} already: choose another name")
+    _move(folder, target, f"{name} is not renamed")
+    return target
+
+
+def delete(name: str) -> str:
+    """Put the user's model `name` into the trash, and return the token that brings it back.
+
+    The trash keeps the last `MOST_DELETED` models and at most `MOST_DELETED_BYTES`, and always the last one.
+
+    Raises:
+        CheckpointError: there is no such model, or it is bundled or being trained.
+    """
+    folder = _free_to_move(name, "deleted")
+    token = f"{time.time_ns():020d}-{name}"
+    _move(folder, _trash() / token, f"{name} is not deleted")
+    _shorten_trash()
+    return token
+
+
+def undelete(token: str) -> str:
+    """Bring back what `delete` put away; its name, which is another one if a new model has taken the old.
+
+    Raises:
+        CheckpointError: it is not in the trash any more.
+    """
+    if (name := deleted().get(token)) is None:
+        raise CheckpointError("the model is not in the trash any more: it was brought back already, or removed for good")
+    free = runs.free_name(name)
+    _move(_trash() / token, _models() / free, f"{name} is not brought back")
+    return free
+
+
+def deleted() -> dict[str, str]:
+    """What `undelete` can bring back, by its token: the name it had; the last deleted first."""
+    return {folder.name: name["name"] for folder in _deleted() if (name := TOKEN.fullmatch(folder.name))}
+
+
+def packed_bytes(name: str, *, snapshots: bool = True) -> int:
+    """How long the files are that `archive` packs.
+
+    Raises:
+        CheckpointError: there is no model of that name.
+    """
+    return sum(_length(file) for file in _files(checkpoints.find(name), snapshots))
+
+
+def archive(name: str, *, snapshots: bool = True) -> bytes:
+    """The files of the model `name` as a zip file, with or without its snapshots; it opens again once it is unpacked into
+    the folder of models.
+
+    Raises:
+        CheckpointError: there is no model of that name, it is longer than `MOST_PACKED_BYTES`, or cannot be read.
+    """
+    folder = checkpoints.find(name)
+    packed = io.BytesIO()
+    left = MOST_PACKED_BYTES
+    try:
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as file:
+            for path in _files(folder, snapshots):
+                content = _read(path, left)
+                left -= len(content)
+                # Weights hardly shrink, and cost seconds to try.
+                how = zipfile.ZIP_STORED if path.suffix == ".safetensors" else zipfile.ZIP_DEFLATED
+                file.writestr(f"{name}/{path.relative_to(folder).as_posix()}", content, how)
+    except OSError as error:
+        raise CheckpointError(f"{name} cannot be packed ({error})") from None
+    return packed.getvalue()
+
+
+def _models() -> Path:
+    return checkpoints.home() / "checkpoints"
+
+
+def _trash() -> Path:
+    return checkpoints.home() / "trash"
+
+
+def _free_to_move(name: str, moved: str) -> Path:
+    folder = checkpoints.find(name)
+    if not is_own(folder):
+        raise CheckpointError(f"{name} came with gptviz and cannot be {moved}: only models of your own can")
+    if (state := runs.status(folder).state) in ("running", "waiting"):
+        doing = "is being trained" if state == "running" else "waits to be trained"
+        raise CheckpointError(f"{name} {doing} and cannot be {moved}: stop it first, on the page Train")
+    return folder
+
+
+def _move(folder: Path, target: Path, failed: str) -> None:
+    """One rename: it happens as a whole or not at all."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        folder.rename(target)
+    except OSError as error:
+        raise CheckpointError(f"{failed} ({error}): it is where it was") from None
+
+
+def _deleted() -> list[Path]:
+    """What lies in the trash, the last deleted first; what else somebody put there is left alone."""
+    with suppress(OSError):
+        return sorted((path for path in _trash().iterdir() if TOKEN.fullmatch(path.name)), reverse=True)
+    return []
+
+
+def _shorten_trash() -> None:
+    size = 0
+    for rank, folder in enumerate(_deleted()):
+        size += sum(_length(Path(root, file)) for root, _, files in os.walk(folder) for file in files)
+        if rank and (rank >= MOST_DELETED or size > MOST_DELETED_BYTES):
+            folder.unlink() if folder.is_symlink() else shutil.rmtree(folder, ignore_errors=True)
+
+
+def _files(folder: Path, snapshots: bool) -> Iterator[Path]:
+    """The plain files of a checkpoint, by the names it has them under. A link is none, nor is what lies behind one."""
+    kept = [folder / name for name in PACKED]
+    if snapshots and not (folder / "snapshots").is_symlink():
+        kept += checkpoints.snapshots(folder).values()
+    for path in kept:
+        with suppress(OSError):
+            if stat.S_ISREG(path.lstat().st_mode):
+                yield path
+
+
+def _length(path: Path) -> int:
+    with suppress(OSError):
+        return path.lstat().st_size
+    return 0
+
+
+def _read(path: Path, at_most: int) -> bytes:
+    # Links are refused where the system can: the file may have become one since it was looked at.
+    with open(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)), "rb") as file:
+        content = file.read(at_most + 1)
+    if len(content) > at_most:
+        raise CheckpointError(
+            f"{path.relative_to(path.parents[1])} is too long: models up to {MOST_PACKED_BYTES // 2**20} MB can be packed; "
+            "leave the snapshots out, or copy the model's folder by hand"
+        )
+    return content

@@ -1,0 +1,353 @@
+"""Pairs of texts, a source and its answer: made by tasks that know the answer, or read from a file of two columns."""
+
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cache, cached_property
+from hashlib import blake2b, sha256
+from string import ascii_lowercase, digits
+from typing import ClassVar, Final
+
+import numpy as np
+from numpy.random import Generator, SeedSequence, default_rng
+
+from gptviz.text.tokenizers.characters import CharTokenizer
+from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
+
+from .corpora import corpus_of, read_corpus
+from .tables import table_rows
+
+Pair = tuple[str, str]
+
+HELD_OUT: Final = 2_000
+_DELIMITERS: Final = "\t,;"
+_SHORT: Final = 3  # answers of so few characters are too few to hold some out
+_UNITS: Final = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"),
+    *("ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
+)
+_TENS: Final = ("", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_ORDINALS: Final = (
+    *("", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"),
+    *("eleventh", "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth"),
+    *("nineteenth", "twentieth", *(f"twenty-{unit}" for unit in ("first", "second", "third", "fourth", "fifth", "sixth"))),
+    *("twenty-seventh", "twenty-eighth", "twenty-ninth", "thirtieth", "thirty-first"),
+)
+_MONTHS: Final = (
+    *("", "January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+
+
+def cardinal(number: int, joint: str = " and ") -> str:
+    """A number from 0 to 999,999 in words, `joint` before the last two digits: 1,042 is "one thousand and forty-two"."""
+    if number < 20:
+        return _UNITS[number]
+    if number < 100:
+        return _TENS[number // 10] + (f"-{_UNITS[number % 10]}" if number % 10 else "")
+    size, name = (100, "hundred") if number < 1000 else (1000, "thousand")
+    rest = number % size
+    link = joint if rest < 100 else " "
+    return f"{cardinal(number // size, joint)} {name}" + (f"{link}{cardinal(rest, joint)}" if rest else "")
+
+
+def spoken_year(year: int) -> str:
+    """A year from 1000 to 2099 as it is said: "nineteen seventy-seven", "eighteen oh five", "two thousand and four"."""
+    if year % 1000 < 10:
+        return cardinal(year)
+    century, rest = divmod(year, 100)
+    if rest < 10:
+        return f"{cardinal(century)} " + (f"oh {_UNITS[rest]}" if rest else "hundred")
+    return f"{cardinal(century)} {cardinal(rest)}"
+
+
+def _suffix(day: int) -> str:
+    return "th" if day in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
+
+
+class PairTask(ABC):
+    """
+    A source of pairs whose answers follow from their sources: a model that has learned it makes no mistake.
+
+    Tokens are characters. About one answer in ten of four characters or more, always the same ones, is held out with
+    everything that is written for it: training never draws it.
+    """
+
+    name: ClassVar[str]
+    sentence: ClassVar[str]
+    """What the pairs are and what there is to learn, in one sentence."""
+    example: ClassVar[str]
+    """A source to try."""
+    characters: ClassVar[str]
+    """All that sources and answers are written with."""
+    longest: ClassVar[int]
+    """Characters of the longest source, and of no shorter than the longest answer."""
+    answer_length: ClassVar[int | None] = None
+    """Characters of every answer, None where they differ."""
+
+    @abstractmethod
+    def draw(self, count: int, rng: Generator) -> list[Pair]:
+        """`count` pairs, those held out among them."""
+
+    @cached_property
+    def tokenizer(self) -> SpecialTokensTokenizer:
+        """The characters, and the marks."""
+        return SpecialTokensTokenizer(CharTokenizer(self.characters))
+
+    def holds_out(self, answer: str) -> bool:
+        """Whether training never draws this answer: chosen by a hash."""
+        return len(answer) > _SHORT and blake2b(answer.encode(), digest_size=8).digest()[0] % 10 == 0
+
+    def pairs(self, count: int, rng: Generator) -> list[Pair]:
+        """`count` pairs to train on, drawn by `rng` alone; none is held out."""
+        found: list[Pair] = []
+        while len(found) < count:
+            found += [pair for pair in self.draw(count, rng) if not self.holds_out(pair[1])]
+        return found[:count]
+
+    def held_out(self) -> list[Pair]:
+        """`HELD_OUT` pairs with as many different answers to validate on, always the same."""
+        return list(_held_out(self))
+
+    def example_prompt(self) -> str:
+        """A source to try."""
+        return self.example
+
+
+@cache
+def _held_out(task: PairTask) -> tuple[Pair, ...]:
+    rng = default_rng(SeedSequence(0, spawn_key=(0,)))  # no `default_rng(seed)` has a spawn key
+    found: dict[str, str] = {}
+    while len(found) < HELD_OUT:
+        for source, answer in task.draw(HELD_OUT, rng):
+            if task.holds_out(answer):
+                found.setdefault(answer, source)
+    return tuple((source, answer) for answer, source in list(found.items())[:HELD_OUT])
+
+
+class Dates(PairTask):
+    """`the third of march 1977` → `1977-03-03`: every day of the years 1000 to 2099, in the Gregorian calendar throughout."""
+
+    name = "dates"
+    sentence = (
+        "A date as people write it, and the same in the order and the digits of ISO 8601: "
+        "year, month and day have to be found wherever they stand, and a name becomes a number."
+    )
+    example = "the third of march 1977"
+    longest = 55
+    answer_length = 10
+
+    FORMS: ClassVar = (
+        "the {ordinal} of {month} {year}",
+        "{ordinal} of {month}, {year}",
+        "{month} the {ordinal}, {year}",
+        "the {day}{suffix} of {month} {year}",
+        "{month} {day}{suffix}, {year}",
+        "{month} {day}, {year}",
+        "{day} {month} {year}",
+        "{day} {short} {year}",
+        "{short} {day}, {year}",
+        "{month} {ordinal}, {spoken}",
+        "the {ordinal} of {month} {spoken}",
+    )
+    """The ways to write a date; any of them also without commas, and with capitals or without."""
+
+    characters = "".join(
+        [
+            *(" -,", digits, *_UNITS[1:], *_TENS, *_ORDINALS, *_MONTHS, "thousand hundred and oh of the"),
+            *(word[:1].upper() for word in (*_ORDINALS, "the")),
+            *(month.lower() for month in _MONTHS),
+        ]
+    )
+
+    def draw(self, count: int, rng: Generator) -> list[Pair]:
+        """Dates, each as probable as any other, each in a form drawn for it."""
+        days = rng.integers(date(1000, 1, 1).toordinal(), date(2099, 12, 31).toordinal() + 1, size=count)
+        forms = rng.integers(len(self.FORMS), size=count)
+        lower, bare = rng.integers(2, size=(2, count))
+        return [
+            (self.written(when, self.FORMS[form], capitals=not small, commas=not without), when.isoformat())
+            for when, form, small, without in zip(
+                map(date.fromordinal, days.tolist()), forms.tolist(), lower.tolist(), bare.tolist(), strict=True
+            )
+        ]
+
+    def written(self, when: date, form: str, *, capitals: bool = False, commas: bool = True) -> str:
+        """A date in one of the `FORMS`."""
+        month = _MONTHS[when.month]
+        text = form.format(
+            day=when.day,
+            suffix=_suffix(when.day),
+            ordinal=_ORDINALS[when.day],
+            month=month,
+            short=month[:3],
+            year=when.year,
+            spoken=spoken_year(when.year),
+        )
+        if not commas:
+            text = text.replace(",", "")
+        return text[0].upper() + text[1:] if capitals else text.lower()
+
+
+class Numbers(PairTask):
+    """`forty-two thousand and seven` → `42007`: the numbers below 100,000."""
+
+    name = "numbers"
+    sentence = (
+        "A number in words, and in digits: a word's place in the answer depends on the words around it, "
+        "and what is not said becomes a zero."
+    )
+    example = "forty-two thousand and seven"
+    characters = "".join((" -", digits, *_UNITS, *_TENS, "thousand hundred and"))
+    longest = 54
+
+    def draw(self, count: int, rng: Generator) -> list[Pair]:
+        """Numbers of one to five digits, all lengths alike, with and without "and", with and without hyphens."""
+        numbers = rng.integers(10 ** rng.integers(1, 6, size=count))
+        joints, hyphens = rng.integers(2, size=(2, count))
+        pairs = []
+        for number, joint, hyphen in zip(numbers.tolist(), joints.tolist(), hyphens.tolist(), strict=True):
+            words = cardinal(number, " and " if joint else " ")
+            pairs.append((words if hyphen else words.replace("-", " "), str(number)))
+        return pairs
+
+
+class Mirror(PairTask):
+    """`stressed` → `desserts`: letters and spaces, backwards."""
+
+    name = "mirror"
+    sentence = "A text and the same text backwards: the answer reads its source from the last character to the first."
+    example = "stressed"
+    characters = " " + ascii_lowercase
+    longest = 24
+
+    def draw(self, count: int, rng: Generator) -> list[Pair]:
+        """Random letters of all lengths alike, about one in seven a space, though none at an end or beside another."""
+        lengths = rng.integers(1, self.longest + 1, size=count).tolist()
+        letters = np.array([*ascii_lowercase, *(" " * 4)])[rng.integers(30, size=(count, self.longest))]
+        texts = [" ".join("".join(row[:length]).split()) or "a" for row, length in zip(letters, lengths, strict=True)]
+        return [(text, text[::-1]) for text in texts]
+
+
+PAIR_TASKS: dict[str, PairTask] = {task.name: task for task in (Dates(), Numbers(), Mirror())}
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of the user's. Raises `ValueError` unless they have at least two different sources, and no text is empty."""
+
+    name: str
+    pairs: tuple[Pair, ...] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if not all(source and answer for source, answer in self.pairs):
+            raise ValueError(f"{self.name} has a pair with an empty text")
+        if len({source for source, _ in self.pairs}) < 2:
+            raise ValueError(f"{self.name} needs at least 2 different sources: one to train on and one to hold out")
+
+    @cached_property
+    def canonical(self) -> str:
+        """The pairs in one form: the JSON that `from_canonical` reads, ASCII."""
+        return json.dumps(self.pairs)
+
+    @cached_property
+    def sha256(self) -> str:
+        """SHA-256 of the canonical form."""
+        return sha256(self.canonical.encode()).hexdigest()
+
+    @classmethod
+    def from_canonical(cls, name: str, text: str) -> "Pairs":
+        """The pairs whose canonical form this is; `ValueError` if it is none."""
+        try:
+            pairs = tuple((source, answer) for source, answer in json.loads(text))
+        except (TypeError, ValueError, RecursionError):
+            raise ValueError(f"“{name}” does not hold pairs of texts") from None
+        if not all(isinstance(each, str) for pair in pairs for each in pair):
+            raise ValueError(f"“{name}” does not hold pairs of texts")
+        return cls(name, pairs)
+
+    def split(self, fraction: float = 0.9, seed: int = 0) -> tuple[list[Pair], list[Pair]]:
+        """
+        Pairs to train on and pairs held out, drawn by `seed`, each in their order: of the sources about `fraction` and the
+        rest, at least one each. All pairs of one source are on one side.
+
+        Raises `ValueError` if the fraction is not between 0 and 1.
+        """
+        if not 0 < fraction < 1:
+            raise ValueError(f"the training fraction must lie between 0 and 1, not {fraction}")
+        sources = list(dict.fromkeys(source for source, _ in self.pairs))
+        n_training = min(max(round(fraction * len(sources)), 1), len(sources) - 1)
+        chosen = {sources[i] for i in default_rng(seed).permutation(len(sources))[:n_training]}
+        training = [pair for pair in self.pairs if pair[0] in chosen]
+        return training, [pair for pair in self.pairs if pair[0] not in chosen]
+
+
+def read_pairs(path: str | os.PathLike[str]) -> Pairs:
+    """
+    A file with a source and its answer in each line, in two columns: separated by a tab, taken as it is, or by a comma or
+    a semicolon, as CSV with quotation marks, whichever makes two columns of every line. A first line `source,target` is
+    left out, blank lines too. UTF-8.
+
+    Raises `OSError` if the file is missing or unreadable, `ValueError` if it holds no such pairs; the message names the
+    file, the line and what to do.
+    """
+    corpus = read_corpus(path)
+    return _pairs(corpus.text, corpus.name, str(path))
+
+
+def pairs_of(data: bytes, name: str) -> Pairs:
+    """The content of a file called `name`, read as `read_pairs` reads it. Raises `ValueError` where it holds no pairs."""
+    return _pairs(corpus_of(data, name).text, name, f"“{name}”")
+
+
+def _pairs(content: str, name: str, file: str) -> Pairs:
+    pairs = _in_two_columns(content, file)
+    if pairs and (pairs[0][0].lower(), pairs[0][1].lower()) == ("source", "target"):
+        del pairs[0]
+    if not pairs:
+        raise ValueError(f"{file} holds no pairs: write a source and its answer in each line")
+    return Pairs(name, tuple(pairs))
+
+
+def _in_two_columns(content: str, file: str) -> list[Pair]:
+    """The rows, parted by that of `_DELIMITERS` which makes two columns of every one."""
+    tried = {each: _parted(content, each, file) for each in _DELIMITERS if each in content or each == ","}
+    fitting = [each for each, (_, problem) in tried.items() if problem is None]
+    if not fitting:
+        # The separator that is meant is the one by which most rows can be read.
+        problem = tried[max(tried, key=lambda each: (len(tried[each][0]), each in content))][1]
+        assert problem is not None
+        raise problem
+    if fitting == [",", ";"] and tried[","][0]:
+        raise ValueError(
+            f"{file}, line 1: a comma and a semicolon both part every line in two: begin with the line source,target or "
+            "source;target to say which"
+        )
+    return tried[fitting[0]][0]
+
+
+def _parted(content: str, delimiter: str, file: str) -> tuple[list[Pair], ValueError | None]:
+    """The rows before the first that is no pair, and what is wrong with that."""
+    pairs: list[Pair] = []
+    try:
+        for line, cells in table_rows(content, delimiter, file, quoted=delimiter != "\t"):
+            pairs.append(_pair(cells, f"{file}, line {line}"))
+    except ValueError as problem:
+        return pairs, problem
+    return pairs, None
+
+
+def _pair(cells: Sequence[str], place: str) -> Pair:
+    if len(cells) == 1:
+        raise ValueError(f"{place}: one column; write a source and its answer, with a tab or a comma between them")
+    if len(cells) != 2:
+        raise ValueError(
+            f"{place}: {len(cells)} columns; there must be two, a source and its answer (put a text with commas in quotes)"
+        )
+    if not all(cells):
+        empty = "answer" if cells[0] else "source"
+        raise ValueError(f"{place}: the {empty} is empty: fill it in, or take the line out")
+    return cells[0], cells[1]

@@ -1,0 +1,365 @@
+"""
+Tasks with known answers: sequences made at random, of which it is known how well any model can predict them.
+
+`floor` is that limit: the entropy of the sequences, given their first token, per prediction that counts. Every random
+choice a sequence shows adds its nats to it, and what follows from earlier tokens adds nothing.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from math import lgamma, log
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from numpy.random import Generator, SeedSequence, default_rng
+from numpy.typing import NDArray
+
+from gptviz.text.tokenizers.base import Ids, Tokenizer
+from gptviz.text.tokenizers.characters import CharTokenizer
+from gptviz.text.tokenizers.symbols import SymbolTokenizer
+
+_MOST_SYMBOLS: Final = 10_000
+_MOST_TOKENS: Final = 4_096
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Sequences of one task, all of one length."""
+
+    ids: Ids
+    """Whole sequences [count, length]."""
+    counted: NDArray[np.bool_]
+    """Whether the prediction of token t + 1 from the tokens up to t counts in the loss [count, length − 1]."""
+
+
+@dataclass(frozen=True)
+class Task(ABC):
+    """
+    A source of sequences with something to learn in them. The fields are its settings.
+
+    Raises `ValueError` for a setting that is not a whole number within its `limits`; the message names both.
+    """
+
+    name: ClassVar[str]
+    sentence: ClassVar[str]
+    """What the sequences are and what there is to learn, in one sentence."""
+
+    def __post_init__(self) -> None:
+        for setting, value in self.settings().items():
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise ValueError(f"{setting} of the task {self.name} is {value!r:.80}; it must be a whole number")
+        for setting, (least, most) in self.limits().items():
+            value = getattr(self, setting)
+            if not least <= value <= most:
+                allowed = f"from {least:,} to {most:,}" if least < most else f"{least:,} here"
+                raise ValueError(f"{setting} of the task {self.name} is {value!r:.80}; it must be {allowed}")
+
+    def settings(self) -> dict[str, int]:
+        """The settings as JSON values; `task(name, **settings)` makes an equal task."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @abstractmethod
+    def limits(self) -> dict[str, tuple[int, int]]:
+        """The least and the greatest value of each setting, given those before it. They bound what a file can ask for."""
+
+    @property
+    @abstractmethod
+    def length(self) -> int:
+        """Tokens per sequence. A model needs a context of one less: nothing is predicted from the last."""
+
+    @property
+    @abstractmethod
+    def tokenizer(self) -> Tokenizer:
+        """The sequences' text and ids."""
+
+    @property
+    @abstractmethod
+    def floor(self) -> float:
+        """The loss in nats per counted token that the best possible model expects, and none can go below."""
+
+    @abstractmethod
+    def examples(self, count: int, rng: Generator) -> Examples:
+        """`count` sequences to train on, drawn by `rng` alone."""
+
+    def held_out(self, count: int = 2_000, seed: int = 0) -> Examples:
+        """`count` sequences to validate on, always the same: draws from a stream that no seed of `examples` gives."""
+        return self.examples(count, _apart(seed))
+
+    def example_prompt(self) -> str:
+        """A held-out sequence as text, but for its last token, which is left to predict: it fits in the context."""
+        return self.tokenizer.decode(self.held_out(1).ids[0, :-1])
+
+
+@dataclass(frozen=True)
+class Reversal(Task):
+    """`x[length − 1 − i] = x[i]`: random symbols, then the same backwards. Of an odd length, the middle stands once."""
+
+    name = "reversal"
+    sentence = (
+        "Random symbols, then the same symbols backwards: the second half can be known from the first, "
+        "and the first half cannot be known at all."
+    )
+
+    vocab: int = 100
+    length: int = 16
+
+    def limits(self) -> dict[str, tuple[int, int]]:
+        """At least two symbols, and two of them in a row."""
+        return {"vocab": (2, _MOST_SYMBOLS), "length": (2, _MOST_TOKENS)}
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The symbols are numbers."""
+        return _numbers(self.vocab)
+
+    @property
+    def floor(self) -> float:
+        """
+        `(h − 1) / (length − 1) · ln vocab`, h being half the length, rounded up.
+
+        The first h symbols are drawn one by one, at ln vocab nats each, and the first of all is not predicted; the
+        others are known. By default ln 100 · 7/15 = 2.149.
+        """
+        return (self._half - 1) / (self.length - 1) * log(self.vocab)
+
+    def examples(self, count: int, rng: Generator) -> Examples:
+        """Random symbols and their mirror image. Every prediction counts."""
+        half = rng.integers(self.vocab, size=(count, self._half))
+        return _all_counted(np.concatenate((half, half[:, : self.length // 2][:, ::-1]), axis=1))  # [count, length]
+
+    @property
+    def _half(self) -> int:
+        return (self.length + 1) // 2
+
+
+@dataclass(frozen=True)
+class Addition(Task):
+    """
+    `123+456=9750`: two numbers of `digits` digits and their sum, of one digit more, written backwards.
+
+    The sum comes with its ones first because so it is worked out: each digit needs the carry of the one before. About
+    one problem in ten, the same ones always, is kept from training, together with its mirror image `456+123`.
+    """
+
+    name = "addition"
+    sentence = (
+        "Two numbers and their sum, its last digit first: the digits of the sum follow from the problem, "
+        "and only they count; the problems it is tested with were never trained on."
+    )
+
+    digits: int = 3
+
+    def limits(self) -> dict[str, tuple[int, int]]:
+        """At most nine digits: a pair of them fits in 64 bits."""
+        return {"digits": (1, 9)}
+
+    @property
+    def length(self) -> int:
+        """Two numbers, two signs and the sum."""
+        return 3 * self.digits + 3
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The characters 0 to 9, + and =."""
+        return _arithmetic()
+
+    @property
+    def floor(self) -> float:
+        """0: only the answer counts, and it is known from the problem."""
+        return 0.0
+
+    def holds_out(self, a: Ids, b: Ids) -> NDArray[np.bool_]:
+        """Whether a + b is kept from training: a fixed tenth of all pairs {a, b}, chosen by a hash."""
+        pair = np.minimum(a, b) * 10**self.digits + np.maximum(a, b)
+        return _hash(pair.astype(np.uint64)) % np.uint64(10) == 0
+
+    def examples(self, count: int, rng: Generator) -> Examples:
+        """Problems that are not held out, each as probable as any other. Only the answer counts."""
+        return self._written(self._problems(count, rng, held_out=False))
+
+    def held_out(self, count: int = 2_000, seed: int = 0) -> Examples:
+        """Problems that are never trained on, each as probable as any other; with few digits they repeat."""
+        return self._written(self._problems(count, _apart(seed), held_out=True))
+
+    def example_prompt(self) -> str:
+        """A held-out problem up to its `=`."""
+        return self.tokenizer.decode(self.held_out(1).ids[0, : self._problem_length])
+
+    @property
+    def _problem_length(self) -> int:
+        return 2 * self.digits + 2
+
+    def _problems(self, count: int, rng: Generator, *, held_out: bool) -> Ids:
+        """Both numbers of each problem [2, count]; those of the wrong side are drawn again until none is left."""
+        numbers = rng.integers(10**self.digits, size=(2, count))
+        wrong = np.flatnonzero(self.holds_out(*numbers) != held_out)
+        while wrong.size:
+            numbers[:, wrong] = rng.integers(10**self.digits, size=(2, wrong.size))
+            wrong = wrong[self.holds_out(*numbers[:, wrong]) != held_out]
+        return numbers
+
+    def _written(self, numbers: Ids) -> Examples:
+        """The problems [2, count] as sequences with their answers."""
+        plus, zero, equals = self.tokenizer.encode("+0=").ids
+        a, b = zero + _digits(numbers, self.digits)[:, :, ::-1]  # [count, digits] each
+        answer = zero + _digits(numbers.sum(0), self.digits + 1)  # [count, digits + 1]
+        sign = np.ones((len(answer), 1), np.int64)
+        ids = np.concatenate((a, plus * sign, b, equals * sign, answer), axis=1)  # [count, length]
+        counted = np.arange(1, self.length) >= self._problem_length  # [length - 1], by the token predicted
+        return Examples(ids, np.tile(counted, (len(ids), 1)))
+
+
+@dataclass(frozen=True)
+class Copy(Task):
+    """`x[t] = x[t − lag]`: `lag` random symbols, repeated to the end."""
+
+    name = "copy"
+    sentence = "Random symbols that repeat at a fixed distance: from there on, each token is the one so many places before it."
+
+    vocab: int = 32
+    lag: int = 8
+    length: int = 32
+
+    def limits(self) -> dict[str, tuple[int, int]]:
+        """The lag is shorter than the sequence, so that something repeats."""
+        return {"vocab": (2, _MOST_SYMBOLS), "length": (2, _MOST_TOKENS), "lag": (1, self.length - 1)}
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The symbols are numbers."""
+        return _numbers(self.vocab)
+
+    @property
+    def floor(self) -> float:
+        """
+        `(lag − 1) / (length − 1) · ln vocab`.
+
+        The first `lag` symbols are drawn one by one, at ln vocab nats each, and the first of all is not predicted; the
+        others are known.
+        """
+        return (self.lag - 1) / (self.length - 1) * log(self.vocab)
+
+    def examples(self, count: int, rng: Generator) -> Examples:
+        """Random symbols, repeated. Every prediction counts."""
+        block = rng.integers(self.vocab, size=(count, self.lag))
+        return _all_counted(block[:, np.arange(self.length) % self.lag])  # [count, length]
+
+
+@dataclass(frozen=True)
+class Induction(Task):
+    """
+    A block of distinct random symbols, repeated to the end. Its size is drawn for each sequence anew.
+
+    Looking back by a fixed distance is of no use here. What helps is to find where the current token stood before and
+    to read what followed it: an induction head (Olsson et al. 2022, arXiv:2209.11895).
+    """
+
+    name = "induction"
+    sentence = (
+        "A block of random symbols, repeated, its size different in each sequence: what comes next stands "
+        "behind the place where the current token stood before."
+    )
+
+    vocab: int = 64
+    length: int = 65
+    shortest: int = 8
+    longest: int = 24
+
+    def limits(self) -> dict[str, tuple[int, int]]:
+        """A block has no symbol twice, and at least its first symbol comes again."""
+        most = min(self.vocab, self.length - 1)
+        return {
+            "vocab": (2, _MOST_SYMBOLS),
+            "length": (2, _MOST_TOKENS),
+            "shortest": (1, most),
+            "longest": (self.shortest, most),
+        }
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The symbols are numbers."""
+        return _numbers(self.vocab)
+
+    @property
+    def floor(self) -> float:
+        """
+        `(ln n + mean over p of ln((vocab − 1)! / (vocab − p)!)) / (length − 1)`, n sizes p from shortest to longest.
+
+        The best model predicts token t, as long as nothing has come again, to be the first token with probability
+        P(p = t | p ≥ t), and else any of the vocab − t symbols not yet seen alike; after that it knows the rest. By
+        the chain rule its entropies add up to that of the whole sequence given its first token. That is two choices,
+        and the sequence shows both: the size, one of n, and the other p − 1 symbols of the block, which have
+        (vocab − 1)! / (vocab − p)! orders.
+        """
+        sizes = range(self.shortest, self.longest + 1)
+        orders = sum(lgamma(self.vocab) - lgamma(self.vocab - p + 1) for p in sizes) / len(sizes)
+        return (log(len(sizes)) + orders) / (self.length - 1)
+
+    def examples(self, count: int, rng: Generator) -> Examples:
+        """
+        Blocks of distinct symbols, repeated. Every prediction counts.
+
+        Each sequence may have any size, all equally likely. Together they have every size equally often, as far as
+        `count` allows: small blocks cost few nats and large ones many, and their chance mixture would blur the loss.
+        """
+        n_sizes = self.longest - self.shortest + 1
+        sizes = self.shortest + (rng.integers(n_sizes) + np.arange(count)) % n_sizes  # [count]
+        symbols = np.tile(np.arange(self.vocab), (count, 1))
+        shuffled = rng.permuted(symbols, axis=1, out=symbols)  # [count, vocab]
+        places = np.arange(self.length) % sizes[:, None]  # [count, length]
+        return _all_counted(np.take_along_axis(shuffled, places, axis=1))
+
+
+TASKS: dict[str, type[Task]] = {kind.name: kind for kind in (Reversal, Addition, Copy, Induction)}
+
+
+def task(name: str, /, **settings: Any) -> Task:
+    """
+    The task of this name; settings not given have their defaults.
+
+    Raises `ValueError` for a name or a setting that does not exist, and for a value outside its limits.
+    """
+    kind = TASKS.get(name) if isinstance(name, str) else None
+    if kind is None:
+        raise ValueError(f"there is no task {name!r:.80}; there are {', '.join(TASKS)}")
+    known = [field.name for field in fields(kind)]
+    if strange := [setting for setting in settings if setting not in known]:
+        raise ValueError(f"the task {name} has no setting {strange[0]!r:.80}; it has {', '.join(known)}")
+    return kind(**settings)
+
+
+@lru_cache(maxsize=8)
+def _numbers(count: int) -> SymbolTokenizer:
+    return SymbolTokenizer.numbers(count)
+
+
+@lru_cache(maxsize=1)
+def _arithmetic() -> CharTokenizer:
+    return CharTokenizer("0123456789+=")
+
+
+def _apart(seed: int) -> Generator:
+    """A stream of its own: no `default_rng(seed)` has a spawn key."""
+    return default_rng(SeedSequence(seed, spawn_key=(0,)))
+
+
+def _all_counted(ids: Ids) -> Examples:
+    return Examples(ids, np.ones((len(ids), ids.shape[1] - 1), bool))
+
+
+def _digits(numbers: Ids, width: int) -> Ids:
+    """The last `width` decimal digits, ones first [..., width]."""
+    return numbers[..., None] // 10 ** np.arange(width) % 10
+
+
+def _hash(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """
+    64 bits in which no pattern of the keys is left, the same on every machine: what SplitMix64 with this seed gives first.
+
+    Source: Steele, Lea and Flood 2014, doi:10.1145/2660193.2660195, with the constants of Stafford's variant 13.
+    """
+    mixed = keys + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))

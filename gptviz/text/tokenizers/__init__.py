@@ -1,0 +1,1 @@
+"""Text to tokens and back, one file per kind of tokenizer."""

@@ -1,0 +1,333 @@
+"""Byte-pair encoding (Sennrich et al. 2016, arXiv:1508.07909): learned here, GPT-2's own, or from a tokenizer.json."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice, pairwise
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from gptviz.text.visible import visible
+
+from .base import Encoding, Ids, Tokenizer, Unknown, parse_object
+
+if TYPE_CHECKING:
+    import tokenizers
+
+StrPath = str | PathLike[str]
+# A place in the text (start, end) → index of the token there, and what is read instead ("" if nothing).
+_Gaps = dict[tuple[int, int], tuple[int, str]]
+
+_END_OF_TEXT: Final = "<|endoftext|>"
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_PARTIAL: Final = re.compile("([\udc80-\udcff]+)")
+_BYTE_FALLBACK: Final = re.compile("<0x([0-9A-F]{2})>")
+# GPT-2's pattern never makes a token that goes on from other characters into white space: here a text can be cut.
+_SAFE_CUT: Final = re.compile(r"(?<=\S)(?=[ \n])")
+_CHUNK = 1 << 16
+_CHUNKS_AT_A_TIME: Final = 16
+
+
+class BPETokenizer(Tokenizer):
+    """
+    Tokens that a corpus made out of its frequent pairs; the work is done by the `tokenizers` library.
+
+    Byte-level (learned here, GPT-2): any text is a sequence of known bytes, so decoding gives it back exactly; only
+    lone surrogates, which are not text, are read as U+FFFD and reported. A foreign `tokenizer.json` may lack
+    characters: they are read as its unknown token or not at all, and reported either way. Its start and end tokens are
+    not added, and its truncation, padding and dropout are off: the ids are those of the text, every time the same.
+    """
+
+    kind = "bpe"
+
+    def __init__(self, backend: "tokenizers.Tokenizer") -> None:
+        """
+        Wraps a tokenizer of the `tokenizers` library, of any model.
+
+        Raises `ValueError` if its vocabulary is empty or its ids are not 0 to n − 1.
+        """
+        backend.no_truncation()
+        backend.no_padding()
+        if getattr(backend.model, "dropout", None) is not None:
+            backend.model.dropout = None
+        vocabulary = backend.get_vocab()
+        tokens = sorted(vocabulary, key=vocabulary.__getitem__)
+        if not tokens:
+            raise ValueError("the tokenizer's vocabulary is empty")
+        if sorted(vocabulary.values()) != list(range(len(tokens))):
+            raise ValueError(f"the ids of the tokenizer's {len(tokens)} tokens must run from 0 to {len(tokens) - 1}")
+        fields = json.loads(backend.to_str())
+        model = fields["model"]
+        self._backend = backend
+        self._bytes = _token_bytes(tokens, fields)
+        # Backwards, so that of two tokens for the same text the first is found.
+        self._ids = {data: i for i, data in reversed(list(enumerate(self._bytes)))}
+        self._cuttable = _splits_as_gpt2(fields)
+        self._byte_level = _is_byte_level(fields)
+        self._missing_bytes = frozenset(byte for byte in range(256) if bytes([byte]) not in self._ids)
+        self._unknown_id: int | None = model.get("unk_id", vocabulary.get(model.get("unk_token")))
+        # A model of characters lacks characters; one of words (WordPiece, WordLevel) lacks words.
+        self._lacks_characters = model["type"] in ("BPE", "Unigram")
+
+    @classmethod
+    def learn(cls, text: str, vocab_size: int = 2000) -> "BPETokenizer":
+        """
+        A byte-level vocabulary of the 256 bytes and the most frequent merges in `text`, split as GPT-2 splits.
+
+        It stays smaller than `vocab_size` where the text has no more pairs to merge. Raises `ValueError` for an empty
+        text and for a `vocab_size` below 256.
+        """
+        from tokenizers import Tokenizer as Backend
+        from tokenizers import models, pre_tokenizers, trainers
+
+        if not text:
+            raise ValueError("there is nothing to learn from: the text is empty")
+        if vocab_size < 256:
+            raise ValueError(f"a byte-level vocabulary has at least 256 tokens, one per byte, not {vocab_size}")
+        backend = Backend(models.BPE())
+        _split_as_gpt2(backend)
+        trainer = trainers.BpeTrainer(
+            vocab_size=vocab_size, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+        )
+        backend.train_from_iterator(map(_without_surrogates, _chunks(text)), trainer)
+        return cls(backend)
+
+    @classmethod
+    def from_gpt2(cls, encoder_json_path: StrPath, vocab_bpe_path: StrPath) -> "BPETokenizer":
+        """
+        GPT-2's tokenizer from OpenAI's two files, `encoder.json` (token → id) and `vocab.bpe` (merges, best first).
+
+        Source: Radford et al. 2019, and `encoder.py` beside its released code. As there, no space is put before the
+        text; `<|endoftext|>` is one token. Raises `OSError` if a file cannot be read, `ValueError` if it is another.
+        """
+        from tokenizers import Tokenizer as Backend
+        from tokenizers import models
+
+        vocabulary: dict[str, Any] = parse_object(_read(encoder_json_path))
+        lines = _read(vocab_bpe_path).split("\n")
+        merges = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
+        with _as_value_error(f"{encoder_json_path} and {vocab_bpe_path} are not a vocabulary and its merges"):
+            backend = Backend(models.BPE(vocab=vocabulary, merges=merges))  # type: ignore[arg-type]
+        _split_as_gpt2(backend)
+        if _END_OF_TEXT in vocabulary:
+            backend.add_special_tokens([_END_OF_TEXT])
+        return cls(backend)
+
+    @classmethod
+    def from_file(cls, path: StrPath) -> "BPETokenizer":
+        """A Hugging Face `tokenizer.json`. Raises `OSError` if it cannot be read, `ValueError` if it is none."""
+        return cls.from_json(_read(path))
+
+    @classmethod
+    def from_json(cls, text: str) -> "BPETokenizer":
+        """The content of a Hugging Face `tokenizer.json`; `ValueError` saying what is wrong if it is none."""
+        from tokenizers import Tokenizer as Backend
+
+        if not isinstance(parse_object(text).get("model"), dict):
+            raise ValueError("this is not a Hugging Face tokenizer.json: it has no 'model' object")
+        with _as_value_error("this tokenizer.json cannot be opened"):
+            backend = Backend.from_str(text)
+        return cls(backend)
+
+    @property
+    def vocab_size(self) -> int:
+        """How many tokens there are, added ones included."""
+        return len(self._bytes)
+
+    def encode(self, text: str) -> Encoding:
+        """
+        The ids of a prompt, and what the vocabulary lacks.
+
+        Raises `ValueError` where a foreign `tokenizer.json` cannot read a character at all: it names an unknown token
+        that its own vocabulary does not have.
+        """
+        clean = _without_surrogates(text)
+        with _as_value_error("this tokenizer cannot read the text"):
+            read = self._backend.encode(clean, add_special_tokens=False)
+            gaps = self._left_out(clean) if self._unknown_id is None else self._read_as_unknown(clean, read)
+        ends = np.array([end for _, end in read.offsets])
+        for match in _SURROGATE.finditer(text):
+            at = int(np.searchsorted(ends, match.start(), side="right"))
+            gaps.setdefault((match.start(), match.end()), (at, "\ufffd"))
+        unknown = (Unknown.of(at, text[start:end], instead) for (start, end), (at, instead) in sorted(gaps.items()))
+        return Encoding(list(read.ids), tuple(unknown))
+
+    def encode_ids(self, text: str) -> Ids:
+        """
+        The ids of a corpus [n_tokens], in pieces that give the same tokens as the whole.
+
+        A foreign `tokenizer.json` that does not split as GPT-2 does is given the whole text, at 100 bytes a token.
+        """
+        chunks = _chunks(text) if self._cuttable else iter([text])
+        found: list[Ids] = []
+        while batch := [_without_surrogates(chunk) for chunk in islice(chunks, _CHUNKS_AT_A_TIME)]:
+            with _as_value_error("this tokenizer cannot read the text"):
+                read = self._backend.encode_batch_fast(batch, add_special_tokens=False)
+            found += [np.array(part.ids, np.int64) for part in read]
+        return np.concatenate(found)
+
+    def decode(self, ids: Sequence[int] | Ids) -> str:
+        """The text of these ids; bytes that are not whole characters of UTF-8 become U+FFFD."""
+        checked = self.checked(ids).tolist()
+        if self._byte_level:
+            return b"".join(self._bytes[i] for i in checked).decode("utf-8", "replace")
+        with _as_value_error("this tokenizer cannot write these tokens"):
+            return self._backend.decode(checked, skip_special_tokens=False)
+
+    def piece(self, id: int) -> str:
+        """The text a token stands for; bytes that are not whole characters of UTF-8 become U+FFFD."""
+        return self._bytes[int(self.checked([id])[0])].decode("utf-8", "replace")
+
+    def id_of(self, piece: str) -> int | None:
+        """The token that stands for exactly this text (of several the first), None if there is none."""
+        return None if _SURROGATE.search(piece) else self._ids.get(piece.encode())
+
+    def label(self, id: int) -> str:
+        """The visible form of a token; bytes that are not whole characters in hexadecimal: `<E2 82>`."""
+        return _label(self._bytes[int(self.checked([id])[0])])
+
+    def labels(self) -> list[str]:
+        """The visible forms of all tokens, by id."""
+        return [_label(data) for data in self._bytes]
+
+    def to_json(self) -> str:
+        """A Hugging Face `tokenizer.json`, which other programs open too."""
+        return self._backend.to_str()
+
+    def _read_as_unknown(self, text: str, read: "tokenizers.Encoding") -> _Gaps:
+        """The places in `text` that the unknown token stands for, and those that no token covers."""
+        instead = self.label(self._unknown_id or 0)
+        gaps: _Gaps = {}
+        covered = np.zeros(len(text), bool)
+        for at, (found, (start, end)) in enumerate(zip(read.ids, read.offsets, strict=True)):
+            covered[start:end] = True
+            if found == self._unknown_id and start < end:
+                step = 1 if self._lacks_characters else end - start
+                for place in range(start, end, step):
+                    gaps.setdefault((place, place + step), (at, instead))
+        ends = np.array([end for _, end in read.offsets])
+        for place in map(int, np.flatnonzero(~covered)):
+            # White space is left out on purpose by tokenizers of words, so only the rest is missed.
+            if not text[place].isspace():
+                gaps[place, place + 1] = (int(np.searchsorted(ends, place, side="right")), "")
+        return gaps
+
+    def _left_out(self, text: str) -> _Gaps:
+        """The characters that a vocabulary without an unknown token leaves out, or of which it leaves out bytes."""
+        lacking = {character for character in set(text) if self._leaves_out(character)}
+        if not lacking:
+            return {}
+        places = [i for i, character in enumerate(text) if character in lacking]
+        # The library's offsets go wrong after a character it left out, so the tokens between these are counted.
+        edges = [0, *(edge for place in places for edge in (place, place + 1))]
+        parts = [text[start:end] for start, end in pairwise(edges)]
+        counts = [len(read.ids) for read in self._backend.encode_batch_fast(parts, add_special_tokens=False)]
+        return {(place, place + 1): (int(at), "") for place, at in zip(places, np.cumsum(counts)[0::2], strict=True)}
+
+    def _leaves_out(self, character: str) -> bool:
+        if self._byte_level:
+            return not self._missing_bytes.isdisjoint(character.encode())
+        return not character.isspace() and not self._backend.encode(character, add_special_tokens=False).ids
+
+
+@contextmanager
+def _as_value_error(what: str) -> Iterator[None]:
+    """Turns any error of the library into a `ValueError` that begins with `what`."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # it raises Exception itself, and a Rust panic as a BaseException
+        raise ValueError(f"{what}: {error}") from None
+
+
+def _split_as_gpt2(backend: "tokenizers.Tokenizer") -> None:
+    """Sets GPT-2's byte-level splitting, without a space before the text, and its inverse."""
+    from tokenizers import decoders, pre_tokenizers
+
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    backend.decoder = decoders.ByteLevel()
+
+
+def _splits_as_gpt2(fields: dict[str, Any]) -> bool:
+    """Whether a text may be cut at `_SAFE_CUT`: GPT-2's splitting and nothing else that reads across white space."""
+    split = fields["pre_tokenizer"] or {}
+    return (
+        fields["normalizer"] is None
+        and split.get("type") == "ByteLevel"
+        and split.get("use_regex") is True
+        and split.get("add_prefix_space") is False
+        and not any(token["lstrip"] or token["rstrip"] for token in fields["added_tokens"])
+        and not any(re.search(r"\s", token["content"]) for token in fields["added_tokens"])
+    )
+
+
+def _is_byte_level(fields: dict[str, Any]) -> bool:
+    """Whether the tokens are written in GPT-2's alphabet of bytes."""
+    return any('"ByteLevel"' in json.dumps(fields[part]) for part in ("pre_tokenizer", "normalizer"))
+
+
+def _token_bytes(tokens: list[str], fields: dict[str, Any]) -> list[bytes]:
+    """The bytes each token stands for, by id, from the form in which a `tokenizer.json` writes it."""
+    added = {token["id"] for token in fields["added_tokens"]}
+    alphabet = _byte_alphabet() if _is_byte_level(fields) else {}
+    # SentencePiece writes a space as ▁ (U+2581), and lone bytes as <0xE2>.
+    parts = (fields["pre_tokenizer"], fields["normalizer"], fields["decoder"])
+    space = "▁" if "▁" in json.dumps(parts, ensure_ascii=False) else " "
+    found: list[bytes] = []
+    for i, token in enumerate(tokens):
+        fallback = _BYTE_FALLBACK.fullmatch(token) if fields["model"].get("byte_fallback") else None
+        if i in added:
+            found.append(token.encode())
+        elif fallback:
+            found.append(bytes.fromhex(fallback[1]))
+        elif alphabet and all(character in alphabet for character in token):
+            found.append(bytes(alphabet[character] for character in token))
+        else:
+            found.append(token.replace(space, " ").encode())
+    return found
+
+
+def _byte_alphabet() -> dict[str, int]:
+    """
+    The character with which GPT-2 writes each byte: itself where it is printable, else U+0100 and on, in order.
+
+    Source: `bytes_to_unicode` in `encoder.py` of OpenAI's GPT-2.
+    """
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(others)}
+
+
+def _label(data: bytes) -> str:
+    """The visible form of a token's bytes, what is no whole character in hexadecimal."""
+    # surrogateescape keeps each undecodable byte as one lone surrogate; splitting puts runs of them at odd places.
+    parts = _PARTIAL.split(data.decode("utf-8", "surrogateescape"))
+    parts[1::2] = [f"<{part.encode('utf-8', 'surrogateescape').hex(' ').upper()}>" for part in parts[1::2]]
+    parts[0::2] = map(visible, parts[0::2])
+    return "".join(parts)
+
+
+def _chunks(text: str) -> Iterator[str]:
+    """`text` in pieces of about `_CHUNK` characters that, split as GPT-2 splits, have the same tokens."""
+    start = 0
+    while len(text) - start > _CHUNK and (cut := _SAFE_CUT.search(text, start + _CHUNK)):
+        yield text[start : cut.start()]
+        start = cut.start()
+    yield text[start:]
+
+
+def _without_surrogates(text: str) -> str:
+    """`text` with lone surrogates, which UTF-8 cannot hold, as U+FFFD."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def _read(path: StrPath) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8 text (byte {error.start})") from None

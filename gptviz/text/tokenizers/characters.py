@@ -1,0 +1,119 @@
+"""Character tokens: the vocabulary is the characters of a text, sorted by code point."""
+
+import json
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .base import Encoding, Ids, Tokenizer, Unknown
+
+MOST_CHARACTERS = 65_536
+# Characters looked up at a time: the intermediate arrays stay at a few MB whatever the length of the text.
+_CHUNK = 1 << 20
+
+
+class CharTokenizer(Tokenizer):
+    """
+    One token per character.
+
+    A character the vocabulary lacks is read as the `unknown` symbol. If the vocabulary lacks that symbol it gets a
+    row of its own after the others (65 characters become 66 tokens, as in the seed's index tokenizer). Without a
+    symbol no row is added, and the stand-in is the space, or the first character where there is no space.
+    """
+
+    kind = "characters"
+
+    def __init__(self, characters: Iterable[str], unknown: str | None = None) -> None:
+        """
+        A vocabulary of these characters, in any order, repeats ignored.
+
+        Raises `ValueError` if there are none or more than `MOST_CHARACTERS`, or if an item is not one character.
+        """
+        distinct = set(characters)
+        if not distinct:
+            raise ValueError("there are no characters to make a vocabulary of: the text is empty")
+        if len(distinct) > MOST_CHARACTERS:
+            raise ValueError(f"{len(distinct):,} distinct characters are too many: at most {MOST_CHARACTERS:,}")
+        for item in (*distinct, *([] if unknown is None else [unknown])):
+            if len(item) != 1:
+                raise ValueError(f"a token of this vocabulary must be one character, not {item!r:.80}")
+        rows = sorted(distinct)
+        if unknown is not None and unknown not in distinct:
+            rows.append(unknown)
+        self.unknown = unknown
+        self.characters = "".join(rows)
+        self._n_sorted = len(distinct)
+        self.stand_in = max(0, self.characters.find(" " if unknown is None else unknown))
+        """The id that is read for a character the vocabulary lacks."""
+        self._code_points = _code_points(self.characters)
+        # One entry past the highest character answers for everything above it; -1 is a character not in the vocabulary.
+        self._table = np.full(int(self._code_points.max()) + 2, -1, np.int32)
+        self._table[self._code_points] = np.arange(len(rows))
+
+    @classmethod
+    def from_text(cls, text: str, unknown: str | None = None) -> "CharTokenizer":
+        """The vocabulary of the characters in `text`. Raises as the constructor does."""
+        return cls(text, unknown)
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, object]) -> "CharTokenizer":
+        """The tokenizer whose parsed JSON this is; `ValueError` where `to_json` could not have written it."""
+        characters, unknown = fields.get("characters"), fields.get("unknown")
+        if not isinstance(characters, list) or not all(isinstance(item, str) for item in characters):
+            raise ValueError("the tokenizer's 'characters' must be a list of single characters")
+        if unknown is not None and not isinstance(unknown, str):
+            raise ValueError("the tokenizer's 'unknown' must be one character or null")
+        tokenizer = cls(characters, unknown)
+        # Sorting a list that was not sorted would silently give the model's rows to other characters.
+        if characters != list(tokenizer.characters[: len(characters)]):
+            raise ValueError("the tokenizer's 'characters' must be sorted by code point, each once")
+        return tokenizer
+
+    @property
+    def vocab_size(self) -> int:
+        """How many tokens there are, the row of the unknown symbol included."""
+        return len(self.characters)
+
+    def encode(self, text: str) -> Encoding:
+        """The ids of a prompt, one per character, and the characters the vocabulary lacks."""
+        ids = self._look_up(text)
+        instead = self.label(self.stand_in)
+        unknown = tuple(Unknown.of(int(i), text[i], instead) for i in np.flatnonzero(ids < 0))
+        return Encoding([self.stand_in if i < 0 else i for i in ids.tolist()], unknown)
+
+    def encode_ids(self, text: str) -> Ids:
+        """The ids of a corpus [n_characters]: 8 bytes per character and a few MB besides."""
+        ids = np.empty(len(text), np.int64)
+        for start in range(0, len(text), _CHUNK):
+            ids[start : start + _CHUNK] = self._look_up(text[start : start + _CHUNK])
+        ids[ids < 0] = self.stand_in
+        return ids
+
+    def decode(self, ids: Sequence[int] | Ids) -> str:
+        """The characters with these ids, joined."""
+        return self._code_points[self.checked(ids)].tobytes().decode("utf-32-le", "surrogatepass")
+
+    def piece(self, id: int) -> str:
+        """The character with this id."""
+        return self.characters[int(self.checked([id])[0])]
+
+    def id_of(self, piece: str) -> int | None:
+        """The id of a character, None for one the vocabulary lacks or for a longer text."""
+        row = int(self._look_up(piece)[0]) if len(piece) == 1 else -1
+        return None if row < 0 else row
+
+    def to_json(self) -> str:
+        """`kind`, `unknown` and `characters` as a list: in one JSON string two lone surrogates would become a pair."""
+        characters = list(self.characters[: self._n_sorted])
+        return json.dumps({"kind": self.kind, "unknown": self.unknown, "characters": characters})
+
+    def _look_up(self, text: str) -> NDArray[np.int32]:
+        """Ids [n_characters], -1 where the vocabulary lacks the character."""
+        found: NDArray[np.int32] = self._table[np.minimum(_code_points(text), len(self._table) - 1)]
+        return found
+
+
+def _code_points(text: str) -> NDArray[np.uint32]:
+    """The code points of a text [n_characters], lone surrogates among them."""
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint32, copy=False)

@@ -1,0 +1,100 @@
+"""Marks: padding, start and end, three tokens that stand for no text, beside a vocabulary that has none of them."""
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from .base import Encoding, Ids, Tokenizer, from_json
+
+NAMES: Final = ("⟨padding⟩", "⟨start⟩", "⟨end⟩")
+
+
+class SpecialTokensTokenizer(Tokenizer):
+    """
+    The tokens of an inner tokenizer, then padding, start and end: for models that read one text and write another.
+
+    Encoding a text never gives a mark and decoding leaves them out: `source_ids` and `target_ids` put them in their
+    places. Raises `ValueError` for an inner tokenizer that is marked itself.
+    """
+
+    kind = "marked"
+    padding: int
+    """The token that fills up the shorter texts of a batch."""
+
+    def __init__(self, inner: Tokenizer) -> None:
+        if isinstance(inner, SpecialTokensTokenizer):
+            raise ValueError("the vocabulary has its marks already")
+        self.inner = inner
+        self.padding = inner.vocab_size
+        self.start = inner.vocab_size + 1
+        """The token before an answer, from which its first token is predicted."""
+        self.end = inner.vocab_size + 2
+        """The token after a source, and after an answer."""
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, object]) -> "SpecialTokensTokenizer":
+        """The tokenizer whose parsed JSON this is; `ValueError` where `to_json` could not have written it."""
+        inner = fields.get("inner")
+        if not isinstance(inner, dict):
+            raise ValueError("the tokenizer's 'inner' must be the object of another tokenizer")
+        if inner.get("kind") == cls.kind:
+            raise ValueError("the tokenizer's 'inner' is marked itself, which none can be")
+        return cls(from_json(json.dumps(inner)))
+
+    @property
+    def vocab_size(self) -> int:
+        """How many tokens there are, the three marks included."""
+        return self.inner.vocab_size + len(NAMES)
+
+    def source_ids(self, text: str) -> list[int]:
+        """What an encoder reads of a text: its tokens, then the end."""
+        return [*self.inner.encode_ids(text).tolist(), self.end]
+
+    def target_ids(self, text: str) -> list[int]:
+        """An answer as it is learned: the start, its tokens, then the end. A decoder reads all but the last."""
+        return [self.start, *self.source_ids(text)]
+
+    def encode(self, text: str) -> Encoding:
+        """The ids of a text, without marks, and what the vocabulary lacks."""
+        return self.inner.encode(text)
+
+    def encode_ids(self, text: str) -> Ids:
+        """The same ids as an array [n_tokens]."""
+        return self.inner.encode_ids(text)
+
+    def decode(self, ids: Sequence[int] | Ids) -> str:
+        """The text of these ids, marks left out."""
+        checked = self.checked(ids)
+        return self.inner.decode(checked[checked < self.inner.vocab_size])
+
+    def piece(self, id: int) -> str:
+        """The text a token stands for: of a mark, none."""
+        checked = int(self.checked([id])[0])
+        return self.inner.piece(checked) if checked < self.inner.vocab_size else ""
+
+    def id_of(self, piece: str) -> int | None:
+        """The token that stands for exactly this text, None if there is none: no mark does."""
+        return self.inner.id_of(piece)
+
+    def label(self, id: int) -> str:
+        """The visible form of a token: of a mark its name, `⟨start⟩`."""
+        checked = int(self.checked([id])[0])
+        n_inner = self.inner.vocab_size
+        return self.inner.label(checked) if checked < n_inner else NAMES[checked - n_inner]
+
+    def labels(self) -> list[str]:
+        """The visible forms of all tokens, by id."""
+        return [*self.inner.labels(), *NAMES]
+
+    def filled(self, rows: Sequence[Sequence[int]]) -> Ids:
+        """Rows of ids as one array [rows, the longest], the shorter filled up with padding at their ends."""
+        ids = np.full((len(rows), max(map(len, rows), default=0)), self.padding, np.int64)
+        for row, found in zip(ids, rows, strict=True):
+            row[: len(found)] = found
+        return ids
+
+    def to_json(self) -> str:
+        """`kind` and `inner`, the JSON of the inner tokenizer."""
+        return json.dumps({"kind": self.kind, "inner": json.loads(self.inner.to_json())})

@@ -1,0 +1,132 @@
+"""Word tokens: a text in small letters, without accents, as the words of a learned vocabulary."""
+
+import json
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import numpy as np
+
+from .base import Encoding, Ids, Tokenizer, Unknown
+
+MOST_WORDS: Final = 1_000_000
+MARKS: Final = ("⟨unknown⟩", "⟨padding⟩")
+"""The two tokens that are no words, as they are shown: the ids after those of the words, in this order."""
+
+_DROPPED: Final = re.compile("['`’\u200d]")
+# The seed's [A-Za-z][A-Za-z]+\b finds the same words, but tries every letter of a long run as a beginning.
+_WORD: Final = re.compile(r"(?<![A-Za-z])[A-Za-z]{2,}+(?!\w)")
+
+
+def cleaned(text: str) -> str:
+    """
+    Small letters, accents dropped ("é" is "e"), apostrophes too ("don't" is "dont"), each newline a space.
+
+    Source: L. Sinai, "Building a transformer in Julia" (2022).
+    """
+    decomposed = unicodedata.normalize("NFD", text.lower())
+    kept = decomposed if decomposed.isascii() else "".join(c for c in decomposed if unicodedata.category(c)[0] != "M")
+    return _DROPPED.sub("", kept).replace("\n", " ")
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text after `cleaned`: runs of at least two Latin letters that no digit or other letter follows."""
+    return _WORD.findall(cleaned(text))
+
+
+class WordTokenizer(Tokenizer):
+    """
+    One token per word; what stands between words is not read.
+
+    Two tokens more follow the words: `unknown` is read for a word the vocabulary lacks, and `padding` fills up the
+    shorter texts of a batch. A text may have no word in it, and then no ids. A piece carries the space before it, so
+    that a text with a piece appended reads as the same tokens and that one.
+    """
+
+    kind = "words"
+    padding: int
+
+    def __init__(self, words: Iterable[str]) -> None:
+        """
+        A vocabulary of these words, their ids in this order.
+
+        Raises `ValueError` if there are none or more than `MOST_WORDS`, and for one that stands twice or that
+        `words_of` would not find as it is.
+        """
+        self.words = tuple(words)
+        if not self.words:
+            raise ValueError("there are no words to make a vocabulary of")
+        if len(self.words) > MOST_WORDS:
+            raise ValueError(f"{len(self.words):,} words are too many: at most {MOST_WORDS:,}")
+        self._ids: dict[str, int] = {}
+        for i, word in enumerate(self.words):
+            if words_of(word) != [word]:
+                raise ValueError(f"a word must be two or more of the letters a to z, not {word!r:.80}")
+            if self._ids.setdefault(word, i) != i:
+                raise ValueError(f"the word {word!r:.80} stands twice in the vocabulary")
+        self.unknown = len(self.words)
+        self.padding = len(self.words) + 1
+
+    @classmethod
+    def learn(cls, texts: Iterable[str], vocab_size: int) -> "WordTokenizer":
+        """
+        The most frequent words of the texts, the most frequent first and of equally frequent ones in alphabetical order.
+
+        `vocab_size` counts the unknown and the padding token too; it stays smaller where the texts have fewer words.
+        Raises `ValueError` for texts without a word and for a `vocab_size` below 3.
+        """
+        if vocab_size < 3:
+            raise ValueError(f"a vocabulary of words has at least 3 tokens: a word, the unknown and padding, not {vocab_size}")
+        counts = Counter(word for text in texts for word in words_of(text))
+        if not counts:
+            raise ValueError("there is nothing to learn from: no text has a word of two or more of the letters a to z")
+        return cls(sorted(counts, key=lambda word: (-counts[word], word))[: vocab_size - len(MARKS)])
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, object]) -> "WordTokenizer":
+        """The tokenizer whose parsed JSON this is; `ValueError` where `to_json` could not have written it."""
+        words = fields.get("words")
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise ValueError("the tokenizer's 'words' must be a list of texts")
+        return cls(words)
+
+    @property
+    def vocab_size(self) -> int:
+        """How many tokens there are: the words, the unknown and the padding."""
+        return len(self.words) + len(MARKS)
+
+    def encode(self, text: str) -> Encoding:
+        """The ids of a text, one per word, and the words the vocabulary lacks."""
+        instead = self.label(self.unknown)
+        found = words_of(text)
+        unknown = tuple(Unknown.of(i, word, instead) for i, word in enumerate(found) if word not in self._ids)
+        return Encoding([self._ids.get(word, self.unknown) for word in found], unknown)
+
+    def encode_ids(self, text: str) -> Ids:
+        """The ids of a text [n_words]."""
+        found = _WORD.finditer(cleaned(text))
+        return np.fromiter((self._ids.get(match[0], self.unknown) for match in found), np.int64)
+
+    def decode(self, ids: Sequence[int] | Ids) -> str:
+        """The words with these ids, a space between any two; padding is left out."""
+        return " ".join(self.label(i) for i in self.checked(ids).tolist() if i != self.padding)
+
+    def piece(self, id: int) -> str:
+        """The word with this id, after the space that separates it from the word before; padding adds nothing."""
+        return "" if id == self.padding else " " + self.label(id)
+
+    def id_of(self, piece: str) -> int | None:
+        """The id of a word, with or without white space around it, None for one the vocabulary lacks."""
+        word = piece.strip()
+        return len(self.words) + MARKS.index(word) if word in MARKS else self._ids.get(word)
+
+    def label(self, id: int) -> str:
+        """The word, without the separating space; ⟨unknown⟩, ⟨padding⟩."""
+        i = int(self.checked([id])[0])
+        return self.words[i] if i < len(self.words) else MARKS[i - len(self.words)]
+
+    def to_json(self) -> str:
+        """`kind` and `words`, a list in the order of the ids."""
+        return json.dumps({"kind": self.kind, "words": self.words})

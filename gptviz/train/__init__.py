@@ -1,0 +1,1 @@
+"""Training: the recipe, the trainer, its optimisers, and what it costs."""

@@ -1,0 +1,366 @@
+"""What a run will take, said before it begins: parameters, arithmetic, memory, disk and time.
+
+Memory and the work beside products are found by following one step on torch's meta device, where tensors have a shape and no
+content: so it holds for every architecture, and nothing is allocated. The time is three numbers of the step (products, bytes
+written, operations) at three speeds of this machine, which a short probe measures.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import time
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from gptviz.data.batches import Batch
+from gptviz.model import Config, build, parameter_count
+from gptviz.model.build import lay_out
+
+from .evaluation import MOST_LOGITS
+from .recipe import Recipe
+from .trainer import Trainer
+
+NUMBER = 4  # bytes of a float32
+# The numbers an optimiser keeps for each parameter; Muon keeps one for the matrices inside blocks, and Adam's two elsewhere.
+REMEMBERED = {"adamw": 2, "adam": 2, "sgd": 1, "muon": 2}
+# What Python and torch take themselves.
+PROCESS = 300 * 2**20
+EVALUATED = 8_192  # tokens at a time
+# Beyond this share of what is free a run is refused: the rest of the machine needs some too.
+MOST_OF_MEMORY = 0.9
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one pass costs.
+
+    Attributes:
+        flops: operations of its matrix products.
+        bytes: what it writes into new tensors.
+        operations: how many tensors it makes.
+        peak: the most bytes that live at once, weights not counted.
+    """
+
+    flops: float
+    bytes: float
+    operations: float
+    peak: float
+
+
+@dataclass(frozen=True)
+class Speed:
+    """How fast a machine is: operations a second in products, bytes a second elsewhere, and seconds per operation."""
+
+    flops: float
+    bytes: float
+    overhead: float
+
+    def seconds(self, work: Work) -> float:
+        """The time `work` takes."""
+        return work.flops / self.flops + work.bytes / self.bytes + work.operations * self.overhead
+
+
+UNMEASURED = Speed(1.0, 1.0, 0.0)  # for who asks about memory alone
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run will take. Memory and disk in bytes.
+
+    Attributes:
+        parameters: numbers that training changes.
+        flops: operations of the matrix products of one step, forward and backward.
+        weights: memory of the weights.
+        optimiser: memory of what the optimiser remembers.
+        activations: the most that one step has in memory beside these, gradients and logits with it.
+        logits: the share of the logits in that: the model's output, a number for every token of the vocabulary at every place.
+        memory: the most the whole process has at once.
+        snapshots: how many are kept.
+        disk: what the run will take of the disk.
+        seconds_per_step: on this machine, as busy as it was when its speed was measured.
+        seconds: of the whole run.
+    """
+
+    parameters: int
+    flops: float
+    weights: int
+    optimiser: int
+    activations: int
+    logits: int
+    memory: int
+    snapshots: int
+    disk: int
+    seconds_per_step: float
+    seconds: float
+
+
+def estimate(config: Config, recipe: Recipe, speed: Speed, *, tokens: int | None = None, held_out: int = 0) -> Estimate:
+    """What training a model of `config` by `recipe` takes on a machine of this `speed`.
+
+    Args:
+        tokens: per row of a batch; default: the context.
+        held_out: tokens that each evaluation reads.
+    """
+    tokens = config.context_length if tokens is None else tokens
+    parameters = parameter_count(config)
+    weights, optimiser = NUMBER * parameters, NUMBER * parameters * REMEMBERED[recipe.optimiser]
+    if recipe.optimiser == "sgd" and recipe.beta1 == 0:
+        optimiser = 0
+    step = step_work(config, recipe.batch_size, tokens)
+    step = replace(step, flops=step.flops + _orthogonalising(config, recipe))
+    evaluation = evaluation_work(config, tokens)
+    seconds_per_step = speed.seconds(step)
+    evaluating = speed.seconds(evaluation) * held_out / EVALUATED
+    if recipe.steps:
+        steps, seconds = recipe.steps, recipe.steps * seconds_per_step
+    else:
+        seconds = 60 * (recipe.minutes or 0)
+        steps = max(1, int(seconds / seconds_per_step))
+    snapshots = kept(recipe, steps)
+    written = 2 * weights + optimiser  # gradients, and the state once more while it is brought to the disk
+    return Estimate(
+        parameters=parameters,
+        flops=step_flops(config, recipe.batch_size, tokens),
+        weights=weights,
+        optimiser=optimiser,
+        activations=int(step.peak),
+        logits=NUMBER * recipe.batch_size * tokens * config.vocab_size,
+        memory=int(PROCESS + weights + optimiser + max(step.peak, evaluation.peak + weights, written)),
+        snapshots=snapshots,
+        disk=(snapshots + 2) * weights + optimiser,
+        seconds_per_step=seconds_per_step,
+        seconds=seconds + (recipe.evaluations + 1) * evaluating,
+    )
+
+
+def step_flops(config: Config, rows: int, tokens: int) -> float:
+    """Operations of the matrix products of one step over `rows` of `tokens`: twice the multiplications, and as many more
+    for each of the two gradients of a product."""
+    return 3 * _forward_flops(config, rows, tokens)
+
+
+def _forward_flops(config: Config, rows: int, tokens: int) -> float:
+    width = config.n_head * config.head_size
+    per_token = 4 * config.d_model * width + 2 * config.d_model * config.mlp_size  # qkv and output, up and down
+    per_token += 2 * width * tokens  # scores, and pattern · v
+    if config.positions == "relative":
+        per_token += width * (2 * config.context_length - 1)
+    crossing = 4 * config.d_model * width + 2 * width * tokens if config.n_encoder_layer else 0
+    head = config.d_model * (config.vocab_size if config.head == "unembed" else config.n_label)
+    return 2.0 * rows * tokens * (config.n_layer * (per_token + crossing) + config.n_encoder_layer * per_token + head)
+
+
+def _orthogonalising(config: Config, recipe: Recipe) -> float:
+    """What Muon adds: five steps of Newton and Schulz for each matrix (Jordan 2024)."""
+    if recipe.optimiser != "muon":
+        return 0.0
+    d, width, neurons = config.d_model, config.n_head * config.head_size, config.mlp_size
+    inside, crossing = [(3 * width, d), (d, width), (neurons, d), (d, neurons)], [(width, d), (2 * width, d), (d, width)]
+    shapes = (config.n_layer + config.n_encoder_layer) * inside
+    shapes += config.n_layer * crossing if config.n_encoder_layer else []
+    few = [(min(shape), max(shape)) for shape in shapes]
+    return sum(5 * (4.0 * low * low * high + 2.0 * low**3) for low, high in few)
+
+
+def step_work(config: Config, rows: int, tokens: int) -> Work:
+    """One step of training over `rows` of `tokens`, without the optimiser."""
+    return replace(_by_block(config, rows, tokens)[1], flops=step_flops(config, rows, tokens))
+
+
+def evaluation_work(config: Config, tokens: int) -> Work:
+    """An evaluation of `EVALUATED` tokens. What it has in memory at once is at most what one block and the head write."""
+    rows = max(1, EVALUATED // tokens)
+    forward = _by_block(config, rows, tokens)[0]
+    once = _by_block(replace(config, n_layer=min(config.n_layer, 1)), rows, tokens)[0]
+    at_once = min(1.0, MOST_LOGITS / (config.vocab_size * tokens * rows))
+    return replace(forward, flops=_forward_flops(config, rows, tokens), peak=once.bytes * at_once)
+
+
+def _by_block(config: Config, rows: int, tokens: int) -> tuple[Work, Work]:
+    """The work of the forward pass and of a whole step: each block after the second costs what the second costs."""
+    if config.n_layer <= 2:
+        return _followed(config, rows, tokens)
+    one, two = (_followed(replace(config, n_layer=few), rows, tokens) for few in (1, 2))
+    more = config.n_layer - 2
+    return (_extended(one[0], two[0], more), _extended(one[1], two[1], more))
+
+
+def _extended(one: Work, two: Work, more: int) -> Work:
+    bytes_, operations, peak = (
+        second + more * (second - first)
+        for first, second in ((one.bytes, two.bytes), (one.operations, two.operations), (one.peak, two.peak))
+    )
+    return Work(0.0, bytes_, operations, peak)
+
+
+class _Follow(TorchDispatchMode):
+    """Counts the tensors made, their bytes, and how many of these live at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.operations = self.bytes = self.live = self.peak = 0
+        self._known: set[int] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        fresh = 0
+        for tensor in made if isinstance(made, tuple | list) else (made,):
+            if isinstance(tensor, Tensor) and (storage := tensor.untyped_storage())._cdata not in self._known:
+                self._known.add(storage._cdata)
+                weakref.finalize(storage, self._gone, storage._cdata, storage.nbytes())
+                fresh += storage.nbytes()
+        if fresh:
+            self.operations += 1
+            self.bytes += fresh
+            self.live += fresh
+            self.peak = max(self.peak, self.live)
+        return made
+
+    def work(self) -> Work:
+        """What was seen so far."""
+        return Work(0.0, self.bytes, self.operations, self.peak)
+
+    def _gone(self, which: int, size: int) -> None:
+        self._known.discard(which)
+        self.live -= size
+
+
+@lru_cache(maxsize=256)
+def _followed(config: Config, rows: int, tokens: int) -> tuple[Work, Work]:
+    """The work of the forward pass and of a whole step, products not counted."""
+    with torch.device("meta"):
+        model = lay_out(config).train()
+        ids = torch.zeros(rows, tokens, dtype=torch.long)
+    with _Follow() as follow:
+        logits = model(ids, ids if config.n_encoder_layer else None)
+        forward = follow.work()
+        targets = torch.zeros(logits.shape[:-1], dtype=torch.long, device="meta")
+        F.cross_entropy(logits.flatten(0, -2), targets.flatten(), reduction="sum").backward()
+    return forward, follow.work()
+
+
+def kept(recipe: Recipe, steps: int) -> int:
+    """How many snapshots a run of `steps` steps keeps: `Recipe.keeps`, the start and the end."""
+    if not recipe.snapshots:
+        return 0
+    # 2^(i / snapshots), rounded: no step beyond the last doubling, whose count is asked of every i.
+    rounded = (round(2 ** (i / recipe.snapshots)) for i in range(int(recipe.snapshots * math.log2(max(steps, 1))) + 2))
+    return len({0, steps, *(step for step in rounded if step <= steps)})
+
+
+# Three small models, each of which spends most of its time on another of the three: operations, bytes, products.
+_PROBES: Sequence[tuple[Config, int]] = (
+    (Config(vocab_size=20, context_length=16, d_model=16, n_layer=2, n_head=2), 2),
+    (Config(vocab_size=64, context_length=128, d_model=32, n_layer=1, n_head=4, d_mlp=0), 8),
+    (Config(vocab_size=64, context_length=64, d_model=384, n_layer=1, n_head=6), 4),
+)
+_PROBED = 0.1  # seconds, each
+
+
+def measure(device: torch.device | str = "cpu") -> Speed:
+    """The speed of training on `device` now: some steps of three small models, about half a second."""
+    device = torch.device(device)
+    taken = np.array([_seconds_per_step(config, rows, device) for config, rows in _PROBES])
+    works = [step_work(config, rows, config.context_length) for config, rows in _PROBES]
+    cost = np.array([[work.operations, work.bytes, work.flops] for work in works], float)  # [probe, kind of cost]
+    # Each probe is mostly of its own kind: what the other kinds take of it is taken off, again and again, and noise may
+    # make no speed infinite.
+    each = taken / cost.diagonal()
+    for _ in range(20):
+        for kind in range(3):
+            others = cost[kind] @ each - cost[kind, kind] * each[kind]
+            each[kind] = max(taken[kind] - others, taken[kind] / 4) / cost[kind, kind]
+    overhead, per_byte, per_flop = each.tolist()
+    return Speed(1 / per_flop, 1 / per_byte, overhead)
+
+
+class _Noise:
+    """Random tokens: what they say takes no other time."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+
+    def training(self, size: int, seed: int) -> Batch:
+        ids = torch.randint(self.config.vocab_size, (size, self.config.context_length + 1))
+        return Batch((ids[:, :-1],), ids[:, 1:])
+
+    def validation(self) -> Sequence[Batch]:
+        return ()
+
+
+def _seconds_per_step(config: Config, rows: int, device: torch.device) -> float:
+    """The median time of the steps that `_PROBED` seconds hold, at least one."""
+    trainer = Trainer(build(config, seed=0, device=device), _Noise(config), Recipe(steps=1, batch_size=rows))
+    trainer.advance()  # warms up
+    taken: list[float] = []
+    while not taken or sum(taken) < _PROBED:
+        begun = time.perf_counter()
+        trainer.advance()  # ends by reading the loss, so that a GPU has finished
+        taken.append(time.perf_counter() - begun)
+    return float(np.median(taken))
+
+
+def available(device: torch.device | str = "cpu") -> int | None:
+    """Bytes of memory free for a new run on `device`, None where the system does not tell."""
+    device = torch.device(device)
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    found = [free for free in (_meminfo(), _of_container()) if free is not None]
+    return min(found) if found else _of_sysconf()
+
+
+def _meminfo() -> int | None:
+    """Linux: what can be had without swapping."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024 * int(line.split()[1])
+    return None
+
+
+def _of_container() -> int | None:
+    """What the container may still take, where there is one with a limit (cgroup 2)."""
+    with contextlib.suppress(OSError, ValueError):
+        group = Path("/sys/fs/cgroup")
+        return int((group / "memory.max").read_text()) - int((group / "memory.current").read_text())
+    return None
+
+
+def _of_sysconf() -> int | None:
+    """Other systems: the free pages, else half of all."""
+    if not hasattr(os, "sysconf"):
+        return None
+    for name, share in (("SC_AVPHYS_PAGES", 1.0), ("SC_PHYS_PAGES", 0.5)):
+        with contextlib.suppress(OSError, ValueError):
+            return int(share * os.sysconf(name) * os.sysconf("SC_PAGE_SIZE"))
+    return None
+
+
+def refusal(estimated: Estimate, free: int | None) -> str | None:
+    """Why a run must not begin with `free` bytes of memory: what it needs and what to change; None where it may."""
+    if free is None or estimated.memory <= MOST_OF_MEMORY * free:
+        return None
+    return (
+        f"a step would need about {size(estimated.memory)} of memory, and {size(free)} is free: "
+        "take a smaller batch, a shorter context or a smaller model"
+    )
+
+
+def size(count: float) -> str:
+    """A number of bytes as a person says it."""
+    for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= scale:
+            return f"{count / scale:.3g} {unit}" if count < 999.5 * scale else f"{count / scale:,.0f} {unit}"
+    return f"{count:.0f} bytes"

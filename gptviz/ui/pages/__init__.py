@@ -1,0 +1,1 @@
+"""What each script in `pages/` draws: `pages/x.py` draws what is in `ui/pages/x`."""

@@ -1,0 +1,307 @@
+"""What the Embeddings page computes, cached, and its words; slow projections run beside the page, which stays usable."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from gptviz.figures import scatter
+from gptviz.interp import embeddings
+from gptviz.interp.embeddings import Neighbours, Projection, Vectors
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.language_model import LanguageModel
+from gptviz.model import Config
+from gptviz.text import Tokenizer
+from gptviz.ui.shell import scrubber
+from gptviz.ui.shell.cache import ModelKey, call, language_model
+from gptviz.ui.shell.frame import theme
+from gptviz.ui.widgets.markdown import escaped
+
+# A projection that is ready within this many seconds is shown at once; else PCA stands in for it.
+PATIENCE = 1.0
+# What one thread of a laptop does in t-SNE, for the guess at how long it takes.
+TOKENS_PER_SECOND = 200
+
+HOW = r"""
+- **PCA**: the rows of the matrix are centred, and seen along the eigenvectors of their covariance with the largest eigenvalues.
+  Every snapshot of a model is seen along the axes of the model as it was saved last, from the same origin: so a token whose
+  vector did not change does not move, whatever the others do. The share of the variance is that of the step shown.
+- **t-SNE** (scikit-learn): perplexity 20 (a third of the tokens, where they are few), 1,000 iterations.
+- **UMAP** (umap-learn): its own defaults, 15 neighbours.
+- Both begin with that picture by PCA, made small, with a little noise that is the seed's, and are turned to lie as it does:
+  equal vectors give equal pictures, and snapshots that are alike begin alike. They may still end differently.
+- **Neighbours**: the cosine $a \cdot b / (|a|\,|b|)$ of the full vectors, over all tokens.
+
+t-SNE and UMAP place a sample of 5,000 tokens where there are more.
+Computed by `project`, `neighbours` and `trustworthiness` in `gptviz/interp/embeddings.py`.
+"""
+LIMITS = (
+    "Two or three dimensions cannot hold what many can: points that lie on each other may differ, and with t-SNE and UMAP "
+    "distances, sizes and empty space mean nothing. And a token's vector is only where the model begins: what the token comes "
+    "to mean in a text is made in the blocks."
+)
+
+
+def spaces(config: Config) -> tuple[str, ...]:
+    """What has vectors to show: one matrix serves a tied model for both, and a classifier has no unembedding."""
+    return embeddings.SPACES[:1] if config.tied or config.kind == "classifier" else embeddings.SPACES
+
+
+def called(space: str, config: Config) -> str:
+    """What the vectors are called on screen."""
+    return " = ".join(embeddings.SPACES) if config.tied else space
+
+
+@dataclass(frozen=True)
+class View:
+    """What the page shows: which matrix of which model, projected how."""
+
+    key: ModelKey
+    space: str
+    method: str
+    dimensions: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The vocabulary, by id: what a token is called on axes and (uniquely) in the list of tokens, and its kind."""
+
+    labels: tuple[str, ...]
+    names: tuple[str, ...]
+    kinds: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A projection under way."""
+
+    result: Future[Projection]
+    began: float
+    tokens: int
+
+
+def tokens(key: ModelKey) -> Tokens:
+    """The vocabulary of the model, the same at every step of its training."""
+    return _tokens(key.name, key.tokenizer, language_model(key).tokenizer)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _tokens(name: str, written: float, _tokenizer: Tokenizer) -> Tokens:
+    tokenizer = _tokenizer
+    labels = tuple(tokenizer.labels())
+    times = Counter(labels)
+    names = tuple(label if times[label] == 1 else f"{label} (token {i})" for i, label in enumerate(labels))
+    return Tokens(labels, names, tuple(map(tokenizer.kind_of, range(len(labels)))))
+
+
+def _rows(view: View) -> Vectors:
+    return embeddings.vectors(language_model(view.key).model, view.space)
+
+
+def _reference(view: View) -> Vectors | None:
+    """The vectors whose axes serve all steps of training: those of the model as it was saved last. None where it is shown."""
+    return None if view.key.step is None else _rows(replace(view, key=scrubber.last(view.key)))
+
+
+@dataclass(frozen=True)
+class Course:
+    """Where PCA puts the tokens at every step of training (or at some, evenly chosen, of a large model).
+
+    Attributes:
+        steps: what each is called.
+        points: [step, token, component].
+    """
+
+    steps: tuple[str, ...]
+    points: Vectors
+
+    @property
+    def ends(self) -> list[tuple[float, float]]:
+        """Where the axis of each component has to begin and end to hold all of it, with room for labels."""
+        low, high = self.points.min(axis=(0, 1)), self.points.max(axis=(0, 1))
+        room = 0.06 * float((high - low).max()) or 1.0
+        return [(float(a) - room, float(b) + room) for a, b in zip(low, high, strict=True)]
+
+    def trail(self, token: int) -> LabelledArray:
+        """The way of one token: [step, component]."""
+        components = Axis("component", tuple(str(i + 1) for i in range(self.points.shape[2])))
+        return LabelledArray(self.points[:, token], (Axis("step", self.steps), components), "coordinate")
+
+
+def course(view: View) -> Course | None:
+    """The course of training seen as `view` is, None for a model without snapshots."""
+    every = scrubber.steps(view.key.name)
+    return _course(scrubber.last(view.key), every, view.space, view.dimensions) if every else None
+
+
+@st.cache_resource(max_entries=8, show_spinner="Reading the snapshots")
+def _course(key: ModelKey, every: tuple[int, ...], space: str, dimensions: int) -> Course:
+    axes = embeddings.principal_axes(embeddings.vectors(language_model(key).model, space), dimensions)
+    points, names = [], []
+    for one in scrubber.compared(key):
+        points.append(axes.place(embeddings.vectors(language_model(one).model, space)))
+        names.append(scrubber.LAST if one.step is None else f"step {one.step:,}")
+    return Course(tuple(names), np.stack(points))
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _neighbours(key: ModelKey, space: str, token: int) -> Neighbours:
+    return embeddings.neighbours(embeddings.vectors(language_model(key).model, space), tokens(key).labels, token)
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _pca(view: View) -> Projection:
+    return embeddings.project(_rows(view), tokens(view.key).labels, "PCA", view.dimensions, reference=_reference(view))
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def _worker() -> ThreadPoolExecutor:
+    # One at a time: numba, under UMAP, does not bear two threads at once.
+    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="projection")
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _job(view: View) -> Job:
+    """A projection, computed once for all sessions; it goes on when its reader turns to something else."""
+    rows, labels = _rows(view), tokens(view.key).labels
+    settings = view.method, view.dimensions, view.seed
+    result = _worker().submit(embeddings.project, rows, labels, *settings, reference=_reference(view))
+    return Job(result, time.monotonic(), min(len(labels), embeddings.MOST_PLACED))
+
+
+def projection(view: View) -> tuple[Projection, View]:
+    """The projection asked for, or PCA as long as that takes, with a line that says so; and the view it really is."""
+    if view.method != "PCA":
+        job = _job(view)
+        wait([job.result], PATIENCE)
+        if not job.result.done():
+            scrubber.wait_for(job.result)
+            _waiting(job, view.method)
+        elif error := job.result.exception():
+            st.warning(f"{escaped(str(error))}. PCA is shown instead.", icon=":material/info:")
+        else:
+            return job.result.result(), view
+    instead = replace(view, method="PCA", seed=0)
+    return _pca(instead), instead
+
+
+@st.fragment(run_every=1.0)
+def _waiting(job: Job, method: str) -> None:
+    if job.result.done():
+        st.rerun()
+    usual = "a few seconds, the first time half a minute"
+    if method == "t-SNE":
+        usual = f"about {max(1, round(job.tokens / TOKENS_PER_SECOND))} s"
+    so_far = f"{time.monotonic() - job.began:.0f} s so far"
+    first = "" if job.result.running() else " Another projection is computed first."
+    st.info(f"Computing {method}: {so_far}, usually {usual}. Until then: PCA.{first}", icon=":material/hourglass_top:")
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _trustworthiness(view: View) -> tuple[float, int]:
+    ready = _pca(view) if view.method == "PCA" else _job(view).result.result()
+    return embeddings.trustworthiness(_rows(view), ready)
+
+
+def bars(view: View, token: int, *, height: int) -> None:
+    """The nearest neighbours of `token`."""
+    near, kinds = _neighbours(view.key, view.space, token), tokens(view.key).kinds
+    st.plotly_chart(
+        scatter.neighbour_bars(near.similarity, [kinds[i] for i in near.ids], theme(), height=height),
+        key="neighbours",
+        config={"displayModeBar": False},
+        alt=f"The tokens nearest to {tokens(view.key).labels[token]}: {', '.join(near.similarity.axes[0].labels)}.",
+    )
+
+
+def cloud(view: View, projected: Projection, token: int, *, height: int, trail: bool = False) -> None:
+    """The tokens as points; `token` ringed and joined to its neighbours, with the way it came where PCA shows a `trail`. A
+    click on a point chooses its token."""
+    vocabulary, near = tokens(view.key), _neighbours(view.key, view.space, token)
+    trained = course(view) if view.method == "PCA" else None
+
+    # As a callback, so that it acts on a click once, and not on every rerun, as the chart's selection would.
+    def pick() -> None:
+        if points := st.session_state["map"].selection.points:
+            st.session_state["token"] = vocabulary.names[projected.ids[clicked(points[0])]]
+
+    figure = scatter.cloud(
+        projected.points,
+        [vocabulary.kinds[i] for i in projected.ids],
+        theme(),
+        height=height,
+        axes=[f"component {i} ({share:.0%})" for i, share in enumerate(projected.explained, 1)],
+        chosen=projected.index(token),
+        neighbours=[i for i in map(projected.index, near.ids) if i is not None],
+        ends=trained.ends if trained else (),
+        set_out=trained.points[-1] if trained else None,
+        trail=trained.trail(token) if trained and trail else None,
+    )
+    st.plotly_chart(
+        figure,
+        key="map",
+        on_select=pick,
+        selection_mode="points",
+        config={"displaylogo": False},
+        alt=f"{len(projected.ids)} tokens of the {view.space} by {view.method}, coloured and shaped by kind.",
+    )
+
+
+def loses(projected: Projection, view: View, token: int, d_model: int) -> str:
+    """What a projection keeps of the original space and what it loses; with a word if `token` is not in it."""
+    if view.method == "PCA":
+        kept = sum(projected.explained)
+        when = " when training ends (the same axes at every step)" if scrubber.steps(view.key.name) else ""
+        here = "" if view.key.step is None else " of this step"
+        return (
+            f"PCA keeps the {view.dimensions} directions of {d_model} in which the tokens differ most{when}: {kept:.0%} of the "
+            f"variance{here}. The other {1 - kept:.0%} is not in the picture."
+        )
+    every = len(tokens(view.key).labels)
+    sampled = f"A sample of {len(projected.ids):,} of the {every:,} tokens. " if len(projected.ids) < every else ""
+    missing = "The chosen token is not among them. " if projected.index(token) is None else ""
+    jumps = " From one step of training to the next it may jump; PCA does not." if scrubber.steps(view.key.name) else ""
+    return (
+        f"{sampled}{missing}{view.method} keeps neighbours together and loses the rest: how far apart groups lie, how large they "
+        f"are and which way is up mean nothing. Try another seed, and trust what stays.{jumps}"
+    )
+
+
+def trust(view: View, projected: Projection) -> str:
+    """How far the picture's neighbours can be trusted."""
+    score, judged = _trustworthiness(view)
+    if math.isnan(score):
+        return "There are too few tokens to say how far the picture can be trusted."
+    sampled = f", judged on {judged:,} tokens drawn at random" if judged < len(projected.ids) else ""
+    return f"Trustworthiness {score:.2f}{sampled} (1: whoever are neighbours here are neighbours in truth; 0.5: chance)."
+
+
+def code(lm: LanguageModel, view: View, token: int) -> str:
+    """The lines of `gptviz` that compute what the page shows."""
+    settings = f"{view.method!r}, dimensions={view.dimensions}" + ("" if view.method == "PCA" else f", seed={view.seed}")
+    reference = ""
+    if lm.step is not None:
+        reference = f"last = embeddings.vectors(gptviz.load({lm.name!r}).model, {view.space!r})  # its axes serve every step\n"
+        settings += ", reference=last"
+    return f"""import gptviz
+from gptviz.interp import embeddings
+
+lm = {call(lm)}
+rows, labels = embeddings.vectors(lm.model, {view.space!r}), lm.tokenizer.labels()  # rows [vocab_size, d_model]
+{reference}embeddings.project(rows, labels, {settings}).points.values  # [token, component]
+embeddings.neighbours(rows, labels, token={token}).similarity.values  # [neighbour]"""
+
+
+def clicked(point: Mapping[str, Any]) -> int:
+    """The index of the token whose point was clicked, from what the chart says of it."""
+    custom = point["customdata"]
+    return int(custom[0] if isinstance(custom, list | tuple) else custom)

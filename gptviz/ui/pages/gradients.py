@@ -1,0 +1,209 @@
+"""What the Gradients page chooses and computes, cached, and its words."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+import torch
+
+from gptviz.figures import depth as figures
+from gptviz.interp import gradients
+from gptviz.labelled_array import LabelledArray
+from gptviz.model import Config
+from gptviz.model.blocks import ACTIVATIONS
+from gptviz.text import CharTokenizer
+from gptviz.ui.shell.frame import DEFAULT_PROMPT, theme
+from gptviz.ui.widgets import controls
+
+TEXT = DEFAULT_PROMPT
+HEADS = 4
+WIDTHS = (16, 32, 64, 128)
+STDS = (0.01, 0.02, 0.04, 0.08, 0.12, 0.16, 0.24, 0.32)
+DEFAULTS: dict[str, Any] = {
+    "depth": 12,
+    "std": gradients.INITIAL_STD,
+    "width": 64,
+    "activation": "relu",
+    "shrink": True,
+    "seed": 0,
+}
+FORMULAS = {
+    "pre-norm": "x + f(norm(x))",
+    "post-norm": "norm(x + f(x))",
+    "plain": "x + f(x)",
+    "norm-only": "norm(f(x))",
+    "none": "f(x)",
+}
+
+HOW = r"""
+Five models with the same fresh matrices read three lines of Shakespeare, and the loss is the one that training lowers: the
+mean cross-entropy of every next character. The stream $x_i$ enters block $i$, $x_n$ leaves the last, and backpropagation gives
+$$\frac{\partial L}{\partial x_i} = J_i^\top J_{i+1}^\top \cdots J_{n-1}^\top \frac{\partial L}{\partial x_n},
+\qquad J_i = \frac{\partial x_{i+1}}{\partial x_i}.$$
+Shown is the root mean square of its numbers: how large one of them typically is.
+
+- **none**: $J_i$ is the Jacobian of the sublayers alone. Where it shrinks a vector, a product of many shrinks it exponentially.
+- **norm-only**: the norm makes each sublayer's output its old size again, and multiplies the gradient by as much: the size
+  holds longer, and yet nothing of what the first block read is passed on but through every sublayer.
+- **plain**: $J_i = (I + \ldots)(I + \ldots)$. The identity passes the gradient on whatever the sublayers do, but nothing
+  holds the sum: large weights make it grow exponentially, on the way up and on the way down.
+- **pre-norm**: the same identity, and each sublayer reads a normalised stream, so that the sum grows slowly (Xiong et al. 2020).
+- **post-norm**: each sum is divided by its size. At small weights that size is 1 and nothing is lost; the larger the
+  sublayers' part, the smaller the share of the identity.
+
+Embeddings begin with numbers of about 0.03. The first norm that meets them makes them 1, and what passes it, the gradient
+too, some 35 times larger: hence the step of post-norm at block 0. Pre-norm has a final norm, the others have none (as they
+were published): its gradient starts larger for the same reason.
+
+Matrices are drawn from $N(0, 0.02^2)$, those into the stream divided by $\sqrt{2n}$ (Radford et al. 2019), then multiplied as
+you chose. All is computed in float64, which goes down to $10^{-308}$; the dotted line is where float32, in which models are
+trained, has no smaller number but 0. Computed by `compare` in `gptviz/interp/gradients.py`, from the values the forward pass
+taps.
+"""
+LIMITS = (
+    "Whether a model learns. A gradient may arrive and point nowhere useful; and Adam divides each weight’s gradient by its "
+    "usual size, so that small ones may do, until a float32 holds them no more. It is the first step on one text: training "
+    "changes the picture. And sublayers that begin near zero, as with the default weights, flatter every residual connection: "
+    "their blocks hardly do anything yet."
+)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What the models have in common: blocks, numbers in the stream, and how their matrices are drawn (see `fresh`)."""
+
+    depth: int
+    std: float
+    width: int
+    activation: str
+    shrink: bool
+    seed: int
+
+
+def setup(notices: Any) -> Setup:
+    """The controls, one row, the rarer ones folded; `notices` takes what a link asks for in vain."""
+    left, middle, right, more = st.columns([7, 7, 5, 3], gap="medium", vertical_alignment="bottom")
+    with left:
+        depth = controls.whole(
+            "Depth (blocks)", 2, 32, key="depth", default=12, help="How many blocks lie between the loss and the embeddings.",
+            notices=notices,
+        )  # fmt: skip
+    with middle:
+        std = controls.notch(
+            "Initial weights",
+            STDS,
+            key="std",
+            default=gradients.INITIAL_STD,
+            help="How large the matrices of the blocks begin: the standard deviation they are drawn with. Models here begin "
+            "with 0.02, as GPT-2 did.",
+            notices=notices,
+        )
+    with right:
+        width = controls.notch(
+            "Width",
+            WIDTHS,
+            key="width",
+            default=64,
+            help="Numbers in the stream, d_model; four heads share them.",
+            notices=notices,
+        )
+    with more, st.popover("More"):
+        activation = controls.select(
+            "Activation",
+            list(ACTIVATIONS),
+            key="activation",
+            default="relu",
+            help="What the neurons of the MLP do to their input. relu2 is the square of relu.",
+            notices=notices,
+        )
+        shrink = controls.switch(
+            "Deeper begins smaller",
+            key="shrink",
+            default=True,
+            help="Matrices that write into the stream are divided by √(2 · blocks), as in GPT-2, so that all blocks together "
+            "add as much as one would.",
+            notices=notices,
+        )
+        seed = controls.whole(
+            "Seed", 0, 99, key="seed", default=0, help="Fixes the draw of the weights: another seed, other models.",
+            notices=notices,
+        )  # fmt: skip
+    return Setup(depth, std, width, activation, shrink, seed)
+
+
+@st.cache_data(max_entries=64, show_spinner="Building five models")
+def table(chosen: Setup) -> LabelledArray:
+    """See `gptviz.interp.gradients.compare`."""
+    tokenizer = CharTokenizer.from_text(TEXT)
+    ids = torch.tensor([tokenizer.encode(TEXT).ids])
+    config = Config(
+        vocab_size=tokenizer.vocab_size,
+        context_length=ids.shape[1],
+        d_model=chosen.width,
+        n_layer=chosen.depth,
+        n_head=HEADS,
+        activation=chosen.activation,  # type: ignore[arg-type]
+    )
+    return gradients.compare(config, ids[:, :-1], ids[:, 1:], seed=chosen.seed, std=chosen.std, shrink=chosen.shrink)
+
+
+def panel(place: str, sizes: LabelledArray, quantity: str, *, height: int) -> None:
+    """The lines of one quantity, on the axis all quantities share; `place` tells the page's panels apart."""
+    lines = gradients.of(sizes, quantity)
+    figure = figures.by_depth(lines, theme(), height=height, name=f"{quantity} (rms)", span=figures.decades(sizes))
+    kinds = zip(lines.axes[0].labels, lines.values.tolist(), strict=True)
+    ends = "; ".join(f"{kind} from {power(values[0])} to {power(values[-1])}" for kind, values in kinds)
+    first, *_, last = lines.axes[1].labels
+    st.plotly_chart(
+        figure,
+        key=f"{place} lines",
+        alt=f"Size of the {quantity} by block, on a logarithmic scale, from block {first} to {last}: {ends}.",
+    )
+
+
+def says(sizes: LabelledArray) -> str:
+    """What of the gradient reaches block 0, in words."""
+    found = gradients.reaching(sizes).items()
+    return "From behind the last block to block 0 the gradient is multiplied by: " + " · ".join(
+        f"{kind}, `{FORMULAS[kind]}`: **{power(share)}**" for kind, share in found
+    )
+
+
+def power(number: float) -> str:
+    """A size as a person writes it: 0.0512, 1 300, 9.5 · 10⁻⁵⁴."""
+    if math.isnan(number):
+        return "no number, it overflows"
+    if math.isinf(number):
+        return "more than any number"
+    if number == 0 or 1e-3 <= number < 1e4:
+        return f"{number:.3g}" if number < 1e3 else f"{number:,.0f}".replace(",", "\u202f")
+    digits, exponent = f"{number:.1e}".split("e")
+    return f"{digits} · 10{str(int(exponent)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+
+
+def code(chosen: Setup) -> str:
+    """The lines of `gptviz` that compute the same numbers."""
+    return f"""import torch
+
+from gptviz.interp import gradients
+from gptviz.model import Config
+from gptviz.text import CharTokenizer
+
+text = {TEXT!r}
+tokenizer = CharTokenizer.from_text(text)
+ids = torch.tensor([tokenizer.encode(text).ids])
+config = Config(
+    vocab_size=tokenizer.vocab_size,
+    context_length=ids.shape[1],
+    d_model={chosen.width},
+    n_layer={chosen.depth},
+    n_head={HEADS},
+    activation={chosen.activation!r},
+)
+sizes = gradients.compare(
+    config, ids[:, :-1], ids[:, 1:], seed={chosen.seed}, std={chosen.std}, shrink={chosen.shrink}
+)  # [quantity, residual, block]
+gradients.reaching(sizes)  # what share reaches block 0"""

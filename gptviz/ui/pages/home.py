@@ -1,0 +1,195 @@
+"""What Home computes: what the model makes of the prompt, and a small picture of every other page from both."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+import streamlit as st
+import torch
+
+from gptviz.components.token_strip import Token
+from gptviz.figures import thumbnail
+from gptviz.figures.theme import KIND_COLOURS, Theme
+from gptviz.generate.generation import Generation
+from gptviz.generate.sampling import Sampling
+from gptviz.interp import attention, cross_attention, embeddings, next_token, positions
+from gptviz.interp.classification import classify
+from gptviz.language_model import LanguageModel
+from gptviz.model import Config, parameter_count
+from gptviz.model.config import Kind
+from gptviz.text import Encoding
+from gptviz.ui.shell import kinds, scrubber
+from gptviz.ui.shell.cache import ModelKey, language_model
+from gptviz.ui.shell.frame import PAGES, Subject, shared_state
+
+from .runs import table as runs
+
+SHOWN = 8
+# Beyond this many numbers (a GPT-2 vocabulary at every position) only the last position is unembedded.
+MOST_LOGITS = 4_000_000
+
+
+TITLES: dict[Kind, str] = {
+    "decoder": "How does a transformer guess the next token?",
+    "classifier": "How does a transformer tell what a text is?",
+    "encoder-decoder": "How does a transformer answer one text with another?",
+}
+SENTENCES: dict[Kind, str] = {
+    "decoder": "Text becomes tokens, the model reads them, and each token it knows gets a probability. Click a guess to take it.",
+    "classifier": "Text becomes tokens, the model reads them all at once, and each label it knows gets a probability.",
+    "encoder-decoder": "Text becomes tokens, one half of the model reads them, the other writes the answer token by token.",
+}
+
+
+@dataclass(frozen=True)
+class Glance:
+    """A prompt and what becomes of it.
+
+    Attributes:
+        tokens: a chip for each token that the model reads.
+        guesses: the likeliest next tokens; of a classifier, labels; of an encoder–decoder, the tokens of its answer.
+        guess_ids: the ids of next tokens, which can be taken; empty for other guesses.
+        shape: the model's size in words.
+    """
+
+    tokens: tuple[Token, ...]
+    guesses: tuple[Token, ...]
+    guess_ids: tuple[int, ...]
+    shape: str
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def glance(key: ModelKey, ids: tuple[int, ...]) -> Glance:
+    """What the model makes of `ids`."""
+    lm = language_model(key)
+    config, label = lm.model.config, lm.tokenizer.label
+    shape = shape_of(config)
+    if config.kind == "decoder":
+        tokens, guesses, guess_ids = _next(lm, ids)
+        return Glance(tokens, guesses, guess_ids, shape)
+    tokens = tuple(Token(label(i)) for i in ids)
+    return Glance(tokens, _labels(lm, ids) if config.kind == "classifier" else _answer(key, ids), (), shape)
+
+
+def shape_of(config: Config) -> str:
+    """The size of a model in words."""
+    stacks = f"{config.n_encoder_layer} + {config.n_layer}" if config.n_encoder_layer else f"{config.n_layer}"
+    none = "no blocks: a bigram" if config.kind == "decoder" else "no blocks"
+    heads = f"{config.n_head} head{'' if config.n_head == 1 else 's'}"
+    blocks = f"{stacks} block{'' if stacks == '1' else 's'} of {heads}" if stacks != "0" else none
+    return f"{config.vocab_size:,} tokens in the vocabulary, {blocks}, {parameter_count(config):,} parameters"
+
+
+def _next(lm: LanguageModel, ids: tuple[int, ...]) -> tuple[tuple[Token, ...], tuple[Token, ...], tuple[int, ...]]:
+    """The tokens of a text, tinted by how probable they were; and the likeliest next ones, with their ids."""
+    label = lm.tokenizer.label
+    every = len(ids) * lm.model.config.vocab_size <= MOST_LOGITS
+    logits = next_token.logits_after(lm.model, ids, slice(None) if every else slice(-1, None))
+    guess = next_token.predict(logits[-1], Sampling())
+    order = guess.order()[:SHOWN].tolist()
+    seen = next_token.found(logits, ids, n=1).probability.tolist() if every else [np.nan] * len(ids)
+    tokens = tuple(Token(label(i), None if np.isnan(p) else p) for i, p in zip(ids, seen, strict=True))
+    return tokens, tuple(Token(label(i), float(guess.before[i])) for i in order), tuple(order)
+
+
+def _labels(lm: LanguageModel, ids: tuple[int, ...]) -> tuple[Token, ...]:
+    """The likeliest labels of a text."""
+    found = classify(lm.model, torch.tensor(ids, device=lm.device)).probabilities
+    order = np.argsort(-found, kind="stable")[:SHOWN].tolist()
+    return tuple(Token(lm.labels[i], float(found[i]), note=lm.labels[i]) for i in order)
+
+
+def _answer(key: ModelKey, source: tuple[int, ...]) -> tuple[Token, ...]:
+    """The tokens of the answer to a source, with how probable each was."""
+    lm, decoded = language_model(key), kinds.answered(key, source)
+    logits = next_token.logits_after(lm.model, decoded, slice(None), source)
+    written = next_token.found(logits, decoded, n=1).probability.tolist()
+    return tuple(Token(lm.tokenizer.label(i), p) for i, p in zip(decoded[1:], written[1:], strict=True))
+
+
+def lead_on(subject: Subject) -> None:
+    """Of a model that guesses no next token, what it does instead, and the page that shows it."""
+    if subject.kind == "decoder":
+        return
+    st.caption(f"This model is {kinds.A[subject.kind]}: it {kinds.DOES[subject.kind]} rather than go on with it.")
+    if (page := PAGES.get(kinds.PAGE[subject.kind])) is not None:
+        st.page_link(page.path, label=f"Look at it closely: {page.title}", icon=page.icon, query_params=shared_state())
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def pictures(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> dict[str, str]:
+    """An SVG for the card of each page, where this model has something to show there."""
+    lm = language_model(key)
+    model, tokenizer = lm.model, lm.tokenizer
+    drawn = {"decoder": _of_decoder, "classifier": _of_classifier, "encoder-decoder": _of_both}[model.config.kind](
+        key, ids, theme
+    )
+    if kinds.part(model, kinds.ENCODER).config.n_layer:
+        patterns = attention.patterns(kinds.part(model, kinds.ENCODER), ids)
+        block = len(patterns.blocks) // 2
+        drawn["pages/attention.py"] = thumbnail.pattern(attention.thumbnails(patterns).values[block, 0], theme)
+    kind = positions.own_kind(model)
+    if kind in positions.WITH_VECTORS:
+        drawn["pages/positions.py"] = thumbnail.signed(positions.similarity(positions.vectors(model, kind)).values, theme)
+    rows = embeddings.vectors(model, "embedding")
+    some = embeddings.sample(len(rows), 100, 0)
+    # The finished model's axes: while training is played, nothing moves that did not change.
+    finished = embeddings.vectors(language_model(scrubber.last(key)).model, "embedding")
+    places, _ = embeddings.pca(rows, 2, finished)
+    colours = [KIND_COLOURS[tokenizer.kind_of(int(i))] for i in some]
+    labels = [tokenizer.label(int(i)) for i in some]
+    drawn["pages/embeddings.py"] = thumbnail.points(labels, colours, places[some], theme)
+    return drawn
+
+
+def learning(name: str, theme: Theme) -> dict[str, str]:
+    """An SVG for the cards of the pages about training: how the model `name` learned, and the models worth comparing."""
+    entries = runs.entries()
+    compared = [curve for other in runs.striking(entries) if (curve := entries[other].curve) is not None]
+    if not compared:
+        return {}
+    own = entries[name].curve if name in entries and entries[name].has_curve else None
+    return {
+        "pages/train.py": thumbnail.curves([own or compared[0]], theme),
+        "pages/runs.py": thumbnail.curves(compared, theme),
+    }
+
+
+def _of_decoder(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> dict[str, str]:
+    """What it writes, and what may come next."""
+    lm = language_model(key)
+    guess = next_token.predict(next_token.logits_after(lm.model, ids, slice(-1, None))[0], Sampling())
+    likely = guess.order()[:7]
+    bars = thumbnail.bars([lm.tokenizer.label(int(i)) for i in likely], guess.before[likely], theme)
+    drawn = {"pages/next_token.py": bars}
+    with suppress(ValueError):  # nothing is drawn from logits that are no numbers
+        drawn["pages/generate.py"] = _text(key, ids, theme)
+    return drawn
+
+
+def _of_classifier(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> dict[str, str]:
+    """The likeliest labels."""
+    likely = _labels(language_model(key), ids)[:7]
+    values = np.array([label.probability for label in likely])
+    return {kinds.PAGE["classifier"]: thumbnail.bars([label.label[:3] for label in likely], values, theme)}
+
+
+def _of_both(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> dict[str, str]:
+    """Where the answer looks in the source, the mean of all heads; nothing for a decoder without blocks."""
+    model = language_model(key).model
+    if not model.config.n_layer:
+        return {}
+    cross = cross_attention.averaged(cross_attention.read(model, ids, kinds.answered(key, ids)).cross, None)
+    return {kinds.PAGE["encoder-decoder"]: thumbnail.pattern(cross.blocks[0][0], theme)}
+
+
+def _text(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> str:
+    lm = language_model(key)
+    grown = Generation(lm.model, lm.tensor(Encoding(list(ids))), Sampling(temperature=0.8))
+    steps = list(islice(grown, 120))
+    labels = [lm.tokenizer.label(int(step.tokens[0])) for step in steps]
+    probabilities = [float(step.logits[0].softmax(-1)[step.tokens[0]]) for step in steps]
+    return thumbnail.text(labels, np.array(probabilities), theme)

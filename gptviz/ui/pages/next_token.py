@@ -1,0 +1,261 @@
+"""What the Next token page computes, cached by model, text and position; what is done to the logits is done in the browser."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import streamlit as st
+
+from gptviz.components.sampling_ledger import NO_COMMAND, Command, Payload, payload, sampling_ledger
+from gptviz.components.token_strip import Token, token_strip
+from gptviz.generate.sampling import uniform
+from gptviz.interp.next_token import found, logits_after
+from gptviz.language_model import LanguageModel
+from gptviz.ui.shell.cache import ModelKey, call, language_model
+from gptviz.ui.shell.frame import DEFAULT_PROMPT, LONGEST_PROMPT, PAGES, Subject, shared_state
+from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets.sampling import PLAIN
+
+# Logits of every position are kept up to this many numbers (16 MB); beyond, those of the positions asked for.
+MOST_NUMBERS = 4_000_000
+SEEDS = 100
+STRIP_HEIGHT = 92
+
+_WANTED, _SLIDER = "wanted position", "position slider"
+_ASKED, _COMMAND, _REFUSED = "ledger asked", "ledger command", "ledger refused"
+
+Logits = npt.NDArray[np.float32]
+
+
+# Shared by all sessions: read-only.
+@st.cache_resource(max_entries=4, show_spinner="Reading the prompt")
+def _everywhere(key: ModelKey, ids: tuple[int, ...]) -> Logits:
+    return logits_after(language_model(key).model, ids, slice(None))
+
+
+@st.cache_resource(max_entries=64, show_spinner="Reading the prompt")
+def _at(key: ModelKey, ids: tuple[int, ...], position: int) -> Logits:
+    return logits_after(language_model(key).model, ids, slice(position, position + 1))[0]
+
+
+def _is_small(key: ModelKey, ids: tuple[int, ...]) -> bool:
+    return len(ids) * language_model(key).model.config.vocab_size <= MOST_NUMBERS
+
+
+def _logits(key: ModelKey, ids: tuple[int, ...], position: int) -> Logits:
+    """The logits [vocab_size] of the token after `position` of what the model sees."""
+    return _everywhere(key, ids)[position] if _is_small(key, ids) else _at(key, ids, position)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _chips(key: ModelKey, ids: tuple[int, ...], small: bool) -> tuple[Token, ...]:
+    tokenizer = language_model(key).tokenizer
+    if not small:
+        return tuple(Token(tokenizer.label(i)) for i in ids)
+    seen = found(_everywhere(key, ids), ids)
+
+    def chip(place: int) -> Token:
+        label, probability = tokenizer.label(ids[place]), float(seen.probability[place])
+        if math.isnan(probability):
+            return Token(label, note="the first token: nothing to guess it from")
+        likely = zip(seen.likely[place], seen.likely_probability[place], strict=True)
+        return Token(label, probability, tuple((tokenizer.label(int(i)), float(p)) for i, p in likely))
+
+    return tuple(chip(place) for place in range(len(ids)))
+
+
+def position(subject: Subject) -> int:
+    """The control `position`: after which token of the text the next one is guessed; the last by default.
+
+    Not bound to the link as other controls are: its range is the text's length, and with a new range Streamlit would take
+    the value of the link as it was before, whatever a "Try this" or a new text asks for.
+    """
+    last = len(subject.seen) - 1
+    asked = st.query_params.get("position", "")
+    if (wanted := st.session_state.pop(_WANTED, None)) is not None:
+        asked = str(wanted)
+    possible = asked.isdecimal() and len(asked) < 10 and int(asked) <= last
+    chosen = int(asked) if possible else last
+    if asked not in ("", "-1") and not possible and _SLIDER not in st.session_state:
+        st.warning(
+            f"The link asks for position = “{escaped(asked[:80])}”, which is not to be had here; showing {last}.",
+            icon=":material/link_off:",
+        )
+    go_to(chosen if chosen < last else None)
+    st.session_state[_SLIDER] = chosen
+    if last:
+        st.slider(
+            "Position",
+            0,
+            last,
+            key=_SLIDER,
+            on_change=lambda: go_to(st.session_state[_SLIDER]),
+            help="The guess is the one made after this token, counted from 0. Or click a token above.",
+        )
+    return chosen
+
+
+def go_to(position: int | None) -> None:
+    """Put `position` into the link; None, the last, leaves the link without one."""
+    if position is not None:
+        st.query_params["position"] = str(position)
+    elif "position" in st.query_params:
+        del st.query_params["position"]
+
+
+def end_of(subject: Subject, prompt: str) -> dict[str, Any]:
+    """The state that shows the guess after the last token of `prompt`."""
+    ids = subject.lm.tokenizer.encode(prompt).ids
+    return {"prompt": prompt, _WANTED: min(len(ids), subject.lm.model.config.context_length) - 1}
+
+
+def to_try(subject: Subject) -> list[tuple[str, str, dict[str, Any]]]:
+    """What to try with this model: title, what to notice, and the state that shows it."""
+    if subject.on_task:
+        known = "The last token of an example can be known from those before it. Is the model sure, and right?"
+        first = "After the first token nothing is known yet: whatever comes is drawn at random, and a good model says so."
+        return [
+            ("The answer", known, end_of(subject, subject.default) | ask()),
+            ("Not to be known", first, {"prompt": subject.default, _WANTED: 0} | ask()),
+        ]
+    chanc = "Nearly everything stands on one letter: the model knows the word. Then click a space above: any word may follow."
+    question = "A speech may begin with many a capital: high entropy. Move the temperature to 0.2 and to 2 and see what it does."
+    tail = (
+        "Temperature 1.5 lifts the unlikely; top-k, then top-p cut them off (hatched); what is left shares all the probability."
+    )
+    return [
+        ("How chanc…", chanc, end_of(subject, DEFAULT_PROMPT) | ask()),
+        ("An open question", question, end_of(subject, "ROMEO:\n") | ask()),
+        ("Cut the tail", tail, end_of(subject, "ROMEO:\n") | ask(temperature=1.5, top_k=10, top_p=0.8)),
+    ]
+
+
+def ask(**choices: float) -> dict[str, Any]:
+    """The state in which the ledger is asked for these choices; sampling is else plain."""
+    return {_ASKED: PLAIN | choices}
+
+
+def _command() -> Command:
+    """The last "Try this", numbered by the clock: the page may be opened anew, and numbers must not come again."""
+    asked = st.session_state.pop(_ASKED, None)
+    if asked is not None:
+        st.session_state[_COMMAND] = Command(asked, time.time_ns() // 1_000_000)
+    return st.session_state.get(_COMMAND, NO_COMMAND)
+
+
+def strip(subject: Subject, position: int) -> None:
+    """The text as chips, tinted by how likely the model found each; a click sets `position`."""
+    small = _is_small(subject.key, subject.seen)
+    token_strip(
+        _chips(subject.key, subject.seen, small),
+        key="tokens strip",
+        selected=position,
+        on_pick=go_to,
+        label="The tokens of the prompt; choose one to see the guess made after it",
+        legend="how likely the model found each token; outlined: the guess below comes after it" if small else "",
+        height=STRIP_HEIGHT,
+        spaced=subject.lm.tokenizer.kind == "symbols",
+    )
+
+
+# Kept for all sessions: the labels of a large vocabulary, and what was packed of it, take a moment to make.
+@st.cache_resource(max_entries=3, show_spinner=False)
+def _labels(key: ModelKey) -> tuple[str, ...]:
+    return tuple(language_model(key).tokenizer.labels())
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _payload(key: ModelKey, prompt: str, ids: tuple[int, ...], position: int, gone: int, command: Command) -> Payload:
+    """What the ledger shows after `position` of `ids`, before which `gone` tokens of the prompt have left the window."""
+    config = language_model(key).model.config
+    is_last = position == len(ids) - 1
+    tokens_before = gone + position + 1
+    # At an earlier place Generate sees what the model saw here if no token has left the window and none was looked ahead to.
+    same = is_last or (gone == 0 and config.mask == "causal")
+    return payload(
+        _logits(key, ids, position),
+        _labels(key),
+        about=(key, prompt, position),
+        title=f"{key.name}, the token after position {position}",
+        code=code(key, prompt, position, tokens_before),
+        numbers=np.array([uniform(seed, tokens_before).item() for seed in range(SEEDS)]),
+        true=None if is_last else ids[position + 1],
+        takes=True,
+        note=", as on Generate with this seed" if same else "",
+        command=command,
+    )
+
+
+def ledger(subject: Subject, position: int) -> None:
+    """The sampling ledger of the token after `position`; one that is taken joins the text up to there."""
+    gone = len(subject.encoding.ids) - len(subject.seen)
+    try:
+        shown = _payload(subject.key, subject.prompt, subject.seen, position, gone, _command())
+    except ValueError as error:
+        st.error(escaped(f"{subject.key.name}: {error}. Choose another model or step above."))
+        return
+    ids = subject.encoding.ids[: gone + position + 1]
+    sampling_ledger(shown, key="ledger", on_take=lambda token: take(subject, ids, token))
+
+
+def taken(lm: LanguageModel, ids: Sequence[int], token: int, prompt: str = "") -> str | None:
+    """The prompt that reads as exactly `ids` and then `token`; None where no prompt does.
+
+    The text of a token, written behind another, may be read as other tokens: a byte-pair encoding merges letters that meet.
+    `prompt`, where it reads as `ids`, stays as it was written, with what the vocabulary lacks.
+    """
+    wanted = [*ids, token]
+    tokenizer = lm.tokenizer
+    for text in (prompt + tokenizer.piece(token), tokenizer.decode(wanted)):
+        if len(text) <= LONGEST_PROMPT and tokenizer.encode(text).ids == wanted:
+            return text
+    return None
+
+
+def take(subject: Subject, ids: Sequence[int], token: int) -> None:
+    """Go on with `token` after `ids`, the beginning of the prompt: both become the prompt, or the page says why they cannot."""
+    text = taken(subject.lm, ids, token, subject.prompt)
+    if text is None:
+        st.session_state[_REFUSED] = subject.lm.tokenizer.label(token)
+        return
+    st.session_state["prompt"] = text
+    go_to(None)
+
+
+def refused() -> None:
+    """Why the token that was clicked last is not in the prompt, and where it can be taken; nothing if it is."""
+    label = st.session_state.pop(_REFUSED, None)
+    if label is None:
+        return
+    st.info(
+        f"“{escaped(label)}” was not taken: written behind this text, its text would be read as other tokens. Generate keeps "
+        "each token as it was taken.",
+        icon=":material/info:",
+    )
+    page = PAGES["pages/generate.py"]
+    st.page_link(page.path, label="Take it on Generate", icon=page.icon, query_params=shared_state())
+
+
+def code(key: ModelKey, prompt: str, position: int, tokens_before: int) -> tuple[str, str]:
+    """The lines of Python that compute the same stages and the same draw, before and after the settings."""
+    begin = f"""import torch
+
+import gptviz
+from gptviz.interp.next_token import logits_after
+from gptviz.generate.sampling import Sampling, draw, ledger, uniform
+
+lm = {call(language_model(key))}
+ids = lm.seen(lm.encode({prompt!r})).tolist()
+logits = torch.from_numpy(logits_after(lm.model, ids, slice({position}, {position + 1})))  # [1, vocab_size]
+sampling = """
+    end = f"""
+stages = ledger(logits, sampling)
+stages.before, stages.scaled, stages.in_top_k, stages.in_top_p, stages.after  # [1, vocab_size] each
+# Of each place and seed the same random number, wherever it is drawn.
+token = draw(stages.after, uniform(sampling.seed, {tokens_before}))  # [1]"""
+    return begin, end

@@ -1,0 +1,197 @@
+"""What the Positions page computes, cached, and the words for each kind of position encoding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from gptviz.figures import lines, matrix
+from gptviz.interp import positions
+from gptviz.labelled_array import LabelledArray
+from gptviz.language_model import LanguageModel
+from gptviz.runs import checkpoints
+from gptviz.ui.shell import scrubber
+from gptviz.ui.shell.cache import ModelKey, call, language_model
+from gptviz.ui.shell.frame import theme
+from gptviz.ui.shell.kinds import DECODER, part
+
+# Below this a score is out of the race: e^-10 is 0.005 % of what it would be.
+FLOOR = -10.0
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a kind of positions does to the model, and which numbers its map shows."""
+
+    does: str
+    shows: str
+
+
+# Of these every stack has its own.
+TRAINED = ("learned", "relative")
+NAMES = {"alibi": "ALiBi", "none": "no"}
+
+WORDS = {
+    "learned": Words(
+        "one trained vector per position is added to the token's embedding",
+        "the cosine between the vectors of any two positions",
+    ),
+    "sinusoidal": Words(
+        "a fixed vector of sines and cosines is added to the token's embedding",
+        "the cosine between the vectors of any two positions",
+    ),
+    "rotary": Words(
+        "nothing is added; every query and key is turned, each pair of its numbers at its own speed",
+        "the cosine between one and the same query or key, turned to any two positions: what turning alone does to a score",
+    ),
+    "relative": Words(
+        "nothing is added; a query meets one trained vector per distance to the key, and their product joins the score",
+        "the cosine between the vectors of any two distances",
+    ),
+    "alibi": Words(
+        "nothing is added to the tokens; a score loses a fixed amount for every step between query and key",
+        f"what each head adds to a score, by distance; cut off at {FLOOR:g}, where 0.005 % of a weight is left".replace("-", "−"),
+    ),
+    "none": Words(
+        "nothing tells the model where a token stands; under a causal mask it still learns something, "
+        "since each token sees one token more than the last",
+        "",
+    ),
+}
+
+HOW = r"""
+The cosine of two vectors, $a \cdot b / (|a|\,|b|)$, for the vectors of any two positions:
+
+- **learned**: the rows of the trained table.
+- **sinusoidal**: $\sin(p / 10000^{2i/d})$ and $\cos(p / 10000^{2i/d})$, $d$ the width of the stream (Vaswani et al. 2017).
+- **rotary**: each pair of a query's or key's numbers is turned by $p / 10000^{2i/d}$, $d$ the width of a head (Su et al. 2021).
+  The vector turned here has $(1, 0)$ for every pair, so the map is $\frac{2}{d} \sum_i \cos((p - q) / 10000^{2i/d})$: the sum of
+  the sinusoidal map, with fewer terms.
+- **relative**: the rows of the trained table of distances (Shaw et al. 2018), all heads of a block joined.
+
+**ALiBi** has no vectors: $-m_h\,|p - q|$ is added to the scores of head $h$ (Press et al. 2021).
+
+Computed by `vectors`, `similarity` and `alibi_bias` in `gptviz/interp/positions.py`, from the parts in
+`gptviz/model/positions.py`.
+"""
+LIMITS = (
+    "Alike on the map does not mean alike to a head: its queries and keys weigh the dimensions (for rotary positions, the "
+    "pairs) as they learned to, and may use a difference that hardly shows here. What heads look at is on the page Attention."
+)
+
+
+@st.cache_data(max_entries=4, show_spinner=False)
+def kinds(key: ModelKey, stack: str) -> tuple[str, tuple[str, ...]]:
+    """The kind at work in the model, in this stack of it, and the kinds without training that it could have."""
+    model = part(language_model(key).model, stack)
+    return positions.own_kind(model), positions.fixed_kinds(model.config)
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def vectors(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> LabelledArray:
+    """See `gptviz.interp.positions.vectors`."""
+    return positions.vectors(part(language_model(key).model, stack), kind, block)
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def similarity(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> tuple[LabelledArray, float]:
+    """The cosine of any two rows of `vectors`, and its spread along diagonals."""
+    square = positions.similarity(vectors(key, kind, block, stack))
+    return square, positions.spread(square)
+
+
+def limit(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> float:
+    """What the scale of a table must reach, below zero and above: the same at every step of training."""
+    if kind in positions.FIXED:
+        return 1.0
+    return _limit(scrubber.last(key), scrubber.steps(key.name), kind, block, stack)
+
+
+@st.cache_data(max_entries=16, show_spinner="Reading the snapshots")
+def _limit(key: ModelKey, every: tuple[int, ...], kind: str, block: int, stack: str) -> float:
+    models = (part(language_model(one).model, stack) for one in scrubber.compared(key))
+    return max(positions.bound(positions.vectors(model, kind, block)) for model in models)
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def bias(key: ModelKey) -> LabelledArray:
+    """See `gptviz.interp.positions.alibi_bias`."""
+    return positions.alibi_bias(language_model(key).model)
+
+
+def numbers(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> LabelledArray:
+    """What the map of `kind` shows."""
+    return bias(key) if kind == "alibi" else similarity(key, kind, block, stack)[0]
+
+
+@st.cache_data(max_entries=8, show_spinner=False, ttl=60)
+def model_with(kind: str) -> str | None:
+    """A model in the list of models whose positions are of this kind."""
+    for name, folder in checkpoints.folders().items():
+        try:
+            if checkpoints.read_config(folder).positions == kind:
+                return name
+        except checkpoints.CheckpointError:
+            continue
+    return None
+
+
+def panel(place: str, key: ModelKey, kind: str, block: int, *, height: int, stack: str = DECODER) -> None:
+    """The map of one kind, with a line on what it does and what is shown; `place` tells the page's panels apart."""
+    words = WORDS[kind]
+    if kind == "none":
+        st.info(f"This model has no position encoding: {words.does}.", icon=":material/block:")
+        return
+    if kind == "alibi":
+        figure = lines.fan(bias(key), theme(), height=height, floor=FLOOR)
+        ends = "The steeper a head, the nearer it looks."
+    else:
+        square, spread = similarity(key, kind, block, stack)
+        figure = matrix.signed(square, theme(), height=height, square=True)
+        ends = (
+            "Along every diagonal it is constant: only the distance counts."
+            if spread < 1e-3
+            else f"Along a diagonal it varies by up to {spread:.2f}: not only the distance counts."
+        )
+    st.plotly_chart(figure, key=f"{place} map", alt=f"{kind} positions: {words.shows}. {ends}")
+    st.caption(f"{words.does.capitalize()}. Shown: {words.shows}. {ends}{_thinned(key)}")
+
+
+def _thinned(key: ModelKey) -> str:
+    """Says so where not every position is shown."""
+    config = language_model(key).model.config
+    shown = positions.shown(config)
+    if len(shown) == config.context_length:
+        return ""
+    return f" Of the {config.context_length:,} positions one in {shown.step} is shown, up to {shown[-1]:,}."
+
+
+def name(kind: str) -> str:
+    """What a kind is called on screen."""
+    return NAMES.get(kind, kind)
+
+
+def wave_note(table: LabelledArray, kind: str, dimension: int) -> str:
+    """What there is to say about one column of a table of vectors."""
+    size = len(table.axes[1].labels)
+    if kind == "sinusoidal":
+        turn = positions.period(dimension, size)
+        return f"A {'co' if dimension % 2 else ''}sine that repeats every {turn:.3g} positions."
+    if kind == "rotary":
+        turn = positions.period(2 * (dimension % (size // 2)), size)
+        pair, wave = dimension % (size // 2), "cosine" if dimension < size // 2 else "sine"
+        return f"Pair {pair}, {wave}: a full turn every {turn:.3g} positions."
+    return "Learned, not written down: whatever wave there is, training found useful."
+
+
+def code(lm: LanguageModel, kind: str, block: int, stack: str = DECODER) -> str:
+    """The lines of `gptviz` that compute what the map of `kind` shows."""
+    model = "lm.model" if part(lm.model, stack) is lm.model else "lm.model.encoder"
+    opened = f"import gptviz\nfrom gptviz.interp import positions\n\nlm = {call(lm)}\n"
+    if kind == "alibi":
+        return f"{opened}positions.alibi_bias(lm.model).values  # [head, distance]"
+    return (
+        f"{opened}vectors = positions.vectors({model}, {kind!r}, block={block})  # [position, dimension]\n"
+        "positions.similarity(vectors).values  # [position, other position]"
+    )

@@ -1,0 +1,88 @@
+"""The list of experiments: what each is, what somebody published for it, what came out here, and the way to try it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from gptviz.figures.curves import perplexity
+from gptviz.runs.experiments import PLANS, Plan, Target
+from gptviz.ui.shell import frame
+
+if TYPE_CHECKING:
+    from .table import Entry
+
+
+def groups() -> list[tuple[str, ...]]:
+    """The names of the plans, those whose curves belong beside each other together; the ladder first."""
+    groups: list[tuple[str, ...]] = []
+    for name, plan in PLANS.items():
+        group = tuple(other for other in PLANS if other == name or other in plan.beside)
+        if group not in groups:
+            groups.append(group)
+    return sorted(groups, key=lambda group: -len(group))
+
+
+def published(target: Target | None) -> str:
+    """A published number in words, empty where there is none."""
+    if target is None:
+        return ""
+    return f"{_quantity(target)} {target.value:,g}"
+
+
+def results(plan: Plan, entry: Entry | None) -> str:
+    """What was published for a plan, and what came out of the model `entry` of its name here."""
+    quantity = _quantity(plan.target) if plan.target else "loss"
+    said = [f"published {plan.target.value:,g}"] if plan.target else []
+    if entry is not None and (entry.has_curve or quantity == "parameters"):
+        ours = {"loss": f"{entry.best:.4f}", "perplexity": perplexity(entry.best), "parameters": f"{entry.parameters:,}"}
+        said.append(f"here {ours[quantity]}")
+    if not said:
+        return "not trained here yet"
+    accuracy = f", {entry.accuracy:.1%} right" if entry is not None and entry.accuracy is not None else ""
+    return f"{quantity}: {', '.join(said)}{accuracy}"
+
+
+def _quantity(target: Target) -> str:
+    return target.quantity.removeprefix("validation_")
+
+
+def listed(found: Mapping[str, Entry], choose: Callable[[list[str]], None]) -> None:
+    """A row for each experiment: `found` are the models there are, `choose` has the curves of some compared."""
+    state = frame.shared_state()
+    for group in groups():
+        with st.container(border=True, gap="xsmall"):
+            there = [name for name in group if name in found and found[name].has_curve]
+            for name in group:
+                _row(name, PLANS[name], found.get(name), {**state, "plan": name})
+            if len(there) > 1:
+                label = f"Compare the {len(there)} that are here"
+                st.button(
+                    label,
+                    key=f"compare {group[0]}",
+                    on_click=_compare,
+                    args=(there, choose),
+                    icon=":material/stacked_line_chart:",
+                )
+
+
+def _compare(names: list[str], choose: Callable[[list[str]], None]) -> None:
+    choose(names)
+    # The chart is far above the button.
+    st.toast(f"The chart at the top compares {', '.join(names)} now.", icon=":material/stacked_line_chart:")
+
+
+def _row(name: str, plan: Plan, entry: Entry | None, link: dict[str, str]) -> None:
+    about, numbers, go = st.columns([6, 4, 2], vertical_alignment="center")
+    about.markdown(f"**{name}** · {plan.sentence}")
+    numbers.caption(results(plan, entry))
+    with go:
+        st.page_link(
+            "pages/train.py",
+            label="Train it",
+            icon=":material/model_training:",
+            help=f"Opens the page Train, set to {name}.",
+            query_params=link,
+        )

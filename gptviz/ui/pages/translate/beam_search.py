@@ -1,0 +1,159 @@
+"""The beam search of the Translate page: its controls, its tree and its answers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import plotly.graph_objects as go
+import streamlit as st
+import torch
+
+from gptviz.figures import beams
+from gptviz.figures.format import percent
+from gptviz.generate.decoding import Beams, beam_search
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.ui.shell import frame, kinds
+from gptviz.ui.shell.cache import ModelKey, call, language_model
+from gptviz.ui.shell.frame import Subject
+from gptviz.ui.widgets import controls
+
+from . import answer as translate
+
+WIDEST = 8
+
+HOW = r"""
+An output's log-probability is the sum over its tokens, $\sum_t \ln p(y_t \mid y_{<t}, \text{source})$. At each step all
+outputs in the beam are continued by their likeliest tokens and the best by that sum are kept; the rest is cut for good. One
+that writes ⟨end⟩ leaves the beam. Answers are compared by sum ÷ length^penalty: 0 favours short ones, 1 compares the mean per
+token. A width of 1 is greedy decoding (`beam_search` in `gptviz/generate/decoding.py`)."""
+LIMITS = """The beam finds the best of what it kept: an output that begins badly and ends well may have been cut. Of
+what is cut, as many continuations of each output are listed as could have been kept; all others are less likely still. The
+likeliest output need not be the right one."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """A beam search over the answers to one source.
+
+    Attributes:
+        subject: the model, and the source.
+        width: how many outputs are kept at each step.
+        penalty: what the length of an answer counts when they are compared.
+        found: the tree, and the answers.
+        nodes: the nodes of the tree as they are drawn.
+    """
+
+    subject: Subject
+    width: int
+    penalty: float
+    found: Beams
+    nodes: tuple[beams.Node, ...]
+
+
+# Shared by all sessions: read-only.
+@st.cache_resource(max_entries=4, show_spinner="Searching")
+def _search(
+    key: ModelKey, source: tuple[int, ...], start: int, end: int, width: int, penalty: float
+) -> tuple[Beams, tuple[beams.Node, ...]]:
+    lm = language_model(key)
+    most = kinds.longest(lm.model.config)
+    found = beam_search(lm.model, torch.tensor(source), start, end, width, most, penalty)
+    ids: list[tuple[int, ...]] = []  # the tokens up to each node, which stands after its parent
+    for node in found.nodes:
+        ids.append(() if node.parent is None else (*ids[node.parent], node.token))
+    nodes = tuple(
+        beams.Node(
+            node.parent,
+            lm.tokenizer.label(node.token),
+            node.log_probability,
+            node.total,
+            node.depth,
+            node.kept,
+            lm.tokenizer.decode(written),
+        )
+        for node, written in zip(found.nodes, ids, strict=True)
+    )
+    return found, nodes
+
+
+def search(subject: Subject) -> Search:
+    """The controls `width` and `penalty`, and the search they ask for."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        width = controls.whole(
+            "Beam width", 1, WIDEST, key="width", default=3, help="How many outputs are kept at each step; 1 is greedy decoding."
+        )
+        penalty = controls.real(
+            "Length penalty",
+            0.0,
+            1.0,
+            key="penalty",
+            default=0.0,
+            step=0.1,
+            help="Answers are compared by sum ÷ length^penalty: 0 by their probability, which favours short ones; 1 by the mean "
+            "per token.",
+        )
+    marks = translate.tokenizer(subject)
+    return Search(subject, width, penalty, *_search(subject.key, subject.seen, marks.start, marks.end, width, penalty))
+
+
+def tree(search: Search) -> go.Figure:
+    """The tree, with the path of the best answer."""
+    return beams.tree(search.nodes, search.found.path(search.found.best.node), frame.theme(), width=search.width)
+
+
+def spoken(search: Search) -> str:
+    """What the tree shows, for who cannot see it."""
+    best = search.found.best
+    return (
+        f"A beam search of width {search.width}: {len(search.nodes) - 1} candidates, {len(search.found.finished)} answers. "
+        f"The best is {search.subject.lm.tokenizer.decode(best.ids)}, with a sum of {best.total:.3f}."
+    )
+
+
+def answers(search: Search) -> None:
+    """The answers as a table, best first."""
+    found = search.found.finished
+    columns = {
+        "answer": [search.subject.lm.tokenizer.decode(one.ids) for one in found],
+        "sum (nats)": [one.total for one in found],
+        "probability": [percent(math.exp(one.total)) for one in found],
+        "score": [one.score for one in found],
+        "ends": [one.ended for one in found],
+    }
+    digits = st.column_config.NumberColumn(format="%.3f")
+    st.dataframe(columns, hide_index=True, column_config={"sum (nats)": digits, "score": digits})
+    if not all(one.ended for one in found):
+        most = kinds.longest(search.subject.lm.model.config)
+        st.caption(f"Those that do not end were stopped after {most} tokens, as many as {translate.limit(search.subject)}.")
+
+
+def numbers(search: Search) -> LabelledArray:
+    """Every node of the tree but its root: [node, (log-probability, sum)]."""
+
+    def name(node: beams.Node, before: beams.Node) -> str:
+        mark = node.label if node.text == before.text else ""  # a mark stands for no text
+        return f"{node.text}{mark}{'' if node.kept else ' (cut)'}"
+
+    inside = [(node, search.nodes[node.parent]) for node in search.nodes if node.parent is not None]
+    values = np.array([[node.log_probability, node.total] for node, _ in inside])
+    axes = (Axis("output", tuple(name(*pair) for pair in inside)), Axis("of", ("its last token", "all of it")))
+    return LabelledArray(values, axes, "log-probability (nats)")
+
+
+def code(search: Search) -> str:
+    """The lines of Python that search the same tree."""
+    subject, marks = search.subject, translate.tokenizer(search.subject)
+    opened = f"import gptviz\n\nlm = {call(subject.lm)}\n"
+    result = "found.nodes, found.finished  # the tree; the answers, best first"
+    config = subject.lm.model.config
+    most = f"longest={kinds.longest(config)}, " if kinds.longest(config) < config.context_length else ""
+    if len(subject.encoding.ids) < config.context_length:
+        return f"{opened}found = lm.beams({subject.prompt!r}, {search.width}, {most}length_penalty={search.penalty})\n{result}"
+    return f"""import torch
+from gptviz.generate.decoding import beam_search
+{opened}# The ids of what is read of the source, then the marks for start and end.
+source = torch.tensor({subject.seen})
+found = beam_search(lm.model, source, {marks.start}, {marks.end}, {search.width}, {most}length_penalty={search.penalty})
+{result}"""

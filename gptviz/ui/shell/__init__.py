@@ -1,0 +1,1 @@
+"""What every page stands in: menu, model, prompt, cached models, the scrubber."""

@@ -1,0 +1,176 @@
+"""The scrubber: one slider over the snapshots a model kept while it was trained, which every page that reads a model has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from gptviz.runs import checkpoints
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.markdown import escaped
+
+from .cache import ModelKey, language_model, model_key
+
+# The option that stands for the model as it was saved last: it keeps its name while a run goes on.
+LAST = "last"
+# Seconds between two frames while it plays; a page that needs longer is waited for.
+PACE = 0.15
+# What is compared over all of training is read from so many snapshots at most, and from so many parameters in all.
+MOST_COMPARED, MOST_PARAMETERS = 128, 64_000_000
+
+ABOUT = """The model as it was after so many steps of its training; “last” is the model as it was saved last. All pages follow.
+The arrow keys move the slider too. The loss is that on validation text in nats per token, measured nearest to this step (≈: not
+at it); perplexity is e to the loss."""
+
+_PLAYING, _NEXT, _READY, _AWAITED = "scrubber plays", "scrubber next", "scrubber ready", "scrubber waits for"
+
+
+def steps(name: str) -> tuple[int, ...]:
+    """The steps of which the model called `name` has a snapshot; none where there is no such model."""
+    try:
+        return tuple(checkpoints.snapshots(checkpoints.find(name)))
+    except checkpoints.CheckpointError:
+        return ()
+
+
+def kept(name: str, asked: object) -> bool:
+    """Whether the model called `name` has the snapshot that a link or a slider's value names."""
+    return str(asked) in map(str, steps(name))
+
+
+def scrubber(folder: Path, card: Mapping[str, Any], notices: Any) -> int | None:
+    """The slider with its play button and a line on what is shown; the step chosen, None for the model as saved last."""
+    options = [*map(str, checkpoints.snapshots(folder)), LAST]
+    if (wanted := st.session_state.pop(_NEXT, None)) in options:
+        st.session_state["step"] = wanted
+    above = st.container()
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        _button(options)
+        chosen = str(
+            controls.notch(
+                "Training step", options, key="step", default=LAST, help="", label_visibility="collapsed", notices=notices
+            )
+        )
+    above.caption(readout(chosen, card), help=ABOUT)
+    if st.session_state.get(_PLAYING):
+        _play(options, chosen)
+    return None if chosen == LAST else int(chosen)
+
+
+def without(notices: Any) -> None:
+    """In place of `scrubber` for a model without snapshots: it forgets a step chosen before, and names one a link asks for."""
+    if st.session_state.pop("step", LAST) == LAST and (asked := st.query_params.get("step", LAST)) != LAST:
+        notices.warning(
+            f"The link asks for step = “{escaped(asked[:80])}”, which is not to be had here; showing the model as it was saved.",
+            icon=":material/link_off:",
+        )
+    st.session_state[_PLAYING] = False
+
+
+def readout(chosen: str, card: Mapping[str, Any]) -> str:
+    """What is shown, and the validation loss measured nearest to it (≈ where that was at another step)."""
+    step = card.get("steps") if chosen == LAST else int(chosen)
+    if not isinstance(step, int):
+        return "As saved last"
+    found = measured(card, step)
+    if found is None:
+        return f"Step {step:,}"
+    at, loss, accuracy = found
+    about = "" if at == step else "≈ "
+    # Among how many tokens a model wavers says nothing of one that tells labels.
+    how_good = (
+        f"perplexity {math.exp(min(loss, 50)):.3g}" if "labels" not in card or accuracy is None else f"{accuracy:.1%} right"
+    )
+    return f"Step {step:,}: loss {about}{loss:.3g}, {how_good}"
+
+
+def measured(card: Mapping[str, Any], step: int) -> tuple[int, float, float | None] | None:
+    """Where, nearest to `step`, the validation loss was measured, the loss in nats, and the accuracy where that was too; None
+    where nothing was."""
+    entries = card.get("losses")
+    found = [
+        (entry["step"], float(entry["validation"]), accuracy if isinstance(accuracy := entry.get("accuracy"), float) else None)
+        for entry in (entries if isinstance(entries, list) else [])
+        if isinstance(entry, dict) and isinstance(entry.get("step"), int) and isinstance(entry.get("validation"), int | float)
+    ]
+    return min(found, key=lambda entry: (abs(entry[0] - step), entry[0]), default=None)
+
+
+def following(options: Sequence[str], chosen: str) -> str | None:
+    """The option after the chosen one, None after the last."""
+    at = options.index(chosen) + 1 if chosen in options else 0
+    return options[at] if at < len(options) else None
+
+
+def is_playing() -> bool:
+    """Whether training is being played."""
+    return bool(st.session_state.get(_PLAYING))
+
+
+def wait_for(result: Future[Any]) -> None:
+    """Do not play on before `result` is there: it belongs to the step shown."""
+    st.session_state[_AWAITED] = result
+
+
+def _button(options: Sequence[str]) -> None:
+    def play() -> None:
+        st.session_state[_PLAYING] = True
+        if st.session_state.get("step", LAST) == LAST:
+            st.session_state[_NEXT] = options[0]
+
+    def pause() -> None:
+        st.session_state[_PLAYING] = False
+
+    # Two buttons, each with a key of its own: a click that arrives late must not do the opposite.
+    if is_playing():
+        st.button("", icon=":material/pause:", key="scrubber pause", on_click=pause, type="primary", help="Stop here.")
+    else:
+        about = "Play training from here to its end; from the start where it is at its end."
+        st.button("", icon=":material/fast_forward:", key="scrubber play", on_click=play, help=about)
+
+
+def _play(options: Sequence[str], chosen: str) -> None:
+    """A fragment without a face that asks for the next step by the clock, once the page has drawn this one."""
+    upcoming = following(options, chosen)
+
+    @st.fragment(run_every=PACE)
+    def tick() -> None:
+        awaited: Future[Any] | None = st.session_state.get(_AWAITED)
+        if not st.session_state[_READY] or not is_playing() or (awaited is not None and not awaited.done()):
+            return
+        st.session_state[_AWAITED] = None
+        st.session_state[_NEXT] = upcoming
+        st.session_state[_PLAYING] = upcoming is not None and upcoming != options[-1]
+        st.rerun()
+
+    st.session_state[_READY] = False  # it runs once as part of the page, and that is no tick
+    tick()
+    st.session_state[_READY] = True
+
+
+def compared(key: ModelKey) -> Iterator[ModelKey]:
+    """The model at steps from the first snapshot to the last, then as it was saved last: all of them, or so many, evenly
+    chosen, as are read in a moment. For what all steps share: axes, scales. A snapshot that cannot be read is left out."""
+    base = model_key(key.name, key.device)
+    size = sum(parameter.numel() for parameter in language_model(base).model.parameters())
+    every = steps(key.name)
+    count = min(len(every), MOST_COMPARED, max(2, MOST_PARAMETERS // max(1, size)))
+    chosen = [every[round(i * (len(every) - 1) / max(1, count - 1))] for i in range(count)]
+    for step in dict.fromkeys(chosen):
+        try:
+            one = model_key(key.name, key.device, step)
+            language_model(one)
+        except checkpoints.CheckpointError:
+            continue
+        yield one
+    yield base
+
+
+def last(key: ModelKey) -> ModelKey:
+    """The same model as it was saved last."""
+    return key if key.step is None else model_key(key.name, key.device)

@@ -1,0 +1,292 @@
+"""What the attention explorer shows of a model and a text, computed once for all sessions that look at the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from gptviz.components import attention_explorer as explorer
+from gptviz.figures.format import percent
+from gptviz.interp import attention
+from gptviz.interp.cross_attention import SOURCE, WRITES, hidden
+from gptviz.labelled_array import LabelledArray
+from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
+from gptviz.ui.shell import kinds
+from gptviz.ui.shell.cache import ModelKey, call, language_model
+from gptviz.ui.shell.frame import PAGES, Subject, shared_state
+from gptviz.ui.widgets import controls
+
+CROSS = "cross"
+STACKS = (kinds.ENCODER, kinds.DECODER, CROSS)
+# The last command of a "Try this" to the view: its number, and what it asks for as JSON.
+ASKED = "attention asked"
+
+HOW = r"""
+$\text{pattern} = \text{softmax}\big(\text{mask}(q\,k^\top / \sqrt{d_\text{head}})\big)$: every query is compared with every key
+it may read, and the softmax turns the row of scores into shares that sum to 1. All numbers are what the taps
+`blocks.*.attention.pattern`, `.q`, `.k` and `.v` saw in the pass that makes the model's prediction; of an encoder their names
+begin with `encoder.`, those of cross-attention are called `blocks.*.cross_attention.…`. Where positions act on the scores
+(relative, ALiBi) their term stands between $q \cdot k / \sqrt{d_\text{head}}$ and the score.
+**Value-weighted** is $\lVert p_{ij}\, v_j W_O \rVert$, how long a vector a key adds to the stream (Kobayashi et al. 2020).
+**Rollout** multiplies attention through the blocks: per block the mean of its heads, half of it and half the token itself, from
+the first block up (Abnar & Zuidema 2020). The averages leave out the first row; “spread over n tokens” is $e$ to the mean
+entropy of the rows (`read`, `rollout` and `facts` in `gptviz/interp/attention.py`; the equation in `gptviz/model/attention.py`).
+A row of cross-attention is called by the token that is written there; its query comes from the one before, the last that was
+read. Blocks and heads are numbered from 0; the seed (Sinai 2024) numbers from 1: its block 3, head 3 is block 2, head 2 here."""
+LIMITS = """Attention says where a head reads, not what it takes from there: what it moves may be small, or be undone by
+another head. In later blocks a position no longer holds its token alone but what earlier blocks gathered there. Much
+attention on the first token often means that there was nothing to read."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a stack of the model reads.
+
+    Attributes:
+        stack: the encoder; the decoder, which is all there is of other models; or the cross-attention between the two.
+        ids: its tokens; of a decoder beside an encoder, the start mark and the model's own answer.
+        source: what the encoder reads beside a decoder; None for a stack that reads alone.
+        written: of cross-attention the tokens that are written, one after each of `ids`, by which its rows are called.
+    """
+
+    stack: str
+    ids: tuple[int, ...]
+    source: tuple[int, ...] | None = None
+    written: tuple[int, ...] = ()
+
+
+def stack_of(subject: Subject) -> str:
+    """The control `stack`, where the model has more than one."""
+    if subject.kind != "encoder-decoder":
+        return kinds.DECODER
+    about = (
+        "The encoder reads the source, at once and as a whole. The decoder reads what it has written, token by token; in "
+        "cross-attention it looks from there into the source."
+    )
+    return controls.select(
+        "Stack", STACKS, key="stack", default=kinds.ENCODER, help=about, segmented=True, label_visibility="collapsed"
+    )
+
+
+def read_by(subject: Subject, stack: str) -> Read:
+    """What the `stack` reads where the page is about `subject`."""
+    if subject.kind != "encoder-decoder" or stack == kinds.ENCODER:
+        return Read(stack, subject.seen)
+    if stack == CROSS and (written := _written(subject)):
+        return Read(stack, (subject.lm.special_tokens.start, *written[:-1]), subject.seen, written)
+    return Read(stack, kinds.answered(subject.key, subject.seen), subject.seen)
+
+
+def _written(subject: Subject) -> tuple[int, ...]:
+    """What an encoder–decoder writes, with the end mark where it ends; nothing where nobody knows how its answers begin."""
+    if not isinstance(subject.lm.tokenizer, SpecialTokensTokenizer):
+        return ()
+    special = subject.lm.tokenizer
+    own = kinds.answer(subject.key, subject.seen, special.start, special.end)
+    return (*own.ids, special.end) if own.ended else own.ids
+
+
+@dataclass(frozen=True)
+class View:
+    """All there is to show of one text: the patterns and what they are made of, their thumbnails with how many tokens a cell of
+    them stands for, and where each head looks on average."""
+
+    reading: attention.Reading
+    thumbnails: LabelledArray
+    pooling: int
+    facts: attention.Facts | None
+
+    @property
+    def patterns(self) -> attention.Patterns:
+        """The patterns of all heads."""
+        return self.reading.patterns
+
+
+# Two entries: GPT-2's patterns over 1,024 tokens alone take 600 MB. Read-only, other sessions share it.
+@st.cache_resource(max_entries=2, show_spinner="Reading the prompt")
+def view(key: ModelKey, read: Read) -> View:
+    """The attention of every head of one stack of the model over what it reads."""
+    model = language_model(key).model
+    if read.stack == CROSS:
+        reading = attention.read(model, read.ids, read.source, "cross_attention")
+    else:
+        reading = attention.read(kinds.part(model, read.stack), read.ids, read.source)
+    patterns = reading.patterns
+    facts = None if read.stack == CROSS else attention.facts(patterns)
+    return View(reading, attention.thumbnails(patterns), attention.pooling(patterns), facts)
+
+
+def heads(key: ModelKey, read: Read) -> explorer.Heads:
+    """The same as the explorer takes it."""
+    seen = view(key, read)
+    reading, facts = seen.reading, seen.facts
+    if facts is not None:
+        averages = {"previous": facts.previous, "first": facts.first, "itself": facts.itself, "spread": facts.spread}
+    else:
+        averages = {"spread": attention.spread(reading.patterns)} if read.stack == CROSS else {}
+    return explorer.Heads(
+        patterns=reading.patterns.blocks,
+        blocked=reading.patterns.blocked,
+        q=reading.q,
+        k=reading.k,
+        moved=reading.moved,
+        position=reading.position,
+        rollout=None if read.stack == CROSS else attention.rollout(reading.patterns),
+        thumbnails=np.asarray(seen.thumbnails.values, np.float32),
+        facts=averages,
+    )
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _packed(key: ModelKey, read: Read, header: str, block: int) -> bytes:
+    return explorer.payload(heads(key, read), json.loads(header), block)
+
+
+def show(subject: Subject, stack: str, *, default: int) -> None:
+    """The explorer of the `stack`, which has blocks; it opens on block and head `default`."""
+    explore(subject, read_by(subject, stack), code(subject, stack), {"block": default, "head": default})
+
+
+def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any], key: str = "explorer") -> None:
+    """The explorer of what is `read`, with the code that computes it as `found`; it opens on what `start` says: `block` and
+    `head`, the nearest there is, and other names of the view's part of the address."""
+    of = blake2b(repr((subject.key, read)).encode("utf-8", "backslashreplace"), digest_size=12).hexdigest()
+    n_block = kinds.blocks(subject.lm.model.config, read.stack)
+    text, block = st.session_state.get(f"{key} block", ("", 0))
+    number, asked = st.session_state.get(ASKED, (0, "null"))
+    header = {
+        "of": of,
+        "model": subject.key.name,
+        **_texts(subject, read),
+        "spaced": kinds.is_spaced(subject.lm),
+        "pooling": view(subject.key, read).pooling,
+        "start": dict(start),
+        "hidden": _hidden(view(subject.key, read).patterns) if read.stack == CROSS else [],
+        "code": code,
+        "asked": json.loads(asked),
+        "number": number,
+    }
+
+    def give(value: object) -> None:
+        wanted = explorer.wanted(value, of, n_block)
+        if wanted is not None:
+            st.session_state[f"{key} block"] = (of, wanted)
+
+    first = block if text == of else min(start["block"], n_block - 1)
+    explorer.attention_explorer(_packed(subject.key, read, json.dumps(header), first), key=key, on_block=give)
+
+
+def _hidden(patterns: attention.Patterns) -> list[str]:
+    """What the mean of its heads hides, of each block a sentence; nothing of a head that is alone."""
+    if patterns.n_head == 1:
+        return []
+    each = [hidden(patterns, block) for block in range(len(patterns.blocks))]
+    return [
+        f"What the mean hides: its rows are spread over {one.spread:.1f} tokens, those of single heads over {one.alone:.1f}, of "
+        f"head {one.sharpest[1]} over {one.sharpest_spread:.1f}. What one of {one.heads} heads alone reads fully has "
+        f"{percent(1 / one.heads)} here."
+        for one in each
+    ]
+
+
+def _texts(subject: Subject, read: Read) -> dict[str, Any]:
+    """What queries and keys are called, and of what texts they are."""
+    label = subject.lm.tokenizer.label
+    ids = [label(i) for i in read.ids]
+    if read.stack != CROSS:
+        return {"queries": ids, "keys": ids, "alone": True, "reads": attention.QUERY, "isRead": attention.KEY}
+    queries = [label(i) for i in read.written] or ids
+    source = [label(i) for i in read.source or ()]
+    return {"queries": queries, "keys": source, "alone": False, "reads": WRITES, "isRead": SOURCE}
+
+
+def ask(**asked: Any) -> dict[str, tuple[int, str]]:
+    """The state (as `controls.try_this` sets it) that has the explorer show something: `block`, `head`, `query`, `key` and the
+    other names of its part of the address; what is not named goes back to the view's own choice."""
+    number, _ = st.session_state.get(ASKED, (0, ""))
+    usual = dict.fromkeys(("heads", "show", "direction", "query", "key"))
+    return {ASKED: (number + 1, json.dumps({**usual, **asked}))}
+
+
+def to_try(subject: Subject, stack: str) -> list[tuple[str, str, Mapping[str, Any]]]:
+    """What to try: title, what to notice, and the state that shows it."""
+    read = read_by(subject, stack)
+    seen = view(subject.key, read)
+    config, facts = subject.lm.model.config, seen.facts
+    tries: list[tuple[str, str, Mapping[str, Any]]] = []
+    if not subject.on_task:
+        there = {"block": 2, "head": 2} if config.n_layer > 2 and config.n_head > 2 else {}
+        notice = (
+            "The seed's picture: Sinai (2024) numbers from 1 and calls it block 3, head 3; here, from 0, it is block 2, head 2."
+        )
+        tries.append(("The seed's picture", notice, {"prompt": subject.default, **ask(**there)}))
+    if facts:
+        b, h = attention.strongest(facts.previous)
+        notice = f"Block {b}, head {h} looks there most: a line along the diagonal."
+        tries.append(("The token before", notice, ask(block=b, head=h)))
+        b, h = attention.strongest(facts.first)
+        notice = f"Block {b}, head {h} rests there most: a column at the left."
+        tries.append(("The first token", notice, ask(block=b, head=h)))
+    spread = facts.spread if facts else attention.spread(seen.patterns)
+    tries.append(_a_cell(subject, stack, seen, attention.strongest(-spread)))
+    return tries
+
+
+def _a_cell(subject: Subject, stack: str, seen: View, at: tuple[int, int]) -> tuple[str, str, Mapping[str, Any]]:
+    """The arithmetic of the largest share in the last row of a head."""
+    b, h = at
+    row = np.nan_to_num(seen.reading.pattern(b, h)[-1])
+    query, key = len(seen.reading.pattern(b, h)) - 1, int(row.argmax())
+    notice = (
+        f"How the last row of block {b}, head {h} comes to give {percent(float(row[key]))} to one key: the products of query and "
+        "key in each dimension, their sum, the softmax."
+    )
+    return "The arithmetic of a cell", notice, ask(block=b, head=h, query=query, key=key)
+
+
+def without(subject: Subject) -> None:
+    """In place of the view, for a stack without blocks: that there is no attention, and the way on."""
+    guesses = subject.kind == "decoder"
+    alone = ": it guesses the next token from the last one alone" if guesses else ""
+    st.info(f"This model has no blocks, hence no attention{alone}.")
+    page = PAGES.get("pages/next_token.py" if guesses else kinds.PAGE[subject.kind])
+    if page is not None:
+        label = "See its guesses" if guesses else f"See what it makes of the text: {page.title}"
+        st.page_link(page.path, label=label, icon=page.icon, query_params=shared_state())
+
+
+def code(subject: Subject, stack: str) -> str:
+    """The lines of `gptviz` that compute `found`, of which all that is shown is a part."""
+    read, prompt = read_by(subject, stack), subject.prompt
+    if read.source is not None:
+        return code_of_two(subject, read)
+    if subject.kind == "encoder-decoder":
+        if len(subject.encoding.ids) > kinds.room(subject.lm):
+            prompt = subject.lm.tokenizer.decode(subject.seen)  # a longer source is refused
+        model, ids = "lm.model.encoder", f"lm.source({prompt!r})"
+    else:
+        model, ids = "lm.model", f"lm.seen(lm.encode({prompt!r}))"
+    return f"""import gptviz
+from gptviz.interp.attention import read
+
+lm = {call(subject.lm)}
+found = read({model}, {ids}.tolist())"""
+
+
+def code_of_two(subject: Subject, read: Read) -> str:
+    """The same of a decoder beside an encoder, or of the cross-attention between the two."""
+    part = ', "cross_attention"' if read.stack == CROSS else ""
+    return f"""import gptviz
+from gptviz.interp.attention import read
+
+lm = {call(subject.lm)}
+# The ids of the output from its start mark on, and of the source.
+output = {list(read.ids)}
+source = {list(read.source or ())}
+found = read(lm.model, output, source{part})"""

@@ -1,0 +1,328 @@
+"""The map of the model at the top of Home: what it shows of a model and a prompt, and what follows from a click on it."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import streamlit as st
+import torch
+
+from gptviz.components import model_map as view
+from gptviz.components.kit import pack
+from gptviz.components.token_strip import Token
+from gptviz.interp.anatomy import Anatomy, Box, Piece, anatomy, values
+from gptviz.interp.trace import Trace, run
+from gptviz.language_model import LanguageModel
+from gptviz.model import GLOSSARY, parameter_count
+from gptviz.model.config import Kind
+from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
+from gptviz.ui.pages import next_token
+from gptviz.ui.shell import kinds
+from gptviz.ui.shell.cache import ModelKey, call, language_model
+from gptviz.ui.shell.frame import PAGES, Subject, shared_state
+
+KEY, _LOOK = "map", "map look"
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a model reads.
+
+    Attributes:
+        ids: of a decoder beside an encoder, the start mark and its own answer.
+        source: what the encoder reads; empty where there is none.
+        prompt: the text that `ids`, or the source, are the tokens of.
+    """
+
+    ids: tuple[int, ...]
+    source: tuple[int, ...]
+    prompt: str
+
+
+def read_by(subject: Subject) -> Read:
+    """What the model reads on a page about `subject`."""
+    if subject.kind == "encoder-decoder":
+        return Read(kinds.answered(subject.key, subject.seen), subject.seen, subject.prompt)
+    return Read(subject.seen, (), subject.prompt)
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def drawn(key: ModelKey, tokens: int, source: int) -> Anatomy:
+    """The anatomy of a model that reads so many tokens. Read-only, other sessions share it."""
+    return anatomy(language_model(key).model.config, tokens, max(1, source))
+
+
+def page_of(box: Box) -> tuple[str, dict[str, str]] | None:
+    """The page that shows what a box computes, and what its link asks for there; None for a box without a page."""
+    stack, place = ("encoder", box.path.removeprefix("encoder.")) if box.path.startswith("encoder.") else ("decoder", box.path)
+    if ".cross_attention." in place:
+        return "pages/translate.py", {"block": place.split(".")[1]}
+    if box.part in ("positions", "turn", "distance"):
+        return "pages/positions.py", {}
+    if ".attention." in place:
+        return "pages/attention.py", {"block": place.split(".")[1], "stack": stack}
+    return {
+        "ids": ("pages/next_token.py", {}),
+        "embed": ("pages/embeddings.py", {}),
+        "memory": ("pages/translate.py", {}),
+        "logits": ("pages/next_token.py", {}),
+        "shares": ("pages/classify.py", {}),
+        "number": ("pages/classify.py", {}),
+    }.get(box.part)
+
+
+def link(box: Box, kind: Kind) -> tuple[str, dict[str, str]] | None:
+    """The same for a model of this kind: only pages about such models."""
+    found = page_of(box)
+    if found is None:
+        return None
+    path, query = found
+    if path == "pages/next_token.py" and kind != "decoder":
+        path = kinds.PAGE[kind]
+    if path not in PAGES or kind not in PAGES[path].kinds:
+        return None
+    asked = {name: value for name, value in query.items() if kind == "encoder-decoder" or name != "stack"}
+    return path, asked
+
+
+def _described(box: Box) -> dict[str, Any]:
+    """A box as it travels."""
+    return {
+        "path": box.path,
+        "part": box.part,
+        "name": box.name,
+        "role": box.role,
+        "about": box.about,
+        "equation": box.equation,
+        "pieces": [
+            {
+                "name": piece.name,
+                "kind": piece.kind,
+                "shape": piece.shape,
+                "axes": piece.axes,
+                "symbol": piece.symbol,
+                "rows": piece.rows,
+                "parameters": piece.parameters,
+                "meaning": GLOSSARY.get(piece.name.rpartition(".")[2], "") if piece.kind == "activation" else "",
+            }
+            for piece in box.pieces
+        ],
+        "lines": {
+            "file": box.lines.file,
+            "first": box.lines.first,
+            "last": box.lines.last,
+            "text": box.lines.text,
+            "marked": box.lines.marked,
+        },
+    }
+
+
+def _kept(path: str) -> bool:
+    """Whether a box travels by itself: of all blocks the first two do, the others are like the second."""
+    place = path.removeprefix("encoder.")
+    return not place.startswith("blocks.") or place.split(".")[1] in ("0", "1")
+
+
+@st.cache_resource(max_entries=8, show_spinner="Reading the prompt")
+def _patterns(key: ModelKey, ids: tuple[int, ...], source: tuple[int, ...]) -> dict[str, npt.NDArray[np.uint8]]:
+    """Thumbnails of the patterns of each kind of attention [block, head, query, key], of as many blocks and heads as there is
+    room for."""
+    lm = language_model(key)
+    config = lm.model.config
+    beside = torch.tensor([source], device=lm.device) if source else None
+    names = ["*.pattern"]
+    trace = run(lm.model, torch.tensor([ids], device=lm.device), names, source=beside, logits_at=slice(-1, None))
+    found = {}
+    for name, prefix, part, blocks in (
+        ("encoder", "encoder.", "attention", config.n_encoder_layer),
+        ("decoder", "", "attention", config.n_layer),
+        ("cross", "", "cross_attention", config.n_layer if source else 0),
+    ):
+        heads = min(config.n_head, view.MOST_HEADS)
+        shown = min(blocks, view.MOST_THUMBNAILS // heads)
+        if shown:
+            each = [trace[f"{prefix}blocks.{block}.{part}.pattern"][0, :heads].float().cpu().numpy() for block in range(shown)]
+            causal = config.mask == "causal" and name == "decoder"
+            found[name] = view.thumbnails(np.stack(each), causal)
+    return found
+
+
+def _tensor(key: ModelKey, read: Read, box: Box, piece: Piece, at: tuple[int, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A tensor of a box: what the browser is told of it, and its numbers."""
+    lm = language_model(key)
+    numbers = values(lm.model, _pass(lm, read, piece), piece).detach().float().cpu().numpy()
+    shown, whole = view.page(numbers, at)
+    span = [(0, size) for size in piece.shape] if whole else [(first, first + view.PAGE) for first in at]
+    header = {
+        "box": box.path,
+        "piece": box.pieces.index(piece),
+        "at": at,
+        "whole": whole,
+        "labels": [_labels(lm, read, axis, *part) for axis, part in zip(piece.axes, span, strict=True)],
+        "code": view.code_of(piece, call(lm), lambda name: traced(key, read, name)),
+    }
+    return header, {"tensor": shown, "summary": view.summary(numbers)}
+
+
+def _pass(lm: LanguageModel, read: Read, piece: Piece) -> Trace:
+    """A pass that recorded `piece`; what is no value of a pass needs none."""
+    ids = torch.tensor([read.ids], device=lm.device)
+    beside = torch.tensor([read.source], device=lm.device) if read.source else None
+    if piece.kind != "activation":
+        return Trace(ids, {}, beside)
+    # The head works on every position only where it is looked at: logits of a large vocabulary are as large as a model.
+    at = slice(-1, None) if "blocks." in piece.name else slice(None)
+    return run(lm.model, ids, [piece.name], source=beside, logits_at=at)
+
+
+def _labels(lm: LanguageModel, read: Read, axis: str, first: int, last: int) -> list[str] | None:
+    """What the indices of an axis stand for, where that is more than a number."""
+    if axis == "vocabulary":
+        return [lm.tokenizer.label(i) for i in range(first, min(last, lm.tokenizer.vocab_size))]
+    if axis == "label":
+        return list(lm.labels[first:last])
+    if "source token" in axis:
+        return [lm.tokenizer.label(i) for i in read.source[first:last]]
+    if "token" in axis:
+        return [lm.tokenizer.label(i) for i in read.ids[first:last]]
+    return None
+
+
+def traced(key: ModelKey, read: Read, name: str) -> str:
+    """The lines that give, as `trace`, the pass whose value `name` the map shows."""
+    lm = language_model(key)
+    if lm.model.config.kind != "encoder-decoder":
+        return f"import gptviz\n\nlm = {call(lm)}\ntrace = lm.trace({read.prompt!r}, [{name!r}])"
+    tokenizer = lm.tokenizer
+    own = None
+    if isinstance(tokenizer, SpecialTokensTokenizer) and len(tokenizer.encode(read.prompt).ids) <= kinds.room(lm):
+        own = kinds.answer(key, read.source, tokenizer.start, tokenizer.end)
+    if own is not None and not own.is_cut(lm.model.config):
+        return f"import gptviz\n\nlm = {call(lm)}\ntrace = lm.trace({read.prompt!r}, [{name!r}])"
+    return f"""import gptviz
+import torch
+from gptviz.interp.trace import run
+
+lm = {call(lm)}
+# The ids of the output from the start mark on, and of the source, each as far as it is read.
+ids, source = torch.tensor([{list(read.ids)}]), torch.tensor([{list(read.source)}])
+trace = run(lm.model, ids, [{name!r}], source=source)"""
+
+
+def mark(key: ModelKey, read: Read) -> str:
+    """What tells one map from another: a click on one that is gone is not taken for one on this."""
+    return hashlib.blake2s(repr((key, read)).encode(), digest_size=8).hexdigest()
+
+
+# Shared by all sessions. A payload is at most some megabytes: a tensor that travels whole.
+@st.cache_resource(max_entries=12, show_spinner=False)
+def payload(
+    key: ModelKey,
+    read: Read,
+    tokens: tuple[Token, ...],
+    guesses: tuple[Token, ...],
+    takes: bool,
+    size: str,
+    look: view.Look | None,
+) -> bytes:
+    """What the browser gets."""
+    lm = language_model(key)
+    config = lm.model.config
+    whole = drawn(key, len(read.ids), len(read.source))
+    label = lm.tokenizer.label
+    own = _labelled(tokens)
+    header: dict[str, Any] = {
+        "text": mark(key, read),
+        "model": key.name,
+        "step": key.step,
+        "kind": config.kind,
+        "parameters": parameter_count(config),
+        "sizes": [config.n_encoder_layer, config.n_layer],
+        "heads": config.n_head,
+        "d_head": config.head_size,
+        "context": config.context_length,
+        "mask": config.mask,
+        "size": size,
+        "boxes": [_described(box) for box in whole.boxes if _kept(box.path)],
+        "arrows": [[arrow.start, arrow.end, arrow.shape] for arrow in whole.arrows if _kept(arrow.start) and _kept(arrow.end)],
+        "counts": _counts(whole),
+        # Of an encoder–decoder the prompt is the source; the decoder reads its own answer.
+        "tokens": own if not read.source else [[label(i), None] for i in read.ids],
+        "source": own if read.source else [],
+        "guesses": _labelled(guesses),
+        "takes": takes,
+        "spaced": kinds.is_spaced(lm),
+        "page": view.PAGE,
+        "code": view.code_of_map(call(lm), whole, len(read.ids), max(1, len(read.source))),
+        "opened": None if look is None else [look.box, look.piece, look.at],
+        "tensor": None,
+    }
+    arrays: dict[str, Any] = dict(_patterns(key, read.ids, read.source))
+    if look is not None and (found := view.fit(look, whole)) is not None:
+        header["tensor"], numbers = _tensor(key, read, *found)
+        arrays |= numbers
+    return pack(header, **arrays)
+
+
+def _labelled(tokens: tuple[Token, ...]) -> list[list[str | float | None]]:
+    """Labels with probabilities, None where there is none or it is no number: weights may be broken."""
+    return [
+        [token.label, None if token.probability is None or not math.isfinite(token.probability) else token.probability]
+        for token in tokens
+    ]
+
+
+def _counts(whole: Anatomy) -> dict[str, int]:
+    """How many parameters each block has, by its path without the number: blocks of a stack are alike."""
+    counts: dict[str, int] = {}
+    for box in whole.boxes:
+        if box.path.removeprefix("encoder.").startswith("blocks.0."):
+            stack = box.path.partition("blocks.")[0]
+            counts[stack] = counts.get(stack, 0) + box.parameters
+    return counts
+
+
+def show(subject: Subject, tokens: tuple[Token, ...], guesses: tuple[Token, ...], guess_ids: tuple[int, ...], size: str) -> None:
+    """The map of the model, of this `size` in words, with the `tokens` of the prompt and the `guesses`; those with ids can be
+    taken."""
+    read = read_by(subject)
+    text = mark(subject.key, read)
+    whole = drawn(subject.key, len(read.ids), len(read.source))
+
+    def take(value: object) -> None:
+        index = view.taken(value, text, len(guess_ids))
+        if index is not None:
+            next_token.take(subject, subject.encoding.ids, guess_ids[index])
+
+    def look(value: object) -> None:
+        if (asked := view.looked(value)) is not None:
+            st.session_state[_LOOK] = asked
+
+    looked_at: view.Look | None = st.session_state.get(_LOOK)
+    packed = payload(subject.key, read, tokens, guesses, bool(guess_ids), size, looked_at)
+    view.model_map(packed, key=KEY, on_take=take, on_look=look)
+    next_token.refused()
+    _lead_on(subject, whole, looked_at)
+
+
+def _lead_on(subject: Subject, whole: Anatomy, looked_at: view.Look | None) -> None:
+    """The way from the box that was opened last to the page that shows it."""
+    box = None if looked_at is None else whole.box(looked_at.box)
+    found = None if box is None else link(box, subject.kind)
+    if looked_at is None or box is None or found is None:
+        st.caption("A box that is open shows its numbers, its lines of source, and the way to the page about it.")
+        return
+    path, query = found
+    where = f", block {query['block']}" if "block" in query else ""
+    fitting = view.fit(looked_at, whole)
+    if "block" in query and fitting is not None and fitting[1].axes[0] == "head":
+        query = {**query, "head": str(fitting[2][0])}
+        where += f", head {query['head']}"
+    page = PAGES[path]
+    label = f"{box.name}{where}: see it on the page {page.title}"
+    st.page_link(page.path, label=label, icon=page.icon, query_params={**shared_state(), **query})

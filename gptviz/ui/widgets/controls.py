@@ -1,0 +1,121 @@
+"""Controls whose value lives in the URL, so that a link reopens what is on screen; a value a link made up is named."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import streamlit as st
+
+from .markdown import escaped
+
+
+def _forget_impossible(key: str, possible: Callable[[Any], bool]) -> None:
+    """Drop a remembered value that the control no longer offers (another model has fewer heads, say)."""
+    if key in st.session_state and not possible(st.session_state[key]):
+        del st.session_state[key]
+
+
+def _warn(key: str, possible: bool, instead: str, notices: Any) -> None:
+    """Name a value that the link asks for in vain. One that was chosen here before, and that another model does not have,
+    is nothing to be told of."""
+    asked = st.query_params.get(key)
+    if asked is not None and not possible and key not in st.session_state:
+        notices.warning(
+            f"The link asks for {key} = “{escaped(asked[:80])}”, which is not to be had here; showing {escaped(instead)}.",
+            icon=":material/link_off:",
+        )
+
+
+def _number(key: str) -> float:
+    """The number the link asks for, NaN if it asks for none."""
+    try:
+        return float(st.query_params.get(key, "nan"))
+    except ValueError:
+        return math.nan
+
+
+def select(
+    label: str,
+    options: Sequence[str],
+    *,
+    key: str,
+    help: str,
+    default: str | None = None,
+    format_func: Callable[[str], str] = str,
+    label_visibility: Literal["visible", "hidden", "collapsed"] = "visible",
+    segmented: bool = False,
+    notices: Any = st,
+) -> str:
+    """One of `options`, kept in the URL as `key`. `segmented` shows all of them side by side; `notices` takes warnings."""
+    first = default if default is not None and default in options else options[0]
+    shown = [format_func(option) for option in options]
+    _warn(key, st.query_params.get(key) in shown, f"“{format_func(first)}”", notices)
+    _forget_impossible(key, lambda value: value in options)
+    common: dict[str, Any] = {
+        "key": key,
+        "help": help,
+        "bind": "query-params",
+        "format_func": format_func,
+        "label_visibility": label_visibility,
+    }
+    chosen: Any
+    if segmented:
+        chosen = st.segmented_control(label, options, default=first, required=True, **common)
+    else:
+        chosen = st.selectbox(label, options, index=list(options).index(first), **common)
+    return str(chosen)
+
+
+def notch(
+    label: str,
+    options: Sequence[Any],
+    *,
+    key: str,
+    help: str,
+    default: Any,
+    format_func: Callable[[Any], str] = str,
+    label_visibility: Literal["visible", "hidden", "collapsed"] = "visible",
+    notices: Any = st,
+) -> Any:
+    """One of `options` in their order on a slider, kept in the URL as `key`.
+
+    Known by its key alone, whatever it offers: a slider that st.slider makes is another one where its ends are others, and
+    then takes what the URL says over what a "Try this" has just set.
+    """
+    _warn(key, st.query_params.get(key) in list(map(format_func, options)), format_func(default), notices)
+    _forget_impossible(key, lambda value: value in options)
+    common: dict[str, Any] = {"key": key, "help": help or None, "bind": "query-params", "format_func": format_func}
+    return st.select_slider(label, options, default, label_visibility=label_visibility, **common)
+
+
+def whole(label: str, low: int, high: int, *, key: str, help: str, default: int, notices: Any = st) -> int:
+    """A whole number from `low` to `high`, at most some hundreds, kept in the URL as `key`; no control where there is
+    nothing to choose."""
+    if low == high:
+        return low
+    return int(notch(label, range(low, high + 1), key=key, help=help, default=min(max(default, low), high), notices=notices))
+
+
+def real(label: str, low: float, high: float, *, key: str, help: str, default: float, step: float, notices: Any = st) -> float:
+    """A number from `low` to `high`, kept in the URL as `key`."""
+    _warn(key, low <= _number(key) <= high, f"{default:g}", notices)
+    _forget_impossible(key, lambda value: isinstance(value, int | float) and low <= value <= high)
+    return st.slider(label, low, high, default, step, key=key, help=help, bind="query-params")
+
+
+def switch(label: str, *, key: str, help: str, default: bool = False, notices: Any = st) -> bool:
+    """On or off, kept in the URL as `key`."""
+    _warn(key, st.query_params.get(key, "").lower() in ("true", "false"), "on" if default else "off", notices)
+    return st.toggle(label, default, key=key, help=help, bind="query-params")
+
+
+def try_this(label: str, notice: str, **state: Any) -> None:
+    """A button that sets the page to something striking (`state`: control key → value) and says what to notice."""
+
+    def apply() -> None:
+        for key, value in state.items():
+            st.session_state[key] = value
+
+    st.button(label, on_click=apply, key=f"try {label}", help=notice)

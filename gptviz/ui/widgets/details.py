@@ -1,0 +1,53 @@
+"""What stands folded behind every figure: its numbers, the code that makes it, how it is computed, what it cannot tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pandas as pd
+import streamlit as st
+
+from gptviz.labelled_array import LabelledArray
+
+ROWS_SHOWN = 10_000
+
+
+def details(
+    numbers: Callable[[], LabelledArray] | None = None, *, code: str | None = None, how: str, limits: str, key: str
+) -> None:
+    """The folded part below a figure.
+
+    Args:
+        numbers: gives the array the figure shows; called only once the reader opens the table. None for a view made by hand,
+            which has a button for its numbers and one for its code.
+        code: a few lines of `gptviz` that compute the same array.
+        how: Markdown: the equation, and the function that computes it.
+        limits: Markdown: what the figure loses or cannot tell.
+        key: tells the figures of one page apart.
+    """
+    if numbers is not None:
+        _table(numbers, key)
+    if code is not None:
+        with st.expander("Code", icon=":material/code:"):
+            st.code(code, language="python")
+    with st.expander("How it is computed, and what it cannot tell you", icon=":material/functions:"):
+        st.markdown(how)
+        st.markdown(f"**What it cannot tell you.** {limits}")
+
+
+def _table(numbers: Callable[[], LabelledArray], key: str) -> None:
+    table = st.expander("Numbers", icon=":material/table:", key=f"{key} numbers", on_change="rerun")
+    if table.open:
+        with table:
+            frame = pd.DataFrame(numbers().records())
+            st.dataframe(frame.head(ROWS_SHOWN), hide_index=True, height=280)
+            if len(frame) > ROWS_SHOWN:
+                st.caption(f"The first {ROWS_SHOWN:,} of {len(frame):,} rows; the file has all.")
+            st.download_button(
+                "Download as CSV",
+                lambda: frame.to_csv(index=False),
+                f"{key}.csv",
+                "text/csv",
+                key=f"{key} csv",
+                on_click="ignore",
+            )

@@ -1,0 +1,10 @@
+"""Text of a user or a model inside Streamlit's messages and labels, which read Markdown."""
+
+from __future__ import annotations
+
+import re
+
+
+def escaped(text: str) -> str:
+    """Markdown that shows `text` as it is, on one line: every punctuation mark stands for itself."""
+    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", " ".join(text.split()))

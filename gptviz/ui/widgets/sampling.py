@@ -1,0 +1,56 @@
+"""The controls of how the next token is chosen, the same on every page and in every link."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from gptviz.generate.sampling import Sampling
+
+from . import controls
+
+# What a link or a "Try this" sets to let the whole distribution pass as the model computed it.
+PLAIN: dict[str, Any] = {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
+MOST_TOP_K = 100
+
+
+def sampling_controls(*, temperature: float = 1.0, seed: bool = False) -> Sampling:
+    """Sliders side by side for temperature (with this default), top-k, top-p, and for the seed where tokens are drawn."""
+    places = iter(st.columns(4 if seed else 3, gap="medium"))
+    with next(places):
+        chosen_temperature = controls.real(
+            "Temperature",
+            0.0,
+            2.0,
+            key="temperature",
+            default=temperature,
+            step=0.01,
+            help="Below 1 the likely tokens become likelier, above 1 all become more alike; 0 always takes the likeliest.",
+        )
+    with next(places):
+        top_k = controls.whole(
+            "Top-k (0: off)",
+            0,
+            MOST_TOP_K,
+            key="top_k",
+            default=0,
+            help="Draw from this many of the likeliest tokens only; 0 draws from all.",
+        )
+    with next(places):
+        top_p = controls.real(
+            "Top-p (1: off)",
+            0.05,
+            1.0,
+            key="top_p",
+            default=1.0,
+            step=0.01,
+            help="Draw from the fewest likely tokens whose probabilities reach this sum; 1 draws from all.",
+        )
+    chosen_seed = 0
+    if seed:
+        with next(places):
+            chosen_seed = controls.whole(
+                "Seed", 0, 99, key="seed", default=0, help="Fixes the draws: the same seed writes the same text."
+            )
+    return Sampling(temperature=chosen_temperature, top_k=top_k or None, top_p=None if top_p == 1 else top_p, seed=chosen_seed)

@@ -1,0 +1,104 @@
+"""What a run learns from: windows against slices, targets one ahead, one seed one batch, and nothing predicted twice."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from gptviz.data.batches import NOT_COUNTED, Batch, Data, Generated, Windows, in_a_row
+from gptviz.text import TASKS, task
+from tests.small_runs import REPETITIVE, data
+from tests.tiny import CONTEXT
+
+
+@pytest.mark.parametrize("length", [CONTEXT + 1, CONTEXT + 2, 30])
+def test_every_window_of_the_text_is_drawn_the_last_one_too_and_each_as_often(length: int) -> None:
+    ids = torch.randperm(1_000)[:length]  # no two alike: a window is known by its first token
+    windows = {int(ids[start]): ids[start : start + CONTEXT + 1].tolist() for start in range(length - CONTEXT)}
+    count = 100 * len(windows)
+    (inputs,), targets = Windows(ids, REPETITIVE, CONTEXT).training(count, seed=3)
+    assert inputs.shape == targets.shape == (count, CONTEXT)
+    drawn = dict.fromkeys(windows, 0)
+    for row, target in zip(inputs.tolist(), targets.tolist(), strict=True):
+        assert [*row, target[-1]] == windows[row[0]]
+        assert target == windows[row[0]][1:]
+        drawn[row[0]] += 1
+    # 100 expected of each; five standard deviations.
+    assert all(50 < times < 150 for times in drawn.values())
+
+
+@pytest.mark.parametrize("source", [data(), *(Generated(task(name)) for name in TASKS)], ids=lambda source: type(source).__name__)
+def test_one_seed_is_one_batch_and_another_seed_another(source: Data) -> None:
+    first, again, other = (source.training(6, seed) for seed in (2**63 - 1, 2**63 - 1, 4))
+    assert torch.equal(first.inputs[0], again.inputs[0])
+    assert torch.equal(first.targets, again.targets)
+    assert not torch.equal(first.inputs[0], other.inputs[0])
+    one, two = (list(source.validation()) for _ in range(2))
+    assert all(torch.equal(a.targets, b.targets) for a, b in zip(one, two, strict=True))
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_task_counts_only_the_predictions_that_it_says_count(name: str) -> None:
+    making = task(name)
+    examples = making.examples(5, np.random.default_rng(9))
+    (inputs,), targets = Generated(making).training(5, seed=9)
+    for row in range(5):
+        for place in range(making.length - 1):
+            assert inputs[row, place] == examples.ids[row, place]
+            expected = examples.ids[row, place + 1] if examples.counted[row, place] else NOT_COUNTED
+            assert targets[row, place] == expected
+    assert (targets != NOT_COUNTED).any()
+    assert (targets == NOT_COUNTED).any() == (name == "addition")
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_task_validates_with_all_it_holds_out_in_order(name: str) -> None:
+    making = task(name)
+    batches = list(Generated(making).validation())
+    assert len(batches) > 1
+    whole = torch.cat([batch.inputs[0] for batch in batches])
+    assert torch.equal(whole, torch.from_numpy(making.held_out().ids)[:, :-1])
+    assert torch.equal(
+        torch.cat([batch.targets != NOT_COUNTED for batch in batches]), torch.from_numpy(making.held_out().counted)
+    )
+
+
+@pytest.mark.parametrize("length", [2, CONTEXT, CONTEXT + 1, CONTEXT + 2, 3 * CONTEXT, 3 * CONTEXT + 1, 5 * CONTEXT + 4])
+@pytest.mark.parametrize("tokens", [1, 2 * CONTEXT, 10_000])
+def test_in_a_row_every_token_but_the_first_is_predicted_once_from_the_window_before_it(length: int, tokens: int) -> None:
+    ids = torch.randperm(1_000)[:length]
+    predicted = []
+    for (inputs,), targets in in_a_row(ids, CONTEXT, tokens):
+        assert inputs.numel() <= max(tokens, CONTEXT)
+        for row, target in zip(inputs, targets, strict=True):
+            start = len(predicted)
+            assert start % CONTEXT == 0
+            assert torch.equal(row, ids[start : start + len(row)])
+            predicted += target.tolist()
+    assert predicted == ids[1:].tolist()
+
+
+def test_a_text_validates_with_all_of_its_other_part() -> None:
+    (batch, last) = data(validation=REPETITIVE[: CONTEXT + 3]).validation()
+    assert torch.cat([batch.targets.flatten(), last.targets.flatten()]).tolist() == REPETITIVE[1 : CONTEXT + 3].tolist()
+
+
+@pytest.mark.parametrize("length", [0, 1, CONTEXT])
+def test_a_text_no_longer_than_the_context_is_refused_with_both_numbers(length: int) -> None:
+    with pytest.raises(ValueError, match=f"has {length} tokens to train on; a context of 8 needs at least 9: take a longer"):
+        data(training=REPETITIVE[:length])
+
+
+@pytest.mark.parametrize("length", [0, 1])
+def test_a_text_too_short_to_validate_is_refused(length: int) -> None:
+    with pytest.raises(ValueError, match=f"the text to validate has {length} tokens; it needs at least 2"):
+        data(validation=REPETITIVE[:length])
+    with pytest.raises(ValueError, match=f"at least 2 tokens, the text has {length}"):
+        next(in_a_row(REPETITIVE[:length], CONTEXT))
+
+
+def test_some_rows_of_a_batch_are_those_of_all_its_tensors() -> None:
+    batch = Batch((torch.arange(8).view(4, 2), torch.arange(4)), 10 * torch.arange(8).view(4, 2))
+    (tokens, more), targets = batch.rows(slice(1, None, 2))
+    assert (tokens.tolist(), more.tolist(), targets.tolist()) == ([[2, 3], [6, 7]], [1, 3], [[20, 30], [60, 70]])

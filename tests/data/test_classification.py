@@ -1,0 +1,341 @@
+"""Texts with labels as a source: split, padded, written down and found again, and learned from."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gptviz.data.baseline import baseline
+from gptviz.data.batches import Batch, Data
+from gptviz.data.classification import LabelledSource, batches, padded
+from gptviz.data.source import TaskSource, TextSource, source_from, source_named
+from gptviz.model import Config, build
+from gptviz.runs import checkpoints
+from gptviz.runs import run as runs
+from gptviz.runs.experiments import PLANS
+from gptviz.text import CharTokenizer, Corpus, CorpusUnavailableError, LabelledTexts, WordTokenizer, opinions, task
+from gptviz.train.evaluation import evaluate
+from tests.small_runs import recipe
+from tests.tiny import CONTEXT, scrambled, tiny
+
+TEXTS = LabelledTexts(
+    "mine",
+    ("a good film", "bad", "so good so good so good", "a truly bad film", "", "good", "映画", "bad film bad film bad film zz"),
+    (1, 0, 1, 0, 1, 1, 2, 0),
+    ("negative", "positive", "unsure"),
+)  # fmt: skip
+labels = st.lists(st.integers(0, 2), min_size=4, max_size=60).map(lambda some: (0, 0, 1, *some))
+
+
+@pytest.fixture(autouse=True)
+def _own_home(home: Path) -> None:
+    """Whatever is remembered is remembered for one test."""
+
+
+def numbered(of: tuple[int, ...]) -> LabelledTexts:
+    """Texts that are their row."""
+    return LabelledTexts("numbered", tuple(f"row {i}" for i in range(len(of))), of, ("a", "b", "c"))
+
+
+@settings(deadline=None)
+@given(labels, st.floats(0.05, 0.95), st.integers(0, 5))
+def test_every_text_is_in_one_part_and_every_label_has_its_share(of: tuple[int, ...], fraction: float, seed: int) -> None:
+    source = LabelledSource(numbered(of), fraction, seed)
+    training, held_out = source.split()
+    rows = {part: [int(text.split()[1]) for text in part.texts] for part in (training, held_out)}
+    assert sorted(rows[training] + rows[held_out]) == list(range(len(of)))
+    for part in (training, held_out):
+        assert rows[part] == sorted(rows[part])
+        assert part.labels == tuple(of[row] for row in rows[part])
+        assert part.names == ("a", "b", "c")
+    for label in set(of):
+        n, n_training = of.count(label), training.labels.count(label)
+        assert n_training == 1 if n == 1 else 0 < n_training < n
+        assert abs(n_training - fraction * n) <= (0.5 if 1 <= fraction * n <= n - 1 else 1)
+    assert source.split() == LabelledSource(numbered(of), fraction, seed).split()
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(0, 1)), min_size=2, max_size=40), st.integers(0, 5))
+def test_equal_texts_are_on_one_side(rows: list[tuple[str, int]], seed: int) -> None:
+    rows = [("one", 0), ("two ", 0), ("three", 1), (" four", 1), ("two", 0), ("four\n", 1), *rows]
+    texts = LabelledTexts("copies", tuple(text for text, _ in rows), tuple(label for _, label in rows), ("a", "b"))
+    training, held_out = LabelledSource(texts, 0.6, seed).split()
+    known, unknown = ({text.strip() for text in part.texts} for part in (training, held_out))
+    assert known | unknown == {text.strip() for text in texts.texts}
+    assert not known & unknown
+    together = [*zip(training.texts, training.labels, strict=True), *zip(held_out.texts, held_out.labels, strict=True)]
+    assert sorted(together) == sorted(rows)
+
+
+def test_of_many_texts_a_sample_is_held_out_the_same_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = LabelledSource(numbered((0,) * 600 + (1,) * 400), 0.5, 7).split()
+    monkeypatch.setattr("gptviz.data.classification.MOST_HELD_OUT", 100)
+    source = LabelledSource(LabelledTexts("another", *_fields(numbered((0,) * 600 + (1,) * 400))), 0.5, 7)
+    training, held_out = source.split()
+    assert training.texts == whole[0].texts
+    assert len(held_out) == 100
+    assert set(held_out.texts) < set(whole[1].texts)
+    assert list(held_out.texts) == sorted(held_out.texts, key=lambda text: int(text.split()[1]))
+    assert 45 <= held_out.labels.count(0) <= 75  # of 60 expected
+    assert "100 of the rest to validate" in source.origin()["split"]
+    assert source.split()[1] is held_out
+
+
+def _fields(texts: LabelledTexts) -> tuple[Any, ...]:
+    return texts.texts, texts.labels, texts.names
+
+
+def test_another_seed_holds_out_other_texts() -> None:
+    made = opinions(300)
+    assert LabelledSource(made, seed=0).split()[1] != LabelledSource(made, seed=1).split()[1]
+
+
+@pytest.mark.parametrize("fraction", [0, 1, -1, 7, float("nan")])
+def test_a_share_that_leaves_nothing_is_refused(fraction: float) -> None:
+    with pytest.raises(ValueError, match="the training fraction must lie between 0 and 1"):
+        LabelledSource(TEXTS, fraction).split()
+
+
+def test_one_text_of_each_label_is_too_few() -> None:
+    with pytest.raises(ValueError, match="numbered has one text of each label, copies not counted: to hold some out"):
+        LabelledSource(numbered((0, 1, 2))).split()
+    copies = LabelledTexts("copies", ("fine", "dull", "fine "), (0, 1, 0), ("good", "bad"))
+    with pytest.raises(ValueError, match="copies has one text of each label, copies not counted"):
+        LabelledSource(copies).split()
+
+
+def test_texts_are_cut_at_the_context_and_filled_up_and_none_is_empty() -> None:
+    tokenizer = WordTokenizer(["good", "bad", "film"])
+    ids = padded(tokenizer, TEXTS.texts, 6)
+    expected = [
+        [tokenizer.id_of(word) if word in tokenizer.words else tokenizer.unknown for word in text.split() if len(word) > 1][:6]
+        for text in TEXTS.texts
+    ]
+    expected[4] = expected[6] = [tokenizer.unknown]
+    assert ids.shape == (8, 6)
+    for row, some in zip(ids.tolist(), expected, strict=True):
+        assert row == some + [tokenizer.padding] * (6 - len(some))
+    assert padded(tokenizer, ["good", "bad film"], 6).shape == (2, 2)
+    assert padded(tokenizer, [], 6).shape == (0, 1)
+
+
+def prepared(context: int = CONTEXT) -> tuple[Data, WordTokenizer, LabelledSource]:
+    source = LabelledSource(opinions(120))
+    tokenizer = source.tokenizer("words", 1_000)
+    assert isinstance(tokenizer, WordTokenizer)
+    config = source.fitted(tiny(mask="full", head="mean", n_label=5, context_length=context), tokenizer)
+    return source.data(tokenizer, config), tokenizer, source
+
+
+def rows(batch: Batch, tokenizer: WordTokenizer) -> list[tuple[str, int]]:
+    texts = [tokenizer.decode(row.numpy()) for row in batch.inputs[0]]
+    return list(zip(texts, batch.targets.tolist(), strict=True))
+
+
+def test_a_batch_holds_texts_to_train_on_with_their_labels_the_same_for_a_seed() -> None:
+    data, tokenizer, source = prepared(20)
+    training, held_out = ({*zip(part.texts, part.labels, strict=True)} for part in source.split())
+    seen = set()
+    for seed in range(30):
+        batch = data.training(16, seed)
+        assert batch.inputs[0].shape[0] == len(batch.targets) == 16
+        assert (batch.inputs[0] != tokenizer.padding).any(0).all()
+        assert torch.equal(batch.inputs[0], data.training(16, seed).inputs[0])
+        seen |= {*rows(batch, tokenizer)}
+    # Words that stand only in held-out texts would be unknown, and there are none among 108 opinions.
+    assert seen <= training
+    assert len(seen) > 0.9 * len(training)
+    assert {row for batch in data.validation() for row in rows(batch, tokenizer)} == held_out
+
+
+def test_what_is_held_out_is_read_once_in_order_and_cut_at_the_context() -> None:
+    data, tokenizer, source = prepared()
+    held_out = source.split()[1]
+    found = [row for batch in data.validation() for row in rows(batch, tokenizer)]
+    assert found == [
+        (" ".join(text.split()[:CONTEXT]), label) for text, label in zip(held_out.texts, held_out.labels, strict=True)
+    ]
+    again = [row for batch in batches(tokenizer, held_out, CONTEXT) for row in rows(batch, tokenizer)]
+    assert again == found
+
+
+def test_the_width_of_a_batch_changes_no_loss() -> None:
+    data, tokenizer, source = prepared(20)
+    config = source.fitted(tiny(mask="full", head="flatten", n_label=5, context_length=20), tokenizer)
+    model = scrambled(config)
+    held_out = source.split()[1]
+    whole = Batch((padded(tokenizer, held_out.texts, 20),), torch.tensor(held_out.labels))
+    by_one = [whole.rows(slice(row, row + 1)) for row in range(len(held_out))]
+    assert evaluate(model, data.validation()).loss == pytest.approx(evaluate(model, by_one).loss, rel=1e-6)
+
+
+def test_words_are_learned_from_the_texts_to_train_on_alone() -> None:
+    texts = LabelledTexts("mine", tuple(f"word{'abcdefghij'[i]} same" for i in range(10)), (0, 1) * 5, ("a", "b"))
+    source = LabelledSource(texts)
+    tokenizer = source.tokenizer("words", 100)
+    assert isinstance(tokenizer, WordTokenizer)
+    assert set(tokenizer.words) == {word for text in source.split()[0].texts for word in text.split()}
+
+
+def test_the_config_gets_the_sizes_of_the_words_and_labels() -> None:
+    source = LabelledSource(TEXTS)
+    tokenizer = source.tokenizer("words", 6)
+    config = source.fitted(PLANS["classifier"].config, tokenizer)
+    assert (config.vocab_size, config.padding, config.n_label) == (6, tokenizer.padding, 3)
+    assert source.tokens(config) == config.context_length
+
+
+@pytest.mark.parametrize("source", [LabelledSource(TEXTS, 0.75, 2), LabelledSource(opinions(), 0.8)])
+def test_what_is_written_down_leads_to_the_same_texts(source: LabelledSource, home: Path) -> None:
+    source.keep()
+    found = source_from(json.loads(json.dumps(source.to_dict())))
+    assert found == source
+    assert isinstance(found, LabelledSource)
+    assert found.split() == source.split()
+    assert found.title == source.title
+
+
+def test_opinions_need_no_copy_and_others_that_are_gone_are_named() -> None:
+    assert source_from(LabelledSource(opinions()).to_dict()).title == "opinions"
+    for gone in (LabelledSource(TEXTS), LabelledSource(opinions(50))):
+        with pytest.raises(CorpusUnavailableError, match=f"the text “{gone.title}” is not here any more"):
+            source_from(gone.to_dict())
+    assert source_named("opinions") == LabelledSource(opinions())
+
+
+STRANGE: list[dict[str, Any]] = [
+    {"labelled": "mine"},
+    {"labelled": "mine", "sha256": 5},
+    {"labelled": 5, "sha256": "0" * 64},
+    {"labelled": "mine", "sha256": "../../x"},
+    {"labelled": "mine", "sha256": "TEXT"},
+    {"labelled": "mine", "sha256": TEXTS.sha256, "fraction": "half"},
+    {"labelled": "mine", "sha256": TEXTS.sha256, "fraction": None},
+    {"labelled": "mine", "sha256": TEXTS.sha256, "seed": "x"},
+    {"labelled": "mine", "sha256": TEXTS.sha256, "seed": None},
+    {"labelled": "mine", "sha256": TEXTS.sha256, "seed": 1e999},
+]
+
+
+@pytest.mark.parametrize("content", STRANGE, ids=str)
+def test_a_source_that_a_stranger_wrote_down_is_refused_clearly(content: dict[str, Any]) -> None:
+    LabelledSource(TEXTS).keep()
+    text = TextSource(Corpus("no labels", "some text"))
+    text.keep()
+    content = {key: text.corpus.sha256 if value == "TEXT" else value for key, value in content.items()}
+    with pytest.raises((ValueError, CorpusUnavailableError)) as raised:
+        source_from(content)
+    assert len(str(raised.value)) < 300
+
+
+def test_a_card_says_the_labels_the_split_and_the_baseline() -> None:
+    source = LabelledSource(opinions(400), 0.8, 3)
+    origin = source.origin()
+    assert origin["labels"] == ["negative", "positive"]
+    assert origin["corpus_sha256"] == source.labelled.sha256
+    assert origin["texts"] == {"training": 320, "held_out": 80}
+    assert "80%" in origin["split"]
+    assert origin["baseline_accuracy"] == baseline(*source.split()).accuracy
+    json.dumps(origin)
+
+
+def classifier(**changes: Any) -> Config:
+    return tiny(**{"mask": "full", "head": "mean", "n_label": 2} | changes)
+
+
+@pytest.mark.parametrize(
+    ("source", "config", "message"),
+    [
+        (LabelledSource(TEXTS), tiny(), "mine has texts with 3 labels: train a classifier that tells as many apart"),
+        (LabelledSource(TEXTS), classifier(), "mine has texts with 3 labels"),
+        (TextSource(Corpus("text", "the fox " * 99)), classifier(), "text has no labels to tell apart: give a CSV file"),
+        (TaskSource(task("copy", vocab=9, lag=3, length=9)), classifier(), "copy has no labels to tell apart"),
+    ],
+)
+def test_data_of_another_kind_than_the_model_is_refused(source: Any, config: Config, message: str) -> None:
+    tokenizer = source.tokenizer("words", 100)
+    with pytest.raises(ValueError, match=message):
+        source.data(tokenizer, replace(config, vocab_size=tokenizer.vocab_size))
+
+
+def test_labels_are_for_classifiers_and_their_tokens_are_words() -> None:
+    source = LabelledSource(TEXTS)
+    tokenizer = WordTokenizer(["good"])
+    with pytest.raises(ValueError, match="train a classifier on it, not a model that is a decoder"):
+        source.fitted(tiny(), tokenizer)
+    with pytest.raises(ValueError, match="read word by word, and these tokens are characters"):
+        source.data(CharTokenizer("abc"), classifier(n_label=3, vocab_size=3))
+
+
+def test_a_sample_tells_a_text_of_each_label_what_it_is_and_what_it_was_taken_for() -> None:
+    data, tokenizer, source = prepared()
+    config = source.fitted(classifier(), tokenizer)
+    lines = source.sample(build(config, seed=0).eval(), tokenizer, data).split("\n")
+    held_out = source.split()[1]
+    for label, line in zip(held_out.names, lines, strict=True):
+        first = held_out.texts[held_out.labels.index(held_out.names.index(label))]
+        assert line.endswith(f"({label}): {first}")
+        assert line.startswith(("negative 5", "positive 5"))
+
+
+def test_the_confusion_counts_what_each_held_out_text_was_taken_for() -> None:
+    source = LabelledSource(opinions(400))
+    tokenizer = source.tokenizer("words", 1_000)
+    config = source.fitted(classifier(), tokenizer)
+    data, model = source.data(tokenizer, config), build(config, seed=0).eval()
+    counts = [[0, 0], [0, 0]]
+    held_out = source.split()[1]
+    for text, label in zip(held_out.texts, held_out.labels, strict=True):
+        with torch.inference_mode():
+            counts[label][int(model(padded(tokenizer, [text], CONTEXT)).argmax())] += 1
+    found = source.measured(model, tokenizer, data)["confusion"]
+    assert found == counts
+    assert (found[0][0] + found[1][1]) / len(held_out) == evaluate(model, data.validation()).accuracy
+    assert len({count for row in found for count in row}) == 4  # so that rows and columns cannot be taken for each other
+
+
+def test_a_card_carries_the_confusion_and_the_log_numbers_alone() -> None:
+    source = LabelledSource(opinions(60))
+    folder = PLANS["classifier"].prepare("opinions", source=source, recipe=recipe(steps=2, batch_size=4, evaluations=1))
+    for _ in runs.carry_on(folder):
+        pass
+    card, opened = checkpoints.read_card(folder), checkpoints.load(folder)
+    data = source.data(opened.tokenizer, opened.model.config)
+    assert card["confusion"] == source.measured(opened.model.eval(), opened.tokenizer, data)["confusion"]
+    assert sum(map(sum, card["confusion"])) == card["texts"]["held_out"]
+    lines = [line for line in runs.read_log(folder / "log.jsonl") if line["kind"] == "evaluation"]
+    assert lines
+    assert not any("confusion" in entry for entry in (*lines, *card["losses"]))
+
+
+def test_what_counting_words_cannot_solve_a_block_of_attention_can() -> None:
+    source = LabelledSource(opinions(2_000))
+    options = {"changes": {"dropout": 0.0}, "recipe": recipe(steps=200, batch_size=64, learning_rate=3e-3, evaluations=1)}
+    folder = PLANS["classifier"].prepare("opinions", source=source, **options)
+    for _ in runs.carry_on(folder):
+        pass
+    card = checkpoints.read_card(folder)
+    assert 0.65 < card["baseline_accuracy"] < 0.8
+    assert card["accuracy"] > 0.95
+
+
+def test_five_labels_are_learned_as_two_are() -> None:
+    words = ("terrible", "poor", "fair", "good", "superb")
+    places = ("here", "there", "today", "indeed", "again", "at last", "for once", "in town")
+    fillers = [(before, after) for before in ("a", "the one", "some such") for after in places]
+    made = [(f"{before} {words[label]} film {after}", label) for before, after in fillers for label in range(5)]
+    source = LabelledSource(LabelledTexts("stars", tuple(t for t, _ in made), tuple(n for _, n in made), tuple("12345")))
+    folder = PLANS["classifier"].prepare("stars", source=source, recipe=recipe(steps=60, batch_size=32, evaluations=1))
+    for _ in runs.carry_on(folder):
+        pass
+    card = checkpoints.read_card(folder)
+    assert card["labels"] == list("12345")
+    assert card["accuracy"] == card["baseline_accuracy"] == 1.0

@@ -1,0 +1,320 @@
+"""Pairs as a run's data: what is read and predicted, written down and found again, learned, and refused where it cannot serve."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gptviz.data.batches import NOT_COUNTED
+from gptviz.data.seq2seq import PairData, PairSource, PairTaskSource, answers, batch_of, batches, exact_match
+from gptviz.data.source import Source, TaskSource, TextSource, source_from, source_named
+from gptviz.model import Config, Transformer, build
+from gptviz.runs import checkpoints
+from gptviz.runs import run as runs
+from gptviz.runs.run import read_log
+from gptviz.text import PAIR_TASKS, CharTokenizer, Corpus, CorpusUnavailableError, Pairs, SpecialTokensTokenizer, task
+from gptviz.train.evaluation import evaluate
+from gptviz.train.trainer import Trainer
+from tests.small_runs import recipe
+from tests.tiny import scrambled, tiny
+
+LETTERS = SpecialTokensTokenizer(CharTokenizer("abcd"))
+# Every word of one or two letters, and the same backwards.
+WORDS = [*"abcd", *(one + other for one in "abcd" for other in "abcd")]
+MIRRORED = Pairs("mirrored", tuple((word, word[::-1]) for word in WORDS))
+
+
+@pytest.fixture(autouse=True)
+def _own_home(home: Path) -> None:
+    """Whatever is remembered is remembered for one test."""
+
+
+def answering(source: Source, **changes: Any) -> Config:
+    """A small encoder–decoder for the source's tokens."""
+    sizes = {"n_layer": 1, "n_encoder_layer": 1, "context_length": 8, "positions": "sinusoidal"} | changes
+    return source.fitted(tiny(**sizes), source.tokenizer("characters", 0))
+
+
+def model_of(source: Source, **changes: Any) -> Transformer:
+    return scrambled(answering(source, **changes)).double()
+
+
+@given(st.lists(st.tuples(st.text("abcd", max_size=5), st.text("abcd", max_size=5)), min_size=1, max_size=6))
+def test_a_decoder_reads_the_start_and_the_answer_and_predicts_the_answer_and_the_end(pairs: list[tuple[str, str]]) -> None:
+    (written, read), targets = batch_of(pairs, LETTERS)
+    assert written.shape == targets.shape == (len(pairs), 1 + max(len(answer) for _, answer in pairs))
+    assert read.shape == (len(pairs), 1 + max(len(source) for source, _ in pairs))
+    for (source, answer), ids, source_ids, target in zip(pairs, written, read, targets, strict=True):
+        s, t = LETTERS.encode(source).ids, LETTERS.encode(answer).ids
+        n = len(t) + 1
+        assert ids.tolist() == [LETTERS.start, *t] + [LETTERS.padding] * (len(ids) - n)
+        assert target.tolist() == [*t, LETTERS.end] + [NOT_COUNTED] * (len(ids) - n)
+        assert source_ids.tolist() == [*s, LETTERS.end] + [LETTERS.padding] * (len(source_ids) - len(s) - 1)
+
+
+def test_the_loss_of_a_padded_batch_is_the_mean_over_the_tokens_of_each_pair_alone() -> None:
+    source = PairSource(MIRRORED)
+    model = model_of(source)
+    marked = source.tokenizer("characters", 0)
+    pairs = [("abcd", "d"), ("a", "dcba"), ("bc", "cb")]
+    total = count = 0.0
+    for pair in pairs:
+        alone = evaluate(model, [batch_of([pair], marked)])
+        total += alone.loss * alone.tokens
+        count += alone.tokens
+    together = evaluate(model, [batch_of(pairs, marked)])
+    assert together.tokens == count == sum(len(answer) + 1 for _, answer in pairs)
+    assert together.loss == pytest.approx(total / count, rel=1e-5)
+
+
+def test_an_evaluation_reads_every_pair_once_in_batches_of_like_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gptviz.data.seq2seq.AT_A_TIME", 12)
+    pairs = [(word * n, word) for n in (3, 1, 2) for word in "abcd"]
+    some = list(batches(pairs, LETTERS))
+    assert all(max(t.numel() for t in batch.inputs) <= 12 for batch in some)
+    read = [LETTERS.decode(row) for batch in some for row in batch.inputs[1].numpy()]
+    assert sorted(read) == sorted(source for source, _ in pairs)
+    assert [len(source) for source in read] == sorted(len(source) for source, _ in pairs)
+
+
+@pytest.mark.parametrize("name", PAIR_TASKS)
+def test_a_task_trains_on_fresh_pairs_and_validates_on_those_held_out(name: str) -> None:
+    source = source_named(name)
+    assert isinstance(source, PairTaskSource)
+    config = answering(source, context_length=64)
+    assert (config.vocab_size, config.padding) == (source.task.tokenizer.vocab_size, source.task.tokenizer.padding)
+    data = source.data(source.task.tokenizer, config)
+    one, again, other = (data.training(5, seed).inputs[1] for seed in (3, 3, 4))
+    assert torch.equal(one, again)
+    assert one.tolist() != other.tolist()
+    counted = sum(int((batch.targets != NOT_COUNTED).sum()) for batch in data.validation())
+    assert counted == sum(len(answer) + 1 for _, answer in source.task.held_out())
+    longest = max(tensor.shape[1] for batch in data.validation() for tensor in batch.inputs)
+    assert longest <= source.tokens(config) <= config.context_length
+    assert source.floor == 0.0
+
+
+SOURCES = [PairSource(MIRRORED, 0.8, 3), *map(PairTaskSource, PAIR_TASKS.values())]
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.title)
+def test_a_source_written_down_is_found_again(source: Source) -> None:
+    source.keep()
+    again = source_from(json.loads(json.dumps(source.to_dict())))
+    assert again == source
+    assert again.to_dict() == source.to_dict()
+    assert json.dumps(source.origin())
+
+
+def test_pairs_of_the_user_are_split_and_drawn_from_one_side() -> None:
+    source = PairSource(MIRRORED, 0.75, 1)
+    marked = source.tokenizer("characters", 0)
+    data = source.data(marked, answering(source))
+    training, held_out = MIRRORED.split(0.75, 1)
+    assert data.held_out == held_out
+    drawn = {marked.decode(row) for row in data.training(500, 0).inputs[1].numpy()}
+    assert drawn == {word for word, _ in training}
+    everything = source.everything(marked, answering(source))
+    read = [marked.decode(row) for batch in everything.validation() for row in batch.inputs[1].numpy()]
+    assert sorted(read) == sorted(WORDS)
+
+
+def test_of_many_pairs_a_sample_is_held_out_the_same_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gptviz.data.seq2seq.MOST_HELD_OUT", 4)
+    pairs = Pairs("many", tuple((word, word[::-1]) for word in WORDS))
+    source = PairSource(pairs, 0.5, 1)
+    training, held_out = source.split()
+    whole = pairs.split(0.5, 1)
+    assert (list(training), len(held_out)) == (whole[0], 4)
+    assert list(held_out) == [pair for pair in whole[1] if pair in held_out]
+    assert source.split()[1] is PairSource(pairs, 0.5, 1).split()[1] is held_out
+    assert "4 pairs of the rest to validate" in source.origin()["split"]
+    assert "train, the rest to validate" in PairSource(pairs, 0.9).origin()["split"]
+
+
+def test_what_is_held_out_becomes_tokens_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = PairSource(MIRRORED)
+    marked = source.tokenizer("characters", 0)
+    data = source.data(marked, answering(source))
+    first = list(data.validation())
+
+    def never(*_: object) -> None:
+        raise AssertionError("a text was read again")
+
+    monkeypatch.setattr(SpecialTokensTokenizer, "source_ids", never)
+    monkeypatch.setattr(SpecialTokensTokenizer, "target_ids", never)
+    again = list(data.validation())
+    assert len(first) == len(again)
+    for one, other in zip(first, again, strict=True):
+        assert all(map(torch.equal, (*one.inputs, one.targets), (*other.inputs, other.targets)))
+    with pytest.raises(AssertionError, match="read again"):
+        data.training(2, 0)
+
+
+def test_tokens_are_the_characters_of_both_sides_or_learned_byte_pairs() -> None:
+    source = PairSource(Pairs("mine", (("ab", "x"), ("b", "y\n"))))
+    marked = source.tokenizer("characters", 0)
+    assert marked.labels() == ["⏎", "a", "b", "x", "y", "⟨padding⟩", "⟨start⟩", "⟨end⟩"]
+    learned = source.tokenizer("bpe", 256)
+    assert (learned.inner.kind, learned.vocab_size) == ("bpe", 259)
+
+
+def test_a_context_grows_to_the_longest_text_of_a_file_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = PairSource(Pairs("long", (("ab", "x" * 29), ("b", "y"))))
+    config = answering(source)
+    assert config.context_length == 30
+    source.data(source.tokenizer("characters", 0), config)
+    assert answering(PairSource(MIRRORED)).context_length == 8
+    monkeypatch.setattr("gptviz.data.seq2seq.MOST_CONTEXT", 20)
+    short = answering(source)
+    assert short.context_length == 20
+    with pytest.raises(ValueError, match="is 20; the longest text of long has 30 tokens with its end: shorten it"):
+        source.data(source.tokenizer("characters", 0), short)
+
+
+def test_answers_are_those_of_each_source_alone_in_the_order_asked() -> None:
+    source = PairSource(MIRRORED)
+    model, marked = model_of(source, d_model=24), source.tokenizer("characters", 0)
+    asked = ["abcd", "a", "", "dcb", "bb", "abcd"]
+    together = answers(model, marked, asked)
+    assert together == [answers(model, marked, [one])[0] for one in asked]
+    assert len(set(together)) > 2
+
+
+def test_exact_match_counts_whole_answers_that_end() -> None:
+    source = PairSource(MIRRORED)
+    marked = source.tokenizer("characters", 0)
+    model = model_of(source, unembed_bias=True)
+    with torch.no_grad():
+        model.head.unembed.bias[marked.end] += 1.0
+    given = answers(model, marked, WORDS)
+    right = [(word, answer) for word, (answer, ended) in zip(WORDS, given, strict=True) if ended]
+    assert right
+    wrong = [(word, answer + "a") for word, answer in right]
+    assert exact_match(model, marked, right) == 1.0
+    assert exact_match(model, marked, wrong) == 0.0
+    assert exact_match(model, marked, [*right, *wrong]) == 0.5
+    with torch.no_grad():
+        model.head.unembed.bias[marked.end] = -1e9
+    endless = [(word, answer) for word, (answer, _) in zip(WORDS, answers(model, marked, WORDS), strict=True)]
+    assert exact_match(model, marked, endless) == 0.0
+    with pytest.raises(ValueError, match="nothing to answer"):
+        exact_match(model, marked, [])
+
+
+def test_a_small_model_learns_to_answer_what_it_never_saw() -> None:
+    longer = [word + letter for word in WORDS for letter in "abcd"]
+    source = PairSource(Pairs("longer", tuple((word, word[::-1]) for word in [*WORDS, *longer])))
+    marked = source.tokenizer("characters", 0)
+    config = answering(source, d_model=32, n_head=4, d_mlp=64, final_norm=False, residual="post-norm")
+    data = source.data(marked, config)
+    model = build(config, seed=0)
+    assert exact_match(model.eval(), marked, data.held_out) == 0.0
+    for _ in Trainer(model, data, recipe(steps=400, batch_size=32, optimiser="muon", learning_rate=1e-2)):
+        pass
+    assert len(data.held_out) == 8
+    assert exact_match(model, marked, data.held_out) >= 0.75
+
+
+def test_a_run_on_pairs_keeps_what_it_measured_and_goes_on_from_its_folder() -> None:
+    source = PairSource(MIRRORED)
+    marked = source.tokenizer("characters", 0)
+    folder = runs.prepare("mine", answering(source), marked, source, recipe(steps=4, evaluations=2))
+    samples = [event for event in runs.carry_on(folder) if isinstance(event, str)]
+    card, log = checkpoints.read_card(folder), read_log(folder / "log.jsonl")
+    opened = checkpoints.load(folder)
+    data = source.data(marked, opened.model.config)
+    assert card["exact_match"] == exact_match(opened.model, marked, data.held_out)
+    assert [entry["exact_match"] for entry in card["losses"]] == [
+        line["exact_match"] for line in log if line["kind"] == "evaluation"
+    ]
+    assert card["corpus_sha256"] == MIRRORED.sha256
+    first = data.held_out[0]
+    assert all(sample.startswith(f"{first[0]} → ") for sample in samples)
+    assert source_from(card["source"]) == source
+
+
+def test_a_sample_says_what_is_right_where_the_answer_is_wrong() -> None:
+    source = PairSource(MIRRORED)
+    marked = source.tokenizer("characters", 0)
+    model = model_of(source, unembed_bias=True)
+    given = dict(zip(WORDS, answers(model, marked, WORDS), strict=True))
+    pairs = [(word, answer if word == "a" else "dddd") for word, (answer, _) in given.items()][:3]
+    lines = source.sample(model, marked, PairData(marked, lambda size, rng: [], pairs)).split("\n")
+    assert len(lines) == 3
+    for line, (word, right) in zip(lines, pairs, strict=True):
+        answer, ended = given[word]
+        wrong = "" if answer == right and ended else f"   (right: {right})"
+        assert line == f"{word} → {answer}{'' if ended else ' …'}{wrong}"
+
+
+def test_what_does_not_go_together_is_refused_before_training() -> None:
+    source, dates = PairSource(MIRRORED), PairTaskSource(PAIR_TASKS["dates"])
+    marked = source.tokenizer("characters", 0)
+    config = answering(source)
+    for decoder in (tiny(), tiny(head="mean", n_label=2)):
+        with pytest.raises(ValueError, match="train an encoder–decoder on it"):
+            source.fitted(decoder, marked)
+        with pytest.raises(ValueError, match="train an encoder–decoder on it"):
+            source.data(marked, decoder)
+    with pytest.raises(ValueError, match=r"these tokens \(characters\) have none"):
+        source.data(CharTokenizer("abcd"), config)
+    with pytest.raises(ValueError, match="padding is None in the model"):
+        source.data(marked, tiny(n_encoder_layer=1, vocab_size=7))
+    with pytest.raises(ValueError, match="dates has tokens of its own"):
+        dates.data(marked, config)
+    with pytest.raises(ValueError, match="context_length is 8; dates needs 56"):
+        dates.data(PAIR_TASKS["dates"].tokenizer, answering(dates))
+    copying = task("copy", vocab=11, lag=3, length=9)
+    with pytest.raises(ValueError, match="copy has no sources and answers"):
+        TaskSource(copying).data(copying.tokenizer, tiny(n_encoder_layer=1))
+    with pytest.raises(ValueError, match="words has no sources and answers"):
+        TextSource(Corpus("words", "to be or not")).data(CharTokenizer("to be or not"), tiny(n_encoder_layer=1))
+    with pytest.raises(ValueError, match="dates, numbers, mirror"):
+        source_named("nothing")
+
+
+STRANGE: list[dict[str, Any]] = [
+    {"pair_task": "flying"},
+    {"pair_task": ["dates"]},
+    {"pair_task": None},
+    {"pairs": "mine"},
+    {"pairs": "mine", "sha256": 5},
+    {"pairs": 5, "sha256": "0" * 64},
+    {"pairs": "mine", "sha256": "../../x"},
+    {"pairs": "mine", "sha256": MIRRORED.sha256, "fraction": "half"},
+    {"pairs": "mine", "sha256": MIRRORED.sha256, "fraction": 10**400},
+    {"pairs": "mine", "sha256": MIRRORED.sha256, "seed": "x"},
+]
+
+
+@pytest.mark.parametrize("content", STRANGE, ids=str)
+def test_a_source_that_a_stranger_wrote_down_is_refused_clearly(content: dict[str, Any]) -> None:
+    PairSource(MIRRORED).keep()
+    with pytest.raises((ValueError, CorpusUnavailableError)) as raised:
+        source_from(content)
+    assert len(str(raised.value)) < 300
+
+
+@pytest.mark.parametrize("content", [{"fraction": 0}, {"fraction": 1}, {"fraction": float("nan")}, {"seed": -1}], ids=str)
+def test_a_split_that_cannot_be_made_is_refused(content: dict[str, Any]) -> None:
+    kept = PairSource(MIRRORED)
+    kept.keep()
+    source = source_from(kept.to_dict() | content)
+    with pytest.raises(ValueError, match=r"must lie between 0 and 1|expected non-negative integer|non-negative"):
+        source.data(kept.tokenizer("characters", 0), answering(kept))
+
+
+def test_the_batches_of_one_seed_are_the_same_on_every_machine() -> None:
+    source = PairTaskSource(PAIR_TASKS["dates"])
+    data = source.data(source.task.tokenizer, answering(source, context_length=64))
+    drawn = data.draw(2, np.random.default_rng(7))
+    batch = data.training(2, 7)
+    assert [source.task.tokenizer.decode(row) for row in batch.inputs[1].numpy()] == [text for text, _ in drawn]

@@ -1,0 +1,142 @@
+"""Sources: what a run learns from is written down, found again, and refused where it cannot serve."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from gptviz.data.batches import Generated, Windows
+from gptviz.data.source import TaskSource, TextSource, source_from, source_named
+from gptviz.text import TASKS, CharTokenizer, Corpus, CorpusUnavailableError, recall, remember, task
+from tests.small_runs import TEXT
+from tests.tiny import CONTEXT, tiny
+
+CORPUS = Corpus("pangrams", TEXT)
+
+
+@pytest.fixture(autouse=True)
+def _own_home(home: Path) -> None:
+    """Whatever is remembered is remembered for one test."""
+
+
+@pytest.mark.parametrize("text", [TEXT, "é日\U0001f600", "one\r\ntwo\rthree\n", "\ufeffmark", "lone \ud800 surrogate", "\0"])
+def test_a_text_remembered_is_recalled_to_the_character(text: str, home: Path) -> None:
+    corpus = Corpus("mine", text)
+    remember(corpus)
+    remember(corpus)
+    assert recall("whatever", corpus.sha256).text == text
+    assert recall("whatever", corpus.sha256).name == "whatever"
+    assert [file.name for file in (home / "corpora").iterdir()] == [f"{corpus.sha256}.txt"]
+
+
+def test_a_text_that_was_changed_or_is_gone_is_not_recalled(home: Path) -> None:
+    remember(CORPUS)
+    file = home / f"corpora/{CORPUS.sha256}.txt"
+    file.write_text(TEXT + "!")
+    for _ in range(2):
+        with pytest.raises(CorpusUnavailableError, match=f"the text “pangrams” is not here any more .*{CORPUS.sha256[:12]}"):
+            recall("pangrams", CORPUS.sha256)
+        file.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("sha256", ["../../etc/passwd", "", "x" * 64, "A" * 64])
+def test_a_hash_that_is_none_is_never_a_path(sha256: str, home: Path) -> None:
+    (home / "corpora").mkdir()
+    (home / "corpora/.txt").write_text("x")
+    with pytest.raises(CorpusUnavailableError):
+        recall("mine", sha256)
+
+
+def test_a_text_that_comes_with_python_needs_no_copy() -> None:
+    source = source_named("python-reference")
+    assert isinstance(source, TextSource)
+    assert recall("python-reference", source.corpus.sha256).text == source.corpus.text
+
+
+@pytest.mark.parametrize("source", [TextSource(CORPUS, 0.75), TaskSource(task("copy", vocab=5, lag=2, length=7))])
+def test_what_is_written_down_leads_to_the_same_data(source: TextSource | TaskSource) -> None:
+    source.keep()
+    found = source_from(json.loads(json.dumps(source.to_dict())))
+    tokenizer = CharTokenizer.from_text(TEXT) if isinstance(source, TextSource) else source.task.tokenizer
+    config = tiny(vocab_size=tokenizer.vocab_size)
+    batches = [each.data(tokenizer, config).training(4, 1) for each in (source, found)]
+    assert torch.equal(batches[0].targets, batches[1].targets)
+    assert (found.title, found.floor) == (source.title, source.floor)
+
+
+def test_a_text_is_divided_where_its_fraction_says() -> None:
+    tokenizer = CharTokenizer.from_text(TEXT)
+    data = TextSource(CORPUS, 0.75).data(tokenizer, tiny(vocab_size=tokenizer.vocab_size))
+    assert isinstance(data, Windows)
+    cut = 3 * len(TEXT) // 4
+    assert tokenizer.decode(data.held_out.numpy()) == TEXT[cut:]
+    assert len(data.windows) == cut - CONTEXT
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_task_is_named_and_has_its_floor(name: str) -> None:
+    source = source_named(name)
+    assert isinstance(source, TaskSource)
+    assert (source.title, source.floor) == (name, task(name).floor)
+    tokenizer = source.task.tokenizer
+    config = tiny(vocab_size=tokenizer.vocab_size, context_length=source.task.length - 1)
+    assert isinstance(source.data(tokenizer, config), Generated)
+    with pytest.raises(ValueError, match=f"a sequence of {name} needs {source.task.length - 1} or more"):
+        source.data(tokenizer, tiny(vocab_size=tokenizer.vocab_size, context_length=source.task.length - 2))
+
+
+@pytest.mark.parametrize("tokenizer", [CharTokenizer("abcdefghijk"), task("copy", vocab=12).tokenizer])
+def test_a_task_is_not_read_with_the_tokens_of_something_else(tokenizer: Any) -> None:
+    with pytest.raises(ValueError, match="copy has tokens of its own"):
+        TaskSource(task("copy", vocab=11, length=9)).data(tokenizer, tiny(vocab_size=tokenizer.vocab_size))
+
+
+def test_a_name_of_nothing_is_said_with_what_there_is() -> None:
+    with pytest.raises(ValueError, match=r"no data named 'x{80}'; there are the texts python-reference.*reversal"):
+        source_named("x" * 5_000)
+
+
+STRANGE: list[dict[str, Any]] = [
+    {},
+    {"task": "flying"},
+    {"task": ["reversal"]},
+    {"task": "reversal", "settings": 3},
+    {"task": "reversal", "settings": {"vocab": 10**12}},
+    {"task": "reversal", "settings": {"speed": 1}},
+    {"corpus": "mine"},
+    {"corpus": "mine", "sha256": 5},
+    {"corpus": 5, "sha256": "0" * 64},
+    {"corpus": "mine", "sha256": "../../x"},
+    {"corpus": "\ud800", "sha256": "0" * 64},
+    {"corpus": "mine", "sha256": CORPUS.sha256, "fraction": "half"},
+    {"corpus": "mine", "sha256": CORPUS.sha256, "fraction": None},
+    {"corpus": "mine", "sha256": CORPUS.sha256, "fraction": 10**400},
+]
+
+
+@pytest.mark.parametrize("content", STRANGE, ids=str)
+def test_a_source_that_a_stranger_wrote_down_is_refused_clearly(content: dict[str, Any]) -> None:
+    remember(CORPUS)
+    with pytest.raises((ValueError, CorpusUnavailableError)) as raised:
+        source_from(content)
+    assert len(str(raised.value)) < 300
+
+
+@pytest.mark.parametrize("fraction", [0, 1, -1, 7, float("nan")])
+def test_a_share_that_leaves_nothing_is_refused(fraction: float) -> None:
+    remember(CORPUS)
+    source = source_from({"corpus": "mine", "sha256": CORPUS.sha256, "fraction": fraction})
+    with pytest.raises(ValueError, match="the training fraction must lie between 0 and 1"):
+        source.data(CharTokenizer.from_text(TEXT), tiny(vocab_size=28))
+
+
+def test_a_disk_that_takes_no_copy_is_an_error_of_the_disk(home: Path) -> None:
+    (home / "corpora").write_text("a file where a folder should be")
+    with pytest.raises(OSError, match="."):
+        TextSource(CORPUS).keep()
+    assert os.listdir(home) == ["corpora"]

@@ -1,0 +1,27 @@
+"""Probabilities as the interface writes them."""
+
+from __future__ import annotations
+
+import pytest
+
+from gptviz.figures.format import percent
+
+
+@pytest.mark.parametrize(
+    ("probability", "text"),
+    [
+        (1.0, "100 %"),
+        (0.99999, "100 %"),
+        (0.8467, "84.7 %"),
+        (0.09999, "10.0 %"),
+        (0.0999, "9.99 %"),
+        (0.04321, "4.32 %"),
+        (0.00999, "0.999 %"),
+        (0.001, "0.100 %"),
+        (0.00099, "< 0.1 %"),
+        (1e-30, "< 0.1 %"),
+        (0.0, "0 %"),
+    ],
+)
+def test_percent_has_three_digits_down_to_a_tenth(probability: float, text: str) -> None:
+    assert percent(probability) == text

@@ -1,0 +1,50 @@
+"""Devices are named, and a name this machine lacks is said with those it has."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gptviz.model.devices import device, devices
+
+
+def test_the_processor_is_always_there_and_comes_last() -> None:
+    assert devices()[-1] == "cpu"
+    assert device("cpu") == torch.device("cpu")
+    assert device(None) == device("auto") == torch.device(devices()[0])
+
+
+@pytest.mark.parametrize("name", ["cuda:99", "tpu", "", "CPU", "cpu:0 "])
+def test_a_device_this_machine_lacks_is_named_with_those_it_has(name: str) -> None:
+    with pytest.raises(ValueError, match=f"no device '{name}' on this machine; it has .*cpu"):
+        device(name)
+
+
+def test_the_fastest_comes_first_and_cuda_alone_means_the_first_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    assert devices() == ["cuda:0", "cuda:1", "cpu"]
+    assert device() == device("cuda") == torch.device("cuda:0")
+    assert device("cuda:1") == torch.device("cuda:1")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert device() == torch.device("mps")
+
+
+def test_each_of_several_processes_takes_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    for name in ("cuda", "auto", None):
+        assert [device(name, process) for process in range(2)] == [torch.device("cuda:0"), torch.device("cuda:1")]
+    assert device("cpu", 1) == torch.device("cpu")
+    assert device("cuda:0", 1) == torch.device("cuda:0")
+    with pytest.raises(ValueError, match="no device 'cuda:2' on this machine; it has cuda:0, cuda:1, cpu"):
+        device(None, 2)
+
+
+def test_several_processes_share_a_processor_that_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    assert [device(None, process) for process in range(3)] == [torch.device("cpu")] * 3

@@ -1,0 +1,199 @@
+"""The user's own models: renamed, deleted and brought back, packed up; nobody else's."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+from filelock import FileLock
+
+from gptviz.runs import checkpoints, manage
+from gptviz.runs import run as runs
+from gptviz.runs.checkpoints import CheckpointError
+from tests.tiny import TinyModel
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_a_renamed_model_is_the_same_under_its_new_name(tiny_model: TinyModel) -> None:
+    before = content(tiny_model("old"))
+    folder = manage.rename("old", "new")
+    assert folder == checkpoints.find("new")
+    assert content(folder) == before
+    assert "old" not in checkpoints.folders()
+
+
+@pytest.mark.parametrize("new", ["", "../x", "a/b", ".hidden", "é", "🙂", "x" * 300, "end.", "a\nb"])
+def test_an_impossible_name_is_refused_and_nothing_moves(tiny_model: TinyModel, home: Path, new: str) -> None:
+    before = content(tiny_model("mine"))
+    with pytest.raises(CheckpointError, match="cannot name a model"):
+        manage.rename("mine", new)
+    assert content(checkpoints.find("mine")) == before
+    assert [path.name for path in home.iterdir()] == ["checkpoints"]
+
+
+def test_a_taken_name_is_refused_be_it_one_s_own_or_a_bundled_one(tiny_model: TinyModel) -> None:
+    kept = content(tiny_model("other", seed=1))
+    tiny_model("mine")
+    for taken in ("other", "mine", "shakespeare"):
+        with pytest.raises(CheckpointError, match=f"named {taken} already"):
+            manage.rename("mine", taken)
+    assert content(checkpoints.find("other")) == kept
+
+
+def test_a_deleted_model_comes_back_as_it_was(tiny_model: TinyModel) -> None:
+    before = content(tiny_model("mine"))
+    token = manage.delete("mine")
+    assert "mine" not in checkpoints.folders()
+    assert manage.undelete(token) == "mine"
+    assert content(checkpoints.find("mine")) == before
+
+
+def test_a_model_that_comes_back_takes_the_place_of_none(tiny_model: TinyModel) -> None:
+    old = content(tiny_model("mine", seed=1))
+    token = manage.delete("mine")
+    new = content(tiny_model("mine", seed=2))
+    assert manage.undelete(token) == "mine-2"
+    assert content(checkpoints.find("mine-2")) == old
+    assert content(checkpoints.find("mine")) == new != old
+
+
+@pytest.mark.parametrize("token", ["", "..", "../checkpoints/mine", "00000000000000000001-mine", "0" * 20 + "-../../x"])
+def test_a_token_that_a_link_made_up_brings_nothing_back(tiny_model: TinyModel, token: str) -> None:
+    tiny_model("mine")
+    manage.delete("mine")
+    with pytest.raises(CheckpointError, match="not in the trash"):
+        manage.undelete(token)
+    assert "mine" not in checkpoints.folders()
+
+
+def test_a_model_comes_back_once(tiny_model: TinyModel) -> None:
+    tiny_model("mine")
+    token = manage.delete("mine")
+    manage.undelete(token)
+    with pytest.raises(CheckpointError, match="not in the trash"):
+        manage.undelete(token)
+
+
+def test_bundled_models_stay(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(checkpoints.BUNDLED / "shakespeare", tmp_path / "bundled" / "shakespeare")
+    monkeypatch.setattr(checkpoints, "BUNDLED", tmp_path / "bundled")
+    with pytest.raises(CheckpointError, match="came with gptviz and cannot be renamed"):
+        manage.rename("shakespeare", "mine")
+    with pytest.raises(CheckpointError, match="came with gptviz and cannot be deleted"):
+        manage.delete("shakespeare")
+    assert checkpoints.find("shakespeare").parent == tmp_path / "bundled"
+
+
+def test_a_name_that_no_model_has_is_named(home: Path) -> None:
+    for attempt in (manage.delete, manage.archive, manage.packed_bytes, lambda name: manage.rename(name, "x")):
+        with pytest.raises(CheckpointError, match="no model named '../../etc'"):
+            attempt("../../etc")
+
+
+def test_a_run_that_trains_or_waits_stays_until_it_is_stopped(tiny_model: TinyModel) -> None:
+    folder = tiny_model("mine")
+    checkpoints.write_json(folder / "status.json", {"state": "running", "message": ""})
+    with FileLock(folder / ".lock"):
+        for attempt in (manage.delete, lambda name: manage.rename(name, "other")):
+            with pytest.raises(CheckpointError, match="being trained .* stop it first"):
+                attempt("mine")
+    runs.say_waiting(folder)
+    with pytest.raises(CheckpointError, match="waits to be trained .* stop it first"):
+        manage.delete("mine")
+    # Its process has ended without a word: nobody trains it.
+    checkpoints.write_json(folder / "status.json", {"state": "running", "message": ""})
+    manage.delete("mine")
+    assert "mine" not in checkpoints.folders()
+
+
+def test_the_trash_keeps_the_last_so_many(tiny_model: TinyModel, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manage, "MOST_DELETED", 3)
+    (home / "trash").mkdir()
+    (home / "trash" / "notes").write_text("somebody's own")
+    tokens = []
+    for number in range(5):
+        tiny_model(f"model-{number}")
+        tokens.append(manage.delete(f"model-{number}"))
+    assert {path.name for path in (home / "trash").iterdir()} == {*tokens[2:], "notes"}
+
+
+def test_the_trash_is_bounded_in_bytes_but_keeps_the_last(
+    tiny_model: TinyModel, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manage, "MOST_DELETED_BYTES", 10)
+    tiny_model("first")
+    tiny_model("second")
+    manage.delete("first")
+    token = manage.delete("second")
+    assert [path.name for path in (home / "trash").iterdir()] == [token]
+    assert manage.undelete(token) == "second"
+
+
+def test_emptying_the_trash_follows_no_link(
+    tiny_model: TinyModel, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manage, "MOST_DELETED", 1)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "precious").write_text("mine")
+    (tiny_model("first") / "snapshots").symlink_to(outside)
+    manage.delete("first")
+    os.symlink(outside, home / "trash" / f"{1:020d}-link")
+    tiny_model("second")
+    token = manage.delete("second")
+    assert [path.name for path in (home / "trash").iterdir()] == [token]
+    assert (outside / "precious").read_text() == "mine"
+
+
+def test_a_packed_model_opens_again_elsewhere(tiny_model: TinyModel, tmp_path: Path) -> None:
+    folder = tiny_model("mine", card={"steps": 3})
+    (folder / "log.jsonl").write_text('{"kind": "step", "step": 1, "loss": 2.0}\n')
+    (folder / "state.safetensors").write_bytes(b"what only a run needs")
+    checkpoints.snapshot_path(folder, 2).parent.mkdir()
+    shutil.copy(folder / "model.safetensors", checkpoints.snapshot_path(folder, 2))
+    packed = manage.archive("mine")
+    with zipfile.ZipFile(io.BytesIO(packed)) as file:
+        assert sum(entry.file_size for entry in file.infolist()) == manage.packed_bytes("mine")
+        file.extractall(tmp_path / "elsewhere")
+    unpacked = tmp_path / "elsewhere" / "mine"
+    assert content(unpacked) == {name: data for name, data in content(folder).items() if name != "state.safetensors"}
+    ours, theirs = checkpoints.load(folder), checkpoints.load(unpacked, step=2)
+    assert all(torch.equal(a, b) for a, b in zip(ours.model.parameters(), theirs.model.parameters(), strict=True))
+    assert "mine/snapshots" not in " ".join(zipfile.ZipFile(io.BytesIO(manage.archive("mine", snapshots=False))).namelist())
+
+
+def test_what_lies_behind_a_link_is_never_packed(tiny_model: TinyModel, tmp_path: Path) -> None:
+    folder = tiny_model("mine")
+    secrets = tmp_path / "secrets"
+    secrets.mkdir()
+    (secrets / "00000001.safetensors").write_text("secret")
+    (folder / "snapshots").symlink_to(secrets)
+    (folder / "log.jsonl").symlink_to(secrets / "00000001.safetensors")
+    (folder / "notes.txt").write_text("secret")
+    os.mkfifo(folder / "extra")
+    packed = manage.archive("mine")
+    assert b"secret" not in packed
+    assert {Path(name).name for name in zipfile.ZipFile(io.BytesIO(packed)).namelist()} == {
+        *("config.json", "tokenizer.json", "model.safetensors", "card.json")
+    }
+
+
+def test_a_model_too_long_to_pack_is_refused(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tiny_model("mine")
+    checkpoints.snapshot_path(folder, 2).parent.mkdir()
+    with checkpoints.snapshot_path(folder, 2).open("wb") as file:
+        file.truncate(2**40)  # takes no room on the disk
+    with pytest.raises(CheckpointError, match="too long: models up to 128 MB can be packed; leave the snapshots out"):
+        manage.archive("mine")
+    manage.archive("mine", snapshots=False)
+    monkeypatch.setattr(manage, "MOST_PACKED_BYTES", manage.packed_bytes("mine", snapshots=False) - 1)
+    with pytest.raises(CheckpointError, match="too long"):
+        manage.archive("mine", snapshots=False)

@@ -1,0 +1,646 @@
+"""Runs: whatever stops one, it goes on exactly; what it keeps is what it was; and nothing it finds on the disk harms it."""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import safetensors.torch
+import torch
+from safetensors.torch import load_file
+
+from gptviz.data.batches import in_a_row
+from gptviz.data.source import TaskSource, TextSource, source_from
+from gptviz.model import build
+from gptviz.runs import checkpoints
+from gptviz.runs import run as runs
+from gptviz.runs.checkpoints import CheckpointError
+from gptviz.runs.run import RunError, State, carry_on, read_log, status, wish
+from gptviz.text import CharTokenizer, Corpus, task
+from gptviz.train.evaluation import evaluate
+from gptviz.train.trainer import Diverged, Evaluated, Stepped, Trainer
+from tests.small_runs import OPTIMISERS, TEXT, same, task_run, text_run, weights
+from tests.tiny import VOCAB, tiny
+
+ROOT = Path(__file__).resolve().parents[2]
+TIMES = ("seconds", "seconds_left", "tokens_per_second", "wall_seconds")
+
+
+@pytest.fixture(autouse=True)
+def _no_bundled_models(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints, "BUNDLED", tmp_path / "bundled")
+
+
+def timeless(content: dict[str, Any]) -> dict[str, Any]:
+    """Without what a clock said."""
+    return {key: value for key, value in content.items() if key not in TIMES}
+
+
+def told(folder: Path) -> list[dict[str, Any]]:
+    """The log without what a clock said."""
+    return [timeless(line) for line in read_log(folder / "log.jsonl")]
+
+
+def carded(folder: Path) -> dict[str, Any]:
+    """The card without what a clock said."""
+    card = timeless(checkpoints.read_card(folder))
+    return card | {"losses": [timeless(entry) for entry in card["losses"]]}
+
+
+def snapshots(folder: Path) -> dict[int, dict[str, torch.Tensor]]:
+    return {step: load_file(path) for step, path in checkpoints.snapshots(folder).items()}
+
+
+def assert_alike(one: Path, other: Path) -> None:
+    """Two finished runs differ in nothing but their times."""
+    assert told(one) == told(other)
+    assert carded(one) == carded(other)
+    kept = snapshots(one), snapshots(other)
+    assert list(kept[0]) == list(kept[1])
+    assert all(same(kept[0][step], kept[1][step]) for step in kept[0])
+    assert same(load_file(one / "model.safetensors"), load_file(other / "model.safetensors"))
+    assert [runs.status(folder).state for folder in (one, other)] == ["finished", "finished"]
+
+
+def until(folder: Path, step: int, what: Any = "pause") -> list[Any]:
+    """Train the run until it has taken `step` steps."""
+    events: list[Any] = []
+    events.extend(carry_on(folder, wished=lambda: what if events and getattr(events[-1], "step", 0) >= step else None))
+    return events
+
+
+def finish(folder: Path) -> Path:
+    for _ in carry_on(folder):
+        pass
+    return folder
+
+
+def in_a_process(folder: Path, body: str = "pass") -> subprocess.Popen[str]:
+    """A process that trains the run; `body` is done for each event."""
+    code = f"from gptviz.runs.run import carry_on\nimport os, time, pathlib\nfolder = pathlib.Path({str(folder)!r})\n"
+    code += f"for event in carry_on(folder):\n    {body}\n"
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.fixture
+def killed() -> Path:
+    """A run whose process was killed after its 28th step, well after the state saved at the 20th."""
+    folder = task_run("killed", steps=40, evaluations=2)
+    process = in_a_process(folder, "getattr(event, 'step', 0) > 24 and time.sleep(0.3)")
+    try:
+        deadline = time.monotonic() + 60
+        while not (lines := told(folder)) or lines[-1]["step"] < 28:
+            assert time.monotonic() < deadline
+            assert process.poll() is None, process.communicate()[1]
+            time.sleep(0.05)
+    finally:
+        process.kill()
+        process.communicate()
+    return folder
+
+
+def test_a_run_written_down_has_everything_and_has_not_begun() -> None:
+    folder = task_run(options={"about": {"preset": "copy"}})
+    run = runs.read(folder)
+    assert status(folder).state == "ready"
+    assert (run.name, run.engine, run.recipe.steps) == ("run", None, 30)
+    assert isinstance(source_from(run.source), TaskSource)
+    assert (run.card["preset"], run.card["steps"], run.card["validation_loss"]) == ("copy", 0, None)
+    assert same(weights(checkpoints.load(folder).model), weights(build(tiny(n_layer=1), seed=0)))
+
+
+def test_a_run_tells_its_engine_then_every_event_and_a_sample_after_each_evaluation() -> None:
+    events = list(carry_on(text_run(steps=6, evaluations=2)))
+    kinds = [type(event).__name__ for event in events]
+    assert kinds == ["Engine", "Evaluated", "str", *["Stepped"] * 3, "Evaluated", "str", *["Stepped"] * 3, "Evaluated", "str"]
+    assert all(len(event) > 100 for event in events if isinstance(event, str))
+
+
+def test_a_finished_run_is_a_model_with_a_card_that_says_how_it_was_made() -> None:
+    folder = task_run(steps=8, evaluations=4)
+    events = list(carry_on(folder))
+    opened = checkpoints.load(folder)
+    evaluations = [event for event in events if isinstance(event, Evaluated)]
+    source = source_from(opened.card["source"])
+    final = evaluate(opened.model, source.data(opened.tokenizer, opened.model.config).validation())
+    assert opened.card["validation_loss"] == final.loss == evaluations[-1].loss
+    assert opened.card["accuracy"] == final.accuracy
+    assert opened.card["accuracy_by_place"] == final.by_place()
+    assert opened.card["floor"] == task("copy", vocab=VOCAB, lag=3, length=9).floor
+    assert [entry["step"] for entry in opened.card["losses"]] == [0, 2, 4, 6, 8]
+    assert [entry["validation"] for entry in opened.card["losses"]] == [event.loss for event in evaluations]
+    assert opened.card["steps"] == 8
+    assert status(folder).state == "finished"
+    assert {file.name for file in folder.iterdir() if not file.name.startswith(".")} == (
+        checkpoints.FILES - {"state.safetensors", "wish"}
+    )
+
+
+def test_the_log_tells_every_step_evaluation_and_sample_in_order() -> None:
+    folder = text_run(steps=10, evaluations=2)
+    events = list(carry_on(folder))
+    lines = told(folder)
+    steps = [event for event in events if isinstance(event, Stepped)]
+    assert [line["loss"] for line in lines if line["kind"] == "step"] == pytest.approx([event.loss for event in steps], rel=1e-5)
+    assert [line["loss"] for line in lines if line["kind"] == "evaluation"] == [
+        e.loss for e in events if isinstance(e, Evaluated)
+    ]
+    assert [line["text"] for line in lines if line["kind"] == "sample"] == [event for event in events if isinstance(event, str)]
+    assert [line["step"] for line in lines] == sorted(line["step"] for line in lines)
+    assert {line["kind"] for line in lines} == {"step", "evaluation", "sample"}
+
+
+def test_a_long_log_is_thinned_and_its_losses_are_the_means_of_those_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "LOGGED_PER_DOUBLING", 4)
+    folder = task_run(steps=37, evaluations=1, snapshots=0)
+    losses = [event.loss for event in carry_on(folder) if isinstance(event, Stepped)]
+    lines = [line for line in told(folder) if line["kind"] == "step"]
+    assert [line["step"] for line in lines] == [*range(1, 9), 10, 12, 14, 16, 20, 24, 28, 32, 37][: len(lines)]
+    before = 0
+    for line in lines:
+        left_out = losses[before : line["step"]]
+        assert line["loss"] == pytest.approx(sum(left_out) / len(left_out), rel=1e-5)
+        before = line["step"]
+    assert before == 37
+
+
+@pytest.mark.parametrize("optimiser", OPTIMISERS)
+def test_pausing_and_going_on_is_never_having_stopped(optimiser: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "LOGGED_PER_DOUBLING", 4)  # so that a pause falls between two lines of the log
+    settings = {"steps": 23, "evaluations": 4, "optimiser": optimiser}
+    unbroken = finish(text_run("a", **settings))
+    folder = text_run("b", **settings)
+    for step in (1, 6, 11, 13):  # an evaluation is due after 6
+        assert [event.step for event in until(folder, step) if isinstance(event, Stepped)][-1] == step
+        assert status(folder).state == "paused"
+        assert checkpoints.load(folder).card["steps"] == step
+    assert_alike(finish(folder), unbroken)
+
+
+def test_pausing_and_going_on_over_processes_is_never_having_stopped() -> None:
+    settings = {"steps": 12, "evaluations": 3}
+    unbroken = finish(task_run("a", **settings))
+    folder = task_run("b", **settings)
+    for step in (5, 12):
+        process = in_a_process(folder, "getattr(event, 'step', 0) == 5 and (folder / 'wish').write_text('pause')")
+        assert process.communicate(timeout=60)[1] == ""
+        assert status(folder).state == ("paused" if step == 5 else "finished")
+    assert_alike(folder, unbroken)
+
+
+@pytest.mark.parametrize("stop", [5, 6])  # an evaluation is due after 6
+def test_a_stopped_run_is_evaluated_and_can_go_on_all_the_same(stop: int) -> None:
+    settings = {"steps": 12, "evaluations": 4, "snapshots": 1}
+    unbroken = finish(task_run("a", **settings))
+    folder = task_run("b", **settings)
+    events = until(folder, stop, "stop")
+    assert status(folder).state == "stopped"
+    assert isinstance(events[-1], str)
+    opened = checkpoints.load(folder)
+    loss = evaluate(
+        opened.model, source_from(opened.card["source"]).data(opened.tokenizer, opened.model.config).validation()
+    ).loss
+    assert opened.card["validation_loss"] == loss
+    assert opened.card["losses"][-1]["step"] == stop
+    assert same(load_file(folder / f"snapshots/{stop:08d}.safetensors"), weights(opened.model))
+    finish(folder)
+    extra = [line for line in told(folder) if line not in told(unbroken)]
+    assert {(line["kind"], line["step"]) for line in extra} == ({("evaluation", 5), ("sample", 5)} if stop == 5 else set())
+    assert [line for line in told(folder) if line not in extra] == told(unbroken)
+    assert same(load_file(folder / "model.safetensors"), load_file(unbroken / "model.safetensors"))
+
+
+def test_a_wish_left_over_stops_nothing_and_a_wish_made_does() -> None:
+    folder = task_run(steps=9)
+    wish(folder, "stop")
+    steps = [event.step for event in carry_on(folder) if isinstance(event, Stepped)]
+    assert steps == list(range(1, 10))
+    folder = task_run("other", steps=9)
+    for event in carry_on(folder):
+        if isinstance(event, Stepped):
+            assert event.step <= 2
+            if event.step == 2:
+                wish(folder, "pause")
+    assert status(folder).state == "paused"
+    assert not (folder / "wish").exists()
+
+
+def test_a_killed_run_is_interrupted_and_going_on_ends_with_the_same_curve(killed: Path) -> None:
+    assert status(killed).state == "interrupted"
+    assert "can be resumed" in status(killed).message
+    assert checkpoints.load(killed).card["steps"] == 20
+    assert max(line["step"] for line in told(killed)) > 20
+    assert max(checkpoints.snapshots(killed)) > 20
+    begun = carry_on(killed)
+    assert [type(next(begun)).__name__ for _ in range(2)] == ["Engine", "Stepped"]
+    begun.close()
+    assert max(checkpoints.snapshots(killed)) == 20  # what came after the state saved is not this run's any more
+    resumed = [event.step for event in carry_on(killed) if isinstance(event, Stepped)]
+    assert resumed == list(range(21, 41))
+    assert_alike(killed, finish(task_run("unbroken", steps=40, evaluations=2)))
+
+
+def test_a_run_killed_before_anything_was_saved_begins_again() -> None:
+    folder = task_run(steps=5)
+    process = in_a_process(folder, "os.kill(os.getpid(), 9)")
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL
+    assert status(folder).state == "interrupted"
+    assert_alike(finish(folder), finish(task_run("unbroken", steps=5)))
+
+
+def test_a_state_is_saved_every_so_often_between_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "SAVE_EVERY", 0.0)
+    folder = task_run(steps=9, evaluations=1)
+    running = carry_on(folder)
+    for event in running:
+        if isinstance(event, Stepped) and event.step == 5:
+            break
+    assert load_file(folder / "state.safetensors")["step"] == 4  # that of the fifth is kept once it was told
+    next(running)
+    assert load_file(folder / "state.safetensors")["step"] == 5
+    running.close()
+    assert status(folder).state == "interrupted"
+    assert_alike(finish(folder), finish(task_run("unbroken", steps=9, evaluations=1)))
+
+
+@pytest.mark.parametrize("store", ["float32", "float16"])
+def test_a_snapshot_is_the_weights_after_its_steps_and_the_last_is_the_model(store: str) -> None:
+    folder = task_run(steps=11, evaluations=2, options={"store": store})
+    finish(folder)
+    run = runs.read(folder)
+    model = build(tiny(n_layer=1), seed=0)
+    dtype = getattr(torch, store)
+    expected = {0: {name: value.to(dtype) for name, value in weights(model).items()}}
+    tokenizer = checkpoints.load(folder).tokenizer
+    for event in Trainer(model, source_from(run.source).data(tokenizer, model.config), run.recipe):
+        expected[event.step] = {name: value.to(dtype) for name, value in weights(model).items()}
+    kept = snapshots(folder)
+    assert list(kept) == [0, 1, 2, 3, 4, 5, 6, 8, 10, 11]
+    assert all(same(kept[step], expected[step]) for step in kept)
+    assert not same(kept[10], kept[11])
+    assert same(kept[11], load_file(folder / "model.safetensors"))
+    assert same(weights(checkpoints.load(folder, step=3).model), {name: value.float() for name, value in expected[3].items()})
+    with pytest.raises(CheckpointError, match="no snapshot of step 7: there are 0, 1, 2"):
+        checkpoints.load(folder, step=7)
+
+
+def test_a_run_that_keeps_no_snapshots_has_none() -> None:
+    assert snapshots(finish(task_run(steps=4, snapshots=0))) == {}
+
+
+def test_a_finished_run_cannot_go_on_says_what_to_do_and_stays_finished() -> None:
+    folder = finish(task_run(steps=2))
+    before = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+    with pytest.raises(RunError, match="run is finished: begin a new run with its weights"):
+        finish(folder)
+    assert status(folder).state == "finished"
+    assert {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()} == before
+
+
+def test_a_model_that_says_nothing_of_its_training_cannot_be_trained_on(tiny_model: Callable[..., Path]) -> None:
+    folder = tiny_model("bare")
+    with pytest.raises(RunError, match="bare does not say how it was trained"):
+        finish(folder)
+    assert status(folder).state == "finished"
+    assert not (folder / "status.json").exists()
+
+
+def test_a_run_begins_with_the_weights_it_is_given() -> None:
+    begin = checkpoints.load(finish(task_run("a", steps=3))).model
+    folder = task_run("b", options={"begin": begin})
+    assert same(load_file(folder / "model.safetensors"), weights(begin))
+
+
+# What can go wrong with a run on the way.
+
+
+@pytest.mark.parametrize(("rate", "store"), [(1e30, "float32"), (1e38, "float32"), (1e6, "float16")])
+def test_a_run_that_diverges_says_the_learning_rate_and_its_last_good_weights_stay(rate: float, store: str) -> None:
+    folder = task_run(learning_rate=rate, evaluations=1, options={"store": store})
+    with pytest.raises(Diverged, match="lower the learning rate"):
+        finish(folder)
+    failed = status(folder)
+    assert failed.state == "failed"
+    assert f"lower the learning rate ({rate:g})" in failed.message
+    assert all(value.isfinite().all() for value in weights(checkpoints.load(folder).model).values())
+    assert load_file(folder / "state.safetensors")["step"] == 0
+
+
+def fails_at(monkeypatch: pytest.MonkeyPatch, name: str, step: int, folder: Path) -> None:
+    """The disk is full whenever this file is to be written from this step on."""
+    write = safetensors.torch.save_file
+
+    def full(tensors: dict[str, torch.Tensor], path: Path, **options: Any) -> None:
+        if name in path.name and max([line["step"] for line in told(folder)], default=0) >= step:
+            path.write_bytes(b"half a file")
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(tensors, path, **options)
+
+    monkeypatch.setattr(safetensors.torch, "save_file", full)
+
+
+@pytest.mark.parametrize("file", ["state", "model", "00000"])
+def test_a_full_disk_is_reported_the_last_good_model_opens_and_the_run_goes_on(
+    file: str, monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    folder = task_run(steps=12, evaluations=3)
+    with monkeypatch.context() as patch:
+        fails_at(patch, file, 4, folder)
+        with pytest.raises(CheckpointError, match=r"cannot write .* No space left on device.*the last good one is untouched"):
+            finish(folder)
+    assert status(folder).state == "failed"
+    assert "No space left on device" in status(folder).message
+    step = int(load_file(folder / "state.safetensors")["step"])
+    assert step == (0 if file != "00000" else 4)
+    assert all(value.isfinite().all() for value in weights(checkpoints.load(folder).model).values())
+    assert not list(home.rglob(".*safetensors*"))
+    assert_alike(finish(folder), finish(task_run("unbroken", steps=12, evaluations=3)))
+
+
+def test_a_disk_too_full_for_the_log_or_the_status_is_reported_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = task_run(steps=12, evaluations=3)
+    opening, writing = Path.open, Path.write_text
+
+    def full_open(path: Path, mode: str = "r", *arguments: Any, **options: Any) -> Any:
+        if mode == "a":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return opening(path, mode, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", full_open)
+        with pytest.raises(CheckpointError, match="cannot write .*log.jsonl .*make room on the disk, then resume"):
+            finish(folder)
+    assert status(folder).state == "failed"
+    finish(folder)
+
+    def full_write(path: Path, *arguments: Any, **options: Any) -> int:
+        if "status.json" in path.name:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return writing(path, *arguments, **options)
+
+    folder = task_run("other", steps=12)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", full_write)
+        with pytest.raises(CheckpointError, match="cannot write .*status.json"):
+            finish(folder)
+    assert status(folder).state == "ready"
+
+
+def test_two_processes_cannot_train_one_run() -> None:
+    folder = task_run(steps=10**6, evaluations=1)
+    process = in_a_process(folder)
+    try:
+        deadline = time.monotonic() + 60
+        while status(folder).state != "running":
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        with pytest.raises(RunError, match="run is being trained by another process: wait for it, or stop it"):
+            next(carry_on(folder))
+        with pytest.raises(RunError, match="run is being trained: stop that run first"):
+            task_run(options={"replace": True})
+        assert status(folder).state == "running"
+        wish(folder, "stop")
+        assert process.communicate(timeout=60)[1] == ""
+    finally:
+        process.kill()
+        process.communicate()
+    assert status(folder).state == "stopped"
+
+
+# Names.
+
+
+def test_a_name_taken_is_said_and_the_model_stays_unless_it_is_to_be_replaced() -> None:
+    folder = finish(task_run(steps=3))
+    wish(folder, "stop")
+    before = load_file(folder / "model.safetensors")
+    with pytest.raises(RunError, match="there is a model named run already: choose another name, delete that model first"):
+        task_run(steps=5, seed=1)
+    assert same(load_file(folder / "model.safetensors"), before)
+    assert task_run(steps=5, seed=1, options={"replace": True}) == folder
+    assert status(folder).state == "ready"
+    assert snapshots(folder) == {}
+    assert not (folder / "log.jsonl").exists()
+    finish(folder)
+    assert checkpoints.load(folder).card["steps"] == 5
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "../../x", "a/b", "/tmp/x", ".hidden", "x.", "a b", "😀", "x" * 300, "a\0b", "a\n"]
+)
+def test_a_name_that_could_leave_the_folder_is_refused_and_nothing_is_written(name: str, tmp_path: Path) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    for prepared in (text_run, task_run):
+        with pytest.raises(CheckpointError, match="cannot name a model: use up to 64 letters") as raised:
+            prepared(name)
+        assert len(str(raised.value)) < 250
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_free_name_is_the_name_or_the_first_number_nobody_has() -> None:
+    assert runs.free_name("run") == "run"
+    for expected in ("run", "run-2", "run-3"):
+        assert task_run(runs.free_name("run")).name == expected
+    assert task_run("x" * 64).name == "x" * 64
+    assert checkpoints.destination(runs.free_name("x" * 64)).name.endswith("-2")
+
+
+def test_a_run_whose_data_does_not_suit_the_model_is_not_written_down(home: Path) -> None:
+    copying = task("copy", vocab=VOCAB, lag=3, length=9)
+    letters = CharTokenizer.from_text(TEXT)
+    text = TextSource(Corpus("short", "abcdefgh"))
+    unsuited: list[tuple[Any, Any, Any, str]] = [
+        (tiny(context_length=5), copying.tokenizer, TaskSource(copying), "copy needs 8 or more"),
+        (tiny(vocab_size=7), copying.tokenizer, TaskSource(copying), "vocab_size is 7; the tokenizer has 11 tokens"),
+        (tiny(vocab_size=letters.vocab_size), letters, TaskSource(copying), "copy has tokens of its own"),
+        (tiny(vocab_size=letters.vocab_size), letters, text, "has 7 tokens to train on; a context of 8 needs at least 9"),
+    ]
+    for config, tokenizer, source, said in unsuited:
+        with pytest.raises(ValueError, match=said):
+            runs.prepare("run", config, tokenizer, source, runs.Recipe(steps=1))
+    assert not list(home.rglob("*.json"))
+
+
+# What a stranger, a crash or a bad copy can do to a run's folder.
+
+
+def edit_card(folder: Path, **changes: Any) -> None:
+    content = json.loads((folder / "card.json").read_text())
+    (folder / "card.json").write_text(json.dumps(content | changes))
+
+
+def with_state(folder: Path, change: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]) -> None:
+    state = load_file(folder / "state.safetensors")
+    safetensors.torch.save_file(change(state), folder / "state.safetensors")
+
+
+def cut(folder: Path) -> None:
+    path = folder / "state.safetensors"
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+RECIPE = {"steps": 12, "batch_size": 4}
+HARM: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "no recipe": (lambda f: edit_card(f, recipe=None), "run does not say how it was trained"),
+    "a list for a recipe": (lambda f: edit_card(f, recipe=[1]), "run does not say how it was trained"),
+    "a strange recipe": (lambda f: edit_card(f, recipe=RECIPE | {"exec": "rm"}), "unknown setting 'exec'"),
+    "a huge batch": (lambda f: edit_card(f, recipe=RECIPE | {"batch_size": 10**12}), "batch_size is 1000000000000"),
+    "half a batch": (lambda f: edit_card(f, recipe=RECIPE | {"batch_size": 4.0}), r"batch_size is 4\.0"),
+    "a huge rate": (lambda f: edit_card(f, recipe=RECIPE | {"learning_rate": 10**400}), "learning_rate is 1000"),
+    "no source": (lambda f: edit_card(f, source=None), "run does not say how it was trained"),
+    "a strange source": (lambda f: edit_card(f, source={"task": "fly"}), "there is no task 'fly'"),
+    "a text nobody has": (lambda f: edit_card(f, source={"corpus": "\ud800", "sha256": "0" * 64}), "is not here any more"),
+    "another task": (lambda f: edit_card(f, source={"task": "copy", "settings": {"vocab": 999}}), "copy has tokens of its own"),
+    "a strange engine": (lambda f: edit_card(f, engine={"compiled": "yes"}), "no engine is written down so"),
+    "a list for an engine": (lambda f: edit_card(f, engine=[1]), "no engine is written down so"),
+    "a strange type": (lambda f: edit_card(f, store="load"), "its weights are stored as 'load', not as float32 or float16"),
+    "a list for a type": (lambda f: edit_card(f, store=["float32"]), "run does not say how it was trained"),
+    "a card that is a list": (lambda f: (f / "card.json").write_text("[]"), "run/card.json is not a JSON object"),
+    "a deep card": (lambda f: (f / "card.json").write_text("[" * 200_000), "run/card.json cannot be read"),
+    "a state cut short": (cut, "run/state.safetensors is damaged"),
+    "an empty state": (lambda f: (f / "state.safetensors").write_bytes(b""), "run/state.safetensors is damaged"),
+    "a state of text": (lambda f: (f / "state.safetensors").write_text("{" * 99), "run/state.safetensors is damaged"),
+    "a state of nothing": (lambda f: with_state(f, lambda s: {}), "the saved state is of another model"),
+    "weights of another shape": (
+        lambda f: with_state(f, lambda s: s | {"weights.embed.weight": torch.zeros(2)}),
+        "the saved state is of another model",
+    ),
+    "a memory of another shape": (
+        lambda f: with_state(f, lambda s: {n: torch.zeros(2) if "exp_avg" in n else v for n, v in s.items()}),
+        "what the optimiser remembers is of another",
+    ),
+    "steps before the first": (lambda f: with_state(f, lambda s: s | {"step": torch.tensor(-1)}), "counts no steps"),
+    "another optimiser": (
+        lambda f: edit_card(f, recipe=RECIPE | {"optimiser": "muon"}),
+        "what the optimiser remembers is of another model or optimiser",
+    ),
+}
+
+
+@pytest.fixture
+def paused() -> Path:
+    folder = task_run(steps=12, evaluations=1)
+    until(folder, 5)
+    return folder
+
+
+@pytest.mark.parametrize("kind", HARM)
+def test_a_damaged_run_is_refused_with_its_name_and_what_is_wrong(kind: str, paused: Path) -> None:
+    harm, said = HARM[kind]
+    harm(paused)
+    with pytest.raises((RunError, CheckpointError, ValueError, OSError), match=said) as raised:
+        finish(paused)
+    assert len(str(raised.value)) < 500
+    assert "\n" not in str(raised.value)
+    assert status(paused).state in ("failed", "paused")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"losses": "many"},
+        {"losses": [3, {"step": "x"}, {"step": 10**30}, None]},
+        {"wall_seconds": "long"},
+        {"wall_seconds": [1]},
+        {"wall_seconds": 10**400},
+        {"validation_loss": "low", "accuracy": [], "floor": "x"},
+        {"corpus": "lone \ud800", "steps": -1},
+    ],
+)
+def test_what_a_card_says_beside_the_recipe_stops_no_run(changes: dict[str, Any], paused: Path) -> None:
+    edit_card(paused, **changes)
+    finish(paused)
+    card = checkpoints.load(paused).card
+    assert card["steps"] == 12
+    assert card["losses"][-1]["step"] == 12
+    assert math.isfinite(card["wall_seconds"])
+    assert math.isfinite(card["validation_loss"])
+
+
+STATUSES: list[str | bytes] = [
+    *("", "[]", "3", "{}", '{"state": 5}', '{"state": ["running"]}', '{"state": "flying"}', '{"state": null}'),
+    *("[" * 200_000, b"\xff\xfe\x00", '{"state": {"a": 1}, "message": "x"}'),
+]
+
+
+@pytest.mark.parametrize("content", STATUSES, ids=lambda content: repr(content)[:20])
+def test_a_status_that_makes_no_sense_is_that_of_a_model_nobody_trains(content: str | bytes, paused: Path) -> None:
+    (paused / "status.json").write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert status(paused).state == "finished"
+    finish(paused)
+
+
+@pytest.mark.parametrize("state", ["ready", "waiting", "running", "paused", "stopped", "finished", "failed"])
+def test_a_status_is_what_was_said_but_for_a_run_whose_process_is_gone(state: State, paused: Path) -> None:
+    (paused / "status.json").write_text(json.dumps({"state": state, "message": "\ud800 5"}))
+    assert status(paused).state == ("interrupted" if state == "running" else state)
+    if state != "running":
+        assert status(paused).message == "\ud800 5"
+
+
+def test_a_log_that_a_stranger_wrote_gives_its_sound_lines_and_stops_no_run(paused: Path) -> None:
+    sound = read_log(paused / "log.jsonl")
+    strange = ["", "{", "[]", "3", "null", '{"step": "x"}', '{"step": null}', '{"loss": 1}', "[" * 100_000, '{"step": 1e999}']
+    file = paused / "log.jsonl"
+    file.write_bytes(b"\n".join(line.encode() for line in strange) + b"\n\xff\xfe\n" + file.read_bytes() + b'{"step": 3')
+    assert read_log(file) == sound
+    more = '{"step": 2, "kind": "\\ud800", "loss": "high"}\n{"step": ' + "9" * 30 + "}\n"
+    file.write_text(more)
+    assert len(read_log(file)) == 2
+    assert read_log(file, at_most=60) == read_log(file)[:1]
+    finish(paused)
+    assert max(line["step"] for line in read_log(file)) == 12
+    assert read_log(paused / "no-such-file") == []
+    assert read_log(paused) == []
+
+
+def test_a_compiled_run_goes_on_without_a_compiler(paused: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    edit_card(paused, engine={"bfloat16": False, "compiled": True, "why": "fast", "seconds_per_step": 0.1})
+    monkeypatch.setattr(runs, "compiler_missing", lambda: "there is no C++ compiler (g++) on this machine")
+    engine, *_ = carry_on(paused)
+    assert isinstance(engine, runs.Engine)
+    assert (engine.compiled, engine.why) == (False, "not compiled as before: there is no C++ compiler (g++) on this machine")
+    assert checkpoints.load(paused).card["steps"] == 12
+
+
+def test_a_run_that_waits_or_failed_says_so(paused: Path) -> None:
+    wish(paused, "stop")
+    runs.say_waiting(paused)
+    assert (status(paused).state, (paused / "wish").exists()) == ("waiting", False)
+    runs.say_failed(paused, "the queue is gone")
+    assert status(paused) == runs.Status("failed", "the queue is gone")
+
+
+def test_room_is_told_for_folders_that_do_not_exist_yet(home: Path) -> None:
+    assert runs.room(home / "not/yet/here") == pytest.approx(runs.room(home), rel=0.1)
+    assert runs.room(home) > 0
+
+
+def test_the_text_of_a_run_is_kept_for_it(home: Path) -> None:
+    folder = text_run(steps=4, evaluations=1)
+    until(folder, 2)
+    finish(folder)
+    opened = checkpoints.load(folder)
+    held_out = opened.tokenizer.encode_ids(Corpus("x", TEXT).split()[1])
+    loss = evaluate(opened.model, in_a_row(torch.from_numpy(held_out), 8)).loss
+    assert opened.card["validation_loss"] == loss
+    for file in (home / "corpora").iterdir():
+        file.unlink()
+    folder = text_run("other", steps=4)
+    for file in (home / "corpora").iterdir():
+        file.unlink()
+    with pytest.raises(OSError, match="the text “pangrams” is not here any more"):
+        finish(folder)
+    assert status(folder).state == "failed"

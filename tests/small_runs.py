@@ -1,0 +1,68 @@
+"""Runs small enough to be trained many times over."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gptviz.data.batches import Windows
+from gptviz.data.source import TaskSource, TextSource
+from gptviz.model import Transformer, build
+from gptviz.runs import run as runs
+from gptviz.text import CharTokenizer, Corpus, task
+from gptviz.train.recipe import Recipe
+from gptviz.train.trainer import Trainer
+from tests.tiny import CONTEXT, VOCAB, tiny
+
+OPTIMISERS = ["adamw", "adam", "sgd", "muon"]
+# Eleven tokens over and over: all but the first of a window can be known.
+REPETITIVE = torch.arange(400) * 3 % VOCAB
+TEXT = "the quick brown fox jumps over the lazy dog. " * 20
+
+
+def recipe(**changes: Any) -> Recipe:
+    """Thirty small steps of AdamW in float32."""
+    settings = {"steps": 30, "batch_size": 4, "learning_rate": 1e-2, "precision": "float32", "compile": "no"}
+    return Recipe(**settings | changes)
+
+
+def fresh(**changes: Any) -> Transformer:
+    """An untrained model of one block."""
+    return build(tiny(**{"n_layer": 1} | changes), seed=0)
+
+
+def data(training: Tensor = REPETITIVE, validation: Tensor = REPETITIVE[:50]) -> Windows:
+    """What repeats, in windows."""
+    return Windows(training, validation, CONTEXT)
+
+
+def trainer(model: Transformer, **changes: Any) -> Trainer:
+    """`model` about to learn what repeats."""
+    return Trainer(model, data(), recipe(**changes))
+
+
+def weights(model: Transformer) -> dict[str, Tensor]:
+    """A copy of every weight."""
+    return {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+
+
+def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    """Whether two tables hold the same tensors to the bit."""
+    return one.keys() == other.keys() and all(torch.equal(value, other[name]) for name, value in one.items())
+
+
+def text_run(name: str = "run", *, text: str = TEXT, options: dict[str, Any] | None = None, **settings: Any) -> Path:
+    """A run on a text, written down; dropout makes every step depend on the random numbers drawn for it."""
+    source = TextSource(Corpus("pangrams", text))
+    tokenizer = CharTokenizer.from_text(text)
+    config = tiny(vocab_size=tokenizer.vocab_size, n_layer=1, dropout=0.2)
+    return runs.prepare(name, config, tokenizer, source, recipe(**settings), **(options or {}))
+
+
+def task_run(name: str = "run", *, options: dict[str, Any] | None = None, **settings: Any) -> Path:
+    """A run on a task, written down."""
+    copying = task("copy", vocab=VOCAB, lag=3, length=CONTEXT + 1)
+    return runs.prepare(name, tiny(n_layer=1), copying.tokenizer, TaskSource(copying), recipe(**settings), **(options or {}))

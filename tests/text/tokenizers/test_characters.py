@@ -1,0 +1,153 @@
+"""Character tokens, checked against a dictionary and a loop."""
+
+import json
+from time import perf_counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gptviz.text import CharTokenizer, from_json
+from gptviz.text.tokenizers import characters
+
+# Lone surrogates included: a paste or a wrongly read file can hold them.
+any_text = st.text(st.characters(codec=None, exclude_categories=()))
+some_text = any_text.filter(bool)
+
+
+@given(some_text)
+def test_a_text_of_known_characters_comes_back(text: str) -> None:
+    tokenizer = CharTokenizer.from_text(text)
+    encoding = tokenizer.encode(text)
+    assert tokenizer.decode(encoding.ids) == text
+    assert encoding.unknown == ()
+
+
+@given(some_text, any_text, st.none() | st.characters())
+def test_ids_are_those_of_a_dictionary_of_sorted_characters(vocabulary: str, text: str, unknown: str | None) -> None:
+    tokenizer = CharTokenizer.from_text(vocabulary, unknown)
+    table = {character: i for i, character in enumerate(sorted(set(vocabulary)))}
+    stand_in = table.get(" ", 0) if unknown is None else table.setdefault(unknown, len(table))
+    expected = [table.get(character, stand_in) for character in text]
+    encoding = tokenizer.encode(text)
+    assert tokenizer.vocab_size == len(table)
+    assert encoding.ids == expected
+    assert tokenizer.encode_ids(text).tolist() == expected
+    assert [(u.position, u.character) for u in encoding.unknown] == [
+        (i, character) for i, character in enumerate(text) if character not in table
+    ]
+    assert {u.instead for u in encoding.unknown} <= {tokenizer.label(stand_in)}
+
+
+@given(some_text, st.none() | st.characters())
+def test_every_token_is_found_again_by_its_piece(text: str, unknown: str | None) -> None:
+    tokenizer = CharTokenizer.from_text(text, unknown)
+    ids = range(tokenizer.vocab_size)
+    assert [tokenizer.id_of(tokenizer.piece(i)) for i in ids] == list(ids)
+    assert [tokenizer.decode([i]) for i in ids] == [tokenizer.piece(i) for i in ids]
+    assert tokenizer.labels() == [tokenizer.label(i) for i in ids]
+    assert len(set(tokenizer.labels())) == tokenizer.vocab_size
+    assert tokenizer.id_of("ab") is None
+    assert tokenizer.id_of("") is None
+
+
+@given(some_text, any_text, st.none() | st.characters())
+def test_json_gives_the_same_tokenizer_back(vocabulary: str, text: str, unknown: str | None) -> None:
+    tokenizer = CharTokenizer.from_text(vocabulary, unknown)
+    again = from_json(tokenizer.to_json().encode().decode())
+    assert again.encode(text) == tokenizer.encode(text)
+    assert again.labels() == tokenizer.labels()
+    assert again.to_json() == tokenizer.to_json()
+
+
+def test_two_surrogates_that_would_make_a_pair_in_json_stay_two_tokens() -> None:
+    tokenizer = CharTokenizer("\udbff\udc00")
+    assert from_json(tokenizer.to_json()).vocab_size == tokenizer.vocab_size == 2
+
+
+def test_a_corpus_in_pieces_has_the_ids_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "to be, or not to be ☂ " * 9
+    tokenizer = CharTokenizer("abenort ,")
+    whole = tokenizer.encode_ids(text)
+    monkeypatch.setattr(characters, "_CHUNK", 7)
+    in_pieces = tokenizer.encode_ids(text)
+    assert in_pieces.dtype == np.int64
+    assert in_pieces.tolist() == whole.tolist() == tokenizer.encode(text).ids
+
+
+def test_tiny_shakespeare_has_65_characters_and_the_known_counts(shakespeare: str) -> None:
+    tokenizer = CharTokenizer.from_text(shakespeare)
+    started = perf_counter()
+    ids = tokenizer.encode_ids(shakespeare)
+    assert perf_counter() - started < 1
+    assert ids.shape == (1_115_394,)
+    assert tokenizer.characters == "\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+    assert tokenizer.vocab_size == 65
+    assert np.bincount(ids).tolist() == [shakespeare.count(character) for character in tokenizer.characters]
+    assert tokenizer.decode(ids) == shakespeare
+    assert CharTokenizer.from_text(shakespeare, unknown="Ø").vocab_size == 66
+
+
+def test_an_unknown_symbol_gets_the_last_row_or_the_one_it_has() -> None:
+    own_row = CharTokenizer("abc", unknown="!")
+    assert (own_row.characters, own_row.encode("b?").ids) == ("abc!", [1, 3])
+    shared_row = CharTokenizer("a!c", unknown="!")
+    assert (shared_row.characters, shared_row.encode("c?").ids) == ("!ac", [2, 0])
+    assert own_row.encode("!").unknown == shared_row.encode("!").unknown == ()
+
+
+def test_unknown_characters_are_named_once_and_counted_after_five() -> None:
+    tokenizer = CharTokenizer("ab ")
+    assert tokenizer.encode("ab").unknown_sentence() == ""
+    assert tokenizer.encode("a€b€\u200b").unknown_sentence() == (
+        "Not in the vocabulary: € (U+20AC EURO SIGN), U+200B ZERO WIDTH SPACE; the model reads ␣ instead."
+    )
+    many = tokenizer.encode("cdefghij").unknown_sentence()
+    assert "g (U+0067 LATIN SMALL LETTER G), and 3 more; the model" in many
+    assert "LETTER H" not in many
+
+
+@pytest.mark.parametrize("ids", [[3], [-1], [0, 99], [0.5], [[0]], ["a"], [True]])
+def test_ids_outside_the_vocabulary_are_refused(ids: list[int]) -> None:
+    with pytest.raises(ValueError, match="vocabulary of 3 tokens|whole numbers"):
+        CharTokenizer("abc").decode(ids)
+
+
+@pytest.mark.parametrize("id", [3, -1])
+def test_a_token_outside_the_vocabulary_has_no_piece(id: int) -> None:
+    tokenizer = CharTokenizer("abc")
+    for ask in (tokenizer.piece, tokenizer.label, tokenizer.kind_of):
+        with pytest.raises(ValueError, match=f"the id {id} is outside the vocabulary of 3 tokens"):
+            ask(id)
+
+
+def test_a_vocabulary_that_cannot_be_made_says_why() -> None:
+    with pytest.raises(ValueError, match="the text is empty"):
+        CharTokenizer.from_text("")
+    with pytest.raises(ValueError, match="65,537 distinct characters are too many"):
+        CharTokenizer(map(chr, range(65_537)))
+    assert CharTokenizer(map(chr, range(65_536))).vocab_size == 65_536
+    with pytest.raises(ValueError, match="must be one character, not 'unk'"):
+        CharTokenizer("abc", unknown="unk")
+    with pytest.raises(ValueError, match="must be one character, not 'ab'"):
+        CharTokenizer(["ab"])
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({}, "'characters' must be a list"),
+        ({"characters": "abc"}, "'characters' must be a list"),
+        ({"characters": [1, 2]}, "'characters' must be a list"),
+        ({"characters": []}, "no characters"),
+        ({"characters": ["ab"]}, "one character, not 'ab'"),
+        ({"characters": ["b", "a"]}, "sorted by code point"),
+        ({"characters": ["a", "a"]}, "sorted by code point"),
+        ({"characters": ["a", "b"], "unknown": 3}, "'unknown' must be one character or null"),
+        ({"characters": ["a", "b"], "unknown": ""}, "one character, not ''"),
+    ],
+)
+def test_json_that_no_tokenizer_wrote_is_refused(fields: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        from_json(json.dumps({"kind": "characters", **fields}))

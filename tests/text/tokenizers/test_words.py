@@ -1,0 +1,194 @@
+"""Word tokens, checked against the seed's own pattern, a counter and a dictionary."""
+
+import json
+import re
+import time
+import tracemalloc
+import unicodedata
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gptviz.text import KINDS, WordTokenizer, from_json, words_of
+from gptviz.text.tokenizers.words import MARKS, cleaned
+
+any_text = st.text(st.characters(codec=None, exclude_categories=()))
+lettered = st.text(st.sampled_from("abcXYZ é’'`-_3\n.,ßйあ\u0301\u200d"), max_size=40)
+word = st.text(st.sampled_from("abcdefgh"), min_size=2, max_size=5)
+vocabulary = st.lists(word, min_size=1, max_size=12, unique=True)
+
+
+def plainly_cleaned(text: str) -> str:
+    """The cleaning of the seed, a character at a time."""
+    kept = ""
+    for character in unicodedata.normalize("NFD", text.lower()):
+        if unicodedata.category(character) in ("Mn", "Mc", "Me") or character in "'`’\u200d":
+            continue
+        kept += " " if character == "\n" else character
+    return kept
+
+
+@given(st.one_of(any_text, lettered))
+def test_words_are_those_of_the_seeds_pattern_after_its_cleaning(text: str) -> None:
+    assert cleaned(text) == plainly_cleaned(text)
+    assert words_of(text) == re.findall(r"[A-Za-z][A-Za-z]+\b", plainly_cleaned(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Don't", ["dont"]),
+        ("don’t rock`n'roll", ["dont", "rocknroll"]),
+        ("a naïve CAFÉ, 7 I", ["naive", "cafe"]),
+        ("one\ntwo", ["one", "two"]),
+        ("3rd abc3 so-so", ["rd", "so", "so"]),
+        ("İstanbul", ["istanbul"]),
+        ("это кино 映画", []),
+        ("\ud800 lone", ["lone"]),
+        (" \n\t.!?", []),
+    ],
+)
+def test_a_text_is_cleaned_as_the_seed_says(text: str, words: list[str]) -> None:
+    assert words_of(text) == words
+    assert WordTokenizer(["other"]).encode(text).ids == [1] * len(words)
+
+
+def test_a_long_run_of_letters_takes_no_longer_than_its_length() -> None:
+    begun = time.process_time()
+    assert words_of("a" * 1_000_000 + "3 " + "word " * 100_000) == ["word"] * 100_000
+    assert time.process_time() - begun < 5
+
+
+@given(st.lists(st.lists(word, max_size=8).map(" ".join), max_size=8), st.integers(3, 12))
+def test_the_vocabulary_is_the_most_frequent_words_then_unknown_and_padding(texts: list[str], vocab_size: int) -> None:
+    counts = Counter(" ".join(texts).split())
+    if not counts:
+        with pytest.raises(ValueError, match="no text has a word"):
+            WordTokenizer.learn(texts, vocab_size)
+        return
+    tokenizer = WordTokenizer.learn(iter(texts), vocab_size)
+    assert tokenizer.vocab_size == min(vocab_size, len(counts) + 2) == len(tokenizer.words) + 2
+    assert [tokenizer.label(tokenizer.unknown), tokenizer.label(tokenizer.padding)] == list(MARKS)
+    assert (tokenizer.unknown, tokenizer.padding) == (tokenizer.vocab_size - 2, tokenizer.vocab_size - 1)
+    by_hand = [name for count in sorted(set(counts.values()), reverse=True) for name in sorted(counts) if counts[name] == count]
+    assert list(tokenizer.words) == by_hand[: vocab_size - 2]
+
+
+@given(st.lists(word, min_size=1, max_size=20), st.integers(3, 8))
+def test_a_smaller_vocabulary_is_the_beginning_of_a_larger_one(words: list[str], vocab_size: int) -> None:
+    small, large = (WordTokenizer.learn(words, size).words for size in (vocab_size, vocab_size + 5))
+    assert large[: len(small)] == small
+
+
+@given(vocabulary, st.lists(word, max_size=6), lettered)
+def test_ids_are_those_of_a_dictionary_and_what_it_lacks_is_told(words: list[str], others: list[str], tail: str) -> None:
+    tokenizer = WordTokenizer(words)
+    text = ", ".join([*words, *others]) + ". " + tail
+    found = words_of(text)
+    encoding = tokenizer.encode(text)
+    assert encoding.ids == [words.index(each) if each in words else tokenizer.unknown for each in found]
+    assert tokenizer.encode_ids(text).tolist() == encoding.ids
+    assert [(u.position, u.character) for u in encoding.unknown] == [(i, w) for i, w in enumerate(found) if w not in words]
+    assert {u.instead for u in encoding.unknown} <= {"⟨unknown⟩"}
+
+
+@given(vocabulary, st.data())
+def test_words_come_back_through_their_text_and_padding_adds_nothing(words: list[str], data: st.DataObject) -> None:
+    tokenizer = WordTokenizer(words)
+    ids = data.draw(st.lists(st.integers(0, len(words) - 1)))
+    assert tokenizer.decode(np.array(ids, np.int64)).split(" ") == [words[i] for i in ids] or not ids
+    assert tokenizer.encode(tokenizer.decode(ids)).ids == ids
+    assert tokenizer.decode([*ids, tokenizer.padding, tokenizer.padding]) == tokenizer.decode(ids)
+    assert tokenizer.decode([tokenizer.unknown]) == "⟨unknown⟩"
+
+
+@given(vocabulary, any_text)
+def test_a_text_with_a_piece_appended_reads_as_the_same_tokens_and_that_one(words: list[str], text: str) -> None:
+    tokenizer = WordTokenizer(words)
+    before = tokenizer.encode(text).ids
+    for i in range(len(words)):
+        assert tokenizer.encode(text + tokenizer.piece(i)).ids == [*before, i]
+    assert tokenizer.encode(text + tokenizer.piece(tokenizer.padding)).ids == before
+
+
+@given(vocabulary)
+def test_every_token_is_found_again_by_its_label_and_shown_without_a_space(words: list[str]) -> None:
+    tokenizer = WordTokenizer(words)
+    ids = range(tokenizer.vocab_size)
+    assert [tokenizer.id_of(tokenizer.label(i)) for i in ids] == list(ids)
+    assert [tokenizer.id_of(tokenizer.piece(i)) for i in range(len(words))] == list(range(len(words)))
+    assert tokenizer.labels() == [*words, *MARKS]
+    assert {tokenizer.kind_of(i) for i in ids} == {"word", "other"} <= set(KINDS)
+    assert tokenizer.id_of("") is tokenizer.id_of("zz") is tokenizer.id_of(" ".join([words[0]] * 2)) is None
+
+
+@given(vocabulary, any_text)
+def test_json_gives_the_same_tokenizer_back(words: list[str], text: str) -> None:
+    tokenizer = WordTokenizer(words)
+    again = from_json(tokenizer.to_json().encode().decode())
+    assert isinstance(again, WordTokenizer)
+    assert again.words == tokenizer.words
+    assert again.encode(text) == tokenizer.encode(text)
+
+
+def test_what_the_vocabulary_lacks_is_named_once_with_what_is_read_instead() -> None:
+    encoding = WordTokenizer(["good"]).encode("A GOOD zombie; zombie!")
+    assert encoding.ids == [0, 1, 1]
+    assert encoding.unknown_sentence() == "Not in the vocabulary: the text “zombie”; the model reads ⟨unknown⟩ instead."
+
+
+def test_a_corpus_passes_without_a_copy_of_every_word() -> None:
+    text = "good film " * 100_000
+    tokenizer = WordTokenizer(["good", "film"])
+    tracemalloc.start()
+    ids = tokenizer.encode_ids(text)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (ids.reshape(-1, 2) == [0, 1]).all()
+    assert peak < 4 * ids.nbytes + len(text)
+
+
+@pytest.mark.parametrize("ids", [[5], [-1], [0, 99], [0.5], [[0]], ["a"], [True]])
+def test_ids_outside_the_vocabulary_are_refused(ids: list[int]) -> None:
+    tokenizer = WordTokenizer(["ab", "cd", "ef"])
+    with pytest.raises(ValueError, match="vocabulary of 5 tokens|whole numbers"):
+        tokenizer.decode(ids)
+
+
+@pytest.mark.parametrize("id", [5, -1])
+def test_a_token_outside_the_vocabulary_has_no_piece(id: int) -> None:
+    tokenizer = WordTokenizer(["ab", "cd", "ef"])
+    for ask in (tokenizer.piece, tokenizer.label, tokenizer.kind_of):
+        with pytest.raises(ValueError, match=f"the id {id} is outside the vocabulary of 5 tokens"):
+            ask(id)
+
+
+@pytest.mark.parametrize("vocab_size", [2, 0, -1])
+def test_a_vocabulary_with_no_room_for_a_word_is_refused(vocab_size: int) -> None:
+    with pytest.raises(ValueError, match=f"at least 3 tokens.*not {vocab_size}"):
+        WordTokenizer.learn(["some words"], vocab_size)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (None, "'words' must be a list"),
+        ("abc", "'words' must be a list"),
+        ([1, 2], "'words' must be a list"),
+        (["ab", None], "'words' must be a list"),
+        ([], "no words"),
+        ([""], "not ''"),
+        (["a"], "not 'a'"),
+        (["Ab"], "not 'Ab'"),
+        (["ab cd"], "not 'ab cd'"),
+        (["don't"], 'not "don\'t"'),
+        (["\ud800"], "two or more of the letters"),
+        (["ab", "cd", "ab"], "'ab' stands twice"),
+    ],
+)
+def test_json_that_no_tokenizer_wrote_is_refused(words: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        from_json(json.dumps({"kind": "words", "words": words}))

@@ -1,0 +1,171 @@
+"""What a run will take, against what runs took: torch's own count of operations, and real memory, files and time."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from torch.nn import functional as F
+from torch.utils.flop_counter import FlopCounterMode
+
+from gptviz.model import Config, build, preset
+from gptviz.train import estimate, optimisers
+from gptviz.train.estimate import Speed, available, refusal, size
+from gptviz.train.recipe import Recipe
+from gptviz.train.trainer import Trainer
+from tests.tiny import configs, some_ids, tiny
+
+ROOT = Path(__file__).resolve().parents[2]
+SPEED = Speed(flops=50e9, bytes=4e9, overhead=20e-6)
+
+
+@given(config=configs())
+@settings(max_examples=40, deadline=None)
+def test_the_operations_of_a_step_are_those_torch_counts(config: Config) -> None:
+    rows, tokens = 3, 7
+    model = build(config, seed=0).train()
+    ids = some_ids(tokens, rows, config.vocab_size)
+    with FlopCounterMode(display=False) as counter:
+        F.cross_entropy(model(ids).flatten(0, 1), ids.flatten()).backward()
+    assert estimate.step_flops(config, rows, tokens) == counter.get_total_flops()
+
+
+@pytest.mark.parametrize("name", ["adamw", "adam", "sgd", "muon"])
+def test_an_optimiser_remembers_as_much_as_is_said(name: str) -> None:
+    config, recipe = tiny(), Recipe(steps=1, batch_size=2, optimiser=name)  # type: ignore[arg-type]
+    trainer = Trainer(build(config, seed=0), estimate._Noise(config), recipe)
+    trainer.advance(0.01)
+    held = sum(t.nbytes for t in optimisers.tensors(trainer.optimisers).values() if t.numel() > 1)
+    said = estimate.estimate(config, recipe, SPEED).optimiser
+    assert said >= held
+    assert name == "muon" or said == pytest.approx(held, rel=0.01)
+
+
+def real_memory(config: Config, recipe: Recipe) -> dict[str, int]:
+    """Bytes that a fresh process has at most after building a model, and after steps with it."""
+    script = f"""
+import json, pathlib, resource, sys
+from gptviz.train.estimate import _Noise
+from gptviz.train.recipe import Recipe
+from gptviz.train.trainer import Trainer
+from gptviz.model import Config, build
+def most():
+    # On Linux getrusage counts what the parent had when it forked, too.
+    status = pathlib.Path("/proc/self/status")
+    if status.exists():
+        return 1024 * int(status.read_text().split("VmHWM:")[1].split()[0])
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+small = Config(vocab_size=9, context_length=8, d_model=8, n_layer=1)
+Trainer(build(small), _Noise(small), Recipe(steps=1, batch_size=1)).advance()  # whatever torch loads on its first step
+before = most()
+config = Config.from_dict({config.to_dict()!r})
+trainer = Trainer(build(config, seed=0), _Noise(config), Recipe.from_dict({recipe.to_dict()!r}))
+for _ in range(2):
+    trainer.advance(1e-3)
+print(json.dumps({{"before": before, "step": most() - before}}))
+"""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, check=True, timeout=300
+    )
+    return dict(json.loads(done.stdout))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not tell the most a process had")
+@pytest.mark.parametrize(
+    ("config", "batch"),
+    [
+        (preset("shakespeare"), 16),
+        (preset("ladder"), 256),
+        (preset("bpe"), 8),
+        (Config(vocab_size=20_000, context_length=64, d_model=64, n_layer=0), 32),
+        (Config(vocab_size=65, context_length=128, d_model=128, n_layer=3, n_head=4, positions="relative", dropout=0.1), 16),
+    ],
+    ids=["long-context", "large-batch", "large-vocabulary", "logits", "relative"],
+)
+def test_the_memory_of_a_step_is_within_a_factor_of_two_of_what_a_real_one_takes(config: Config, batch: int) -> None:
+    recipe = Recipe(steps=2, batch_size=batch)
+    said = estimate.estimate(config, recipe, SPEED)
+    real = real_memory(config, recipe)
+    step = said.weights + said.optimiser + said.activations
+    assert real["step"] > 30e6, "too little to measure"
+    assert 0.6 < step / real["step"] < 1.7
+    assert said.logits < said.activations
+    assert real["before"] / 2 < estimate.PROCESS < real["before"] * 2
+    assert said.memory > step
+
+
+def test_a_deeper_model_is_estimated_as_if_every_block_were_followed() -> None:
+    shallow = tiny(n_layer=2)
+    for layers in (3, 5):
+        config = tiny(n_layer=layers)
+        forward, step = estimate._followed(config, 2, 8)
+        assert estimate._by_block(config, 2, 8)[0].bytes == forward.bytes
+        assert estimate._by_block(config, 2, 8)[1].operations == step.operations
+        assert estimate._by_block(config, 2, 8)[1].peak == pytest.approx(step.peak, rel=0.05)
+        assert step.bytes > estimate._followed(shallow, 2, 8)[1].bytes
+
+
+def test_nothing_is_allocated_for_a_model_that_would_not_fit_anywhere() -> None:
+    huge = Config(vocab_size=1_000_000, context_length=8_192, d_model=16_384, n_layer=200, n_head=64)
+    said = estimate.estimate(huge, Recipe(steps=10, batch_size=512), SPEED)
+    assert said.parameters > 600e9
+    assert said.memory > 10e12
+    assert refusal(said, available()) is not None
+
+
+@pytest.mark.parametrize("snapshots", [0, 1, 2, 3, 7])
+@pytest.mark.parametrize("steps", [1, 2, 7, 100, 1_000])
+def test_as_many_snapshots_are_counted_as_a_run_keeps(snapshots: int, steps: int) -> None:
+    recipe = Recipe(steps=steps, snapshots=snapshots)
+    one_by_one = {step for step in range(steps + 1) if recipe.keeps(step)} | ({steps} if snapshots else set())
+    assert estimate.kept(recipe, steps) == len(one_by_one)
+
+
+def test_the_speed_measured_here_foretells_the_time_of_other_steps_here() -> None:
+    config, rows = preset("ladder", n_layer=3), 16
+    work = estimate.step_work(config, rows, config.context_length)
+    cpu = torch.device("cpu")
+    # Three times: other processes may come in between.
+    ratios = [estimate.measure().seconds(work) / estimate._seconds_per_step(config, rows, cpu) for _ in range(3)]
+    assert any(1 / 3 < ratio < 3 for ratio in ratios), ratios
+
+
+def test_a_run_given_in_minutes_takes_them() -> None:
+    said = estimate.estimate(tiny(), Recipe(minutes=2), SPEED)
+    assert said.seconds == pytest.approx(120)
+    longer = estimate.estimate(tiny(), Recipe(minutes=2, evaluations=10), SPEED, held_out=100_000)
+    assert longer.seconds > said.seconds
+
+
+def test_a_run_that_does_not_fit_is_refused_with_what_it_needs_and_what_is_free() -> None:
+    said = estimate.estimate(preset("gpt2"), Recipe(steps=10, batch_size=64), SPEED)
+    message = refusal(said, 8 * 10**9)
+    assert message is not None
+    assert size(said.memory) in message
+    assert "8 GB is free" in message
+    assert "smaller batch" in message
+    assert refusal(said, None) is None
+    assert refusal(said, 10**15) is None
+
+
+def test_free_memory_is_known_here_and_plausible() -> None:
+    free = available()
+    assert free is not None
+    assert 10**8 < free < 10**14
+    fallback = estimate._of_sysconf()
+    assert fallback is None or fallback > 10**7
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [(0, "0 bytes"), (999, "999 bytes"), (1_500, "1.5 kB"), (2.5e6, "2.5 MB"), (1.234e9, "1.23 GB"), (5e15, "5,000 TB")],
+)
+def test_bytes_are_told_as_a_person_says_them(count: float, words: str) -> None:
+    assert size(count) == words
