@@ -400,7 +400,7 @@ def test_a_labelled_file_trains_a_classifier_of_its_labels(judge: Make, monkeypa
     assert card["labels"] == ["blue", "green", "red"]
     assert card["corpus"] == "colours"
     assert gptviz.load(tested.NAME).model.config.n_label == 3
-    assert tested.split(tested.snapshots.model_key(tested.NAME, "cpu"))[0].names == ("blue", "green", "red")
+    assert tested.split(tested.scrubber.model_key(tested.NAME, "cpu"))[0].names == ("blue", "green", "red")
 
 
 def test_too_few_texts_cannot_train_and_the_page_says_so(judge: Make) -> None:

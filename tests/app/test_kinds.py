@@ -70,11 +70,11 @@ def trace(name: str, ids: tuple[int, ...], wanted: str, source: tuple[int, ...] 
 def answer_by_loop(name: str, source: tuple[int, ...]) -> tuple[int, ...]:
     """The start mark and the likeliest token each time until the end mark, each from a whole forward pass."""
     lm = gptviz.load(name)
-    ids = [lm.marks.start]
+    ids = [lm.special_tokens.start]
     while len(ids) < lm.model.config.context_length:
         with torch.inference_mode():
             token = int(lm.model(torch.tensor([ids]), torch.tensor([source]))[0, -1].argmax())
-        if token == lm.marks.end:
+        if token == lm.special_tokens.end:
             break
         ids.append(token)
     return tuple(ids)
@@ -413,4 +413,4 @@ def test_what_is_read_of_a_text_fits_in_the_context_and_is_never_empty(length: i
     assert kinds.seen(gptviz.load("writer"), ids) == ids[max(0, length - 8) :]
     assert kinds.seen(gptviz.load("judge"), ids) == ids[:8]
     pair = gptviz.load("pair")
-    assert kinds.seen(pair, ids) == [*ids[:23], pair.marks.end]
+    assert kinds.seen(pair, ids) == [*ids[:23], pair.special_tokens.end]
