@@ -18,7 +18,21 @@ from gptviz.train.distributed import World, joined, local_rank
 
 ROOT = Path(__file__).resolve().parents[2]
 TRAIN = ["train", "reversal", "--set", "d_model=12", "--set", "n_head=3", "--set", "n_layer=1", "--set", "dropout=0.0"]
-OPTIONS = ["--batch-size", "6", "--evaluations", "2", "--precision", "float32", "--compile", "no", "--snapshots", "1"]
+# Not muon, which makes steps orthogonal in bfloat16: there a difference in the last bit of a gradient grows.
+OPTIONS = [
+    "--batch-size",
+    "6",
+    "--evaluations",
+    "2",
+    "--optimiser",
+    "adamw",
+    "--precision",
+    "float32",
+    "--compile",
+    "no",
+    "--snapshots",
+    "1",
+]
 
 
 def together(home: Path, *arguments: str, processes: int = 2) -> subprocess.CompletedProcess[str]:
@@ -57,7 +71,9 @@ def test_two_processes_come_to_the_losses_and_weights_of_one_at_the_same_global_
     for file in files:
         expected = load_file(one / file)
         for name, value in load_file(two / file).items():
-            torch.testing.assert_close(value, expected[name], rtol=1e-3, atol=2e-5, msg=f"{file} {name}")
+            torch.testing.assert_close(
+                value, expected[name], rtol=1e-4, atol=5e-6, msg=lambda text, where=f"{file} {name}": f"{where}: {text}"
+            )
     assert not torch.equal(load_file(two / files[0])["embed.weight"], load_file(two / files[1])["embed.weight"])
 
 
