@@ -13,7 +13,7 @@ import torch
 
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import IDENTITY, Config, Transformer
-from gptviz.model.positions import POSITIONS, NoPositions, Relative
+from gptviz.model.positions import POSITIONS, PositionEncoding, Relative
 
 # A map of 512 x 512 cells is what a browser takes without waiting; a longer context is thinned to that.
 MOST_SHOWN = 512
@@ -46,7 +46,7 @@ def own_kind(model: Transformer) -> str:
     return kind if POSITIONS[kind].acts_on == "embedding" or len(model.blocks) else "none"
 
 
-def encoding(model: Transformer, kind: str, block: int = 0) -> NoPositions:
+def encoding(model: Transformer, kind: str, block: int = 0) -> PositionEncoding:
     """The model's own position object (of `block`, where each block has one), or a fresh one of a fixed kind at its sizes.
 
     Raises:

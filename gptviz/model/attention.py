@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from .config import Config
 from .norms import norm
-from .positions import NoPositions
+from .positions import PositionEncoding
 from .tap import Tap
 
 
@@ -80,7 +80,7 @@ class KVCache:
                 layer.cross = layer.cross[0][rows], layer.cross[1][rows]
 
 
-class Reading(nn.Module):
+class AttentionBase(nn.Module):
     """softmax(mask(q kᵀ / √d_head)) v, per head, projected back to the stream (Vaswani et al. 2017, section 3.2).
 
     What self-attention and cross-attention share; they differ in where q, k and v come from.
@@ -105,13 +105,13 @@ class Reading(nn.Module):
         return tap("out", self.output(z.transpose(1, 2).flatten(2)))  # [B, T, d_model]
 
 
-class Attention(Reading):
+class Attention(AttentionBase):
     """Self-attention: queries, keys and values all come from the stream.
 
     W_Q, W_K and W_V are stacked in one matrix of 3 · n_head · d_head rows, so that a token is projected in one product.
     """
 
-    def __init__(self, config: Config, positions: NoPositions) -> None:
+    def __init__(self, config: Config, positions: PositionEncoding) -> None:
         super().__init__(config)
         self.qkv = nn.Linear(config.d_model, 3 * self.width, bias=config.qkv_bias)
         self.positions = positions
@@ -134,7 +134,7 @@ class Attention(Reading):
         return self.read(self.positions.weigh(scaled @ k.transpose(-2, -1), scaled, at), blocked, v, tap)
 
 
-class CrossAttention(Reading):
+class CrossAttention(AttentionBase):
     """Queries come from the stream, keys and values from an encoder's memory.
 
     The two are different texts, so there is no distance between a token of one and a token of the other: positions that act

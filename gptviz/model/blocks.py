@@ -38,25 +38,33 @@ class Dropout(nn.Dropout):
         return super().forward(x) if self.training else x
 
 
-class NoResidual(nn.Module):
-    """f(x): the sublayer replaces the stream (the first rungs of the ladder)."""
+class Residual(nn.Module):
+    """How a sublayer f joins the residual stream x: what a subclass's `forward` does with the two."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()
         self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """x [B, T, d_model] → [B, T, d_model]."""
+        raise NotImplementedError
+
+
+class NoResidual(Residual):
+    """f(x): the sublayer replaces the stream (the first rungs of the ladder)."""
+
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         return self.dropout(sublayer(x))
 
 
-class Plain(NoResidual):
+class Plain(Residual):
     """x + f(x) (He et al. 2015)."""
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         return x + self.dropout(sublayer(x))
 
 
-class PreNorm(NoResidual):
+class PreNorm(Residual):
     """x + f(norm(x)) (GPT-2; Xiong et al. 2020)."""
 
     def __init__(self, config: Config) -> None:
@@ -81,7 +89,7 @@ class NormOnly(PreNorm):
         return self.norm(self.dropout(sublayer(x)))
 
 
-RESIDUALS: dict[str, type[NoResidual]] = {
+RESIDUALS: dict[str, type[Residual]] = {
     "pre-norm": PreNorm,
     "post-norm": PostNorm,
     "plain": Plain,
@@ -111,11 +119,11 @@ class Block(nn.Module):
     def __init__(
         self,
         attention: Attention,
-        attention_residual: NoResidual,
+        attention_residual: Residual,
         mlp: MLP | None,
-        mlp_residual: NoResidual | None,
+        mlp_residual: Residual | None,
         cross_attention: CrossAttention | None = None,
-        cross_residual: NoResidual | None = None,
+        cross_residual: Residual | None = None,
     ) -> None:
         super().__init__()
         self.attention = attention

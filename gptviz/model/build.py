@@ -10,7 +10,7 @@ from torch import nn
 from .attention import Attention, CrossAttention
 from .blocks import MLP, RESIDUALS, Block
 from .config import Config
-from .heads import HEADS, States, Unembed
+from .heads import HEADS, EncoderHead, Head, Unembed
 from .masks import MASKS
 from .norms import norm
 from .positions import POSITIONS, NoPositions, Relative
@@ -30,7 +30,7 @@ def lay_out(config: Config) -> Transformer:
     embed = nn.Embedding(config.vocab_size, config.d_model)
     encoder = None
     if config.n_encoder_layer:
-        encoder = _stack(replace(config, n_layer=config.n_encoder_layer, n_encoder_layer=0, mask="full"), embed, States)
+        encoder = _stack(replace(config, n_layer=config.n_encoder_layer, n_encoder_layer=0, mask="full"), embed, EncoderHead)
     model = _stack(config, embed, HEADS[config.head], encoder)
     if config.tied:
         assert isinstance(model.head, Unembed)
@@ -38,7 +38,7 @@ def lay_out(config: Config) -> Transformer:
     return model
 
 
-def _stack(config: Config, embed: nn.Embedding, head: type[States], encoder: Transformer | None = None) -> Transformer:
+def _stack(config: Config, embed: nn.Embedding, head: type[Head], encoder: Transformer | None = None) -> Transformer:
     kind = POSITIONS[config.positions]
     on_embedding = kind.acts_on == "embedding"
     residual = RESIDUALS[config.residual]

@@ -10,20 +10,31 @@ from .config import Config
 from .tap import Tap
 
 
-class States(nn.Module):
-    """The stream itself, after the final norm where the config has one: what an encoder hands to a decoder."""
+class Head(nn.Module):
+    """What a model makes of its residual stream, after the final norm where the config has one."""
 
     def __init__(self, config: Config, final_norm: nn.Module | None) -> None:
         super().__init__()
         self.final_norm = final_norm
 
     def forward(self, x: Tensor, padded: Tensor | None, at: slice, tap: Tap) -> Tensor:
-        """x [B, T, d_model] → [B, the positions `at`, d_model]; `padded` [B, T] is true at padding."""
-        x = x[:, at]
+        """x [B, T, d_model] → what the subclass makes of the positions `at`; `padded` [B, T] is true at padding."""
+        raise NotImplementedError
+
+    def normed(self, x: Tensor, tap: Tap) -> Tensor:
+        """The final norm of x [B, T, d_model], or x itself where the config has none."""
         return x if self.final_norm is None else tap("final_norm", self.final_norm(x))
 
 
-class Unembed(States):
+class EncoderHead(Head):
+    """The stream itself: what an encoder hands to a decoder."""
+
+    def forward(self, x: Tensor, padded: Tensor | None, at: slice, tap: Tap) -> Tensor:
+        """[B, T, d_model] → [B, the positions `at`, d_model]."""
+        return self.normed(x[:, at], tap)
+
+
+class Unembed(Head):
     """logits = W_U · norm(x) (+ b), with the final norm where the config has one."""
 
     def __init__(self, config: Config, final_norm: nn.Module | None) -> None:
@@ -32,10 +43,10 @@ class Unembed(States):
 
     def forward(self, x: Tensor, padded: Tensor | None, at: slice, tap: Tap) -> Tensor:
         """[B, T, d_model] → [B, the positions `at`, vocab_size]."""
-        return tap("logits", self.unembed(super().forward(x, padded, at, tap)))
+        return tap("logits", self.unembed(self.normed(x[:, at], tap)))
 
 
-class Flatten(States):
+class Flatten(Head):
     """Each token becomes one number, and each label is a sum of these numbers with a weight for every place (Sinai 2022).
 
     So a token's share in a label's logit is exact: its number times the weight of its place. Padding has no share.
@@ -48,7 +59,7 @@ class Flatten(States):
 
     def forward(self, x: Tensor, padded: Tensor | None, at: slice, tap: Tap) -> Tensor:
         """[B, T, d_model] → logits [B, n_label]; a label is of the whole text, whatever `at`."""
-        numbers = self.token(super().forward(x, padded, slice(None), tap)).squeeze(-1)  # [B, T]
+        numbers = self.token(self.normed(x, tap)).squeeze(-1)  # [B, T]
         if padded is not None:
             numbers = numbers.masked_fill(padded, 0.0)
         weights = self.label.weight[:, : numbers.shape[1]]  # [n_label, T]
@@ -56,7 +67,7 @@ class Flatten(States):
         return tap("logits", shares.sum(1) + self.label.bias)
 
 
-class Mean(States):
+class Mean(Head):
     """Each label is a linear function of the mean of the tokens: a token's share in its logit is exact here too."""
 
     def __init__(self, config: Config, final_norm: nn.Module | None) -> None:
@@ -65,11 +76,11 @@ class Mean(States):
 
     def forward(self, x: Tensor, padded: Tensor | None, at: slice, tap: Tap) -> Tensor:
         """[B, T, d_model] → logits [B, n_label]; a label is of the whole text, whatever `at`."""
-        x = super().forward(x, padded, slice(None), tap)
+        x = self.normed(x, tap)
         real = torch.ones_like(x[:, :, :1]) if padded is None else (~padded)[:, :, None].to(x.dtype)  # [B, T, 1]
         each = F.linear(x, self.label.weight) * real  # [B, T, n_label]
         shares = tap("shares", each / real.sum(1, keepdim=True).clamp(min=1.0))  # [B, T, n_label]
         return tap("logits", shares.sum(1) + self.label.bias)
 
 
-HEADS: dict[str, type[States]] = {"unembed": Unembed, "flatten": Flatten, "mean": Mean}
+HEADS: dict[str, type[Head]] = {"unembed": Unembed, "flatten": Flatten, "mean": Mean}

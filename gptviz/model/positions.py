@@ -12,8 +12,8 @@ from .config import Config
 from .tap import Tap
 
 
-class NoPositions(nn.Module):
-    """Nothing is added: a causal model can still tell order from how much each token sees."""
+class PositionEncoding(nn.Module):
+    """What a kind of positions changes: each subclass overrides one of the three methods, the others return what they get."""
 
     acts_on = "nothing"
 
@@ -36,12 +36,16 @@ class NoPositions(nn.Module):
         return scores
 
 
+class NoPositions(PositionEncoding):
+    """Nothing is added: a causal model can still tell order from how much each token sees."""
+
+
 def distances(at: slice, keys: int, device: torch.device) -> Tensor:
     """query - key for queries at positions `at` and keys from 0 on: [queries, keys]."""
     return torch.arange(at.start, at.stop, device=device)[:, None] - torch.arange(keys, device=device)
 
 
-class Learned(NoPositions):
+class Learned(PositionEncoding):
     """x + P[at]: one trained vector per position (GPT-1, Radford et al. 2018)."""
 
     acts_on = "embedding"
@@ -65,7 +69,7 @@ def sinusoid(length: int, d_model: int, base: float = 10_000.0) -> Tensor:
     return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1)[:, :d_model].float()  # [length, d_model]
 
 
-class Sinusoidal(NoPositions):
+class Sinusoidal(PositionEncoding):
     """x + S[at]: fixed sines and cosines of falling frequency (Vaswani et al. 2017)."""
 
     acts_on = "embedding"
@@ -79,7 +83,7 @@ class Sinusoidal(NoPositions):
         return x + tap("positions", self.table[at])
 
 
-class Rotary(NoPositions):
+class Rotary(PositionEncoding):
     """q, k → R(p) q, R(p) k at position p: each pair of numbers (i, i + d_head/2) is turned by p / 10000^(2i/d_head).
 
     A score then depends on the distance of query and key alone (RoPE, Su et al. 2021).
@@ -102,7 +106,7 @@ class Rotary(NoPositions):
         return torch.addcmul(heads * self.cos[at].to(heads.dtype), swapped, self.sin[at].to(heads.dtype))
 
 
-class Relative(NoPositions):
+class Relative(PositionEncoding):
     """scores + q · R[query - key] / √d_head: a trained vector per head and distance (Shaw et al. 2018, keys only).
 
     The paper also adds vectors to the values; they are left out here (it found them to matter little), so that
@@ -122,7 +126,7 @@ class Relative(NoPositions):
         return scores + by_distance.gather(-1, column.expand_as(scores))
 
 
-class Alibi(NoPositions):
+class Alibi(PositionEncoding):
     """scores - m_h · |query - key|: a fixed slope per head, steep for the first (Press et al. 2021)."""
 
     acts_on = "scores"
@@ -148,7 +152,7 @@ def alibi_slopes(n_head: int) -> Tensor:
     return torch.cat((geometric(power), geometric(2 * power)[::2][: n_head - power]))
 
 
-POSITIONS: dict[str, type[NoPositions]] = {
+POSITIONS: dict[str, type[PositionEncoding]] = {
     "learned": Learned,
     "sinusoidal": Sinusoidal,
     "rotary": Rotary,

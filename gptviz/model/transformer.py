@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from .attention import KVCache, Memory
 from .blocks import Block, Dropout
 from .config import Config
-from .heads import States
+from .heads import Head
 from .masks import Mask
-from .positions import NoPositions
+from .positions import PositionEncoding
 from .tap import IDENTITY, Tap
 
 
@@ -25,10 +25,10 @@ class Transformer(nn.Module):
         self,
         config: Config,
         embed: nn.Embedding,
-        positions: NoPositions,
+        positions: PositionEncoding,
         mask: Mask,
         blocks: Iterable[Block],
-        head: States,
+        head: Head,
         encoder: Transformer | None = None,
     ) -> None:
         super().__init__()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gptviz.model.attention import Attention, CrossAttention, Reading
+from gptviz.model.attention import Attention, AttentionBase, CrossAttention
 from gptviz.model.blocks import MLP
 from gptviz.model.masks import MASKS
 from gptviz.model.norms import NORMS
@@ -174,7 +174,7 @@ class Sublayers(Drawing):
             "pattern",
             "Each token shares its attention among those it may read: every row sums to 1.",
             f"pattern = softmax({'scores' if visible == scores else 'mask(scores)'})",
-            lines(Reading.read, 'tap("pattern"'),
+            lines(AttentionBase.read, 'tap("pattern"'),
             [self.activation(f"{at}.pattern", square, axes, "pattern")],
             [visible],
         )
@@ -211,7 +211,7 @@ class Sublayers(Drawing):
             "value",
             "What each token gathers: the values of the others, weighted by its attention.",
             "z = pattern · v",
-            lines(Reading.read, 'tap("z"'),
+            lines(AttentionBase.read, 'tap("z"'),
             [self.activation(f"{at}.z", mixed, ("head", query, "d_head"), "z")],
             [pattern, v],
         )
@@ -223,7 +223,7 @@ class Sublayers(Drawing):
             "stream",
             "What all heads gathered, side by side, is projected back to the width of the stream.",
             f"out = {self.times('z', 'O', pieces)}",
-            lines(Reading.read, 'tap("out"'),
+            lines(AttentionBase.read, 'tap("out"'),
             [self.activation(f"{at}.out", (queries, config.d_model), (query, "d_model"), "out"), *pieces],
             [z],
         )

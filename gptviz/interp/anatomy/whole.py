@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from gptviz.model import Transformer
 from gptviz.model.blocks import RESIDUALS, Block
-from gptviz.model.heads import HEADS, States
+from gptviz.model.heads import HEADS, Head
 from gptviz.model.norms import NORMS
 from gptviz.model.positions import POSITIONS
 from gptviz.text.tokenizers.base import Tokenizer
@@ -224,7 +224,7 @@ class Whole(Sublayers):
             "weight",
             "Brings the vectors of the finished stream to one size.",
             f"final_norm = norm({before}), norm(x) = {self.normed('x', gains)}",
-            lines(States.forward, 'tap("final_norm"'),
+            lines(Head.normed, 'tap("final_norm"'),
             [self.activation(f"{at}final_norm", shape, (axis, "d_model"), "final_norm"), *gains],
             [stream],
         )
