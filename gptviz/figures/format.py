@@ -1,4 +1,4 @@
-"""Probabilities as the interface writes them."""
+"""Numbers as the interface writes them."""
 
 from __future__ import annotations
 
@@ -9,3 +9,13 @@ def percent(probability: float) -> str:
         return "0 %" if probability == 0 else "< 0.1 %"
     digits = 0 if probability >= 0.9995 else 1 if probability >= 0.09995 else 2 if probability >= 0.009995 else 3
     return f"{100 * probability:.{digits}f} %"
+
+
+def duration(seconds: float | None) -> str:
+    """A length of time in the words people use for it; empty where none is known."""
+    if not seconds:
+        return ""
+    if seconds < 59.5:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

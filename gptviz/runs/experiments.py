@@ -33,6 +33,14 @@ class Target:
     by: str
     exact: bool = False
 
+    @property
+    def quantity_name(self) -> str:
+        """What the number is, in a word: "loss", "perplexity" or "parameters"."""
+        return self.quantity.removeprefix("validation_")
+
+    def __str__(self) -> str:
+        return f"{self.quantity_name} {self.value:,g}"
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -281,3 +289,13 @@ PLANS: dict[str, Plan] = {
         tokenizer="bpe",
     ),
 }
+
+
+def groups() -> list[tuple[str, ...]]:
+    """The names of the plans, grouped by whose curves belong beside each other; the largest group, the ladder, comes first."""
+    groups: list[tuple[str, ...]] = []
+    for name, plan in PLANS.items():
+        group = tuple(other for other in PLANS if other == name or other in plan.beside)
+        if group not in groups:
+            groups.append(group)
+    return sorted(groups, key=lambda group: -len(group))

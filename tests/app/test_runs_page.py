@@ -13,9 +13,12 @@ import pytest
 from filelock import FileLock
 from streamlit.testing.v1 import AppTest
 
+from gptviz.figures.format import duration
 from gptviz.runs import checkpoints, manage
 from gptviz.train.recipe import Recipe
-from gptviz.ui.pages.runs import table as ui
+from gptviz.ui.pages.runs.differences import differences
+from gptviz.ui.pages.runs.manage import packing
+from gptviz.ui.views.entries import entries
 from gptviz.ui.views.learning_curves import curve_of
 from tests.app.opening import opened
 from tests.tiny import TinyModel
@@ -171,22 +174,22 @@ def test_the_switches_change_the_scales(trained: Callable[..., Path]) -> None:
 def test_only_what_differs_is_in_the_table_of_differences(trained: Callable[..., Path]) -> None:
     trained("a", [4.0, 3.0], recipe={"learning_rate": 0.5})
     trained("b", [4.0, 3.0], recipe={"learning_rate": 0.25, "seed": 7}, corpus="another text")
-    found = ui.entries()
-    table = ui.differences([found["a"], found["b"]])
+    models = entries()
+    table = differences([models["a"], models["b"]])
     assert {row[0]: (row[1], row[2]) for row in table.itertuples(index=False)} == {
         "data": ("my text", "another text"),
         "learning_rate": ("0.5", "0.25"),
         "seed": ("0", "7"),
     }
     assert all(table["what it does"])
-    assert ui.differences([found["a"]]).empty
+    assert differences([models["a"]]).empty
 
 
 def test_what_nobody_wrote_down_is_no_difference(trained: Callable[..., Path], tiny_model: TinyModel) -> None:
     trained("a", [4.0])
     tiny_model("old", card={"losses": [{"step": 1, "validation": 2.0}], "corpus": "my text"})
-    found = ui.entries()
-    assert ui.differences([found["a"], found["old"]]).empty
+    models = entries()
+    assert differences([models["a"], models["old"]]).empty
 
 
 @pytest.mark.parametrize(("file", "content"), [("config.json", '{"format": 99}'), ("card.json", "torn"), ("card.json", "[]")])
@@ -332,14 +335,12 @@ def test_without_a_model_the_page_says_so(home: Path, monkeypatch: pytest.Monkey
     [(None, ""), (0.0, ""), (3.4, "3 s"), (59.9, "1 min"), (61, "1 min"), (3_599, "1 h 0 min"), (5_400, "1 h 30 min")],
 )
 def test_time_is_said_as_a_person_says_it(seconds: float | None, said: str) -> None:
-    assert ui.spoken(seconds) == said
+    assert duration(seconds) == said
 
 
 def test_a_model_too_long_to_take_along_leaves_its_snapshots_and_at_last_itself_behind(
     trained: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gptviz.ui.pages.runs.manage import packing
-
     folder = trained("mine", [4.0])
     checkpoints.snapshot_path(folder, 1).parent.mkdir()
     checkpoints.snapshot_path(folder, 1).write_bytes(b"x" * 100)

@@ -24,8 +24,7 @@ from gptviz.text import Encoding
 from gptviz.ui.shell import kinds, scrubber
 from gptviz.ui.shell.cache import ModelKey, language_model
 from gptviz.ui.shell.frame import PAGES, Subject, shared_state
-
-from .runs import table as runs
+from gptviz.ui.views.entries import default_comparison, entries
 
 SHOWN = 8
 # Beyond this many numbers (a GPT-2 vocabulary at every position) only the last position is unembedded.
@@ -147,11 +146,11 @@ def pictures(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> dict[str, str
 
 def learning(name: str, theme: Theme) -> dict[str, str]:
     """An SVG for the cards of the pages about training: how the model `name` learned, and the models worth comparing."""
-    entries = runs.entries()
-    compared = [curve for other in runs.striking(entries) if (curve := entries[other].curve) is not None]
+    models = entries()
+    compared = [curve for other in default_comparison(models) if (curve := models[other].curve) is not None]
     if not compared:
         return {}
-    own = entries[name].curve if name in entries and entries[name].has_curve else None
+    own = models[name].curve if name in models and models[name].has_curve else None
     return {
         "pages/train.py": thumbnail.curves([own or compared[0]], theme),
         "pages/runs.py": thumbnail.curves(compared, theme),

@@ -3,38 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from gptviz.figures.curves import perplexity
-from gptviz.runs.experiments import PLANS, Plan, Target
+from gptviz.runs.experiments import PLANS, Plan, groups
 from gptviz.ui.shell import frame
-
-if TYPE_CHECKING:
-    from .table import Entry
-
-
-def groups() -> list[tuple[str, ...]]:
-    """The names of the plans, those whose curves belong beside each other together; the ladder first."""
-    groups: list[tuple[str, ...]] = []
-    for name, plan in PLANS.items():
-        group = tuple(other for other in PLANS if other == name or other in plan.beside)
-        if group not in groups:
-            groups.append(group)
-    return sorted(groups, key=lambda group: -len(group))
-
-
-def published(target: Target | None) -> str:
-    """A published number in words, empty where there is none."""
-    if target is None:
-        return ""
-    return f"{_quantity(target)} {target.value:,g}"
+from gptviz.ui.views.entries import Entry
 
 
 def results(plan: Plan, entry: Entry | None) -> str:
     """What was published for a plan, and what came out of the model `entry` of its name here."""
-    quantity = _quantity(plan.target) if plan.target else "loss"
+    quantity = plan.target.quantity_name if plan.target else "loss"
     said = [f"published {plan.target.value:,g}"] if plan.target else []
     if entry is not None and (entry.has_curve or quantity == "parameters"):
         ours = {"loss": f"{entry.best:.4f}", "perplexity": perplexity(entry.best), "parameters": f"{entry.parameters:,}"}
@@ -45,25 +25,21 @@ def results(plan: Plan, entry: Entry | None) -> str:
     return f"{quantity}: {', '.join(said)}{accuracy}"
 
 
-def _quantity(target: Target) -> str:
-    return target.quantity.removeprefix("validation_")
-
-
-def listed(found: Mapping[str, Entry], choose: Callable[[list[str]], None]) -> None:
-    """A row for each experiment: `found` are the models there are, `choose` has the curves of some compared."""
+def experiments(entries: Mapping[str, Entry], choose: Callable[[list[str]], None]) -> None:
+    """A row for each experiment, with the result of its model among `entries`; `choose` compares the curves of some."""
     state = frame.shared_state()
     for group in groups():
         with st.container(border=True, gap="xsmall"):
-            there = [name for name in group if name in found and found[name].has_curve]
+            here = [name for name in group if name in entries and entries[name].has_curve]
             for name in group:
-                _row(name, PLANS[name], found.get(name), {**state, "plan": name})
-            if len(there) > 1:
-                label = f"Compare the {len(there)} that are here"
+                _row(name, PLANS[name], entries.get(name), {**state, "plan": name})
+            if len(here) > 1:
+                label = f"Compare the {len(here)} that are here"
                 st.button(
                     label,
                     key=f"compare {group[0]}",
                     on_click=_compare,
-                    args=(there, choose),
+                    args=(here, choose),
                     icon=":material/stacked_line_chart:",
                 )
 

@@ -1,9 +1,8 @@
-"""What can be done to one model: open it on another page, go on training, rename, take away, delete and bring back."""
+"""What can be done to one model: open it on another page, train it further, rename, download, delete and bring back."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import streamlit as st
@@ -11,11 +10,11 @@ import streamlit as st
 from gptviz.runs import checkpoints, manage
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.ui.shell import frame, kinds
+from gptviz.ui.views.entries import Entry
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.markdown import escaped
 
-if TYPE_CHECKING:
-    from .table import Entry
+from .selection import NONE
 
 # What the page Train offers for a run in such a state.
 ON_TRAIN = {"running": "Watch it train", "waiting": "Watch it wait", "ready": "Begin to train"} | dict.fromkeys(
@@ -25,14 +24,14 @@ NO_MODEL = ("app.py", "pages/runs.py", "pages/train.py")  # pages that are about
 _DONE, _FAILED, _TOKEN = "runs done", "runs failed", "runs token"
 
 
-def one_model(found: Mapping[str, Entry]) -> None:
+def one_model(entries: Mapping[str, Entry]) -> None:
     """The model chosen, what can be done to it, and what the last click did."""
-    _say_what_was_done()
+    _result_of_the_last_click()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         with st.container(width=260):
             about = "The model that the buttons are about, and that the other pages open."
-            name = controls.select("Model", list(found), key="model", default=frame.DEFAULT_MODEL, help=about)
-        folder, status = found[name].folder, found[name].status
+            name = controls.select("Model", list(entries), key="model", default=frame.DEFAULT_MODEL, help=about)
+        folder, status = entries[name].folder, entries[name].status
         _open_in(name)
         if status.state in ON_TRAIN and manage.is_own(folder):
             query = {**frame.shared_state(), "run": name}
@@ -47,11 +46,11 @@ def one_model(found: Mapping[str, Entry]) -> None:
         _trash()
     if not manage.is_own(folder):
         st.caption("This model came with gptviz: it can be neither renamed nor deleted.")
-    if problem := found[name].problem or status.message:
-        st.text(f"{found[name].state}: {problem}")
+    if problem := entries[name].problem or status.message:
+        st.text(f"{entries[name].state}: {problem}")
 
 
-def _say_what_was_done() -> None:
+def _result_of_the_last_click() -> None:
     """What the last click on one of the buttons did, or why it did nothing; a deletion can be undone."""
     if failed := st.session_state.pop(_FAILED, None):
         st.error(escaped(failed))
@@ -87,15 +86,15 @@ def _download(name: str) -> None:
 
 
 def _trash() -> None:
-    if kept := manage.deleted():
-        with st.popover(f"Trash ({len(kept)})", icon=":material/restore_from_trash:"):
+    if deleted := manage.deleted():
+        with st.popover(f"Trash ({len(deleted)})", icon=":material/restore_from_trash:"):
             st.caption(f"The last {manage.MOST_DELETED} models that were deleted; older ones are gone for good.")
-            for token, name in kept.items():
+            for token, name in deleted.items():
                 st.button(escaped(name), key=f"bring back {token}", on_click=_undelete, args=(token,), icon=":material/undo:")
 
 
 def packing(name: str) -> tuple[str, bool, bool]:
-    """How a model can be taken away: what the button says, whether its snapshots come along, and whether it can be at all."""
+    """How a model can be downloaded: what the button says, whether its snapshots are included, and whether it can be at all."""
     for snapshots in (True, False):
         size = manage.packed_bytes(name, snapshots=snapshots)
         if size <= manage.MOST_PACKED_BYTES:
@@ -106,7 +105,7 @@ def packing(name: str) -> tuple[str, bool, bool]:
 
 def _rename(name: str, key: str) -> None:
     new = st.session_state[key].strip()
-    if _tried(lambda: manage.rename(name, new), f"{name} is called {new} now."):
+    if _attempt(lambda: manage.rename(name, new), f"{name} is called {new} now."):
         st.session_state["model"] = new
         _replace_chosen(name, new)
 
@@ -115,7 +114,7 @@ def _delete(name: str) -> None:
     def delete() -> None:
         st.session_state[_TOKEN] = manage.delete(name)
 
-    if _tried(delete, f"{name} is in the trash."):
+    if _attempt(delete, f"{name} is in the trash."):
         left = list(checkpoints.folders())
         st.session_state["model"] = frame.DEFAULT_MODEL if frame.DEFAULT_MODEL in left else next(iter(left), None)
         _replace_chosen(name, None)
@@ -125,11 +124,12 @@ def _undelete(token: str) -> None:
     def undelete() -> None:
         st.session_state["model"] = manage.undelete(token)
 
-    if _tried(undelete, "It is back."):
+    if _attempt(undelete, "It is back."):
         st.session_state[_DONE] = f"{st.session_state['model']} is back."
 
 
-def _tried(action: Callable[[], object], done: str) -> bool:
+def _attempt(action: Callable[[], object], done: str) -> bool:
+    """Whether `action` worked; the next run of the page shows `done`, or why it did not."""
     try:
         action()
     except CheckpointError as error:
@@ -140,7 +140,7 @@ def _tried(action: Callable[[], object], done: str) -> bool:
 
 
 def _replace_chosen(name: str, new: str | None) -> None:
-    """Whoever compared the model goes on comparing it, under its new name, or no more."""
-    if asked := st.query_params.get("chosen"):
-        kept = [new if other == quote(name, safe="") else other for other in asked.split(",")]
-        st.query_params["chosen"] = ",".join(filter(None, kept)) or "-"
+    """In the comparison the model gets its `new` name; without one it leaves the comparison."""
+    if in_link := st.query_params.get("chosen"):
+        names = [new if other == quote(name, safe="") else other for other in in_link.split(",")]
+        st.query_params["chosen"] = ",".join(filter(None, names)) or NONE

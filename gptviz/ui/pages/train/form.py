@@ -15,6 +15,7 @@ import streamlit as st
 from gptviz.data.classification import LabelledSource
 from gptviz.data.seq2seq import PairSource, PairTaskSource
 from gptviz.data.source import MOST_HELD_OUT, Source, TaskSource, TextSource, source_named
+from gptviz.figures.format import duration
 from gptviz.model import Config, changed, devices
 from gptviz.model.config import Kind
 from gptviz.runs import checkpoints
@@ -26,9 +27,8 @@ from gptviz.text.datasets.pairs import HELD_OUT, PAIR_TASKS, pairs_of
 from gptviz.train import estimate
 from gptviz.train.estimate import Estimate, Speed, size
 from gptviz.train.recipe import HELP, Recipe
-from gptviz.ui.pages.runs.experiments import published
-from gptviz.ui.pages.runs.table import MEANS, spoken
 from gptviz.ui.shell import kinds
+from gptviz.ui.views.settings import HELPS
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.markdown import escaped
 
@@ -153,7 +153,7 @@ def form(notices: Any) -> tuple[Planned, str]:
     )
     plan = OWN_PLAN if name == OWN else PLANS[name]
     _follow(name, plan)
-    about = f"Published: {published(plan.target)}, by {plan.target.by}." if plan.target else None
+    about = f"Published: {plan.target}, by {plan.target.by}." if plan.target else None
     st.caption(plan.sentence, help=about)
     problem, source = None, None
     chosen = _choose_data(plan)
@@ -329,7 +329,7 @@ def _model_and_recipe(name: str, plan: Plan, source: Source | None, problem: str
         given: dict[str, Any] = {}
         if begin == FRESH:
             few = (*FEW_OF_MODEL, "n_encoder_layer") if plan.config.n_encoder_layer else FEW_OF_MODEL
-            given = _fields(Config, _defaults(plan.config), few, MEANS)
+            given = _fields(Config, _defaults(plan.config), few, HELPS)
             if len(offered) > 1:
                 about = "A token for each character, or tokens of some characters each, learned from the text (BPE)."
                 wanted = controls.select("Tokens", offered, key="tokens", default=plan.tokenizer, help=about)
@@ -497,7 +497,7 @@ def refusal(planned: Planned, expected: Estimate | None, name: str, device: str)
 
 def said(expected: Estimate) -> str:
     """What a run will take, in a line."""
-    return f"{expected.parameters:,} parameters, about {spoken(expected.seconds)}, {size(expected.memory)} of memory"
+    return f"{expected.parameters:,} parameters, about {duration(expected.seconds)}, {size(expected.memory)} of memory"
 
 
 def explained(expected: Estimate) -> str:

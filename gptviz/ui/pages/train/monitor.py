@@ -14,6 +14,7 @@ import numpy.typing as npt
 import streamlit as st
 
 from gptviz.figures import curves, heatmap, marks, places, scatter
+from gptviz.figures.format import duration
 from gptviz.interp import embeddings
 from gptviz.interp.attention import one_head
 from gptviz.labelled_array import Axis, LabelledArray
@@ -26,7 +27,6 @@ from gptviz.runs.experiments import PLANS
 from gptviz.runs.run import RunError, Status
 from gptviz.train.recipe import Recipe
 from gptviz.ui.pages import embeddings as vocabulary
-from gptviz.ui.pages.runs.table import spoken
 from gptviz.ui.shell import frame, kinds
 from gptviz.ui.shell.cache import ModelKey, language_model, model_key
 from gptviz.ui.shell.frame import theme
@@ -245,10 +245,10 @@ def headline(now: Watched) -> str:
     if now.place == 0:
         if now.status.state != "running" or not now.step:
             return f"Beginning: {escaped(now.status.message) or 'Python and torch are being loaded'}."
-        return f"{at} · {spoken(now.step.get('seconds_left'))} left"
+        return f"{at} · {duration(now.step.get('seconds_left'))} left"
     if now.status.state == "finished":
         total = now.card.get("steps")
-        took = f" in {spoken(seconds)}" if _is_number(seconds := now.card.get("seconds")) else ""
+        took = f" in {duration(seconds)}" if _is_number(seconds := now.card.get("seconds")) else ""
         return f"Finished: {total:,} steps{took}." if isinstance(total, int) else "Finished."
     return f"{at}. {WORDS[now.status.state]}"
 

@@ -1,0 +1,46 @@
+"""The curves of the models that the Runs page compares, laid over each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import streamlit as st
+
+from gptviz.figures import curves
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.ui.shell import kinds
+from gptviz.ui.shell.frame import theme
+from gptviz.ui.views.entries import Entry
+from gptviz.ui.views.learning_curves import per_text
+from gptviz.ui.widgets import controls
+
+
+def switches() -> tuple[bool, bool, bool]:
+    """The controls `log_steps`, `log_loss` and `training`: what the chart shows."""
+    about = "Each doubling of the steps takes the same room; step 0 has none."
+    log_steps = controls.switch("Log steps", key="log_steps", help=about)
+    log_loss = controls.switch("Log loss", key="log_loss", help="Each halving of the loss takes the same room.")
+    about = "The loss of every batch that was trained on, pale, beside the loss on held-out data."
+    return log_steps, log_loss, controls.switch("Training loss", key="training", help=about)
+
+
+def chart(entries: Sequence[Entry], *, log_steps: bool, log_loss: bool, training: bool, height: int) -> None:
+    """The curves of some models in one chart, and a line on how to read them."""
+    known = [entry.curve for entry in entries if entry.curve is not None]
+    figure = curves.losses(known, theme(), log_steps=log_steps, log_loss=log_loss, training=training, height=height)
+    figure = per_text(figure) if all(kinds.of(entry.folder) == "classifier" for entry in entries) else figure
+    ends = "; ".join(f"{entry.name} ends at {entry.last:.4f}" for entry in entries)
+    st.plotly_chart(figure, key="curves", alt=f"Validation loss over the steps of training: {ends} nats per token.")
+    st.caption(curves.LEGEND if training else "The loss on held-out data, a marker per evaluation.")
+
+
+def validation_losses(entries: Sequence[Entry]) -> LabelledArray:
+    """The validation losses [model, step]; NaN where a model was not evaluated."""
+    known = [entry.curve for entry in entries if entry.curve is not None]
+    steps = sorted({step for curve in known for step in curve.validation_steps.tolist()})
+    values = np.full((len(known), len(steps)), np.nan)
+    for row, curve in enumerate(known):
+        values[row, np.searchsorted(steps, curve.validation_steps)] = curve.validation
+    axes = Axis("model", tuple(curve.name for curve in known)), Axis("step", tuple(f"{step:.0f}" for step in steps))
+    return LabelledArray(values, axes, "validation loss in nats per token")

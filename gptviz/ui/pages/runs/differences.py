@@ -1,0 +1,44 @@
+"""In which settings the models that the Runs page compares differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import pandas as pd
+import streamlit as st
+
+from gptviz.ui.views.entries import Entry
+from gptviz.ui.views.settings import HELPS
+
+
+def differences(entries: Sequence[Entry]) -> pd.DataFrame:
+    """The settings in which the models differ, a row each; a setting that a model's card lacks counts as no difference."""
+    names = dict.fromkeys(name for entry in entries for name in entry.settings)
+    rows = []
+    for name in names:
+        values = [entry.settings.get(name) for entry in entries]
+        if len({repr(value) for value in values if value is not None}) > 1:
+            rows.append([name, *map(_in_words, values), HELPS.get(name, "")])
+    return pd.DataFrame(rows, columns=["setting", *(entry.name for entry in entries), "what it does"])
+
+
+def _in_words(value: object) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,g}" if isinstance(value, int | float) else str(value)[:80]
+
+
+def table_of_differences(entries: Sequence[Entry]) -> None:
+    """The differences as a table, where more than one model is compared."""
+    if len(entries) < 2:
+        return
+    table = differences(entries)
+    if table.empty:
+        st.caption("Nothing that is written down differs between them.")
+        return
+    st.markdown("**In what they differ**")
+    height: int | Literal["content"] = 318 if len(table) > 8 else "content"
+    st.dataframe(table, hide_index=True, height=height, key="differences", alt="The settings in which the models differ")

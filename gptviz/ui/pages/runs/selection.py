@@ -1,0 +1,62 @@
+"""Which models the Runs page compares: the names in the link, else a comparison worth seeing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from urllib.parse import quote, unquote
+
+import streamlit as st
+
+from gptviz.runs.experiments import groups
+from gptviz.ui.views.entries import MOST_COMPARED, Entry, default_comparison
+from gptviz.ui.widgets.markdown import escaped
+
+NONE = "-"  # what the link says where nothing is chosen; no model can have this name
+# By one of the plans compared: the title of the comparison, and what to notice.
+COMPARISONS = {
+    "ladder-0": ("The ladder", "Each rung has what the one before it lacks: which part lowers the loss most?"),
+    "reversal": (
+        "Positions",
+        "Both can reach the floor. Without positions only the causal mask tells the order: it takes longer.",
+    ),
+    "generator": ("The mask off", "Without its mask it reads the answer: the loss falls far below, the text gets no better."),
+    "finetune": ("Pretraining", "Where does the one that read Python's reference first begin, and does it stay ahead?"),
+}
+
+
+def chosen(entries: Mapping[str, Entry], *, quiet: bool = False) -> list[Entry]:
+    """The models compared, in the order they were chosen; the link's `chosen` has their names with commas between.
+
+    The control is not bound to the link as others are: the table knows rows, the link has names. A message says which
+    models of the link are missing, unless `quiet`.
+    """
+    in_link = st.query_params.get("chosen")
+    if in_link is None:
+        return [entries[name] for name in default_comparison(entries)]
+    names = list(dict.fromkeys(map(unquote, in_link[:2_000].split(","))))
+    with_curve = [name for name in names if name in entries and entries[name].has_curve]
+    missing = [name for name in names if name not in with_curve and name != NONE]
+    if missing and not quiet:
+        why = "has no curve yet" if missing[0] in entries else "is not to be had here"
+        st.warning(f"The link asks for the model “{escaped(missing[0][:80])}”, which {why}.", icon=":material/link_off:")
+    if len(with_curve) > MOST_COMPARED and not quiet:
+        st.info(f"{len(with_curve)} models are chosen; the curves of the first {MOST_COMPARED} are shown.")
+    return [entries[name] for name in with_curve[:MOST_COMPARED]]
+
+
+def choose(names: Sequence[str]) -> None:
+    """Put the models compared into the link."""
+    # A folder that somebody copied here may have a comma in its name.
+    st.query_params["chosen"] = ",".join(quote(name, safe="") for name in names) or NONE
+
+
+def comparisons_to_try(entries: Mapping[str, Entry]) -> None:
+    """A button for each comparison worth seeing of which two models are here."""
+    offers = []
+    for group in groups():
+        here = [name for name in group if name in entries and entries[name].has_curve]
+        offers += [(COMPARISONS[name], here) for name in group if name in COMPARISONS and len(here) > 1]
+    if offers:
+        st.text("Try this:", width="content")
+    for (label, notice), here in offers:
+        st.button(label, key=f"try {label}", on_click=choose, args=(here,), help=notice)

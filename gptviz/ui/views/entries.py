@@ -1,0 +1,127 @@
+"""What Runs and Home know of every model: its numbers, its curve and its settings; and which models are worth comparing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from gptviz.figures.curves import Curve
+from gptviz.model import parameter_count
+from gptviz.runs import checkpoints, run
+from gptviz.runs.checkpoints import CheckpointError
+from gptviz.runs.experiments import PLANS, groups
+from gptviz.train.recipe import HELP
+
+from .learning_curves import curve_of
+
+MOST_COMPARED = 12
+STATES = {"running": "training", "ready": "not begun"}
+# Laying out a model's parts takes a hundred times as long as reading its card, and cards may be wrong.
+_parameter_count = lru_cache(maxsize=512)(parameter_count)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is known of one model.
+
+    Attributes:
+        problem: what is wrong with its files, empty where nothing is; else little more is known of it.
+        settings: every field of its recipe and its config, and what it learned from.
+        plan: the experiment it belongs to; None where it belongs to none.
+    """
+
+    name: str
+    folder: Path
+    status: run.Status
+    problem: str = ""
+    data: str = ""
+    parameters: int | None = None
+    curve: Curve | None = None
+    accuracy: float | None = None
+    steps: int | None = None
+    seconds: float | None = None
+    plan: str | None = None
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def best(self) -> float:
+        """The lowest validation loss so far; NaN before the first."""
+        return float(self.curve.validation.min()) if self.has_curve and self.curve is not None else math.nan
+
+    @property
+    def last(self) -> float:
+        """The last validation loss; NaN before the first."""
+        return float(self.curve.validation[-1]) if self.has_curve and self.curve is not None else math.nan
+
+    @property
+    def has_curve(self) -> bool:
+        """Whether there is a loss to show."""
+        return self.curve is not None and len(self.curve.validation) > 0
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it trains, or waits to."""
+        return self.status.state in ("running", "waiting")
+
+    @property
+    def state(self) -> str:
+        """Its state in words, with how much of the training is done."""
+        if self.problem:
+            return "damaged"
+        planned = self.settings.get("steps")
+        if self.status.state == "running" and isinstance(planned, int) and self.steps:
+            return f"training {min(1.0, self.steps / planned):.0%}"
+        return STATES.get(self.status.state, self.status.state)
+
+
+def entries() -> dict[str, Entry]:
+    """Every model by its name, the user's own first."""
+    known = {}
+    for name, folder in checkpoints.folders().items():
+        status = run.status(folder)
+        try:
+            known[name] = _entry(folder, status, curve_of(folder))
+        except CheckpointError as error:
+            known[name] = Entry(name, folder, status, problem=str(error))
+    return known
+
+
+def _entry(folder: Path, status: run.Status, curve: Curve) -> Entry:
+    card, config = checkpoints.read_card(folder), checkpoints.read_config(folder)
+    recipe = card.get("recipe")
+    data = str(card.get("task") or card.get("corpus") or "")[:80]
+    of_recipe = recipe if isinstance(recipe, dict) else {}
+    settings = {"data": data or None} | {name: of_recipe.get(name) for name in HELP} | config.to_dict()
+    last_steps = [*curve.steps[-1:].tolist(), *curve.validation_steps[-1:].tolist()]
+    preset = card.get("preset")
+    return Entry(
+        folder.name,
+        folder,
+        status,
+        data=data,
+        parameters=_parameter_count(config),
+        curve=curve,
+        accuracy=_number(card.get("accuracy")),
+        steps=int(max([*last_steps, _number(card.get("steps")) or 0])),
+        seconds=_number(card.get("seconds")),
+        plan=preset if isinstance(preset, str) and preset in PLANS else None,
+        settings=settings,
+    )
+
+
+def _number(value: object) -> float | None:
+    sound = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15
+    return float(value) if sound else None  # type: ignore[arg-type]
+
+
+def default_comparison(entries: Mapping[str, Entry]) -> list[str]:
+    """The models compared unless somebody chooses others: the largest group of experiments of which two are here, else all models
+    with a curve."""
+    with_curve = [name for name, entry in entries.items() if entry.has_curve]
+    for group in groups():
+        if len(group) > 1 and len(here := [name for name in group if name in with_curve]) > 1:
+            return here[:MOST_COMPARED]
+    return with_curve[:MOST_COMPARED]
