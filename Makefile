@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: app install test check browser screenshots benchmark checkpoints clean
+.PHONY: app install test check browser dist screenshots benchmark checkpoints clean
 
 app: install ## open the app in a browser
 	$(RUN) -m streamlit run app.py $(ARGS)
@@ -20,6 +20,9 @@ check: $(VENV)/installed-dev ## lint, format, types: seconds
 
 browser: $(VENV)/installed-dev ## find a browser for the tests, or install one
 	$(RUN) -m tests.browser.chromium
+
+dist: $(VENV)/installed-dev ## build wheel and sdist into dist/
+	$(RUN) -m hatchling build
 
 screenshots: $(VENV)/installed-dev browser ## every page, light and dark, into docs/
 	$(RUN) -m tests.browser.screenshots docs
@@ -65,4 +68,4 @@ $(VENV)/installed-dev: $(VENV)/installed requirements-dev.txt
 	@touch $@
 
 clean: ## remove what the other targets built
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

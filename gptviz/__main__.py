@@ -9,6 +9,7 @@ import math
 import os
 import shlex
 import signal
+import subprocess
 import sys
 import time
 from dataclasses import fields, replace
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import gptviz
+from gptviz.location import APP
 
 from .train.recipe import HELP, Recipe
 
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from .train.distributed import World
 
 
+# How the command was called is how its help calls it.
+PROGRAM = "gptviz" if Path(sys.argv[0]).stem == "gptviz" else "python -m gptviz"
 MOST_BEAMS = 64  # every step of a beam search takes memory and time for each
 
 
@@ -52,7 +56,7 @@ def _one_line(message: object) -> str:
 
 def parser() -> Parser:
     """Every command and option."""
-    main = Parser(prog="python -m gptviz", description="Open, train, watch and take apart a transformer.")
+    main = Parser(prog=PROGRAM, description="Open, train, watch and take apart a transformer.")
     main.add_argument("--version", action="version", version=f"gptviz {gptviz.__version__}")
     commands = main.add_subparsers(title="commands", metavar="COMMAND")
 
@@ -64,6 +68,9 @@ def parser() -> Parser:
         if on_device:
             added.add_argument("--device", help="cpu, cuda or mps; default: the fastest there is")
         return added
+
+    this = command("app", app, "Open the app in a browser.", as_json=False, on_device=False)
+    this.add_argument("options", nargs="*", metavar="OPTION", help="options of 'streamlit run', for example --server.port=8600")
 
     command("models", models, "List the models that can be opened.", on_device=False)
 
@@ -129,6 +136,16 @@ def _add_recipe(group: argparse._ArgumentGroup) -> None:
         else:
             whole = kinds[field.name] is int or int in allowed
             group.add_argument(option, type=int if whole else float, metavar="N" if whole else "X", help=about)
+
+
+def app(options: argparse.Namespace) -> None:
+    """`app [OPTION …]`"""
+    command = [sys.executable, "-m", "streamlit", "run", str(APP), *options.options]
+    # Ctrl-C reaches the server too, which ends by itself.
+    with contextlib.suppress(KeyboardInterrupt):
+        ended = subprocess.run(command, check=False)
+        if ended.returncode:
+            raise UsageError(f"the app ended with exit status {ended.returncode}: see the message above")
 
 
 def models(options: argparse.Namespace) -> None:
@@ -512,7 +529,11 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; the exit status: 0, or 2 for an error, which is one line on stderr."""
     this = parser()
     arguments = sys.argv[1:] if arguments is None else arguments
-    options = this.parse_args(arguments, argparse.Namespace(arguments=arguments))
+    options, unknown = this.parse_known_args(arguments, argparse.Namespace(arguments=arguments))
+    if unknown and getattr(options, "run", None) is app:
+        options.options += unknown
+    elif unknown:
+        this.error(f"unrecognized arguments: {' '.join(unknown)}")
     if not hasattr(options, "run"):
         this.print_help()
         return 0
@@ -528,7 +549,8 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-if __name__ == "__main__":
+def run() -> None:
+    """The command `gptviz`: `main` with the arguments of this process, which ends with its exit status."""
     # Text beyond the terminal's encoding is escaped, not fatal; a reader that stops reading ends the command quietly.
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError):
@@ -540,3 +562,7 @@ if __name__ == "__main__":
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
     sys.exit(status)
+
+
+if __name__ == "__main__":
+    run()

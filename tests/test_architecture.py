@@ -23,7 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gptviz.data": {"torch", "numpy", "sklearn", "gptviz.model", "gptviz.text", "gptviz.generate"},
     "gptviz.train": {"torch", "numpy", "gptviz.model", "gptviz.data"},
     "gptviz.runs": {
-        *("torch", "safetensors", "filelock", "gptviz._version"),
+        *("torch", "safetensors", "filelock", "gptviz._version", "gptviz.location"),
         *("gptviz.model", "gptviz.text", "gptviz.data", "gptviz.train"),
     },
     "gptviz.labelled_array": {"numpy"},
@@ -34,13 +34,23 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gptviz.figures": {"numpy", "plotly", "PIL", "gptviz.labelled_array"},
     "gptviz.components": {"streamlit", "numpy", "gptviz.figures.theme", "gptviz.interp", "gptviz.generate.tree"},
     "gptviz._version": set(),
+    "gptviz.location": set(),
     "gptviz.language_model": {
         *("torch", "gptviz.model", "gptviz.text", "gptviz.generate"),
         *("gptviz.data", "gptviz.runs", "gptviz.interp"),
     },
     "gptviz": {"gptviz._version", "gptviz.language_model"},
     "gptviz.__main__": {
-        *("torch", "tqdm", "gptviz", "gptviz.language_model", "gptviz.model", "gptviz.text", "gptviz.generate"),
+        *(
+            "torch",
+            "tqdm",
+            "gptviz",
+            "gptviz.location",
+            "gptviz.language_model",
+            "gptviz.model",
+            "gptviz.text",
+            "gptviz.generate",
+        ),
         *("gptviz.data", "gptviz.train", "gptviz.runs", "gptviz.interp"),
     },
 }

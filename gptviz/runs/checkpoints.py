@@ -26,13 +26,13 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from gptviz.location import BUNDLED
 from gptviz.model import Config, Transformer, parameter_count
 from gptviz.model.build import lay_out
 from gptviz.text import Tokenizer, from_json
 
 FORMAT = 1
 STORED_TYPES = ("F16", "BF16", "F32", "F64")  # as safetensors calls them
-BUNDLED = Path(__file__).resolve().parents[2] / "checkpoints"
 
 
 class CheckpointError(ValueError):

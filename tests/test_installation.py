@@ -1,0 +1,119 @@
+"""`pip install .`: the wheel, put into an environment of its own, brings the command, the library, the app and its models."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import urllib.request
+import venv
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+
+import gptviz
+from tests.waiting import free_port, wait_until
+
+ROOT = Path(__file__).resolve().parents[1]
+pytestmark = pytest.mark.full
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this checkout."""
+    folder = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    return next(folder.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of programs of a fresh environment with the wheel in it.
+
+    What gptviz depends on is borrowed from the environment of the tests: installing torch again would prove nothing more.
+    """
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=False)
+    programs = folder / ("Scripts" if sys.platform == "win32" else "bin")
+    python = programs / "python"
+    install = [sys.executable, "-m", "pip", f"--python={python}", "install", "--quiet", "--no-index", "--no-deps", str(wheel)]
+    subprocess.run(install, check=True, capture_output=True)
+    asked = subprocess.run(
+        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], capture_output=True, text=True
+    )
+    Path(asked.stdout.strip(), "borrowed.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
+    return programs
+
+
+def run(environment: Path, folder: Path, *command: str) -> str:
+    """What a command of the environment prints, called from `folder`."""
+    program, *arguments = command
+    ended = subprocess.run([environment / program, *arguments], cwd=folder, env=variables(folder), capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def variables(folder: Path) -> dict[str, str]:
+    """The variables of this process, with a home in `folder` and nothing that would lead to the checkout."""
+    return {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {"GPTVIZ_HOME": str(folder / "home")}
+
+
+def test_the_wheel_names_its_version_and_the_requirements(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as file:
+        name = next(name for name in file.namelist() if name.endswith(".dist-info/METADATA"))
+        metadata = Parser().parsestr(file.read(name).decode())
+    assert metadata["Version"] == gptviz.__version__
+    lines = (ROOT / "requirements.txt").read_text().splitlines()
+    assert sorted(metadata.get_all("Requires-Dist")) == sorted(line for line in lines if "==" in line)
+
+
+def test_the_command_helps_and_lists_the_models_that_ship(environment: Path, tmp_path: Path) -> None:
+    assert run(environment, tmp_path, "gptviz").startswith("usage: gptviz ")
+    listed = run(environment, tmp_path, "gptviz", "models")
+    assert all(folder.name in listed for folder in (ROOT / "checkpoints").iterdir() if folder.is_dir())
+
+
+def test_the_library_writes_the_same_text_as_in_a_checkout(environment: Path, tmp_path: Path) -> None:
+    options = {"max_new_tokens": 20, "temperature": 0.0}
+    code = f"import gptviz; print(gptviz.__file__); print(gptviz.load('shakespeare').generate('ROMEO:', **{options}), end='')"
+    file, _, text = run(environment, tmp_path, "python", "-c", code).partition("\n")
+    assert Path(file).is_relative_to(environment.parent)
+    assert text == gptviz.load("shakespeare").generate("ROMEO:", **options)
+
+
+def test_home_runs_from_the_installed_files(environment: Path, tmp_path: Path) -> None:
+    code = (
+        "from gptviz.location import APP\n"
+        "from streamlit.testing.v1 import AppTest\n"
+        "at = AppTest.from_file(str(APP), default_timeout=120).run()\n"
+        "assert not at.exception, at.exception\n"
+        "print(APP, at.title[0].value)"
+    )
+    printed = run(environment, tmp_path, "python", "-c", code)
+    assert printed.startswith(str(environment.parent.resolve()))
+    assert "installed" in printed
+
+
+def test_the_command_app_serves_it_on_this_machine_alone(environment: Path, tmp_path: Path) -> None:
+    port = free_port()
+    command = [environment / "gptviz", "app", f"--server.port={port}", "--server.headless=true"]
+    log = tmp_path / "log"
+    with log.open("w") as output:
+        process = subprocess.Popen(command, cwd=tmp_path, env=variables(tmp_path), stdout=output, stderr=subprocess.STDOUT)
+
+    def answers() -> bool:
+        assert process.poll() is None, log.read_text()
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=5) as answer:
+            return answer.status == 200
+
+    try:
+        wait_until(answers)
+        # The address comes from the app's own settings, which lie beside its script.
+        assert f"http://127.0.0.1:{port}" in log.read_text()
+    finally:
+        process.terminate()
+        process.wait()
