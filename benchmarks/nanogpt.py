@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from gptviz.data.batches import Windows, in_a_row
+from gptviz.data.batches import Windows, consecutive_windows
 from gptviz.model import Config, build, preset
 from gptviz.text import CharTokenizer, tiny_shakespeare
 from gptviz.train.engine import Engine, choose
@@ -83,7 +83,7 @@ class Theirs:
         """The loss over the whole validation text, in windows as ours."""
         self.model.eval()
         total, count = 0.0, 0
-        for batch in in_a_row(self.data.held_out, self.size.context):
+        for batch in consecutive_windows(self.data.held_out, self.size.context):
             _, loss = self.model(batch.inputs[0], batch.targets.contiguous())
             total, count = total + loss.item() * batch.targets.numel(), count + batch.targets.numel()
         self.model.train()

@@ -430,7 +430,7 @@ def evaluate(options: argparse.Namespace) -> None:
     """`evaluate NAME [--corpus PATH] …`"""
     import torch
 
-    from .data.batches import in_a_row
+    from .data.batches import consecutive_windows
     from .data.classification import LabelledSource
     from .data.seq2seq import PairSource
     from .data.seq2seq import batches as pair_batches
@@ -456,7 +456,7 @@ def evaluate(options: argparse.Namespace) -> None:
         text = source.corpus.split(source.fraction)[1] if held_out else source.corpus.text
         _warn_of_unknown(lm.tokenizer.encode("".join(sorted(set(text)))))
         ids = source.held_out(lm.tokenizer) if held_out else torch.from_numpy(lm.tokenizer.encode_ids(text))
-        batches = in_a_row(ids, lm.model.config.context_length)
+        batches = consecutive_windows(ids, lm.model.config.context_length)
     elif isinstance(source, PairSource):
         marked = source.marked(lm.tokenizer, lm.model.config)
         _check_fits(options.name, lm, source.longest(marked), source.title)

@@ -23,7 +23,7 @@ import torch
 
 import gptviz
 from gptviz.__main__ import main
-from gptviz.data.batches import in_a_row
+from gptviz.data.batches import consecutive_windows
 from gptviz.runs import checkpoints
 from gptviz.runs import run as runs
 from gptviz.runs.experiments import PLANS
@@ -171,7 +171,7 @@ def test_evaluate_tells_the_loss_on_the_last_tenth_or_on_all(capsys: Capture, ti
     told = {}
     for split, part in (("validation", text[1800:]), ("all", text)):
         told = json.loads(output(capsys, "evaluate", "mine", "--corpus", corpus, "--split", split, "--json"))
-        found = evaluate(lm.model, in_a_row(torch.from_numpy(lm.tokenizer.encode_ids(part)), CONTEXT))
+        found = evaluate(lm.model, consecutive_windows(torch.from_numpy(lm.tokenizer.encode_ids(part)), CONTEXT))
         expected = {"loss": found.loss, "perplexity": math.exp(found.loss), "accuracy": found.accuracy, "tokens": len(part) - 1}
         assert told == expected
     assert f"loss {told['loss']:.4f} nats per token, perp" in output(
@@ -560,7 +560,7 @@ def test_ctrl_c_stops_a_training_after_the_step_and_resuming_goes_on_exactly(cap
     assert 100 <= steps < 3000
     assert lm.card["losses"][-1]["step"] == steps
     held_out = torch.from_numpy(lm.tokenizer.encode_ids(read_corpus(corpus).split()[1]))
-    assert lm.card["validation_loss"] == evaluate(lm.model, in_a_row(held_out, 8)).loss
+    assert lm.card["validation_loss"] == evaluate(lm.model, consecutive_windows(held_out, 8)).loss
     assert output(capsys, "train", "--resume", "bigram").splitlines()[-1].startswith("finished")
     output(capsys, "train", "bigram", *settings, "--name", "unbroken")
     unbroken, resumed = gptviz.load("unbroken"), gptviz.load("bigram")

@@ -12,6 +12,7 @@ from torch import Tensor
 from gptviz.text import Examples, Task
 
 NOT_COUNTED = -100  # the target of a prediction that does not count in the loss, as cross_entropy has it
+EVALUATION_TOKENS = 8_192  # in one batch of an evaluation: enough to keep a processor busy, few enough for any memory
 
 
 class Batch(NamedTuple):
@@ -69,8 +70,8 @@ class Windows:
         return Batch((rows[:, :-1],), rows[:, 1:])
 
     def validation(self) -> Iterator[Batch]:
-        """The held-out text, as `in_a_row` cuts it."""
-        return in_a_row(self.held_out, self.context)
+        """The held-out text, as `consecutive_windows` cuts it."""
+        return consecutive_windows(self.held_out, self.context)
 
 
 class Generated:
@@ -86,7 +87,7 @@ class Generated:
     def validation(self) -> Iterator[Batch]:
         """The sequences the task holds out."""
         batch = _batch(self.task.held_out())
-        rows = max(8_192 // batch.targets.shape[1], 1)
+        rows = max(EVALUATION_TOKENS // batch.targets.shape[1], 1)
         return (batch.rows(slice(start, start + rows)) for start in range(0, len(batch.targets), rows))
 
 
@@ -96,7 +97,7 @@ def _batch(examples: Examples) -> Batch:
     return Batch((ids[:, :-1],), targets)
 
 
-def in_a_row(ids: Tensor, context: int, tokens: int = 8_192) -> Iterator[Batch]:
+def consecutive_windows(ids: Tensor, context: int, tokens: int = EVALUATION_TOKENS) -> Iterator[Batch]:
     """All of `ids` [N], cut into consecutive windows of the context length (the last may be shorter), `tokens` at a time.
 
     In each window, every token is predicted from those before it within the window; each but the first of all is

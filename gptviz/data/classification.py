@@ -15,7 +15,7 @@ from gptviz.model import Config, Transformer
 from gptviz.text import Corpus, LabelledTexts, Tokenizer, WordTokenizer, opinions, recall, remember
 
 from .baseline import baseline
-from .batches import Batch, Data
+from .batches import EVALUATION_TOKENS, Batch, Data
 from .source import Source
 
 # Every evaluation reads all that is held out: so many texts tell enough.
@@ -225,7 +225,7 @@ def _rows(tokenizer: Tokenizer, labelled: LabelledTexts, context: int) -> Batch:
 
 
 def _in_order(batch: Batch, padding: int) -> Iterator[Batch]:
-    at_a_time = max(8_192 // batch.inputs[0].shape[1], 1)
+    at_a_time = max(EVALUATION_TOKENS // batch.inputs[0].shape[1], 1)
     for start in range(0, len(batch.targets), at_a_time):
         yield _narrowed(batch.rows(slice(start, start + at_a_time)), padding)
 

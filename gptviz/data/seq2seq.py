@@ -15,10 +15,9 @@ from gptviz.model import Config, Transformer
 from gptviz.text import BPETokenizer, CharTokenizer, Corpus, Pairs, PairTask, SpecialTokensTokenizer, Tokenizer, recall, remember
 from gptviz.text.datasets.pairs import PAIR_TASKS, Pair
 
-from .batches import NOT_COUNTED, Batch, Data
+from .batches import EVALUATION_TOKENS, NOT_COUNTED, Batch, Data
 from .source import Source
 
-AT_A_TIME = 8_192  # tokens of a side in one batch of an evaluation
 # Every evaluation reads all that is held out: so many pairs tell enough.
 MOST_HELD_OUT = 10_000
 MOST_ANSWERED = 2_000  # pairs that exact match is measured on
@@ -41,7 +40,7 @@ def batch_of(pairs: Sequence[Pair], tokenizer: SpecialTokensTokenizer) -> Batch:
 def batches(pairs: Sequence[Pair], tokenizer: SpecialTokensTokenizer) -> Iterator[Batch]:
     """All these pairs, some at a time, those of like length together, so that there is little padding."""
     in_order = sorted(pairs, key=lambda pair: (len(pair[0]), len(pair[1])))
-    rows = max(AT_A_TIME // max(_longest(in_order, tokenizer), 1), 1)
+    rows = max(EVALUATION_TOKENS // max(_longest(in_order, tokenizer), 1), 1)
     for start in range(0, len(in_order), rows):
         yield batch_of(in_order[start : start + rows], tokenizer)
 
@@ -80,7 +79,7 @@ def answers(model: Transformer, tokenizer: SpecialTokensTokenizer, sources: Sequ
     """
     order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
     found: dict[int, tuple[str, bool]] = {}
-    rows = max(AT_A_TIME // model.config.context_length, 1)
+    rows = max(EVALUATION_TOKENS // model.config.context_length, 1)
     for first in range(0, len(order), rows):
         some = order[first : first + rows]
         ids = torch.from_numpy(tokenizer.filled([tokenizer.source_ids(sources[i]) for i in some]))

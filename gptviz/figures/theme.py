@@ -21,7 +21,7 @@ STREAM = "#8A8F98"
 # What is learned, in contrast to what is computed from it.
 WEIGHT = "#997700"
 
-# One colour and one marker per kind of token (`gptviz.text.KINDS`): never colour alone.
+# One colour and one marker per kind of token (`gptviz.text.TOKEN_KINDS`): never colour alone.
 KIND_COLOURS = {
     "vowel": "#EE3377",
     "consonant": "#0077BB",

@@ -77,7 +77,7 @@ def until_end(ids: Tensor, end: int) -> tuple[list[int], bool]:
 
 
 @dataclass(frozen=True)
-class Node:
+class BeamNode:
     """A candidate of a beam search: one token after those of its parent.
 
     Attributes:
@@ -127,7 +127,7 @@ class Beams:
         finished: the answers, best first; those that were cut come after those that end.
     """
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[BeamNode, ...]
     finished: tuple[Hypothesis, ...]
 
     @property
@@ -167,7 +167,7 @@ def beam_search(
         raise ValueError(f"the width of the beam is {width}; it must be 1 or more")
     longest = _longest(model, longest)
     decoder = Decoder(model, source[None], start, width)
-    nodes = [Node(None, start, 0.0, 0.0, 0, kept=True, finished=False)]
+    nodes = [BeamNode(None, start, 0.0, 0.0, 0, kept=True, finished=False)]
     beam, done = [0], list[int]()  # indices of nodes
     for depth in range(1, longest + 1):
         steps = decoder.logits()[: len(beam)].cpu().double().log_softmax(-1)  # [beam, vocab_size]
@@ -188,7 +188,7 @@ def beam_search(
     return Beams(tuple(nodes), tuple(sorted(found, key=lambda one: (not one.ended, -one.score))))
 
 
-def _continued(nodes: list[Node], beam: list[int], steps: Tensor, depth: int, n_kept: int, end: int) -> list[Node]:
+def _continued(nodes: list[BeamNode], beam: list[int], steps: Tensor, depth: int, n_kept: int, end: int) -> list[BeamNode]:
     """The likeliest continuations of each node of the beam, as many as could be kept, the best of all marked so.
 
     `steps` [beam, vocab_size] are the log-probabilities of the next tokens.
@@ -202,19 +202,19 @@ def _continued(nodes: list[Node], beam: list[int], steps: Tensor, depth: int, n_
     ]
     best = set(sorted(range(len(found)), key=lambda i: -found[i][3])[:n_kept])
     return [
-        Node(index, token, value, total, depth, kept=i in best, finished=i in best and token == end)
+        BeamNode(index, token, value, total, depth, kept=i in best, finished=i in best and token == end)
         for i, (index, token, value, total) in enumerate(found)
     ]
 
 
-def _hypothesis(nodes: list[Node], index: int, length_penalty: float) -> Hypothesis:
+def _hypothesis(nodes: list[BeamNode], index: int, length_penalty: float) -> Hypothesis:
     last = nodes[index]
     ids = tuple(nodes[i].token for i in _path(nodes, index)[1:])
     score = last.total / last.depth**length_penalty
     return Hypothesis(index, ids[:-1] if last.finished else ids, last.total, score, last.finished)
 
 
-def _path(nodes: Sequence[Node], index: int) -> list[int]:
+def _path(nodes: Sequence[BeamNode], index: int) -> list[int]:
     """The indices from the root to a node."""
     path = [index]
     while (parent := nodes[path[-1]].parent) is not None:

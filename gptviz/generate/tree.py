@@ -36,7 +36,7 @@ class Candidate(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Node:
+class TreeNode:
     """A generated token; the root stands for the prompt, and for its last token.
 
     Attributes:
@@ -132,7 +132,7 @@ class Tree:
         self.generation, self.n_candidates = generation, n_candidates
         self.most_nodes, self.most_bytes = most_nodes, most_bytes
         self.prompt = generation.ids[0].tolist()
-        self.nodes = {ROOT: Node(ROOT, None, length - 1, self.prompt[-1])}
+        self.nodes = {ROOT: TreeNode(ROOT, None, length - 1, self.prompt[-1])}
         self.current = ROOT
         self.dropped = 0
         self._leaves: set[int] = set()
@@ -148,7 +148,7 @@ class Tree:
         """Equal to what it was before if and only if the tree is."""
         return self.current, self._next, self.dropped
 
-    def path(self, node: int | None = None) -> list[Node]:
+    def path(self, node: int | None = None) -> list[TreeNode]:
         """The nodes from the first token after the prompt to `node` (default: the current one)."""
         at, path = self.nodes[self.current if node is None else node], []
         while at.parent is not None:
@@ -165,7 +165,7 @@ class Tree:
         ends = [leaf for leaf in sorted(self._leaves) if leaf != self.current]
         return [[one.token for one in self.path(end)] for end in [*ends, self.current]]
 
-    def go(self, node: int) -> Node:
+    def go(self, node: int) -> TreeNode:
         """Go on from `node`, wherever in the tree it is.
 
         Raises:
@@ -174,7 +174,7 @@ class Tree:
         self.current = self.nodes[node].id
         return self.nodes[node]
 
-    def up(self, steps: int = 1) -> Node:
+    def up(self, steps: int = 1) -> TreeNode:
         """Go `steps` tokens back, at most to the prompt; the branch stays."""
         for _ in range(steps):
             parent = self.nodes[self.current].parent
@@ -183,13 +183,13 @@ class Tree:
             self.current = parent
         return self.nodes[self.current]
 
-    def step(self) -> Node:
+    def step(self) -> TreeNode:
         """Draw a token as `generation.sampling` says; a token that follows already is gone to."""
         position = self.nodes[self.current].position + 1
         sampling = self.generation.sampling
         return self._grow(int(choose(self.after().logits[None], sampling, position)), sampling)
 
-    def take(self, token: int) -> Node:
+    def take(self, token: int) -> TreeNode:
         """Go on with `token`, chosen by hand; one that follows already is gone to.
 
         Raises:
@@ -230,7 +230,7 @@ class Tree:
             raise ValueError("the root is the prompt: it was not chosen from anything")
         return self.after(parent)
 
-    def _grow(self, token: int, drawn: Sampling | None) -> Node:
+    def _grow(self, token: int, drawn: Sampling | None) -> TreeNode:
         here = self.nodes[self.current]
         if token not in here.children:
             self._add(here, token, drawn)
@@ -238,13 +238,13 @@ class Tree:
         self._make_room()
         return self.nodes[self.current]
 
-    def _add(self, parent: Node, token: int, drawn: Sampling | None) -> None:
+    def _add(self, parent: TreeNode, token: int, drawn: Sampling | None) -> None:
         stages = ledger(self.after().logits, drawn or self.generation.sampling)
         logprob = float(stages.logits.log_softmax(-1)[token])
         likeliest = stages.before.topk(min(self.n_candidates, len(stages.before))).indices.tolist()
         before, after = stages.before, stages.after
         candidates = tuple(Candidate(i, float(before[i]), float(after[i])) for i in likeliest)
-        node = Node(
+        node = TreeNode(
             self._next,
             parent.id,
             parent.position + 1,
@@ -268,7 +268,7 @@ class Tree:
                 return
             self._drop(self.nodes[oldest])
 
-    def _drop(self, leaf: Node) -> None:
+    def _drop(self, leaf: TreeNode) -> None:
         assert leaf.parent is not None
         parent = self.nodes[leaf.parent]
         if self._at == leaf.id:
@@ -293,7 +293,7 @@ class Tree:
         self.generation.replace(left.position + 1, torch.tensor([tokens[::-1]], dtype=torch.long))
         self._at = node
 
-    def _parent(self, node: Node) -> Node:
+    def _parent(self, node: TreeNode) -> TreeNode:
         assert node.parent is not None
         return self.nodes[node.parent]
 

@@ -21,12 +21,12 @@ from .tokenizers.characters import CharTokenizer
 from .tokenizers.special_tokens import SpecialTokensTokenizer
 from .tokenizers.symbols import SymbolTokenizer
 from .tokenizers.words import WordTokenizer, words_of
-from .visible import KINDS, character_name, kind_of_text, visible
+from .visible import TOKEN_KINDS, character_name, kind_of_text, visible
 
 __all__ = [
-    "KINDS",
     "PAIR_TASKS",
     "TASKS",
+    "TOKEN_KINDS",
     "BPETokenizer",
     "CharTokenizer",
     "Corpus",

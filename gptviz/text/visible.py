@@ -3,7 +3,7 @@
 import unicodedata
 from typing import Final
 
-KINDS: Final = ("vowel", "consonant", "capital", "word", "digit", "punctuation", "space", "other")
+TOKEN_KINDS: Final = ("vowel", "consonant", "capital", "word", "digit", "punctuation", "space", "other")
 """What `kind_of_text` can answer, in the order a legend lists them."""
 
 _SYMBOLS: Final = {" ": "␣", "\n": "⏎", "\t": "⇥"}
@@ -53,7 +53,7 @@ def visible(text: str) -> str:
 
 def kind_of_text(text: str) -> str:
     """
-    What sort of token a text is, one of `KINDS`; white space around it is ignored unless it is all there is.
+    What sort of token a text is, one of `TOKEN_KINDS`; white space around it is ignored unless it is all there is.
 
     - `space`: white space only
     - `capital`: letters only, the first of them a capital, of any script (`A`, ` The`, `ROMEO`, `Я`)

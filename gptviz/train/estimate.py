@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from gptviz.data.batches import Batch
+from gptviz.data.batches import EVALUATION_TOKENS, Batch
 from gptviz.model import Config, build, parameter_count
 from gptviz.model.build import lay_out
 
@@ -37,7 +37,6 @@ NUMBER = 4  # bytes of a float32
 REMEMBERED = {"adamw": 2, "adam": 2, "sgd": 1, "muon": 2}
 # What Python and torch take themselves.
 PROCESS = 300 * 2**20
-EVALUATED = 8_192  # tokens at a time
 # Beyond this share of what is free a run is refused: the rest of the machine needs some too.
 MOST_OF_MEMORY = 0.9
 
@@ -122,7 +121,7 @@ def estimate(config: Config, recipe: Recipe, speed: Speed, *, tokens: int | None
     step = replace(step, flops=step.flops + _orthogonalising(config, recipe))
     evaluation = evaluation_work(config, tokens)
     seconds_per_step = speed.seconds(step)
-    evaluating = speed.seconds(evaluation) * held_out / EVALUATED
+    evaluating = speed.seconds(evaluation) * held_out / EVALUATION_TOKENS
     if recipe.steps:
         steps, seconds = recipe.steps, recipe.steps * seconds_per_step
     else:
@@ -180,8 +179,8 @@ def step_work(config: Config, rows: int, tokens: int) -> Work:
 
 
 def evaluation_work(config: Config, tokens: int) -> Work:
-    """An evaluation of `EVALUATED` tokens. What it has in memory at once is at most what one block and the head write."""
-    rows = max(1, EVALUATED // tokens)
+    """An evaluation of `EVALUATION_TOKENS` tokens. What it has in memory at once is at most what one block and the head write."""
+    rows = max(1, EVALUATION_TOKENS // tokens)
     forward = _by_block(config, rows, tokens)[0]
     once = _by_block(replace(config, n_layer=min(config.n_layer, 1)), rows, tokens)[0]
     at_once = min(1.0, MOST_LOGITS / (config.vocab_size * tokens * rows))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from gptviz.data.batches import NOT_COUNTED, Batch, Data, Generated, Windows, in_a_row
+from gptviz.data.batches import NOT_COUNTED, Batch, Data, Generated, Windows, consecutive_windows
 from gptviz.text import TASKS, task
 from tests.small_runs import REPETITIVE, data
 from tests.tiny import CONTEXT
@@ -66,10 +66,12 @@ def test_a_task_validates_with_all_it_holds_out_in_order(name: str) -> None:
 
 @pytest.mark.parametrize("length", [2, CONTEXT, CONTEXT + 1, CONTEXT + 2, 3 * CONTEXT, 3 * CONTEXT + 1, 5 * CONTEXT + 4])
 @pytest.mark.parametrize("tokens", [1, 2 * CONTEXT, 10_000])
-def test_in_a_row_every_token_but_the_first_is_predicted_once_from_the_window_before_it(length: int, tokens: int) -> None:
+def test_consecutive_windows_predict_every_token_but_the_first_once_from_those_before_it(
+    length: int, tokens: int
+) -> None:
     ids = torch.randperm(1_000)[:length]
     predicted = []
-    for (inputs,), targets in in_a_row(ids, CONTEXT, tokens):
+    for (inputs,), targets in consecutive_windows(ids, CONTEXT, tokens):
         assert inputs.numel() <= max(tokens, CONTEXT)
         for row, target in zip(inputs, targets, strict=True):
             start = len(predicted)
@@ -95,7 +97,7 @@ def test_a_text_too_short_to_validate_is_refused(length: int) -> None:
     with pytest.raises(ValueError, match=f"the text to validate has {length} tokens; it needs at least 2"):
         data(validation=REPETITIVE[:length])
     with pytest.raises(ValueError, match=f"at least 2 tokens, the text has {length}"):
-        next(in_a_row(REPETITIVE[:length], CONTEXT))
+        next(consecutive_windows(REPETITIVE[:length], CONTEXT))
 
 
 def test_some_rows_of_a_batch_are_those_of_all_its_tensors() -> None:

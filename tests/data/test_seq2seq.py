@@ -75,7 +75,7 @@ def test_the_loss_of_a_padded_batch_is_the_mean_over_the_tokens_of_each_pair_alo
 
 
 def test_an_evaluation_reads_every_pair_once_in_batches_of_like_length(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gptviz.data.seq2seq.AT_A_TIME", 12)
+    monkeypatch.setattr("gptviz.data.seq2seq.EVALUATION_TOKENS", 12)
     pairs = [(word * n, word) for n in (3, 1, 2) for word in "abcd"]
     some = list(batches(pairs, LETTERS))
     assert all(max(t.numel() for t in batch.inputs) <= 12 for batch in some)

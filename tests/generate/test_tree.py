@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gptviz.generate.generation import Generation, window_start
 from gptviz.generate.sampling import Sampling, ledger
-from gptviz.generate.tree import ROOT, Node, Tree
+from gptviz.generate.tree import ROOT, Tree, TreeNode
 from gptviz.model import Record, Transformer
 from gptviz.model.positions import POSITIONS
 from tests.tiny import CONTEXT, VOCAB, scrambled, some_ids, tiny
@@ -30,7 +30,7 @@ def planted(model: Transformer | None = None, prompt: int = 3, *, slide: int = 1
     return Tree(Generation(model or scrambled(tiny()), ids, Sampling(seed=2), slide=slide), **options)
 
 
-def grow(tree: Tree, steps: int) -> list[Node]:
+def grow(tree: Tree, steps: int) -> list[TreeNode]:
     return [tree.step() for _ in range(steps)]
 
 
@@ -158,7 +158,7 @@ def test_log_probabilities_are_those_of_the_model_and_of_the_draw_and_sum_along_
 
 
 @pytest.mark.parametrize("again", [Tree.step, lambda tree: tree.take(tree.nodes[ROOT + 1].token)])
-def test_the_same_token_again_is_the_same_node(again: Callable[[Tree], Node]) -> None:
+def test_the_same_token_again_is_the_same_node(again: Callable[[Tree], TreeNode]) -> None:
     tree = planted()
     first = tree.step()
     grow(tree, 3)

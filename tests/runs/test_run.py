@@ -19,7 +19,7 @@ import safetensors.torch
 import torch
 from safetensors.torch import load_file
 
-from gptviz.data.batches import in_a_row
+from gptviz.data.batches import consecutive_windows
 from gptviz.data.source import TaskSource, TextSource, source_from
 from gptviz.model import build
 from gptviz.runs import checkpoints
@@ -634,7 +634,7 @@ def test_the_text_of_a_run_is_kept_for_it(home: Path) -> None:
     finish(folder)
     opened = checkpoints.load(folder)
     held_out = opened.tokenizer.encode_ids(Corpus("x", TEXT).split()[1])
-    loss = evaluate(opened.model, in_a_row(torch.from_numpy(held_out), 8)).loss
+    loss = evaluate(opened.model, consecutive_windows(torch.from_numpy(held_out), 8)).loss
     assert opened.card["validation_loss"] == loss
     for file in (home / "corpora").iterdir():
         file.unlink()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gptviz.text import KINDS, character_name, kind_of_text, visible
+from gptviz.text import TOKEN_KINDS, character_name, kind_of_text, visible
 
 any_character = st.characters(codec=None, exclude_categories=())
 
@@ -92,4 +92,4 @@ def test_the_kind_of_a_token_is_what_a_reader_would_call_it(kind: str, texts: li
 
 @given(st.text(any_character))
 def test_every_text_has_one_of_the_kinds(text: str) -> None:
-    assert kind_of_text(text) in KINDS
+    assert kind_of_text(text) in TOKEN_KINDS

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from gptviz.data.batches import NOT_COUNTED, Batch, in_a_row
+from gptviz.data.batches import NOT_COUNTED, Batch, consecutive_windows
 from gptviz.model import Transformer
 from gptviz.train import evaluation
 from gptviz.train.evaluation import Evaluation, evaluate
@@ -15,7 +15,7 @@ from tests.tiny import CONTEXT, VOCAB, scrambled, some_ids, tiny
 
 
 def on(model: Transformer, length: int, tokens: int = 8_192) -> Evaluation:
-    return evaluate(model, in_a_row(some_ids(length)[0], CONTEXT, tokens))
+    return evaluate(model, consecutive_windows(some_ids(length)[0], CONTEXT, tokens))
 
 
 def by_loop(model: Transformer, batches: list[Batch]) -> tuple[float, list[int], list[int]]:
@@ -40,7 +40,7 @@ def by_loop(model: Transformer, batches: list[Batch]) -> tuple[float, list[int],
 def test_loss_and_accuracy_are_those_of_a_loop_in_float64_the_last_short_window_included(length: int, tokens: int) -> None:
     model = scrambled(tiny())
     found = on(model, length, tokens)
-    loss, right, counted = by_loop(model, list(in_a_row(some_ids(length)[0], CONTEXT)))
+    loss, right, counted = by_loop(model, list(consecutive_windows(some_ids(length)[0], CONTEXT)))
     assert found.loss == pytest.approx(loss, rel=1e-5)
     assert found.tokens == length - 1 == sum(counted)
     assert found.right.tolist() == right[: length - 1]

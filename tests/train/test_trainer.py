@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from gptviz.data.batches import Batch, Generated, in_a_row
+from gptviz.data.batches import Batch, Generated, consecutive_windows
 from gptviz.generate.generation import Generation
 from gptviz.model import Transformer
 from gptviz.text import task
@@ -40,7 +40,7 @@ def test_what_repeats_is_learned_until_nearly_nothing_is_left_to_learn(optimiser
     events = list(trainer(model, steps=150, learning_rate=rate, optimiser=optimiser, weight_decay=0.01))
     assert stepped(events)[0].loss == pytest.approx(math.log(VOCAB), abs=0.1)
     assert stepped(events)[-1].loss < 0.05
-    final = evaluate(model, in_a_row(REPETITIVE[:50], CONTEXT))
+    final = evaluate(model, consecutive_windows(REPETITIVE[:50], CONTEXT))
     assert final.loss < 0.05
     assert final.accuracy == 1.0
 
@@ -69,8 +69,8 @@ def test_every_step_is_told_with_its_rate_and_evaluations_come_first_and_evenly(
     assert steps[-1].seconds_left == 0
     assert [event.step for event in evaluated(events)] == list(range(0, 31, 3))
     assert isinstance(events[0], Evaluated)
-    assert evaluated(events)[0].loss == evaluate(fresh(), in_a_row(REPETITIVE[:50], CONTEXT)).loss
-    assert evaluated(events)[-1].loss == evaluate(model, in_a_row(REPETITIVE[:50], CONTEXT)).loss
+    assert evaluated(events)[0].loss == evaluate(fresh(), consecutive_windows(REPETITIVE[:50], CONTEXT)).loss
+    assert evaluated(events)[-1].loss == evaluate(model, consecutive_windows(REPETITIVE[:50], CONTEXT)).loss
 
 
 @pytest.mark.parametrize("evaluations", [1, 7, 58, 100, 300])
@@ -345,7 +345,7 @@ def test_a_model_that_looks_ahead_learns_to_copy_what_it_should_predict() -> Non
     for mask in ("causal", "full"):
         model = fresh(mask=mask, d_model=24)
         list(Trainer(model, data(noise, noise[:50]), recipe(steps=150, learning_rate=2e-2, evaluations=1)))
-        losses[mask] = evaluate(model, in_a_row(some_ids(400, batch=1, seed=1)[0], CONTEXT)).loss
+        losses[mask] = evaluate(model, consecutive_windows(some_ids(400, batch=1, seed=1)[0], CONTEXT)).loss
     assert losses["causal"] > 2.3
     assert losses["full"] < 1.7
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import streamlit as st
 
 from gptviz.components.kit import event, pack, register
-from gptviz.generate.tree import ROOT, Node, Tree
+from gptviz.generate.tree import ROOT, Tree, TreeNode
 
 _mount = register(Path(__file__).parent)
 # What attention may take on the way to the browser; of more it asks for one step at a time.
@@ -186,7 +186,7 @@ def _header(tree: Tree, look: Look, tokens: Iterable[int]) -> dict[str, Any]:
     }
 
 
-def _columns(nodes: Sequence[Node]) -> dict[str, npt.NDArray[Any]]:
+def _columns(nodes: Sequence[TreeNode]) -> dict[str, npt.NDArray[Any]]:
     return {
         "node": np.array([node.id for node in nodes], np.int32),
         "parent": np.array([node.parent for node in nodes], np.int32),
@@ -198,7 +198,7 @@ def _columns(nodes: Sequence[Node]) -> dict[str, npt.NDArray[Any]]:
     }
 
 
-def _candidates(nodes: Sequence[Node], most: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+def _candidates(nodes: Sequence[TreeNode], most: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
     """Ids [node, most], −1 where a small vocabulary has no more, and probabilities [node, most, (model, draw)]."""
     ids = np.full((len(nodes), most), -1, np.int32)
     probabilities = np.zeros((len(nodes), most, 2), np.float32)

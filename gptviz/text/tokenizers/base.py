@@ -112,7 +112,7 @@ class Tokenizer(ABC):
         return [self.label(i) for i in range(self.vocab_size)]
 
     def kind_of(self, id: int) -> str:
-        """What sort of token it is, one of `KINDS`; see `kind_of_text`."""
+        """What sort of token it is, one of `TOKEN_KINDS`; see `kind_of_text`."""
         return kind_of_text(self.piece(id))
 
     def checked(self, ids: Sequence[int] | Ids) -> Ids:

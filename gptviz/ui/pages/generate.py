@@ -19,7 +19,7 @@ from gptviz.components import generation_tree as view
 from gptviz.components.generation_tree import Ghost, Look
 from gptviz.generate.generation import Generation
 from gptviz.generate.sampling import Sampling
-from gptviz.generate.tree import ROOT, Node, Tree
+from gptviz.generate.tree import ROOT, Tree, TreeNode
 from gptviz.interp.next_token import predict
 from gptviz.ui.shell import scrubber
 from gptviz.ui.shell.cache import ModelKey, call
@@ -114,7 +114,7 @@ class Writing:
 
     @property
     @alone
-    def written(self) -> list[Node]:
+    def written(self) -> list[TreeNode]:
         """The tokens after the prompt."""
         return self.tree.path()
 
@@ -311,7 +311,7 @@ class Writing:
         self._spent = perf_counter() - begun if fresh and self._straight else self._spent
         return logits
 
-    def _grow(self, act: Callable[[], Node]) -> None:
+    def _grow(self, act: Callable[[], TreeNode]) -> None:
         if self.full:
             return
         self._logits()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gptviz.text import KINDS, SymbolTokenizer, from_json
+from gptviz.text import TOKEN_KINDS, SymbolTokenizer, from_json
 
 any_text = st.text(st.characters(codec=None, exclude_categories=()))
 symbol = st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda text: text.split() == [text])
@@ -57,7 +57,7 @@ def test_every_token_is_found_again_by_its_piece_and_shown_by_its_symbol(symbols
     assert [tokenizer.id_of(tokenizer.decode([i])) for i in ids] == list(ids)
     assert tokenizer.labels() == [tokenizer.label(i) for i in ids]
     assert not any(label.startswith("␣") for label in tokenizer.labels())
-    assert {tokenizer.kind_of(i) for i in ids} <= set(KINDS)
+    assert {tokenizer.kind_of(i) for i in ids} <= set(TOKEN_KINDS)
     assert tokenizer.id_of("") is tokenizer.id_of(" ") is tokenizer.id_of(" ".join([symbols[0]] * 2)) is None
 
 

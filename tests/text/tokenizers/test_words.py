@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gptviz.text import KINDS, WordTokenizer, from_json, words_of
+from gptviz.text import TOKEN_KINDS, WordTokenizer, from_json, words_of
 from gptviz.text.tokenizers.words import MARKS, cleaned
 
 any_text = st.text(st.characters(codec=None, exclude_categories=()))
@@ -121,7 +121,7 @@ def test_every_token_is_found_again_by_its_label_and_shown_without_a_space(words
     assert [tokenizer.id_of(tokenizer.label(i)) for i in ids] == list(ids)
     assert [tokenizer.id_of(tokenizer.piece(i)) for i in range(len(words))] == list(range(len(words)))
     assert tokenizer.labels() == [*words, *MARKS]
-    assert {tokenizer.kind_of(i) for i in ids} == {"word", "other"} <= set(KINDS)
+    assert {tokenizer.kind_of(i) for i in ids} == {"word", "other"} <= set(TOKEN_KINDS)
     assert tokenizer.id_of("") is tokenizer.id_of("zz") is tokenizer.id_of(" ".join([words[0]] * 2)) is None
 
 

@@ -24,7 +24,6 @@ from gptviz.ui.widgets.markdown import escaped
 VIEWS = ("Cross-attention", "Next token", "Beam search")
 LONGEST_OUTPUT = 10_000
 # What a card says of a model that was trained on dates, and a date to try on it.
-DATES = {"pair_task": "dates"}
 IN_WORDS = "july twenty-sixth, twelve ninety-five"
 
 HOW_ATTENTION = r"""
@@ -264,7 +263,8 @@ def to_try(shown: Shown) -> list[tuple[str, str, dict[str, Any]]]:
         output, place = wrong
         about = "The output with one token that the model would not have written: how sure was it there, and how does it go on?"
         tries.append(("One wrong token", about, {"view": VIEWS[1], "output": output, "position": place}))
-    if shown.subject.lm.card.get("source") == DATES:
+    source = shown.subject.lm.card.get("source")
+    if isinstance(source, dict) and source.get("pair_task") == "dates":
         about = "Now the year stands in words and last, yet is written first: it begins at the far end, and reads 12 in twelve."
         state = {"prompt": IN_WORDS, "output": "", "view": VIEWS[0], **attention.ask(query=0)}
         tries.append(("In words", about, state))
