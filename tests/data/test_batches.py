@@ -66,9 +66,7 @@ def test_a_task_validates_with_all_it_holds_out_in_order(name: str) -> None:
 
 @pytest.mark.parametrize("length", [2, CONTEXT, CONTEXT + 1, CONTEXT + 2, 3 * CONTEXT, 3 * CONTEXT + 1, 5 * CONTEXT + 4])
 @pytest.mark.parametrize("tokens", [1, 2 * CONTEXT, 10_000])
-def test_consecutive_windows_predict_every_token_but_the_first_once_from_those_before_it(
-    length: int, tokens: int
-) -> None:
+def test_consecutive_windows_predict_every_token_but_the_first_once_from_those_before_it(length: int, tokens: int) -> None:
     ids = torch.randperm(1_000)[:length]
     predicted = []
     for (inputs,), targets in consecutive_windows(ids, CONTEXT, tokens):
