@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, Route
 
 from gptviz.components import kit
 from gptviz.figures import theme
@@ -22,15 +22,31 @@ pytestmark = pytest.mark.browser
 NASTY = ['a,"b"', "two\r\nlines", "שלום", "\u202eabc", "=1+1", "<img src=x onerror=alert(1)>", "", " "]
 
 
-@pytest.fixture(scope="module")
-def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    """A page with the kit's functions as globals, and a root to put things in."""
-    context = browser.new_context(accept_downloads=True)
-    page = context.new_page()
-    page.set_content('<div class="root"></div>')
-    page.add_script_tag(content=kit.script(tmp_path_factory.mktemp("empty")))
+ORIGIN = "http://kit.test"
+MODULES = [file.name for file in sorted(kit.FOLDER.glob("*.js"))]
+
+
+def opened(page: Page, query: str = "") -> Page:
+    """A page with the kit's functions as globals, from its modules as they are, and a root to put things in."""
+
+    def answer(route: Route) -> None:
+        name = route.request.url.removeprefix(f"{ORIGIN}/")
+        if name in MODULES:
+            route.fulfill(path=kit.FOLDER / name, content_type="text/javascript")
+        else:
+            route.fulfill(body='<div class="root"></div>', content_type="text/html")
+
+    page.route(f"{ORIGIN}/**", answer)
+    page.goto(f"{ORIGIN}/{query}")
+    page.evaluate("async (names) => { for (const name of names) Object.assign(window, await import(`/${name}`)); }", MODULES)
     page.evaluate("window.root = document.querySelector('.root')")
-    yield page
+    return page
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(accept_downloads=True)
+    yield opened(context.new_page())
     context.close()
 
 
@@ -165,11 +181,8 @@ def test_the_buttons_give_numbers_code_and_pictures(page: Page) -> None:
     assert picture.convert("RGB").getpixel((55, 35)) == (0xCC, 0x33, 0x11)
 
 
-def test_the_address_keeps_what_a_view_shows_and_makes_no_history(browser: Browser, tmp_path: Path) -> None:
-    file = tmp_path / "page.html"
-    file.write_text(f"<script>{kit.script(tmp_path)}</script>")
-    page = browser.new_page()
-    page.goto(f"{file.as_uri()}?prompt=a%20b&block=1")
+def test_the_address_keeps_what_a_view_shows_and_makes_no_history(browser: Browser) -> None:
+    page = opened(browser.new_page(), "?prompt=a%20b&block=1")
     before = page.evaluate("history.length")
     page.evaluate("toAddress({ block: 3, head: 2, prompt: null })")
     assert page.evaluate("[inAddress('block'), inAddress('head'), inAddress('prompt')]") == ["3", "2", None]

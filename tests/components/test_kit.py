@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ import pytest
 
 from gptviz.components import kit
 from gptviz.components.kit import event, pack, unpack
+from gptviz.components.kit.modules import joined
 
 VIEWS = sorted(
     folder
@@ -72,20 +72,57 @@ def source(folder: Path) -> str:
     return "".join(file.read_text() for file in sorted(folder.glob("*.js")))
 
 
-def declared(script: str) -> list[str]:
-    """The names a script declares at its top."""
-    return re.findall(r"^(?:export default )?(?:async )?(?:function\*?|const|let|class) (\w+)", script, re.MULTILINE)
-
-
 @pytest.mark.parametrize("folder", [kit.FOLDER, *VIEWS], ids=lambda folder: folder.name)
 def test_no_view_makes_html_of_text_or_reaches_out(folder: Path) -> None:
     ways = ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "DOMParser", "createContextualFragment")
     assert not [way for way in (*ways, "new Function", "fetch(", "XMLHttpRequest", "import(") if way in source(folder)]
 
 
+def test_the_roles_have_the_colours_of_the_figures() -> None:
+    written = (kit.FOLDER / "roles.js").read_text()
+    assert dict(re.findall(r'^  (\w+): "(#\w+)",$', written, re.MULTILINE)) == kit.ROLES
+
+
+def write(folder: Path, **modules: str) -> Path:
+    """Modules in a folder; the first is the one that is joined."""
+    for name, text in modules.items():
+        (folder / f"{name}.js").write_text(text)
+    return folder / f"{next(iter(modules))}.js"
+
+
+def test_a_module_comes_after_all_it_imports_and_once(tmp_path: Path) -> None:
+    first = write(
+        tmp_path,
+        first='import { b } from "./second.js";\nimport { c as other } from "./third.js";\nexport default b + other;\n',
+        second='import {\n  c,\n} from "./third.js";\nexport const b = c;\n',
+        third="export const c = 1;\n",
+    )
+    text = joined(first)
+    assert text.count("const c = 1;") == 1
+    assert text.index("const c = 1;") < text.index("const b = c;") < text.index("export default b + other;")
+    assert "import" not in text
+
+
+@pytest.mark.parametrize(
+    ("modules", "error"),
+    [
+        ({"a": 'import { x } from "./b.js";\n', "b": "const x = 1;\n"}, "a.js imports x, which b.js does not export"),
+        ({"a": 'import { x } from "./b.js";\n', "b": 'import { y } from "./a.js";\nexport const x = 1;\n'}, "a.js → b.js → a.js"),
+        ({"a": 'import * as b from "./b.js";\n'}, "not understood: import"),
+        ({"a": "export let x = 1;\n"}, "not understood: export let"),
+        ({"a": 'import { x } from "./b.js";\n', "b": "export const x = 1;\nexport default x;\n"}, "default export"),
+    ],
+    ids=["missing", "circle", "star", "changing", "default"],
+)
+def test_modules_that_cannot_be_joined_are_refused(tmp_path: Path, modules: dict[str, str], error: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(error)):
+        joined(write(tmp_path, **modules))
+
+
 @pytest.mark.parametrize("folder", VIEWS, ids=lambda folder: folder.name)
-def test_a_view_uses_the_kit_and_declares_nothing_twice(folder: Path) -> None:
-    names = declared(kit.script(folder))
-    assert {"view", "unpack", "make", "percent", "tools"} <= set(names)
-    assert not [name for name, times in Counter(names).items() if times > 1]
-    assert source(folder).count("export default view(") == 1
+def test_a_view_is_one_script_that_uses_all_its_modules(folder: Path) -> None:
+    script = kit.script(folder)
+    assert script.count("export default view(") == 1
+    assert not [
+        file.name for file in folder.glob("*.js") if file.stem != folder.name and f"${folder.name}_{file.stem}" not in script
+    ]

@@ -1,80 +1,36 @@
 // Who reads whom: all heads at a glance, tokens with lines and shades, one head as a heatmap, and the arithmetic of a cell.
 // Everything on screen is computed here from the numbers in the payload; the page's address holds what was chosen.
 
-const SHOWS = {
-  pattern: {
-    name: "Pattern",
-    role: "pattern",
-    unit: "share of the row",
-    help: "Softmax of the scores: how a query shares its attention among the keys",
-  },
-  value: {
-    name: "Value-weighted",
-    role: "value",
-    unit: "length of share · v W_O",
-    help: "‖share · v W_O‖: how long the vector is that a key adds to the query’s stream",
-  },
-  rollout: {
-    name: "Rollout",
-    role: "pattern",
-    unit: "share, through the blocks",
-    help: "Attention multiplied from the first block up to this one (Abnar & Zuidema 2020)",
-  },
-};
-const FACTS = {
-  previous: { name: "the token before", says: (value) => `${percent(value)} on the token before` },
-  first: { name: "the first token", says: (value) => `${percent(value)} on the first token` },
-  itself: { name: "its own token", says: (value) => `${percent(value)} on itself` },
-  spread: { name: "few tokens", says: (value) => `spread over ${value.toFixed(1)} tokens`, fewest: true },
-};
-const SIDES = { query: "key", key: "query" };
+import { inAddress, toAddress } from "../kit/address.js";
+import { background, diverging, logarithmic, paint, sequential } from "../kit/colour.js";
+import { announce, tools } from "../kit/details.js";
+import { make } from "../kit/elements.js";
+import { ROLES } from "../kit/roles.js";
+import { brief, chip, percent, shortened } from "../kit/text.js";
+import { view } from "../kit/view.js";
+import { Cell } from "./cell.js";
+import { Grid } from "./grid.js";
+import { Heat } from "./heat.js";
+import { Numbers } from "./numbers.js";
+import { drawing } from "./picture.js";
+import { MEAN, SHOWS, SIDES, clamp, same } from "./settings.js";
+import { Tokens, strongest } from "./tokens.js";
+
 const DEFAULTS = { heads: "one", show: "pattern", direction: "out", query: null, key: null, sort: null, least: null, log: false };
-// Stands where a head does for the mean of all heads of a block.
-const MEAN = "mean";
 // Colours of heads side by side, those of Tol's sets that read well on white and on black; their order says it too.
 const OF_HEADS = [
   ...["#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377"],
   ...["#EE8866", "#44BB99", "#997700", "#99AABB", "#BB5566", "#77AADD"],
 ];
-// More tokens than this stand as flowing text, fewer in two columns with lines between them.
-const MOST_IN_COLUMNS = 25;
-// Pixels that the columns have, unless their tokens need more.
-const COLUMNS_HEIGHT = 296;
-// Of up to so many tokens (queries and keys) the text is large.
-const LARGE_TEXT = 200;
-const LINES_IN_TEXT = 5;
 // So many heads have their strongest token in words.
 const HEADS_TOLD = 5;
-// Where a scale of colour is drawn from.
-const STOPS = [0, 0.25, 0.5, 0.65, 0.8, 1];
-const FAINTEST_LINE = 0.01;
-const LARGEST_THUMBNAIL = 72, SMALLEST_THUMBNAIL = 12, HEIGHT_ON_A_PHONE = 240;
-const ARROWS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
-// Beyond this scores are lessened by the largest of their row before they are exponentiated, which changes no share.
-const LARGEST_EXPONENT = 80;
-const LONGEST_WORD = 24;
-// How far pattern and arithmetic may differ by rounding: numbers travel in single or in half precision.
-const ROUNDING = { single: 1e-5, half: 2e-2 };
 
 /** The number of the last command obeyed, for as long as this page of the browser lives: a view that
  *  comes anew obeys none of before. */
 const OBEYED = Symbol.for("gptviz attention command");
 
-function clamp(value, low, high) {
-  return Math.max(low, Math.min(high, value));
-}
-
-function same(a, b) {
-  return a[0] === b[0] && a[1] === b[1];
-}
-
 function nameOf([block, head]) {
   return `Block ${block}, ${head === MEAN ? "mean of all heads" : `head ${head}`}`;
-}
-
-function tint(colour, share) {
-  const [r, g, b] = rgb(colour);
-  return `rgb(${r} ${g} ${b} / ${(0.05 + 0.6 * clamp(share, 0, 1)).toFixed(3)})`;
 }
 
 class Explorer {

@@ -1,7 +1,17 @@
 // The arithmetic of one cell.
 
+import { colourAt } from "../kit/colour.js";
+import { tableOf } from "../kit/details.js";
+import { make, shape } from "../kit/elements.js";
+import { ROLES } from "../kit/roles.js";
+import { brief, count, percent } from "../kit/text.js";
+import { ARROWS, clamp } from "./settings.js";
+
+// How far pattern and arithmetic may differ by rounding: numbers travel in single or in half precision.
+const ROUNDING = { single: 1e-5, half: 2e-2 };
+
 /** How one cell of the pattern comes about: q · k dimension by dimension, the score, the softmax over its row. */
-class Cell {
+export class Cell {
   constructor(explorer) {
     this.explorer = explorer;
     this.element = make("section", "cell", undefined, { "aria-label": "The arithmetic of one cell", tabindex: "0" });

@@ -1,7 +1,14 @@
 // All heads at a glance.
 
+import { logarithmic, paint } from "../kit/colour.js";
+import { make } from "../kit/elements.js";
+import { brief, percent } from "../kit/text.js";
+import { ARROWS, FACTS, MEAN, clamp, same } from "./settings.js";
+
+const LARGEST_THUMBNAIL = 72, SMALLEST_THUMBNAIL = 12, HEIGHT_ON_A_PHONE = 240;
+
 /** The thumbnails of all heads, in their places or in an order; hovering one enlarges it. */
-class Grid {
+export class Grid {
   constructor(explorer) {
     this.explorer = explorer;
     this.element = make("div", "left");

@@ -1,11 +1,17 @@
 // One head as a heatmap.
 
+import { colourAt } from "../kit/colour.js";
+import { make, shape } from "../kit/elements.js";
+import { ROLES } from "../kit/roles.js";
+import { shortened } from "../kit/text.js";
+import { ARROWS, SHOWS, SIDES, STOPS, clamp } from "./settings.js";
+
 const ROLLOUT =
   "Of each block the mean of its heads, half of it and half the token itself, multiplied from block 0 up. " +
   "The head makes no difference.";
 
 /** One head, queries downwards and keys across; a cell that is chosen opens its arithmetic. */
-class Heat {
+export class Heat {
   constructor(explorer) {
     this.explorer = explorer;
     this.element = make("div", "right");
@@ -135,7 +141,7 @@ class Heat {
 }
 
 /** The axes of a heatmap: every token where they fit, else some positions. */
-function axes(numbers, cell, { left, top }, named, colour) {
+export function axes(numbers, cell, { left, top }, named, colour) {
   const text = (words, attributes) => shape("text", { fill: colour, "font-size": 10, ...attributes }, words);
   const marks = [
     text(numbers.isRead, { x: left, y: 9 }),

@@ -1,7 +1,12 @@
 // What the payload holds, and the arithmetic on it.
 
+import { FACTS, MEAN } from "./settings.js";
+
+// Beyond this scores are lessened by the largest of their row before they are exponentiated, which changes no share.
+const LARGEST_EXPONENT = 80;
+
 /** The numbers of the payload by block, head, query and key. */
-class Numbers {
+export class Numbers {
   constructor(data) {
     Object.assign(this, data);
     this.nQuery = data.queries.length;

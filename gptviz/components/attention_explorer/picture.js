@@ -1,9 +1,14 @@
 // The picture to take away.
 
+import { background, colourAt } from "../kit/colour.js";
+import { make, shape } from "../kit/elements.js";
+import { axes } from "./heat.js";
+import { STOPS } from "./settings.js";
+
 const MOST_IN_PICTURE = 6;
 
 /** The heads shown as heatmaps side by side, with titles and their scale. */
-function drawing(explorer) {
+export function drawing(explorer) {
   const { numbers } = explorer;
   const heads = explorer.loaded().slice(0, MOST_IN_PICTURE);
   const room = { left: 52, top: 76 }, side = 340;

@@ -1,7 +1,27 @@
 // The tokens, with what one of them reads or who reads it.
 
+import { rgb } from "../kit/colour.js";
+import { make, shape } from "../kit/elements.js";
+import { SPOKEN, chip, spoken } from "../kit/text.js";
+import { SIDES, clamp } from "./settings.js";
+
+// More tokens than this stand as flowing text, fewer in two columns with lines between them.
+const MOST_IN_COLUMNS = 25;
+// Pixels that the columns have, unless their tokens need more.
+const COLUMNS_HEIGHT = 296;
+// Of up to so many tokens (queries and keys) the text is large.
+const LARGE_TEXT = 200;
+const LINES_IN_TEXT = 5;
+const FAINTEST_LINE = 0.01;
+const LONGEST_WORD = 24;
+
+function tint(colour, share) {
+  const [r, g, b] = rgb(colour);
+  return `rgb(${r} ${g} ${b} / ${(0.05 + 0.6 * clamp(share, 0, 1)).toFixed(3)})`;
+}
+
 /** The tokens, and what one of them reads or is read by, as shades, numbers and lines. */
-class Tokens {
+export class Tokens {
   constructor(explorer) {
     this.explorer = explorer;
     this.element = make("div", "tokens", undefined, { role: "group", "aria-label": "Tokens" });
@@ -331,7 +351,7 @@ class Tokens {
 }
 
 /** The indices of the largest `few` of some values, NaN left out. */
-function strongest(values, few) {
+export function strongest(values, few) {
   const best = [];
   for (let i = 0; i < values.length; i++) {
     const value = values[i];

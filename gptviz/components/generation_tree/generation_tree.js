@@ -1,9 +1,19 @@
 // The generation tree: runs of tokens as boxes of text, left to right. Text of a model or a user is set by textContent alone.
 
+import { inAddress, toAddress } from "../kit/address.js";
+import { isDark, logarithmic } from "../kit/colour.js";
+import { announce, tools } from "../kit/details.js";
+import { make, shape } from "../kit/elements.js";
+import { SPOKEN, brief, chip, count, percent, shortened, spoken } from "../kit/text.js";
+import { view } from "../kit/view.js";
+import { BETWEEN, EDGE, NEXT_WIDTH, branchesOf, curve, placed, shareOf } from "./layout.js";
+import { pictureOf } from "./picture.js";
+import { Run } from "./run.js";
+
 const START = 0; // the node that stands for the prompt
 const NEXT = "next"; // what the pass at the current place says of the token to come
-// Pixels: of the tokens that may come next, of the narrowest and widest box on the path, of others.
-const NEXT_WIDTH = 116, NARROWEST = 178, WIDEST = 560, ASIDE = 190;
+// Pixels: of the narrowest and widest box on the path, of others.
+const NARROWEST = 178, WIDEST = 560, ASIDE = 190;
 // A box that grows is low as long as its last line begins no lower than this.
 const SHORT = 30;
 // The ends of a tint, in percent of the role's colour: text stays readable on either, in light and dark.

@@ -1,16 +1,20 @@
 // Where the boxes of the generation tree stand: from left to right, the current path in a straight line where there is room.
 
 // Pixels: between a box and the next, above and below each other, and around all.
-const BETWEEN = 30, APART = 12, EDGE = 6;
+export const BETWEEN = 30;
+const APART = 12;
+export const EDGE = 6;
+// Pixels: the width of the tokens that may come next.
+export const NEXT_WIDTH = 116;
 
 /** The branches of a tree, those above before those below. */
-function* branchesOf(branch) {
+export function* branchesOf(branch) {
   yield branch;
   for (const child of branch.children) yield* branchesOf(child);
 }
 
 /** The most that each may have, where all that want less get what they want and the sum is at most `room`. */
-function shareOf(wanted, room) {
+export function shareOf(wanted, room) {
   const sorted = [...wanted].sort((a, b) => a - b);
   for (const [i, one] of sorted.entries()) {
     const share = room / (sorted.length - i);
@@ -22,7 +26,7 @@ function shareOf(wanted, room) {
 
 /** Give each branch its place `x`, `y` beside its size `w`, `h`, on a stage so high; `next` is the height of what may come next,
  *  null where it is not shown. Returns how far all reaches, the place of what may come next, and the lines between boxes. */
-function placed(tree, height, next) {
+export function placed(tree, height, next) {
   measure(tree, next);
   const reached = { right: 0, bottom: Math.max(height, tree.all + 2 * EDGE), fan: null, links: [] };
   put(tree, EDGE, EDGE + Math.max(0, (height - 2 * EDGE - tree.all) / 2), reached);
@@ -63,7 +67,7 @@ function put(branch, x, top, reached) {
   }
 }
 
-function curve(x1, y1, x2, y2) {
+export function curve(x1, y1, x2, y2) {
   const middle = (x1 + x2) / 2;
   return `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`;
 }

@@ -1,9 +1,14 @@
 // The generation tree as a drawing that stands alone: what is seen of it on the screen, its colours written out.
 
+import { background, mixed } from "../kit/colour.js";
+import { shape } from "../kit/elements.js";
+import { ROLES } from "../kit/roles.js";
+import { EDGE } from "./layout.js";
+
 const SANS = { "font-family": "sans-serif" };
 const TOP = 34, BOTTOM = 28; // room for the title and for what the colours mean
 
-function pictureOf(view) {
+export function pictureOf(view) {
   const [width, height] = view.extent, tall = height + TOP + BOTTOM;
   const ground = background(view.root), ink = getComputedStyle(view.root).getPropertyValue("--st-text-color").trim();
   const look = { ground, ink, pale: solid(mixed(ink, ground, 0.35)), origin: view.canvas.getBoundingClientRect() };

@@ -1,10 +1,13 @@
 // A box of the generation tree: its text flows, and breaks between words.
 
+import { make } from "../kit/elements.js";
+import { SPOKEN } from "../kit/text.js";
+
 // A word longer than this may be broken, so that a text without spaces still wraps.
 const LONGEST_WORD = 14;
 
 /** A run of tokens without a branch: a box of flowing text. */
-class Run {
+export class Run {
   constructor(start) {
     this.start = start;
     this.nodes = [];

@@ -1,8 +1,8 @@
 """What the views made by hand share: how one is registered, what travels to it, and the parts they are built from.
 
-A view is a folder: `__init__.py` says in Python what it shows, scripts and a style sheet draw it. Those of this folder stand
-before them, in one module and one sheet, so that tokens, numbers, scales of colour and the buttons for numbers, code and picture
-are the same in all of them.
+A view is a folder: `__init__.py` says in Python what it shows, the module and the style sheet named like the folder draw it. What
+all views need is imported from the modules of this folder, so that tokens, numbers, scales of colour and the buttons for numbers,
+code and picture are the same in all of them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import streamlit as st
 
+from gptviz.components.kit import modules
 from gptviz.figures import theme
 
 FOLDER = Path(__file__).parent
@@ -43,18 +44,15 @@ def register(folder: Path) -> Callable[..., Any]:
 
 
 def script(folder: Path) -> str:
-    """The script of the view in `folder`, one module: the kit's, then all files of the folder."""
-    return f"const ROLES = {json.dumps(ROLES)};\n" + _joined(FOLDER, "js") + _joined(folder, "js")
+    """The script of the view in `folder`, one module: the file named like the folder, with all it imports."""
+    return modules.joined(folder / f"{folder.name}.js")
 
 
 def style(folder: Path) -> str:
     """The style sheet of the view in `folder`: the colours by role, the kit's, then all files of the folder."""
     roles = " ".join(f"--{role}: {colour};" for role, colour in ROLES.items())
-    return f":host {{ {roles} }}\n" + _joined(FOLDER, "css") + _joined(folder, "css")
-
-
-def _joined(folder: Path, ending: str) -> str:
-    return "".join(file.read_text(encoding="utf-8") for file in sorted(folder.glob(f"*.{ending}")))
+    sheets = [FOLDER / "kit.css", folder / f"{folder.name}.css"]
+    return f":host {{ {roles} }}\n" + "".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
 
 
 def pack(header: Mapping[str, Any], **arrays: npt.NDArray[Any]) -> bytes:

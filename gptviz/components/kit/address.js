@@ -1,7 +1,7 @@
 // The address of the page: what a view shows without the server is in it, so that a link reopens it.
 
 /** What the address says for `key`, null if nothing. */
-function inAddress(key) {
+export function inAddress(key) {
   return new URLSearchParams(location.search).get(key);
 }
 
@@ -10,7 +10,7 @@ const ADDRESS_PAUSE = 250;
 const unwritten = { page: "", values: {}, timer: null, last: -Infinity };
 
 /** Write values into the address; null takes a key out of it. No step back in the browser's history is made. */
-function toAddress(values) {
+export function toAddress(values) {
   if (unwritten.page !== location.pathname) Object.assign(unwritten, { page: location.pathname, values: {} });
   Object.assign(unwritten.values, values);
   const due = unwritten.last + ADDRESS_PAUSE - performance.now();

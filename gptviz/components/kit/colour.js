@@ -1,20 +1,22 @@
 // The scales of colour of gptviz/figures/theme.py.
 
-function rgb(colour) {
+import { ROLES } from "./roles.js";
+
+export function rgb(colour) {
   const hex = colour.match(/^#(..)(..)(..)/);
   return hex ? hex.slice(1).map((pair) => parseInt(pair, 16)) : colour.match(/[\d.]+/g).slice(0, 3).map(Number);
 }
 
-function isDark(element) {
+export function isDark(element) {
   const [r, g, b] = rgb(background(element));
   return 0.3 * r + 0.6 * g + 0.1 * b < 128;
 }
 
-function background(element) {
+export function background(element) {
   return getComputedStyle(element).getPropertyValue("--st-background-color").trim() || "#FFFFFF";
 }
 
-function mixed(colour, ground, share) {
+export function mixed(colour, ground, share) {
   return rgb(colour).map((c, i) => share * c + (1 - share) * rgb(ground)[i]);
 }
 
@@ -32,13 +34,13 @@ function scale(stops) {
 }
 
 /** The scale for 0 … 1 in a role's colour, from just off the page's background. */
-function sequential(colour, element) {
+export function sequential(colour, element) {
   const ground = background(element);
   return scale([[0, mixed(colour, ground, 0.07)], [0.65, rgb(colour)], [1, mixed(colour, isDark(element) ? "#FFFFFF" : "#000000", 0.6)]]);
 }
 
 /** The scale for −1 … 1, zero being the page's background: orange below, blue above. */
-function diverging(element) {
+export function diverging(element) {
   const end = isDark(element) ? "#FFFFFF" : "#000000";
   return scale([
     [0, mixed(ROLES.key, end, 0.6)],
@@ -50,18 +52,18 @@ function diverging(element) {
 }
 
 /** The colour of `place` (0 … 1) on a scale, for CSS. */
-function colourAt(table, place) {
+export function colourAt(table, place) {
   const i = 3 * Math.round(255 * Math.max(0, Math.min(1, place)));
   return `rgb(${table[i]} ${table[i + 1]} ${table[i + 2]})`;
 }
 
 /** Equal ratios as equal steps, down to 0.1 %. */
-function logarithmic(probability) {
+export function logarithmic(probability) {
   return 1 + Math.log10(Math.max(probability, 0.001)) / 3;
 }
 
 /** Paint a heatmap, one pixel a cell, from `place(row, column)`: 0 … 1 on the scale, or NaN for a blank cell. */
-function paint(canvas, rows, columns, place, table) {
+export function paint(canvas, rows, columns, place, table) {
   canvas.width = columns;
   canvas.height = rows;
   const context = canvas.getContext("2d");

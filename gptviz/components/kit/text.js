@@ -1,14 +1,16 @@
 // Tokens and numbers, as they are shown and said everywhere.
 
-const SPOKEN = { "␣": "space", "⏎": "newline", "⇥": "tab" };
+import { make } from "./elements.js";
+
+export const SPOKEN = { "␣": "space", "⏎": "newline", "⇥": "tab" };
 
 /** How a token is called aloud. */
-function spoken(label) {
+export function spoken(label) {
   return SPOKEN[label] ?? label;
 }
 
 /** A token as a chip: monospaced, kept apart from the direction of its neighbours. */
-function chip(label, tag = "span") {
+export function chip(label, tag = "span") {
   const element = make(tag, "chip", label);
   element.classList.toggle("blank", label in SPOKEN);
   element.setAttribute("aria-label", spoken(label));
@@ -16,13 +18,13 @@ function chip(label, tag = "span") {
 }
 
 /** At most `longest` characters of a text. */
-function shortened(text, longest = 24) {
+export function shortened(text, longest = 24) {
   const characters = [...text];
   return characters.length <= longest ? text : `${characters.slice(0, longest - 1).join("")}…`;
 }
 
 /** Three significant digits, with a real minus. */
-function brief(number) {
+export function brief(number) {
   if (Number.isNaN(number)) return "–";
   if (!Number.isFinite(number)) return number < 0 ? "−∞" : "∞";
   const size = Math.abs(number);
@@ -30,12 +32,12 @@ function brief(number) {
   return text.replaceAll("-", "−");
 }
 
-function percent(probability) {
+export function percent(probability) {
   if (probability === 0) return "0 %";
   return probability < 0.001 ? "< 0.1 %" : `${(100 * probability).toPrecision(3)} %`;
 }
 
 /** A count with thin separators. */
-function count(number) {
+export function count(number) {
   return String(number).replace(/\B(?=(\d{3})+$)/g, "\u202f");
 }

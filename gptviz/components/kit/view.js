@@ -3,7 +3,7 @@
 /** A component's function for Streamlit: one `View(root)` per place on the page, which is told what to `show(payload)`, as
  *  `read` makes it of the bytes that came. `view.send(event, value)` triggers `on_<event>_change`; `close()`, where there is one,
  *  is called at the end. */
-function view(View, read = unpack) {
+export function view(View, read = unpack) {
   const views = new WeakMap();
   return ({ data, parentElement, setTriggerValue }) => {
     let shown = views.get(parentElement);
@@ -21,7 +21,7 @@ function view(View, read = unpack) {
 }
 
 /** The header of a payload, with `arrays`: name → typed array, its `shape` beside the numbers. */
-function unpack(data) {
+export function unpack(data) {
   const length = new DataView(data.buffer, data.byteOffset).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(data.subarray(4, 4 + length)));
   const start = Math.ceil((4 + length) / 8) * 8;

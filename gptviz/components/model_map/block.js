@@ -1,5 +1,9 @@
+import { shape } from "../kit/elements.js";
+import { ROLES } from "../kit/roles.js";
+import { placed, sizes } from "./boxes.js";
+
 /** The boxes of one block, laid out from left to right above the stream. */
-class Block {
+export class Block {
   constructor(map, at, paths, top, y) {
     Object.assign(this, { map, at, paths, top, y });
     this.flows = new Map(
@@ -316,7 +320,7 @@ function placedBlock(at) {
   return { stack, block };
 }
 
-function apart(point, i, all) {
+export function apart(point, i, all) {
   return !i || Math.hypot(point[0] - all[i - 1][0], point[1] - all[i - 1][1]) > 0.5;
 }
 

@@ -1,38 +1,45 @@
 // What the map is of, and how it is written.
 
+import { ROLES } from "../kit/roles.js";
+import { count, percent } from "../kit/text.js";
+
+// The ends of the tint of a token, in percent of the colour: text stays readable on either.
+export const LOWEST = 6;
+export const HIGHEST = 62;
+
 /** A probability; none where the model gives no number. */
-function sure(probability) {
+export function sure(probability) {
   return probability === null ? "–" : percent(probability);
 }
 
 /** A shape as `(6, 64, 32)`. */
-function sizes(shape) {
+export function sizes(shape) {
   return `(${shape.join(", ")}${shape.length === 1 ? "," : ""})`;
 }
 
 /** A count in few characters; small ones in full. */
-function short(number) {
+export function short(number) {
   if (number < 100_000) return count(number);
   const [size, letter] = number >= 1e9 ? [1e9, "G"] : number >= 1e6 ? [1e6, "M"] : [1e3, "k"];
   return `${(number / size).toPrecision(3)} ${letter}`;
 }
 
 /** Where a box is: its stack ("" or "encoder."), its block (null outside of them), and its path within. */
-function placed(path) {
+export function placed(path) {
   const found = /^(encoder\.)?(?:blocks\.(\d+)\.)?(.+)$/.exec(path);
   return { stack: found[1] ?? "", block: found[2] === undefined ? null : Number(found[2]), within: found[3] };
 }
 
-function parametersOf(box) {
+export function parametersOf(box) {
   return box.pieces.reduce((sum, piece) => sum + piece.parameters, 0);
 }
 
-function plural(number, name) {
+export function plural(number, name) {
   return `${count(number)} ${name}${number === 1 ? "" : "s"}`;
 }
 
 /** The boxes that a payload describes: of blocks that did not travel, those of the second with another number. */
-class Boxes {
+export class Boxes {
   constructor(data) {
     this.data = data;
     this.known = new Map(data.boxes.map((box) => [box.path, box]));
@@ -77,6 +84,6 @@ class Boxes {
 }
 
 /** A token in the colour of its probability. */
-function tint(element, probability) {
+export function tint(element, probability) {
   element.style.background = `color-mix(in srgb, ${ROLES.output} ${LOWEST + (HIGHEST - LOWEST) * probability}%, transparent)`;
 }

@@ -1,6 +1,21 @@
+import { mixed, paint, sequential } from "../kit/colour.js";
+import { make, shape } from "../kit/elements.js";
+import { ROLES } from "../kit/roles.js";
+import { parametersOf, placed, plural, short, sizes } from "./boxes.js";
+
+// The smallest text, where the map is as wide on the page as the narrower layout.
+export const SMALL = 10;
+// Of shapes and counts in the sans-serif of most systems, by weight, as a share of their size.
+const WIDTH_OF_LETTER = { 400: 0.5, 600: 0.57 };
+// Numbers as `thumbnails` in __init__.py packs them.
+const HIDDEN = 255,
+  WHOLE_SHARE = 250;
+export const SANS = "sans-serif";
+export const MONO = "monospace";
+
 /** What a map is drawn with: boxes, points on the stream, arrows, thumbnails. Colours are written out, so that a drawing can
  *  stand alone. */
-class Drawing {
+export class Drawing {
   ink(share = 1) {
     return share === 1 ? this.colours.text : this.mix(this.colours.text, share);
   }

@@ -1,32 +1,27 @@
 // The map of a model: above, all of it from tokens to guesses; below, the block that is open; under both, the box that is open.
 
+import { inAddress, toAddress } from "../kit/address.js";
+import { background } from "../kit/colour.js";
+import { announce, tools } from "../kit/details.js";
+import { make, shape } from "../kit/elements.js";
+import { ROLES } from "../kit/roles.js";
+import { shortened } from "../kit/text.js";
+import { view } from "../kit/view.js";
+import { Block } from "./block.js";
+import { Boxes, HIGHEST, LOWEST, parametersOf, placed, plural, sizes, sure } from "./boxes.js";
+import { Drawing, MONO, SANS, SMALL } from "./drawing.js";
+import { Panel } from "./panel.js";
+import { GUESSES, TOKENS, Whole } from "./whole.js";
+
 // What the layout is made for, in pixels; on a page of another width all of it is made larger or smaller.
 const WIDE = 820,
   WIDEST = 1024;
 const LARGEST_ZOOM = 1.6;
-// The smallest text, where the map is as wide on the page as the narrower layout.
-const SMALL = 10;
-// Of shapes and counts in the sans-serif of most systems, by weight, as a share of their size.
-const WIDTH_OF_LETTER = { 400: 0.5, 600: 0.57 };
-const TOKENS = 122,
-  GUESSES = 136;
 const ROW = 146,
   ROW_OF_TWO = 112,
   BETWEEN = 22,
   BLOCK = 224,
   STREAM = 194;
-// More blocks than this are not all drawn: the first, the last, and those around the open one.
-const MOST_BLOCKS = 16;
-// So few guesses have a line for the name and one for the bar.
-const MOST_WITH_ROOM = 4;
-// Numbers as `thumbnails` in __init__.py packs them.
-const HIDDEN = 255,
-  WHOLE_SHARE = 250;
-// The ends of the tint of a token, in percent of the colour: text stays readable on either.
-const LOWEST = 6,
-  HIGHEST = 62;
-const SANS = "sans-serif",
-  MONO = "monospace";
 // How the names of an equation are coloured.
 const NAMED = {
   q: "query",
@@ -69,9 +64,6 @@ const LEGEND = [
 
 // Milliseconds after which a question counts as lost.
 const PATIENCE = 5_000;
-const NO_NUMBERS =
-  "This step has no numbers of its own that the pass records: it changes what comes in as the equation says. " +
-  "See the boxes before and after it.";
 
 class ModelMap extends Drawing {
   constructor(root) {

@@ -1,5 +1,17 @@
+import { colourAt, diverging, rgb, sequential } from "../kit/colour.js";
+import { tools } from "../kit/details.js";
+import { make, shape } from "../kit/elements.js";
+import { ROLES } from "../kit/roles.js";
+import { brief, chip, count, shortened } from "../kit/text.js";
+import { plural, sizes } from "./boxes.js";
+import { MONO, SANS } from "./drawing.js";
+
+const NO_NUMBERS =
+  "This step has no numbers of its own that the pass records: it changes what comes in as the equation says. " +
+  "See the boxes before and after it.";
+
 /** The box that is open: what it does, its numbers, its lines of source, and the page that shows it. */
-class Panel {
+export class Panel {
   constructor(map) {
     this.map = map;
     this.root = map.panel;

@@ -1,5 +1,18 @@
+import { make, shape } from "../kit/elements.js";
+import { ROLES } from "../kit/roles.js";
+import { chip, percent, shortened, spoken } from "../kit/text.js";
+import { apart } from "./block.js";
+import { plural, short, sizes, sure, tint } from "./boxes.js";
+
+export const TOKENS = 122;
+export const GUESSES = 136;
+// More blocks than this are not all drawn: the first, the last, and those around the open one.
+const MOST_BLOCKS = 16;
+// So few guesses have a line for the name and one for the bar.
+const MOST_WITH_ROOM = 4;
+
 /** The whole model from tokens to guesses, its blocks folded. */
-class Whole {
+export class Whole {
   constructor(map) {
     this.map = map;
     this.memory = null; // where the encoder ends

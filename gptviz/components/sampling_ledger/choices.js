@@ -1,8 +1,13 @@
 // What a reader chooses: how it is read from the address, which values it can have, and the sliders that set it.
 
-const SEEDS = 100;
-const LIKELIEST = "All, by probability", VOCABULARY = "All, by vocabulary";
-const ORDERS = { [LIKELIEST]: "likeliest first", [VOCABULARY]: "by vocabulary" };
+import { inAddress } from "../kit/address.js";
+import { make } from "../kit/elements.js";
+import { count, shortened } from "../kit/text.js";
+
+export const SEEDS = 100;
+const LIKELIEST = "All, by probability";
+export const VOCABULARY = "All, by vocabulary";
+export const ORDERS = { [LIKELIEST]: "likeliest first", [VOCABULARY]: "by vocabulary" };
 
 /** A number as a person, a link or `String` writes it, NaN for anything else. */
 function numeral(text) {
@@ -11,7 +16,7 @@ function numeral(text) {
 
 // Of each choice: its `usual` value, which the address leaves out, how a text is `read`, which values are `possible` with a
 // vocabulary of that size, what it `says` to a reader, and of a slider its name, its ends and its step.
-const CHOICES = {
+export const CHOICES = {
   temperature: {
     usual: 1,
     read: numeral,
@@ -48,15 +53,15 @@ const CHOICES = {
     says: (value) => (value ? "on" : "off"),
   },
 };
-const OF_THE_DRAW = ["temperature", "top_k", "top_p", "seed"];
+export const OF_THE_DRAW = ["temperature", "top_k", "top_p", "seed"];
 
 /** What is chosen where nothing says otherwise. */
-function usualChoices() {
+export function usualChoices() {
   return Object.fromEntries(Object.entries(CHOICES).map(([key, { usual }]) => [key, usual]));
 }
 
 /** Those of `keys` that the address chooses, and in words what it asks for in vain. */
-function choicesInAddress(keys, size) {
+export function choicesInAddress(keys, size) {
   const chosen = {}, vain = [];
   for (const key of keys) {
     const { usual, read, possible, says } = CHOICES[key];
@@ -70,7 +75,7 @@ function choicesInAddress(keys, size) {
 }
 
 /** The numbers that top-k's slider offers: all of the small ones, then in steps of a tenth, and 0, which keeps all. */
-function notches(size) {
+export function notches(size) {
   const offered = [];
   for (let k = 1; k < size; k = k < 100 ? k + 1 : Math.ceil(1.1 * k)) offered.push(k);
   if (size > 1 && offered.at(-1) !== size - 1) offered.push(size - 1);
@@ -78,7 +83,7 @@ function notches(size) {
 }
 
 /** The slider of a choice, and beside it the value it stands at. */
-class Slider {
+export class Slider {
   constructor(key, help) {
     const { name, ends: [min, max, step] } = CHOICES[key].slider;
     this.key = key;

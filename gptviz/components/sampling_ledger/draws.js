@@ -1,6 +1,6 @@
 // Many draws at once, and whether they came as often as they should.
 
-const DRAWS = 10_000;
+export const DRAWS = 10_000;
 // Of a χ² test: rarer tokens are counted together until so many are expected.
 const LEAST_EXPECTED = 5;
 
@@ -16,14 +16,14 @@ function randomNumbers(count) {
 }
 
 /** How often each token comes in so many draws. */
-function drawnOften(stages) {
+export function drawnOften(stages) {
   const counts = new Int32Array(stages.size);
   for (const number of randomNumbers(DRAWS)) counts[stages.draw(number)] += 1;
   return counts;
 }
 
 /** χ² of counts against probabilities, and its degrees of freedom; tokens too rare for the test are counted together. */
-function chiSquared(counts, stages) {
+export function chiSquared(counts, stages) {
   const bins = [];
   let observed = 0, expected = 0;
   for (let rank = stages.kept - 1; rank >= 0; rank--) {

@@ -1,12 +1,19 @@
 // The draw: [0, 1) shared among the tokens that were kept, and the random number that falls into it.
 
+import { announce } from "../kit/details.js";
+import { make, shape } from "../kit/elements.js";
+import { count, shortened, spoken } from "../kit/text.js";
+import { SEEDS, Slider } from "./choices.js";
+import { DRAWS, chiSquared } from "./draws.js";
+import { LONGEST_NAME, nameOf } from "./words.js";
+
 // Narrower intervals are drawn together.
 const NARROWEST = 0.0008;
 // Characters of a token on its interval, and the pixels that one of them takes.
 const LONGEST_ON_INTERVAL = 8, CHARACTER = 8;
 
 /** The tokens kept, in the vocabulary's order, as [token, start, end]; the drawn one alone, the narrow ones together (−1). */
-function intervalsOf({ stages, drawn }) {
+export function intervalsOf({ stages, drawn }) {
   const found = [];
   let gathered = null;
   for (let token = 0; token < stages.size; token++) {
@@ -22,12 +29,12 @@ function intervalsOf({ stages, drawn }) {
 }
 
 /** The name of a token on its interval, "" where it does not fit in so many pixels. */
-function nameWithin(token, pixels, { header }) {
+export function nameWithin(token, pixels, { header }) {
   const name = token < 0 ? "" : shortened(header.labels[token], LONGEST_ON_INTERVAL);
   return CHARACTER * ([...name].length + 1) <= pixels ? name : "";
 }
 
-class Draw {
+export class Draw {
   constructor(ledger) {
     this.ledger = ledger;
     this.element = make("section", "draw", undefined, { "aria-label": "The draw" });

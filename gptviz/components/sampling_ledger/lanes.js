@@ -1,7 +1,12 @@
 // The lanes of the ledger: what each is called and means, what it shows of a token, and what stands above it.
 
+import { logarithmic } from "../kit/colour.js";
+import { make } from "../kit/elements.js";
+import { brief, count, percent } from "../kit/text.js";
+import { Slider } from "./choices.js";
+
 // Of each lane: title, what it means, and the choice whose slider steers it.
-const LANES = {
+export const LANES = {
   token: ["token", "Every token of the vocabulary is one line."],
   logit: ["logit", "What the model computes: a score z for every token, the larger the likelier. Bars: least to largest."],
   before: ["model says", "Softmax: e to the z, divided by the sum of that over all tokens. What the model itself expects."],
@@ -12,12 +17,12 @@ const LANES = {
 };
 
 /** How long the bar of a probability is, 0 … 1. */
-function lengthOf(probability, { chosen }) {
+export function lengthOf(probability, { chosen }) {
   return chosen.log ? Math.max(0, logarithmic(probability)) : probability;
 }
 
 /** What each lane shows of a token: where its bar begins and ends, 0 … 1, and its number. */
-function lanesOf(token, ledger) {
+export function lanesOf(token, ledger) {
   const { stages } = ledger;
   const rank = stages.rank[token], cut = ledger.cut(token);
   const upTo = (probability) => [0, lengthOf(probability, ledger), percent(probability)];
@@ -39,12 +44,12 @@ function logitLane(z, { stages, lowest }) {
 }
 
 /** A sum of probabilities, a tiny one not as nothing. */
-function sumOf(probability) {
+export function sumOf(probability) {
   return probability < 0.001 ? brief(probability) : probability.toFixed(3);
 }
 
 /** What stands above each lane: its formula, or the sum that was kept. */
-function sumTexts({ chosen, stages, seeds }) {
+export function sumTexts({ chosen, stages, seeds }) {
   const divided = (sum) => `kept ${sumOf(sum)}, so ÷ ${sumOf(sum)}`;
   const reached = `${stages.reached[stages.kept - 1].toFixed(3)} reached after ${count(stages.kept)}`;
   const all = !seeds || stages.left === stages.size;
@@ -60,7 +65,7 @@ function sumTexts({ chosen, stages, seeds }) {
 }
 
 /** What stands above the lines: of each lane its title, the slider that steers it and the sum it leaves. */
-class Heads {
+export class Heads {
   constructor() {
     this.sliders = [];
     this.titles = make("div", "lanes titles");

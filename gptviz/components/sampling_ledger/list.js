@@ -1,8 +1,15 @@
 // The lines of the ledger, one a token: however large the vocabulary, only those in sight exist.
 
-const ROW = 20; // pixels, as in the style sheet
+import { make } from "../kit/elements.js";
+import { SPOKEN, count, percent, shortened, spoken } from "../kit/text.js";
+import { VOCABULARY } from "./choices.js";
+import { DRAWS } from "./draws.js";
+import { LANES, lanesOf, lengthOf } from "./lanes.js";
+import { LONGEST_NAME } from "./words.js";
 
-class List {
+export const ROW = 20; // pixels, as in the style sheet
+
+export class List {
   constructor(ledger) {
     this.ledger = ledger;
     this.rows = [];

@@ -1,7 +1,9 @@
 // What stands behind the ledger: its columns in numbers, and the lines of Python that compute them.
 
+import { DRAWS } from "./draws.js";
+
 /** All columns over the whole vocabulary, with all digits. */
-function columnsOf({ stages, header, chosen, seeds, observed }) {
+export function columnsOf({ stages, header, chosen, seeds, observed }) {
   stages.set(chosen); // a slider may just have moved
   const columns = ["id", "token", "logit", "before"];
   if (seeds) columns.push("scaled", "in top-k", "in top-p", "after", "from", "to");
@@ -20,7 +22,7 @@ function columnsOf({ stages, header, chosen, seeds, observed }) {
 }
 
 /** The page's lines of Python, with the settings chosen here. */
-function codeOf({ header, chosen, seeds }) {
+export function codeOf({ header, chosen, seeds }) {
   if (!seeds) return header.code.join("");
   const { temperature, top_k, top_p, seed } = chosen;
   const given = [`temperature=${temperature}`];

@@ -1,10 +1,20 @@
 // The lines in sight and the draw, as a drawing that stands alone.
 
+import { background } from "../kit/colour.js";
+import { shape } from "../kit/elements.js";
+import { ROLES } from "../kit/roles.js";
+import { shortened } from "../kit/text.js";
+import { CHOICES } from "./choices.js";
+import { intervalsOf, nameWithin } from "./interval.js";
+import { LANES, lanesOf, sumTexts } from "./lanes.js";
+import { ROW } from "./list.js";
+import { LONGEST_NAME } from "./words.js";
+
 const PICTURE_ROWS = 16, PICTURE_TOP = 68, PICTURE_MARGIN = 10; // the last two in pixels
 const WIDTHS = [100, 70, 125, 125, 125, 165, 170], WIDTHS_WITHOUT_DRAW = [140, 120, 620];
 const GAP = 14;
 
-class Picture {
+export class Picture {
   constructor(ledger) {
     this.ledger = ledger;
     this.ink = getComputedStyle(ledger.root).color;

@@ -1,6 +1,21 @@
 // The sampling ledger: the next token as a pipeline over the whole vocabulary. The server sends the logits once; every stage is
 // computed here, so that no slider waits.
 
+import { toAddress } from "../kit/address.js";
+import { isDark } from "../kit/colour.js";
+import { announce, tools } from "../kit/details.js";
+import { make } from "../kit/elements.js";
+import { view } from "../kit/view.js";
+import { CHOICES, OF_THE_DRAW, ORDERS, VOCABULARY, choicesInAddress, notches, usualChoices } from "./choices.js";
+import { drawnOften } from "./draws.js";
+import { Draw } from "./interval.js";
+import { Heads } from "./lanes.js";
+import { List } from "./list.js";
+import { codeOf, columnsOf } from "./numbers.js";
+import { Picture } from "./picture.js";
+import { Stages } from "./stages.js";
+import { factsOf, readingOf } from "./words.js";
+
 // Milliseconds that nobody reads a new text in: the rest of a double click.
 const UNREAD = 400;
 

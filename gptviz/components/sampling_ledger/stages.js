@@ -4,7 +4,7 @@
 const ROUNDING = 1e-12;
 
 /** Every stage from logits to what is drawn from. */
-class Stages {
+export class Stages {
   constructor(logits) {
     this.logits = logits;
     this.size = logits.length;
@@ -95,7 +95,7 @@ class Stages {
 }
 
 /** −Σ p ln p, in nats. */
-function entropy(probabilities) {
+export function entropy(probabilities) {
   let sum = 0;
   for (const p of probabilities) if (p > 0) sum -= p * Math.log(p);
   return Math.max(0, sum);

@@ -1,13 +1,19 @@
 // What the ledger says in words and numbers: of the whole distribution, and of one token on its way through all stages.
 
-const LONGEST_NAME = 14; // characters of a token in a line
+import { make } from "../kit/elements.js";
+import { brief, chip, count, percent, shortened } from "../kit/text.js";
+import { DRAWS } from "./draws.js";
+import { sumOf } from "./lanes.js";
+import { entropy } from "./stages.js";
 
-function nameOf(token, { header }) {
+export const LONGEST_NAME = 14; // characters of a token in a line
+
+export function nameOf(token, { header }) {
   return chip(shortened(header.labels[token], LONGEST_NAME));
 }
 
 /** How unsure the model is, and how it found the token that really stands there. */
-function factsOf(ledger) {
+export function factsOf(ledger) {
   const { stages, header, seeds } = ledger;
   const entropies = [stages.before, ...(seeds ? [stages.after] : [])].map(entropy);
   const said = (say) => entropies.map((nats) => brief(say(nats))).join(" → ");
@@ -34,7 +40,7 @@ function foundOf(token, { stages, seeds }) {
 }
 
 /** A token through all stages in numbers. */
-function readingOf(token, ledger) {
+export function readingOf(token, ledger) {
   if (token === undefined) return ["No token of the vocabulary has this in it."];
   const { stages, header, observed, list } = ledger;
   const parts = [`token ${count(token)}`, `z ${brief(stages.logits[token])}`, `softmax ${percent(stages.before[token])}`];

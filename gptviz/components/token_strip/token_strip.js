@@ -1,5 +1,9 @@
 // Tokens as chips. Text from a model is set by textContent alone.
 
+import { make } from "../kit/elements.js";
+import { SPOKEN, percent, spoken } from "../kit/text.js";
+import { view } from "../kit/view.js";
+
 const LABEL = 0, PROBABILITY = 1, ALTERNATIVES = 2, NOTE = 3, MARK = 4, FAINT = 5;
 // The ends of the tint's scale, in percent of the role's colour: text stays readable on either, in light and dark.
 const LOWEST = 6, HIGHEST = 62;

@@ -1,11 +1,14 @@
-// Numbers, code, picture: what stands behind every view.
+// Details: the numbers, the code and the picture of a view.
+
+import { SVG, make } from "./elements.js";
+import { brief, count } from "./text.js";
 
 // Rows of a table that are shown; the file has all.
 const ROWS_SHOWN = 200;
 const PICTURE_SCALE = 2;
 
 /** Say something to who cannot see the view. */
-function announce(root, text) {
+export function announce(root, text) {
   let line = root.querySelector(":scope > .aloud");
   if (!line) {
     line = make("div", "aloud", "", { "aria-live": "polite" });
@@ -22,7 +25,7 @@ function save(blob, name) {
 }
 
 /** A table as CSV (RFC 4180). Numbers keep all their digits. */
-function csv({ columns, rows }) {
+export function csv({ columns, rows }) {
   const field = (value) => (typeof value === "string" && /[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : String(value ?? ""));
   return [columns, ...rows].map((row) => row.map(field).join(",")).join("\r\n") + "\r\n";
 }
@@ -64,7 +67,7 @@ async function pixels(picture) {
  *
  *  `name`: of the files. `numbers()`: {columns, rows} of what is shown. `code()`: the lines of gptviz that compute it.
  *  `picture()`: an <svg> element of its own, with width, height, title and scale, whose colours are written out. */
-function tools(root, { name, numbers, code, picture }) {
+export function tools(root, { name, numbers, code, picture }) {
   const row = make("div", "tools", undefined, { role: "group", "aria-label": "Numbers, code and picture" });
   const tool = (label, help, act) => {
     const button = make("button", "tool", label, { title: help });
@@ -95,7 +98,7 @@ function tools(root, { name, numbers, code, picture }) {
   return row;
 }
 
-function tableOf({ columns, rows }) {
+export function tableOf({ columns, rows }) {
   const table = make("table");
   const line = (tag, values) => {
     const row = make("tr");

@@ -1,0 +1,66 @@
+"""Join the modules of a view into one script, which Streamlit takes as text and a plain page can load.
+
+Every module keeps a scope of its own: it becomes a function that returns what it exports, called once, after the modules that
+it imports. The forms that are understood are those the views use; any other is an error:
+
+    import { name, other as alias } from "./file.js";
+    export function, export async function, export class, export const with one name
+    export default …, in the first module alone
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+IMPORT = re.compile(r'^import \{([^}]*)\} from "(\.[^"]*)";$', re.MULTILINE)
+EXPORT = re.compile(r"^export (?=(?:async function|function\*?|class|const) ([\w$]+))", re.MULTILINE)
+UNKNOWN = re.compile(r"^(?:import\b(?!\()|export\b(?! default )).*", re.MULTILINE)
+
+
+def joined(entry: Path) -> str:
+    """The module in the file `entry` and all that it imports, as the text of one module.
+
+    Raises:
+        ValueError: a module imports what another does not export, imports itself in a circle, or is written in a form that is
+            not understood.
+        FileNotFoundError: a module imports a file that is not there.
+    """
+    exports: dict[Path, list[str]] = {}
+    return "".join(_parts(entry.resolve(), exports, ()))
+
+
+def _parts(file: Path, exports: dict[Path, list[str]], above: tuple[Path, ...]) -> list[str]:
+    """The modules that `file` needs and that are not in `exports` yet, each after those it imports, then `file` itself."""
+    if file in above:
+        circle = " → ".join(module.name for module in (*above[above.index(file) :], file))
+        raise ValueError(f"modules import each other in a circle: {circle}")
+    text = file.read_text(encoding="utf-8")
+    parts: list[str] = []
+    for names, source in IMPORT.findall(text):
+        module = (file.parent / source).resolve()
+        if module not in exports:
+            parts += _parts(module, exports, (*above, file))
+        wanted = [name.split(" as ")[0].strip() for name in names.split(",") if name.strip()]
+        missing = [name for name in wanted if name not in exports[module]]
+        if missing:
+            raise ValueError(f"{file.name} imports {', '.join(missing)}, which {module.name} does not export")
+
+    def required(found: re.Match[str]) -> str:
+        names = found[1].replace(" as ", ": ")
+        return f"const {{{names}}} = {_scope((file.parent / found[2]).resolve())};"
+
+    exports[file] = EXPORT.findall(text)
+    body = EXPORT.sub("", IMPORT.sub(required, text))
+    if unknown := UNKNOWN.search(body):
+        raise ValueError(f"{file.name}: this import or export is not understood: {unknown[0]}")
+    if not above:
+        return [*parts, body]
+    if "\nexport default " in body:
+        raise ValueError(f"{file.name} has a default export, which is for the first module alone")
+    return [*parts, f"const {_scope(file)} = (() => {{\n{body}\nreturn {{ {', '.join(exports[file])} }};\n}})();\n"]
+
+
+def _scope(module: Path) -> str:
+    """The name of what a module exports, in the joined script."""
+    return f"${module.parent.name}_{module.stem}"
