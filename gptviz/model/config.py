@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, get_args, get_type_hints
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal
+
+from gptviz.fields import FieldInfo, check_choices, field_info, setting
 
 Residual = Literal["pre-norm", "post-norm", "plain", "norm-only", "none"]
 Norm = Literal["layernorm", "rmsnorm"]
@@ -13,74 +15,115 @@ Head = Literal["unembed", "flatten", "mean"]
 Kind = Literal["decoder", "classifier", "encoder-decoder"]
 Activation = Literal["relu", "gelu", "gelu-tanh", "relu2"]
 
-# A config may come from a stranger's file: no dimension may exceed these, so that even laying out the empty parts is quick,
-# and the tables that positions compute, which no file of weights vouches for, stay small.
-LIMITS = {
-    "vocab_size": 10_000_000,
-    "context_length": 131_072,
-    "d_model": 1_000_000,
-    "n_layer": 256,
-    "n_encoder_layer": 256,
-    "n_label": 10_000,
-    "n_head": 10_000,
-    "d_head": 1_000_000,
-    "d_mlp": 10_000_000,
-}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """The architecture of a transformer.
+    """The architecture of a transformer; `describe_field` says what each field is and which values it may have.
 
-    Sizes are counts of numbers: `vocab_size` tokens, `context_length` positions, `d_model` numbers in the residual
-    stream, `n_layer` blocks (0 is the bigram), `n_head` heads of `d_head` numbers each (default `d_model / n_head`),
-    `d_mlp` neurons (default 4 · d_model; 0 leaves the MLP out). `norm_bias` counts where a layernorm has a gain.
-
-    `n_encoder_layer` blocks more make an encoder, whose output every block of the stack above reads by cross-attention; both
-    stacks share vocabulary, embedding and sizes. `head` turns the stream into logits of every next token, or of `n_label`
-    labels of the whole text. `padding` is the token that fills up the shorter texts of a batch: nobody reads it.
+    A config may come from a stranger's file, so every size has a limit: laying out the empty parts stays quick, and the tables
+    that positions compute, which no file of weights vouches for, stay small.
 
     Raises:
         ValueError: a size or choice that no model can have; the message names the field and its value.
     """
 
-    vocab_size: int
-    context_length: int
-    d_model: int
-    n_layer: int
-    n_head: int = 1
-    d_head: int | None = None
-    d_mlp: int | None = None
-    residual: Residual = "pre-norm"
-    norm: Norm = "layernorm"
-    norm_gain: bool = True
-    norm_bias: bool = True
-    final_norm: bool = True
-    positions: Positions = "learned"
-    mask: Mask = "causal"
-    activation: Activation = "gelu"
-    qkv_bias: bool = True
-    output_bias: bool = True
-    mlp_bias: bool = True
-    unembed_bias: bool = False
-    tied: bool = False
-    qk_norm: bool = False
-    dropout: float = 0.0
-    n_encoder_layer: int = 0
-    head: Head = "unembed"
-    n_label: int = 0
-    padding: int | None = None
+    vocab_size: int = field(metadata=setting("Vocabulary", "How many tokens it knows.", low=1, high=10_000_000))
+    context_length: int = field(metadata=setting("Context (tokens)", "How many tokens it sees at a time.", low=1, high=131_072))
+    d_model: int = field(
+        metadata=setting(
+            "Width (d_model)",
+            "How many numbers stand for a token in the residual stream, between its blocks.",
+            low=1,
+            high=1_000_000,
+        )
+    )
+    n_layer: int = field(metadata=setting("Blocks", "How many blocks it has; none is a bigram.", low=0, high=256))
+    n_head: int = field(
+        default=1,
+        metadata=setting("Heads per block", "How many heads look at the text side by side in a block.", low=1, high=10_000),
+    )
+    d_head: int | None = field(
+        default=None,
+        metadata=setting(
+            "Size of a head",
+            "How many numbers a query, a key and a value have; unless given, the width divided by the number of heads.",
+            low=1,
+            high=1_000_000,
+        ),
+    )
+    d_mlp: int | None = field(
+        default=None,
+        metadata=setting(
+            "Neurons per MLP",
+            "How many neurons a block's MLP has; 0 is no MLP. Unless given, four times the width.",
+            low=0,
+            high=10_000_000,
+        ),
+    )
+    residual: Residual = field(
+        default="pre-norm",
+        metadata=setting("Residual", "How what a sublayer computes joins the stream, and where it is normalised."),
+    )
+    norm: Norm = field(default="layernorm", metadata=setting("Norm", "How the numbers of a token are brought to one scale."))
+    norm_gain: bool = field(default=True, metadata=setting("Norm gain", "Whether norms multiply each number by a learned gain."))
+    norm_bias: bool = field(
+        default=True,
+        metadata=setting("Norm bias", "Whether a layernorm adds a learned bias. It does so only where it has a gain too."),
+    )
+    final_norm: bool = field(
+        default=True, metadata=setting("Final norm", "Whether a norm stands between the last block and the output.")
+    )
+    positions: Positions = field(default="learned", metadata=setting("Positions", "How it knows the order of its tokens."))
+    mask: Mask = field(
+        default="causal", metadata=setting("Mask", "Which tokens a token sees: earlier ones (causal), or all (full).")
+    )
+    activation: Activation = field(default="gelu", metadata=setting("Activation", "What bends a neuron's input."))
+    qkv_bias: bool = field(
+        default=True, metadata=setting("Bias of q, k, v", "Whether queries, keys and values have a learned bias.")
+    )
+    output_bias: bool = field(
+        default=True, metadata=setting("Output bias", "Whether the output of attention has a learned bias.")
+    )
+    mlp_bias: bool = field(default=True, metadata=setting("MLP bias", "Whether both layers of the MLP have a learned bias."))
+    unembed_bias: bool = field(default=False, metadata=setting("Unembed bias", "Whether every token's score has a learned bias."))
+    tied: bool = field(
+        default=False, metadata=setting("Tied embedding", "Whether one matrix serves to read tokens and to guess them.")
+    )
+    qk_norm: bool = field(
+        default=False, metadata=setting("Normalised queries and keys", "Whether queries and keys are brought to one length.")
+    )
+    dropout: float = field(
+        default=0.0,
+        metadata=setting(
+            "Dropout", "The share of numbers left out at random at each step of training.", low=0, high=1, high_excluded=True
+        ),
+    )
+    n_encoder_layer: int = field(
+        default=0,
+        metadata=setting(
+            "Blocks of the encoder",
+            "How many blocks read the source, before the others write the answer; 0 is a model without an encoder. "
+            "The others read its output by cross-attention, and both share vocabulary, embedding and sizes.",
+            low=0,
+            high=256,
+        ),
+    )
+    head: Head = field(
+        default="unembed",
+        metadata=setting(
+            "How labels are told",
+            "What its last state becomes: the next token (unembed), or a label, from a number of every token with a weight "
+            "for its place (flatten) or from the mean of all tokens (mean).",
+        ),
+    )
+    n_label: int = field(default=0, metadata=setting("Labels", "How many labels it tells apart.", low=0, high=10_000))
+    padding: int | None = field(
+        default=None,
+        metadata=setting("Padding", "The token that fills up the shorter texts of a batch, which nobody reads.", low=0),
+    )
 
     def __post_init__(self) -> None:
-        choices = get_type_hints(type(self))
-        for field in fields(self):
-            value = getattr(self, field.name)
-            allowed = get_args(choices[field.name])
-            if isinstance(choices[field.name], type) and choices[field.name] is bool:
-                if not isinstance(value, bool):
-                    raise ValueError(f"{field.name} is {value!r:.80}; it must be true or false")
-            elif allowed and all(isinstance(choice, str) for choice in allowed) and value not in allowed:
-                raise ValueError(f"{field.name} is {value!r:.80}; it must be one of {', '.join(allowed)}")
+        check_choices(self)
         self._check_sizes("vocab_size", "context_length", "d_model", "n_layer", "n_head", "n_encoder_layer", "n_label")
         if self.d_head is None:
             if self.d_model % self.n_head:
@@ -118,9 +161,11 @@ class Config:
 
     def _check_sizes(self, *names: str) -> None:
         for name in names:
-            value, least = getattr(self, name), 0 if name in ("n_layer", "d_mlp", "n_encoder_layer", "n_label") else 1
-            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= LIMITS[name]:
-                raise ValueError(f"{name} is {value!r:.80}; it must be a whole number from {least} to {LIMITS[name]:,}")
+            value, info = getattr(self, name), describe_field(name)
+            assert info.low is not None
+            assert info.high is not None
+            if isinstance(value, bool) or not isinstance(value, int) or not info.low <= value <= info.high:
+                raise ValueError(f"{name} is {value!r:.80}; it must be a whole number from {info.low} to {info.high:,}")
 
     @property
     def head_size(self) -> int:
@@ -160,3 +205,12 @@ class Config:
         if missing := [name for name in ("vocab_size", "context_length", "d_model", "n_layer") if name not in values]:
             raise ValueError(f"the config lacks {', '.join(missing)}")
         return cls(**values)
+
+
+def describe_field(name: str) -> FieldInfo:
+    """What there is to say about the field `name` of a config: its label, help, limits and choices.
+
+    Raises:
+        ValueError: a config has no such field.
+    """
+    return field_info(Config, name)

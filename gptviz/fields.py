@@ -1,0 +1,123 @@
+"""The settings of a dataclass describe themselves: what each is called, what it does and which values it may have.
+
+A field is declared with `field(default=…, metadata=setting(…))`; forms, the command line and tables read it with `field_info`.
+Nothing heavy is imported here, so that the command line can print its help at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
+from types import NoneType
+from typing import Any, Literal, Protocol, get_args, get_type_hints
+
+
+class Described(Protocol):
+    """A choice that says what it is: every class of a part of a model does."""
+
+    label: str
+    equation: str
+    about: str
+
+
+@dataclass(frozen=True)
+class FieldInfo:
+    """What there is to say about one field.
+
+    Attributes:
+        label: what a form calls it.
+        help: what it does, in a sentence that a newcomer understands.
+        kind: what a value is: true or false, a whole number, any number, or one of some words.
+        optional: whether None is a value too.
+        low: the least value, None where there is no limit.
+        high: the largest value, None where there is no limit.
+        high_excluded: whether values must stay below `high`.
+        choices: the words it may be; empty for numbers and for true or false.
+        about_choices: by word, what a choice is; only for those that say so.
+    """
+
+    name: str
+    label: str
+    help: str
+    kind: Literal["switch", "whole", "number", "choice"]
+    optional: bool = False
+    low: float | None = None
+    high: float | None = None
+    high_excluded: bool = False
+    choices: tuple[str, ...] = ()
+    about_choices: Mapping[str, Described] = field(default_factory=dict)
+
+    @property
+    def full_help(self) -> str:
+        """The help, then a line of Markdown for each choice that says what it is."""
+        lines = [f"- **{name}**: `{one.equation}`. {one.about}" for name, one in self.about_choices.items()]
+        return "\n".join([self.help, *([""] if lines else []), *lines])
+
+
+def setting(
+    label: str,
+    help: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    high_excluded: bool = False,
+    choices: Mapping[str, Described] | None = None,
+) -> dict[str, Any]:
+    """The metadata of a field: what there is to say about it (see `FieldInfo`).
+
+    Args:
+        choices: a table whose keys are the words that the field may be; it may grow later. A field whose type is a `Literal`
+            needs none.
+    """
+    said = {"label": label, "help": help, "low": low, "high": high, "high_excluded": high_excluded}
+    return {"said": said, "choices": choices}
+
+
+@lru_cache(maxsize=256)
+def _fixed(settings: type, name: str) -> tuple[FieldInfo, Mapping[str, Described] | None]:
+    """What never changes about a field, and its table of choices."""
+    metadata = next(one.metadata for one in fields(settings) if one.name == name)
+    hint = get_type_hints(settings)[name]
+    parts = get_args(hint)
+    words = tuple(part for part in parts if isinstance(part, str))
+    table = metadata["choices"]
+    kind: Literal["switch", "whole", "number", "choice"]
+    if words or table is not None:
+        kind = "choice"
+    elif hint is bool:
+        kind = "switch"
+    else:
+        kind = "whole" if hint is int or int in parts else "number"
+    return FieldInfo(name, kind=kind, optional=NoneType in parts, choices=words, **metadata["said"]), table
+
+
+def field_info(settings: type, name: str) -> FieldInfo:
+    """What there is to say about the field `name` of a dataclass, with the choices that there are now.
+
+    Raises:
+        ValueError: it has no such field.
+    """
+    if name not in (names := [one.name for one in fields(settings)]):
+        raise ValueError(f"{settings.__name__} has no field {name!r:.80}; it has {', '.join(names)}")
+    info, table = _fixed(settings, name)
+    return info if table is None else replace(info, choices=tuple(table), about_choices=dict(table))
+
+
+def field_infos(settings: type) -> dict[str, FieldInfo]:
+    """`field_info` of every field of a dataclass, by name and in order."""
+    return {one.name: field_info(settings, one.name) for one in fields(settings)}
+
+
+def check_choices(settings: object) -> None:
+    """Refuse a dataclass with a field that is none of the choices, or that must be true or false and is neither.
+
+    Raises:
+        ValueError: the message names the field, its value and the choices.
+    """
+    for name, info in field_infos(type(settings)).items():
+        value = getattr(settings, name)
+        if info.kind == "switch" and not isinstance(value, bool):
+            raise ValueError(f"{name} is {value!r:.80}; it must be true or false")
+        if info.kind == "choice" and value not in info.choices:
+            raise ValueError(f"{name} is {value!r:.80}; it must be one of {', '.join(info.choices)}")
