@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import torch
 
     from gptviz.language_model import LanguageModel
-    from gptviz.model.config import Kind
+    from gptviz.model.kinds import Kind
     from gptviz.text import Encoding, Tokenizer
 
     from .data.classification import LabelledSource

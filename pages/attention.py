@@ -2,19 +2,21 @@
 
 import streamlit as st
 
-from gptviz.ui.shell import frame, kinds
-from gptviz.ui.views import attention
+from gptviz.ui.shell import pages
+from gptviz.ui.shell.pages import open_page
+from gptviz.ui.shell.subject import subject_bar
+from gptviz.ui.views import attention, encoder_decoder
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
 
-frame.page(
-    "pages/attention.py",
+open_page(
+    pages.ATTENTION,
     "What does each head look at?",
     "Every token (query) shares its attention among the tokens it may read (keys): hover one, and see how much goes where.",
 )
-subject = frame.subject()
+subject = subject_bar()
 stack = attention.stack_of(subject)
-if not kinds.blocks(subject.lm.model.config, stack):
+if not encoder_decoder.n_blocks(subject.lm.model.config, stack):
     attention.without(subject)
     st.stop()
 attention.show(subject, stack, default=2)

@@ -3,16 +3,18 @@
 import streamlit as st
 
 from gptviz.ui.pages.classify import one_text as classify
-from gptviz.ui.shell import frame
+from gptviz.ui.shell import pages
+from gptviz.ui.shell.pages import open_page
+from gptviz.ui.shell.subject import subject_bar
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
 
-frame.page(
-    "pages/classify.py",
+open_page(
+    pages.CLASSIFY,
     "Which words decide?",
     "The model gives the text a label. Each bar is what one word adds to the decision; with the bias they add up to it exactly.",
 )
-subject = frame.subject()
+subject = subject_bar()
 classify.doubts(subject)
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
     about = "The words and the attention are of the text above; the others of many texts at once."

@@ -4,17 +4,19 @@ import streamlit as st
 
 from gptviz.interp.embeddings import METHODS
 from gptviz.ui.pages import embeddings as ui
-from gptviz.ui.shell import frame, scrubber
+from gptviz.ui.shell import pages, scrubber
+from gptviz.ui.shell.pages import open_page
+from gptviz.ui.shell.subject import subject_bar
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
 
-frame.page(
-    "pages/embeddings.py",
+open_page(
+    pages.EMBEDDINGS,
     "Which tokens are alike to the model?",
     "Each token is a point, placed by its vector. Lines lead to the chosen token's true neighbours: "
     "a long line is the picture's fault.",
 )
-subject = frame.subject(needs_prompt=False)
+subject = subject_bar(needs_prompt=False)
 key, config = subject.key, subject.lm.model.config
 names = ui.tokens(key).names
 spaces = ui.spaces(config)

@@ -3,17 +3,19 @@
 import streamlit as st
 
 from gptviz.ui.pages import generate
-from gptviz.ui.shell import frame, scrubber
+from gptviz.ui.shell import pages, scrubber
+from gptviz.ui.shell.pages import open_page
+from gptviz.ui.shell.subject import subject_bar
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.sampling import PLAIN, sampling_controls
 
-frame.page(
-    "pages/generate.py",
+open_page(
+    pages.GENERATE,
     "What does the model write?",
     "Grey: the prompt. The model drew the rest, token by token: a strong colour where it was sure. Click a token to go on there.",
 )
-subject = frame.subject()
+subject = subject_bar()
 view = st.container()
 sampling = sampling_controls(temperature=0.8, seed=True)
 writing = generate.writing(subject, sampling)

@@ -4,12 +4,13 @@ import streamlit as st
 
 from gptviz.interp.gradients import GRADIENT, STREAM, WEIGHTS
 from gptviz.ui.pages import gradients as ui
-from gptviz.ui.shell import frame
+from gptviz.ui.shell import pages
+from gptviz.ui.shell.pages import open_page
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
 
-frame.page(
-    "pages/gradients.py",
+open_page(
+    pages.GRADIENTS,
     "Does the gradient reach the first block?",
     "The gradient says how to lower the loss. It starts behind the last block and must pass every block on its way to the first: "
     "here in five fresh models that differ only in how a block joins the stream.",

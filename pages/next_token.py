@@ -3,16 +3,18 @@
 import streamlit as st
 
 from gptviz.ui.pages import next_token
-from gptviz.ui.shell import frame
+from gptviz.ui.shell import pages
+from gptviz.ui.shell.pages import open_page
+from gptviz.ui.shell.subject import subject_bar
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
 
-frame.page(
-    "pages/next_token.py",
+open_page(
+    pages.NEXT_TOKEN,
     "What comes next, and how sure is the model?",
     "From left to right: what the model says of each token, what temperature, top-k and top-p make of it, and the draw.",
 )
-subject = frame.subject()
+subject = subject_bar()
 if subject.lm.model.config.mask == "full":
     st.info("This model reads the whole text at once: before the last position, its guesses have seen what comes next.")
 text, place = st.columns([3, 1], gap="medium")

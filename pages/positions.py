@@ -5,24 +5,28 @@ import streamlit as st
 from gptviz.figures import lines, matrix
 from gptviz.interp import positions
 from gptviz.ui.pages import positions as ui
-from gptviz.ui.shell import frame, kinds
+from gptviz.ui.shell import pages
+from gptviz.ui.shell.pages import open_page
+from gptviz.ui.shell.subject import subject_bar
+from gptviz.ui.shell.theme import theme
+from gptviz.ui.views import encoder_decoder
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
 
-frame.page(
-    "pages/positions.py",
+open_page(
+    pages.POSITIONS,
     "How does the model know where a token stands?",
     "Attention alone is blind to order. Each square says how alike two positions look to the model: blue alike, orange opposed.",
 )
-subject = frame.subject(needs_prompt=False)
+subject = subject_bar(needs_prompt=False)
 key, config = subject.key, subject.lm.model.config
 notices = st.container()
-stack, block = kinds.DECODER, 0
+stack, block = encoder_decoder.DECODER, 0
 if subject.kind == "encoder-decoder" and config.positions in ui.TRAINED:
-    stack = kinds.stack(notices)  # each has vectors of its own
+    stack = encoder_decoder.stack_control(notices)  # each has vectors of its own
 own, fixed = ui.kinds(key, stack)
 if own == "relative":
-    n_layer = kinds.part(subject.lm.model, stack).config.n_layer
+    n_layer = encoder_decoder.stack_of(subject.lm.model, stack).config.n_layer
     block = controls.whole("Block", 0, n_layer - 1, key="block", help="Each block has its own vectors.", default=0)
 left, right = st.columns(2)
 with left:
@@ -72,14 +76,14 @@ if tables:
         )
         limit = ui.limit(key, kind, block, stack)
         st.plotly_chart(
-            lines.wave(positions.column(table, wave), frame.theme(), height=250, limit=limit),
+            lines.wave(positions.column(table, wave), theme(), height=250, limit=limit),
             key="wave line",
             alt=f"Dimension {wave} of the {kind} vectors over the positions. {ui.wave_note(table, kind, wave)}",
         )
         st.caption(ui.wave_note(table, kind, wave))
     with left:
         st.plotly_chart(
-            matrix.signed(table, frame.theme(), height=430, limit=limit, column=wave),
+            matrix.signed(table, theme(), height=430, limit=limit, column=wave),
             key="wave map",
             alt=f"The {kind} vectors, {table.axes[0].name} by dimension; dimension {wave} is framed.",
         )

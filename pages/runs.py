@@ -9,12 +9,13 @@ from gptviz.ui.pages.runs.experiments import experiments
 from gptviz.ui.pages.runs.manage import one_model
 from gptviz.ui.pages.runs.selection import choose, chosen, comparisons_to_try
 from gptviz.ui.pages.runs.table import table
-from gptviz.ui.shell import frame
+from gptviz.ui.shell import pages
+from gptviz.ui.shell.pages import open_page
 from gptviz.ui.views.entries import entries
 from gptviz.ui.widgets.details import details
 
-frame.page(
-    "pages/runs.py",
+open_page(
+    pages.RUNS,
     "Which model learned best, and why?",
     "Every model, and how its loss fell as it learned: lower is better. Tick some to lay their curves over each other.",
 )

@@ -4,17 +4,19 @@ import streamlit as st
 
 from gptviz.ui.pages.train import form as train
 from gptviz.ui.pages.train import monitor
-from gptviz.ui.shell import frame
+from gptviz.ui.shell import pages
+from gptviz.ui.shell.pages import open_page
+from gptviz.ui.shell.subject import device_box
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
 
-frame.page(
-    "pages/train.py",
+open_page(
+    pages.TRAIN,
     "How does a model learn?",
     "Step by step its weights are moved so that what is right surprises it less: the loss, its mean surprise, falls.",
 )
 notices = st.container()
-device = frame.device_box()
+device = device_box()
 view, side = st.columns([9, 4], gap="medium")
 
 with side, st.container(border=True):

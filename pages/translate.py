@@ -4,16 +4,18 @@ import streamlit as st
 
 from gptviz.ui.pages.translate import answer as translate
 from gptviz.ui.pages.translate import beam_search
-from gptviz.ui.shell import frame
+from gptviz.ui.shell import pages
+from gptviz.ui.shell.pages import open_page
+from gptviz.ui.shell.subject import subject_bar
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
 
-frame.page(
-    "pages/translate.py",
+open_page(
+    pages.TRANSLATE,
     "What does the model read while it writes?",
     "Before it writes a token of its output (query) it looks into the source (keys): the stronger the line, the more it reads.",
 )
-subject = frame.subject()
+subject = subject_bar()
 notices = st.container()
 left, right = st.columns(2, vertical_alignment="center")
 with left:

@@ -7,12 +7,13 @@ from typing import Any, Literal
 
 from gptviz.fields import FieldInfo, check_choices, field_info, setting
 
+from .kinds import Kind
+
 Residual = Literal["pre-norm", "post-norm", "plain", "norm-only", "none"]
 Norm = Literal["layernorm", "rmsnorm"]
 Positions = Literal["learned", "sinusoidal", "rotary", "relative", "alibi", "none"]
 Mask = Literal["causal", "full"]
 Head = Literal["unembed", "flatten", "mean"]
-Kind = Literal["decoder", "classifier", "encoder-decoder"]
 Activation = Literal["relu", "gelu", "gelu-tanh", "relu2"]
 
 

@@ -1,1 +1,4 @@
-"""What the pages share: frame, controls, cached loaders."""
+"""The app in the browser.
+
+`shell` is what every page stands in, `widgets` are controls, `views` are what several pages show, and `pages` what each shows.
+"""

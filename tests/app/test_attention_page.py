@@ -12,7 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import gptviz
-from gptviz.ui.shell import frame
+from gptviz.ui.shell import pages
 from gptviz.ui.views import attention
 from tests.app.explorer import pattern, sent
 from tests.app.opening import opened
@@ -23,7 +23,7 @@ Tiny = Callable[..., Path]
 @pytest.fixture
 def seed_sized(tiny_model: Tiny) -> Path:
     """As many blocks, heads and positions as the seed's model has."""
-    return tiny_model(text=frame.DEFAULT_PROMPT, context_length=64, n_layer=3, n_head=4)
+    return tiny_model(text=pages.DEFAULT_PROMPT, context_length=64, n_layer=3, n_head=4)
 
 
 def page(**query: str) -> AppTest:
@@ -46,7 +46,7 @@ def expected(prompt: str, block: int, head: int) -> np.ndarray:
 def test_the_page_opens_on_the_seeds_picture(seed_sized: Path) -> None:
     at = page()
     assert sent(at)[0]["start"] == {"block": 2, "head": 2}
-    np.testing.assert_allclose(pattern(at, 2, 2), expected(frame.DEFAULT_PROMPT, 2, 2), atol=1e-6)
+    np.testing.assert_allclose(pattern(at, 2, 2), expected(pages.DEFAULT_PROMPT, 2, 2), atol=1e-6)
     assert not at.warning
 
 
@@ -84,11 +84,11 @@ def test_an_empty_prompt_shows_the_default_one_and_says_so(seed_sized: Path) -> 
     at = page(prompt="H")
     at.text_area(key="prompt").set_value("").run()
     assert any("empty" in info.value for info in at.info)
-    np.testing.assert_allclose(pattern(at, 2, 2), expected(frame.DEFAULT_PROMPT, 2, 2), atol=1e-6)
+    np.testing.assert_allclose(pattern(at, 2, 2), expected(pages.DEFAULT_PROMPT, 2, 2), atol=1e-6)
 
 
 def test_a_prompt_longer_than_the_context_shows_its_end(seed_sized: Path) -> None:
-    text = (frame.DEFAULT_PROMPT * 5)[:300]
+    text = (pages.DEFAULT_PROMPT * 5)[:300]
     at = page(prompt=text)
     assert any("300" in info.value and "64" in info.value for info in at.info)
     np.testing.assert_allclose(pattern(at, 2, 2), expected(text[-64:], 2, 2), atol=1e-6)
@@ -133,7 +133,7 @@ def test_try_this_asks_the_view_for_the_heads_it_names(seed_sized: Path) -> None
     assert (asked(at)["block"], asked(at)["head"]) == np.unravel_index(first.argmax(), first.shape)
     at.button(key="try The seed's picture").click().run()
     assert (asked(at)["block"], asked(at)["head"], asked(at)["query"]) == (2, 2, None)
-    np.testing.assert_allclose(pattern(at, 2, 2), expected(frame.DEFAULT_PROMPT, 2, 2), atol=1e-6)
+    np.testing.assert_allclose(pattern(at, 2, 2), expected(pages.DEFAULT_PROMPT, 2, 2), atol=1e-6)
 
 
 def test_try_this_opens_the_arithmetic_of_the_largest_cell_of_a_row(seed_sized: Path) -> None:

@@ -102,7 +102,7 @@ def test_the_neighbours_shown_are_those_of_the_chosen_token(tiny_model: Callable
     at = page(model="tiny", token="q")
     view = ui.View(*_key(at), "embedding", "PCA", 2, 0)
     names = ui.tokens(view.key).names
-    from gptviz.ui.shell.cache import language_model
+    from gptviz.ui.shell.models import language_model
 
     rows = embeddings.vectors(language_model(view.key).model, "embedding").astype(np.float64)
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
@@ -112,7 +112,7 @@ def test_the_neighbours_shown_are_those_of_the_chosen_token(tiny_model: Callable
 
 
 def _key(at: AppTest) -> tuple[Any, ...]:
-    from gptviz.ui.shell.cache import model_key
+    from gptviz.ui.shell.models import model_key
 
     return (model_key("tiny", at.selectbox(key="device").value),)
 

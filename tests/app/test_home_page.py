@@ -15,7 +15,7 @@ import gptviz
 from gptviz.components.kit import unpack
 from gptviz.components.model_map import Look
 from gptviz.ui.pages import next_token
-from gptviz.ui.shell.frame import DEFAULT_PROMPT, PAGES
+from gptviz.ui.shell.pages import DEFAULT_PROMPT, PAGES
 from gptviz.ui.widgets.markdown import escaped
 from tests.tiny import TinyModel
 
@@ -138,7 +138,7 @@ def test_a_model_whose_logits_are_no_numbers_has_a_home_too(tiny_model: TinyMode
 
 def test_the_guesses_are_the_softmax_of_the_model_logits(tiny_model: TinyModel) -> None:
     from gptviz.ui.pages import home
-    from gptviz.ui.shell.cache import model_key
+    from gptviz.ui.shell.models import model_key
 
     tiny_model("mine", text=ALPHABET)
     lm = gptviz.load("mine")
@@ -210,7 +210,7 @@ def test_a_model_without_files_is_not_offered_and_none_at_all_is_said(home: Path
 
 
 def test_a_model_trained_anew_is_read_anew(tiny_model: TinyModel) -> None:
-    from gptviz.ui.shell.cache import language_model, model_key
+    from gptviz.ui.shell.models import language_model, model_key
 
     tiny_model("mine", text=ALPHABET, seed=1)
     before = language_model(model_key("mine", "cpu")).model.embed.weight.clone()

@@ -20,7 +20,7 @@ from gptviz.data.classification import LabelledSource
 from gptviz.model import Record
 from gptviz.runs import checkpoints
 from gptviz.text.datasets.pairs import PAIR_TASKS
-from gptviz.ui.shell import frame, kinds, prompts, scrubber
+from gptviz.ui.shell import kinds, pages, prompts, reading, scrubber
 from gptviz.ui.views.learning_curves import curve_of
 from gptviz.ui.widgets.markdown import escaped
 from tests.app.explorer import pattern, sent
@@ -81,12 +81,12 @@ def answer_by_loop(name: str, source: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @pytest.mark.usefixtures("both")
-@pytest.mark.parametrize("path", frame.PAGES)
+@pytest.mark.parametrize("path", pages.PAGES)
 @pytest.mark.parametrize("model", ["judge", "pair"])
 def test_every_page_opens_on_every_kind_of_model(path: str, model: str) -> None:
     at = page(path, model=model)
     assert not at.error
-    about = gptviz.load(model).model.config.kind in frame.PAGES[path].kinds
+    about = gptviz.load(model).model.config.kind in pages.PAGES[path].kinds
     assert ("This page is about a model that" in says(at)) != about
 
 
@@ -187,7 +187,7 @@ def test_home_has_a_card_for_each_page_about_this_kind_and_links_to_the_others_w
     at = page("app.py", model="judge")
     found = links(at)
     assert {title for title in found if title.startswith("**")} == {
-        f"**{one.title}**" for one in frame.PAGES.values() if "classifier" in one.kinds and one.path != "app.py"
+        f"**{one.title}**" for one in pages.PAGES.values() if "classifier" in one.kinds and one.path != "app.py"
     }
     assert found["Translate"] == {"model": ["pair"]}
     assert found["Generate"] == {"model": ["writer"]}
@@ -377,20 +377,20 @@ def test_at_a_step_a_classifier_is_said_to_be_right_and_others_to_be_perplexed()
 def test_the_best_model_of_a_kind_is_the_one_named_for_it_if_it_is_of_that_kind(
     tiny_classifier: TinyModel, tiny_model: TinyModel
 ) -> None:
-    assert kinds.best("classifier") == "judge"
+    assert kinds.best_model("classifier") == "judge"
     tiny_model("classifier")
-    assert kinds.best("classifier") == "judge"
+    assert kinds.best_model("classifier") == "judge"
     tiny_classifier("classifier")
-    assert kinds.best("classifier") == "classifier"
-    assert kinds.models("encoder-decoder") == ["pair"]
+    assert kinds.best_model("classifier") == "classifier"
+    assert kinds.models_of("encoder-decoder") == ["pair"]
 
 
 def test_what_cannot_be_read_is_of_no_kind(home: Path, tiny_model: TinyModel) -> None:
     folder = tiny_model()
-    assert kinds.of(folder) == "decoder"
+    assert kinds.kind_of(folder) == "decoder"
     (folder / "config.json").write_text("[")
-    assert kinds.of(folder) is None
-    assert kinds.of(home / "nowhere") is None
+    assert kinds.kind_of(folder) is None
+    assert kinds.kind_of(home / "nowhere") is None
 
 
 def test_of_an_unknown_model_nothing_is_read_where_the_app_was_started(
@@ -402,7 +402,7 @@ def test_of_an_unknown_model_nothing_is_read_where_the_app_was_started(
     elsewhere = tiny_pair()
     elsewhere.rename(checkpoints.home() / "elsewhere")
     monkeypatch.chdir(checkpoints.home() / "elsewhere")
-    assert kinds.of(None) is None
+    assert kinds.kind_of(None) is None
     assert page("app.py", model="nowhere").title[0].value == expected
 
 
@@ -410,7 +410,7 @@ def test_of_an_unknown_model_nothing_is_read_where_the_app_was_started(
 @pytest.mark.parametrize("length", [1, 7, 8, 9, 23, 24, 40])
 def test_what_is_read_of_a_text_fits_in_the_context_and_is_never_empty(length: int) -> None:
     ids = [i % 5 for i in range(length)]
-    assert kinds.seen(gptviz.load("writer"), ids) == ids[max(0, length - 8) :]
-    assert kinds.seen(gptviz.load("judge"), ids) == ids[:8]
+    assert reading.tokens_read(gptviz.load("writer"), ids) == ids[max(0, length - 8) :]
+    assert reading.tokens_read(gptviz.load("judge"), ids) == ids[:8]
     pair = gptviz.load("pair")
-    assert kinds.seen(pair, ids) == [*ids[:23], pair.special_tokens.end]
+    assert reading.tokens_read(pair, ids) == [*ids[:23], pair.special_tokens.end]

@@ -19,7 +19,7 @@ from gptviz.generate.sampling import uniform
 from gptviz.language_model import LanguageModel
 from gptviz.text import CharTokenizer, SymbolTokenizer
 from gptviz.ui.pages import next_token
-from gptviz.ui.shell.frame import LONGEST_PROMPT
+from gptviz.ui.shell.subject import LONGEST_PROMPT
 from gptviz.ui.widgets.markdown import escaped
 from tests.app.opening import opened
 from tests.tiny import scrambled, tiny

@@ -22,8 +22,7 @@ from gptviz.runs import checkpoints
 from gptviz.text import task
 from gptviz.ui.pages import embeddings as ui
 from gptviz.ui.pages import generate
-from gptviz.ui.shell import cache, frame
-from gptviz.ui.shell import scrubber as snapshots
+from gptviz.ui.shell import models, pages, scrubber
 from gptviz.ui.widgets.markdown import escaped
 from tests.app.explorer import pattern
 from tests.app.opening import opened
@@ -333,10 +332,10 @@ def test_a_run_begun_anew_under_the_same_name_is_read_anew(trained: Path) -> Non
 def test_playing_goes_through_every_step_to_the_last_and_stops() -> None:
     options = ["0", "1", "16", "last"]
     seen = [options[0]]
-    while (after := snapshots.following(options, seen[-1])) is not None:
+    while (after := scrubber.following(options, seen[-1])) is not None:
         seen.append(after)
     assert seen == options
-    assert snapshots.following(options, "2") == "0"
+    assert scrubber.following(options, "2") == "0"
 
 
 def test_play_begins_at_the_start_where_it_is_at_its_end_and_pause_stops_it(trained: Path) -> None:
@@ -357,43 +356,43 @@ def test_play_goes_on_from_a_step_in_between(trained: Path) -> None:
 
 def test_a_page_is_waited_for_while_it_computes(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks: list[Callable[[], None]] = []
-    monkeypatch.setattr(snapshots.st, "fragment", lambda run_every: lambda body: ticks.append(body) or body)
+    monkeypatch.setattr(scrubber.st, "fragment", lambda run_every: lambda body: ticks.append(body) or body)
     reruns: list[bool] = []
-    monkeypatch.setattr(snapshots.st, "rerun", lambda: reruns.append(True))
+    monkeypatch.setattr(scrubber.st, "rerun", lambda: reruns.append(True))
     state: dict[str, Any] = {}
-    monkeypatch.setattr(snapshots.st, "session_state", state)
-    state[snapshots._PLAYING] = True
-    snapshots._play(["0", "1", "last"], "0")
+    monkeypatch.setattr(scrubber.st, "session_state", state)
+    state[scrubber._PLAYING] = True
+    scrubber._play(["0", "1", "last"], "0")
     assert not reruns, "drawing the page is no tick"
     slow: Future[None] = Future()
-    snapshots.wait_for(slow)
+    scrubber.wait_for(slow)
     ticks[0]()
     assert not reruns
     slow.set_result(None)
     ticks[0]()
     assert reruns == [True]
-    assert state[snapshots._NEXT] == "1"
-    assert snapshots.is_playing()
-    snapshots._play(["0", "1", "last"], "1")
+    assert state[scrubber._NEXT] == "1"
+    assert scrubber.is_playing()
+    scrubber._play(["0", "1", "last"], "1")
     ticks[1]()
-    assert state[snapshots._NEXT] == "last"
-    assert not snapshots.is_playing()
+    assert state[scrubber._NEXT] == "last"
+    assert not scrubber.is_playing()
 
 
 def test_the_shelf_keeps_the_newest_within_its_bounds(trained: Path) -> None:
-    keys = [cache.model_key("tiny", "cpu", step) for step in STEPS]
-    shelf = cache.Shelf(most=2)
-    models = [shelf.take(key) for key in keys]
+    keys = [models.model_key("tiny", "cpu", step) for step in STEPS]
+    shelf = models.Shelf(most=2)
+    taken = [shelf.take(key) for key in keys]
     assert list(shelf.models) == keys[1:]
-    assert shelf.take(keys[1]) is models[1]
+    assert shelf.take(keys[1]) is taken[1]
     shelf.take(keys[0])
     assert list(shelf.models) == [keys[1], keys[0]]
-    size = 4 * sum(parameter.numel() for parameter in models[0].model.parameters())
-    small = cache.Shelf(most_bytes=2 * size)
+    size = 4 * sum(parameter.numel() for parameter in taken[0].model.parameters())
+    small = models.Shelf(most_bytes=2 * size)
     for key in keys:
         small.take(key)
         assert small.bytes <= 2 * size
-    tiny = cache.Shelf(most_bytes=1)
+    tiny = models.Shelf(most_bytes=1)
     for key in keys:
         assert tiny.take(key).step == key.step
         assert len(tiny.models) == 1
@@ -403,15 +402,15 @@ def test_what_all_steps_share_is_read_from_a_bounded_number_of_them(trained: Pat
     config = checkpoints.read_config(trained)
     for step in range(20, 60):
         checkpoints.write_weights(checkpoints.snapshot_path(trained, step), scrambled(config, step))
-    monkeypatch.setattr(snapshots, "MOST_COMPARED", 5)
-    found = [key.step for key in snapshots.compared(cache.model_key("tiny", "cpu", 1))]
+    monkeypatch.setattr(scrubber, "MOST_COMPARED", 5)
+    found = [key.step for key in scrubber.compared_keys(models.model_key("tiny", "cpu", 1))]
     assert (found[0], found[-2:], len(found)) == (0, [59, None], 6)
-    monkeypatch.setattr(snapshots, "MOST_PARAMETERS", 1)
-    assert [key.step for key in snapshots.compared(cache.model_key("tiny", "cpu"))] == [0, 59, None]
+    monkeypatch.setattr(scrubber, "MOST_PARAMETERS", 1)
+    assert [key.step for key in scrubber.compared_keys(models.model_key("tiny", "cpu"))] == [0, 59, None]
 
 
 def test_the_labels_of_tokens_are_made_once_for_all_steps(trained: Path) -> None:
-    assert ui.tokens(cache.model_key("tiny", "cpu", 0)) is ui.tokens(cache.model_key("tiny", "cpu", 1))
+    assert ui.tokens(models.model_key("tiny", "cpu", 0)) is ui.tokens(models.model_key("tiny", "cpu", 1))
 
 
 # Models of tasks
@@ -433,7 +432,7 @@ PATHS = ("app.py", "pages/generate.py", "pages/attention.py", "pages/next_token.
 
 @pytest.mark.parametrize("path", PATHS)
 def test_a_model_of_a_task_opens_on_an_example_of_it(reversal: str, path: str) -> None:
-    for query in ({}, {"prompt": frame.DEFAULT_PROMPT}, {"step": "1"}):
+    for query in ({}, {"prompt": pages.DEFAULT_PROMPT}, {"step": "1"}):
         at = opened(path, model="mirror", **query)
         assert not at.exception
         assert not at.warning
@@ -441,9 +440,9 @@ def test_a_model_of_a_task_opens_on_an_example_of_it(reversal: str, path: str) -
 
 
 def test_the_default_prompt_follows_the_model_and_a_typed_one_stays(reversal: str, tiny_model: Tiny) -> None:
-    tiny_model(text=frame.DEFAULT_PROMPT)
+    tiny_model(text=pages.DEFAULT_PROMPT)
     at = opened("pages/attention.py", model="tiny")
-    for name, prompt in (("mirror", reversal), ("tiny", frame.DEFAULT_PROMPT), ("mirror", reversal)):
+    for name, prompt in (("mirror", reversal), ("tiny", pages.DEFAULT_PROMPT), ("mirror", reversal)):
         at.selectbox(key="model").set_value(name).run()
         assert at.text_area(key="prompt").value == prompt
         assert not any("prompt" in link for link in links(at.run()))
@@ -472,11 +471,11 @@ def test_a_model_that_lacks_a_part_is_shown_at_every_step(tiny_model: Tiny, path
 
 
 def test_a_card_with_a_task_nobody_knows_falls_back_to_the_usual_prompt(tiny_model: Tiny) -> None:
-    tiny_model(text=frame.DEFAULT_PROMPT, card={"task": "chess", "source": {"task": "chess"}})
-    assert opened("pages/attention.py", model="tiny").text_area(key="prompt").value == frame.DEFAULT_PROMPT
+    tiny_model(text=pages.DEFAULT_PROMPT, card={"task": "chess", "source": {"task": "chess"}})
+    assert opened("pages/attention.py", model="tiny").text_area(key="prompt").value == pages.DEFAULT_PROMPT
 
 
 def test_slow_projections_too_are_equal_for_equal_vectors(trained: Path) -> None:
-    views = [ui.View(cache.model_key("tiny", "cpu", step), "embedding", "t-SNE", 2, 0) for step in (16, None)]
+    views = [ui.View(models.model_key("tiny", "cpu", step), "embedding", "t-SNE", 2, 0) for step in (16, None)]
     found = [ui._job(view).result.result(60).points.values for view in views]
     np.testing.assert_array_equal(*found)

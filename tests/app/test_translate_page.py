@@ -27,7 +27,8 @@ from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.pages.translate import answer as translate
 from gptviz.ui.pages.translate import beam_search
 from gptviz.ui.shell import kinds
-from gptviz.ui.shell.cache import model_key
+from gptviz.ui.shell.models import model_key
+from gptviz.ui.views import encoder_decoder
 from gptviz.ui.widgets.markdown import escaped
 from tests.app.explorer import pattern, sent
 from tests.app.opening import opened
@@ -312,8 +313,8 @@ def test_on_the_attention_page_too_an_output_is_stopped_and_the_code_behind_it_m
 
 
 def test_an_answer_in_a_context_of_a_thousand_has_some_hundred_tokens() -> None:
-    assert kinds.longest(tiny(context_length=1_000)) < 200
-    assert kinds.longest(tiny(context_length=10)) == 10
+    assert encoder_decoder.longest_answer(tiny(context_length=1_000)) < 200
+    assert encoder_decoder.longest_answer(tiny(context_length=10)) == 10
 
 
 def test_an_answer_is_decoded_once_for_all_pages(answer: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -326,7 +327,7 @@ def test_an_answer_is_decoded_once_for_all_pages(answer: list[int], monkeypatch:
 
     monkeypatch.setattr(decoding, "Decoder", Counted)
     page()
-    assert kinds.answered(model_key("tiny", "cpu"), tuple(MARKS.source_ids(SOURCE))) == (MARKS.start, *answer)
+    assert encoder_decoder.decoder_ids(model_key("tiny", "cpu"), tuple(MARKS.source_ids(SOURCE))) == (MARKS.start, *answer)
     assert not opened("pages/attention.py", model="tiny", prompt=SOURCE, stack="decoder").exception
     assert len(decoders) == 1
 

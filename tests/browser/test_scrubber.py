@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer
-from gptviz.ui.shell.frame import DEFAULT_PROMPT
+from gptviz.ui.shell.pages import DEFAULT_PROMPT
 from tests.browser.machinery import Server, Visit, serve
 from tests.tiny import scrambled, tiny
 

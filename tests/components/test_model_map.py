@@ -21,7 +21,7 @@ from gptviz.figures import theme
 from gptviz.interp.anatomy import anatomy
 from gptviz.interp.trace import run
 from gptviz.model import PRESETS, parameter_count
-from gptviz.ui.shell.cache import model_key
+from gptviz.ui.shell.models import model_key
 from gptviz.ui.views import model_map
 from tests.tiny import TinyModel, tiny
 
@@ -251,25 +251,25 @@ def test_the_largest_preset_is_a_payload_of_moderate_size(tiny_model: TinyModel)
 
 
 def test_every_page_a_box_leads_to_is_about_models_of_its_kind() -> None:
-    from gptviz.ui.shell.frame import PAGES
+    from gptviz.ui.shell import pages
 
     configs = [tiny(), tiny(n_encoder_layer=1), tiny(head="mean", n_label=2), tiny(positions="rotary"), tiny(positions="alibi")]
     for config in configs:
         for box in anatomy(config, 3, 3).boxes:
             found = model_map.link(box, config.kind)
             if found is not None:
-                assert config.kind in PAGES[found[0]].kinds, box.path
+                assert config.kind in found[0].kinds, box.path
                 assert set(found[1]) <= {"block", "stack"}
         paths = {box.path: model_map.link(box, config.kind) for box in anatomy(config, 3, 3).boxes}
         of_attention = paths["blocks.1.attention.pattern"]
         assert of_attention is not None
-        assert of_attention[0] == "pages/attention.py"
+        assert of_attention[0] is pages.ATTENTION
         assert of_attention[1]["block"] == "1"
         assert ("stack" in of_attention[1]) == (config.kind == "encoder-decoder")
         assert paths["logits"] is not None
     crossing = model_map.link(next(b for b in anatomy(tiny(n_encoder_layer=1), 3).boxes if "cross" in b.path), "encoder-decoder")
     assert crossing is not None
-    assert crossing[0] == "pages/translate.py"
+    assert crossing[0] is pages.TRANSLATE
 
 
 def test_roles_are_the_colours_of_the_figures() -> None:

@@ -21,8 +21,8 @@ from gptviz.language_model import LanguageModel
 from gptviz.model import Config
 from gptviz.text import Tokenizer
 from gptviz.ui.shell import scrubber
-from gptviz.ui.shell.cache import ModelKey, call, language_model
-from gptviz.ui.shell.frame import theme
+from gptviz.ui.shell.models import ModelKey, language_model, load_call
+from gptviz.ui.shell.theme import theme
 from gptviz.ui.widgets.markdown import escaped
 
 # A projection that is ready within this many seconds is shown at once; else PCA stands in for it.
@@ -109,7 +109,7 @@ def _rows(view: View) -> Vectors:
 
 def _reference(view: View) -> Vectors | None:
     """The vectors whose axes serve all steps of training: those of the model as it was saved last. None where it is shown."""
-    return None if view.key.step is None else _rows(replace(view, key=scrubber.last(view.key)))
+    return None if view.key.step is None else _rows(replace(view, key=scrubber.as_saved_last(view.key)))
 
 
 @dataclass(frozen=True)
@@ -140,14 +140,14 @@ class Course:
 def course(view: View) -> Course | None:
     """The course of training seen as `view` is, None for a model without snapshots."""
     every = scrubber.steps(view.key.name)
-    return _course(scrubber.last(view.key), every, view.space, view.dimensions) if every else None
+    return _course(scrubber.as_saved_last(view.key), every, view.space, view.dimensions) if every else None
 
 
 @st.cache_resource(max_entries=8, show_spinner="Reading the snapshots")
 def _course(key: ModelKey, every: tuple[int, ...], space: str, dimensions: int) -> Course:
     axes = embeddings.principal_axes(embeddings.vectors(language_model(key).model, space), dimensions)
     points, names = [], []
-    for one in scrubber.compared(key):
+    for one in scrubber.compared_keys(key):
         points.append(axes.place(embeddings.vectors(language_model(one).model, space)))
         names.append(scrubber.LAST if one.step is None else f"step {one.step:,}")
     return Course(tuple(names), np.stack(points))
@@ -295,7 +295,7 @@ def code(lm: LanguageModel, view: View, token: int) -> str:
     return f"""import gptviz
 from gptviz.interp import embeddings
 
-lm = {call(lm)}
+lm = {load_call(lm)}
 rows, labels = embeddings.vectors(lm.model, {view.space!r}), lm.tokenizer.labels()  # rows [vocab_size, d_model]
 {reference}embeddings.project(rows, labels, {settings}).points.values  # [token, component]
 embeddings.neighbours(rows, labels, token={token}).similarity.values  # [neighbour]"""

@@ -22,8 +22,8 @@ from gptviz.generate.sampling import Sampling
 from gptviz.generate.tree import ROOT, Tree, TreeNode
 from gptviz.interp.next_token import predict
 from gptviz.ui.shell import scrubber
-from gptviz.ui.shell.cache import ModelKey, call
-from gptviz.ui.shell.frame import Subject
+from gptviz.ui.shell.models import ModelKey, load_call
+from gptviz.ui.shell.subject import Subject
 
 # Tokens on one path, and in all branches together.
 MOST_TOKENS, MOST_NODES = 2_000, 4_000
@@ -277,7 +277,7 @@ class Writing:
     @property
     def code(self) -> str:
         """The lines of Python that make the same tree."""
-        return view.code(call(self.lm), self.prompt, self.tree)
+        return view.code(load_call(self.lm), self.prompt, self.tree)
 
     @alone
     def shown(self) -> bytes:

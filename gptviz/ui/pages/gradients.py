@@ -15,7 +15,8 @@ from gptviz.labelled_array import LabelledArray
 from gptviz.model import Config
 from gptviz.model.blocks import ACTIVATIONS
 from gptviz.text import CharTokenizer
-from gptviz.ui.shell.frame import DEFAULT_PROMPT, theme
+from gptviz.ui.shell.pages import DEFAULT_PROMPT
+from gptviz.ui.shell.theme import theme
 from gptviz.ui.widgets import controls
 
 TEXT = DEFAULT_PROMPT

@@ -19,11 +19,12 @@ from gptviz.interp import attention, cross_attention, embeddings, next_token, po
 from gptviz.interp.classification import classify
 from gptviz.language_model import LanguageModel
 from gptviz.model import Config, parameter_count
-from gptviz.model.config import Kind
+from gptviz.model.kinds import MODEL_KINDS, Kind
 from gptviz.text import Encoding
-from gptviz.ui.shell import kinds, scrubber
-from gptviz.ui.shell.cache import ModelKey, language_model
-from gptviz.ui.shell.frame import PAGES, Subject, shared_state
+from gptviz.ui.shell import pages, scrubber
+from gptviz.ui.shell.models import ModelKey, language_model
+from gptviz.ui.shell.subject import Subject
+from gptviz.ui.views import encoder_decoder
 from gptviz.ui.views.entries import default_comparison, entries
 
 SHOWN = 8
@@ -103,7 +104,7 @@ def _labels(lm: LanguageModel, ids: tuple[int, ...]) -> tuple[Token, ...]:
 
 def _answer(key: ModelKey, source: tuple[int, ...]) -> tuple[Token, ...]:
     """The tokens of the answer to a source, with how probable each was."""
-    lm, decoded = language_model(key), kinds.answered(key, source)
+    lm, decoded = language_model(key), encoder_decoder.decoder_ids(key, source)
     logits = next_token.logits_after(lm.model, decoded, slice(None), source)
     written = next_token.found(logits, decoded, n=1).probability.tolist()
     return tuple(Token(lm.tokenizer.label(i), p) for i, p in zip(decoded[1:], written[1:], strict=True))
@@ -113,9 +114,10 @@ def lead_on(subject: Subject) -> None:
     """Of a model that guesses no next token, what it does instead, and the page that shows it."""
     if subject.kind == "decoder":
         return
-    st.caption(f"This model is {kinds.A[subject.kind]}: it {kinds.DOES[subject.kind]} rather than go on with it.")
-    if (page := PAGES.get(kinds.PAGE[subject.kind])) is not None:
-        st.page_link(page.path, label=f"Look at it closely: {page.title}", icon=page.icon, query_params=shared_state())
+    kind = MODEL_KINDS[subject.kind]
+    st.caption(f"This model is {kind.with_article}: it {kind.does} rather than go on with it.")
+    page = pages.page_about(kind.name)
+    pages.link(page, f"Look at it closely: {page.title}")
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
@@ -126,21 +128,21 @@ def pictures(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> dict[str, str
     drawn = {"decoder": _of_decoder, "classifier": _of_classifier, "encoder-decoder": _of_both}[model.config.kind](
         key, ids, theme
     )
-    if kinds.part(model, kinds.ENCODER).config.n_layer:
-        patterns = attention.patterns(kinds.part(model, kinds.ENCODER), ids)
+    if encoder_decoder.stack_of(model, encoder_decoder.ENCODER).config.n_layer:
+        patterns = attention.patterns(encoder_decoder.stack_of(model, encoder_decoder.ENCODER), ids)
         block = len(patterns.blocks) // 2
-        drawn["pages/attention.py"] = thumbnail.pattern(attention.thumbnails(patterns).values[block, 0], theme)
+        drawn[pages.ATTENTION.path] = thumbnail.pattern(attention.thumbnails(patterns).values[block, 0], theme)
     kind = positions.own_kind(model)
     if kind in positions.WITH_VECTORS:
-        drawn["pages/positions.py"] = thumbnail.signed(positions.similarity(positions.vectors(model, kind)).values, theme)
+        drawn[pages.POSITIONS.path] = thumbnail.signed(positions.similarity(positions.vectors(model, kind)).values, theme)
     rows = embeddings.vectors(model, "embedding")
     some = embeddings.sample(len(rows), 100, 0)
     # The finished model's axes: while training is played, nothing moves that did not change.
-    finished = embeddings.vectors(language_model(scrubber.last(key)).model, "embedding")
+    finished = embeddings.vectors(language_model(scrubber.as_saved_last(key)).model, "embedding")
     places, _ = embeddings.pca(rows, 2, finished)
     colours = [KIND_COLOURS[tokenizer.kind_of(int(i))] for i in some]
     labels = [tokenizer.label(int(i)) for i in some]
-    drawn["pages/embeddings.py"] = thumbnail.points(labels, colours, places[some], theme)
+    drawn[pages.EMBEDDINGS.path] = thumbnail.points(labels, colours, places[some], theme)
     return drawn
 
 
@@ -152,8 +154,8 @@ def learning(name: str, theme: Theme) -> dict[str, str]:
         return {}
     own = models[name].curve if name in models and models[name].has_curve else None
     return {
-        "pages/train.py": thumbnail.curves([own or compared[0]], theme),
-        "pages/runs.py": thumbnail.curves(compared, theme),
+        pages.TRAIN.path: thumbnail.curves([own or compared[0]], theme),
+        pages.RUNS.path: thumbnail.curves(compared, theme),
     }
 
 
@@ -163,9 +165,9 @@ def _of_decoder(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> dict[str, 
     guess = next_token.predict(next_token.logits_after(lm.model, ids, slice(-1, None))[0], Sampling())
     likely = guess.order()[:7]
     bars = thumbnail.bars([lm.tokenizer.label(int(i)) for i in likely], guess.before[likely], theme)
-    drawn = {"pages/next_token.py": bars}
+    drawn = {pages.NEXT_TOKEN.path: bars}
     with suppress(ValueError):  # nothing is drawn from logits that are no numbers
-        drawn["pages/generate.py"] = _text(key, ids, theme)
+        drawn[pages.GENERATE.path] = _text(key, ids, theme)
     return drawn
 
 
@@ -173,7 +175,7 @@ def _of_classifier(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> dict[st
     """The likeliest labels."""
     likely = _labels(language_model(key), ids)[:7]
     values = np.array([label.probability for label in likely])
-    return {kinds.PAGE["classifier"]: thumbnail.bars([label.label[:3] for label in likely], values, theme)}
+    return {pages.CLASSIFY.path: thumbnail.bars([label.label[:3] for label in likely], values, theme)}
 
 
 def _of_both(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> dict[str, str]:
@@ -181,8 +183,8 @@ def _of_both(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> dict[str, str
     model = language_model(key).model
     if not model.config.n_layer:
         return {}
-    cross = cross_attention.averaged(cross_attention.read(model, ids, kinds.answered(key, ids)).cross, None)
-    return {kinds.PAGE["encoder-decoder"]: thumbnail.pattern(cross.blocks[0][0], theme)}
+    cross = cross_attention.averaged(cross_attention.read(model, ids, encoder_decoder.decoder_ids(key, ids)).cross, None)
+    return {pages.TRANSLATE.path: thumbnail.pattern(cross.blocks[0][0], theme)}
 
 
 def _text(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> str:

@@ -16,8 +16,10 @@ from gptviz.components.token_strip import Token, token_strip
 from gptviz.generate.sampling import uniform
 from gptviz.interp.next_token import found, logits_after
 from gptviz.language_model import LanguageModel
-from gptviz.ui.shell.cache import ModelKey, call, language_model
-from gptviz.ui.shell.frame import DEFAULT_PROMPT, LONGEST_PROMPT, PAGES, Subject, shared_state
+from gptviz.ui.shell import pages
+from gptviz.ui.shell.models import ModelKey, language_model, load_call
+from gptviz.ui.shell.pages import DEFAULT_PROMPT
+from gptviz.ui.shell.subject import LONGEST_PROMPT, Subject
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.sampling import PLAIN
 
@@ -237,8 +239,7 @@ def refused() -> None:
         "each token as it was taken.",
         icon=":material/info:",
     )
-    page = PAGES["pages/generate.py"]
-    st.page_link(page.path, label="Take it on Generate", icon=page.icon, query_params=shared_state())
+    pages.link(pages.GENERATE, "Take it on Generate")
 
 
 def code(key: ModelKey, prompt: str, position: int, tokens_before: int) -> tuple[str, str]:
@@ -249,7 +250,7 @@ import gptviz
 from gptviz.interp.next_token import logits_after
 from gptviz.generate.sampling import Sampling, draw, ledger, uniform
 
-lm = {call(language_model(key))}
+lm = {load_call(language_model(key))}
 ids = lm.seen(lm.encode({prompt!r})).tolist()
 logits = torch.from_numpy(logits_after(lm.model, ids, slice({position}, {position + 1})))  # [1, vocab_size]
 sampling = """

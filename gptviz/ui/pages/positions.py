@@ -12,9 +12,9 @@ from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import LanguageModel
 from gptviz.runs import checkpoints
 from gptviz.ui.shell import scrubber
-from gptviz.ui.shell.cache import ModelKey, call, language_model
-from gptviz.ui.shell.frame import theme
-from gptviz.ui.shell.kinds import DECODER, part
+from gptviz.ui.shell.models import ModelKey, language_model, load_call
+from gptviz.ui.shell.theme import theme
+from gptviz.ui.views.encoder_decoder import DECODER, stack_of
 
 # Below this a score is out of the race: e^-10 is 0.005 % of what it would be.
 FLOOR = -10.0
@@ -84,14 +84,14 @@ LIMITS = (
 @st.cache_data(max_entries=4, show_spinner=False)
 def kinds(key: ModelKey, stack: str) -> tuple[str, tuple[str, ...]]:
     """The kind at work in the model, in this stack of it, and the kinds without training that it could have."""
-    model = part(language_model(key).model, stack)
+    model = stack_of(language_model(key).model, stack)
     return positions.own_kind(model), positions.fixed_kinds(model.config)
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
 def vectors(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> LabelledArray:
     """See `gptviz.interp.positions.vectors`."""
-    return positions.vectors(part(language_model(key).model, stack), kind, block)
+    return positions.vectors(stack_of(language_model(key).model, stack), kind, block)
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
@@ -105,12 +105,12 @@ def limit(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> float:
     """What the scale of a table must reach, below zero and above: the same at every step of training."""
     if kind in positions.FIXED:
         return 1.0
-    return _limit(scrubber.last(key), scrubber.steps(key.name), kind, block, stack)
+    return _limit(scrubber.as_saved_last(key), scrubber.steps(key.name), kind, block, stack)
 
 
 @st.cache_data(max_entries=16, show_spinner="Reading the snapshots")
 def _limit(key: ModelKey, every: tuple[int, ...], kind: str, block: int, stack: str) -> float:
-    models = (part(language_model(one).model, stack) for one in scrubber.compared(key))
+    models = (stack_of(language_model(one).model, stack) for one in scrubber.compared_keys(key))
     return max(positions.bound(positions.vectors(model, kind, block)) for model in models)
 
 
@@ -187,8 +187,8 @@ def wave_note(table: LabelledArray, kind: str, dimension: int) -> str:
 
 def code(lm: LanguageModel, kind: str, block: int, stack: str = DECODER) -> str:
     """The lines of `gptviz` that compute what the map of `kind` shows."""
-    model = "lm.model" if part(lm.model, stack) is lm.model else "lm.model.encoder"
-    opened = f"import gptviz\nfrom gptviz.interp import positions\n\nlm = {call(lm)}\n"
+    model = "lm.model" if stack_of(lm.model, stack) is lm.model else "lm.model.encoder"
+    opened = f"import gptviz\nfrom gptviz.interp import positions\n\nlm = {load_call(lm)}\n"
     if kind == "alibi":
         return f"{opened}positions.alibi_bias(lm.model).values  # [head, distance]"
     return (

@@ -9,7 +9,7 @@ import streamlit as st
 from gptviz.data.classification import LabelledSource
 from gptviz.data.seq2seq import PairSource, PairTaskSource
 from gptviz.data.source import TaskSource, source_from
-from gptviz.model.config import Kind
+from gptviz.model.kinds import Kind
 from gptviz.text import words_of
 
 # The prompt of the seed's pictures (Sinai 2024): Lysander and Hermia, A Midsummer Night's Dream, act 1, scene 1.

@@ -1,4 +1,4 @@
-"""The scrubber: one slider over the snapshots a model kept while it was trained, which every page that reads a model has."""
+"""The scrubber: a slider over the snapshots of a model's training. Every page that reads a model has it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from gptviz.runs import checkpoints
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.markdown import escaped
 
-from .cache import ModelKey, language_model, model_key
+from .models import ModelKey, language_model, model_key
 
-# The option that stands for the model as it was saved last: it keeps its name while a run goes on.
+# The option that stands for the model as it was saved last. While a run goes on, that is another step from time to time.
 LAST = "last"
-# Seconds between two frames while it plays; a page that needs longer is waited for.
+# Seconds between two steps while it plays; if a page needs longer, so does the step.
 PACE = 0.15
-# What is compared over all of training is read from so many snapshots at most, and from so many parameters in all.
+# Limits of what is compared over all of training: the number of snapshots read, and their parameters all together.
 MOST_COMPARED, MOST_PARAMETERS = 128, 64_000_000
 
 ABOUT = """The model as it was after so many steps of its training; “last” is the model as it was saved last. All pages follow.
@@ -38,7 +38,7 @@ def steps(name: str) -> tuple[int, ...]:
         return ()
 
 
-def kept(name: str, asked: object) -> bool:
+def has_step(name: str, asked: object) -> bool:
     """Whether the model called `name` has the snapshot that a link or a slider's value names."""
     return str(asked) in map(str, steps(name))
 
@@ -62,8 +62,8 @@ def scrubber(folder: Path, card: Mapping[str, Any], notices: Any) -> int | None:
     return None if chosen == LAST else int(chosen)
 
 
-def without(notices: Any) -> None:
-    """In place of `scrubber` for a model without snapshots: it forgets a step chosen before, and names one a link asks for."""
+def without_snapshots(notices: Any) -> None:
+    """In place of `scrubber`, for a model without snapshots: forgets a step chosen before; warns where a link asks for one."""
     if st.session_state.pop("step", LAST) == LAST and (asked := st.query_params.get("step", LAST)) != LAST:
         notices.warning(
             f"The link asks for step = “{escaped(asked[:80])}”, which is not to be had here; showing the model as it was saved.",
@@ -82,7 +82,7 @@ def readout(chosen: str, card: Mapping[str, Any]) -> str:
         return f"Step {step:,}"
     at, loss, accuracy = found
     about = "" if at == step else "≈ "
-    # Among how many tokens a model wavers says nothing of one that tells labels.
+    # Perplexity, the number of tokens a model wavers between, says nothing about a classifier.
     how_good = (
         f"perplexity {math.exp(min(loss, 50)):.3g}" if "labels" not in card or accuracy is None else f"{accuracy:.1%} right"
     )
@@ -90,8 +90,8 @@ def readout(chosen: str, card: Mapping[str, Any]) -> str:
 
 
 def measured(card: Mapping[str, Any], step: int) -> tuple[int, float, float | None] | None:
-    """Where, nearest to `step`, the validation loss was measured, the loss in nats, and the accuracy where that was too; None
-    where nothing was."""
+    """The measurement of the validation loss nearest to `step`: its step, the loss in nats, and the accuracy where there is
+    one; None where nothing was measured."""
     entries = card.get("losses")
     found = [
         (entry["step"], float(entry["validation"]), accuracy if isinstance(accuracy := entry.get("accuracy"), float) else None)
@@ -113,7 +113,7 @@ def is_playing() -> bool:
 
 
 def wait_for(result: Future[Any]) -> None:
-    """Do not play on before `result` is there: it belongs to the step shown."""
+    """Show the next step only when `result` is there: it belongs to the step shown now."""
     st.session_state[_AWAITED] = result
 
 
@@ -126,7 +126,7 @@ def _button(options: Sequence[str]) -> None:
     def pause() -> None:
         st.session_state[_PLAYING] = False
 
-    # Two buttons, each with a key of its own: a click that arrives late must not do the opposite.
+    # Two buttons with different keys: a click that arrives late must not do the opposite.
     if is_playing():
         st.button("", icon=":material/pause:", key="scrubber pause", on_click=pause, type="primary", help="Stop here.")
     else:
@@ -135,7 +135,7 @@ def _button(options: Sequence[str]) -> None:
 
 
 def _play(options: Sequence[str], chosen: str) -> None:
-    """A fragment without a face that asks for the next step by the clock, once the page has drawn this one."""
+    """An invisible fragment that asks for the next step at regular times, once the page has drawn this one."""
     upcoming = following(options, chosen)
 
     @st.fragment(run_every=PACE)
@@ -153,9 +153,11 @@ def _play(options: Sequence[str], chosen: str) -> None:
     st.session_state[_READY] = True
 
 
-def compared(key: ModelKey) -> Iterator[ModelKey]:
-    """The model at steps from the first snapshot to the last, then as it was saved last: all of them, or so many, evenly
-    chosen, as are read in a moment. For what all steps share: axes, scales. A snapshot that cannot be read is left out."""
+def compared_keys(key: ModelKey) -> Iterator[ModelKey]:
+    """The model at steps from the first snapshot to the last, then as it was saved last: for what all steps share, as axes.
+
+    Where there are more than can be read in a moment, evenly spaced ones. A snapshot that cannot be read is left out.
+    """
     base = model_key(key.name, key.device)
     size = sum(parameter.numel() for parameter in language_model(base).model.parameters())
     every = steps(key.name)
@@ -171,6 +173,6 @@ def compared(key: ModelKey) -> Iterator[ModelKey]:
     yield base
 
 
-def last(key: ModelKey) -> ModelKey:
+def as_saved_last(key: ModelKey) -> ModelKey:
     """The same model as it was saved last."""
     return key if key.step is None else model_key(key.name, key.device)

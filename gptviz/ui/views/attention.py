@@ -17,13 +17,14 @@ from gptviz.interp import attention
 from gptviz.interp.cross_attention import SOURCE, WRITES, hidden
 from gptviz.labelled_array import LabelledArray
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
-from gptviz.ui.shell import kinds
-from gptviz.ui.shell.cache import ModelKey, call, language_model
-from gptviz.ui.shell.frame import PAGES, Subject, shared_state
+from gptviz.ui.shell import pages, reading
+from gptviz.ui.shell.models import ModelKey, language_model, load_call
+from gptviz.ui.shell.subject import Subject
+from gptviz.ui.views import encoder_decoder
 from gptviz.ui.widgets import controls
 
 CROSS = "cross"
-STACKS = (kinds.ENCODER, kinds.DECODER, CROSS)
+STACKS = (encoder_decoder.ENCODER, encoder_decoder.DECODER, CROSS)
 # The last command of a "Try this" to the view: its number, and what it asks for as JSON.
 ASKED = "attention asked"
 
@@ -64,23 +65,23 @@ class Read:
 def stack_of(subject: Subject) -> str:
     """The control `stack`, where the model has more than one."""
     if subject.kind != "encoder-decoder":
-        return kinds.DECODER
+        return encoder_decoder.DECODER
     about = (
         "The encoder reads the source, at once and as a whole. The decoder reads what it has written, token by token; in "
         "cross-attention it looks from there into the source."
     )
     return controls.select(
-        "Stack", STACKS, key="stack", default=kinds.ENCODER, help=about, segmented=True, label_visibility="collapsed"
+        "Stack", STACKS, key="stack", default=encoder_decoder.ENCODER, help=about, segmented=True, label_visibility="collapsed"
     )
 
 
 def read_by(subject: Subject, stack: str) -> Read:
     """What the `stack` reads where the page is about `subject`."""
-    if subject.kind != "encoder-decoder" or stack == kinds.ENCODER:
+    if subject.kind != "encoder-decoder" or stack == encoder_decoder.ENCODER:
         return Read(stack, subject.seen)
     if stack == CROSS and (written := _written(subject)):
         return Read(stack, (subject.lm.special_tokens.start, *written[:-1]), subject.seen, written)
-    return Read(stack, kinds.answered(subject.key, subject.seen), subject.seen)
+    return Read(stack, encoder_decoder.decoder_ids(subject.key, subject.seen), subject.seen)
 
 
 def _written(subject: Subject) -> tuple[int, ...]:
@@ -88,7 +89,7 @@ def _written(subject: Subject) -> tuple[int, ...]:
     if not isinstance(subject.lm.tokenizer, SpecialTokensTokenizer):
         return ()
     special = subject.lm.tokenizer
-    own = kinds.answer(subject.key, subject.seen, special.start, special.end)
+    own = encoder_decoder.answer(subject.key, subject.seen, special.start, special.end)
     return (*own.ids, special.end) if own.ended else own.ids
 
 
@@ -116,7 +117,7 @@ def view(key: ModelKey, read: Read) -> View:
     if read.stack == CROSS:
         reading = attention.read(model, read.ids, read.source, "cross_attention")
     else:
-        reading = attention.read(kinds.part(model, read.stack), read.ids, read.source)
+        reading = attention.read(encoder_decoder.stack_of(model, read.stack), read.ids, read.source)
     patterns = reading.patterns
     facts = None if read.stack == CROSS else attention.facts(patterns)
     return View(reading, attention.thumbnails(patterns), attention.pooling(patterns), facts)
@@ -157,14 +158,14 @@ def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any], k
     """The explorer of what is `read`, with the code that computes it as `found`; it opens on what `start` says: `block` and
     `head`, the nearest there is, and other names of the view's part of the address."""
     of = blake2b(repr((subject.key, read)).encode("utf-8", "backslashreplace"), digest_size=12).hexdigest()
-    n_block = kinds.blocks(subject.lm.model.config, read.stack)
+    n_block = encoder_decoder.n_blocks(subject.lm.model.config, read.stack)
     text, block = st.session_state.get(f"{key} block", ("", 0))
     number, asked = st.session_state.get(ASKED, (0, "null"))
     header = {
         "of": of,
         "model": subject.key.name,
         **_texts(subject, read),
-        "spaced": kinds.is_spaced(subject.lm),
+        "spaced": reading.is_spaced(subject.lm),
         "pooling": view(subject.key, read).pooling,
         "start": dict(start),
         "hidden": _hidden(view(subject.key, read).patterns) if read.stack == CROSS else [],
@@ -255,10 +256,8 @@ def without(subject: Subject) -> None:
     guesses = subject.kind == "decoder"
     alone = ": it guesses the next token from the last one alone" if guesses else ""
     st.info(f"This model has no blocks, hence no attention{alone}.")
-    page = PAGES.get("pages/next_token.py" if guesses else kinds.PAGE[subject.kind])
-    if page is not None:
-        label = "See its guesses" if guesses else f"See what it makes of the text: {page.title}"
-        st.page_link(page.path, label=label, icon=page.icon, query_params=shared_state())
+    page = pages.NEXT_TOKEN if guesses else pages.page_about(subject.kind)
+    pages.link(page, "See its guesses" if guesses else f"See what it makes of the text: {page.title}")
 
 
 def code(subject: Subject, stack: str) -> str:
@@ -267,7 +266,7 @@ def code(subject: Subject, stack: str) -> str:
     if read.source is not None:
         return code_of_two(subject, read)
     if subject.kind == "encoder-decoder":
-        if len(subject.encoding.ids) > kinds.room(subject.lm):
+        if len(subject.encoding.ids) > reading.capacity(subject.lm):
             prompt = subject.lm.tokenizer.decode(subject.seen)  # a longer source is refused
         model, ids = "lm.model.encoder", f"lm.source({prompt!r})"
     else:
@@ -275,7 +274,7 @@ def code(subject: Subject, stack: str) -> str:
     return f"""import gptviz
 from gptviz.interp.attention import read
 
-lm = {call(subject.lm)}
+lm = {load_call(subject.lm)}
 found = read({model}, {ids}.tolist())"""
 
 
@@ -285,7 +284,7 @@ def code_of_two(subject: Subject, read: Read) -> str:
     return f"""import gptviz
 from gptviz.interp.attention import read
 
-lm = {call(subject.lm)}
+lm = {load_call(subject.lm)}
 # The ids of the output from its start mark on, and of the source.
 output = {list(read.ids)}
 source = {list(read.source or ())}

@@ -19,12 +19,14 @@ from gptviz.interp.anatomy import Anatomy, Box, Piece, anatomy, values
 from gptviz.interp.trace import Trace, run
 from gptviz.language_model import LanguageModel
 from gptviz.model import GLOSSARY, parameter_count
-from gptviz.model.config import Kind
+from gptviz.model.kinds import Kind
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.pages import next_token
-from gptviz.ui.shell import kinds
-from gptviz.ui.shell.cache import ModelKey, call, language_model
-from gptviz.ui.shell.frame import PAGES, Subject, shared_state
+from gptviz.ui.shell import pages, reading
+from gptviz.ui.shell.models import ModelKey, language_model, load_call
+from gptviz.ui.shell.pages import Page
+from gptviz.ui.shell.subject import Subject
+from gptviz.ui.views import encoder_decoder
 
 KEY, _LOOK = "map", "map look"
 
@@ -47,7 +49,7 @@ class Read:
 def read_by(subject: Subject) -> Read:
     """What the model reads on a page about `subject`."""
     if subject.kind == "encoder-decoder":
-        return Read(kinds.answered(subject.key, subject.seen), subject.seen, subject.prompt)
+        return Read(encoder_decoder.decoder_ids(subject.key, subject.seen), subject.seen, subject.prompt)
     return Read(subject.seen, (), subject.prompt)
 
 
@@ -57,37 +59,37 @@ def drawn(key: ModelKey, tokens: int, source: int) -> Anatomy:
     return anatomy(language_model(key).model.config, tokens, max(1, source))
 
 
-def page_of(box: Box) -> tuple[str, dict[str, str]] | None:
+def page_of(box: Box) -> tuple[Page, dict[str, str]] | None:
     """The page that shows what a box computes, and what its link asks for there; None for a box without a page."""
     stack, place = ("encoder", box.path.removeprefix("encoder.")) if box.path.startswith("encoder.") else ("decoder", box.path)
     if ".cross_attention." in place:
-        return "pages/translate.py", {"block": place.split(".")[1]}
+        return pages.TRANSLATE, {"block": place.split(".")[1]}
     if box.part in ("positions", "turn", "distance"):
-        return "pages/positions.py", {}
+        return pages.POSITIONS, {}
     if ".attention." in place:
-        return "pages/attention.py", {"block": place.split(".")[1], "stack": stack}
+        return pages.ATTENTION, {"block": place.split(".")[1], "stack": stack}
     return {
-        "ids": ("pages/next_token.py", {}),
-        "embed": ("pages/embeddings.py", {}),
-        "memory": ("pages/translate.py", {}),
-        "logits": ("pages/next_token.py", {}),
-        "shares": ("pages/classify.py", {}),
-        "number": ("pages/classify.py", {}),
+        "ids": (pages.NEXT_TOKEN, {}),
+        "embed": (pages.EMBEDDINGS, {}),
+        "memory": (pages.TRANSLATE, {}),
+        "logits": (pages.NEXT_TOKEN, {}),
+        "shares": (pages.CLASSIFY, {}),
+        "number": (pages.CLASSIFY, {}),
     }.get(box.part)
 
 
-def link(box: Box, kind: Kind) -> tuple[str, dict[str, str]] | None:
+def link(box: Box, kind: Kind) -> tuple[Page, dict[str, str]] | None:
     """The same for a model of this kind: only pages about such models."""
     found = page_of(box)
     if found is None:
         return None
-    path, query = found
-    if path == "pages/next_token.py" and kind != "decoder":
-        path = kinds.PAGE[kind]
-    if path not in PAGES or kind not in PAGES[path].kinds:
+    page, query = found
+    if page is pages.NEXT_TOKEN:
+        page = page if kind in page.kinds else pages.page_about(kind)
+    if kind not in page.kinds:
         return None
     asked = {name: value for name, value in query.items() if kind == "encoder-decoder" or name != "stack"}
-    return path, asked
+    return page, asked
 
 
 def _described(box: Box) -> dict[str, Any]:
@@ -164,7 +166,7 @@ def _tensor(key: ModelKey, read: Read, box: Box, piece: Piece, at: tuple[int, ..
         "at": at,
         "whole": whole,
         "labels": [_labels(lm, read, axis, *part) for axis, part in zip(piece.axes, span, strict=True)],
-        "code": view.code_of(piece, call(lm), lambda name: traced(key, read, name)),
+        "code": view.code_of(piece, load_call(lm), lambda name: traced(key, read, name)),
     }
     return header, {"tensor": shown, "summary": view.summary(numbers)}
 
@@ -197,18 +199,18 @@ def traced(key: ModelKey, read: Read, name: str) -> str:
     """The lines that give, as `trace`, the pass whose value `name` the map shows."""
     lm = language_model(key)
     if lm.model.config.kind != "encoder-decoder":
-        return f"import gptviz\n\nlm = {call(lm)}\ntrace = lm.trace({read.prompt!r}, [{name!r}])"
+        return f"import gptviz\n\nlm = {load_call(lm)}\ntrace = lm.trace({read.prompt!r}, [{name!r}])"
     tokenizer = lm.tokenizer
     own = None
-    if isinstance(tokenizer, SpecialTokensTokenizer) and len(tokenizer.encode(read.prompt).ids) <= kinds.room(lm):
-        own = kinds.answer(key, read.source, tokenizer.start, tokenizer.end)
+    if isinstance(tokenizer, SpecialTokensTokenizer) and len(tokenizer.encode(read.prompt).ids) <= reading.capacity(lm):
+        own = encoder_decoder.answer(key, read.source, tokenizer.start, tokenizer.end)
     if own is not None and not own.is_cut(lm.model.config):
-        return f"import gptviz\n\nlm = {call(lm)}\ntrace = lm.trace({read.prompt!r}, [{name!r}])"
+        return f"import gptviz\n\nlm = {load_call(lm)}\ntrace = lm.trace({read.prompt!r}, [{name!r}])"
     return f"""import gptviz
 import torch
 from gptviz.interp.trace import run
 
-lm = {call(lm)}
+lm = {load_call(lm)}
 # The ids of the output from the start mark on, and of the source, each as far as it is read.
 ids, source = torch.tensor([{list(read.ids)}]), torch.tensor([{list(read.source)}])
 trace = run(lm.model, ids, [{name!r}], source=source)"""
@@ -256,9 +258,9 @@ def payload(
         "source": own if read.source else [],
         "guesses": _labelled(guesses),
         "takes": takes,
-        "spaced": kinds.is_spaced(lm),
+        "spaced": reading.is_spaced(lm),
         "page": view.PAGE,
-        "code": view.code_of_map(call(lm), whole, len(read.ids), max(1, len(read.source))),
+        "code": view.code_of_map(load_call(lm), whole, len(read.ids), max(1, len(read.source))),
         "opened": None if look is None else [look.box, look.piece, look.at],
         "tensor": None,
     }
@@ -317,12 +319,11 @@ def _lead_on(subject: Subject, whole: Anatomy, looked_at: view.Look | None) -> N
     if looked_at is None or box is None or found is None:
         st.caption("A box that is open shows its numbers, its lines of source, and the way to the page about it.")
         return
-    path, query = found
+    page, query = found
     where = f", block {query['block']}" if "block" in query else ""
     fitting = view.fit(looked_at, whole)
     if "block" in query and fitting is not None and fitting[1].axes[0] == "head":
         query = {**query, "head": str(fitting[2][0])}
         where += f", head {query['head']}"
-    page = PAGES[path]
     label = f"{box.name}{where}: see it on the page {page.title}"
-    st.page_link(page.path, label=label, icon=page.icon, query_params={**shared_state(), **query})
+    pages.link(page, label, query={**pages.shared_state(), **query})

@@ -23,9 +23,10 @@ from gptviz.runs import run as runs
 from gptviz.runs.experiments import PLANS
 from gptviz.text import LabelledTexts, labelled_of, opinions, texts_of
 from gptviz.ui.pages.train import form as train
-from gptviz.ui.shell import frame, scrubber
-from gptviz.ui.shell.cache import ModelKey, call, language_model
-from gptviz.ui.shell.frame import Subject
+from gptviz.ui.shell import pages, scrubber
+from gptviz.ui.shell.models import ModelKey, language_model, load_call
+from gptviz.ui.shell.subject import LONGEST_PROMPT, Subject
+from gptviz.ui.shell.theme import theme
 from gptviz.ui.widgets.details import ROWS_SHOWN
 from gptviz.ui.widgets.markdown import escaped
 
@@ -140,7 +141,7 @@ def split(key: ModelKey) -> tuple[LabelledTexts, LabelledTexts]:
         ValueError: its card does not say which, or they are not the model's.
         OSError: they are not here.
     """
-    return _split(scrubber.last(key))
+    return _split(scrubber.as_saved_last(key))
 
 
 def probabilities(key: ModelKey, identity: str, texts: Sequence[str]) -> Numbers:
@@ -195,10 +196,10 @@ def worst(subject: Subject) -> tuple[str, str, str] | None:
         texts = split(subject.key)[1]
     except (ValueError, OSError):
         return None
-    wrong = mistakes(texts.labels, probabilities(scrubber.last(subject.key), texts.sha256, texts.texts), 1)
+    wrong = mistakes(texts.labels, probabilities(scrubber.as_saved_last(subject.key), texts.sha256, texts.texts), 1)
     if not wrong:
         return None
-    return texts.texts[wrong[0].row][: frame.LONGEST_PROMPT], texts.names[wrong[0].label], texts.names[wrong[0].predicted]
+    return texts.texts[wrong[0].row][:LONGEST_PROMPT], texts.names[wrong[0].label], texts.names[wrong[0].predicted]
 
 
 def _why(subject: Subject, error: Exception) -> str:
@@ -245,7 +246,7 @@ def _confusion(counts: LabelledArray, what: str, key: str) -> None:
     n_texts = int(counts.values.sum())
     right = f"{percent(float(np.trace(counts.values)) / n_texts)} lie on the diagonal" if n_texts else "there are none"
     st.plotly_chart(
-        confusion_figure(counts, frame.theme(), height=300),
+        confusion_figure(counts, theme(), height=300),
         key=f"{key} confusion",
         config={"displayModeBar": False},
         alt=f"Which of {len(counts.axes[0].labels)} labels was taken for which, over {n_texts:,} {what}; {right}.",
@@ -290,7 +291,7 @@ def take_apart(rows: pd.DataFrame, key: str, height: int) -> None:
     def read() -> None:
         chosen = st.session_state[key].selection.rows
         if chosen:
-            st.session_state["prompt"] = rows["text"].iloc[chosen[0]][: frame.LONGEST_PROMPT]
+            st.session_state["prompt"] = rows["text"].iloc[chosen[0]][:LONGEST_PROMPT]
             st.session_state["view"] = "Words"
 
     number = st.column_config.NumberColumn(format="%.1f %%")
@@ -452,8 +453,8 @@ def teach(labelled: LabelledTexts, device: str) -> None:
         begun = st.button("Train a classifier on it", type="primary", icon=icon, help=about, disabled=refused is not None)
         if expected is not None:
             st.caption(train.said(expected), width="content")
-        query = {**frame.shared_state(), "plan": PLAN, "data": train.UPLOADED}
-        st.page_link("pages/train.py", label="Choose every dimension instead", query_params=query)
+        query = {**pages.shared_state(), "plan": PLAN, "data": train.UPLOADED}
+        st.page_link(pages.TRAIN.path, label="Choose every dimension instead", query_params=query)
     if refused:
         st.info(f"None can be trained on it: {escaped(refused)}.")
     if not begun:
@@ -465,7 +466,7 @@ def teach(labelled: LabelledTexts, device: str) -> None:
         st.error(escaped(str(error)) or "There is not enough memory for this model.")
         return
     st.session_state["run"] = name
-    st.switch_page("pages/train.py", query_params={"run": name})
+    st.switch_page(pages.TRAIN.path, query_params={"run": name})
 
 
 def code_held_out(subject: Subject) -> str:
@@ -474,7 +475,7 @@ def code_held_out(subject: Subject) -> str:
 from gptviz.interp.classification import confusion, mistakes
 from gptviz.data.source import source_from
 
-lm = {call(subject.lm)}
+lm = {load_call(subject.lm)}
 held_out = source_from(lm.card["source"]).split()[1].under(lm.labels)
 probabilities = lm.probabilities(held_out.texts)  # [texts, label]
 counts = confusion(held_out.labels, probabilities.argmax(1), lm.labels)
@@ -488,7 +489,7 @@ def code_file(subject: Subject, name: str) -> str:
 import gptviz
 from gptviz.text import texts_of
 
-lm = {call(subject.lm)}
+lm = {load_call(subject.lm)}
 texts = texts_of(Path({name!r}).read_bytes(), {name!r})
 probabilities = lm.probabilities(texts)  # [texts, label]"""
 

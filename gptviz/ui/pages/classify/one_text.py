@@ -19,10 +19,11 @@ from gptviz.interp.classification import classify as classified
 from gptviz.interp.decision import Decision, decision, left_out, runner_up, turning
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.text import words_of
-from gptviz.ui.shell import frame, kinds
-from gptviz.ui.shell.cache import ModelKey, call, language_model
-from gptviz.ui.shell.frame import Subject
-from gptviz.ui.views import attention
+from gptviz.ui.shell import pages
+from gptviz.ui.shell.models import ModelKey, language_model, load_call
+from gptviz.ui.shell.subject import Subject
+from gptviz.ui.shell.theme import theme
+from gptviz.ui.views import attention, encoder_decoder
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.markdown import escaped
 
@@ -108,7 +109,7 @@ def words(subject: Subject) -> Behind:
     most = int(np.abs(chosen.shares).argmax())
     with right:
         st.plotly_chart(
-            contributions(shares, frame.theme(), above=above, below=below),
+            contributions(shares, theme(), above=above, below=below),
             key="contributions",
             config={"displayModeBar": False},
             alt=f"What each of {len(subject.seen)} words adds to the decision, upwards for {above}; most is that of "
@@ -128,7 +129,7 @@ def _labels(read: Classified, names: tuple[str, ...]) -> None:
     order = np.argsort(-read.probabilities, kind="stable")[:MOST_LABELS]
     shown = LabelledArray(read.probabilities[order], (Axis("label", tuple(names[i] for i in order)),), "probability")
     said = ", ".join(f"{names[i]} {percent(float(read.probabilities[i]))}" for i in order)
-    st.plotly_chart(labels(shown, frame.theme()), key="labels", config={"displayModeBar": False}, alt=f"The text is: {said}")
+    st.plotly_chart(labels(shown, theme()), key="labels", config={"displayModeBar": False}, alt=f"The text is: {said}")
 
 
 def _decision(read: Classified, names: tuple[str, ...]) -> Decision:
@@ -173,9 +174,8 @@ def attending(subject: Subject) -> Behind | None:
     if not config.n_layer:
         st.info("This model has no blocks, hence no attention: it counts words, each for itself.")
         return None
-    attention.show(subject, kinds.DECODER, default=0)
-    page = frame.PAGES["pages/attention.py"]
-    st.page_link(page.path, label="On a page of its own", icon=page.icon, query_params=frame.shared_state())
+    attention.show(subject, encoder_decoder.DECODER, default=0)
+    pages.link(pages.ATTENTION, "On a page of its own")
     return Behind(how=attention.HOW, limits=attention.LIMITS)
 
 
@@ -233,7 +233,7 @@ def _turning(subject: Subject) -> tuple[str, str, Mapping[str, Any]] | None:
 
 def _selective(subject: Subject) -> tuple[str, str, Mapping[str, Any]]:
     """The head whose rows rest on the fewest words."""
-    facts = attention.view(subject.key, attention.read_by(subject, kinds.DECODER)).facts
+    facts = attention.view(subject.key, attention.read_by(subject, encoder_decoder.DECODER)).facts
     assert facts is not None  # there are two words
     block, head = strongest(-facts.spread)
     notice = (
@@ -248,7 +248,7 @@ def code(subject: Subject, chosen: Decision) -> str:
 from gptviz.interp.classification import classify
 from gptviz.interp.decision import decision
 
-lm = {call(subject.lm)}
+lm = {load_call(subject.lm)}
 found = classify(lm.model, lm.seen(lm.encode({subject.prompt!r})))
 chosen = decision(found, {chosen.label}, {chosen.against})  # {", ".join(f"{i}: {n!r}" for i, n in enumerate(subject.lm.labels))}
 chosen.bias, chosen.shares, chosen.total  # chosen.bias + chosen.shares.sum() = chosen.total"""

@@ -10,7 +10,7 @@ import streamlit as st
 from gptviz.figures import curves
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.ui.shell import kinds
-from gptviz.ui.shell.frame import theme
+from gptviz.ui.shell.theme import theme
 from gptviz.ui.views.entries import Entry
 from gptviz.ui.views.learning_curves import per_text
 from gptviz.ui.widgets import controls
@@ -29,7 +29,7 @@ def chart(entries: Sequence[Entry], *, log_steps: bool, log_loss: bool, training
     """The curves of some models in one chart, and a line on how to read them."""
     known = [entry.curve for entry in entries if entry.curve is not None]
     figure = curves.losses(known, theme(), log_steps=log_steps, log_loss=log_loss, training=training, height=height)
-    figure = per_text(figure) if all(kinds.of(entry.folder) == "classifier" for entry in entries) else figure
+    figure = per_text(figure) if all(kinds.kind_of(entry.folder) == "classifier" for entry in entries) else figure
     ends = "; ".join(f"{entry.name} ends at {entry.last:.4f}" for entry in entries)
     st.plotly_chart(figure, key="curves", alt=f"Validation loss over the steps of training: {ends} nats per token.")
     st.caption(curves.LEGEND if training else "The loss on held-out data, a marker per evaluation.")

@@ -8,7 +8,7 @@ import streamlit as st
 
 from gptviz.figures.curves import perplexity
 from gptviz.runs.experiments import PLANS, Plan, groups
-from gptviz.ui.shell import frame
+from gptviz.ui.shell import pages
 from gptviz.ui.views.entries import Entry
 
 
@@ -27,7 +27,7 @@ def results(plan: Plan, entry: Entry | None) -> str:
 
 def experiments(entries: Mapping[str, Entry], choose: Callable[[list[str]], None]) -> None:
     """A row for each experiment, with the result of its model among `entries`; `choose` compares the curves of some."""
-    state = frame.shared_state()
+    state = pages.shared_state()
     for group in groups():
         with st.container(border=True, gap="xsmall"):
             here = [name for name in group if name in entries and entries[name].has_curve]
@@ -56,7 +56,7 @@ def _row(name: str, plan: Plan, entry: Entry | None, link: dict[str, str]) -> No
     numbers.caption(results(plan, entry))
     with go:
         st.page_link(
-            "pages/train.py",
+            pages.TRAIN.path,
             label="Train it",
             icon=":material/model_training:",
             help=f"Opens the page Train, set to {name}.",

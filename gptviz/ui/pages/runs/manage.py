@@ -9,7 +9,7 @@ import streamlit as st
 
 from gptviz.runs import checkpoints, manage
 from gptviz.runs.checkpoints import CheckpointError
-from gptviz.ui.shell import frame, kinds
+from gptviz.ui.shell import kinds, pages
 from gptviz.ui.views.entries import Entry
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.markdown import escaped
@@ -20,7 +20,7 @@ from .selection import NONE
 ON_TRAIN = {"running": "Watch it train", "waiting": "Watch it wait", "ready": "Begin to train"} | dict.fromkeys(
     ("paused", "stopped", "interrupted"), "Go on training"
 )
-NO_MODEL = ("app.py", "pages/runs.py", "pages/train.py")  # pages that are about no model that exists
+NO_MODEL = (pages.HOME, pages.RUNS, pages.TRAIN)  # pages that are about no model that exists
 _DONE, _FAILED, _TOKEN = "runs done", "runs failed", "runs token"
 
 
@@ -30,12 +30,12 @@ def one_model(entries: Mapping[str, Entry]) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         with st.container(width=260):
             about = "The model that the buttons are about, and that the other pages open."
-            name = controls.select("Model", list(entries), key="model", default=frame.DEFAULT_MODEL, help=about)
+            name = controls.select("Model", list(entries), key="model", default=pages.DEFAULT_MODEL, help=about)
         folder, status = entries[name].folder, entries[name].status
         _open_in(name)
         if status.state in ON_TRAIN and manage.is_own(folder):
-            query = {**frame.shared_state(), "run": name}
-            st.page_link("pages/train.py", label=ON_TRAIN[status.state], icon=":material/resume:", query_params=query)
+            query = {**pages.shared_state(), "run": name}
+            st.page_link(pages.TRAIN.path, label=ON_TRAIN[status.state], icon=":material/resume:", query_params=query)
         _download(name)
         if manage.is_own(folder):
             with st.popover("Rename", icon=":material/edit:"):
@@ -63,10 +63,10 @@ def _result_of_the_last_click() -> None:
 
 def _open_in(name: str) -> None:
     with st.popover("Open in", icon=":material/open_in_new:"):
-        kind = kinds.of(checkpoints.find(name))
-        for page in frame.PAGES.values():
-            if page.path not in NO_MODEL and (kind is None or kind in page.kinds):
-                st.page_link(page.path, label=page.title, icon=page.icon, query_params={**frame.shared_state(), "model": name})
+        kind = kinds.kind_of(checkpoints.find(name))
+        for page in pages.PAGES.values():
+            if page not in NO_MODEL and (kind is None or kind in page.kinds):
+                pages.link(page, query={**pages.shared_state(), "model": name})
 
 
 def _download(name: str) -> None:
@@ -116,7 +116,7 @@ def _delete(name: str) -> None:
 
     if _attempt(delete, f"{name} is in the trash."):
         left = list(checkpoints.folders())
-        st.session_state["model"] = frame.DEFAULT_MODEL if frame.DEFAULT_MODEL in left else next(iter(left), None)
+        st.session_state["model"] = pages.DEFAULT_MODEL if pages.DEFAULT_MODEL in left else next(iter(left), None)
         _replace_chosen(name, None)
 
 

@@ -17,7 +17,7 @@ from gptviz.data.seq2seq import PairSource, PairTaskSource
 from gptviz.data.source import MOST_HELD_OUT, Source, TaskSource, TextSource, source_named
 from gptviz.figures.format import duration
 from gptviz.model import Config, changed, devices
-from gptviz.model.config import Kind
+from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
 from gptviz.runs import queue as jobs
 from gptviz.runs import run as runs
@@ -318,7 +318,7 @@ def _model_and_recipe(name: str, plan: Plan, source: Source | None, problem: str
     vocabulary = plan.config.vocab_size
     offered = _kinds_of_tokens(plan.config.kind, source)
     with st.popover("Model"):
-        known = kinds.models(plan.config.kind)
+        known = kinds.models_of(plan.config.kind)
         begin = controls.select(
             "Begin with",
             [FRESH, *known, *({plan.begin} - set(known) if plan.begin else ())],

@@ -18,7 +18,7 @@ from gptviz.figures.format import duration
 from gptviz.interp import embeddings
 from gptviz.interp.attention import one_head
 from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.model.config import Kind
+from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
 from gptviz.runs import queue as jobs
 from gptviz.runs import run as runs
@@ -27,10 +27,11 @@ from gptviz.runs.experiments import PLANS
 from gptviz.runs.run import RunError, Status
 from gptviz.train.recipe import Recipe
 from gptviz.ui.pages import embeddings as vocabulary
-from gptviz.ui.shell import frame, kinds
-from gptviz.ui.shell.cache import ModelKey, language_model, model_key
-from gptviz.ui.shell.frame import theme
-from gptviz.ui.views import attention
+from gptviz.ui.shell import kinds, pages
+from gptviz.ui.shell.models import ModelKey, language_model, model_key
+from gptviz.ui.shell.subject import default_prompt, prompt_box, read_prompt
+from gptviz.ui.shell.theme import theme
+from gptviz.ui.views import attention, encoder_decoder
 from gptviz.ui.views.learning_curves import curve_of, per_text
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.markdown import escaped
@@ -114,7 +115,7 @@ def _most_interesting(names: Sequence[str]) -> str:
     own = [folder for folder in checkpoints.folders().values() if (folder / "status.json").exists()]
     if own:
         return max(own, key=lambda folder: (folder / "status.json").stat().st_mtime).name
-    return frame.DEFAULT_MODEL if frame.DEFAULT_MODEL in names else names[0]
+    return pages.DEFAULT_MODEL if pages.DEFAULT_MODEL in names else names[0]
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,7 @@ def look(name: str) -> Watched:
     sample = _last(log, "sample", ())
     place = jobs.place(name) if folder.parent == jobs.queue().root else None
     card = checkpoints.read_card(folder)
-    return Watched(folder, runs.status(folder), place, kinds.of(folder), card, recipe, step, evaluation, sample)
+    return Watched(folder, runs.status(folder), place, kinds.kind_of(folder), card, recipe, step, evaluation, sample)
 
 
 def _last(log: Sequence[Mapping[str, Any]], kind: str, fields: Sequence[str]) -> Mapping[str, Any]:
@@ -387,10 +388,10 @@ def bar(notices: Any) -> str | None:
             controls.switch("Log steps", key="log_steps", help="Each doubling of the steps takes the same room.")
             controls.switch("Log loss", key="log_loss", help="Each halving of the loss takes the same room.")
         with st.popover("Open in"):
-            query = {key: value for key, value in frame.shared_state().items() if key != "step"} | {"model": name}
-            for page in frame.PAGES.values():
-                if page.path not in ("app.py", "pages/train.py") and now.kind in page.kinds:
-                    st.page_link(page.path, label=page.title, icon=page.icon, query_params=query)
+            query = {key: value for key, value in pages.shared_state().items() if key != "step"} | {"model": name}
+            for page in pages.PAGES.values():
+                if page not in (pages.HOME, pages.TRAIN) and now.kind in page.kinds:
+                    pages.link(page, query=query)
     return name
 
 
@@ -452,15 +453,15 @@ def look_inside(name: str, device: str) -> None:
     except CheckpointError as error:
         st.text(str(error))
         return
-    default = frame.default_prompt(config.kind, card)
+    default = default_prompt(config.kind, card)
     view = st.container()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         block = head = 0
-        stack = kinds.DECODER
+        stack = encoder_decoder.DECODER
         if config.kind == "encoder-decoder":
             with st.container(width=180):
-                stack = kinds.stack()
-        n_layer = kinds.blocks(config, stack)
+                stack = encoder_decoder.stack_control()
+        n_layer = encoder_decoder.n_blocks(config, stack)
         if n_layer:
             with st.container(width=150):
                 block = controls.whole("Block", 0, n_layer - 1, key="block", default=0, help="Numbered from the input.")
@@ -468,7 +469,7 @@ def look_inside(name: str, device: str) -> None:
                 about = "The heads of a block read side by side."
                 head = controls.whole("Head", 0, config.n_head - 1, key="head", default=0, help=about)
         with st.container(width="stretch"):
-            prompt = frame.prompt_box(default)
+            prompt = prompt_box(default)
     with view:
         _inside(name, device, prompt, default, (stack, block, head))
     if why := engine(name):
@@ -495,7 +496,7 @@ def _inside(name: str, device: str, prompt: str, default: str, where: tuple[str,
         at = f" after {step:,} steps" if isinstance(step, int) else ""
         with looks:
             of = f" of the {stack}" if lm.model.encoder is not None else ""
-            blocks = kinds.blocks(lm.model.config, stack)
+            blocks = encoder_decoder.n_blocks(lm.model.config, stack)
             st.markdown(f"**What head {head} of block {block}{of} looks at**{at}" if blocks else "**No attention**")
             _pattern(key, prompt, default, stack, block, head)
         with knows:
@@ -524,12 +525,12 @@ def _sample(now: Watched) -> None:
 def _pattern(key: ModelKey, prompt: str, default: str, stack: str, block: int, head: int) -> None:
     lm = language_model(key)
     config = lm.model.config
-    n_layer = kinds.blocks(config, stack)
+    n_layer = encoder_decoder.n_blocks(config, stack)
     if not n_layer:
         alone = ": it guesses the next token from the last one alone" if config.kind == "decoder" else ""
         st.caption(f"This model has no blocks, hence no attention{alone}.")
         return
-    read = attention.read_by(frame.read(key, lm, prompt, default, True), stack)
+    read = attention.read_by(read_prompt(key, lm, prompt, default), stack)
     block, head = min(block, n_layer - 1), min(head, config.n_head - 1)
     labels = tuple(map(lm.tokenizer.label, read.ids))
     pattern = one_head(attention.view(key, read).patterns, block, head, labels)

@@ -14,10 +14,11 @@ from gptviz.interp import cross_attention
 from gptviz.interp.cross_attention import Output
 from gptviz.interp.next_token import found
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
-from gptviz.ui.shell import kinds
-from gptviz.ui.shell.cache import ModelKey, call, language_model
-from gptviz.ui.shell.frame import PAGES, Subject, shared_state
-from gptviz.ui.views import attention
+from gptviz.ui.shell import pages, reading
+from gptviz.ui.shell.models import ModelKey, language_model, load_call
+from gptviz.ui.shell.subject import Subject
+from gptviz.ui.views import attention, encoder_decoder
+from gptviz.ui.views.encoder_decoder import DECODER, ENCODER, Answer, longest_answer
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.markdown import escaped
 
@@ -74,9 +75,9 @@ class Shown:
         """Whether source or output were longer than what is read of them."""
         config = self.subject.lm.model.config
         if self.typed:
-            is_cut = len(self.subject.lm.tokenizer.encode(self.typed).ids) >= kinds.longest(config)
+            is_cut = len(self.subject.lm.tokenizer.encode(self.typed).ids) >= longest_answer(config)
         else:
-            is_cut = kinds.Answer(self.written, self.ended).is_cut(config)
+            is_cut = Answer(self.written, self.ended).is_cut(config)
         return is_cut or len(self.subject.encoding.ids) >= config.context_length
 
 
@@ -86,16 +87,18 @@ def _output(key: ModelKey, source: tuple[int, ...], decoded: tuple[int, ...]) ->
     return cross_attention.read(language_model(key).model, source, decoded)
 
 
-def _answer(subject: Subject) -> kinds.Answer:
+def _answer(subject: Subject) -> Answer:
     """The model's own answer."""
     found = tokenizer(subject)
-    return kinds.answer(subject.key, subject.seen, found.start, found.end)
+    return encoder_decoder.answer(subject.key, subject.seen, found.start, found.end)
 
 
 def limit(subject: Subject) -> str:
     """What sets the length of the longest answer, as the end of a sentence that counts its tokens."""
     config = subject.lm.model.config
-    return "are shown here" if kinds.longest(config) < config.context_length else "this model’s table of positions has places for"
+    return (
+        "are shown here" if longest_answer(config) < config.context_length else "this model’s table of positions has places for"
+    )
 
 
 def tokenizer(subject: Subject) -> SpecialTokensTokenizer:
@@ -136,7 +139,7 @@ def shown(subject: Subject, notices: Any) -> Shown:
         return Shown(subject, (marked.start, *written[:-1]), written, own.ended, "")
     if encoding.unknown:
         notices.warning(f"Output: {escaped(encoding.unknown_sentence())}", icon=":material/help:")
-    most = kinds.longest(subject.lm.model.config) - 1  # the start mark has a place too
+    most = longest_answer(subject.lm.model.config) - 1  # the start mark has a place too
     if len(encoding.ids) > most:
         notices.info(
             f"The output has {len(encoding.ids):,} tokens: the first {most} are shown. After the start mark no more than {most} "
@@ -159,9 +162,11 @@ def explorer(shown: Shown) -> None:
 
 def lead_on() -> None:
     """The way to the self-attention of the two stacks."""
-    page = PAGES["pages/attention.py"]
-    for stack, label in ((kinds.ENCODER, "What the source reads in itself"), (kinds.DECODER, "What the output reads in itself")):
-        st.page_link(page.path, label=label, icon=page.icon, query_params={**shared_state(), "stack": stack})
+    for stack, label in (
+        (ENCODER, "What the source reads in itself"),
+        (DECODER, "What the output reads in itself"),
+    ):
+        pages.link(pages.ATTENTION, label, query={**pages.shared_state(), "stack": stack})
 
 
 def remark(shown: Shown) -> None:
@@ -217,7 +222,7 @@ def strip(shown: Shown, position: int) -> None:
         on_pick=go_to,
         label="The tokens of the output; choose one to see the guess made there",
         legend="how likely the model found each token" + ("; underlined: another is likelier" if shown.typed else ""),
-        spaced=kinds.is_spaced(shown.subject.lm),
+        spaced=reading.is_spaced(shown.subject.lm),
     )
 
 
@@ -277,7 +282,7 @@ def _one_wrong(shown: Shown) -> tuple[str, int] | None:
     stands for that."""
     subject = shown.subject
     marked, answer = tokenizer(subject), _answer(subject).ids
-    most = kinds.longest(subject.lm.model.config)
+    most = longest_answer(subject.lm.model.config)
     if not answer:
         return None
     place = len(answer) // 2
@@ -298,7 +303,7 @@ from gptviz.interp.cross_attention import read
 from gptviz.interp.next_token import predict
 from gptviz.generate.sampling import Sampling
 
-lm = {call(language_model(key))}
+lm = {load_call(language_model(key))}
 # The ids of the source, and of the output from the start mark on.
 output = read(lm.model, {source}, {decoded})
 prediction = predict(output.logits[{position}], Sampling())

@@ -14,9 +14,10 @@ from gptviz.figures import beams
 from gptviz.figures.format import percent
 from gptviz.generate.decoding import Beams, beam_search
 from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.ui.shell import frame, kinds
-from gptviz.ui.shell.cache import ModelKey, call, language_model
-from gptviz.ui.shell.frame import Subject
+from gptviz.ui.shell.models import ModelKey, language_model, load_call
+from gptviz.ui.shell.subject import Subject
+from gptviz.ui.shell.theme import theme
+from gptviz.ui.views.encoder_decoder import longest_answer
 from gptviz.ui.widgets import controls
 
 from . import answer as translate
@@ -58,7 +59,7 @@ def _search(
     key: ModelKey, source: tuple[int, ...], start: int, end: int, width: int, penalty: float
 ) -> tuple[Beams, tuple[beams.Node, ...]]:
     lm = language_model(key)
-    most = kinds.longest(lm.model.config)
+    most = longest_answer(lm.model.config)
     found = beam_search(lm.model, torch.tensor(source), start, end, width, most, penalty)
     ids: list[tuple[int, ...]] = []  # the tokens up to each node, which stands after its parent
     for node in found.nodes:
@@ -100,7 +101,7 @@ def search(subject: Subject) -> Search:
 
 def tree(search: Search) -> go.Figure:
     """The tree, with the path of the best answer."""
-    return beams.tree(search.nodes, search.found.path(search.found.best.node), frame.theme(), width=search.width)
+    return beams.tree(search.nodes, search.found.path(search.found.best.node), theme(), width=search.width)
 
 
 def spoken(search: Search) -> str:
@@ -125,7 +126,7 @@ def answers(search: Search) -> None:
     digits = st.column_config.NumberColumn(format="%.3f")
     st.dataframe(columns, hide_index=True, column_config={"sum (nats)": digits, "score": digits})
     if not all(one.ended for one in found):
-        most = kinds.longest(search.subject.lm.model.config)
+        most = longest_answer(search.subject.lm.model.config)
         st.caption(f"Those that do not end were stopped after {most} tokens, as many as {translate.limit(search.subject)}.")
 
 
@@ -145,10 +146,10 @@ def numbers(search: Search) -> LabelledArray:
 def code(search: Search) -> str:
     """The lines of Python that search the same tree."""
     subject, marks = search.subject, translate.tokenizer(search.subject)
-    opened = f"import gptviz\n\nlm = {call(subject.lm)}\n"
+    opened = f"import gptviz\n\nlm = {load_call(subject.lm)}\n"
     result = "found.nodes, found.finished  # the tree; the answers, best first"
     config = subject.lm.model.config
-    most = f"longest={kinds.longest(config)}, " if kinds.longest(config) < config.context_length else ""
+    most = f"longest={longest_answer(config)}, " if longest_answer(config) < config.context_length else ""
     if len(subject.encoding.ids) < config.context_length:
         return f"{opened}found = lm.beams({subject.prompt!r}, {search.width}, {most}length_penalty={search.penalty})\n{result}"
     return f"""import torch

@@ -107,6 +107,6 @@ def _shelf() -> Shelf:
     return Shelf()
 
 
-def call(lm: LanguageModel) -> str:
+def load_call(lm: LanguageModel) -> str:
     """The call that opens this model, as the code behind a figure shows it."""
     return f"gptviz.load({lm.name!r})" if lm.step is None else f"gptviz.load({lm.name!r}, step={lm.step})"

@@ -1,0 +1,32 @@
+"""The kinds of models: what each makes of a text, in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["decoder", "classifier", "encoder-decoder"]
+
+
+@dataclass(frozen=True)
+class ModelKind:
+    """A kind of model.
+
+    Attributes:
+        name: as a config gives it.
+        with_article: its name in a sentence: "a decoder".
+        does: what a model of this kind does, as the rest of a sentence that begins with "it".
+        reads_end: whether it reads the end of a text that is longer than its context; else it reads the beginning.
+    """
+
+    name: Kind
+    with_article: str
+    does: str
+    reads_end: bool = False
+
+
+MODEL_KINDS: dict[Kind, ModelKind] = {
+    "decoder": ModelKind("decoder", "a decoder", "goes on with a text, one token after another", reads_end=True),
+    "classifier": ModelKind("classifier", "a classifier", "gives a whole text a label"),
+    "encoder-decoder": ModelKind("encoder-decoder", "an encoder–decoder", "reads one text and writes another"),
+}

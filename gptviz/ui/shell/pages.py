@@ -1,0 +1,161 @@
+"""The pages of the app: the list of them, how a page starts, and how a link leads from one to another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import parse_qs
+
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from gptviz.model import devices
+from gptviz.model.kinds import MODEL_KINDS, Kind
+from gptviz.runs import checkpoints
+
+from . import kinds, prompts, scrubber
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of the app, as the menu and Home show it.
+
+    Attributes:
+        path: its script, as Streamlit names it.
+        sentence: what it shows.
+        kinds: the kinds of models it is about; it opens on the model that shows the first of them best.
+    """
+
+    path: str
+    title: str
+    icon: str
+    sentence: str
+    kinds: tuple[Kind, ...] = tuple(MODEL_KINDS)
+
+
+HOME = Page("app.py", "Home", ":material/home:", "A prompt becomes tokens; tokens become a guess at the next one.")
+GENERATE = Page(
+    "pages/generate.py",
+    "Generate",
+    ":material/play_arrow:",
+    "Watch text appear token by token, and steer it.",
+    kinds=("decoder",),
+)
+ATTENTION = Page("pages/attention.py", "Attention", ":material/grid_on:", "What each head looks at, for every block and head.")
+NEXT_TOKEN = Page(
+    "pages/next_token.py",
+    "Next token",
+    ":material/bar_chart:",
+    "How likely each next token is, and what sampling makes of it.",
+    kinds=("decoder",),
+)
+CLASSIFY = Page(
+    "pages/classify.py",
+    "Classify",
+    ":material/label:",
+    "A text, its label, and exactly what each word adds to the decision.",
+    kinds=("classifier",),
+)
+TRANSLATE = Page(
+    "pages/translate.py",
+    "Translate",
+    ":material/translate:",
+    "Which part of one text a model reads while it writes another.",
+    kinds=("encoder-decoder",),
+)
+POSITIONS = Page("pages/positions.py", "Positions", ":material/straighten:", "How the model knows the order of its tokens.")
+EMBEDDINGS = Page(
+    "pages/embeddings.py", "Embeddings", ":material/scatter_plot:", "The map of all tokens, as the model knows them."
+)
+GRADIENTS = Page(
+    "pages/gradients.py",
+    "Gradients",
+    ":material/trending_down:",
+    "How much of the gradient reaches the first block, with and without residual connections.",
+)
+TRAIN = Page("pages/train.py", "Train", ":material/model_training:", "Train a transformer, and watch it learn as it does.")
+RUNS = Page("pages/runs.py", "Runs", ":material/stacked_line_chart:", "All models side by side, and how each of them learned.")
+
+# In the order of the menu.
+PAGES = {
+    page.path: page
+    for page in (
+        *(HOME, GENERATE, ATTENTION, NEXT_TOKEN, CLASSIFY, TRANSLATE),
+        *(POSITIONS, EMBEDDINGS, GRADIENTS, TRAIN, RUNS),
+    )
+}
+
+DEFAULT_MODEL = kinds.BEST["decoder"]
+DEFAULT_PROMPT = prompts.LINES
+# Keys of the session's state: the default prompt of the model shown last, and the page that is open.
+DEFAULT_SHOWN, OPEN_PAGE = "default prompt", "page open"
+
+
+def page_about(kind: Kind) -> Page:
+    """The page that shows what a model of this kind does: the first that is about this kind alone."""
+    return next(page for page in PAGES.values() if page.kinds == (kind,))
+
+
+def current_page() -> Page:
+    """The page that is open."""
+    return PAGES[st.session_state.get(OPEN_PAGE, HOME.path)]
+
+
+def default_model() -> str:
+    """The model that the open page shows unless another one is asked for."""
+    return kinds.best_model(current_page().kinds[0])
+
+
+def open_page(page: Page, title: str | Mapping[Kind, str], sentence: str | Mapping[Kind, str]) -> None:
+    """Start a page: configuration, menu, the question it answers and one sentence on what it shows. Both may depend on the kind
+    of the model asked for."""
+    st.set_page_config(page_title=f"{page.title} · gptviz", page_icon="🔎", layout="wide")
+    if st.session_state.get(OPEN_PAGE) != page.path:
+        st.session_state[OPEN_PAGE] = page.path
+        _open_linked_model()
+    state = shared_state()
+    with st.sidebar:
+        st.markdown("### gptviz")
+        for entry in PAGES.values():
+            link(entry, description=entry.sentence)
+    kind = kinds.kind_of(checkpoints.folders().get(state.get("model", DEFAULT_MODEL))) or "decoder"
+    st.title(title if isinstance(title, str) else title[kind], anchor=False)
+    st.caption(sentence if isinstance(sentence, str) else sentence[kind])
+
+
+def _open_linked_model() -> None:
+    """Open the model that the link to this page names, else the page's own default.
+
+    This is set by hand: on the way from page to page Streamlit drops from the query what a control of the last page was bound
+    to, though the link asks for it. The query that arrived has the last page's own part first, then the link's. A control
+    whose default differed from page to page would leave the model out of the link.
+    """
+    context = get_script_run_ctx()
+    asked = parse_qs(context.query_string if context else "").get("model", [default_model()])[-1]
+    if asked in checkpoints.folders():
+        st.session_state["model"] = asked
+        if asked != DEFAULT_MODEL:
+            st.query_params["model"] = asked
+
+
+def shared_state() -> dict[str, str]:
+    """What all pages have in common, as a link carries it: model, step, prompt and device, where they are not the defaults."""
+    prompt = st.session_state.get(DEFAULT_SHOWN, DEFAULT_PROMPT)
+    defaults = {"model": DEFAULT_MODEL, "step": scrubber.LAST, "prompt": prompt, "device": devices.devices()[0]}
+    now = {key: st.session_state.get(key, st.query_params.get(key)) for key in defaults}
+    state = {key: str(value) for key, value in now.items() if value is not None and value != defaults[key]}
+    if "step" in state and not scrubber.has_step(state.get("model", DEFAULT_MODEL), state["step"]):
+        del state["step"]
+    return state
+
+
+def link(page: Page, label: str | None = None, *, description: str | None = None, query: Mapping[str, str] | None = None) -> None:
+    """A link to `page`.
+
+    Args:
+        label: the page's title unless given.
+        description: a sentence shown when the pointer rests on the link.
+        query: what the link asks for; the shared state unless given.
+    """
+    state = dict(shared_state() if query is None else query)
+    st.page_link(page.path, label=label or page.title, icon=page.icon, help=description, query_params=state)

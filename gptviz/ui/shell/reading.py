@@ -1,0 +1,36 @@
+"""How a model reads a text: how many of its tokens, and which special tokens beside them."""
+
+from __future__ import annotations
+
+from gptviz.language_model import LanguageModel
+from gptviz.model.kinds import MODEL_KINDS
+from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
+
+# Tokenizers whose tokens have a space between them in a text.
+SPACED = ("symbols", "words")
+
+
+def capacity(lm: LanguageModel) -> int:
+    """How many tokens of a text the model reads: its context. An encoder's context has to hold the end token too."""
+    context = lm.model.config.context_length
+    return context - 1 if _end_tokens(lm) else context
+
+
+def tokens_read(lm: LanguageModel, ids: list[int]) -> list[int]:
+    """What the model reads of the text `ids`: a decoder its end, the others its beginning. An encoder reads the end token too."""
+    if MODEL_KINDS[lm.model.config.kind].reads_end:
+        return ids[-capacity(lm) :]
+    return [*ids[: capacity(lm)], *_end_tokens(lm)]
+
+
+def _end_tokens(lm: LanguageModel) -> list[int]:
+    """The end token that an encoder–decoder reads after a text; nothing for other models."""
+    if lm.model.config.kind == "encoder-decoder" and isinstance(lm.tokenizer, SpecialTokensTokenizer):
+        return [lm.tokenizer.end]
+    return []
+
+
+def is_spaced(lm: LanguageModel) -> bool:
+    """Whether a text shows with a gap between its tokens."""
+    tokenizer = lm.tokenizer.inner if isinstance(lm.tokenizer, SpecialTokensTokenizer) else lm.tokenizer
+    return tokenizer.kind in SPACED

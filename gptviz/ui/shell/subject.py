@@ -1,0 +1,214 @@
+"""What a page is about: the bar that chooses which model reads which prompt, and the prompt as the model reads it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from gptviz.language_model import LanguageModel
+from gptviz.model import devices
+from gptviz.model.kinds import MODEL_KINDS, Kind
+from gptviz.runs import checkpoints
+from gptviz.text import Encoding
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.markdown import escaped
+
+from . import kinds, pages, prompts, reading, scrubber
+from .models import ModelKey, language_model, model_key
+from .pages import DEFAULT_MODEL, DEFAULT_PROMPT
+
+# The most characters of a prompt that are read.
+LONGEST_PROMPT = 100_000
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a page is about: which model reads which text.
+
+    Attributes:
+        key: the model, for cached functions.
+        lm: the model; read-only, other sessions share it.
+        prompt: the text the page is about: the prompt, or the default one where the prompt is empty.
+        encoding: its tokens, and what the vocabulary lacks.
+        seen: the ids the model reads, at most `context_length` of them, never empty: of a decoder the last ones, of a classifier
+            the first; of an encoder–decoder what its encoder reads, with the end token.
+        default: the prompt that the page opens on: where the model was not trained to go on with a text, an example of what it
+            was trained on.
+    """
+
+    key: ModelKey
+    lm: LanguageModel
+    prompt: str
+    encoding: Encoding
+    seen: tuple[int, ...]
+    default: str = DEFAULT_PROMPT
+
+    @property
+    def kind(self) -> Kind:
+        """What the model makes of a text: its next token, a label, or another text."""
+        return self.lm.model.config.kind
+
+    @property
+    def on_task(self) -> bool:
+        """Whether the model was trained on something else than a text to go on with: an ordinary text then tells little of it."""
+        return self.default != DEFAULT_PROMPT
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The visible forms of the tokens seen."""
+        return tuple(self.lm.tokenizer.label(i) for i in self.seen)
+
+
+def subject_bar(*, needs_prompt: bool = True) -> Subject:
+    """The bar with model, step of training and prompt: the same on every page, all in the URL.
+
+    Stops the page where there is nothing to show: there is no model, or it is of a kind that the page is not about. In the
+    second case links lead to the page that is, or to a model that fits.
+
+    Args:
+        needs_prompt: whether the page is about the prompt; else nothing is said about what the model does not read of it.
+    """
+    names = list(checkpoints.folders())
+    if not names:
+        st.error("There is no model to open. Train one: `python -m gptviz train generator --corpus FILE`.")
+        st.stop()
+    notices = st.container()
+    left, right = st.columns([1, 3], vertical_alignment="bottom")
+    with left:
+        name = controls.select(
+            "Model",
+            names,
+            key="model",
+            default=DEFAULT_MODEL,
+            help="Every model in checkpoints/ and in your own folder of models.",
+            notices=notices,
+        )
+    folder, card = _card(name)
+    step = None
+    if folder is not None and scrubber.steps(name):
+        with right:
+            middle, right = st.columns([7, 8], vertical_alignment="bottom")
+        with middle:
+            step = scrubber.scrubber(folder, card, notices)
+    else:
+        scrubber.without_snapshots(notices)
+    kind = kinds.kind_of(folder)
+    default = default_prompt(kind, card)
+    with right:
+        prompt = prompt_box(default)
+    device = device_box()
+    try:
+        key = model_key(name, device, step)
+        lm = language_model(key)
+    except (checkpoints.CheckpointError, MemoryError, RuntimeError) as error:
+        other = "another model" if step is None else "another step or model"
+        st.error(f"{escaped(str(error))}. Choose {other} above." if str(error) else "There is not enough memory for this model.")
+        st.stop()
+    if lm.model.config.kind not in pages.current_page().kinds:
+        explain_wrong_kind(name, lm.model.config.kind)
+        st.stop()
+    return read_prompt(key, lm, prompt, default, needs_prompt=needs_prompt)
+
+
+def _card(name: str) -> tuple[Path | None, dict[str, Any]]:
+    """The folder of the model called `name` and its card; None and an empty one where they cannot be read."""
+    try:
+        folder = checkpoints.find(name)
+        return folder, checkpoints.read_card(folder)
+    except checkpoints.CheckpointError:
+        return None, {}
+
+
+def explain_wrong_kind(name: str, kind: Kind) -> None:
+    """Say that the page is not about models of this `kind`, as the model called `name` is, and link to what fits: the page
+    that is about them, and a model for this page."""
+    page, suitable_page = pages.current_page(), pages.page_about(kind)
+    wanted = " or ".join(MODEL_KINDS[other].does for other in page.kinds)
+    about = MODEL_KINDS[kind]
+    st.info(
+        f"{escaped(name)} is {about.with_article}: it {about.does}. This page is about a model that {wanted}.",
+        icon=":material/info:",
+    )
+    with st.container(horizontal=True, vertical_alignment="center"):
+        pages.link(suitable_page, f"Open it on the page {suitable_page.title}")
+        instead = pages.default_model()
+        if kinds.kind_of(checkpoints.folders().get(instead)) in page.kinds:
+            controls.try_this(f"Stay here with {escaped(instead)}", "Another model, on this page.", model=instead)
+        else:
+            query = {**pages.shared_state(), "plan": kinds.BEST[page.kinds[0]]}
+            pages.link(pages.TRAIN, f"Train {MODEL_KINDS[page.kinds[0]].with_article}", query=query)
+
+
+def default_prompt(kind: Kind | None, card: Mapping[str, Any]) -> str:
+    """What the page shows before anybody types: an example of what the model was trained on, else some lines of a play."""
+    source = card.get("source")
+    return prompts.example(kind or "decoder", json.dumps(source if isinstance(source, dict) else {}))
+
+
+def prompt_box(default: str) -> str:
+    """The control for the prompt. While nobody has typed one, it follows the default prompt of the model."""
+    last_default = st.session_state.get(pages.DEFAULT_SHOWN, DEFAULT_PROMPT)
+    if st.session_state.get("prompt", default) != default and st.session_state["prompt"] in (last_default, DEFAULT_PROMPT):
+        st.session_state["prompt"] = default
+    st.session_state[pages.DEFAULT_SHOWN] = default
+    prompt = st.text_area(
+        "Prompt",
+        default,
+        key="prompt",
+        bind="query-params",
+        height=68,
+        max_chars=LONGEST_PROMPT,
+        help="The text the model reads. Ctrl + Enter, or a click elsewhere, applies it. Shift + Enter is a new line.",
+    )
+    if prompt == DEFAULT_PROMPT != default:  # the link gave the default prompt of another model in full
+        st.rerun()
+    return prompt or ""
+
+
+def device_box() -> str:
+    """The control for the device, in the side bar."""
+    with st.sidebar:
+        names = devices.devices()
+        return controls.select(
+            "Device",
+            names,
+            key="device",
+            default=names[0],
+            help="Where the model is computed. Every model opens on every device.",
+        )
+
+
+def read_prompt(key: ModelKey, lm: LanguageModel, prompt: str, default: str, *, needs_prompt: bool = True) -> Subject:
+    """The prompt as the model reads it, with a line on everything it does not read as written."""
+    if len(prompt) > LONGEST_PROMPT:
+        st.warning(f"The prompt has {len(prompt):,} characters; the first {LONGEST_PROMPT:,} are kept.")
+        prompt = prompt[:LONGEST_PROMPT]
+    encoding = lm.tokenizer.encode(prompt)
+    if not encoding.ids:
+        if needs_prompt:
+            st.info(f"{_why_no_tokens(lm, prompt)}; until then the default prompt is shown.")
+        prompt = default
+        encoding = lm.tokenizer.encode(prompt)
+    elif encoding.unknown and needs_prompt:
+        st.warning(escaped(encoding.unknown_sentence()), icon=":material/help:")
+    capacity = reading.capacity(lm)
+    if len(encoding.ids) > capacity and needs_prompt:
+        which = "last" if MODEL_KINDS[lm.model.config.kind].reads_end else "first"
+        st.info(
+            f"The prompt has {len(encoding.ids):,} tokens; this model sees {capacity} at a time: "
+            f"the {which} {capacity} are shown.",
+            icon=":material/content_cut:",
+        )
+    return Subject(key, lm, prompt, encoding, tuple(reading.tokens_read(lm, encoding.ids)), default)
+
+
+def _why_no_tokens(lm: LanguageModel, prompt: str) -> str:
+    """Why there is no token in a prompt, and what to type."""
+    if prompt.strip():
+        return "The prompt has no word that this model reads. Type a word of two or more of the letters a to z above"
+    return "The prompt is empty. Type at least one character above"

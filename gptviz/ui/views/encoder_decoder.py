@@ -1,0 +1,76 @@
+"""An encoder–decoder's two stacks and its own answer to a text: what several pages ask of such a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+import torch
+
+from gptviz.generate.decoding import decode_greedily, until_end
+from gptviz.model import Transformer
+from gptviz.model.config import Config
+from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
+from gptviz.ui.shell.models import ModelKey, language_model
+from gptviz.ui.widgets import controls
+
+ENCODER, DECODER = "encoder", "decoder"
+# The most tokens of an answer that pages show, its end token included: an answer that never ends would fill any context.
+LONGEST_ANSWER = 128
+
+
+def stack_control(notices: Any = st) -> str:
+    """The control `stack`: which of an encoder–decoder's two stacks is shown."""
+    about = "The encoder reads the source, at once and as a whole. The decoder reads what it has written, token by token."
+    return controls.select("Stack", (ENCODER, DECODER), key="stack", default=ENCODER, help=about, segmented=True, notices=notices)
+
+
+def n_blocks(config: Config, stack: str) -> int:
+    """How many blocks the `stack` has."""
+    return config.n_encoder_layer if stack == ENCODER and config.n_encoder_layer else config.n_layer
+
+
+def stack_of(model: Transformer, stack: str) -> Transformer:
+    """The encoder of a model that has one, where `stack` says so; else the model itself."""
+    return model.encoder if stack == ENCODER and model.encoder is not None else model
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an encoder–decoder writes when it takes the likeliest token each time.
+
+    Attributes:
+        ids: the tokens without start and end.
+        ended: whether the end token was written.
+    """
+
+    ids: tuple[int, ...]
+    ended: bool
+
+    def is_cut(self, config: Config) -> bool:
+        """Whether a model of this `config` had room for more of it than `LONGEST_ANSWER`."""
+        return not self.ended and len(self.ids) < config.context_length
+
+
+def longest_answer(config: Config) -> int:
+    """The most tokens of an answer, its end token included."""
+    return min(config.context_length, LONGEST_ANSWER)
+
+
+@st.cache_data(max_entries=64, show_spinner="Writing the output")
+def answer(key: ModelKey, source: tuple[int, ...], start: int, end: int) -> Answer:
+    """The model's own answer to the `source`, between its `start` and `end` tokens."""
+    model = language_model(key).model
+    ids = decode_greedily(model, torch.tensor([source]), start, end, longest_answer(model.config))[0]
+    written, ended = until_end(ids, end)
+    return Answer(tuple(written), ended)
+
+
+def decoder_ids(key: ModelKey, source: tuple[int, ...]) -> tuple[int, ...]:
+    """What the decoder has read when the answer is written: the start token and its own likeliest answer to the `source`."""
+    lm = language_model(key)
+    if not isinstance(lm.tokenizer, SpecialTokensTokenizer):
+        return source  # not trained by gptviz: nobody knows with which token its answers begin
+    start = lm.tokenizer.start
+    return (start, *answer(key, source, start, lm.tokenizer.end).ids)[: lm.model.config.context_length]
