@@ -68,12 +68,14 @@ class Explorer {
 
   show(data) {
     const before = this.numbers;
-    const isNew = before?.of !== data.of, isFirst = !before;
+    const isNew = before?.of !== data.of,
+      isFirst = !before;
     const colours = `${background(this.root)} ${getComputedStyle(this.root).color}`;
     this.numbers = new Numbers(data);
     if (isFirst) this.begin();
     else if (isNew) this.fit();
-    const isObeyed = this.obey(data), isRepainted = isNew || colours !== this.coloured;
+    const isObeyed = this.obey(data),
+      isRepainted = isNew || colours !== this.coloured;
     if (isRepainted) {
       this.coloured = colours;
       this.scales();
@@ -146,7 +148,14 @@ class Explorer {
   /** Heads to compare, "1.2 0.3"; "one", the "mean" or "all" of the block. */
   headsOf(value) {
     if (["one", MEAN, "all"].includes(value)) return value;
-    const heads = String(value).split(" ").map((one) => one.match(/^(\d{1,4})\.(\d{1,4})$/)?.slice(1).map(Number));
+    const heads = String(value)
+      .split(" ")
+      .map((one) =>
+        one
+          .match(/^(\d{1,4})\.(\d{1,4})$/)
+          ?.slice(1)
+          .map(Number),
+      );
     const { n_block, n_head } = this.numbers;
     return heads.every((at) => at && at[0] < n_block && at[1] < n_head) ? heads : undefined;
   }
@@ -313,7 +322,8 @@ class Explorer {
     const { query = null, key = null } = hover;
     if (query !== null && key !== null) return pair(hover);
     if (query !== null || key !== null) {
-      const over = query !== null ? "query" : "key", held = choice[SIDES[over]];
+      const over = query !== null ? "query" : "key",
+        held = choice[SIDES[over]];
       if (held === null) return { side: over, index: hover[over], partner: null };
       return { side: SIDES[over], index: held, partner: hover[over] };
     }
@@ -389,12 +399,22 @@ class Explorer {
       this.bar.append(row);
     };
     const shows = Object.entries(SHOWS).map(([value, { name, help }]) => [value, name, help]);
-    group("Quantity", shows, () => this.choice.show, (show) => this.choose({ show }));
+    group(
+      "Quantity",
+      shows,
+      () => this.choice.show,
+      (show) => this.choose({ show }),
+    );
     const ways = [
       ["out", "What it reads", "A token as query: its row of the pattern"],
       ["in", "Who reads it", "A token as key: its column of the pattern"],
     ];
-    group("Direction", ways, () => this.choice.direction, (direction) => this.choose({ direction }));
+    group(
+      "Direction",
+      ways,
+      () => this.choice.direction,
+      (direction) => this.choose({ direction }),
+    );
     const counts = [
       [MEAN, "Mean", "The mean of all heads of the block"],
       ["one", "One head", "A click on a thumbnail chooses it"],
@@ -405,7 +425,12 @@ class Explorer {
     const set = (value) => this.choose({ heads: value === "some" ? some() : value });
     group("Heads", counts, () => (Array.isArray(this.choice.heads) ? "some" : this.choice.heads), set);
     const log = [["log", "Log colours", "Equal ratios, equal steps of colour, down to 0.1 %: small shares show"]];
-    group("Colours", log, () => (this.choice.log ? "log" : ""), () => this.choose({ log: !this.choice.log }));
+    group(
+      "Colours",
+      log,
+      () => (this.choice.log ? "log" : ""),
+      () => this.choose({ log: !this.choice.log }),
+    );
   }
 
   pressed() {
@@ -473,7 +498,8 @@ class Explorer {
       const what = this.heads().length > 1 ? "Several heads" : this.named();
       return this.readout.replaceChildren(`${what}: all tokens at once. Hover one to see it alone; a click holds it.`);
     }
-    const heads = this.loaded(), target = SIDES[aim.side];
+    const heads = this.loaded(),
+      target = SIDES[aim.side];
     const verb = aim.side === "query" ? " reads " : " is read by ";
     const parts = [this.token(aim.side, aim.index), verb];
     this.readout.classList.toggle("many", heads.length > 1);
@@ -482,7 +508,11 @@ class Explorer {
       const told = aim.partner === null ? strongest(values, heads.length > 1 ? 1 : 4) : [aim.partner];
       if (heads.length > 1) parts.push(this.headName(at, which), " ");
       for (const other of told) {
-        parts.push(this.token(target, other), make("b", "number", this.told(values[other]), { "data-value": values[other] }), " ");
+        parts.push(
+          this.token(target, other),
+          make("b", "number", this.told(values[other]), { "data-value": values[other] }),
+          " ",
+        );
       }
     });
     if (heads.length > HEADS_TOLD) parts.push(`and ${heads.length - HEADS_TOLD} more`);
@@ -518,7 +548,8 @@ class Explorer {
   /** Every visible cell of the heads shown. */
   table() {
     const { numbers, choice } = this;
-    const rows = [], ofHeads = choice.show !== "rollout";
+    const rows = [],
+      ofHeads = choice.show !== "rollout";
     for (const [block, head] of this.loaded()) {
       for (let query = 0; query < numbers.nQuery; query++) {
         for (let key = 0; key < numbers.nKey; key++) {

@@ -50,8 +50,17 @@ export class Cell {
 
   /** Four rows of bars over the dimensions of the head, each on a scale of its own. */
   strips(cell) {
-    const n = cell.q.length, high = 26, gap = 7, left = 64, width = 300;
-    const rows = [["query q", cell.q], ["key k", cell.k], ["q · k", cell.products], ["sum so far", cell.sums]];
+    const n = cell.q.length,
+      high = 26,
+      gap = 7,
+      left = 64,
+      width = 300;
+    const rows = [
+      ["query q", cell.q],
+      ["key k", cell.k],
+      ["q · k", cell.products],
+      ["sum so far", cell.sums],
+    ];
     const drawing = shape("svg", {
       class: "strips",
       viewBox: `0 0 ${left + width} ${rows.length * (high + gap)}`,
@@ -61,7 +70,9 @@ export class Cell {
     rows.forEach(([name, values], row) => {
       const most = values.reduce((one, value) => Math.max(one, value), 0);
       const least = values.reduce((one, value) => Math.min(one, value), 0);
-      const unit = high / (most - least || 1), top = row * (high + gap), zero = top + most * unit;
+      const unit = high / (most - least || 1),
+        top = row * (high + gap),
+        zero = top + most * unit;
       drawing.append(
         shape("text", { x: 0, y: top + 12, fill: "currentColor", "font-size": 11 }, name),
         shape("text", { x: 0, y: top + 24, fill: "currentColor", "font-size": 9 }, `${brief(least)} … ${brief(most)}`),
@@ -119,7 +130,9 @@ export class Cell {
 
   /** exp(score) of every key of the row. */
   row(cell, chosen) {
-    const n = cell.exps.length, width = 362, high = 34;
+    const n = cell.exps.length,
+      width = 362,
+      high = 34;
     const label = "exp(score) of every key of the row";
     const drawing = shape("svg", { class: "softmax", viewBox: `0 0 ${width} ${high + 2}`, role: "img", "aria-label": label });
     const largest = cell.exps.reduce((most, value) => (value > most ? value : most), 0) || 1;
@@ -144,7 +157,8 @@ export class Cell {
     const isRounding = apart <= ROUNDING[numbers.half ? "half" : "single"] * Math.max(cell.pattern, 1e-3);
     const own = `The model’s own share: ${percent(cell.pattern)}`;
     const words = isRounding ? `${own}, the same.` : `${own}, which is ${apart.toExponential(1)} apart, more than rounding.`;
-    const moved = numbers.moved(...opened, choice.key), here = numbers.value(...opened, choice.query, choice.key);
+    const moved = numbers.moved(...opened, choice.key),
+      here = numbers.value(...opened, choice.query, choice.key);
     const value = ` Read alone, this key would add a vector of length ${brief(moved)}; here it adds ${brief(here)}.`;
     const line = make("p", isRounding ? "note check" : "note check wrong", words + value, { "data-apart": apart });
     line.title = `They differ by ${apart.toExponential(1)}${isRounding ? ", which is rounding" : ""}`;
@@ -171,7 +185,8 @@ export class Cell {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const walk = event.target === this.element ? ARROWS[event.key] : null;
     if (walk) {
-      const query = clamp(choice.query + walk[0], 0, numbers.nQuery - 1), key = clamp(choice.key + walk[1], 0, numbers.nKey - 1);
+      const query = clamp(choice.query + walk[0], 0, numbers.nQuery - 1),
+        key = clamp(choice.key + walk[1], 0, numbers.nKey - 1);
       if (numbers.isVisible(query, key)) explorer.choose({ query, key });
     } else if (event.key === "Escape") explorer.free();
     else {

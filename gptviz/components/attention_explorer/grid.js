@@ -5,7 +5,9 @@ import { make } from "../kit/elements.js";
 import { brief, percent } from "../kit/text.js";
 import { ARROWS, FACTS, MEAN, clamp, same } from "./settings.js";
 
-const LARGEST_THUMBNAIL = 72, SMALLEST_THUMBNAIL = 12, HEIGHT_ON_A_PHONE = 240;
+const LARGEST_THUMBNAIL = 72,
+  SMALLEST_THUMBNAIL = 12,
+  HEIGHT_ON_A_PHONE = 240;
 
 /** The thumbnails of all heads, in their places or in an order; hovering one enlarges it. */
 export class Grid {
@@ -135,7 +137,8 @@ export class Grid {
   /** As large as there is room. */
   resize() {
     const { numbers, choice, narrow } = this.explorer;
-    const width = this.box.clientWidth - 26, height = narrow ? HEIGHT_ON_A_PHONE : this.box.clientHeight - 18;
+    const width = this.box.clientWidth - 26,
+      height = narrow ? HEIGHT_ON_A_PHONE : this.box.clientHeight - 18;
     const [, , down, across] = numbers.arrays.thumbnails.shape;
     const fitting = choice.sort ? 48 : Math.floor(Math.min(width / numbers.n_head - 3, height / numbers.n_block - 3));
     const size = clamp(fitting, SMALLEST_THUMBNAIL, LARGEST_THUMBNAIL);
@@ -216,7 +219,8 @@ export class Grid {
     const { numbers, choice } = this.explorer;
     const walk = ARROWS[event.key];
     if (walk && choice.sort) {
-      const list = this.listed(), i = list.findIndex((other) => same(other, at));
+      const list = this.listed(),
+        i = list.findIndex((other) => same(other, at));
       this.focus(list[clamp(i + walk[0] + walk[1], 0, list.length - 1)]);
     } else if (walk) this.focus([clamp(at[0] + walk[0], 0, numbers.n_block - 1), clamp(at[1] + walk[1], 0, numbers.n_head - 1)]);
     else if (event.key === "+") this.explorer.compare(at);

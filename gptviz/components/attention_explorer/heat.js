@@ -43,7 +43,8 @@ export class Heat {
       this.room = { left: 36, top: 30 };
       this.cell = Math.min((room - 36) / numbers.nKey, (room - 30) / numbers.nQuery);
     }
-    const width = this.cell * numbers.nKey, height = this.cell * numbers.nQuery;
+    const width = this.cell * numbers.nKey,
+      height = this.cell * numbers.nQuery;
     const place = { left: this.room.left, top: this.room.top, width, height };
     for (const [name, pixels] of Object.entries(place)) this.canvas.style[name] = `${pixels}px`;
     this.frame.style.width = `${this.room.left + width}px`;
@@ -62,7 +63,8 @@ export class Heat {
     const help = "arrow keys walk the cells, Enter opens the arithmetic of one";
     this.frame.setAttribute("aria-label", `Heatmap of ${explorer.named()}, ${show.name}: ${help}`);
     if (numbers.has(large[0])) explorer.paint(this.canvas, large, choice.show);
-    else if (explorer.isMean) this.canvas.width = this.canvas.height = 1; // blank until the numbers are here
+    else if (explorer.isMean)
+      this.canvas.width = this.canvas.height = 1; // blank until the numbers are here
     else {
       const small = explorer.grid.buttons.get(large.join(" ")).firstChild;
       this.canvas.width = small.width;
@@ -85,7 +87,9 @@ export class Heat {
     const at = aim ? { [aim.side]: aim.index, ...(aim.partner === null ? {} : { [SIDES[aim.side]]: aim.partner }) } : {};
     const { left, top } = this.room;
     const [row, column] = this.cross;
-    const width = numbers.nKey * this.cell, height = numbers.nQuery * this.cell, thin = Math.max(2, this.cell);
+    const width = numbers.nKey * this.cell,
+      height = numbers.nQuery * this.cell,
+      thin = Math.max(2, this.cell);
     const lay = (rect, index, place) => {
       for (const [name, value] of Object.entries(place)) rect.setAttribute(name, value);
       rect.setAttribute("visibility", index === undefined ? "hidden" : "visible");
@@ -126,7 +130,8 @@ export class Heat {
     const from = Object.fromEntries(["query", "key"].map((side) => [side, explorer.hover[side] ?? choice[side] ?? last[side]]));
     const walk = ARROWS[event.key];
     if (walk) {
-      const query = clamp(from.query + walk[0], 0, numbers.nQuery - 1), key = clamp(from.key + walk[1], 0, numbers.nKey - 1);
+      const query = clamp(from.query + walk[0], 0, numbers.nQuery - 1),
+        key = clamp(from.key + walk[1], 0, numbers.nKey - 1);
       if (numbers.isVisible(query, key)) {
         if (explorer.isOpen) explorer.choose({ query, key });
         explorer.look({ query, key }, true);

@@ -72,7 +72,8 @@ export class Numbers {
   }
 
   score(block, head, query, key) {
-    const q = this.vector("q", block, head, query), k = this.vector("k", block, head, key);
+    const q = this.vector("q", block, head, query),
+      k = this.vector("k", block, head, key);
     let dot = 0;
     for (let i = 0; i < q.length; i++) dot += q[i] * k[i];
     return dot / Math.sqrt(q.length) + this.position(block, head, query, key);
@@ -110,22 +111,28 @@ export class Numbers {
 
   /** The arithmetic of one cell, from the model's own query and key. */
   cell(block, head, query, key) {
-    const q = this.vector("q", block, head, query), k = this.vector("k", block, head, key);
-    const products = new Float64Array(q.length), sums = new Float64Array(q.length);
+    const q = this.vector("q", block, head, query),
+      k = this.vector("k", block, head, key);
+    const products = new Float64Array(q.length),
+      sums = new Float64Array(q.length);
     let dot = 0;
     for (let i = 0; i < q.length; i++) {
       products[i] = q[i] * k[i];
       sums[i] = dot += products[i];
     }
-    const scaled = dot / Math.sqrt(q.length), position = this.position(block, head, query, key), score = scaled + position;
+    const scaled = dot / Math.sqrt(q.length),
+      position = this.position(block, head, query, key),
+      score = scaled + position;
     const scoreOf = (_, j) => (this.isVisible(query, j) ? this.score(block, head, query, j) : NaN);
     const scores = Float64Array.from({ length: this.nKey }, scoreOf);
     const largest = scores.reduce((most, one) => (one > most ? one : most), -Infinity);
     const less = Math.abs(largest) > LARGEST_EXPONENT ? largest : 0;
     const exps = scores.map((one) => Math.exp(one - less));
-    const kept = exps.filter((one) => !Number.isNaN(one)), visible = kept.length;
+    const kept = exps.filter((one) => !Number.isNaN(one)),
+      visible = kept.length;
     const sum = kept.reduce((total, one) => total + one, 0);
-    const share = exps[key] / sum, pattern = this.pattern(block, head, query, key);
+    const share = exps[key] / sum,
+      pattern = this.pattern(block, head, query, key);
     return { q, k, products, sums, dot, scaled, position, score, scores, less, exps, sum, visible, share, pattern };
   }
 }

@@ -11,10 +11,13 @@ const MOST_IN_PICTURE = 6;
 export function drawing(explorer) {
   const { numbers } = explorer;
   const heads = explorer.loaded().slice(0, MOST_IN_PICTURE);
-  const room = { left: 52, top: 76 }, side = 340;
+  const room = { left: 52, top: 76 },
+    side = 340;
   const cell = Math.min(side / numbers.nKey, side / numbers.nQuery, 26);
   const size = { width: cell * numbers.nKey, height: cell * numbers.nQuery };
-  const across = room.left + Math.max(size.width, 220) + 16, width = across * heads.length, height = room.top + size.height + 56;
+  const across = room.left + Math.max(size.width, 220) + 16,
+    width = across * heads.length,
+    height = room.top + size.height + 56;
   const ink = getComputedStyle(explorer.root).color;
   const words = (text, look) => shape("text", { fill: ink, "font-family": "sans-serif", "font-size": 12, ...look }, text);
   const svg = shape("svg", { width, height, viewBox: `0 0 ${width} ${height}` });
@@ -36,7 +39,8 @@ export function drawing(explorer) {
   });
   const stops = STOPS.map((place) => shape("stop", { offset: place, "stop-color": colourAt(explorer.palette, place) }));
   const [low, high] = explorer.ends();
-  const x = room.left, y = height - 30;
+  const x = room.left,
+    y = height - 30;
   svg.append(
     shape("defs", {}, shape("linearGradient", { id: "scale" }, ...stops)),
     words(low, { x, y: y + 9 }),

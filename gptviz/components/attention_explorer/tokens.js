@@ -95,7 +95,8 @@ export class Tokens {
     column.append(title);
     this.chips[side] = (side === "query" ? numbers.queries : numbers.keys).map((label, at) => {
       const line = make("div", "line");
-      const button = this.chip(label, side, at), share = make("span", "share number");
+      const button = this.chip(label, side, at),
+        share = make("span", "share number");
       line.append(...(side === "query" ? [share, button] : [button, share]));
       this.shares[side].push(share);
       column.append(line);
@@ -192,7 +193,8 @@ export class Tokens {
     const marks = new Map();
     if (aim) marks.set(this.chips[aim.side][aim.index], `of-${aim.side}`);
     if (aim && aim.partner !== null) {
-      const other = SIDES[aim.side], partner = this.chips[other][aim.partner];
+      const other = SIDES[aim.side],
+        partner = this.chips[other][aim.partner];
       marks.set(partner, marks.has(partner) ? "of-both" : `of-${other}`);
     }
     for (const one of this.marked ?? []) if (!marks.has(one)) one.classList.remove("of-query", "of-key", "of-both");
@@ -227,11 +229,13 @@ export class Tokens {
   between(aim, weights) {
     const { explorer } = this;
     const lines = [];
-    const row = this.rowHeight, width = this.width ?? 60;
+    const row = this.rowHeight,
+      width = this.width ?? 60;
     const add = (query, key, value, which) => {
       const share = explorer.scaled(value, explorer.largest);
       if (!(share >= FAINTEST_LINE)) return;
-      const from = (query + 0.5) * row, to = (key + 0.5) * row;
+      const from = (query + 0.5) * row,
+        to = (key + 0.5) * row;
       const d = `M0 ${from}C${width * 0.4} ${from} ${width * 0.6} ${to} ${width} ${to}`;
       lines.push({ d, colour: explorer.colourOf(which), share });
     };
@@ -253,7 +257,8 @@ export class Tokens {
     if (!aim) return [];
     const { explorer } = this;
     const boxes = this.places();
-    const from = boxes[aim.side][aim.index], others = boxes[SIDES[aim.side]];
+    const from = boxes[aim.side][aim.index],
+      others = boxes[SIDES[aim.side]];
     const few = weights.length > 1 ? 2 : LINES_IN_TEXT;
     return weights.flatMap((values, which) =>
       strongest(values, few)
@@ -261,8 +266,10 @@ export class Tokens {
         .map((other) => {
           const to = others[other];
           const sameLine = Math.abs(from.top - to.top) < 4;
-          const down = !sameLine && from.top < to.top, up = !sameLine && !down;
-          const y0 = down ? from.bottom - 2 : from.top + 2, y1 = up ? to.bottom - 2 : to.top + 2;
+          const down = !sameLine && from.top < to.top,
+            up = !sameLine && !down;
+          const y0 = down ? from.bottom - 2 : from.top + 2,
+            y1 = up ? to.bottom - 2 : to.top + 2;
           const bend = sameLine ? y0 - Math.min(18, 6 + Math.abs(from.x - to.x) / 12) : (y0 + y1) / 2;
           const d = `M${from.x} ${y0}C${from.x} ${bend} ${to.x} ${bend} ${to.x} ${y1}`;
           return { d, colour: explorer.colourOf(which), share: explorer.scaled(values[other], explorer.largest) };
@@ -277,7 +284,8 @@ export class Tokens {
     const index = Number(button.dataset.index);
     if (button.dataset.side !== "both") return { side: button.dataset.side, index };
     const { choice, numbers } = this.explorer;
-    const side = choice.direction === "out" ? "query" : "key", fixed = choice[side];
+    const side = choice.direction === "out" ? "query" : "key",
+      fixed = choice[side];
     if (fixed === null || fixed === index) return { side, index };
     const isVisible = side === "query" ? numbers.isVisible(fixed, index) : numbers.isVisible(index, fixed);
     return { side: isVisible ? SIDES[side] : side, index };
@@ -304,7 +312,9 @@ export class Tokens {
   key(event) {
     const button = event.target.closest(".chip");
     if (!button || event.ctrlKey || event.metaKey || event.altKey) return;
-    const side = button.dataset.side === "key" ? "key" : "query", list = this.chips[side], i = Number(button.dataset.index);
+    const side = button.dataset.side === "key" ? "key" : "query",
+      list = this.chips[side],
+      i = Number(button.dataset.index);
     const last = list.length - 1;
     const along = { Home: () => [side, 0], End: () => [side, last] };
     const inColumns = {
@@ -337,8 +347,10 @@ export class Tokens {
 
   /** The chip nearest above or below chip `i`; from the edge of one text on to the other. */
   line(side, i, step) {
-    const boxes = this.places()[side], from = boxes[i];
-    let best = null, top = null;
+    const boxes = this.places()[side],
+      from = boxes[i];
+    let best = null,
+      top = null;
     for (let j = i + step; j >= 0 && j < boxes.length; j += step) {
       if (Math.abs(boxes[j].top - from.top) < 4) continue;
       top ??= boxes[j].top;
@@ -346,7 +358,7 @@ export class Tokens {
       if (best === null || Math.abs(boxes[j].x - from.x) < Math.abs(boxes[best].x - from.x)) best = j;
     }
     if (best !== null) return [side, best];
-    return this.isOneText || (step > 0) === (side === "key") ? [side, i] : [SIDES[side], step > 0 ? 0 : Infinity];
+    return this.isOneText || step > 0 === (side === "key") ? [side, i] : [SIDES[side], step > 0 ? 0 : Infinity];
   }
 }
 

@@ -13,11 +13,14 @@ import { Run } from "./run.js";
 const START = 0; // the node that stands for the prompt
 const NEXT = "next"; // what the pass at the current place says of the token to come
 // Pixels: of the narrowest and widest box on the path, of others.
-const NARROWEST = 178, WIDEST = 560, ASIDE = 190;
+const NARROWEST = 178,
+  WIDEST = 560,
+  ASIDE = 190;
 // A box that grows is low as long as its last line begins no lower than this.
 const SHORT = 30;
 // The ends of a tint, in percent of the role's colour: text stays readable on either, in light and dark.
-const PALEST = 6, STRONGEST = 62;
+const PALEST = 6,
+  STRONGEST = 62;
 const REPLAY_PACE = 320;
 // Where branches go on already, fewer of the tokens that may come next are shown beside them.
 const FEW = 5;
@@ -177,7 +180,8 @@ class GenerationTree {
       }
     }
     this.lost = null;
-    const moved = another || payload.current !== this.current, size = this.nodes?.size;
+    const moved = another || payload.current !== this.current,
+      size = this.nodes?.size;
     this.header = payload;
     this.root.style.colorScheme = isDark(this.root) ? "dark" : "light"; // of sliders and scroll bars
     this.number = payload.number;
@@ -251,7 +255,7 @@ class GenerationTree {
   }
 
   label(id) {
-    return id === START ? this.promptLabels.at(-1) ?? "" : this.labels[this.nodes.get(id).token];
+    return id === START ? (this.promptLabels.at(-1) ?? "") : this.labels[this.nodes.get(id).token];
   }
 
   /** The nodes from the first after the prompt to `id`. */
@@ -320,7 +324,9 @@ class GenerationTree {
   }
 
   chip(id) {
-    const node = this.nodes.get(id), label = this.label(id), p = Math.exp(node.logprob);
+    const node = this.nodes.get(id),
+      label = this.label(id),
+      p = Math.exp(node.logprob);
     const button = make("button", "chip", label, { role: "treeitem", tabindex: "-1", "aria-level": String(this.depth(node)) });
     button.dataset.node = id;
     button.classList.toggle("blank", label in SPOKEN);
@@ -342,7 +348,8 @@ class GenerationTree {
     const lines = [];
     for (let i = 0; i < ghost.length; i++) {
       if (taken.has(ghost[i]) || (taken.size && lines.length === FEW)) continue;
-      const label = this.header.labels[ghost[i]], cut = this.header.cut[i];
+      const label = this.header.labels[ghost[i]],
+        cut = this.header.cut[i];
       const line = make("button", "ghost", undefined, { role: "treeitem", tabindex: "-1", "aria-level": this.path.length + 2 });
       line.dataset.token = ghost[i];
       line.classList.toggle("cut", Boolean(cut));
@@ -405,7 +412,8 @@ class GenerationTree {
 
   /** The boxes of the current path share the stage; the one that grows takes its width before it has the text for it. */
   giveWidths() {
-    const all = [...branchesOf(this.tree)], path = all.filter((branch) => branch.strong);
+    const all = [...branchesOf(this.tree)],
+      path = all.filter((branch) => branch.strong);
     // Once for each text: to be measured it is laid out anew, which scrolls it.
     const fresh = path.filter((branch) => !branch.grows && branch.run.wanted === null);
     for (const { run } of fresh) Object.assign(run.element.style, { width: "", maxWidth: `${WIDEST}px` });
@@ -417,7 +425,8 @@ class GenerationTree {
       run.element.style.width = grows ? `${Math.min(widest, WIDEST)}px` : "";
       run.element.style.maxWidth = `${Math.min(widest, strong ? WIDEST : ASIDE)}px`;
     }
-    for (const { run, grows } of path) run.element.classList.toggle("short", grows && run.text.lastElementChild.offsetTop < SHORT);
+    for (const { run, grows } of path)
+      run.element.classList.toggle("short", grows && run.text.lastElementChild.offsetTop < SHORT);
   }
 
   fillFoot(foot, node) {
@@ -485,7 +494,10 @@ class GenerationTree {
     const steps = this.path.length;
     this.slider.max = String(Math.max(1, steps));
     this.slider.value = String(this.step === null ? steps : this.step + 1);
-    this.where.textContent = this.step === null ? `${count(steps)} ${steps === 1 ? "step" : "steps"}` : `step ${count(this.step + 1)} of ${count(steps)}`;
+    this.where.textContent =
+      this.step === null
+        ? `${count(steps)} ${steps === 1 ? "step" : "steps"}`
+        : `step ${count(this.step + 1)} of ${count(steps)}`;
     this.play.textContent = this.timer ? "□ Stop" : "▷ Replay";
     for (const control of [this.play, this.back, this.slider, this.forth]) control.disabled = !steps || this.header.playing;
     this.player.dataset.step = this.step === null ? "" : String(this.step);
@@ -552,7 +564,8 @@ class GenerationTree {
     const name = chip(shortened(label, 9));
     name.classList.add("name");
     name.style.setProperty("--p", tinted(p));
-    const track = make("span", "track"), fill = make("span", "fill");
+    const track = make("span", "track"),
+      fill = make("span", "fill");
     fill.style.width = `${100 * p}%`;
     track.append(fill);
     line.append(name, track, make("span", "number", percent(p)));
@@ -601,7 +614,8 @@ class GenerationTree {
   /** The chips of the text that ends before `at`, by their places. */
   chipAt(at) {
     const last = at === NEXT ? this.current : this.nodes.get(at).parent;
-    const path = this.pathTo(last), length = this.header.prompt_length;
+    const path = this.pathTo(last),
+      length = this.header.prompt_length;
     return (place) => (place < length ? this.prompt[place - length + this.prompt.length] : this.chips.get(path[place - length]));
   }
 
@@ -728,7 +742,8 @@ class GenerationTree {
   reveal(element) {
     for (const box of [element?.closest(".text"), this.stage]) {
       if (!box) continue;
-      const outer = box.getBoundingClientRect(), inner = element.getBoundingClientRect();
+      const outer = box.getBoundingClientRect(),
+        inner = element.getBoundingClientRect();
       if (inner.top < outer.top) box.scrollTop -= outer.top - inner.top + 4;
       else if (inner.bottom > outer.bottom) box.scrollTop += inner.bottom - outer.bottom + 4;
       if (inner.left < outer.left) box.scrollLeft -= outer.left - inner.left + 4;
@@ -759,7 +774,7 @@ class GenerationTree {
     const steps = {
       ArrowLeft: () => (ghost ? chip(this.current) : chip(this.nodes.get(at).parent)),
       ArrowRight: () => (ghost ? null : this.childOf(at)),
-      ArrowUp: () => (ghost ? this.next[this.next.indexOf(ghost) - 1] ?? this.neighbour(NEXT, -1) : this.neighbour(at, -1)),
+      ArrowUp: () => (ghost ? (this.next[this.next.indexOf(ghost) - 1] ?? this.neighbour(NEXT, -1)) : this.neighbour(at, -1)),
       ArrowDown: () => (ghost ? this.next[this.next.indexOf(ghost) + 1] : this.neighbour(at, 1)),
       Home: () => chip(START),
       End: () => chip(this.current),

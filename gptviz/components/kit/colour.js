@@ -4,7 +4,12 @@ import { ROLES } from "./roles.js";
 
 export function rgb(colour) {
   const hex = colour.match(/^#(..)(..)(..)/);
-  return hex ? hex.slice(1).map((pair) => parseInt(pair, 16)) : colour.match(/[\d.]+/g).slice(0, 3).map(Number);
+  return hex
+    ? hex.slice(1).map((pair) => parseInt(pair, 16))
+    : colour
+        .match(/[\d.]+/g)
+        .slice(0, 3)
+        .map(Number);
 }
 
 export function isDark(element) {
@@ -25,8 +30,12 @@ function scale(stops) {
   const table = new Uint8ClampedArray(768);
   for (let i = 0; i < 256; i++) {
     const at = i / 255;
-    const upper = Math.max(1, stops.findIndex(([place]) => place >= at));
-    const [low, from] = stops[upper - 1], [high, to] = stops[upper];
+    const upper = Math.max(
+      1,
+      stops.findIndex(([place]) => place >= at),
+    );
+    const [low, from] = stops[upper - 1],
+      [high, to] = stops[upper];
     const share = (at - low) / (high - low);
     for (let c = 0; c < 3; c++) table[3 * i + c] = (1 - share) * from[c] + share * to[c];
   }
@@ -36,7 +45,11 @@ function scale(stops) {
 /** The scale for 0 … 1 in a role's colour, from just off the page's background. */
 export function sequential(colour, element) {
   const ground = background(element);
-  return scale([[0, mixed(colour, ground, 0.07)], [0.65, rgb(colour)], [1, mixed(colour, isDark(element) ? "#FFFFFF" : "#000000", 0.6)]]);
+  return scale([
+    [0, mixed(colour, ground, 0.07)],
+    [0.65, rgb(colour)],
+    [1, mixed(colour, isDark(element) ? "#FFFFFF" : "#000000", 0.6)],
+  ]);
 }
 
 /** The scale for −1 … 1, zero being the page's background: orange below, blue above. */

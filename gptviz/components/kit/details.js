@@ -26,7 +26,8 @@ function save(blob, name) {
 
 /** A table as CSV (RFC 4180). Numbers keep all their digits. */
 export function csv({ columns, rows }) {
-  const field = (value) => (typeof value === "string" && /[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : String(value ?? ""));
+  const field = (value) =>
+    typeof value === "string" && /[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : String(value ?? "");
   return [columns, ...rows].map((row) => row.map(field).join(",")).join("\r\n") + "\r\n";
 }
 
@@ -80,7 +81,10 @@ export function tools(root, { name, numbers, code, picture }) {
     download.onclick = () => save(new Blob([csv(table)], { type: "text/csv;charset=utf-8" }), `${name}.csv`);
     const scroll = make("div", "scroll", undefined, { tabindex: "0" });
     scroll.append(tableOf(table));
-    const more = table.rows.length > ROWS_SHOWN ? `The first ${ROWS_SHOWN} of ${count(table.rows.length)} rows; the file has all.` : `${count(table.rows.length)} rows`;
+    const more =
+      table.rows.length > ROWS_SHOWN
+        ? `The first ${ROWS_SHOWN} of ${count(table.rows.length)} rows; the file has all.`
+        : `${count(table.rows.length)} rows`;
     dialog(root, "Numbers", scroll, make("p", "note", more), download);
   });
   tool("Code", "The lines of Python that compute the same numbers", () => {
@@ -94,7 +98,9 @@ export function tools(root, { name, numbers, code, picture }) {
     dialog(root, "Code", lines, copy);
   });
   tool("PNG", "The view as a picture of pixels", async () => save(await pixels(picture()), `${name}.png`));
-  tool("SVG", "The view as a drawing that stays sharp", () => save(new Blob([drawn(picture())], { type: "image/svg+xml" }), `${name}.svg`));
+  tool("SVG", "The view as a drawing that stays sharp", () =>
+    save(new Blob([drawn(picture())], { type: "image/svg+xml" }), `${name}.svg`),
+  );
   return row;
 }
 
@@ -102,7 +108,14 @@ export function tableOf({ columns, rows }) {
   const table = make("table");
   const line = (tag, values) => {
     const row = make("tr");
-    for (const value of values) row.append(make(tag, typeof value === "number" ? "number" : "", typeof value === "number" && !Number.isInteger(value) ? brief(value) : String(value ?? "")));
+    for (const value of values)
+      row.append(
+        make(
+          tag,
+          typeof value === "number" ? "number" : "",
+          typeof value === "number" && !Number.isInteger(value) ? brief(value) : String(value ?? ""),
+        ),
+      );
     table.append(row);
   };
   line("th", columns);

@@ -28,7 +28,12 @@ export function brief(number) {
   if (Number.isNaN(number)) return "–";
   if (!Number.isFinite(number)) return number < 0 ? "−∞" : "∞";
   const size = Math.abs(number);
-  const text = size !== 0 && (size < 0.001 || size >= 100_000) ? number.toExponential(2) : size >= 100 ? number.toFixed(0) : number.toPrecision(3);
+  const text =
+    size !== 0 && (size < 0.001 || size >= 100_000)
+      ? number.toExponential(2)
+      : size >= 100
+        ? number.toFixed(0)
+        : number.toPrecision(3);
   return text.replaceAll("-", "−");
 }
 

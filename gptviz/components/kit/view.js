@@ -27,7 +27,9 @@ export function unpack(data) {
   const start = Math.ceil((4 + length) / 8) * 8;
   for (const [name, { kind, shape, offset }] of Object.entries(header.arrays)) {
     const count = shape.reduce((product, size) => product * size, 1);
-    const Kind = { float64: Float64Array, float32: Float32Array, float16: Uint16Array, int32: Int32Array, uint8: Uint8Array }[kind];
+    const Kind = { float64: Float64Array, float32: Float32Array, float16: Uint16Array, int32: Int32Array, uint8: Uint8Array }[
+      kind
+    ];
     const from = data.byteOffset + start + offset;
     let numbers = new Kind(data.buffer.slice(from, from + count * Kind.BYTES_PER_ELEMENT));
     if (kind === "float16") numbers = widened(numbers);
@@ -44,8 +46,18 @@ function widened(bits) {
   if (!halves) {
     halves = new Float32Array(65536);
     for (let i = 0; i < 65536; i++) {
-      const sign = i & 0x8000 ? -1 : 1, exponent = (i >> 10) & 31, fraction = i & 1023;
-      halves[i] = sign * (exponent === 0 ? fraction * 2 ** -24 : exponent === 31 ? (fraction ? NaN : Infinity) : (1 + fraction / 1024) * 2 ** (exponent - 15));
+      const sign = i & 0x8000 ? -1 : 1,
+        exponent = (i >> 10) & 31,
+        fraction = i & 1023;
+      halves[i] =
+        sign *
+        (exponent === 0
+          ? fraction * 2 ** -24
+          : exponent === 31
+            ? fraction
+              ? NaN
+              : Infinity
+            : (1 + fraction / 1024) * 2 ** (exponent - 15));
     }
   }
   const wide = new Float32Array(bits.length);

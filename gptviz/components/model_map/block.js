@@ -297,8 +297,7 @@ export class Block {
     if (sum) {
       const point = map.drawPoint(sum, x, y);
       map.plumb(out, point, x, { colour: ROLES[out.role] });
-      if (this.joins(stream.path, sum))
-        map.level(stream, point, y, { width: 3, head: false });
+      if (this.joins(stream.path, sum)) map.level(stream, point, y, { width: 3, head: false });
       last = point;
       if (!norm) this.caption(sum, x);
     }

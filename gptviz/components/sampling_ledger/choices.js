@@ -62,7 +62,8 @@ export function usualChoices() {
 
 /** Those of `keys` that the address chooses, and in words what it asks for in vain. */
 export function choicesInAddress(keys, size) {
-  const chosen = {}, vain = [];
+  const chosen = {},
+    vain = [];
   for (const key of keys) {
     const { usual, read, possible, says } = CHOICES[key];
     const text = inAddress(key);
@@ -85,7 +86,10 @@ export function notches(size) {
 /** The slider of a choice, and beside it the value it stands at. */
 export class Slider {
   constructor(key, help) {
-    const { name, ends: [min, max, step] } = CHOICES[key].slider;
+    const {
+      name,
+      ends: [min, max, step],
+    } = CHOICES[key].slider;
     this.key = key;
     const look = { type: "range", min, max, step, "aria-label": name, "aria-description": help };
     this.range = make("input", "range", undefined, look);

@@ -25,7 +25,8 @@ export function drawnOften(stages) {
 /** χ² of counts against probabilities, and its degrees of freedom; tokens too rare for the test are counted together. */
 export function chiSquared(counts, stages) {
   const bins = [];
-  let observed = 0, expected = 0;
+  let observed = 0,
+    expected = 0;
   for (let rank = stages.kept - 1; rank >= 0; rank--) {
     observed += counts[stages.order[rank]];
     expected += DRAWS * stages.after[stages.order[rank]];

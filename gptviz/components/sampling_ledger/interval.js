@@ -10,7 +10,8 @@ import { LONGEST_NAME, nameOf } from "./words.js";
 // Narrower intervals are drawn together.
 const NARROWEST = 0.0008;
 // Characters of a token on its interval, and the pixels that one of them takes.
-const LONGEST_ON_INTERVAL = 8, CHARACTER = 8;
+const LONGEST_ON_INTERVAL = 8,
+  CHARACTER = 8;
 
 /** The tokens kept, in the vocabulary's order, as [token, start, end]; the drawn one alone, the narrow ones together (−1). */
 export function intervalsOf({ stages, drawn }) {
@@ -18,7 +19,8 @@ export function intervalsOf({ stages, drawn }) {
   let gathered = null;
   for (let token = 0; token < stages.size; token++) {
     if (!stages.after[token]) continue;
-    const start = stages.start(token), end = stages.ends[token];
+    const start = stages.start(token),
+      end = stages.ends[token];
     if (end - start >= NARROWEST || token === drawn) {
       gathered = null;
       found.push([token, start, end]);

@@ -24,14 +24,16 @@ export function lengthOf(probability, { chosen }) {
 /** What each lane shows of a token: where its bar begins and ends, 0 … 1, and its number. */
 export function lanesOf(token, ledger) {
   const { stages } = ledger;
-  const rank = stages.rank[token], cut = ledger.cut(token);
+  const rank = stages.rank[token],
+    cut = ledger.cut(token);
   const upTo = (probability) => [0, lengthOf(probability, ledger), percent(probability)];
   const lanes = { logit: logitLane(stages.logits[token], ledger), before: upTo(stages.before[token]) };
   if (!ledger.seeds) return lanes;
   lanes.hot = upTo(stages.hot[token]);
   const ofTopK = lengthOf(Math.min(1, stages.hot[token] / stages.sumOfTopK), ledger);
   lanes["top-k"] = [0, ofTopK, cut === "top-k" ? "cut" : count(rank + 1)];
-  const gone = [0, 0, ""], sum = cut === "top-p" ? "cut" : stages.reached[rank].toFixed(3);
+  const gone = [0, 0, ""],
+    sum = cut === "top-p" ? "cut" : stages.reached[rank].toFixed(3);
   lanes["top-p"] = cut === "top-k" ? gone : [rank ? stages.reached[rank - 1] : 0, stages.reached[rank], sum];
   lanes.after = cut ? gone : upTo(stages.after[token]);
   return lanes;

@@ -35,7 +35,10 @@ export class List {
 
   /** Another text. */
   prepare() {
-    const { element, ledger: { header, stages } } = this;
+    const {
+      element,
+      ledger: { header, stages },
+    } = this;
     this.hovered = this.touched = null;
     element.classList.toggle("takes", header.takes);
     element.setAttribute("aria-label", `${header.title}. ${count(stages.size)} tokens`);
@@ -112,7 +115,8 @@ export class List {
   fill({ element, label, mark, lanes, seen }, place) {
     const { ledger } = this;
     const { header, observed } = ledger;
-    const token = this.places[place], name = header.labels[token];
+    const token = this.places[place],
+      name = header.labels[token];
     element.id = `row${place}`;
     element.style.top = `${ROW * place}px`;
     this.fillLook(element, token, place);
@@ -186,7 +190,8 @@ export class List {
 
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const page = Math.max(1, Math.floor(this.element.clientHeight / ROW) - 1), last = this.places.length - 1;
+    const page = Math.max(1, Math.floor(this.element.clientHeight / ROW) - 1),
+      last = this.places.length - 1;
     const walk = {
       ArrowDown: this.current + 1,
       ArrowUp: this.current - 1,

@@ -10,8 +10,11 @@ import { LANES, lanesOf, sumTexts } from "./lanes.js";
 import { ROW } from "./list.js";
 import { LONGEST_NAME } from "./words.js";
 
-const PICTURE_ROWS = 16, PICTURE_TOP = 68, PICTURE_MARGIN = 10; // the last two in pixels
-const WIDTHS = [100, 70, 125, 125, 125, 165, 170], WIDTHS_WITHOUT_DRAW = [140, 120, 620];
+const PICTURE_ROWS = 16,
+  PICTURE_TOP = 68,
+  PICTURE_MARGIN = 10; // the last two in pixels
+const WIDTHS = [100, 70, 125, 125, 125, 165, 170],
+  WIDTHS_WITHOUT_DRAW = [140, 120, 620];
 const GAP = 14;
 
 export class Picture {
@@ -52,7 +55,10 @@ export class Picture {
   }
 
   line(y, token) {
-    const { ledger, lanes: [first, ...lanes] } = this;
+    const {
+      ledger,
+      lanes: [first, ...lanes],
+    } = this;
     const { header } = ledger;
     const cut = ledger.cut(token);
     const label = `${shortened(header.labels[token], 9)}${token === header.true ? " ▲" : ""}`;
@@ -80,7 +86,8 @@ export class Picture {
     let odd = false;
     for (const [token, start, end] of intervalsOf(ledger)) {
       odd = !odd;
-      const isDrawn = token === drawn, shade = isDrawn ? 0.9 : token < 0 ? 0.1 : odd ? 0.35 : 0.2;
+      const isDrawn = token === drawn,
+        shade = isDrawn ? 0.9 : token < 0 ? 0.1 : odd ? 0.35 : 0.2;
       const fill = isDrawn ? "#FFFFFF" : this.ink;
       const look = { "text-anchor": "middle", "font-size": 11, "font-family": "monospace", fill };
       marks.push(this.bar(at(start), y, all * (end - start), ROLES.output, shade));

@@ -72,7 +72,8 @@ export class Stages {
 
   /** The token into whose interval a number in [0, 1) falls. */
   draw(number) {
-    let low = 0, high = this.size - 1;
+    let low = 0,
+      high = this.size - 1;
     while (low < high) {
       const middle = (low + high) >> 1;
       if (this.ends[middle] > number) high = middle;

@@ -35,7 +35,8 @@ export function factsOf(ledger) {
 }
 
 function foundOf(token, { stages, seeds }) {
-  const before = percent(stages.before[token]), after = percent(stages.after[token]);
+  const before = percent(stages.before[token]),
+    after = percent(stages.after[token]);
   return ` ${seeds ? `${before} → ${after}` : before}, rank ${count(stages.rank[token] + 1)}`;
 }
 
@@ -52,8 +53,12 @@ export function readingOf(token, ledger) {
 
 /** What sampling does to a token, step by step. */
 function stepsOf(token, ledger) {
-  const { stages, chosen: { temperature } } = ledger;
-  const rank = stages.rank[token], cut = ledger.cut(token);
+  const {
+    stages,
+    chosen: { temperature },
+  } = ledger;
+  const rank = stages.rank[token],
+    cut = ledger.cut(token);
   const steps = [temperature ? `÷ ${temperature}: ${percent(stages.hot[token])}` : "temperature 0", `rank ${count(rank + 1)}`];
   if (cut) return [...steps, `cut by ${cut}`];
   const chance = `÷ ${sumOf(stages.sumKept)}: ${percent(stages.after[token])}`;

@@ -4,9 +4,15 @@ import { make } from "../kit/elements.js";
 import { SPOKEN, percent, spoken } from "../kit/text.js";
 import { view } from "../kit/view.js";
 
-const LABEL = 0, PROBABILITY = 1, ALTERNATIVES = 2, NOTE = 3, MARK = 4, FAINT = 5;
+const LABEL = 0,
+  PROBABILITY = 1,
+  ALTERNATIVES = 2,
+  NOTE = 3,
+  MARK = 4,
+  FAINT = 5;
 // The ends of the tint's scale, in percent of the role's colour: text stays readable on either, in light and dark.
-const LOWEST = 6, HIGHEST = 62;
+const LOWEST = 6,
+  HIGHEST = 62;
 // A word longer than this may be broken, so that a text without spaces still wraps.
 const LONGEST_WORD = 24;
 const HIDE_AFTER = 150;
@@ -95,7 +101,8 @@ class Strip {
     const grew = data.tokens.length > this.tokens.length;
     const focused = this.chips.indexOf(text.getRootNode().activeElement);
     this.change(data.tokens, before.bars !== data.bars);
-    if (focused >= 0 && !this.chips.includes(text.getRootNode().activeElement)) this.focus(Math.min(focused, this.chips.length - 1));
+    if (focused >= 0 && !this.chips.includes(text.getRootNode().activeElement))
+      this.focus(Math.min(focused, this.chips.length - 1));
 
     this.legend.hidden = !data.legend || data.bars || !data.tokens.some((token) => token[PROBABILITY] !== null);
     this.meaning.textContent = data.legend;
@@ -137,7 +144,14 @@ class Strip {
     let word = this.text.lastElementChild;
     const last = i > 0 ? this.tokens[i - 1][LABEL] : "";
     const wordEnds = /[␣⏎⇥]$/.test(last) || /^[␣⏎⇥]/.test(token[LABEL]);
-    if (!word || this.data.spaced || (wordEnds && !(token[LABEL] in SPOKEN)) || this.data.bars || word.textContent.length > LONGEST_WORD || token[LABEL].length > LONGEST_WORD) {
+    if (
+      !word ||
+      this.data.spaced ||
+      (wordEnds && !(token[LABEL] in SPOKEN)) ||
+      this.data.bars ||
+      word.textContent.length > LONGEST_WORD ||
+      token[LABEL].length > LONGEST_WORD
+    ) {
       word = make("span", "word");
       this.text.append(word);
     }
@@ -237,7 +251,9 @@ class Strip {
   onNextLine(i, down) {
     const from = this.chips[i].getBoundingClientRect();
     const middle = from.left + from.width / 2;
-    let best = i, distance = Infinity, line = null;
+    let best = i,
+      distance = Infinity,
+      line = null;
     for (let j = i; j >= 0 && j < this.chips.length; j += down ? 1 : -1) {
       const at = this.chips[j].getBoundingClientRect();
       if (Math.abs(at.top - from.top) < from.height / 2) continue;
