@@ -215,7 +215,7 @@ def train(options: argparse.Namespace) -> None:
             checkpoints.read_config(folder)
         else:
             folder = checkpoints.destination(options.preset if options.name is None else options.name, options.root)
-            if world.first:
+            if world.is_main:
                 _prepare(options, folder.name, on, world)
             world.wait()
         _watch(folder, on, world)
@@ -257,7 +257,7 @@ def _prepare(options: argparse.Namespace, name: str, on: torch.device, world: Wo
     if "steps" in given or "minutes" in given:
         given = {"steps": None, "minutes": None} | given
     recipe = replace(plan.recipe, **given)
-    world.mine(recipe.batch_size)
+    world.shard(recipe.batch_size)
     tokenizer = _tokenizer(*options.tokenizer) if options.tokenizer else None
     plan.prepare(
         name,
@@ -301,13 +301,13 @@ def _watch(folder: Path, device: torch.device, world: World) -> None:
     """Train the run in `folder`: a bar, losses and samples as it goes. Ctrl-C stops it at the next step, a second one at once."""
     from tqdm import tqdm
 
-    from .runs import checkpoints
-    from .runs import run as runs
+    from .runs import checkpoints, training
+    from .runs.status import read_status
     from .train.engine import Engine
     from .train.trainer import Evaluated, Stepped
 
     def say(text: str) -> None:
-        if world.first:
+        if world.is_main:
             tqdm.write(text, file=sys.stdout)
             sys.stdout.flush()  # so that a log file shows it now; the bar is for terminals alone
 
@@ -321,11 +321,11 @@ def _watch(folder: Path, device: torch.device, world: World) -> None:
             say("stopping after this step, to keep the run exactly as it is (Ctrl-C again: losing what came after the last save)")
 
     before = {number: signal.signal(number, interrupted) for number in (signal.SIGINT, signal.SIGTERM)}
-    bar = tqdm(total=100.0, bar_format="{l_bar}{bar}| {postfix}", file=sys.stderr, disable=None if world.first else True)
+    bar = tqdm(total=100.0, bar_format="{l_bar}{bar}| {postfix}", file=sys.stderr, disable=None if world.is_main else True)
     running = math.nan
     what = "text" if checkpoints.read_config(folder).kind == "classifier" else "token"
     try:
-        for event in runs.carry_on(folder, device=device, world=world, wished=lambda: "stop" if interrupts else None):
+        for event in training.train(folder, device=device, world=world, stop_requested=lambda: "stop" if interrupts else None):
             if isinstance(event, Engine):
                 say(f"{folder.name} on {device}: {event.why}")
             elif isinstance(event, Stepped):
@@ -338,12 +338,12 @@ def _watch(folder: Path, device: torch.device, world: World) -> None:
                 accuracy = f", accuracy {event.evaluation.accuracy:.1%}"
                 say(f"step {event.step:,}: {trained}validation {event.loss:.4f} nats/{what}{accuracy}")
             else:
-                say("    " + event.strip().replace("\n", "\n    "))
+                say("    " + event.text.strip().replace("\n", "\n    "))
     finally:
         bar.close()
         for number, handler in before.items():
             signal.signal(number, handler)
-    say(f"{runs.status(folder).state}: kept as {folder}")
+    say(f"{read_status(folder).state}: kept as {folder}")
 
 
 def generate(options: argparse.Namespace) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 from gptviz.data.batches import Windows
 from gptviz.data.source import TaskSource, TextSource
 from gptviz.model import Transformer, build
-from gptviz.runs import run as runs
+from gptviz.runs.run import RunSpec, prepare
 from gptviz.text import CharTokenizer, Corpus, task
 from gptviz.train.recipe import Recipe
 from gptviz.train.trainer import Trainer
@@ -59,10 +59,19 @@ def text_run(name: str = "run", *, text: str = TEXT, options: dict[str, Any] | N
     source = TextSource(Corpus("pangrams", text))
     tokenizer = CharTokenizer.from_text(text)
     config = tiny(vocab_size=tokenizer.vocab_size, n_layer=1, dropout=0.2)
-    return runs.prepare(name, config, tokenizer, source, recipe(**settings), **(options or {}))
+    return _prepared(options or {}, name=name, config=config, tokenizer=tokenizer, source=source, recipe=recipe(**settings))
 
 
 def task_run(name: str = "run", *, options: dict[str, Any] | None = None, **settings: Any) -> Path:
     """A run on a task, written down."""
     copying = task("copy", vocab=VOCAB, lag=3, length=CONTEXT + 1)
-    return runs.prepare(name, tiny(n_layer=1), copying.tokenizer, TaskSource(copying), recipe(**settings), **(options or {}))
+    source, config = TaskSource(copying), tiny(n_layer=1)
+    return _prepared(
+        options or {}, name=name, config=config, tokenizer=copying.tokenizer, source=source, recipe=recipe(**settings)
+    )
+
+
+def _prepared(options: dict[str, Any], **spec: Any) -> Path:
+    """`options` are those of `prepare`, and the fields of a `RunSpec` that a run can do without."""
+    optional = {name: options[name] for name in ("about", "initial", "store") if name in options}
+    return prepare(RunSpec(**spec, **optional), **{name: value for name, value in options.items() if name not in optional})

@@ -14,7 +14,7 @@ from gptviz.data.classification import LabelledSource
 from gptviz.model import RUNGS
 from gptviz.runs import checkpoints
 from gptviz.runs.experiments import PLANS
-from gptviz.runs.run import read_log
+from gptviz.runs.log import read_log
 from gptviz.text import PAIR_TASKS, TASKS, read_labelled
 
 SHIPPED = sorted(folder.name for folder in checkpoints.BUNDLED.iterdir() if (folder / "config.json").exists())

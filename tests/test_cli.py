@@ -25,8 +25,8 @@ import gptviz
 from gptviz.__main__ import main
 from gptviz.data.batches import consecutive_windows
 from gptviz.runs import checkpoints
-from gptviz.runs import run as runs
 from gptviz.runs.experiments import PLANS
+from gptviz.runs.status import read_status
 from gptviz.text import BPETokenizer, read_corpus
 from gptviz.train.evaluation import Evaluation, evaluate
 from gptviz.train.recipe import Recipe
@@ -303,7 +303,7 @@ def test_a_run_is_resumed_by_name_and_takes_no_other_options(capsys: Capture, mo
     output(capsys, *TASK, "--steps", "9", "--name", "unbroken")
     taken = count(1)
     with monkeypatch.context() as patch:
-        patch.setattr(runs, "_wished", lambda folder: "pause" if next(taken) == 4 else None)
+        patch.setattr("gptviz.runs.training.stop_request", lambda folder: "pause" if next(taken) == 4 else None)
         assert output(capsys, *TASK, "--steps", "9", "--name", "broken").splitlines()[-1].startswith("paused: kept as")
     assert "leave --steps out" in error(capsys, "train", "--resume", "broken", "--steps", "12")
     assert "leave --seed out" in error(capsys, "train", "--resume", "broken", "--seed", "0")
@@ -317,7 +317,7 @@ def test_a_run_is_resumed_by_name_and_takes_no_other_options(capsys: Capture, mo
 
 def test_a_run_kept_elsewhere_is_resumed_there(capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(runs, "_wished", lambda folder: "stop")
+        patch.setattr("gptviz.runs.training.stop_request", lambda folder: "stop")
         output(capsys, *TASK, "--steps", "3", "--root", tmp_path / "there")
     assert "no model named 'reversal'" in error(capsys, "train", "--resume", "reversal")
     output(capsys, "train", "--resume", "reversal", "--root", tmp_path / "there")
@@ -583,7 +583,7 @@ def test_a_second_ctrl_c_ends_at_once_and_the_run_goes_on_from_what_was_saved(co
         process.communicate()
     assert (process.returncode, errors) == (130, ""), rest
     folder = checkpoints.find("bigram")
-    assert runs.status(folder).state == "interrupted"
+    assert read_status(folder).state == "interrupted"
     assert checkpoints.load(folder).card["steps"] == 0
 
 

@@ -222,7 +222,8 @@ FILES = {
     "log.jsonl",
     "state.safetensors",
     "status.json",
-    "wish",
+    "stop_request",
+    "wish",  # what version 0.1 called a stop request
 }
 
 

@@ -14,7 +14,7 @@ from gptviz.text import Tokenizer
 from gptviz.train.recipe import Recipe
 
 from . import checkpoints
-from . import run as runs
+from .run import RunSpec, prepare
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,11 @@ class Plan:
         changes: Mapping[str, object] | None = None,
         tokenizer: Tokenizer | None = None,
         begin: str | None = None,
+        about: Mapping[str, Any] | None = None,
+        store: Literal["float32", "float16"] = "float32",
         **options: Any,
     ) -> Path:
-        """Write down a run called `name` of this plan, for `runs.carry_on`, and return its folder.
+        """Write down a run called `name` of this plan, for `training.train`, and return its folder.
 
         Args:
             source: other data than the plan's.
@@ -102,26 +104,38 @@ class Plan:
             changes: fields of the architecture to change.
             tokenizer: one to use as it is, instead of learning one.
             begin: the model to begin with, instead of fresh weights; its architecture and tokenizer are kept.
-            options: those of `runs.prepare`.
+            about: more for the card: the command.
+            store: the type its weights are stored in.
+            options: those of `run.prepare`.
 
         Raises:
-            ValueError: these do not go together; the message says what to change. `runs.prepare` raises more.
+            ValueError: these do not go together; the message says what to change. `run.prepare` raises more.
         """
         source = self.source() if source is None else source
         recipe = self.recipe if recipe is None else recipe
-        begin = begin or self.begin
+        begin, initial = begin or self.begin, None
         if begin is not None:
             if changes or tokenizer:
                 raise ValueError(f"a run that begins with the model {begin} has its architecture and tokens: change neither")
             opened = checkpoints.load(checkpoints.find(begin))
-            options["begin"], tokenizer, config = opened.model, opened.tokenizer, opened.model.config
+            initial, tokenizer, config = opened.model, opened.tokenizer, opened.model.config
         else:
             tokenizer = self.learn_tokenizer(source) if tokenizer is None else tokenizer
             config = changed(source.fitted(self.config, tokenizer), **(changes or {}))
-        about = {"preset": self.preset, **(options.pop("about", None) or {})}
+        described = {"preset": self.preset, **(about or {})}
         if self.target is not None:
-            about["target"] = asdict(self.target)
-        return runs.prepare(name, config, tokenizer, source, recipe, about=about, **options)
+            described["target"] = asdict(self.target)
+        spec = RunSpec(
+            name=name,
+            config=config,
+            tokenizer=tokenizer,
+            source=source,
+            recipe=recipe,
+            about=described,
+            initial=initial,
+            store=store,
+        )
+        return prepare(spec, **options)
 
 
 _GE = "J. Ge, “Understanding Transformer Architecture by Building GPT” (2023)"

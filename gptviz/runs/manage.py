@@ -18,8 +18,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from . import checkpoints
-from . import run as runs
 from .checkpoints import CheckpointError
+from .run import free_name
+from .status import read_status
 
 MOST_DELETED = 20
 MOST_DELETED_BYTES = 2 * 2**30
@@ -71,7 +72,7 @@ def undelete(token: str) -> str:
     """
     if (name := deleted().get(token)) is None:
         raise CheckpointError("the model is not in the trash any more: it was brought back already, or removed for good")
-    free = runs.free_name(name)
+    free = free_name(name)
     _move(_trash() / token, _models() / free, f"{name} is not brought back")
     return free
 
@@ -125,7 +126,7 @@ def _free_to_move(name: str, moved: str) -> Path:
     folder = checkpoints.find(name)
     if not is_own(folder):
         raise CheckpointError(f"{name} came with gptviz and cannot be {moved}: only models of your own can")
-    if (state := runs.status(folder).state) in ("running", "waiting"):
+    if (state := read_status(folder).state) in ("running", "waiting"):
         doing = "is being trained" if state == "running" else "waits to be trained"
         raise CheckpointError(f"{name} {doing} and cannot be {moved}: stop it first, on the page Train")
     return folder

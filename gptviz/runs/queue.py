@@ -16,11 +16,11 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from threading import RLock, Thread
-from typing import Any, Literal
+from typing import Any
 
 from . import checkpoints
-from . import run as runs
-from .run import RunError
+from .run import read_run
+from .status import RunError, StopRequest, clear_stop_request, mark_waiting, read_status, request_stop, stop_request, write_status
 
 MOST_TRAINING = 1
 MOST_WAITING = 30
@@ -35,7 +35,7 @@ class QueueFullError(RunError):
 
 
 class Queue:
-    """The runs below `root` that train or wait. One per process and folder: see `queue`.
+    """The runs below `root` that train or wait. One per process and folder: see `own_queue`.
 
     A thread starts the next run when there is room; it lives as long as something waits or trains.
     """
@@ -43,7 +43,7 @@ class Queue:
     def __init__(self, root: Path, *, training: int = MOST_TRAINING, waiting: int = MOST_WAITING) -> None:
         self.root, self.most_training, self.most_waiting = root, training, waiting
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        self._wishes: dict[str, Literal["pause", "stop"]] = {}
+        self._stop_requests: dict[str, StopRequest] = {}
         self._devices: dict[str, str] = {}
         self._lock = RLock()
         self._thread: Thread | None = None
@@ -68,15 +68,15 @@ class Queue:
                 with suppress(subprocess.TimeoutExpired):
                     self._processes[name].wait(10)
                 self._look_after()
-            runs.read(folder)
-            if runs.status(folder).state == "finished":
+            read_run(folder)
+            if read_status(folder).state == "finished":
                 raise RunError(f"{name} is finished: begin a new run, from its weights if you like")
             waiting = self.waiting()
             if len(waiting) >= self.most_waiting:
                 raise QueueFullError(f"{len(waiting)} runs wait already, and no more may: try again later, or take one back")
             if device is not None:
                 self._devices[name] = device
-            runs.say_waiting(folder)
+            mark_waiting(folder)
             # File systems tell time in ticks: two runs of one tick must not change places.
             self._last = max(time.time_ns(), self._last + 1)
             os.utime(folder / "status.json", ns=(self._last, self._last))
@@ -111,7 +111,7 @@ class Queue:
     def training(self) -> list[str]:
         """The runs that are being trained, by whomever: this process's, the command line's, those of a server before."""
         with self._lock:
-            states = {folder.name: runs.status(folder).state for folder in self._folders()}
+            states = {folder.name: read_status(folder).state for folder in self._folders()}
             begun = [name for name in self._processes if states.get(name) == "waiting"]
             return [*begun, *(name for name, state in states.items() if state == "running")]
 
@@ -120,7 +120,7 @@ class Queue:
         with self._lock:
             since = {}
             for folder in self._folders():
-                if folder.name not in self._processes and runs.status(folder).state == "waiting":
+                if folder.name not in self._processes and read_status(folder).state == "waiting":
                     with suppress(OSError):
                         since[folder.name] = (folder / "status.json").stat().st_mtime_ns
             return sorted(since, key=lambda name: (since[name], name))
@@ -143,17 +143,17 @@ class Queue:
             raise checkpoints.CheckpointError(f"there is no run named {name[:80]!r} among your own models")
         return folder
 
-    def _end(self, name: str, wish: Literal["pause", "stop"]) -> None:
+    def _end(self, name: str, how: StopRequest) -> None:
         with self._lock:
             folder, place = self._folder(name), self.place(name)
             if place is None:
                 raise RunError(f"{name} is not being trained")
             if place > 0:
-                runs.say(folder, "paused" if (folder / "state.safetensors").exists() else "ready")
+                write_status(folder, "paused" if (folder / "state.safetensors").exists() else "ready")
                 return
-            runs.wish(folder, wish)
+            request_stop(folder, how)
             if name in self._processes:
-                self._wishes[name] = wish
+                self._stop_requests[name] = how
 
     def _attend(self) -> None:
         while True:
@@ -170,12 +170,12 @@ class Queue:
         for name, process in list(self._processes.items()):
             folder = self.root / name
             if process.poll() is None:
-                # A process forgets what was wished before it began.
-                if name in self._wishes and runs.status(folder).state == "running" and not (folder / "wish").exists():
-                    runs.wish(folder, self._wishes[name])
+                # A process forgets what was asked of its run before it began.
+                if name in self._stop_requests and read_status(folder).state == "running" and stop_request(folder) is None:
+                    request_stop(folder, self._stop_requests[name])
                 continue
             del self._processes[name]
-            self._wishes.pop(name, None)
+            self._stop_requests.pop(name, None)
             if folder.exists():
                 _after(folder, process.returncode)
         if len(self._processes) < self.most_training and len(self.training()) < self.most_training:
@@ -202,7 +202,7 @@ class Queue:
                     **_apart(),
                 )
         except OSError as error:
-            runs.say_failed(folder, f"no process could be started to train it ({error})")
+            write_status(folder, "failed", f"no process could be started to train it ({error})")
 
 
 def _apart() -> dict[str, Any]:
@@ -214,12 +214,12 @@ def _apart() -> dict[str, Any]:
 
 def _after(folder: Path, code: int) -> None:
     """Say what became of a run whose process has ended, where the process could not say it itself."""
-    (folder / "wish").unlink(missing_ok=True)
-    status = runs.status(folder)
+    clear_stop_request(folder)
+    status = read_status(folder)
     if status.state == "interrupted":
-        runs.say(folder, "interrupted", f"{_last_words(folder, code)}; it can be resumed from the last state saved")
+        write_status(folder, "interrupted", f"{_last_words(folder, code)}; it can be resumed from the last state saved")
     elif status.state == "waiting":
-        runs.say_failed(folder, f"it could not begin: {_last_words(folder, code)}")
+        write_status(folder, "failed", f"it could not begin: {_last_words(folder, code)}")
 
 
 def _last_words(folder: Path, code: int) -> str:
@@ -236,30 +236,30 @@ def _last_words(folder: Path, code: int) -> str:
 
 
 @lru_cache(maxsize=8)
-def _queue_below(root: Path) -> Queue:
+def _queue_at(root: Path) -> Queue:
     return Queue(root)
 
 
-def queue() -> Queue:
+def own_queue() -> Queue:
     """This process's queue in front of the user's own models."""
-    return _queue_below(checkpoints.home() / "checkpoints")
+    return _queue_at(checkpoints.home() / "checkpoints")
 
 
 def submit(name: str, device: str | None = None) -> int:
     """`Queue.submit` of the user's own queue."""
-    return queue().submit(name, device)
+    return own_queue().submit(name, device)
 
 
 def pause(name: str) -> None:
     """`Queue.pause` of the user's own queue."""
-    queue().pause(name)
+    own_queue().pause(name)
 
 
 def stop(name: str) -> None:
     """`Queue.stop` of the user's own queue."""
-    queue().stop(name)
+    own_queue().stop(name)
 
 
 def place(name: str) -> int | None:
     """`Queue.place` of the user's own queue."""
-    return queue().place(name)
+    return own_queue().place(name)

@@ -19,11 +19,11 @@ class World:
     size: int = 1
 
     @property
-    def first(self) -> bool:
+    def is_main(self) -> bool:
         """Whether this process speaks and writes for all."""
         return self.rank == 0
 
-    def mine(self, rows: int) -> slice:
+    def shard(self, rows: int) -> slice:
         """The rows of a batch of `rows` that this process reads.
 
         Raises:
@@ -39,7 +39,7 @@ class World:
             distributed.all_reduce(value)
         return value
 
-    def told(self, value: float, device: torch.device) -> float:
+    def broadcast(self, value: float, device: torch.device) -> float:
         """The first process's `value`, in each of them, so that all do the same."""
         if self.size == 1:
             return value

@@ -96,7 +96,7 @@ class Trainer:
     ) -> None:
         self.model, self.data, self.recipe = model, data, recipe
         self.world = World() if world is None else world
-        self.mine = self.world.mine(recipe.batch_size)
+        self.shard = self.world.shard(recipe.batch_size)
         self.device = model.embed.weight.device
         self.forward = self.world.share(model if forward is None else forward, self.device)
         self.autocast = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=bfloat16)
@@ -126,7 +126,7 @@ class Trainer:
     def _progress(self) -> float:
         if self.recipe.steps:
             return self.step / self.recipe.steps
-        return min(self.world.told(self.seconds, self.device) / (60 * (self.recipe.minutes or 1)), 1.0)
+        return min(self.world.broadcast(self.seconds, self.device) / (60 * (self.recipe.minutes or 1)), 1.0)
 
     def advance(self, rate: float = 0.0) -> tuple[float, float, int]:
         """Take one step at this learning rate; the batch's loss, the gradient's norm, and how many predictions count.
@@ -135,7 +135,7 @@ class Trainer:
             Diverged: the loss or the norm is not a number; the weights are those before the step.
         """
         batch = self.data.training(self.recipe.batch_size, draw_seed(self.recipe.seed, self.step, "batch"))
-        batch = batch.rows(self.mine).to(self.device)
+        batch = batch.rows(self.shard).to(self.device)
         torch.manual_seed(draw_seed(self.recipe.seed, self.step, "dropout", self.world.rank))
         self.model.train()  # whoever watches may have set it to evaluation
         for optimiser in self.optimisers:
@@ -173,7 +173,7 @@ class Trainer:
     def evaluate(self) -> Iterator[Evaluated]:
         """The model on all held-out data now, told by the first process alone."""
         self.evaluated = self._due(self._progress())
-        if self.world.first:
+        if self.world.is_main:
             evaluation = evaluate(self.model, self.data.validation())
             self._still_numbers(evaluation.loss)
             yield Evaluated(self.step, evaluation, self.seconds)

@@ -16,10 +16,9 @@ from streamlit.testing.v1 import AppTest
 
 from gptviz.data.classification import LabelledSource
 from gptviz.model import changed, parameter_count
-from gptviz.runs import checkpoints
-from gptviz.runs import queue as jobs
-from gptviz.runs import run as runs
+from gptviz.runs import checkpoints, queue
 from gptviz.runs.experiments import PLANS
+from gptviz.runs.status import Status, read_status
 from gptviz.text import TASKS, labelled_of
 from gptviz.text.datasets.pairs import PAIR_TASKS
 from gptviz.train import estimate
@@ -79,13 +78,13 @@ def until(at: AppTest, true: Callable[[], bool], seconds: float = 90) -> AppTest
 def _nothing_trains_on(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(estimate, "measure", lambda device: estimate.Speed(50e9, 4e9, 20e-6))
     yield
-    queue = jobs.queue()
-    for name in queue.waiting():
-        queue.stop(name)
-    for process in list(queue._processes.values()):
+    own = queue.own_queue()
+    for name in own.waiting():
+        own.stop(name)
+    for process in list(own._processes.values()):
         process.kill()
     deadline = time.monotonic() + 30
-    while queue._thread is not None and time.monotonic() < deadline:
+    while own._thread is not None and time.monotonic() < deadline:
         time.sleep(0.05)
 
 
@@ -176,7 +175,7 @@ def test_a_run_is_begun_watched_reloaded_and_finished(home: Path) -> None:
     again = page(run="copy")
     assert again.selectbox(key="run").value == "copy"
     folder = checkpoints.find("copy")
-    until(again, lambda: runs.status(folder).state == "finished" and "Finished: 40 steps" in progress(again))
+    until(again, lambda: read_status(folder).state == "finished" and "Finished: 40 steps" in progress(again))
     assert "validation **" in says(again)
     assert "floor 0.78" in says(again)
     assert any("What it writes" in element.value for element in again.markdown)
@@ -198,12 +197,12 @@ def test_a_run_is_paused_and_gone_on_with_and_a_second_one_waits_its_turn(home: 
     assert other.selectbox(key="run").value == "copy-2"
     press(other, "Take back")
     assert "has not begun" in progress(other)
-    until(at, lambda: runs.status(copy).state == "running" and "Step" in progress(at))
+    until(at, lambda: read_status(copy).state == "running" and "Step" in progress(at))
     press(at, "Pause")
     until(at, lambda: "Paused" in progress(at))
-    assert runs.status(copy).state == "paused"
+    assert read_status(copy).state == "paused"
     press(at, "Go on")
-    until(at, lambda: runs.status(copy).state == "running")
+    until(at, lambda: read_status(copy).state == "running")
     press(at, "Stop")
     until(at, lambda: "Stopped before its end" in progress(at))
 
@@ -211,7 +210,7 @@ def test_a_run_is_paused_and_gone_on_with_and_a_second_one_waits_its_turn(home: 
 def test_when_as_many_wait_as_may_the_next_is_refused_before_anything_is_written(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs.queue(), "most_waiting", 0)
+    monkeypatch.setattr(queue.own_queue(), "most_waiting", 0)
     at = press(page(**TINY), "Train")
     assert "no more may" in says(at)
     assert not list(home.rglob("config.json"))
@@ -352,7 +351,7 @@ def test_what_a_card_a_status_and_a_name_say_is_never_markup(
     with monkeypatch.context() as other:
         other.setattr(monitor.jobs, "queue", lambda: SimpleNamespace(training=lambda: [hostile]))
         assert escaped(hostile) in monitor.headline(waiting)
-    beginning = dataclasses.replace(now, place=0, status=runs.Status("ready", hostile))
+    beginning = dataclasses.replace(now, place=0, status=Status("ready", hostile))
     assert monitor.headline(beginning) == f"Beginning: {escaped(hostile)}."
 
 
@@ -418,7 +417,7 @@ def test_what_the_data_decide_is_no_control_and_another_plan_sets_what_its_kind_
 def test_a_classifier_is_trained_and_watched_beside_its_baseline(home: Path) -> None:
     at = press(page(plan="classifier", run_steps="30", run_batch_size="8", run_d_model="8"), "Train")
     folder = checkpoints.find("classifier")
-    until(at, lambda: runs.status(folder).state == "finished" and "Finished: 30 steps" in progress(at))
+    until(at, lambda: read_status(folder).state == "finished" and "Finished: 30 steps" in progress(at))
     card = checkpoints.read_card(folder)
     assert f"{card['accuracy']:.1%} right" in says(at)
     assert f"baseline {card['baseline_accuracy']:.1%}" in says(at)
@@ -437,7 +436,7 @@ def test_an_encoder_decoder_is_trained_and_both_its_stacks_are_watched(home: Pat
     query = {"run_steps": "6", "run_batch_size": "4", "run_d_model": "8", "run_context_length": "32", "run_evaluations": "1"}
     at = press(page(plan="mirror", **query), "Train")
     folder = checkpoints.find("mirror")
-    until(at, lambda: runs.status(folder).state == "finished" and "Finished: 6 steps" in progress(at))
+    until(at, lambda: read_status(folder).state == "finished" and "Finished: 6 steps" in progress(at))
     assert f"{checkpoints.read_card(folder)['exact_match']:.1%} of the answers without a mistake" in says(at)
     assert any("What it answers" in element.value for element in at.markdown)
     assert any("of the encoder looks at" in element.value for element in at.markdown)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from gptviz.runs import run as runs
+from gptviz.runs.status import read_status, request_stop
 from tests.browser.machinery import Server, Visit
 
 pytestmark = pytest.mark.browser
@@ -22,8 +22,8 @@ def _nothing_trains_on(server: Server) -> Iterator[None]:
     """Runs outlive the server, on purpose: whatever a failing test leaves behind is stopped."""
     yield
     for folder in (server.log.parent / "home" / "checkpoints").glob("[!.]*"):
-        if runs.status(folder).state == "running":
-            runs.wish(folder, "stop")
+        if read_status(folder).state == "running":
+            request_stop(folder, "stop")
 
 
 def begin(visit: Visit, name: str, **query: object) -> Page:

@@ -18,8 +18,9 @@ from gptviz.data.classification import LabelledSource, batches, padded
 from gptviz.data.source import TaskSource, TextSource, source_from, source_named
 from gptviz.model import Config, build
 from gptviz.runs import checkpoints
-from gptviz.runs import run as runs
 from gptviz.runs.experiments import PLANS
+from gptviz.runs.log import read_log
+from gptviz.runs.training import train
 from gptviz.text import CharTokenizer, Corpus, CorpusUnavailableError, LabelledTexts, WordTokenizer, opinions, task
 from gptviz.train.evaluation import evaluate
 from tests.small_runs import recipe
@@ -305,13 +306,13 @@ def test_the_confusion_counts_what_each_held_out_text_was_taken_for() -> None:
 def test_a_card_carries_the_confusion_and_the_log_numbers_alone() -> None:
     source = LabelledSource(opinions(60))
     folder = PLANS["classifier"].prepare("opinions", source=source, recipe=recipe(steps=2, batch_size=4, evaluations=1))
-    for _ in runs.carry_on(folder):
+    for _ in train(folder):
         pass
     card, opened = checkpoints.read_card(folder), checkpoints.load(folder)
     data = source.data(opened.tokenizer, opened.model.config)
     assert card["confusion"] == source.measured(opened.model.eval(), opened.tokenizer, data)["confusion"]
     assert sum(map(sum, card["confusion"])) == card["texts"]["held_out"]
-    lines = [line for line in runs.read_log(folder / "log.jsonl") if line["kind"] == "evaluation"]
+    lines = [line for line in read_log(folder / "log.jsonl") if line["kind"] == "evaluation"]
     assert lines
     assert not any("confusion" in entry for entry in (*lines, *card["losses"]))
 
@@ -320,7 +321,7 @@ def test_what_counting_words_cannot_solve_a_block_of_attention_can() -> None:
     source = LabelledSource(opinions(2_000))
     options = {"changes": {"dropout": 0.0}, "recipe": recipe(steps=200, batch_size=64, learning_rate=3e-3, evaluations=1)}
     folder = PLANS["classifier"].prepare("opinions", source=source, **options)
-    for _ in runs.carry_on(folder):
+    for _ in train(folder):
         pass
     card = checkpoints.read_card(folder)
     assert 0.65 < card["baseline_accuracy"] < 0.8
@@ -334,7 +335,7 @@ def test_five_labels_are_learned_as_two_are() -> None:
     made = [(f"{before} {words[label]} film {after}", label) for before, after in fillers for label in range(5)]
     source = LabelledSource(LabelledTexts("stars", tuple(t for t, _ in made), tuple(n for _, n in made), tuple("12345")))
     folder = PLANS["classifier"].prepare("stars", source=source, recipe=recipe(steps=60, batch_size=32, evaluations=1))
-    for _ in runs.carry_on(folder):
+    for _ in train(folder):
         pass
     card = checkpoints.read_card(folder)
     assert card["labels"] == list("12345")

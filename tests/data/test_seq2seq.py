@@ -17,8 +17,9 @@ from gptviz.data.seq2seq import PairData, PairSource, PairTaskSource, answers, b
 from gptviz.data.source import Source, TaskSource, TextSource, source_from, source_named
 from gptviz.model import Config, Transformer, build
 from gptviz.runs import checkpoints
-from gptviz.runs import run as runs
-from gptviz.runs.run import read_log
+from gptviz.runs.log import read_log
+from gptviz.runs.run import RunSpec, prepare
+from gptviz.runs.training import Sampled, train
 from gptviz.text import PAIR_TASKS, CharTokenizer, Corpus, CorpusUnavailableError, Pairs, SpecialTokensTokenizer, task
 from gptviz.train.evaluation import evaluate
 from gptviz.train.trainer import Trainer
@@ -226,8 +227,9 @@ def test_a_small_model_learns_to_answer_what_it_never_saw() -> None:
 def test_a_run_on_pairs_keeps_what_it_measured_and_goes_on_from_its_folder() -> None:
     source = PairSource(MIRRORED)
     marked = source.tokenizer("characters", 0)
-    folder = runs.prepare("mine", answering(source), marked, source, recipe(steps=4, evaluations=2))
-    samples = [event for event in runs.carry_on(folder) if isinstance(event, str)]
+    settings = recipe(steps=4, evaluations=2)
+    folder = prepare(RunSpec(name="mine", config=answering(source), tokenizer=marked, source=source, recipe=settings))
+    samples = [event.text for event in train(folder) if isinstance(event, Sampled)]
     card, log = checkpoints.read_card(folder), read_log(folder / "log.jsonl")
     opened = checkpoints.load(folder)
     data = source.data(marked, opened.model.config)

@@ -13,8 +13,8 @@ import torch
 from filelock import FileLock
 
 from gptviz.runs import checkpoints, manage
-from gptviz.runs import run as runs
 from gptviz.runs.checkpoints import CheckpointError
+from gptviz.runs.status import mark_waiting
 from tests.tiny import TinyModel
 
 
@@ -105,7 +105,7 @@ def test_a_run_that_trains_or_waits_stays_until_it_is_stopped(tiny_model: TinyMo
         for attempt in (manage.delete, lambda name: manage.rename(name, "other")):
             with pytest.raises(CheckpointError, match="being trained .* stop it first"):
                 attempt("mine")
-    runs.say_waiting(folder)
+    mark_waiting(folder)
     with pytest.raises(CheckpointError, match="waits to be trained .* stop it first"):
         manage.delete("mine")
     # Its process has ended without a word: nobody trains it.

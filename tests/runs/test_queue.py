@@ -19,10 +19,10 @@ from safetensors.torch import load_file
 
 from gptviz.data.source import TaskSource
 from gptviz.runs import checkpoints
-from gptviz.runs import queue as jobs
-from gptviz.runs import run as runs
-from gptviz.runs.queue import Queue, QueueFullError
-from gptviz.runs.run import RunError
+from gptviz.runs.log import read_log
+from gptviz.runs.queue import POLL, Queue, QueueFullError, own_queue, stop
+from gptviz.runs.run import RunSpec, prepare, read_run
+from gptviz.runs.status import RunError, read_status
 from gptviz.text import task
 from gptviz.train.recipe import Recipe
 from tests.tiny import tiny
@@ -35,7 +35,8 @@ def prepared(name: str, steps: int, **settings: Any) -> Path:
     """A run that reverses four symbols."""
     reversal = task("reversal", vocab=11, length=4)
     given = {"batch_size": 4, "evaluations": 2, "compile": "no", "precision": "float32", "snapshots": 0} | settings
-    return runs.prepare(name, tiny(), reversal.tokenizer, TaskSource(reversal), Recipe(steps=steps, **given))
+    source, recipe = TaskSource(reversal), Recipe(steps=steps, **given)
+    return prepare(RunSpec(name=name, config=tiny(), tokenizer=reversal.tokenizer, source=source, recipe=recipe))
 
 
 def until(true: Callable[[], bool], seconds: float = 60) -> None:
@@ -46,12 +47,12 @@ def until(true: Callable[[], bool], seconds: float = 60) -> None:
 
 
 def state(name: str) -> str:
-    return runs.status(checkpoints.find(name)).state
+    return read_status(checkpoints.find(name)).state
 
 
 def trained(name: str) -> bool:
     """Whether the run is being trained and has taken a step that is on the disk."""
-    return state(name) == "running" and any(line["kind"] == "step" for line in runs.read_log(log(name)))
+    return state(name) == "running" and any(line["kind"] == "step" for line in read_log(log(name)))
 
 
 def log(name: str) -> Path:
@@ -66,7 +67,7 @@ def queue(home: Path) -> Iterator[Queue]:
         process.kill()
     made.most_training = 0
     for folder in made._folders():
-        if runs.status(folder).state == "waiting":
+        if read_status(folder).state == "waiting":
             made.pause(folder.name)
     until(lambda: made._thread is None)
 
@@ -131,13 +132,13 @@ def test_a_paused_and_resumed_run_ends_with_the_losses_of_one_that_never_was(que
     until(lambda: trained("broken"))
     queue.pause("broken")
     until(lambda: state("broken") == "paused")
-    paused_at = runs.read(checkpoints.find("broken")).card["steps"]
+    paused_at = read_run(checkpoints.find("broken")).card["steps"]
     assert 0 < paused_at < steps
     assert queue.place("broken") is None
     queue.submit("broken")
     until(lambda: state("broken") == "finished")
     losses = [
-        [(line["step"], line["loss"]) for line in runs.read_log(log(name)) if line["kind"] == "evaluation"]
+        [(line["step"], line["loss"]) for line in read_log(log(name)) if line["kind"] == "evaluation"]
         for name in ("straight", "broken")
     ]
     assert losses[0] == losses[1]
@@ -160,7 +161,7 @@ def test_a_killed_process_leaves_a_run_that_says_so_and_can_be_resumed(queue: Qu
     until(lambda: trained("killed"))
     queue._processes["killed"].kill()
     until(lambda: queue._thread is None)
-    status = runs.status(folder)
+    status = read_status(folder)
     assert status.state == "interrupted"
     assert "SIGKILL" in status.message or "exit status" in status.message
     queue.submit("killed")
@@ -171,15 +172,15 @@ def test_what_a_process_last_complained_of_is_the_message(queue: Queue) -> None:
     folder = prepared("spoilt", steps=5)
     (folder / "tokenizer.json").write_text("{}")
     queue.submit("spoilt")
-    until(lambda: runs.status(folder).state == "failed")
-    assert "tokenizer.json" in runs.status(folder).message
+    until(lambda: read_status(folder).state == "failed")
+    assert "tokenizer.json" in read_status(folder).message
 
 
 def test_a_process_that_cannot_begin_fails_the_run_with_its_last_line(queue: Queue) -> None:
     folder = prepared("stillborn", steps=5)
     queue.submit("stillborn", device="abacus")
-    until(lambda: runs.status(folder).state == "failed")
-    assert "could not begin: no device 'abacus'" in runs.status(folder).message
+    until(lambda: read_status(folder).state == "failed")
+    assert "could not begin: no device 'abacus'" in read_status(folder).message
     queue.submit("stillborn", device="cpu")
     until(lambda: state("stillborn") == "finished")
 
@@ -190,8 +191,8 @@ def test_a_run_whose_loss_explodes_fails_with_what_to_change_and_the_next_goes_o
     queue.submit("wild")
     queue.submit("tame")
     until(lambda: state("tame") == "finished")
-    assert runs.status(folder).state == "failed"
-    assert "lower the learning rate" in runs.status(folder).message
+    assert read_status(folder).state == "failed"
+    assert "lower the learning rate" in read_status(folder).message
 
 
 def test_a_run_trained_by_another_process_counts_and_can_be_paused(queue: Queue, home: Path) -> None:
@@ -208,7 +209,7 @@ def test_a_run_trained_by_another_process_counts_and_can_be_paused(queue: Queue,
         until(lambda: trained("orphan"))
         assert queue.place("orphan") == 0
         assert queue.submit("patient") == 1
-        time.sleep(3 * jobs.POLL)
+        time.sleep(3 * POLL)
         assert queue.place("patient") == 1
         queue.pause("orphan")
         assert other.wait(30) == 0
@@ -222,10 +223,10 @@ def test_a_process_outlives_the_server_that_started_it_and_the_next_one_takes_ov
     prepared("survivor", steps=LONG)
     prepared("heir", steps=20)
     server = (
-        "import time; from gptviz.runs import queue as jobs\n"
-        "jobs.submit('survivor'); jobs.submit('heir')\n"
-        "while jobs.place('survivor'): time.sleep(0.05)\n"
-        "print(jobs.queue()._processes['survivor'].pid, flush=True)\n"
+        "import time; from gptviz.runs import queue\n"
+        "queue.submit('survivor'); queue.submit('heir')\n"
+        "while queue.place('survivor'): time.sleep(0.05)\n"
+        "print(queue.own_queue()._processes['survivor'].pid, flush=True)\n"
         "time.sleep(60)\n"
     )
     first = subprocess.Popen(
@@ -240,9 +241,9 @@ def test_a_process_outlives_the_server_that_started_it_and_the_next_one_takes_ov
         first.kill()
         first.wait()
         assert state("survivor") == "running"
-        again = jobs.queue()
+        again = own_queue()
         assert (again.place("survivor"), again.place("heir")) == (0, 1)
-        jobs.stop("survivor")
+        stop("survivor")
         until(lambda: state("survivor") == "stopped")
         until(lambda: state("heir") == "finished")
         until(lambda: again._thread is None)

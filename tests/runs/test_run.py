@@ -22,12 +22,16 @@ from safetensors.torch import load_file
 from gptviz.data.batches import consecutive_windows
 from gptviz.data.source import TaskSource, TextSource, source_from
 from gptviz.model import build
-from gptviz.runs import checkpoints
-from gptviz.runs import run as runs
+from gptviz.runs import checkpoints, log, training
 from gptviz.runs.checkpoints import CheckpointError
-from gptviz.runs.run import RunError, State, carry_on, read_log, status, wish
+from gptviz.runs.log import read_log
+from gptviz.runs.run import RunSpec, free_disk, free_name, prepare, read_run
+from gptviz.runs.status import RunError, State, Status, mark_waiting, read_status, request_stop, write_status
+from gptviz.runs.training import Sampled, train
 from gptviz.text import CharTokenizer, Corpus, task
+from gptviz.train.engine import Engine
 from gptviz.train.evaluation import evaluate
+from gptviz.train.recipe import Recipe
 from gptviz.train.trainer import Diverged, Evaluated, Stepped, Trainer
 from tests.small_runs import OPTIMISERS, TEXT, same, task_run, text_run, weights
 from tests.tiny import VOCAB, tiny
@@ -69,26 +73,26 @@ def assert_alike(one: Path, other: Path) -> None:
     assert list(kept[0]) == list(kept[1])
     assert all(same(kept[0][step], kept[1][step]) for step in kept[0])
     assert same(load_file(one / "model.safetensors"), load_file(other / "model.safetensors"))
-    assert [runs.status(folder).state for folder in (one, other)] == ["finished", "finished"]
+    assert [read_status(folder).state for folder in (one, other)] == ["finished", "finished"]
 
 
 def until(folder: Path, step: int, what: Any = "pause") -> list[Any]:
     """Train the run until it has taken `step` steps."""
     events: list[Any] = []
-    events.extend(carry_on(folder, wished=lambda: what if events and getattr(events[-1], "step", 0) >= step else None))
+    events.extend(train(folder, stop_requested=lambda: what if events and getattr(events[-1], "step", 0) >= step else None))
     return events
 
 
 def finish(folder: Path) -> Path:
-    for _ in carry_on(folder):
+    for _ in train(folder):
         pass
     return folder
 
 
 def in_a_process(folder: Path, body: str = "pass") -> subprocess.Popen[str]:
     """A process that trains the run; `body` is done for each event."""
-    code = f"from gptviz.runs.run import carry_on\nimport os, time, pathlib\nfolder = pathlib.Path({str(folder)!r})\n"
-    code += f"for event in carry_on(folder):\n    {body}\n"
+    code = f"from gptviz.runs.training import train\nimport os, time, pathlib\nfolder = pathlib.Path({str(folder)!r})\n"
+    code += f"for event in train(folder):\n    {body}\n"
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
 
@@ -112,8 +116,8 @@ def killed() -> Path:
 
 def test_a_run_written_down_has_everything_and_has_not_begun() -> None:
     folder = task_run(options={"about": {"preset": "copy"}})
-    run = runs.read(folder)
-    assert status(folder).state == "ready"
+    run = read_run(folder)
+    assert read_status(folder).state == "ready"
     assert (run.name, run.engine, run.recipe.steps) == ("run", None, 30)
     assert isinstance(source_from(run.source), TaskSource)
     assert (run.card["preset"], run.card["steps"], run.card["validation_loss"]) == ("copy", 0, None)
@@ -121,15 +125,17 @@ def test_a_run_written_down_has_everything_and_has_not_begun() -> None:
 
 
 def test_a_run_tells_its_engine_then_every_event_and_a_sample_after_each_evaluation() -> None:
-    events = list(carry_on(text_run(steps=6, evaluations=2)))
+    events = list(train(text_run(steps=6, evaluations=2)))
     kinds = [type(event).__name__ for event in events]
-    assert kinds == ["Engine", "Evaluated", "str", *["Stepped"] * 3, "Evaluated", "str", *["Stepped"] * 3, "Evaluated", "str"]
-    assert all(len(event) > 100 for event in events if isinstance(event, str))
+    steps = ["Stepped"] * 3
+    evaluated = ["Evaluated", "Sampled"]
+    assert kinds == ["Engine", *evaluated, *steps, *evaluated, *steps, *evaluated]
+    assert all(len(event.text) > 100 for event in events if isinstance(event, Sampled))
 
 
 def test_a_finished_run_is_a_model_with_a_card_that_says_how_it_was_made() -> None:
     folder = task_run(steps=8, evaluations=4)
-    events = list(carry_on(folder))
+    events = list(train(folder))
     opened = checkpoints.load(folder)
     evaluations = [event for event in events if isinstance(event, Evaluated)]
     source = source_from(opened.card["source"])
@@ -141,30 +147,32 @@ def test_a_finished_run_is_a_model_with_a_card_that_says_how_it_was_made() -> No
     assert [entry["step"] for entry in opened.card["losses"]] == [0, 2, 4, 6, 8]
     assert [entry["validation"] for entry in opened.card["losses"]] == [event.loss for event in evaluations]
     assert opened.card["steps"] == 8
-    assert status(folder).state == "finished"
+    assert read_status(folder).state == "finished"
     assert {file.name for file in folder.iterdir() if not file.name.startswith(".")} == (
-        checkpoints.FILES - {"state.safetensors", "wish"}
+        checkpoints.FILES - {"state.safetensors", "stop_request", "wish"}
     )
 
 
 def test_the_log_tells_every_step_evaluation_and_sample_in_order() -> None:
     folder = text_run(steps=10, evaluations=2)
-    events = list(carry_on(folder))
+    events = list(train(folder))
     lines = told(folder)
     steps = [event for event in events if isinstance(event, Stepped)]
     assert [line["loss"] for line in lines if line["kind"] == "step"] == pytest.approx([event.loss for event in steps], rel=1e-5)
     assert [line["loss"] for line in lines if line["kind"] == "evaluation"] == [
         e.loss for e in events if isinstance(e, Evaluated)
     ]
-    assert [line["text"] for line in lines if line["kind"] == "sample"] == [event for event in events if isinstance(event, str)]
+    assert [line["text"] for line in lines if line["kind"] == "sample"] == [
+        event.text for event in events if isinstance(event, Sampled)
+    ]
     assert [line["step"] for line in lines] == sorted(line["step"] for line in lines)
     assert {line["kind"] for line in lines} == {"step", "evaluation", "sample"}
 
 
 def test_a_long_log_is_thinned_and_its_losses_are_the_means_of_those_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "LOGGED_PER_DOUBLING", 4)
+    monkeypatch.setattr(log, "LINES_PER_DOUBLING", 4)
     folder = task_run(steps=37, evaluations=1, snapshots=0)
-    losses = [event.loss for event in carry_on(folder) if isinstance(event, Stepped)]
+    losses = [event.loss for event in train(folder) if isinstance(event, Stepped)]
     lines = [line for line in told(folder) if line["kind"] == "step"]
     assert [line["step"] for line in lines] == [*range(1, 9), 10, 12, 14, 16, 20, 24, 28, 32, 37][: len(lines)]
     before = 0
@@ -177,13 +185,13 @@ def test_a_long_log_is_thinned_and_its_losses_are_the_means_of_those_left_out(mo
 
 @pytest.mark.parametrize("optimiser", OPTIMISERS)
 def test_pausing_and_going_on_is_never_having_stopped(optimiser: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "LOGGED_PER_DOUBLING", 4)  # so that a pause falls between two lines of the log
+    monkeypatch.setattr(log, "LINES_PER_DOUBLING", 4)  # so that a pause falls between two lines of the log
     settings = {"steps": 23, "evaluations": 4, "optimiser": optimiser}
     unbroken = finish(text_run("a", **settings))
     folder = text_run("b", **settings)
     for step in (1, 6, 11, 13):  # an evaluation is due after 6
         assert [event.step for event in until(folder, step) if isinstance(event, Stepped)][-1] == step
-        assert status(folder).state == "paused"
+        assert read_status(folder).state == "paused"
         assert checkpoints.load(folder).card["steps"] == step
     assert_alike(finish(folder), unbroken)
 
@@ -193,9 +201,9 @@ def test_pausing_and_going_on_over_processes_is_never_having_stopped() -> None:
     unbroken = finish(task_run("a", **settings))
     folder = task_run("b", **settings)
     for step in (5, 12):
-        process = in_a_process(folder, "getattr(event, 'step', 0) == 5 and (folder / 'wish').write_text('pause')")
+        process = in_a_process(folder, "getattr(event, 'step', 0) == 5 and (folder / 'stop_request').write_text('pause')")
         assert process.communicate(timeout=60)[1] == ""
-        assert status(folder).state == ("paused" if step == 5 else "finished")
+        assert read_status(folder).state == ("paused" if step == 5 else "finished")
     assert_alike(folder, unbroken)
 
 
@@ -205,8 +213,8 @@ def test_a_stopped_run_is_evaluated_and_can_go_on_all_the_same(stop: int) -> Non
     unbroken = finish(task_run("a", **settings))
     folder = task_run("b", **settings)
     events = until(folder, stop, "stop")
-    assert status(folder).state == "stopped"
-    assert isinstance(events[-1], str)
+    assert read_status(folder).state == "stopped"
+    assert isinstance(events[-1], Sampled)
     opened = checkpoints.load(folder)
     loss = evaluate(
         opened.model, source_from(opened.card["source"]).data(opened.tokenizer, opened.model.config).validation()
@@ -221,32 +229,32 @@ def test_a_stopped_run_is_evaluated_and_can_go_on_all_the_same(stop: int) -> Non
     assert same(load_file(folder / "model.safetensors"), load_file(unbroken / "model.safetensors"))
 
 
-def test_a_wish_left_over_stops_nothing_and_a_wish_made_does() -> None:
+def test_a_stop_request_left_over_stops_nothing_and_one_made_now_does() -> None:
     folder = task_run(steps=9)
-    wish(folder, "stop")
-    steps = [event.step for event in carry_on(folder) if isinstance(event, Stepped)]
+    request_stop(folder, "stop")
+    steps = [event.step for event in train(folder) if isinstance(event, Stepped)]
     assert steps == list(range(1, 10))
     folder = task_run("other", steps=9)
-    for event in carry_on(folder):
+    for event in train(folder):
         if isinstance(event, Stepped):
             assert event.step <= 2
             if event.step == 2:
-                wish(folder, "pause")
-    assert status(folder).state == "paused"
-    assert not (folder / "wish").exists()
+                request_stop(folder, "pause")
+    assert read_status(folder).state == "paused"
+    assert not (folder / "stop_request").exists()
 
 
 def test_a_killed_run_is_interrupted_and_going_on_ends_with_the_same_curve(killed: Path) -> None:
-    assert status(killed).state == "interrupted"
-    assert "can be resumed" in status(killed).message
+    assert read_status(killed).state == "interrupted"
+    assert "can be resumed" in read_status(killed).message
     assert checkpoints.load(killed).card["steps"] == 20
     assert max(line["step"] for line in told(killed)) > 20
     assert max(checkpoints.snapshots(killed)) > 20
-    begun = carry_on(killed)
+    begun = train(killed)
     assert [type(next(begun)).__name__ for _ in range(2)] == ["Engine", "Stepped"]
     begun.close()
     assert max(checkpoints.snapshots(killed)) == 20  # what came after the state saved is not this run's any more
-    resumed = [event.step for event in carry_on(killed) if isinstance(event, Stepped)]
+    resumed = [event.step for event in train(killed) if isinstance(event, Stepped)]
     assert resumed == list(range(21, 41))
     assert_alike(killed, finish(task_run("unbroken", steps=40, evaluations=2)))
 
@@ -256,14 +264,14 @@ def test_a_run_killed_before_anything_was_saved_begins_again() -> None:
     process = in_a_process(folder, "os.kill(os.getpid(), 9)")
     process.communicate(timeout=60)
     assert process.returncode == -signal.SIGKILL
-    assert status(folder).state == "interrupted"
+    assert read_status(folder).state == "interrupted"
     assert_alike(finish(folder), finish(task_run("unbroken", steps=5)))
 
 
 def test_a_state_is_saved_every_so_often_between_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(training, "SAVE_EVERY", 0.0)
     folder = task_run(steps=9, evaluations=1)
-    running = carry_on(folder)
+    running = train(folder)
     for event in running:
         if isinstance(event, Stepped) and event.step == 5:
             break
@@ -271,7 +279,7 @@ def test_a_state_is_saved_every_so_often_between_evaluations(monkeypatch: pytest
     next(running)
     assert load_file(folder / "state.safetensors")["step"] == 5
     running.close()
-    assert status(folder).state == "interrupted"
+    assert read_status(folder).state == "interrupted"
     assert_alike(finish(folder), finish(task_run("unbroken", steps=9, evaluations=1)))
 
 
@@ -279,7 +287,7 @@ def test_a_state_is_saved_every_so_often_between_evaluations(monkeypatch: pytest
 def test_a_snapshot_is_the_weights_after_its_steps_and_the_last_is_the_model(store: str) -> None:
     folder = task_run(steps=11, evaluations=2, options={"store": store})
     finish(folder)
-    run = runs.read(folder)
+    run = read_run(folder)
     model = build(tiny(n_layer=1), seed=0)
     dtype = getattr(torch, store)
     expected = {0: {name: value.to(dtype) for name, value in weights(model).items()}}
@@ -305,7 +313,7 @@ def test_a_finished_run_cannot_go_on_says_what_to_do_and_stays_finished() -> Non
     before = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
     with pytest.raises(RunError, match="run is finished: begin a new run with its weights"):
         finish(folder)
-    assert status(folder).state == "finished"
+    assert read_status(folder).state == "finished"
     assert {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()} == before
 
 
@@ -313,7 +321,7 @@ def test_a_model_that_says_nothing_of_its_training_cannot_be_trained_on(tiny_mod
     folder = tiny_model("bare")
     with pytest.raises(RunError, match="bare does not say how it was trained"):
         finish(folder)
-    assert status(folder).state == "finished"
+    assert read_status(folder).state == "finished"
     assert not (folder / "status.json").exists()
 
 
@@ -331,7 +339,7 @@ def test_a_run_that_diverges_says_the_learning_rate_and_its_last_good_weights_st
     folder = task_run(learning_rate=rate, evaluations=1, options={"store": store})
     with pytest.raises(Diverged, match="lower the learning rate"):
         finish(folder)
-    failed = status(folder)
+    failed = read_status(folder)
     assert failed.state == "failed"
     assert f"lower the learning rate ({rate:g})" in failed.message
     assert all(value.isfinite().all() for value in weights(checkpoints.load(folder).model).values())
@@ -360,8 +368,8 @@ def test_a_full_disk_is_reported_the_last_good_model_opens_and_the_run_goes_on(
         fails_at(patch, file, 4, folder)
         with pytest.raises(CheckpointError, match=r"cannot write .* No space left on device.*the last good one is untouched"):
             finish(folder)
-    assert status(folder).state == "failed"
-    assert "No space left on device" in status(folder).message
+    assert read_status(folder).state == "failed"
+    assert "No space left on device" in read_status(folder).message
     step = int(load_file(folder / "state.safetensors")["step"])
     assert step == (0 if file != "00000" else 4)
     assert all(value.isfinite().all() for value in weights(checkpoints.load(folder).model).values())
@@ -382,7 +390,7 @@ def test_a_disk_too_full_for_the_log_or_the_status_is_reported_too(monkeypatch: 
         patch.setattr(Path, "open", full_open)
         with pytest.raises(CheckpointError, match="cannot write .*log.jsonl .*make room on the disk, then resume"):
             finish(folder)
-    assert status(folder).state == "failed"
+    assert read_status(folder).state == "failed"
     finish(folder)
 
     def full_write(path: Path, *arguments: Any, **options: Any) -> int:
@@ -395,7 +403,7 @@ def test_a_disk_too_full_for_the_log_or_the_status_is_reported_too(monkeypatch: 
         patch.setattr(Path, "write_text", full_write)
         with pytest.raises(CheckpointError, match="cannot write .*status.json"):
             finish(folder)
-    assert status(folder).state == "ready"
+    assert read_status(folder).state == "ready"
 
 
 def test_two_processes_cannot_train_one_run() -> None:
@@ -403,20 +411,20 @@ def test_two_processes_cannot_train_one_run() -> None:
     process = in_a_process(folder)
     try:
         deadline = time.monotonic() + 60
-        while status(folder).state != "running":
+        while read_status(folder).state != "running":
             assert time.monotonic() < deadline
             time.sleep(0.05)
         with pytest.raises(RunError, match="run is being trained by another process: wait for it, or stop it"):
-            next(carry_on(folder))
+            next(train(folder))
         with pytest.raises(RunError, match="run is being trained: stop that run first"):
             task_run(options={"replace": True})
-        assert status(folder).state == "running"
-        wish(folder, "stop")
+        assert read_status(folder).state == "running"
+        request_stop(folder, "stop")
         assert process.communicate(timeout=60)[1] == ""
     finally:
         process.kill()
         process.communicate()
-    assert status(folder).state == "stopped"
+    assert read_status(folder).state == "stopped"
 
 
 # Names.
@@ -424,13 +432,13 @@ def test_two_processes_cannot_train_one_run() -> None:
 
 def test_a_name_taken_is_said_and_the_model_stays_unless_it_is_to_be_replaced() -> None:
     folder = finish(task_run(steps=3))
-    wish(folder, "stop")
+    request_stop(folder, "stop")
     before = load_file(folder / "model.safetensors")
     with pytest.raises(RunError, match="there is a model named run already: choose another name, delete that model first"):
         task_run(steps=5, seed=1)
     assert same(load_file(folder / "model.safetensors"), before)
     assert task_run(steps=5, seed=1, options={"replace": True}) == folder
-    assert status(folder).state == "ready"
+    assert read_status(folder).state == "ready"
     assert snapshots(folder) == {}
     assert not (folder / "log.jsonl").exists()
     finish(folder)
@@ -450,11 +458,11 @@ def test_a_name_that_could_leave_the_folder_is_refused_and_nothing_is_written(na
 
 
 def test_a_free_name_is_the_name_or_the_first_number_nobody_has() -> None:
-    assert runs.free_name("run") == "run"
+    assert free_name("run") == "run"
     for expected in ("run", "run-2", "run-3"):
-        assert task_run(runs.free_name("run")).name == expected
+        assert task_run(free_name("run")).name == expected
     assert task_run("x" * 64).name == "x" * 64
-    assert checkpoints.destination(runs.free_name("x" * 64)).name.endswith("-2")
+    assert checkpoints.destination(free_name("x" * 64)).name.endswith("-2")
 
 
 def test_a_run_whose_data_does_not_suit_the_model_is_not_written_down(home: Path) -> None:
@@ -469,7 +477,7 @@ def test_a_run_whose_data_does_not_suit_the_model_is_not_written_down(home: Path
     ]
     for config, tokenizer, source, said in unsuited:
         with pytest.raises(ValueError, match=said):
-            runs.prepare("run", config, tokenizer, source, runs.Recipe(steps=1))
+            prepare(RunSpec(name="run", config=config, tokenizer=tokenizer, source=source, recipe=Recipe(steps=1)))
     assert not list(home.rglob("*.json"))
 
 
@@ -544,7 +552,7 @@ def test_a_damaged_run_is_refused_with_its_name_and_what_is_wrong(kind: str, pau
         finish(paused)
     assert len(str(raised.value)) < 500
     assert "\n" not in str(raised.value)
-    assert status(paused).state in ("failed", "paused")
+    assert read_status(paused).state in ("failed", "paused")
 
 
 @pytest.mark.parametrize(
@@ -578,16 +586,16 @@ STATUSES: list[str | bytes] = [
 @pytest.mark.parametrize("content", STATUSES, ids=lambda content: repr(content)[:20])
 def test_a_status_that_makes_no_sense_is_that_of_a_model_nobody_trains(content: str | bytes, paused: Path) -> None:
     (paused / "status.json").write_bytes(content if isinstance(content, bytes) else content.encode())
-    assert status(paused).state == "finished"
+    assert read_status(paused).state == "finished"
     finish(paused)
 
 
 @pytest.mark.parametrize("state", ["ready", "waiting", "running", "paused", "stopped", "finished", "failed"])
 def test_a_status_is_what_was_said_but_for_a_run_whose_process_is_gone(state: State, paused: Path) -> None:
     (paused / "status.json").write_text(json.dumps({"state": state, "message": "\ud800 5"}))
-    assert status(paused).state == ("interrupted" if state == "running" else state)
+    assert read_status(paused).state == ("interrupted" if state == "running" else state)
     if state != "running":
-        assert status(paused).message == "\ud800 5"
+        assert read_status(paused).message == "\ud800 5"
 
 
 def test_a_log_that_a_stranger_wrote_gives_its_sound_lines_and_stops_no_run(paused: Path) -> None:
@@ -608,24 +616,24 @@ def test_a_log_that_a_stranger_wrote_gives_its_sound_lines_and_stops_no_run(paus
 
 def test_a_compiled_run_goes_on_without_a_compiler(paused: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     edit_card(paused, engine={"bfloat16": False, "compiled": True, "why": "fast", "seconds_per_step": 0.1})
-    monkeypatch.setattr(runs, "compiler_missing", lambda: "there is no C++ compiler (g++) on this machine")
-    engine, *_ = carry_on(paused)
-    assert isinstance(engine, runs.Engine)
+    monkeypatch.setattr(training, "compiler_missing", lambda: "there is no C++ compiler (g++) on this machine")
+    engine, *_ = train(paused)
+    assert isinstance(engine, Engine)
     assert (engine.compiled, engine.why) == (False, "not compiled as before: there is no C++ compiler (g++) on this machine")
     assert checkpoints.load(paused).card["steps"] == 12
 
 
 def test_a_run_that_waits_or_failed_says_so(paused: Path) -> None:
-    wish(paused, "stop")
-    runs.say_waiting(paused)
-    assert (status(paused).state, (paused / "wish").exists()) == ("waiting", False)
-    runs.say_failed(paused, "the queue is gone")
-    assert status(paused) == runs.Status("failed", "the queue is gone")
+    request_stop(paused, "stop")
+    mark_waiting(paused)
+    assert (read_status(paused).state, (paused / "stop_request").exists()) == ("waiting", False)
+    write_status(paused, "failed", "the queue is gone")
+    assert read_status(paused) == Status("failed", "the queue is gone")
 
 
 def test_room_is_told_for_folders_that_do_not_exist_yet(home: Path) -> None:
-    assert runs.room(home / "not/yet/here") == pytest.approx(runs.room(home), rel=0.1)
-    assert runs.room(home) > 0
+    assert free_disk(home / "not/yet/here") == pytest.approx(free_disk(home), rel=0.1)
+    assert free_disk(home) > 0
 
 
 def test_the_text_of_a_run_is_kept_for_it(home: Path) -> None:
@@ -643,4 +651,4 @@ def test_the_text_of_a_run_is_kept_for_it(home: Path) -> None:
         file.unlink()
     with pytest.raises(OSError, match="the text “pangrams” is not here any more"):
         finish(folder)
-    assert status(folder).state == "failed"
+    assert read_status(folder).state == "failed"

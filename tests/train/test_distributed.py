@@ -13,7 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from gptviz.runs import run as runs
+from gptviz.runs.log import read_log
 from gptviz.train.distributed import World, joined, local_rank
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,7 +44,7 @@ def together(home: Path, *arguments: str, processes: int = 2) -> subprocess.Comp
 
 
 def log(folder: Path, *keys: str) -> list[list[Any]]:
-    return [[line[key] for key in ("kind", "step", *keys)] for line in runs.read_log(folder / "log.jsonl") if "loss" in line]
+    return [[line[key] for key in ("kind", "step", *keys)] for line in read_log(folder / "log.jsonl") if "loss" in line]
 
 
 @pytest.fixture(scope="module")
@@ -96,13 +96,13 @@ def test_a_batch_that_does_not_divide_is_said_before_anything_is_written(tmp_pat
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 def test_the_shares_of_a_batch_are_equal_and_make_up_the_whole(size: int) -> None:
-    shares = [list(range(12))[World(rank, size).mine(12)] for rank in range(size)]
+    shares = [list(range(12))[World(rank, size).shard(12)] for rank in range(size)]
     assert sorted(row for share in shares for row in share) == list(range(12))
     assert {len(share) for share in shares} == {12 // size}
-    assert [World(rank, size).first for rank in range(size)] == [True] + [False] * (size - 1)
+    assert [World(rank, size).is_main for rank in range(size)] == [True] + [False] * (size - 1)
     if size > 1:
         with pytest.raises(ValueError, match=f"a batch of 13 does not divide among {size} processes"):
-            World(0, size).mine(13)
+            World(0, size).shard(13)
 
 
 def test_without_torchrun_this_process_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,5 +111,5 @@ def test_without_torchrun_this_process_is_alone(monkeypatch: pytest.MonkeyPatch)
     with joined(torch.device("cpu")) as world:
         assert world == World(0, 1)
         assert world.sum(torch.tensor(3.0)) == 3
-        assert world.told(2.5, torch.device("cpu")) == 2.5
+        assert world.broadcast(2.5, torch.device("cpu")) == 2.5
         world.wait()

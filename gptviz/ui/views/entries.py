@@ -10,9 +10,10 @@ from pathlib import Path
 
 from gptviz.figures.curves import Curve
 from gptviz.model import parameter_count
-from gptviz.runs import checkpoints, run
+from gptviz.runs import checkpoints
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.runs.experiments import PLANS, groups
+from gptviz.runs.status import Status, read_status
 from gptviz.train.recipe import HELP
 
 from .learning_curves import curve_of
@@ -35,7 +36,7 @@ class Entry:
 
     name: str
     folder: Path
-    status: run.Status
+    status: Status
     problem: str = ""
     data: str = ""
     parameters: int | None = None
@@ -81,7 +82,7 @@ def entries() -> dict[str, Entry]:
     """Every model by its name, the user's own first."""
     known = {}
     for name, folder in checkpoints.folders().items():
-        status = run.status(folder)
+        status = read_status(folder)
         try:
             known[name] = _entry(folder, status, curve_of(folder))
         except CheckpointError as error:
@@ -89,7 +90,7 @@ def entries() -> dict[str, Entry]:
     return known
 
 
-def _entry(folder: Path, status: run.Status, curve: Curve) -> Entry:
+def _entry(folder: Path, status: Status, curve: Curve) -> Entry:
     card, config = checkpoints.read_card(folder), checkpoints.read_config(folder)
     recipe = card.get("recipe")
     data = str(card.get("task") or card.get("corpus") or "")[:80]

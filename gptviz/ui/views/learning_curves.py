@@ -13,7 +13,7 @@ import streamlit as st
 
 from gptviz.figures.curves import Curve
 from gptviz.runs import checkpoints
-from gptviz.runs import run as runs
+from gptviz.runs.log import read_log
 
 LAST_STEP = 10**12
 
@@ -44,7 +44,7 @@ def _written(path: Path) -> tuple[int, int]:
 @st.cache_data(max_entries=64, show_spinner=False)
 def _curve_of(folder: Path, written: tuple[int, int], card_written: tuple[int, int]) -> Curve:
     card = checkpoints.read_card(folder)
-    log = runs.read_log(folder / "log.jsonl")
+    log = read_log(folder / "log.jsonl")
     told = card.get("losses")
     entries = [entry for entry in told if isinstance(entry, dict)] if isinstance(told, list) else []
     training = _points(log, "step", "loss") or _points(entries, None, "training")

@@ -19,8 +19,8 @@ from gptviz.figures.confusion import confusion as confusion_figure
 from gptviz.figures.format import percent
 from gptviz.interp.classification import Mistake, Numbers, confusion, mistakes
 from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.runs import run as runs
 from gptviz.runs.experiments import PLANS
+from gptviz.runs.run import free_name
 from gptviz.text import LabelledTexts, labelled_of, opinions, texts_of
 from gptviz.ui.pages.train import form as train
 from gptviz.ui.shell import pages, scrubber
@@ -444,7 +444,7 @@ def planned(labelled: LabelledTexts) -> train.Planned:
 
 def teach(labelled: LabelledTexts, device: str) -> None:
     """The button that trains a classifier on texts with labels, and turns to the page where it is watched."""
-    plan, name = planned(labelled), runs.free_name(NAME)
+    plan, name = planned(labelled), free_name(NAME)
     expected = train.estimated(plan, device)
     refused = train.refusal(plan, expected, name, device)
     with st.container(horizontal=True, vertical_alignment="center"):

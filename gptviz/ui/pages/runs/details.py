@@ -15,7 +15,7 @@ The pale curve is the loss of each batch as it was trained on (in long runs the 
 the thin one is its mean over the last twentieth of the steps until then. Long curves are thinned out to some 1,000 points, which
 keep every extreme.
 
-Read from `log.jsonl` in the model's folder, which `gptviz/runs/run.py` writes; evaluated by `evaluate` in
+Read from `log.jsonl` in the model's folder, which `gptviz/runs/log.py` writes; evaluated by `evaluate` in
 `gptviz/train/evaluation.py`.
 """
 LIMITS = (
@@ -28,8 +28,8 @@ LIMITS = (
 def code(names: Sequence[str]) -> str:
     """The lines of `gptviz` that read the same losses."""
     return f"""from gptviz.runs import checkpoints
-from gptviz.runs import run as runs
+from gptviz.runs.log import read_log
 
 for name in {list(names)!r}:
-    log = runs.read_log(checkpoints.find(name) / "log.jsonl")
+    log = read_log(checkpoints.find(name) / "log.jsonl")
     print(name, [(line["step"], line["loss"]) for line in log if line["kind"] == "evaluation"])"""

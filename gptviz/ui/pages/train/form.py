@@ -18,10 +18,9 @@ from gptviz.data.source import MOST_HELD_OUT, Source, TaskSource, TextSource, so
 from gptviz.figures.format import duration
 from gptviz.model import Config, changed, devices
 from gptviz.model.kinds import Kind
-from gptviz.runs import checkpoints
-from gptviz.runs import queue as jobs
-from gptviz.runs import run as runs
+from gptviz.runs import checkpoints, queue
 from gptviz.runs.experiments import PLANS, Plan
+from gptviz.runs.run import free_disk, free_name
 from gptviz.text import TASKS, Corpus, Tokenizer, corpora, corpus_of, labelled_of, task, tiny_shakespeare
 from gptviz.text.datasets.pairs import HELD_OUT, PAIR_TASKS, pairs_of
 from gptviz.train import estimate
@@ -432,7 +431,7 @@ def _complaint(plan: Plan, source: Source | None, vocabulary: int, config: Confi
 
 
 def _name(base: str) -> str:
-    free = runs.free_name(base)
+    free = free_name(base)
     if st.session_state.pop(_BEGUN, False):
         st.session_state["save_as"] = ""
     asked = st.text_input(
@@ -489,7 +488,7 @@ def refusal(planned: Planned, expected: Estimate | None, name: str, device: str)
         return f"there is a model named {name} already: choose another name, or leave the field empty"
     if expected is None:
         return None
-    room = runs.room(target)
+    room = free_disk(target)
     if expected.disk > 0.9 * room:
         return f"the run would take about {size(expected.disk)} of the disk, and {size(room)} is free: keep fewer snapshots"
     return estimate.refusal(expected, estimate.available(device))
@@ -521,9 +520,9 @@ def begin(planned: Planned, name: str, device: str) -> int:
     """
     # One at a time: two browsers that save under one name at once must not both get it.
     with _PREPARING:
-        queue = jobs.queue()
-        if len(queue.waiting()) >= queue.most_waiting:
-            raise jobs.QueueFullError(f"{queue.most_waiting} runs wait already, and no more may: try again later")
+        own = queue.own_queue()
+        if len(own.waiting()) >= own.most_waiting:
+            raise queue.QueueFullError(f"{own.most_waiting} runs wait already, and no more may: try again later")
         plan, tokenizer = planned.plan, None
         if planned.vocabulary is not None and planned.source is not None:
             tokenizer = planned.source.tokenizer(plan.tokenizer, planned.vocabulary)
@@ -538,7 +537,7 @@ def begin(planned: Planned, name: str, device: str) -> int:
             begin=planned.begin,
             about={"preset": planned.plan_name, "command": command(planned, name)},
         )
-        return jobs.submit(name, None if device == devices.devices()[0] else device)
+        return queue.submit(name, None if device == devices.devices()[0] else device)
 
 
 def button(planned: Planned, name: str, device: str) -> None:

@@ -19,12 +19,12 @@ from gptviz.interp import embeddings
 from gptviz.interp.attention import one_head
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model.kinds import Kind
-from gptviz.runs import checkpoints
-from gptviz.runs import queue as jobs
-from gptviz.runs import run as runs
+from gptviz.runs import checkpoints, queue
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.runs.experiments import PLANS
-from gptviz.runs.run import RunError, Status
+from gptviz.runs.log import read_log
+from gptviz.runs.run import read_run
+from gptviz.runs.status import RunError, Status, read_status
 from gptviz.train.recipe import Recipe
 from gptviz.ui.pages import embeddings as vocabulary
 from gptviz.ui.shell import kinds, pages
@@ -76,7 +76,7 @@ Beside a classifier's accuracy stands that of a baseline trained on the same tex
 (TF-IDF).
 
 Trained by `Trainer` in `gptviz/train/trainer.py`, in a process of its own (`gptviz/runs/queue.py`), which keeps the run in the
-model's folder (`gptviz/runs/run.py`); this page reads it there. Memory and time are estimated in `gptviz/train/estimate.py`.
+model's folder (`gptviz/runs/training.py`); this page reads it there. Memory and time are estimated in `gptviz/train/estimate.py`.
 """
 LIMITS = (
     "The loss is measured in tokens: models with other tokens cannot be compared by it. One seed is one draw. The attention and "
@@ -108,13 +108,13 @@ def watched(notices: Any) -> str | None:
 
 def _most_interesting(names: Sequence[str]) -> str:
     """The run in training, else the next in line, else the one that changed last, else a model that came with gptviz."""
-    queue = jobs.queue()
-    for name in [*queue.training(), *queue.waiting()]:
+    own = queue.own_queue()
+    for name in [*own.training(), *own.waiting()]:
         if name in names:
             return name
-    own = [folder for folder in checkpoints.folders().values() if (folder / "status.json").exists()]
-    if own:
-        return max(own, key=lambda folder: (folder / "status.json").stat().st_mtime).name
+    runs = [folder for folder in checkpoints.folders().values() if (folder / "status.json").exists()]
+    if runs:
+        return max(runs, key=lambda folder: (folder / "status.json").stat().st_mtime).name
     return pages.DEFAULT_MODEL if pages.DEFAULT_MODEL in names else names[0]
 
 
@@ -159,15 +159,15 @@ def look(name: str) -> Watched:
     """
     folder = checkpoints.find(name)
     try:
-        recipe = runs.read(folder).recipe
+        recipe = read_run(folder).recipe
     except RunError:
         recipe = None
     log = _log(folder)
     step, evaluation = _last(log, "step", STEP), _last(log, "evaluation", ("loss",))
     sample = _last(log, "sample", ())
-    place = jobs.place(name) if folder.parent == jobs.queue().root else None
+    place = queue.place(name) if folder.parent == queue.own_queue().root else None
     card = checkpoints.read_card(folder)
-    return Watched(folder, runs.status(folder), place, kinds.kind_of(folder), card, recipe, step, evaluation, sample)
+    return Watched(folder, read_status(folder), place, kinds.kind_of(folder), card, recipe, step, evaluation, sample)
 
 
 def _last(log: Sequence[Mapping[str, Any]], kind: str, fields: Sequence[str]) -> Mapping[str, Any]:
@@ -191,7 +191,7 @@ def _log(folder: Path) -> list[dict[str, Any]]:
 # Read-only: all who watch one run share it.
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _read_log(folder: Path, written: int, length: int) -> list[dict[str, Any]]:
-    return runs.read_log(folder / "log.jsonl")
+    return read_log(folder / "log.jsonl")
 
 
 def _ticking(body: Callable[[], Watched], every: float, active: bool) -> None:
@@ -237,7 +237,7 @@ def _state(now: Watched) -> None:
 def headline(now: Watched) -> str:
     """What is becoming of the run, and how far it is, as Markdown."""
     if now.place:
-        ahead = jobs.queue().training()
+        ahead = queue.own_queue().training()
         behind = f": {escaped(ahead[0])} is in training" if ahead else ""
         return f"Waiting, {ordinal(now.place + len(ahead))} in line{behind}."
     at = f"Step {now.step['step']:,}" if now.step else "Step 0"
@@ -262,13 +262,13 @@ def ordinal(place: int) -> str:
 def _buttons(now: Watched) -> None:
     name = now.folder.name
     if now.place == 0:
-        _button("Pause", ":material/pause:", jobs.pause, name, "Keeps everything and ends; going on later changes nothing.")
-        _button("Stop", ":material/stop:", jobs.stop, name, "Ends here, with a last evaluation. It can still go on later.")
+        _button("Pause", ":material/pause:", queue.pause, name, "Keeps everything and ends; going on later changes nothing.")
+        _button("Stop", ":material/stop:", queue.stop, name, "Ends here, with a last evaluation. It can still go on later.")
     elif now.place:
-        _button("Take back", ":material/undo:", jobs.stop, name, "Takes it out of the line; it can be put there again.")
-    elif now.status.state in RESUMABLE and now.recipe is not None and now.folder.parent == jobs.queue().root:
+        _button("Take back", ":material/undo:", queue.stop, name, "Takes it out of the line; it can be put there again.")
+    elif now.status.state in RESUMABLE and now.recipe is not None and now.folder.parent == queue.own_queue().root:
         label = "Begin" if now.status.state == "ready" else "Go on"
-        _button(label, ":material/resume:", jobs.submit, name, "Trains on from where it is.")
+        _button(label, ":material/resume:", queue.submit, name, "Trains on from where it is.")
 
 
 def _button(label: str, icon: str, act: Callable[[str], object], name: str, help: str) -> None:
@@ -572,10 +572,11 @@ def code(name: str, command: str) -> str:
     return f"""# in a shell, what the form now says:
 #   {command}
 
-from gptviz.runs import checkpoints, run as runs
+from gptviz.runs import checkpoints
+from gptviz.runs.log import read_log
 
 folder = checkpoints.find({name!r})
-for line in runs.read_log(folder / "log.jsonl"):
+for line in read_log(folder / "log.jsonl"):
     if line["kind"] == "evaluation":
         print(line["step"], line["loss"])"""
 

@@ -1,0 +1,257 @@
+"""Training a run: its trainer's events, with everything about it saved in the run's folder on the way."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from gptviz._version import __version__
+from gptviz.data.batches import Data
+from gptviz.data.source import Source, TextSource, source_from
+from gptviz.model import Transformer
+from gptviz.text import Tokenizer
+from gptviz.train.distributed import World
+from gptviz.train.engine import Engine, choose, compiler_missing
+from gptviz.train.trainer import Diverged, Evaluated, Event, Stepped, Trainer
+
+from . import checkpoints
+from .checkpoints import CheckpointError, NotNumbersError
+from .log import LogWriter
+from .run import STORES, Run, read_run
+from .status import RunError, StopRequest, clear_stop_request, locked, stop_request, write_status
+
+SAVE_EVERY = 60.0  # seconds
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """A sample of what the model writes after `step` steps."""
+
+    step: int
+    text: str
+
+
+def train(
+    folder: Path,
+    *,
+    device: torch.device | str = "cpu",
+    world: World | None = None,
+    stop_requested: Callable[[], StopRequest | None] = lambda: None,
+) -> Iterator[Engine | Event | Sampled]:
+    """Train the run in `folder` from where it is, saving it on the way: yields its engine, then every event and sample.
+
+    A run that was paused or stopped and is trained again later comes to exactly the same as one that never was.
+
+    Args:
+        device: where to compute.
+        world: the processes that train together; default: this one alone.
+        stop_requested: asked after every step; "pause" and "stop" end the training early, as `status.request_stop` does.
+
+    Raises:
+        RunError: it is being trained already, is finished, or cannot be read.
+        CheckpointError: the disk takes no more; the last good files are there.
+        Diverged: the loss is not a number any more.
+    """
+    world = World() if world is None else world
+    if read_run(folder).card.get("steps") and not (folder / "state.safetensors").exists():
+        raise RunError(f"{folder.name} is finished: begin a new run with its weights instead (--from {folder.name})")
+    with locked(folder) if world.is_main else nullcontext():
+        try:
+            yield from _train(folder, torch.device(device), world, stop_requested)
+        except (Diverged, CheckpointError, ValueError, OSError, RuntimeError) as error:
+            with suppress(CheckpointError):
+                if world.is_main:
+                    write_status(folder, "failed", str(error))
+            raise
+
+
+def _train(
+    folder: Path, device: torch.device, world: World, stop_requested: Callable[[], StopRequest | None]
+) -> Iterator[Engine | Event | Sampled]:
+    run = read_run(folder)
+    checkpoint = checkpoints.load(folder, device)
+    model, tokenizer, source = checkpoint.model, checkpoint.tokenizer, source_from(run.source)
+    data = source.data(tokenizer, model.config)
+    if world.is_main:
+        clear_stop_request(folder)
+        write_status(folder, "running", "choosing the fastest way to compute")
+    engine = _engine(run, model, data, world, device)
+    yield engine
+    trainer = Trainer(model, data, run.recipe, forward=engine.forward(model), bfloat16=engine.bfloat16, world=world)
+    state = _restore(folder, trainer)
+    # One process writes for all.
+    recorder = _Recorder(run, tokenizer, source, data, trainer, state) if world.is_main else None
+    ended: Literal["finished", "paused", "stopped"] = "finished"
+    for event in trainer:
+        yield event
+        if recorder is not None:
+            yield from recorder.record(event)
+        if isinstance(event, Stepped) and event.progress < 1:
+            request = (stop_requested() or stop_request(folder)) if world.is_main else None
+            if agreed := _broadcast_request(request, world, device):
+                ended = "paused" if agreed == "pause" else "stopped"
+                break
+    if ended == "stopped":
+        for event in trainer.evaluate():
+            yield event
+            if recorder is not None:
+                yield from recorder.record(event)
+    if recorder is not None:
+        recorder.end(ended)
+
+
+def _broadcast_request(request: StopRequest | None, world: World, device: torch.device) -> StopRequest | None:
+    """The main process's request, in every process."""
+    requests: tuple[StopRequest | None, ...] = (None, "pause", "stop")
+    return requests[int(world.broadcast(float(requests.index(request)), device))]
+
+
+def _engine(run: Run, model: Transformer, data: Data, world: World, device: torch.device) -> Engine:
+    """The engine on the card, since a run that is resumed is to compute as before; otherwise one chosen now."""
+    engine = run.engine
+    if engine is None and world.is_main:
+        engine = choose(model, data, run.recipe)
+        run.card["engine"] = engine.to_dict()
+        checkpoints.write_json(run.folder / "card.json", run.card)
+    known = engine or Engine()
+    if known.compiled and (missing := compiler_missing()):  # the run comes from another machine
+        known = Engine(known.bfloat16, False, f"not compiled as before: {missing}")
+    bfloat16 = bool(world.broadcast(float(known.bfloat16), device))
+    compiled = bool(world.broadcast(float(known.compiled), device))
+    return Engine(bfloat16, compiled, known.why, known.seconds_per_step)
+
+
+def _restore(folder: Path, trainer: Trainer) -> dict[str, Tensor]:
+    """Bring `trainer` to the state saved in `folder`, and return that state, empty where there is none.
+
+    Raises:
+        RunError: it is damaged.
+    """
+    path = folder / "state.safetensors"
+    try:
+        state = load_file(path)
+        trainer.restore(state)
+    except FileNotFoundError:
+        return {}
+    except (OSError, SafetensorError, ValueError) as error:
+        raise RunError(f"{folder.name}/{path.name} is damaged ({error}): begin the run anew") from None
+    return state
+
+
+class _Recorder:
+    """Writes what happens to a run into its folder: card, log, snapshots, weights and state.
+
+    What was written after the state that the run is resumed from is removed first, since it will come again.
+
+    Args:
+        state: what was saved with the trainer's state, empty for a run that begins.
+    """
+
+    def __init__(
+        self, run: Run, tokenizer: Tokenizer, source: Source, data: Data, trainer: Trainer, state: dict[str, Tensor]
+    ) -> None:
+        self.folder, self.recipe, self.trainer = run.folder, run.recipe, trainer
+        self.tokenizer, self.source, self.data = tokenizer, source, data
+        self.dtype = STORES[run.card.get("store", "float32")]
+        self.card = dict(run.card)
+        self.wall_seconds = float(self.card.get("wall_seconds", 0.0))  # of the times before
+        if state:
+            self.card["losses"] = [entry for entry in self.card["losses"] if entry["step"] <= trainer.step]
+            for step, file in checkpoints.snapshots(self.folder).items():
+                if step > trainer.step:
+                    file.unlink(missing_ok=True)
+        self.log = LogWriter(self.folder / "log.jsonl", trainer.step, state)
+        self.begun = self.saved = time.monotonic()
+        write_status(self.folder, "running")
+        if trainer.step == 0:
+            self._snapshot()
+
+    def record(self, event: Event) -> Iterator[Sampled]:
+        """Write down an event; after an evaluation also a sample, which is yielded, and all that resuming needs."""
+        if isinstance(event, Evaluated):
+            yield self._evaluated(event)
+            self._save()
+            return
+        self.log.stepped(event)
+        if self.recipe.keeps(event.step) or event.progress >= 1:
+            self._snapshot()
+        if time.monotonic() - self.saved > SAVE_EVERY:
+            self._save()
+
+    def end(self, ended: Literal["finished", "paused", "stopped"]) -> None:
+        """Save the run as it is now, and write down how it ended."""
+        if ended == "stopped":
+            self._snapshot()
+        self._save()
+        clear_stop_request(self.folder)
+        write_status(self.folder, ended)
+        if ended == "finished":
+            (self.folder / "state.safetensors").unlink(missing_ok=True)
+
+    def _evaluated(self, event: Evaluated) -> Sampled:
+        model = self.trainer.model.eval()
+        measured = self.source.measured(model, self.tokenizer, self.data)
+        self.log.evaluated(event, by_place=self.source.has_places, **_numbers(measured))
+        self._note(event, measured)
+        sample = Sampled(event.step, self.source.sample(model, self.tokenizer, self.data))
+        self.log.sampled(sample.step, sample.text)
+        return sample
+
+    def _note(self, event: Evaluated, measured: dict[str, Any]) -> None:
+        """Put an evaluation on the card, and what was measured beside it."""
+        losses = [entry for entry in self.card["losses"] if entry["step"] < event.step]
+        entry: dict[str, Any] = {"step": event.step, "seconds": round(event.seconds, 1)}
+        if not math.isnan(self.log.recent_loss):
+            entry["training"] = round(self.log.recent_loss, 4)
+        entry["validation"] = event.loss
+        if not isinstance(self.source, TextSource):
+            self.card["accuracy"] = entry["accuracy"] = event.evaluation.accuracy
+        if self.source.has_places:
+            self.card["accuracy_by_place"] = event.evaluation.by_place()
+        self.card["losses"] = [*losses, entry | _numbers(measured)]
+        self.card |= measured | {"validation_loss": event.loss}
+
+    def _snapshot(self) -> None:
+        if self.recipe.snapshots:
+            self._write_weights(checkpoints.snapshot_path(self.folder, self.trainer.step))
+
+    def _write_weights(self, path: Path) -> None:
+        try:
+            checkpoints.write_weights(path, self.trainer.model, self.dtype)
+        except NotNumbersError as error:
+            raise Diverged(f"{error}: lower the learning rate ({self.recipe.learning_rate:g})") from None
+
+    def _save(self) -> None:
+        """Save the run as it is now. The state comes last: what a crash leaves beyond the saved state is made again."""
+        self.card |= {
+            "steps": self.trainer.step,
+            "seconds": round(self.trainer.seconds, 1),
+            "wall_seconds": round(self.wall_seconds + time.monotonic() - self.begun, 1),
+            "processes": self.trainer.world.size,
+            "threads": torch.get_num_threads(),
+            "device": str(self.trainer.device),
+            "date": datetime.now(UTC).date().isoformat(),
+            "gptviz": __version__,
+            "torch": torch.__version__,
+        }
+        self.log.flush()
+        self._write_weights(self.folder / "model.safetensors")
+        checkpoints.write_json(self.folder / "card.json", self.card)
+        checkpoints.write_tensors(self.folder / "state.safetensors", self.trainer.state() | self.log.state())
+        self.saved = time.monotonic()
+
+
+def _numbers(measured: dict[str, Any]) -> dict[str, float]:
+    """What a curve can be drawn of."""
+    return {name: value for name, value in measured.items() if isinstance(value, float)}
