@@ -3,15 +3,28 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: app install test check browser dist screenshots benchmark checkpoints clean
+.PHONY: app install test test-rest test-all check browser dist screenshots benchmark checkpoints clean
 
 app: install ## open the app in a browser
 	$(RUN) -m streamlit run app.py $(ARGS)
 
 install: $(VENV)/installed ## build .venv with what the app runs on
 
-test: $(VENV)/installed-dev browser check ## set up everything, a browser too, and run every test
-	$(RUN) -m pytest $(ARGS)
+# Two workers share the files of tests; what is about time or memory comes after them, alone. (Pytest's 5: there was none.)
+WORKERS ?= 2
+TESTS = $(RUN) -m pytest --durations=15 $(ARGS)
+SHARED = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+OR_NONE = || [ $$? -eq 5 ]
+
+test: $(VENV)/installed-dev browser check ## set up everything, a browser too, and run the tests that a change may break
+	$(TESTS) -m "not full and not alone" $(SHARED) $(OR_NONE)
+	$(TESTS) -m "not full and alone" $(OR_NONE)
+
+test-rest: $(VENV)/installed-dev browser ## the tests that test leaves out
+	$(TESTS) -m "full and not alone" $(SHARED) $(OR_NONE)
+	$(TESTS) -m "full and alone" $(OR_NONE)
+
+test-all: test test-rest ## every test
 
 check: $(VENV)/installed-dev ## lint, format, types: seconds
 	$(RUN) -m ruff check .

@@ -9,12 +9,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from tests.tiny import TinyModel
 
 # Before torch is imported: on tensors this small a second thread only waits.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("gptviz", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("gptviz")
+
+# Workers take the files of tests in this order: the longest first, so that none of them is left with one in the end.
+LONGEST = ("tests/browser/", "tests/app/", "tests/test_cli", "tests/runs/", "tests/train/", "tests/test_")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Bring the tests into the order of `LONGEST`; those of a file stay together."""
+    items.sort(key=lambda item: next((i for i, place in enumerate(LONGEST) if item.nodeid.startswith(place)), len(LONGEST)))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
 
 from tests.browser.machinery import Server, Visit, chromium, serve, visiting
+from tests.browser.mounting import Mounted, mounting
 
 
 @pytest.fixture(scope="session")
@@ -33,3 +34,32 @@ def cold_server(tmp_path: Path) -> Iterator[Server]:
 def visit(browser: Browser, server: Server) -> Iterator[Visit]:
     with visiting(browser, server) as begun:
         yield begun
+
+
+@pytest.fixture
+def fresh_visit(browser: Browser, server: Server) -> Iterator[Visit]:
+    """A visit in a browser profile of its own: for tests of memory."""
+    with visiting(browser, server, fresh=True) as begun:
+        yield begun
+
+
+@pytest.fixture
+def mounted(browser: Browser) -> Iterator[Callable[..., Mounted]]:
+    """Shows a view made by hand on a page of its own, without Streamlit, from a payload packed in Python.
+
+    `mounted("generation_tree", payload, dark=False, width=1280, height=720, **query)`: the name of the view's folder in
+    `gptviz/components`, the bytes that its module packs (`kit.pack`), the look, and what the page's address says after its "?"
+    (`head=2`). What comes back has
+
+    - `page`: Playwright's page; locators reach into the view's shadow root, and `page.url` shows what the view wrote there;
+    - `sent`: what the view has sent to the server: `Message(way, name, value)`, `way` being "trigger" or "state";
+    - `show(payload)`: another payload for the same view, as a new run of the script brings it;
+    - `replace()`: the view is taken away; the next `show` puts a new one in its place;
+    - `troubles`: what went wrong. Errors of scripts and requests to other hosts fail the test in the end.
+
+    The theme's variables and the shadow root are as in the app (`test_machinery.py` compares them). This is where anything
+    belongs that leads from a payload to the screen: numbers, keyboard, files, hostile text, widths, light and dark. What takes a
+    server (a link, a new run, a click that asks for tensors, a reload) is tested with `visit`.
+    """
+    with mounting(browser) as show:
+        yield show

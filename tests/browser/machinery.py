@@ -1,4 +1,4 @@
-"""A server of the app and a browser that watches it: what the browser tests and the screenshots share."""
+"""A server of the app and a browser that watches it: what the browser tests, the benchmarks and the screenshots share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlparse
 
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Request, Response, WebSocket, sync_playwright
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from tests.browser.chromium import installed
 
@@ -37,6 +39,12 @@ HOSTILE = (
 ALLOWED_MISSES = ("/_stcore/health", "/_stcore/host-config")
 
 
+# How long, in seconds, a page or a server may take on a machine that does other work beside the tests.
+PATIENCE = 60
+# Chromium finds no other host. (A handler that decides about every request, `context.route`, would turn its cache off.)
+THIS_MACHINE_ALONE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"
+
+
 @dataclass
 class Server:
     """A running app.
@@ -44,49 +52,137 @@ class Server:
     Attributes:
         url: where it answers.
         log: the file its output goes to.
+        contexts: a browser profile for every look (width, height and colour scheme) that a visit has had so far. The next visit
+            of the same look finds the app's scripts in its cache.
     """
 
     url: str
     log: Path
+    contexts: dict[tuple[Browser, str], BrowserContext] = field(default_factory=dict)
 
 
 @contextlib.contextmanager
 def serve(folder: Path, script: Path = ROOT / "app.py") -> Iterator[Server]:
     """The app on a free port of this machine, with a home of its own in `folder`."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     log = folder / "server.log"
-    command = [sys.executable, "-m", "streamlit", "run", str(script), f"--server.port={port}", "--server.headless=true"]
-    environment = {**os.environ, "GPTVIZ_HOME": str(folder / "home")}
-    with log.open("w") as output:
-        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)
+    process, url = started(log, script)
+    server = Server(url, log)
     try:
-        url = f"http://127.0.0.1:{port}"
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                urllib.request.urlopen(f"{url}/_stcore/health", timeout=5).close()
-                break
-            except OSError:
-                assert process.poll() is None, log.read_text()
-                assert time.monotonic() < deadline, "the server did not answer within a minute"
-                time.sleep(0.1)
-        yield Server(url, log)
+        yield server
     finally:
+        for (browser, _), context in server.contexts.items():
+            if browser.is_connected():
+                context.close()
         process.kill()
         process.wait()
 
 
+def started(log: Path, script: Path) -> tuple[subprocess.Popen[bytes], str]:
+    """A server that answers, and its address. A port that somebody else takes before the server does is given up for another."""
+    environment = {**os.environ, "GPTVIZ_HOME": str(log.parent / "home")}
+    for _ in range(5):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        command = [sys.executable, "-m", "streamlit", "run", str(script), f"--server.port={port}", "--server.headless=true"]
+        with log.open("w") as output:
+            process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)
+        try:
+            if answers(process, f"http://127.0.0.1:{port}", log):
+                return process, f"http://127.0.0.1:{port}"
+        except BaseException:
+            process.kill()
+            raise
+        written = log.read_text()
+        assert "not available" in written, written
+    raise AssertionError("five ports in a row were taken by others")
+
+
+def answers(process: subprocess.Popen[bytes], url: str, log: Path) -> bool:
+    """Whether this server comes to answer at `url`; False if it ended before."""
+    deadline = time.monotonic() + 2 * PATIENCE
+    while process.poll() is None:
+        assert time.monotonic() < deadline, f"the server did not answer in time:\n{log.read_text()}"
+        # The log says so too: what answers on this port may be somebody else's server.
+        with contextlib.suppress(OSError):
+            urllib.request.urlopen(f"{url}/_stcore/health", timeout=5).close()
+            if url in log.read_text():
+                return True
+        time.sleep(0.05)
+    return False
+
+
 @contextlib.contextmanager
 def chromium() -> Iterator[Browser]:
-    """A headless browser."""
+    """A headless browser that reaches this machine alone."""
     where = installed()
     assert where is not None, "no browser: run 'make browser'"
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=where, args=["--no-sandbox", "--disable-background-networking"])
+        flags = ["--no-sandbox", "--disable-background-networking", THIS_MACHINE_ALONE]
+        browser = playwright.chromium.launch(executable_path=where, args=flags)
         yield browser
         browser.close()
+
+
+def watch_for_strangers(page: Page, home: str, troubles: list[str]) -> None:
+    """Write down every request of `page` that goes to another host than `home`, and every error of its scripts."""
+
+    def inspect(url: str) -> None:
+        address = urlparse(url)
+        if address.scheme in ("http", "https", "ws", "wss") and address.netloc != home:
+            troubles.append(f"request to another host: {url}")
+
+    page.on("request", lambda request: inspect(request.url))
+    page.on("websocket", lambda opened: inspect(opened.url))
+    page.on("pageerror", lambda error: troubles.append(f"page error: {error}"))
+
+
+class Answered:
+    """Whether the server has answered everything that a page has asked of it: a run of the script for every request.
+
+    Requests of a fragment that runs by the clock do not count: they go on for ever.
+    """
+
+    def __init__(self, page: Page) -> None:
+        self.asked = self.running = False
+        page.on("request", self._loads)
+        page.on("websocket", self._connects)
+
+    @property
+    def everything(self) -> bool:
+        """Whether nothing is asked that has not been answered."""
+        return not self.asked and not self.running
+
+    def _loads(self, request: Request) -> None:
+        """A page that is loaded asks for a run as soon as it is connected."""
+        if request.is_navigation_request() and request.frame.parent_frame is None:
+            self.asked, self.running = True, False
+
+    def _connects(self, connection: WebSocket) -> None:
+        connection.on("framesent", self._sent)
+        connection.on("framereceived", self._received)
+
+    def _sent(self, message: bytes | str) -> None:
+        if isinstance(message, bytes):
+            request = BackMsg.FromString(message)
+            if request.WhichOneof("type") == "rerun_script" and not request.rerun_script.is_auto_rerun:
+                self.asked = True
+
+    def _received(self, message: bytes | str) -> None:
+        if isinstance(message, str):
+            return
+        answer = ForwardMsg.FromString(message)
+        match answer.WhichOneof("type"):
+            case "new_session":
+                self.asked, self.running = False, True
+            case "script_finished" if answer.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN:
+                self.running = False
+
+
+# What has been clicked is drawn and sent once the browser has come to its next frames.
+FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"
+STANDS = """() => document.querySelector('[data-testid=stApp][data-test-script-state=notRunning]')
+    && !document.querySelector('[data-testid=stSkeleton]')"""
 
 
 @dataclass
@@ -94,6 +190,8 @@ class Visit:
     """One browser looking at the app, and everything that went wrong on the way.
 
     Attributes:
+        fresh: whether the browser's profile is of this visit alone.
+        seen_log: how many bytes of the server's log were written before the visit.
         troubles: what went wrong.
         sent: the size of every message the page has sent to the server so far: a view that answers by itself adds none.
     """
@@ -101,31 +199,48 @@ class Visit:
     server: Server
     context: BrowserContext
     page: Page
+    fresh: bool
+    seen_log: int
     troubles: list[str] = field(default_factory=list)
     sent: list[int] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        watch_for_strangers(self.page, urlparse(self.server.url).netloc, self.troubles)
+        self.answered = Answered(self.page)
+        self.page.on("response", self._response)
+        self.page.on("websocket", lambda socket: socket.on("framesent", lambda message: self.sent.append(len(message))))
+
     @classmethod
-    def begin(cls, browser: Browser, server: Server, *, dark: bool = False, width: int = 1280, height: int = 720) -> Visit:
-        """A fresh browser profile of the given size and colour scheme; requests to other hosts are refused and noted."""
-        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light")
-        visit = cls(server, context, context.new_page())
-        home = urlparse(server.url).netloc
+    def begin(
+        cls, browser: Browser, server: Server, *, dark: bool = False, width: int = 1280, height: int = 720, fresh: bool = False
+    ) -> Visit:
+        """A page of the given size and colour scheme.
 
-        def inspect(route, request) -> None:  # type: ignore[no-untyped-def]
-            address = urlparse(request.url)
-            if address.scheme in ("http", "https", "ws", "wss") and address.netloc != home:
-                visit.troubles.append(f"request to another host: {request.url}")
-                route.abort()
-            else:
-                route.continue_()
+        Visits of the same look use the same browser profile one after the other, emptied but for its cache. Where one is still
+        going on, or `fresh` asks for it (as a test of memory does), the visit gets a profile of its own: another browser.
+        """
+        look = {"viewport": {"width": width, "height": height}, "color_scheme": "dark" if dark else "light"}
+        place = browser, f"{width} × {height}, {look['color_scheme']}"
+        context = server.contexts.get(place)
+        fresh = fresh or (context is not None and bool(context.pages))
+        if context is None or fresh:
+            context = browser.new_context(**look)  # type: ignore[arg-type]
+            if not fresh:
+                server.contexts[place] = context
+        page = context.new_page()
+        session = context.new_cdp_session(page)
+        session.send("Storage.clearDataForOrigin", {"origin": server.url, "storageTypes": "cookies,local_storage,indexeddb"})
+        session.detach()
+        return cls(server, context, page, fresh, server.log.stat().st_size)
 
-        context.route("**/*", inspect)
-        visit.page.on("pageerror", lambda error: visit.troubles.append(f"page error: {error}"))
-        visit.page.on("response", visit._answered)
-        visit.page.on("websocket", lambda socket: socket.on("framesent", lambda message: visit.sent.append(len(message))))
-        return visit
+    def close(self) -> None:
+        """Leave the app."""
+        if self.fresh:
+            self.context.close()
+        else:
+            self.page.close()
 
-    def _answered(self, response) -> None:  # type: ignore[no-untyped-def]
+    def _response(self, response: Response) -> None:
         if response.status >= 400 and not response.url.endswith(ALLOWED_MISSES):
             self.troubles.append(f"{response.status} for {response.url}")
 
@@ -136,11 +251,17 @@ class Visit:
         return self.settle()
 
     def settle(self) -> Page:
-        """Wait until the script has run and what it drew is drawn."""
-        self.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]", timeout=60_000)
-        self.page.wait_for_timeout(150)
-        self.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]", timeout=60_000)
-        self.page.wait_for_function("!document.querySelector('[data-testid=stSkeleton]')", timeout=60_000)
+        """Wait until the server has answered everything that was asked of it, and what it sent is drawn."""
+        deadline = time.monotonic() + 2 * PATIENCE
+        quiet = False
+        while not quiet:
+            self.page.evaluate(FRAMES)
+            while not self.answered.everything:
+                assert time.monotonic() < deadline, f"the script did not end; asked: {self.answered.asked}"
+                self.page.wait_for_timeout(10)
+            self.page.wait_for_function(STANDS, timeout=1_000 * PATIENCE)
+            self.page.evaluate(FRAMES)
+            quiet = self.answered.everything and self.page.evaluate(STANDS) is True
         return self.page
 
     def memory(self) -> dict[str, float]:
@@ -156,7 +277,9 @@ class Visit:
     def wrong(self) -> list[str]:
         """Everything that went wrong so far: exceptions on the page, failed or foreign requests, tracebacks in the log."""
         shown = [f"exception on the page: {box.inner_text()}" for box in self.page.get_by_test_id("stException").all()]
-        log = self.server.log.read_text(errors="replace")
+        with self.server.log.open("rb") as file:
+            file.seek(self.seen_log)
+            log = file.read().decode(errors="replace")
         return [*self.troubles, *shown, *([f"the server's log:\n{log}"] if "Traceback" in log else [])]
 
 
@@ -164,9 +287,11 @@ class Visit:
 def visiting(browser: Browser, server: Server, **look: Any) -> Iterator[Visit]:
     """A visit, `look` as in `Visit.begin`, that fails in the end if anything went wrong on the way."""
     visit = Visit.begin(browser, server, **look)
-    yield visit
-    wrong = visit.wrong()
-    visit.context.close()
+    try:
+        yield visit
+        wrong = visit.wrong()
+    finally:
+        visit.close()
     assert not wrong, "\n".join(wrong)
 
 

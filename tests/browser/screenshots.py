@@ -20,7 +20,7 @@ def main(folder: Path) -> None:
                 page.wait_for_timeout(2_500)  # charts draw, transitions end
                 page.screenshot(path=folder / f"{path or 'home'}-{'dark' if dark else 'light'}.png")
                 wrong = visit.wrong()
-                visit.context.close()
+                visit.close()
                 if wrong:
                     sys.exit("\n".join(wrong))
 

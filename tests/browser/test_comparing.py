@@ -52,5 +52,5 @@ def test_rows_are_ticked_and_a_model_is_taken_along_deleted_and_brought_back(bro
         expect(page.get_by_text("second is back")).to_be_visible()
         assert (root / "second").exists()
         wrong = visit.wrong()
-        visit.context.close()
+        visit.close()
     assert not wrong, "\n".join(wrong)

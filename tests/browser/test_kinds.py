@@ -71,5 +71,5 @@ def test_the_model_goes_along_and_pages_open_on_a_model_they_are_about(browser: 
         visit.settle()
         shows(page, "translate", "seq2seq")
         wrong = visit.wrong()
-        visit.context.close()
+        visit.close()
     assert not wrong, "\n".join(wrong)

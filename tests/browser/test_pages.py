@@ -30,7 +30,7 @@ def test_a_deep_link_on_a_cold_server_opens_the_page_in_its_frame(browser: Brows
         expect(page.get_by_role("combobox", name=re.compile("Model"))).to_be_visible()
     expect(page.get_by_test_id("stSidebarNav")).to_have_count(0)
     wrong = visit.wrong()
-    visit.context.close()
+    visit.close()
     assert not wrong, "\n".join(wrong)
 
 
@@ -135,8 +135,8 @@ def test_two_browsers_do_not_disturb_each_other(browser: Browser, server: Server
     expect(second.get_by_role("textbox", name=re.compile("Prompt"))).to_have_value("other")
     expect(box).to_have_value("one more")
     wrong = one.wrong() + other.wrong()
-    one.context.close()
-    other.context.close()
+    one.close()
+    other.close()
     assert not wrong, "\n".join(wrong)
 
 

@@ -128,7 +128,7 @@ def test_what_a_button_sets_holds_over_the_link_where_the_limits_change_with_it(
         page.get_by_role("button", name="Try").click()
         expect(page.get_by_text("head 1 of 3")).to_be_visible()
         expect(page).to_have_url(re.compile("head=1"))
-        visit.context.close()
+        visit.close()
 
 
 def test_nothing_sticks_out_on_a_phone(browser: Browser, server: Server, tmp_path: Path) -> None:
@@ -137,5 +137,5 @@ def test_nothing_sticks_out_on_a_phone(browser: Browser, server: Server, tmp_pat
     page.wait_for_timeout(500)
     assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
     wrong = visit.wrong()
-    visit.context.close()
+    visit.close()
     assert not wrong, "\n".join(wrong)

@@ -102,5 +102,5 @@ def test_a_second_browser_sees_the_run_queues_behind_it_and_a_chart_that_grows_i
     expect(page.get_by_test_id("stProgress")).to_contain_text("Paused", timeout=ENOUGH)
     expect(second.get_by_test_id("stProgress")).to_contain_text("Finished: 20 steps", timeout=ENOUGH)
     wrong = other.wrong()
-    other.context.close()
+    other.close()
     assert not wrong, "\n".join(wrong)

@@ -1,0 +1,170 @@
+"""A view made by hand on a page of its own: no server and no Streamlit, only the payload and what is drawn from it."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from playwright.sync_api import Browser, Page
+
+from gptviz.components import kit
+from tests.browser.machinery import ROOT, watch_for_strangers
+
+# A page of this host is served by the test itself. Like the app's, it may use the clipboard and change its address.
+HOST = "localhost"
+ADDRESS = f"http://{HOST}/view"
+THEME = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))["theme"]
+MOUNT = """async ({ script, style }) => {
+    const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    const module = await import(URL.createObjectURL(new Blob([script], { type: 'text/javascript' })));
+    window.sent = [];
+    const place = () => {
+        const host = document.createElement('div');
+        document.body.append(host);
+        const parentElement = host.attachShadow({ mode: 'open' });
+        const look = Object.assign(document.createElement('style'), { textContent: style });
+        parentElement.append(look, Object.assign(document.createElement('div'), { className: 'root' }));
+        return parentElement;
+    };
+    let parentElement = place(), leave = null;
+    window.show = (payload) => {
+        leave = module.default({
+            name: 'view', key: 'view', data: bytes(payload), parentElement,
+            setTriggerValue: (name, value) => window.sent.push(['trigger', name, value]),
+            setStateValue: (name, value) => window.sent.push(['state', name, value]),
+        });
+    };
+    window.replace = () => {
+        leave?.();
+        parentElement.host.remove();
+        parentElement = place();
+    };
+}"""
+
+
+class Message(NamedTuple):
+    """What a view sent to the server.
+
+    Attributes:
+        way: "trigger" or "state": whether it was sent with `setTriggerValue` or with `setStateValue`.
+        name: which trigger or state.
+        value: what it carried; JSON is read.
+    """
+
+    way: str
+    name: str
+    value: Any
+
+
+@dataclass
+class Mounted:
+    """A view on a page of its own. `page.locator` finds what is in it as it does in the app.
+
+    Attributes:
+        troubles: errors of scripts, and requests to other hosts. The fixture fails the test on any.
+    """
+
+    page: Page
+    troubles: list[str] = field(default_factory=list)
+
+    def show(self, payload: bytes) -> None:
+        """Give the view another payload, as a run of the script does."""
+        self.page.evaluate("(payload) => window.show(payload)", base64.b64encode(payload).decode())
+
+    def replace(self) -> None:
+        """Take the view away and make room for a new one, which the next `show` puts there (as Streamlit sometimes does)."""
+        self.page.evaluate("() => window.replace()")
+
+    @property
+    def sent(self) -> list[Message]:
+        """What the view has sent to the server so far."""
+        messages = [Message(*message) for message in self.page.evaluate("() => window.sent")]
+        return [message._replace(value=_read(message.value)) for message in messages]
+
+
+def _read(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def variables(*, dark: bool) -> dict[str, str]:
+    """The variables of the theme that Streamlit gives to a view, so far as the views use them."""
+    colours = THEME["dark" if dark else "light"]
+    return {
+        "--st-background-color": colours["backgroundColor"],
+        "--st-secondary-background-color": colours["secondaryBackgroundColor"],
+        "--st-text-color": colours["textColor"],
+        "--st-link-color": colours["linkColor"],
+        "--st-border-color": colours["borderColor"],
+        "--st-primary-color": colours["primaryColor"],
+        "--st-base-radius": "0.35rem",
+        "--st-font": '"Source Sans",sans-serif',
+        "--st-code-font": '"Source Code Pro",monospace',
+    }
+
+
+def mount(
+    browser: Browser,
+    view: str,
+    payload: bytes,
+    *,
+    dark: bool = False,
+    width: int = 1280,
+    height: int = 720,
+    **query: object,
+) -> Mounted:
+    """A page on which the view in the folder of this name shows `payload`; `query` is in its address.
+
+    Args:
+        view: the name of a folder of `gptviz.components`.
+        payload: the bytes that the view's Python packs.
+        dark: the colour scheme, and with it the theme.
+        width: pixels, as `height`.
+    """
+    context = browser.new_context(
+        viewport={"width": width, "height": height},
+        color_scheme="dark" if dark else "light",
+        permissions=["clipboard-read", "clipboard-write"],
+    )
+    page = context.new_page()
+    theme = " ".join(f"{name}: {value};" for name, value in variables(dark=dark).items())
+    body = (
+        f"<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'><title>A view</title>"
+        f"<link rel=icon href=data:,><style>:root {{ {theme} }} body {{ margin: 0; font: 16px var(--st-font); "
+        f"color: var(--st-text-color); background: var(--st-background-color); }}</style><body></body>"
+    )
+    context.route(f"{ADDRESS}**", lambda route: route.fulfill(body=body, content_type="text/html"))
+    mounted = Mounted(page)
+    watch_for_strangers(page, HOST, mounted.troubles)
+    page.goto(f"{ADDRESS}?{urlencode(query)}" if query else ADDRESS)
+    folder = kit.FOLDER.parent / view
+    page.evaluate(MOUNT, {"script": kit.script(folder), "style": kit.style(folder)})
+    mounted.show(payload)
+    return mounted
+
+
+@contextlib.contextmanager
+def mounting(browser: Browser) -> Iterator[Callable[..., Mounted]]:
+    """`mount` in `browser`; what is mounted is taken away in the end, and whatever went wrong fails the test."""
+    with contextlib.ExitStack() as stack:
+        shown: list[Mounted] = []
+
+        def show(view: str, payload: bytes, **look: Any) -> Mounted:
+            one = mount(browser, view, payload, **look)
+            stack.callback(one.page.context.close)
+            shown.append(one)
+            return one
+
+        yield show
+    wrong = [trouble for one in shown for trouble in one.troubles]
+    assert not wrong, "\n".join(wrong)
