@@ -1,19 +1,34 @@
 // Where the boxes of the generation tree stand: from left to right, the current path in a straight line where there is room.
 
-// Pixels: between a box and the next, above and below each other, and around all.
-export const BETWEEN = 30;
-const APART = 12;
-export const EDGE = 6;
-// Pixels: the width of the tokens that may come next.
-export const NEXT_WIDTH = 116;
+/** @typedef {import("./run.js").Run} Run */
 
-/** The branches of a tree, those above before those below. */
+// Pixels: between a box and the next, above and below each other, and around all; of the tokens that may come next.
+export const BETWEEN = 30, APART = 12, EDGE = 6, NEXT_WIDTH = 116;
+
+/**
+ * A branch of the outline with its box, and what the layout gives it.
+ *
+ * @typedef {object} Placed
+ * @property {{ element: { offsetWidth: number, offsetHeight: number } }} run
+ * @property {boolean} strong on the current path
+ * @property {boolean} current what may come next stands beside it
+ * @property {Placed[]} children
+ * @property {number} [x] its place, as `y`, and its size `w`, `h`
+ * @property {number} [y]
+ * @property {number} [w]
+ * @property {number} [h]
+ * @property {number} [all] the height of it and of all that follows from it
+ * @property {number} [fan] the height of all that follows from it
+ * @property {number | null} [next] the height of what may come next, null where it is not beside this one
+ */
+
+/** The branches of a tree, those above before those below. @param {any} branch @returns {Generator<any>} */
 export function* branchesOf(branch) {
   yield branch;
   for (const child of branch.children) yield* branchesOf(child);
 }
 
-/** The most that each may have, where all that want less get what they want and the sum is at most `room`. */
+/** The most that each may have, where all that want less get what they want and the sum is at most `room`. @param {number[]} wanted @param {number} room */
 export function shareOf(wanted, room) {
   const sorted = [...wanted].sort((a, b) => a - b);
   for (const [i, one] of sorted.entries()) {
@@ -24,26 +39,37 @@ export function shareOf(wanted, room) {
   return Infinity;
 }
 
-/** Give each branch its place `x`, `y` beside its size `w`, `h`, on a stage so high; `next` is the height of what may come next,
- *  null where it is not shown. Returns how far all reaches, the place of what may come next, and the lines between boxes. */
+/**
+ * Give each branch its place `x`, `y` beside its size `w`, `h`.
+ *
+ * Returns how far all reaches, the place of what may come next, and the lines between boxes as [from, x, y, class].
+ *
+ * @param {any} tree
+ * @param {number} height of the stage
+ * @param {number | null} next the height of what may come next, null where it is not shown
+ */
 export function placed(tree, height, next) {
   measure(tree, next);
+  /** @type {{ right: number, bottom: number, fan: any, links: [any, number, number, string][] }} */
   const reached = { right: 0, bottom: Math.max(height, tree.all + 2 * EDGE), fan: null, links: [] };
   put(tree, EDGE, EDGE + Math.max(0, (height - 2 * EDGE - tree.all) / 2), reached);
   reached.right += EDGE;
   return reached;
 }
 
+/** @param {any} branch @param {number | null} next @returns {number} */
 function measure(branch, next) {
   const { offsetWidth, offsetHeight } = branch.run.element;
   [branch.w, branch.h] = [offsetWidth, offsetHeight];
-  const heights = branch.children.map((child) => measure(child, next));
+  /** @type {number[]} */
+  const heights = branch.children.map((/** @type {any} */ child) => measure(child, next));
   branch.next = branch.current ? next : null;
-  if (branch.next !== null) heights.push(next);
+  if (branch.next !== null) heights.push(branch.next);
   branch.fan = heights.reduce((sum, h) => sum + h + APART, -APART);
   return (branch.all = Math.max(branch.h, branch.fan));
 }
 
+/** @param {any} branch @param {number} x @param {number} top @param {any} reached */
 function put(branch, x, top, reached) {
   const beside = x + branch.w + BETWEEN;
   let y = top + (branch.all - branch.fan) / 2;
@@ -67,6 +93,7 @@ function put(branch, x, top, reached) {
   }
 }
 
+/** A line from one point to another, level at both ends. @param {number} x1 @param {number} y1 @param {number} x2 @param {number} y2 */
 export function curve(x1, y1, x2, y2) {
   const middle = (x1 + x2) / 2;
   return `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`;

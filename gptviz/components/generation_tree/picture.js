@@ -3,35 +3,32 @@
 import { background, mixed } from "../kit/colour.js";
 import { shape } from "../kit/elements.js";
 import { ROLES } from "../kit/roles.js";
-import { EDGE } from "./layout.js";
+import { EDGE, branchesOf } from "./layout.js";
 
 const SANS = { "font-family": "sans-serif" };
-const TOP = 34,
-  BOTTOM = 28; // room for the title and for what the colours mean
+const TOP = 34, BOTTOM = 28; // room for the title and for what the colours mean
 
-export function pictureOf(view) {
-  const [width, height] = view.extent,
-    tall = height + TOP + BOTTOM;
-  const ground = background(view.root),
-    ink = getComputedStyle(view.root).getPropertyValue("--st-text-color").trim();
-  const look = { ground, ink, pale: solid(mixed(ink, ground, 0.35)), origin: view.canvas.getBoundingClientRect() };
+/**
+ * @param {HTMLElement} root
+ * @param {import("./boxes.js").Boxes} boxes
+ */
+export function pictureOf(root, boxes) {
+  const [width, height] = boxes.extent, tall = height + TOP + BOTTOM;
+  const ground = background(root), ink = getComputedStyle(root).getPropertyValue("--st-text-color").trim();
+  const look = { ground, ink, pale: solid(mixed(ink, ground, 0.35)), origin: boxes.canvas.getBoundingClientRect() };
   const picture = shape("svg", { width, height: tall, viewBox: `0 0 ${width} ${tall}` });
   const words = (text, y, size) => shape("text", { x: EDGE, y, fill: ink, "font-size": size, ...SANS }, text);
   picture.append(shape("rect", { width: "100%", height: "100%", fill: ground }));
   picture.append(words("What the model wrote, as a tree", 21, 15));
   const canvas = shape("g", { transform: `translate(0 ${TOP})` });
-  for (const [d, kind] of view.lines) {
+  for (const [d, kind] of boxes.lines) {
     const strong = kind.includes("strong");
     const line = shape("path", { d, fill: "none", stroke: strong ? ink : look.pale, "stroke-width": strong ? 2 : 1 });
     if (kind.includes("next")) line.setAttribute("stroke-dasharray", "3 3");
     canvas.append(line);
   }
-  const visit = (branch) => {
-    drawBox(canvas, branch.run, branch.strong ? ink : look.pale, look);
-    branch.children.forEach(visit);
-  };
-  visit(view.tree);
-  for (const line of view.next) drawNext(canvas, line, look);
+  for (const { run, strong } of branchesOf(boxes.outline)) drawBox(canvas, run, strong ? ink : look.pale, look);
+  for (const line of boxes.next.lines) drawNext(canvas, line, look);
   const meaning = "colour: probability under the model, 0 … 100 %; grey: the prompt; Σ: sum of log-probabilities";
   picture.append(canvas, words(meaning, height + TOP + 18, 13));
   return picture;
@@ -49,8 +46,7 @@ function tintOf(chip, { ink, ground }) {
 
 function drawBox(canvas, run, line, look) {
   const { origin, ground } = look;
-  const at = run.element.getBoundingClientRect(),
-    seen = run.text.getBoundingClientRect();
+  const at = run.element.getBoundingClientRect(), seen = run.text.getBoundingClientRect();
   const [x, y] = [at.left - origin.left, at.top - origin.top];
   canvas.append(shape("rect", { x, y, width: at.width, height: at.height, rx: 6, fill: ground, stroke: line }));
   const size = { width: seen.width, height: seen.height };
@@ -68,11 +64,8 @@ function drawBox(canvas, run, line, look) {
 
 function drawNext(canvas, line, look) {
   const { origin, ground, ink, pale } = look;
-  const at = line.getBoundingClientRect(),
-    name = line.querySelector(".name"),
-    box = name.getBoundingClientRect();
-  const [x, y] = [at.left - origin.left, at.top - origin.top],
-    cut = line.classList.contains("cut");
+  const at = line.getBoundingClientRect(), name = line.querySelector(".name"), box = name.getBoundingClientRect();
+  const [x, y] = [at.left - origin.left, at.top - origin.top], cut = line.classList.contains("cut");
   const frame = { x, y, width: at.width, height: at.height, rx: 4, fill: ground, stroke: pale, "stroke-dasharray": "3 3" };
   canvas.append(shape("rect", frame));
   const place = [box.left - origin.left, box.top - origin.top, box];

@@ -1,64 +1,85 @@
 // A box of the generation tree: its text flows, and breaks between words.
-
 import { make } from "../kit/elements.js";
 import { SPOKEN } from "../kit/text.js";
 
 // A word longer than this may be broken, so that a text without spaces still wraps.
 const LONGEST_WORD = 14;
 
-/** A run of tokens without a branch: a box of flowing text. */
+/** The tokens of a branch: a box of flowing text. */
 export class Run {
-  constructor(start) {
-    this.start = start;
+  constructor() {
+    /** @type {number | null} */
+    this.number = null; // of the tree that it shows
+    /** @type {number[]} */
     this.nodes = [];
-    this.chips = [];
+    /** @type {HTMLElement[]} */
+    this.chips = []; // of each node its button
+    /** @type {number | null} */
     this.wanted = null; // its width where there is room, once that was measured
+    this.level = 0;
+    this.firstNew = 0; // where the chips begin that have no level yet
     this.element = make("div", "run");
     this.text = make("div", "text");
     this.foot = make("div", "foot");
     this.element.append(this.text, this.foot);
   }
 
-  /** Hold these nodes; chips of those that stand there already are left alone. `pieces(node)` gives chips and their labels, that
-   *  which stands for the node last. */
-  hold(nodes, pieces, spaced) {
+  /**
+   * Hold these nodes; chips of those that stand there already are left alone.
+   *
+   * @param {number[]} nodes
+   * @param {(node: number) => [HTMLElement, string][]} pieces the chips of a node and their labels, the node's button last
+   * @param {boolean} isSpaced tokens are words of their own
+   * @returns {boolean} whether anything changed
+   */
+  hold(nodes, pieces, isSpaced) {
     let kept = 0;
     while (kept < nodes.length && nodes[kept] === this.nodes[kept]) kept++;
-    const changed = kept < nodes.length || kept < this.nodes.length;
-    if (changed) this.wanted = null;
+    const isChanged = kept < nodes.length || kept < this.nodes.length;
+    if (isChanged) this.wanted = null;
     this.cutAt(kept);
     for (const node of nodes.slice(kept)) {
       for (const [chip, label] of pieces(node)) {
-        this.add(chip, label, spaced);
+        this.add(chip, label, isSpaced);
         this.chips[this.nodes.length] = chip;
       }
       this.nodes.push(node);
     }
-    return changed;
+    return isChanged;
   }
 
-  /** Forget all but the first `kept` nodes. */
+  /** Say how many forks lie before it. @param {number} level */
+  setLevel(level) {
+    const first = level === this.level ? this.firstNew : 0;
+    for (const chip of this.chips.slice(first)) chip.setAttribute("aria-level", String(level));
+    this.level = level;
+    this.firstNew = this.chips.length;
+  }
+
+  /** Forget all but the first `kept` nodes. @param {number} kept */
   cutAt(kept) {
-    const [first] = kept ? this.chips.splice(kept) : this.chips.splice(0);
+    const [first] = this.chips.splice(kept);
     this.nodes.length = Math.min(kept, this.nodes.length);
+    this.firstNew = Math.min(kept, this.firstNew);
     if (!first) return;
     if (!kept) return this.text.replaceChildren();
-    const word = first.parentElement;
+    const word = /** @type {HTMLElement} */ (first.parentElement);
     while (word.nextSibling) word.nextSibling.remove();
     while (first.nextSibling) first.nextSibling.remove();
     first.remove();
     if (!word.hasChildNodes()) word.remove();
   }
 
-  add(chip, label, spaced) {
+  /** @param {HTMLElement} chip @param {string} label @param {boolean} isSpaced */
+  add(chip, label, isSpaced) {
     const last = this.text.lastElementChild?.lastElementChild?.textContent || "⏎";
     const ends = /[␣⏎⇥]$/.test(last) || (/^[␣⏎⇥]/.test(label) && !(label in SPOKEN));
     let word = this.text.lastElementChild;
-    if (!word || spaced || ends || word.textContent.length + label.length > LONGEST_WORD) {
-      word = make("span", spaced ? "word spaced" : "word");
+    if (!word || isSpaced || ends || (word.textContent ?? "").length + label.length > LONGEST_WORD) {
+      word = make("span", isSpaced ? "word spaced" : "word");
       this.text.append(word);
     }
     word.append(chip);
-    if (label.endsWith("⏎") && !spaced) word.append(make("br"));
+    if (label.endsWith("⏎") && !isSpaced) word.append(make("br"));
   }
 }

@@ -1,0 +1,105 @@
+// What the step that chose a token attended to: as tints of the text, and as a list of the most attended tokens.
+import { inAddress, toAddress } from "../kit/address.js";
+import { logarithmic } from "../kit/colour.js";
+import { make } from "../kit/elements.js";
+import { chip, percent, shortened } from "../kit/text.js";
+import { tinted } from "./words.js";
+
+/** @typedef {import("./nodes.js").Attended} Attended */
+/** @typedef {(place: number) => HTMLElement | undefined} ChipAt the chip at a place of the text, if that is shown */
+
+const IN_ADDRESS = "attended"; // "block.head"
+const MOST_LISTED = 6;
+const LEAST_TINTED = 0.001;
+const LONGEST = 9; // characters of a token
+
+/** The choice of a head, the tints, and the list. */
+export class Attention {
+  /** @param {{ chosen: () => void, again: () => void }} acts `again`: attention that is no longer kept is asked for */
+  constructor({ chosen, again }) {
+    this.asked = inAddress(IN_ADDRESS);
+    this.head = ""; // the mean of all heads
+    /** @type {HTMLElement[]} */
+    this.tinted = [];
+    this.select = /** @type {HTMLSelectElement} */ (make("select", "heads", undefined, { "aria-label": "Attention of" }));
+    this.select.onchange = () => {
+      this.head = this.asked = this.select.value;
+      toAddress({ [IN_ADDRESS]: this.head || null });
+      chosen();
+    };
+    this.line = make("div", "attendedline");
+    this.line.append(make("span", "", "Attended to:"), this.select);
+    this.list = make("div", "attended");
+    this.again = make("button", "tool", "Compute it again", { title: "This step’s attention is no longer kept" });
+    this.again.onclick = again;
+  }
+
+  /** Offer the heads of a model. @param {number} layers @param {number} heads of each */
+  offer(layers, heads) {
+    const shape = `${layers} ${heads}`;
+    if (this.shape === shape) return;
+    this.shape = shape;
+    /** @param {string} value @param {string} text */
+    const option = (value, text) => make("option", "", text, { value });
+    const groups = Array.from({ length: layers }, (_, block) => {
+      const group = make("optgroup", "", undefined, { label: `Block ${block}` });
+      for (let head = 0; head < heads; head++) group.append(option(`${block}.${head}`, `block ${block}, head ${head}`));
+      return group;
+    });
+    this.select.replaceChildren(option("", layers ? "mean of all heads" : "no heads in this model"), ...groups);
+    const known = [...this.select.options].map((one) => one.value);
+    this.head = this.asked !== null && known.includes(this.asked) ? this.asked : "";
+    this.select.value = this.head;
+    this.select.disabled = !layers;
+  }
+
+  /** Tint the chips of the text by what was attended to; null takes the tints away. @param {Attended | null} found @param {ChipAt} chipAt */
+  tint(found, chipAt) {
+    for (const one of this.tinted) {
+      one.classList.remove("key");
+      one.style.removeProperty("--a");
+    }
+    this.tinted = [];
+    found?.weights.forEach((weight, i) => {
+      const one = weight < LEAST_TINTED ? undefined : chipAt(found.start + i);
+      if (!one) return;
+      one.classList.add("key");
+      one.style.setProperty("--a", tinted(logarithmic(weight)));
+      this.tinted.push(one);
+    });
+  }
+
+  /** List the most attended tokens. @param {Attended} found @param {ChipAt} chipAt */
+  fill(found, chipAt) {
+    this.list.replaceChildren(...mostAttended(found.weights).map((i) => this.item(found.start + i, found.weights[i], chipAt)));
+  }
+
+  /** @param {number} place @param {number} weight @param {ChipAt} chipAt */
+  item(place, weight, chipAt) {
+    const item = make("span", "item");
+    const name = chip(shortened(chipAt(place)?.textContent ?? "…", LONGEST));
+    name.classList.add("key");
+    name.style.setProperty("--a", tinted(logarithmic(weight)));
+    item.dataset.place = String(place);
+    item.dataset.weight = String(weight);
+    item.title = `place ${place} of the text`;
+    item.append(name, make("span", "number", percent(weight)));
+    return item;
+  }
+
+  /** Say why there is nothing to list. @param {boolean} isPlaying */
+  explain(isPlaying) {
+    const [layers] = (this.shape ?? "0").split(" ").map(Number);
+    const why = !layers ? "This model has no attention." : isPlaying ? "Pause to see it." : "";
+    this.list.replaceChildren(why ? make("span", "note", why) : this.again);
+  }
+
+  clear() {
+    this.list.replaceChildren();
+  }
+}
+
+/** The places of the largest weights, the largest first; of equal ones the later. @param {Float64Array} weights */
+export function mostAttended(weights) {
+  return [...weights.keys()].sort((a, b) => weights[b] - weights[a] || b - a).slice(0, MOST_LISTED);
+}

@@ -1,0 +1,278 @@
+// The stage: the branches of the tree as boxes of text with lines between them, and what may come next.
+import { make, shape } from "../kit/elements.js";
+import { brief, chip, count, percent, spoken, SPOKEN } from "../kit/text.js";
+import { BETWEEN, EDGE, NEXT_WIDTH, branchesOf, curve, placed, shareOf } from "./layout.js";
+import { Next } from "./next.js";
+import { NEXT, START } from "./nodes.js";
+import { Run } from "./run.js";
+import { nats, tinted } from "./words.js";
+
+/** @typedef {import("./nodes.js").Nodes} Nodes @typedef {import("./nodes.js").Place} Place */
+/** @typedef {import("./keyboard.js").Spot} Spot */
+
+// Pixels: of the narrowest and widest box on the path, of others.
+const NARROWEST = 178, WIDEST = 560, ASIDE = 190;
+// A box that grows is low as long as its last line begins no lower than this.
+const SHORT = 30;
+
+/** The stage and all that stands on it. */
+export class Boxes {
+  constructor() {
+    this.stage = make("div", "stage", undefined, { role: "tree", "aria-label": "What was generated, as a tree of tokens" });
+    this.canvas = make("div", "canvas", undefined, { role: "none" });
+    this.links = shape("svg", { class: "links", "aria-hidden": "true" });
+    this.next = new Next();
+    this.canvas.append(this.links, this.next.element);
+    this.stage.append(this.canvas);
+    /** @type {Map<number, Run>} */
+    this.runs = new Map(); // by the id of the first node
+    /** @type {Map<number, HTMLElement>} */
+    this.chips = new Map(); // by node
+    /** @type {HTMLElement[]} */
+    this.prompt = []; // the chips of the prompt
+    /** @type {HTMLElement[]} */
+    this.pale = []; // chips that a replay has not reached
+    /** @type {HTMLElement | null} */
+    this.reached = null; // the element that the Tab key stops at
+    /** @type {HTMLElement | null} */
+    this.marked = null; // the chip that is looked at
+    /** @type {any} */
+    this.outline = null; // the branches, each with its box and its place
+  }
+
+  /** The element that has the focus, null if it is not on the stage. */
+  get focused() {
+    const { activeElement } = /** @type {ShadowRoot} */ (this.stage.getRootNode());
+    return this.stage.contains(activeElement) ? /** @type {HTMLElement} */ (activeElement) : null;
+  }
+
+  // Drawing
+
+  /**
+   * Draw a tree. Boxes and chips that stand there already are left alone.
+   *
+   * @param {Nodes} nodes
+   * @param {any} payload
+   * @param {{ isMoved: boolean, looked: Place | null }} look `isMoved`: the current place has changed
+   */
+  draw(nodes, payload, { isMoved, looked }) {
+    this.nodes = nodes;
+    const before = this.focused;
+    this.outline = nodes.outline();
+    const stale = new Map(this.runs);
+    for (const branch of branchesOf(this.outline)) {
+      stale.delete(branch.start);
+      this.fillRun(branch, payload.spaced);
+    }
+    for (const [start, run] of stale) {
+      run.element.remove();
+      this.runs.delete(start);
+    }
+    for (const id of this.chips.keys()) if (!nodes.has(id)) this.chips.delete(id);
+    const end = [...branchesOf(this.outline)].find((branch) => branch.current);
+    this.next.fill(nodes, payload, end.level + 1);
+    this.arrange(isMoved, looked);
+    if (before && !before.isConnected) this.chips.get(nodes.current)?.focus({ preventScroll: true });
+    this.reach(this.chips.get(/** @type {number} */ (looked)) ?? this.chips.get(nodes.current));
+  }
+
+  /** @param {any} branch @param {boolean} isSpaced tokens are words of their own */
+  fillRun(branch, isSpaced) {
+    let run = this.runs.get(branch.start);
+    if (!run) this.runs.set(branch.start, (run = new Run()));
+    branch.run = run;
+    // A chip shows what it is of; another tree has other tokens under the same ids.
+    if (run.number !== this.nodes.number) run.cutAt(0);
+    run.number = this.nodes.number;
+    branch.changed = run.hold(branch.nodes, (id) => this.pieces(id), isSpaced);
+    run.setLevel(branch.level);
+  }
+
+  /** The chips of a node with their labels: its button; of the prompt all its tokens, the last of which is the button. @param {number} id */
+  pieces(id) {
+    if (id !== START) return [[this.chip(id), this.nodes.label(id)]];
+    const labels = this.nodes.prompt;
+    this.prompt = labels.map((label, i) => {
+      const one = i === labels.length - 1 ? this.chip(START) : chip(label);
+      one.classList.add("prompt");
+      one.dataset.node = String(START);
+      return one;
+    });
+    return this.prompt.map((one, i) => [one, labels[i]]);
+  }
+
+  /** @param {number} id */
+  chip(id) {
+    const label = this.nodes.label(id), p = Math.exp(this.nodes.node(id).logprob);
+    const button = make("button", "chip", label, { role: "treeitem", tabindex: "-1" });
+    button.dataset.node = String(id);
+    button.classList.toggle("blank", label in SPOKEN);
+    button.setAttribute("aria-label", id === START ? "the prompt" : `${spoken(label)}, ${percent(p)}`);
+    if (id !== START) button.style.setProperty("--p", tinted(p));
+    this.chips.set(id, button);
+    return button;
+  }
+
+  /** Give every box its size and place. @param {boolean} isMoved @param {Place | null} looked */
+  arrange(isMoved, looked) {
+    this.width = this.stage.clientWidth;
+    this.fillBoxes();
+    this.giveWidths();
+    const { next } = this;
+    const { right, bottom, fan, links } = placed(this.outline, this.stage.clientHeight, next.isShown ? next.element.offsetHeight : null);
+    this.fan = fan;
+    for (const { run, x, y } of branchesOf(this.outline)) run.element.style.transform = `translate(${x}px, ${y}px)`;
+    if (fan) next.element.style.transform = `translate(${fan.x}px, ${fan.y}px)`;
+    for (const line of fan ? next.lines : []) {
+      const look = line.classList.contains("cut") ? "link next cut" : "link next";
+      links.push([fan.from, fan.x, fan.y + line.offsetTop + line.offsetHeight / 2, look]);
+    }
+    /** @type {[string, string][]} */
+    this.lines = links.map(([from, x, y, look]) => [curve(from.x + from.w, from.y + from.h / 2, x, y), look]);
+    this.resize(right, bottom);
+    this.markCurrent();
+    this.scroll(isMoved, looked);
+  }
+
+  /** @param {number} width @param {number} height */
+  resize(width, height) {
+    this.extent = [width, height];
+    this.canvas.style.width = `${width}px`;
+    this.canvas.style.height = `${height}px`;
+    this.links.setAttribute("width", String(width));
+    this.links.setAttribute("height", String(height));
+    this.links.replaceChildren(...this.lines.map(([d, look]) => shape("path", { d, class: look })));
+  }
+
+  fillBoxes() {
+    for (const branch of branchesOf(this.outline)) {
+      const { element, foot } = branch.run;
+      branch.grows = branch.current && !branch.children.length;
+      element.classList.toggle("strong", branch.strong);
+      element.classList.toggle("grows", branch.grows);
+      element.classList.toggle("only", branch.grows && branch === this.outline);
+      const isEnd = (branch.current || !branch.children.length) && branch.end !== START;
+      foot.hidden = !isEnd;
+      if (isEnd) this.fillFoot(foot, branch.end);
+      if (!element.isConnected) this.canvas.append(element);
+    }
+  }
+
+  /** The boxes of the current path share the stage; the one that grows takes its width before it has the text for it. */
+  giveWidths() {
+    const all = [...branchesOf(this.outline)], path = all.filter((branch) => branch.strong);
+    // Once for each text: to be measured it is laid out anew, which scrolls it.
+    const fresh = path.filter((branch) => !branch.grows && branch.run.wanted === null);
+    for (const { run } of fresh) Object.assign(run.element.style, { width: "", maxWidth: `${WIDEST}px` });
+    for (const { run } of fresh) run.wanted = run.element.offsetWidth;
+    const wanted = path.map(({ run, grows }) => (grows ? WIDEST : run.wanted));
+    const beside = path.at(-1).children.length ? ASIDE : NEXT_WIDTH;
+    const widest = Math.max(NARROWEST, shareOf(wanted, this.width - 2 * EDGE - beside - BETWEEN * path.length));
+    for (const { run, strong, grows } of all) {
+      run.element.style.width = grows ? `${Math.min(widest, WIDEST)}px` : "";
+      run.element.style.maxWidth = `${Math.min(widest, strong ? WIDEST : ASIDE)}px`;
+    }
+    for (const { run, grows } of path) run.element.classList.toggle("short", grows && run.text.lastElementChild.offsetTop < SHORT);
+  }
+
+  /** @param {HTMLElement} foot @param {number} end the node that the branch ends at */
+  fillFoot(foot, end) {
+    const { total } = this.nodes.node(end), length = this.nodes.lengthAt(end);
+    foot.replaceChildren(make("span", "sum", `Σ ${nats(total)}`), make("span", "mean", `${brief(total / length)} per token`));
+    foot.title = `Sum of the log-probabilities of this branch’s ${count(length)} tokens after the prompt, and their mean`;
+    foot.dataset.total = String(total);
+  }
+
+  markCurrent() {
+    for (const [id, one] of this.chips) {
+      const isHere = id === this.nodes.current;
+      one.classList.toggle("current", isHere);
+      if (isHere) one.setAttribute("aria-current", "true");
+      else one.removeAttribute("aria-current");
+    }
+  }
+
+  /** Bring the current place into view: within its box, and its box within the stage. @param {boolean} isMoved @param {Place | null} looked */
+  scroll(isMoved, looked) {
+    const all = [...branchesOf(this.outline)];
+    if (looked === null || isMoved) {
+      for (const { run, strong, changed } of all) if (strong && (isMoved || changed)) run.text.scrollTop = run.text.scrollHeight;
+    }
+    if (!isMoved) return;
+    const at = all.find((branch) => branch.current);
+    const right = this.next.isShown ? this.fan.x + NEXT_WIDTH : at.x + at.w;
+    this.stage.scrollLeft = Math.max(0, right + EDGE - this.stage.clientWidth);
+    // The middle of all that follows from here; what may come next is seen in any case.
+    const middle = at.y + at.h / 2 - this.stage.clientHeight / 2;
+    const bottom = this.next.isShown ? this.fan.y + this.next.element.offsetHeight + EDGE - this.stage.clientHeight : 0;
+    this.stage.scrollTop = Math.max(0, middle, bottom);
+  }
+
+  // Looking
+
+  /** What an event is about: a node or NEXT, null if nothing. @param {Event} event @returns {Place | null} */
+  at(event) {
+    const found = this.elementOf(event);
+    if (!found) return null;
+    return found.classList.contains("ghost") ? NEXT : Number(found.dataset.node);
+  }
+
+  /** The chip or line that an event is about. @param {Event} event @returns {HTMLElement | null} */
+  elementOf(event) {
+    return /** @type {HTMLElement} */ (event.target).closest("[data-node], .ghost");
+  }
+
+  /** Where the keyboard stands. @param {Event} event @returns {Spot | null} */
+  spotOf(event) {
+    const found = this.elementOf(event);
+    if (!found) return null;
+    const line = this.next.lines.indexOf(found);
+    return line >= 0 ? { line } : { node: Number(found.dataset.node) };
+  }
+
+  /** @param {Spot} spot */
+  elementAt(spot) {
+    return "line" in spot ? this.next.lines[spot.line] : this.chips.get(spot.node);
+  }
+
+  /** The chips of the text that ends before `at`, by their places. @param {Place} at @returns {import("./attention.js").ChipAt} */
+  chipAt(at) {
+    const { nodes, prompt, chips } = this;
+    const path = nodes.pathTo(nodes.before(at) ?? START), length = nodes.promptLength;
+    return (place) => (place < length ? prompt[place - length + prompt.length] : chips.get(path[place - length]));
+  }
+
+  /** Mark the chip that is looked at. @param {Place | null} looked */
+  mark(looked) {
+    this.marked?.classList.remove("focus");
+    this.marked = this.chips.get(/** @type {number} */ (looked)) ?? null;
+    this.marked?.classList.add("focus");
+  }
+
+  /** Show these nodes pale: a replay has not reached them. @param {number[]} later */
+  fade(later) {
+    for (const one of this.pale) one.classList.remove("later");
+    this.pale = later.flatMap((id) => this.chips.get(id) ?? []);
+    for (const one of this.pale) one.classList.add("later");
+  }
+
+  /** Make an element the one that the Tab key stops at. @param {HTMLElement | undefined} element */
+  reach(element) {
+    if (this.reached && this.reached !== element) this.reached.tabIndex = -1;
+    this.reached = element ?? null;
+    if (element) element.tabIndex = 0;
+  }
+
+  /** Scroll a box and the stage, but not the page, until an element is seen. @param {HTMLElement | undefined} element */
+  reveal(element) {
+    if (!element) return;
+    for (const box of [element.closest(".text"), this.stage]) {
+      if (!box) continue;
+      const outer = box.getBoundingClientRect(), inner = element.getBoundingClientRect();
+      if (inner.top < outer.top) box.scrollTop -= outer.top - inner.top + 4;
+      else if (inner.bottom > outer.bottom) box.scrollTop += inner.bottom - outer.bottom + 4;
+      if (inner.left < outer.left) box.scrollLeft -= outer.left - inner.left + 4;
+      else if (inner.right > outer.right) box.scrollLeft += inner.right - outer.right + 4;
+    }
+  }
+}

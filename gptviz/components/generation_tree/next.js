@@ -1,0 +1,69 @@
+// What may come next: the likeliest tokens, a button each, beside the end of the current branch.
+import { make } from "../kit/elements.js";
+import { chip, percent, shortened, spoken } from "../kit/text.js";
+import { tinted } from "./words.js";
+
+/** @typedef {import("./nodes.js").Nodes} Nodes */
+
+// Where branches continue from here already, fewer are shown beside them.
+const FEW = 5;
+const LONGEST = 7; // characters of a token
+
+/** The buttons of what may come next. */
+export class Next {
+  constructor() {
+    this.element = make("div", "ghosts", undefined, { role: "group", "aria-label": "What may come next" });
+    /** @type {HTMLElement[]} */
+    this.lines = [];
+  }
+
+  /** Whether any is shown. */
+  get isShown() {
+    return !this.element.hidden;
+  }
+
+  /** @param {Nodes} nodes @param {any} payload @param {number} level of the branch that each would begin */
+  fill(nodes, payload, level) {
+    const taken = nodes.takenNext();
+    const isClosed = payload.playing || payload.full;
+    this.lines = [];
+    nextTokens(payload).forEach((one) => {
+      if (taken.has(one.token) || (taken.size && this.lines.length === FEW)) return;
+      this.lines.push(button(one, isClosed, level));
+    });
+    this.element.replaceChildren(make("div", "note", "may come next"), ...this.lines);
+    this.element.hidden = !this.lines.length;
+  }
+}
+
+/**
+ * What a payload says of the token to come.
+ *
+ * @param {any} payload
+ * @returns {{ token: number, label: string, p: number, drawn: number, cut: string }[]}
+ */
+export function nextTokens({ arrays, cut, labels }) {
+  const { ghost, ghost_p: p } = arrays;
+  return Array.from(ghost, (token, i) => ({ token, label: labels[token], p: p[2 * i], drawn: p[2 * i + 1], cut: cut[i] }));
+}
+
+/**
+ * @param {ReturnType<typeof nextTokens>[number]} one
+ * @param {boolean} isClosed no token can be taken now
+ * @param {number} level
+ */
+function button({ token, label, p, drawn, cut }, isClosed, level) {
+  const line = make("button", "ghost", undefined, { role: "treeitem", tabindex: "-1", "aria-level": level });
+  line.dataset.token = String(token);
+  line.classList.toggle("cut", Boolean(cut));
+  line.classList.toggle("closed", isClosed);
+  if (isClosed) line.setAttribute("aria-disabled", "true");
+  const chance = cut ? `cut by ${cut}: never drawn` : `drawn with ${percent(drawn)}`;
+  line.title = `${chance}${isClosed ? "" : "; click to continue with it"}`;
+  line.setAttribute("aria-label", `next: ${spoken(label)}, ${percent(p)}, ${chance}`);
+  const name = chip(shortened(label, LONGEST));
+  name.classList.add("name");
+  name.style.setProperty("--p", tinted(p));
+  line.append(name, make("span", "number", percent(p)));
+  return line;
+}
