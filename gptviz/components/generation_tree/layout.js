@@ -1,9 +1,10 @@
 // Where the boxes of the generation tree stand: from left to right, the current path in a straight line where there is room.
 
-/** @typedef {import("./run.js").Run} Run */
-
-// Pixels: between a box and the next, above and below each other, and around all; of the tokens that may come next.
-export const BETWEEN = 30, APART = 12, EDGE = 6, NEXT_WIDTH = 116;
+// In pixels.
+export const BETWEEN = 30; // a box and the next
+const APART = 12; // boxes above each other
+export const EDGE = 6; // around all
+export const NEXT_WIDTH = 116; // of the tokens that may come next
 
 /**
  * A branch of the outline with its box, and what the layout gives it.
