@@ -11,7 +11,9 @@ import { nats, tinted } from "./words.js";
 /** @typedef {import("./keyboard.js").Spot} Spot */
 
 // Pixels: of the narrowest and widest box on the path, of others.
-const NARROWEST = 178, WIDEST = 560, ASIDE = 190;
+const NARROWEST = 178,
+  WIDEST = 560,
+  ASIDE = 190;
 // A box that grows is low as long as its last line begins no lower than this.
 const SHORT = 30;
 
@@ -38,6 +40,14 @@ export class Boxes {
     this.marked = null; // the chip that is looked at
     /** @type {any} */
     this.outline = null; // the branches, each with its box and its place
+    this.width = 0; // of the stage, when the boxes were placed
+    this.extent = [0, 0]; // of all boxes together
+    /** @type {[string, string][]} */
+    this.lines = []; // between boxes: paths and their classes
+    /** @type {any} */
+    this.fan = null; // where what may come next stands
+    /** @type {Nodes} */
+    this.nodes = /** @type {any} */ (null); // until the first draw
   }
 
   /** The element that has the focus, null if it is not on the stage. */
@@ -78,8 +88,8 @@ export class Boxes {
 
   /** @param {any} branch @param {boolean} isSpaced tokens are words of their own */
   fillRun(branch, isSpaced) {
-    let run = this.runs.get(branch.start);
-    if (!run) this.runs.set(branch.start, (run = new Run()));
+    const run = this.runs.get(branch.start) ?? new Run();
+    this.runs.set(branch.start, run);
     branch.run = run;
     // A chip shows what it is of; another tree has other tokens under the same ids.
     if (run.number !== this.nodes.number) run.cutAt(0);
@@ -88,11 +98,11 @@ export class Boxes {
     run.setLevel(branch.level);
   }
 
-  /** The chips of a node with their labels: its button; of the prompt all its tokens, the last of which is the button. @param {number} id */
+  /** The chips of a node with their labels: its button; of the prompt all its tokens, the last of which is the button. @param {number} id @returns {[HTMLElement, string][]} */
   pieces(id) {
     if (id !== START) return [[this.chip(id), this.nodes.label(id)]];
     const labels = this.nodes.prompt;
-    this.prompt = labels.map((label, i) => {
+    this.prompt = labels.map((/** @type {string} */ label, /** @type {number} */ i) => {
       const one = i === labels.length - 1 ? this.chip(START) : chip(label);
       one.classList.add("prompt");
       one.dataset.node = String(START);
@@ -103,7 +113,8 @@ export class Boxes {
 
   /** @param {number} id */
   chip(id) {
-    const label = this.nodes.label(id), p = Math.exp(this.nodes.node(id).logprob);
+    const label = this.nodes.label(id),
+      p = Math.exp(this.nodes.node(id).logprob);
     const button = make("button", "chip", label, { role: "treeitem", tabindex: "-1" });
     button.dataset.node = String(id);
     button.classList.toggle("blank", label in SPOKEN);
@@ -119,7 +130,11 @@ export class Boxes {
     this.fillBoxes();
     this.giveWidths();
     const { next } = this;
-    const { right, bottom, fan, links } = placed(this.outline, this.stage.clientHeight, next.isShown ? next.element.offsetHeight : null);
+    const { right, bottom, fan, links } = placed(
+      this.outline,
+      this.stage.clientHeight,
+      next.isShown ? next.element.offsetHeight : null,
+    );
     this.fan = fan;
     for (const { run, x, y } of branchesOf(this.outline)) run.element.style.transform = `translate(${x}px, ${y}px)`;
     if (fan) next.element.style.transform = `translate(${fan.x}px, ${fan.y}px)`;
@@ -127,7 +142,6 @@ export class Boxes {
       const look = line.classList.contains("cut") ? "link next cut" : "link next";
       links.push([fan.from, fan.x, fan.y + line.offsetTop + line.offsetHeight / 2, look]);
     }
-    /** @type {[string, string][]} */
     this.lines = links.map(([from, x, y, look]) => [curve(from.x + from.w, from.y + from.h / 2, x, y), look]);
     this.resize(right, bottom);
     this.markCurrent();
@@ -160,7 +174,8 @@ export class Boxes {
 
   /** The boxes of the current path share the stage; the one that grows takes its width before it has the text for it. */
   giveWidths() {
-    const all = [...branchesOf(this.outline)], path = all.filter((branch) => branch.strong);
+    const all = [...branchesOf(this.outline)],
+      path = all.filter((branch) => branch.strong);
     // Once for each text: to be measured it is laid out anew, which scrolls it.
     const fresh = path.filter((branch) => !branch.grows && branch.run.wanted === null);
     for (const { run } of fresh) Object.assign(run.element.style, { width: "", maxWidth: `${WIDEST}px` });
@@ -172,12 +187,14 @@ export class Boxes {
       run.element.style.width = grows ? `${Math.min(widest, WIDEST)}px` : "";
       run.element.style.maxWidth = `${Math.min(widest, strong ? WIDEST : ASIDE)}px`;
     }
-    for (const { run, grows } of path) run.element.classList.toggle("short", grows && run.text.lastElementChild.offsetTop < SHORT);
+    for (const { run, grows } of path)
+      run.element.classList.toggle("short", grows && run.text.lastElementChild.offsetTop < SHORT);
   }
 
   /** @param {HTMLElement} foot @param {number} end the node that the branch ends at */
   fillFoot(foot, end) {
-    const { total } = this.nodes.node(end), length = this.nodes.lengthAt(end);
+    const { total } = this.nodes.node(end),
+      length = this.nodes.lengthAt(end);
     foot.replaceChildren(make("span", "sum", `Σ ${nats(total)}`), make("span", "mean", `${brief(total / length)} per token`));
     foot.title = `Sum of the log-probabilities of this branch’s ${count(length)} tokens after the prompt, and their mean`;
     foot.dataset.total = String(total);
@@ -238,7 +255,8 @@ export class Boxes {
   /** The chips of the text that ends before `at`, by their places. @param {Place} at @returns {import("./attention.js").ChipAt} */
   chipAt(at) {
     const { nodes, prompt, chips } = this;
-    const path = nodes.pathTo(nodes.before(at) ?? START), length = nodes.promptLength;
+    const path = nodes.pathTo(nodes.before(at) ?? START),
+      length = nodes.promptLength;
     return (place) => (place < length ? prompt[place - length + prompt.length] : chips.get(path[place - length]));
   }
 
@@ -268,7 +286,8 @@ export class Boxes {
     if (!element) return;
     for (const box of [element.closest(".text"), this.stage]) {
       if (!box) continue;
-      const outer = box.getBoundingClientRect(), inner = element.getBoundingClientRect();
+      const outer = box.getBoundingClientRect(),
+        inner = element.getBoundingClientRect();
       if (inner.top < outer.top) box.scrollTop -= outer.top - inner.top + 4;
       else if (inner.bottom > outer.bottom) box.scrollTop += inner.bottom - outer.bottom + 4;
       if (inner.left < outer.left) box.scrollLeft -= outer.left - inner.left + 4;

@@ -109,8 +109,8 @@ export class Card {
 
   /** @param {string} key */
   walk(key) {
-    const lines = this.lines;
-    const at = lines.findIndex((line) => line.tabIndex === 0);
+    const { lines } = this;
+    const at = lines.findIndex((one) => one.tabIndex === 0);
     const to = { ArrowUp: at - 1, ArrowDown: at + 1, Home: 0, End: lines.length - 1 }[key];
     if (to === undefined) return false;
     const line = lines[Math.max(0, Math.min(lines.length - 1, to))];
@@ -154,7 +154,8 @@ function lineOf(token, label, p, { isCut, i, isTaken = false }) {
   const name = chip(shortened(label, LONGEST));
   name.classList.add("name");
   name.style.setProperty("--p", tinted(p));
-  const track = make("span", "track"), fill = make("span", "fill");
+  const track = make("span", "track"),
+    fill = make("span", "fill");
   fill.style.width = `${100 * p}%`;
   track.append(fill);
   line.append(name, track, make("span", "number", percent(p)));

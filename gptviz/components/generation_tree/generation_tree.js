@@ -73,7 +73,8 @@ class GenerationTree {
   }
 
   listen() {
-    const { stage } = this.boxes, card = this.card.element;
+    const { stage } = this.boxes,
+      card = this.card.element;
     stage.addEventListener("pointerover", (event) => {
       const at = this.boxes.at(event);
       if (at !== null) this.look(at);
@@ -110,7 +111,8 @@ class GenerationTree {
 
   /** @param {any} payload */
   show(payload) {
-    const isAnother = payload.number !== this.nodes?.number, { current, size } = this.nodes ?? {};
+    const isAnother = payload.number !== this.nodes?.number,
+      { current, size } = this.nodes ?? {};
     if (!this.take(payload)) return;
     const nodes = /** @type {Nodes} */ (this.nodes);
     const isMoved = isAnother || nodes.current !== current;
@@ -137,7 +139,8 @@ class GenerationTree {
     } else {
       const known = [this.nodes, lastShown].find((nodes) => nodes?.number === payload.number);
       if (!known?.goesOn(payload)) {
-        if (this.lost !== payload.number) this.send("lost", { number: (this.lost = payload.number) });
+        if (this.lost !== payload.number) this.send("lost", { number: payload.number });
+        this.lost = payload.number;
         return false;
       }
       this.nodes = lastShown = known;
@@ -216,7 +219,8 @@ class GenerationTree {
 
   /** @param {any} event */
   clicked(event) {
-    const element = this.boxes.elementOf(event), at = this.boxes.at(event);
+    const element = this.boxes.elementOf(event),
+      at = this.boxes.at(event);
     if (!element || at === null) return;
     // On a touch screen the first tap looks, the second acts.
     if (this.byTouch && this.tapped !== element) {

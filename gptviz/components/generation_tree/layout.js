@@ -67,7 +67,8 @@ function measure(branch, next) {
   branch.next = branch.current ? next : null;
   if (branch.next !== null) heights.push(branch.next);
   branch.fan = heights.reduce((sum, h) => sum + h + APART, -APART);
-  return (branch.all = Math.max(branch.h, branch.fan));
+  branch.all = Math.max(branch.h, branch.fan);
+  return branch.all;
 }
 
 /** @param {any} branch @param {number} x @param {number} top @param {any} reached */

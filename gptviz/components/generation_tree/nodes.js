@@ -54,7 +54,10 @@ export class Nodes {
     this.all = new Map([[START, promptNode(payload.prompt_length - 1)]]);
     this.addAll(payload);
     this.places = stepsOf(payload.arrays);
-    this.goTo(payload.current);
+    /** @type {number} */
+    this.current = payload.current;
+    this.path = this.pathTo(this.current); // the nodes from the first after the prompt to the current one
+    this.onPath = new Set(this.path).add(START);
   }
 
   get size() {

@@ -6,15 +6,18 @@ import { ROLES } from "../kit/roles.js";
 import { EDGE, branchesOf } from "./layout.js";
 
 const SANS = { "font-family": "sans-serif" };
-const TOP = 34, BOTTOM = 28; // room for the title and for what the colours mean
+const TOP = 34,
+  BOTTOM = 28; // room for the title and for what the colours mean
 
 /**
  * @param {HTMLElement} root
  * @param {import("./boxes.js").Boxes} boxes
  */
 export function pictureOf(root, boxes) {
-  const [width, height] = boxes.extent, tall = height + TOP + BOTTOM;
-  const ground = background(root), ink = getComputedStyle(root).getPropertyValue("--st-text-color").trim();
+  const [width, height] = boxes.extent,
+    tall = height + TOP + BOTTOM;
+  const ground = background(root),
+    ink = getComputedStyle(root).getPropertyValue("--st-text-color").trim();
   const look = { ground, ink, pale: solid(mixed(ink, ground, 0.35)), origin: boxes.canvas.getBoundingClientRect() };
   const picture = shape("svg", { width, height: tall, viewBox: `0 0 ${width} ${tall}` });
   const words = (text, y, size) => shape("text", { x: EDGE, y, fill: ink, "font-size": size, ...SANS }, text);
@@ -46,7 +49,8 @@ function tintOf(chip, { ink, ground }) {
 
 function drawBox(canvas, run, line, look) {
   const { origin, ground } = look;
-  const at = run.element.getBoundingClientRect(), seen = run.text.getBoundingClientRect();
+  const at = run.element.getBoundingClientRect(),
+    seen = run.text.getBoundingClientRect();
   const [x, y] = [at.left - origin.left, at.top - origin.top];
   canvas.append(shape("rect", { x, y, width: at.width, height: at.height, rx: 6, fill: ground, stroke: line }));
   const size = { width: seen.width, height: seen.height };
@@ -64,8 +68,11 @@ function drawBox(canvas, run, line, look) {
 
 function drawNext(canvas, line, look) {
   const { origin, ground, ink, pale } = look;
-  const at = line.getBoundingClientRect(), name = line.querySelector(".name"), box = name.getBoundingClientRect();
-  const [x, y] = [at.left - origin.left, at.top - origin.top], cut = line.classList.contains("cut");
+  const at = line.getBoundingClientRect(),
+    name = line.querySelector(".name"),
+    box = name.getBoundingClientRect();
+  const [x, y] = [at.left - origin.left, at.top - origin.top],
+    cut = line.classList.contains("cut");
   const frame = { x, y, width: at.width, height: at.height, rx: 4, fill: ground, stroke: pale, "stroke-dasharray": "3 3" };
   canvas.append(shape("rect", frame));
   const place = [box.left - origin.left, box.top - origin.top, box];
