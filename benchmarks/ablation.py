@@ -48,7 +48,7 @@ def run(job: tuple[str, int, int, float]) -> tuple[str, float]:
     """One training: (change, seed, steps, the AdamW rate or 0) → the change and its validation loss."""
     import torch
 
-    from gptviz.data.source import source_named
+    from gptviz.data.registry import source_named
     from gptviz.model import build, changed
     from gptviz.runs.experiments import PLANS
     from gptviz.train.trainer import Evaluated, Trainer

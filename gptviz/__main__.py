@@ -26,10 +26,8 @@ if TYPE_CHECKING:
     import torch
 
     from gptviz.language_model import LanguageModel
-    from gptviz.model.kinds import Kind
     from gptviz.text import Encoding, Tokenizer
 
-    from .data.classification import LabelledSource
     from .data.source import Source
     from .train.distributed import World
 
@@ -229,25 +227,9 @@ def _given(options: argparse.Namespace) -> str | None:
     return None if name is None else "--from" if name == "begin" else f"--{name.replace('_', '-')}"
 
 
-def _source(name: str, fraction: float, kind: Kind) -> Source:
-    """Files for a model of this kind, or a text or task by name."""
-    from gptviz.text import read_corpus, read_labelled, read_pairs
-
-    from .data.classification import LabelledSource
-    from .data.seq2seq import PairSource
-    from .data.source import TextSource, source_named
-
-    if not Path(name).exists():
-        return source_named(name, fraction)
-    if kind == "classifier":
-        return LabelledSource(read_labelled(name), fraction)
-    if kind == "encoder-decoder":
-        return PairSource(read_pairs(name), fraction)
-    return TextSource(read_corpus(name), fraction)
-
-
 def _prepare(options: argparse.Namespace, name: str, on: torch.device, world: World) -> None:
     """Write down the run that the options describe."""
+    from .data.registry import source_of_path
     from .runs.experiments import PLANS
 
     if options.preset not in PLANS:
@@ -261,7 +243,7 @@ def _prepare(options: argparse.Namespace, name: str, on: torch.device, world: Wo
     tokenizer = _tokenizer(*options.tokenizer) if options.tokenizer else None
     plan.prepare(
         name,
-        source=None if options.corpus is None else _source(options.corpus, plan.fraction, plan.config.kind),
+        source=None if options.corpus is None else source_of_path(options.corpus, plan.config.kind, plan.fraction),
         recipe=recipe,
         changes=dict(map(_setting, options.set)),
         tokenizer=tokenizer,
@@ -428,87 +410,44 @@ def classify(options: argparse.Namespace) -> None:
 
 def evaluate(options: argparse.Namespace) -> None:
     """`evaluate NAME [--corpus PATH] …`"""
-    import torch
-
-    from .data.batches import consecutive_windows
-    from .data.classification import LabelledSource
-    from .data.seq2seq import PairSource
-    from .data.seq2seq import batches as pair_batches
-    from .data.source import TextSource, check_decoder, source_from
     from .train.evaluation import evaluate
 
     lm = gptviz.load(options.name, options.device)
-    written = lm.card.get("source")
-    if options.corpus is None:
-        if not isinstance(written, dict):
-            raise UsageError(f"the card of {options.name} does not say what it learned from: give a text with --corpus FILE")
-        source = source_from(written)
-    else:
-        fraction = written.get("fraction", 0.9) if isinstance(written, dict) else 0.9
-        source = _source(options.corpus, fraction if isinstance(fraction, float) else 0.9, lm.model.config.kind)
-    if isinstance(source, LabelledSource):
-        _evaluate_labels(options, lm, source)
-        return
-    more: dict[str, Any] = {}
-    if isinstance(source, TextSource):
-        check_decoder(source, lm.model.config)
-        held_out = options.split == "validation"
-        text = source.corpus.split(source.fraction)[1] if held_out else source.corpus.text
-        _warn_of_unknown(lm.tokenizer.encode("".join(sorted(set(text)))))
-        ids = source.held_out(lm.tokenizer) if held_out else torch.from_numpy(lm.tokenizer.encode_ids(text))
-        batches = consecutive_windows(ids, lm.model.config.context_length)
-    elif isinstance(source, PairSource):
-        marked = source.marked(lm.tokenizer, lm.model.config)
-        _check_fits(options.name, lm, source.longest(marked), source.title)
-        _warn_of_unknown(marked.encode("".join(sorted({*"".join(map("".join, source.pairs.pairs))}))))
-        pairs = (source.everything if options.split == "all" else source.data)(marked, lm.model.config)
-        batches, more = pair_batches(pairs.held_out, marked), source.measured(lm.model, marked, pairs)
-    else:
-        data = source.data(lm.tokenizer, lm.model.config)
-        batches, more = iter(data.validation()), source.measured(lm.model, lm.tokenizer, data)
-    found = evaluate(lm.model, batches)
-    _check_trained(options.name, found.loss)
-    row: dict[str, Any] = {"loss": found.loss, "perplexity": math.exp(found.loss), "accuracy": found.accuracy, **more}
-    row |= {"tokens": found.tokens} if source.floor is None else {"floor": source.floor, "tokens": found.tokens}
+    source = _evaluated_source(options, lm)
+    try:
+        data = source.evaluation(lm.model, lm.tokenizer, everything=options.split == "all", labels=lm.labels)
+    except ValueError as error:
+        raise UsageError(f"{options.name}: {error}") from None
+    _warn_of_unknown(lm.tokenizer.encode(data.characters))
+    result = evaluate(lm.model, data.batches)
+    _check_trained(options.name, result.loss)
+    perplexity = math.exp(result.loss)
     if options.json:
+        row = {"loss": result.loss, "accuracy": result.accuracy, f"{source.unit}s": result.tokens}
+        row |= {share.name: share.value for share in data.shares}
+        row |= {"perplexity": perplexity} if source.unit == "token" else {}
+        row |= {} if source.floor is None else {"floor": source.floor}
         _print_json(row)
         return
     floor = "" if source.floor is None else f" (no model gets below {source.floor:.4f})"
-    print(f"loss {found.loss:.4f} nats per token{floor}, perplexity {row['perplexity']:.3f}, ", end="")
-    print(f"accuracy {found.accuracy:.2%}, over {found.tokens:,} tokens")
-    for name, share in more.items():
-        print(f"{name.replace('_', ' ')} {share:.2%}")
+    per_token = f", perplexity {perplexity:.3f}" if source.unit == "token" else ""
+    print(f"loss {result.loss:.4f} nats per {source.unit}{floor}{per_token}, ", end="")
+    print(f"accuracy {result.accuracy:.2%}, over {result.tokens:,} {source.unit}s")
+    for share in data.shares:
+        print(f"{share.words} {share.value:.2%}")
 
 
-def _evaluate_labels(options: argparse.Namespace, lm: LanguageModel, source: LabelledSource) -> None:
-    """How well a classifier does on texts with labels, and on those held out how well its baseline does."""
-    from .data.baseline import baseline
-    from .data.classification import batches
-    from .train.evaluation import evaluate
+def _evaluated_source(options: argparse.Namespace, lm: LanguageModel) -> Source:
+    """The data that --corpus names, split as the model's own; without --corpus, the model's own."""
+    from .data.registry import source_from, source_of_path
 
-    if lm.model.config.kind != "classifier":
-        raise UsageError(f"{options.name} tells no labels apart: give a text instead of {source.title}")
-    training, held_out = source.split()
-    texts = held_out if options.split == "validation" else source.labelled
-    found = evaluate(lm.model, batches(lm.tokenizer, texts.under(lm.labels), lm.model.config.context_length))
-    _check_trained(options.name, found.loss)
-    row = {"loss": found.loss, "accuracy": found.accuracy, "texts": len(texts)}
-    if options.split == "validation":
-        row["baseline_accuracy"] = baseline(training, held_out).accuracy
-    if options.json:
-        _print_json(row)
-        return
-    print(f"loss {found.loss:.4f} nats per text, accuracy {found.accuracy:.2%}, over {len(texts):,} texts")
-    if "baseline_accuracy" in row:
-        print(f"words counted and weighed (TF-IDF and logistic regression): accuracy {row['baseline_accuracy']:.2%}")
-
-
-def _check_fits(name: str, lm: LanguageModel, needed: int, title: str) -> None:
-    if needed > (most := lm.model.config.context_length):
-        raise UsageError(
-            f"the longest text of {title} has {needed:,} tokens with its end; {name} reads at most {most:,}: "
-            "shorten it, or take it out"
-        )
+    on_card = lm.card.get("source")
+    if options.corpus is None:
+        if not isinstance(on_card, dict):
+            raise UsageError(f"the card of {options.name} does not say what it learned from: give a text with --corpus FILE")
+        return source_from(on_card)
+    fraction = on_card.get("fraction") if isinstance(on_card, dict) else None
+    return source_of_path(options.corpus, lm.model.config.kind, fraction if isinstance(fraction, float) else 0.9)
 
 
 def _check_trained(name: str, loss: float) -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gptviz.data.batches import Windows
-from gptviz.data.source import TaskSource, TextSource
+from gptviz.data.text import TaskSource, TextSource
 from gptviz.model import Transformer, build
 from gptviz.runs.run import RunSpec, prepare
 from gptviz.text import CharTokenizer, Corpus, task

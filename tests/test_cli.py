@@ -691,7 +691,7 @@ def test_what_a_classifier_cannot_do_is_said_with_what_can(
     assert "opinions has the label 'negative'; the model tells apart 'bad', 'good'" in error(
         capsys, "evaluate", "classifier", "--corpus", "opinions"
     )
-    assert "mine tells no labels apart: give a text instead of opinions" in error(
+    assert "mine: the model tells no labels apart: give a text instead of opinions" in error(
         capsys, "evaluate", "mine", "--corpus", "opinions"
     )
     assert "train a classifier on it" in error(capsys, "train", "bigram", "--corpus", "opinions")
@@ -840,7 +840,7 @@ def test_what_an_encoder_decoder_cannot_do_is_said_with_what_can(
         assert "python-reference has no sources and answers, which an encoder-decoder learns from" in said
         mirrored.write_text("".join(f"{'a' * n}\tb\n" for n in (2, 3, 64)))
         said = error(capsys, "evaluate", "seq2seq", "--corpus", mirrored, "--split", split)
-        assert "the longest text of mirrored.tsv has 65 tokens with its end; seq2seq reads at most 64: shorten it" in said
+        assert "seq2seq: the longest text of mirrored.tsv has 65 tokens with its end; the model reads at most 64:" in said
         assert "context_length" not in said
     assert "reversal has no sources and answers" in error(capsys, *ANSWER, "--corpus", "reversal", "--name", "x")
     assert "train an encoder–decoder on it (seq2seq), not a decoder" in error(capsys, "train", "bigram", "--corpus", "dates")

@@ -1,41 +1,79 @@
-"""Texts with labels as a source: split by a seed, read as words, a batch filled up to its longest text."""
+"""Texts with labels as a source: split by a seed, read as words, each batch as wide as its longest text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from os import PathLike
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from gptviz.model import Config, Transformer
-from gptviz.text import Corpus, LabelledTexts, Tokenizer, WordTokenizer, opinions, recall, remember
+from gptviz.model.kinds import Kind
+from gptviz.text import (
+    Corpus,
+    LabelledTexts,
+    Tokenizer,
+    WordTokenizer,
+    labelled_of,
+    opinions,
+    read_labelled,
+    recall,
+    remember,
+    words_of,
+)
 
 from .baseline import baseline
 from .batches import EVALUATION_TOKENS, Batch, Data
-from .source import Source
+from .source import EvaluationData, Share, Source
 
-# Every evaluation reads all that is held out: so many texts tell enough.
-MOST_HELD_OUT = 10_000
-SHOWN = 120  # characters of a text in a sample
+# Every evaluation reads all that is held out: so many texts are enough.
+MOST_HELD_OUT_TEXTS = 10_000
+SAMPLE_TEXTS = 4
+SAMPLE_CHARACTERS = 120  # of each text
 
 
 @dataclass(frozen=True)
 class LabelledSource(Source):
     """Texts with labels: of each label, `fraction` of the texts, drawn by `seed`, to train on, the others held out.
 
-    Equal texts are on one side.
+    Texts that are equal are either all trained on or all held out.
     """
+
+    kind: ClassVar = "labelled"
+    model_kind: ClassVar[Kind] = "classifier"
+    tokenizer_kinds: ClassVar = ("words",)
+    unit: ClassVar = "text"
 
     labelled: LabelledTexts = field(hash=False)
     fraction: float = 0.9
     seed: int = 0
 
+    @classmethod
+    def from_file(cls, path: str | PathLike[str], fraction: float = 0.9) -> LabelledSource:
+        """A CSV file or a folder, as `read_labelled` reads it.
+
+        Raises:
+            OSError: it cannot be read.
+            ValueError: it holds no texts with labels.
+        """
+        return cls(read_labelled(path), fraction)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, name: str, fraction: float = 0.9) -> LabelledSource:
+        """The content of a CSV file called `name`.
+
+        Raises:
+            ValueError: it holds no texts with labels.
+        """
+        return cls(labelled_of(data, name), fraction)
+
     def split(self) -> tuple[LabelledTexts, LabelledTexts]:
-        """The texts to train on and those held out, at most `MOST_HELD_OUT` of them, each in their order. Asked again, the same.
+        """The texts to train on and those held out, at most `MOST_HELD_OUT_TEXTS`, both in their order; the same in every call.
 
         Raises:
             ValueError: one of the two would be empty, or the fraction is not between 0 and 1.
@@ -44,8 +82,13 @@ class LabelledSource(Source):
 
     @property
     def title(self) -> str:
-        """What it is called."""
+        """The name of the texts."""
         return self.labelled.name
+
+    @property
+    def example(self) -> str | None:
+        """The first text held out that has a word in it, None where none has."""
+        return next((text for text in self.split()[1].texts if words_of(text)), None)
 
     def tokenizer(self, kind: str, vocab_size: int) -> Tokenizer:
         """The most frequent words of the texts to train on."""
@@ -55,7 +98,7 @@ class LabelledSource(Source):
         """`config` with the sizes that the words and the labels decide.
 
         Raises:
-            ValueError: it is no classifier's.
+            ValueError: it does not describe a classifier.
         """
         if config.kind != "classifier":
             raise ValueError(f"{self.title} has texts with labels: train a classifier on it, not a model that is a {config.kind}")
@@ -65,34 +108,57 @@ class LabelledSource(Source):
         """The texts as batches for a model of this config.
 
         Raises:
-            ValueError: the model is no classifier of as many labels, the tokens are no words, or there are too few texts.
+            ValueError: the model is not a classifier with as many labels, the tokens are not words, or there are too few texts.
         """
         if config.kind != "classifier" or config.n_label != len(self.labelled.names):
             raise ValueError(
                 f"{self.title} has texts with {len(self.labelled.names)} labels: train a classifier that tells as many apart"
             )
-        return _Texts(tokenizer, *self.split(), config.context_length)
+        return _TextData(tokenizer, *self.split(), config.context_length)
+
+    def evaluation(
+        self, model: Transformer, tokenizer: Tokenizer, *, everything: bool = False, labels: Sequence[str] = ()
+    ) -> EvaluationData:
+        """The texts held out, or all of them; for those held out, how often the baseline is right.
+
+        Raises:
+            ValueError: the model is not a classifier of these labels, or the tokens are not words.
+        """
+        if model.config.kind != "classifier":
+            raise ValueError(f"the model tells no labels apart: give a text instead of {self.title}")
+        training, held_out = self.split()
+        texts = self.labelled if everything else held_out
+        shares: tuple[Share, ...] = ()
+        if not everything:
+            words = "words counted and weighed (TF-IDF and logistic regression): accuracy"
+            shares = (Share("baseline_accuracy", words, baseline(training, held_out).accuracy),)
+        named = texts.under(labels or self.labelled.names)
+        return EvaluationData(batches(tokenizer, named, model.config.context_length), shares=shares)
 
     def tokens(self, config: Config) -> int:
         """The context: what is longer is cut."""
         return config.context_length
 
+    def evaluation_tokens(self, config: Config, tokenizer_kind: str) -> int:
+        """Those of the texts held out, if each filled the context."""
+        return len(self.split()[1]) * self.tokens(config)
+
     def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
         """What it makes of the first text held out of each label."""
         held_out = self.split()[1]
         first = {label: row for row, label in reversed(list(enumerate(held_out.labels)))}
-        rows = [first[label] for label in sorted(first)][:4]
+        rows = [first[label] for label in sorted(first)][:SAMPLE_TEXTS]
         ids = padded(tokenizer, [held_out.texts[row] for row in rows], model.config.context_length)
         with torch.inference_mode():
-            found = model(ids.to(model.embed.weight.device)).float().softmax(-1).cpu()  # [rows, n_label]
+            probabilities = model(ids.to(model.embed.weight.device)).float().softmax(-1).cpu()  # [rows, n_label]
         return "\n".join(
-            f"{self.labelled.names[int(each.argmax())]} {each.max():.0%} "
-            f"({self.labelled.names[held_out.labels[row]]}): {' '.join(held_out.texts[row].split())[:SHOWN]}"
-            for row, each in zip(rows, found, strict=True)
+            f"{self.labelled.names[int(of_labels.argmax())]} {of_labels.max():.0%} "
+            f"({self.labelled.names[held_out.labels[row]]}): {' '.join(held_out.texts[row].split())[:SAMPLE_CHARACTERS]}"
+            for row, of_labels in zip(rows, probabilities, strict=True)
         )
 
     def measured(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> dict[str, Any]:
-        """Its confusion: of the texts held out of each label, a row each, how many it took for which."""
+        """Its confusion matrix over the texts held out: a row for each right label, a column for each predicted one."""
         n = len(self.labelled.names)
         counts = torch.zeros(n * n, dtype=torch.long)
         with torch.inference_mode():
@@ -119,8 +185,9 @@ class LabelledSource(Source):
         remember(Corpus(self.labelled.name, self.labelled.canonical))
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values that `from_dict` understands: name and SHA-256, not the texts."""
+        """The name and the SHA-256 of the texts, and how they are split."""
         return {
+            "kind": self.kind,
             "labelled": self.labelled.name,
             "sha256": self.labelled.sha256,
             "fraction": self.fraction,
@@ -129,17 +196,12 @@ class LabelledSource(Source):
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> LabelledSource:
-        """The source that `to_dict` wrote down.
-
-        Raises:
-            ValueError: it names no source.
-            CorpusUnavailableError: the texts are not here any more.
-        """
+        """The source that `to_dict` wrote down; see `Source.from_dict`."""
         name, sha256 = content["labelled"], content["sha256"]
-        known = opinions() if name == "opinions" else None
-        if known is None or known.sha256 != sha256:
-            known = LabelledTexts.from_canonical(name, recall(name, sha256).text)
-        return cls(known, float(content.get("fraction", 0.9)), int(content.get("seed", 0)))
+        labelled = opinions() if name == "opinions" else None
+        if labelled is None or labelled.sha256 != sha256:
+            labelled = LabelledTexts.from_canonical(name, recall(name, sha256).text)
+        return cls(labelled, float(content.get("fraction", 0.9)), int(content.get("seed", 0)))
 
 
 @lru_cache(maxsize=4)
@@ -153,9 +215,10 @@ def _split(source: LabelledSource) -> tuple[LabelledTexts, LabelledTexts]:
 
 
 def _split_rows(labelled: LabelledTexts, fraction: float, rng: np.random.Generator) -> tuple[list[int], list[int]]:
-    """The rows to train on and those held out: of each label its share, but at least one text in each part, if there are two.
+    """The rows to train on and those held out.
 
-    Of equal texts the first is drawn, by its label, and the others go with it.
+    Of each label the `fraction` is trained on, but at least one text is in each part if the label has two. Of equal texts only
+    the first is drawn, by its label; the others are put where it is.
     """
     firsts: dict[str, int] = {}
     first = np.array([firsts.setdefault(text.strip(), row) for row, text in enumerate(labelled.texts)])
@@ -165,24 +228,24 @@ def _split_rows(labelled: LabelledTexts, fraction: float, rng: np.random.Generat
         rows = rng.permutation(np.flatnonzero((labels == label) & (first == np.arange(len(first)))))
         chosen[rows[: max(1, min(round(fraction * len(rows)), len(rows) - 1))]] = True
     training, held_out = (np.flatnonzero(part[first]) for part in (chosen, ~chosen))
-    if len(held_out) > MOST_HELD_OUT:
-        held_out = np.sort(rng.choice(held_out, MOST_HELD_OUT, replace=False))
+    if len(held_out) > MOST_HELD_OUT_TEXTS:
+        held_out = np.sort(rng.choice(held_out, MOST_HELD_OUT_TEXTS, replace=False))
     return training.tolist(), held_out.tolist()
 
 
 def padded(tokenizer: Tokenizer, texts: Sequence[str], context: int) -> Tensor:
     """The ids of texts [N, the longest], the first `context` of each, filled up with padding.
 
-    A text without any word is read as one unknown word, as a model has to read something.
+    A text without any word is read as one unknown word, because a model has to read something.
 
     Raises:
-        ValueError: the tokens are no words.
+        ValueError: the tokens are not words.
     """
     words = _words(tokenizer)
     rows = [words.encode_ids(text)[:context] for text in texts]
     ids = np.full((len(rows), max(map(len, rows), default=0) or 1), words.padding, np.int64)
-    for row, found in zip(ids, rows, strict=True):
-        row[: len(found) or 1] = found if len(found) else words.unknown
+    for row, word_ids in zip(ids, rows, strict=True):
+        row[: len(word_ids) or 1] = word_ids if len(word_ids) else words.unknown
     return torch.from_numpy(ids)
 
 
@@ -192,29 +255,29 @@ def _words(tokenizer: Tokenizer) -> WordTokenizer:
     return tokenizer
 
 
-class _Texts:
+class _TextData:
     """Texts to train on, drawn at random, and texts to validate with."""
 
     def __init__(self, tokenizer: Tokenizer, training: LabelledTexts, held_out: LabelledTexts, context: int) -> None:
-        self.known = _rows(tokenizer, training, context)
+        self.rows = _rows(tokenizer, training, context)
         self.held_out = _rows(tokenizer, held_out, context)
         self.padding = _words(tokenizer).padding
 
     def training(self, size: int, seed: int) -> Batch:
         """Texts drawn at random."""
-        rows = torch.randint(len(self.known.targets), (size,), generator=torch.Generator().manual_seed(seed))
-        return _narrowed(Batch((self.known.inputs[0][rows],), self.known.targets[rows]), self.padding)
+        rows = torch.randint(len(self.rows.targets), (size,), generator=torch.Generator().manual_seed(seed))
+        return _narrowed(Batch((self.rows.inputs[0][rows],), self.rows.targets[rows]), self.padding)
 
     def validation(self) -> Iterator[Batch]:
-        """All that are held out, in their order."""
+        """All texts held out, in their order."""
         return _in_order(self.held_out, self.padding)
 
 
 def batches(tokenizer: Tokenizer, labelled: LabelledTexts, context: int) -> Iterator[Batch]:
-    """All these texts in their order, at most `context` words of each, some at a time.
+    """All these texts in their order, at most `context` words of each, about `EVALUATION_TOKENS` words at a time.
 
     Raises:
-        ValueError: the tokens are no words.
+        ValueError: the tokens are not words.
     """
     return _in_order(_rows(tokenizer, labelled, context), _words(tokenizer).padding)
 
@@ -225,12 +288,12 @@ def _rows(tokenizer: Tokenizer, labelled: LabelledTexts, context: int) -> Batch:
 
 
 def _in_order(batch: Batch, padding: int) -> Iterator[Batch]:
-    at_a_time = max(EVALUATION_TOKENS // batch.inputs[0].shape[1], 1)
-    for start in range(0, len(batch.targets), at_a_time):
-        yield _narrowed(batch.rows(slice(start, start + at_a_time)), padding)
+    n_rows = max(EVALUATION_TOKENS // batch.inputs[0].shape[1], 1)
+    for start in range(0, len(batch.targets), n_rows):
+        yield _narrowed(batch.rows(slice(start, start + n_rows)), padding)
 
 
 def _narrowed(batch: Batch, padding: int) -> Batch:
-    """The batch as wide as its longest text."""
+    """The batch cut to the width of its longest text."""
     ids = batch.inputs[0]  # [B, T]
     return Batch((ids[:, : int((ids != padding).sum(1).max())],), batch.targets)

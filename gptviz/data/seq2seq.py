@@ -5,40 +5,56 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from os import PathLike
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
 from gptviz.generate.decoding import decode_greedily, until_end
 from gptviz.model import Config, Transformer
-from gptviz.text import BPETokenizer, CharTokenizer, Corpus, Pairs, PairTask, SpecialTokensTokenizer, Tokenizer, recall, remember
-from gptviz.text.datasets.pairs import PAIR_TASKS, Pair
+from gptviz.model.kinds import Kind
+from gptviz.text import (
+    PAIR_TASKS,
+    BPETokenizer,
+    CharTokenizer,
+    Corpus,
+    Pairs,
+    PairTask,
+    SpecialTokensTokenizer,
+    Tokenizer,
+    pairs_of,
+    read_pairs,
+    recall,
+    remember,
+)
+from gptviz.text.datasets.pairs import Pair
+from gptviz.text.datasets.tasks import HELD_OUT
 
 from .batches import EVALUATION_TOKENS, NOT_COUNTED, Batch, Data
-from .source import Source
+from .source import EvaluationData, Share, Source
 
-# Every evaluation reads all that is held out: so many pairs tell enough.
-MOST_HELD_OUT = 10_000
+# Every evaluation reads all that is held out: so many pairs are enough.
+MOST_HELD_OUT_PAIRS = 10_000
 MOST_ANSWERED = 2_000  # pairs that exact match is measured on
 MOST_CONTEXT = 512  # tokens that a context grows to by itself where a file needs it
-SHOWN = 4  # pairs in a sample
+SAMPLE_PAIRS = 4
 
 
 def batch_of(pairs: Sequence[Pair], tokenizer: SpecialTokensTokenizer) -> Batch:
-    """Pairs as a batch: inputs (start + answer, source + end), targets answer + end, each filled up to its longest row.
+    """Pairs as a batch: inputs (start + answer [B, T], source + end [B, S]), targets answer + end [B, T], with padding.
 
     So the decoder predicts every token of the answer, and then the end, from the source and the right tokens before it.
     """
     answers = [tokenizer.target_ids(answer) for _, answer in pairs]
-    written = torch.from_numpy(tokenizer.filled([ids[:-1] for ids in answers]))  # [B, T]
-    read = torch.from_numpy(tokenizer.filled([tokenizer.source_ids(source) for source, _ in pairs]))  # [B, S]
+    decoder_ids = torch.from_numpy(tokenizer.filled([ids[:-1] for ids in answers]))  # [B, T]
+    encoder_ids = torch.from_numpy(tokenizer.filled([tokenizer.source_ids(source) for source, _ in pairs]))  # [B, S]
     targets = torch.from_numpy(tokenizer.filled([ids[1:] for ids in answers]))  # [B, T]
-    return Batch((written, read), targets.masked_fill(targets == tokenizer.padding, NOT_COUNTED))
+    return Batch((decoder_ids, encoder_ids), targets.masked_fill(targets == tokenizer.padding, NOT_COUNTED))
 
 
 def batches(pairs: Sequence[Pair], tokenizer: SpecialTokensTokenizer) -> Iterator[Batch]:
-    """All these pairs, some at a time, those of like length together, so that there is little padding."""
+    """All these pairs, about `EVALUATION_TOKENS` tokens at a time, sorted by length so that there is little padding."""
     in_order = sorted(pairs, key=lambda pair: (len(pair[0]), len(pair[1])))
     rows = max(EVALUATION_TOKENS // max(_longest(in_order, tokenizer), 1), 1)
     for start in range(0, len(in_order), rows):
@@ -72,21 +88,21 @@ class PairData:
 
 
 def answers(model: Transformer, tokenizer: SpecialTokensTokenizer, sources: Sequence[str]) -> list[tuple[str, bool]]:
-    """What the model, in evaluation mode, answers to each source, the likeliest token each time, and whether it came to an end.
+    """The greedy answer of the model, in evaluation mode, to each source, and whether it ends (else it was cut).
 
     Raises:
         ValueError: a source is longer than the model's context.
     """
     order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
-    found: dict[int, tuple[str, bool]] = {}
+    by_index: dict[int, tuple[str, bool]] = {}
     rows = max(EVALUATION_TOKENS // model.config.context_length, 1)
     for first in range(0, len(order), rows):
         some = order[first : first + rows]
         ids = torch.from_numpy(tokenizer.filled([tokenizer.source_ids(sources[i]) for i in some]))
         for i, row in zip(some, decode_greedily(model, ids, tokenizer.start, tokenizer.end).cpu(), strict=True):
-            written, ended = until_end(row, tokenizer.end)
-            found[i] = tokenizer.decode(written), ended
-    return [found[i] for i in range(len(sources))]
+            answer_ids, ended = until_end(row, tokenizer.end)
+            by_index[i] = tokenizer.decode(answer_ids), ended
+    return [by_index[i] for i in range(len(sources))]
 
 
 def exact_match(model: Transformer, tokenizer: SpecialTokensTokenizer, pairs: Sequence[Pair]) -> float:
@@ -101,14 +117,16 @@ def exact_match(model: Transformer, tokenizer: SpecialTokensTokenizer, pairs: Se
     return sum(answer == (right, True) for answer, (_, right) in zip(given, pairs, strict=True)) / len(pairs)
 
 
-class _FromPairs(Source):
-    """What tasks and files have in common."""
+class _Seq2SeqSource(Source):
+    """What tasks and files of pairs have in common."""
+
+    model_kind: ClassVar[Kind] = "encoder-decoder"
 
     def fitted(self, config: Config, tokenizer: Tokenizer) -> Config:
         """`config` with the sizes that the tokens decide.
 
         Raises:
-            ValueError: it is no encoder–decoder's.
+            ValueError: it does not describe an encoder–decoder.
         """
         self._check(config)
         return super().fitted(config, tokenizer)
@@ -119,24 +137,41 @@ class _FromPairs(Source):
                 f"{self.title} has pairs of a source and an answer: train an encoder–decoder on it (seq2seq), not a {config.kind}"
             )
 
-    def marked(self, tokenizer: Tokenizer, config: Config) -> SpecialTokensTokenizer:
-        """The tokenizer, which has marks.
+    def checked_tokenizer(self, tokenizer: Tokenizer, config: Config) -> SpecialTokensTokenizer:
+        """The tokenizer, which has special tokens.
 
         Raises:
-            ValueError: it has none, or the model is none for these tokens or no encoder–decoder.
+            ValueError: it has none, or the model was made for other tokens or is not an encoder–decoder.
         """
         self._check(config)
         if not isinstance(tokenizer, SpecialTokensTokenizer):
-            raise ValueError(f"pairs need the marks start, end and padding, and these tokens ({tokenizer.kind}) have none")
+            raise ValueError(
+                f"pairs need the special tokens start, end and padding, and these tokens ({tokenizer.kind}) have none: "
+                "take a tokenizer learned on pairs"
+            )
         if config.padding != tokenizer.padding:
             raise ValueError(f"padding is {config.padding} in the model and {tokenizer.padding} among the tokens: leave it out")
         return tokenizer
+
+    def evaluation(
+        self, model: Transformer, tokenizer: Tokenizer, *, everything: bool = False, labels: Sequence[str] = ()
+    ) -> EvaluationData:
+        """The pairs held out, and how many of them the model answers exactly.
+
+        Raises:
+            ValueError: source, tokenizer and model do not go together.
+        """
+        data = self.data(tokenizer, model.config)
+        return EvaluationData(data.validation(), shares=self._shares(model, tokenizer, data))
+
+    def _shares(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> tuple[Share, ...]:
+        return (Share("exact_match", "exact match", self.measured(model, tokenizer, data)["exact_match"]),)
 
     def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
         """What it answers to the first sources held out, and what is right where it is wrong."""
         assert isinstance(tokenizer, SpecialTokensTokenizer)
         assert isinstance(data, PairData)
-        some = data.held_out[:SHOWN]
+        some = data.held_out[:SAMPLE_PAIRS]
         given = answers(model, tokenizer, [source for source, _ in some])
         lines = []
         for (source, right), (answer, ended) in zip(some, given, strict=True):
@@ -152,8 +187,10 @@ class _FromPairs(Source):
 
 
 @dataclass(frozen=True)
-class PairTaskSource(_FromPairs):
+class PairTaskSource(_Seq2SeqSource):
     """A task that makes pairs whose answers it knows."""
+
+    kind: ClassVar = "pair_task"
 
     task: PairTask
 
@@ -161,19 +198,24 @@ class PairTaskSource(_FromPairs):
         """Fresh pairs to train on, and those the task holds out.
 
         Raises:
-            ValueError: the model is no encoder–decoder with the task's tokens, or its context is too short.
+            ValueError: the model is not an encoder–decoder with the task's tokens, or its context is too short.
         """
-        marked = self.marked(tokenizer, config)
-        if marked.to_json() != self.task.tokenizer.to_json():
+        checked = self.checked_tokenizer(tokenizer, config)
+        if checked.to_json() != self.task.tokenizer.to_json():
             raise ValueError(f"{self.task.name} has tokens of its own: take a model trained on it, or a file of pairs instead")
         if config.context_length < self.tokens(config):
             raise ValueError(f"context_length is {config.context_length}; {self.task.name} needs {self.tokens(config)} or more")
-        return PairData(marked, self.task.pairs, self.task.held_out())
+        return PairData(checked, self.task.pairs, self.task.held_out())
 
     @property
     def title(self) -> str:
-        """What it is called."""
+        """The name of the task."""
         return self.task.name
+
+    @property
+    def example(self) -> str:
+        """The task's own."""
+        return self.task.example_prompt()
 
     @property
     def floor(self) -> float:
@@ -193,24 +235,24 @@ class PairTaskSource(_FromPairs):
         """Those of the longest source and its end."""
         return self.task.longest + 1
 
+    def evaluation_tokens(self, config: Config, tokenizer_kind: str) -> int:
+        """Those of the pairs that the task holds out, if each were as long as the longest."""
+        return HELD_OUT * min(self.tokens(config), config.context_length)
+
     def origin(self) -> dict[str, Any]:
-        """The task, and what no model can beat."""
+        """The task, and the loss that no model can beat."""
         return {"task": self.task.name, "floor": self.floor}
 
     def keep(self) -> None:
         """Nothing needs to be kept."""
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values that `source_from` understands."""
-        return {"pair_task": self.task.name}
+        """The name of the task."""
+        return {"kind": self.kind, "pair_task": self.task.name}
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> PairTaskSource:
-        """The source that `to_dict` wrote down.
-
-        Raises:
-            ValueError: it names no task.
-        """
+        """The source that `to_dict` wrote down; see `Source.from_dict`."""
         name = content["pair_task"]
         if name not in PAIR_TASKS:
             raise ValueError(f"there is no task {name!r:.80} of pairs; there are {', '.join(PAIR_TASKS)}")
@@ -218,15 +260,37 @@ class PairTaskSource(_FromPairs):
 
 
 @dataclass(frozen=True)
-class PairSource(_FromPairs):
-    """Pairs of the user's: of the sources `fraction`, drawn by `seed`, to train on, the others held out."""
+class PairSource(_Seq2SeqSource):
+    """The user's pairs: of the sources `fraction`, drawn by `seed`, to train on, the others held out."""
+
+    kind: ClassVar = "pairs"
+    tokenizer_kinds: ClassVar = ("characters", "bpe")
 
     pairs: Pairs = field(hash=False)
     fraction: float = 0.9
     seed: int = 0
 
+    @classmethod
+    def from_file(cls, path: str | PathLike[str], fraction: float = 0.9) -> PairSource:
+        """A file of two columns, as `read_pairs` reads it.
+
+        Raises:
+            OSError: it cannot be read.
+            ValueError: it holds no pairs.
+        """
+        return cls(read_pairs(path), fraction)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, name: str, fraction: float = 0.9) -> PairSource:
+        """The content of a file called `name`.
+
+        Raises:
+            ValueError: it holds no pairs.
+        """
+        return cls(pairs_of(data, name), fraction)
+
     def split(self) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
-        """The pairs to train on and those held out, at most `MOST_HELD_OUT` of them, each in their order. Asked again, the same.
+        """The pairs to train on and those held out, at most `MOST_HELD_OUT_PAIRS`, both in their order; the same in every call.
 
         Raises:
             ValueError: the fraction is not between 0 and 1.
@@ -239,9 +303,9 @@ class PairSource(_FromPairs):
         Raises:
             ValueError: the model is no encoder–decoder, a text does not fit in its context, or there are too few pairs.
         """
-        marked = self.marked(tokenizer, config)
+        checked = self.checked_tokenizer(tokenizer, config)
         training, held_out = self.split()
-        if config.context_length < (needed := self.longest(marked)):
+        if config.context_length < (needed := self.longest(checked)):
             raise ValueError(
                 f"context_length is {config.context_length}; the longest text of {self.title} has {needed:,} tokens with its "
                 f"end: shorten it, or set context_length={needed}"
@@ -250,7 +314,7 @@ class PairSource(_FromPairs):
         def draw(size: int, rng: np.random.Generator) -> list[Pair]:
             return [training[i] for i in rng.integers(len(training), size=size).tolist()]
 
-        return PairData(marked, draw, list(held_out))
+        return PairData(checked, draw, list(held_out))
 
     def longest(self, tokenizer: SpecialTokensTokenizer) -> int:
         """Tokens of the longest source or answer, with its end."""
@@ -260,35 +324,66 @@ class PairSource(_FromPairs):
         """`config` with the vocabulary's size, and a context that takes the longest text, up to `MOST_CONTEXT` tokens.
 
         Raises:
-            ValueError: it is no encoder–decoder's.
+            ValueError: it does not describe an encoder–decoder.
         """
         fitted = super().fitted(config, tokenizer)
-        needed = self.longest(self.marked(tokenizer, fitted))
+        needed = self.longest(self.checked_tokenizer(tokenizer, fitted))
         return replace(fitted, context_length=max(fitted.context_length, min(needed, MOST_CONTEXT)))
 
     def everything(self, tokenizer: Tokenizer, config: Config) -> PairData:
-        """All pairs, as if they were held out."""
+        """All pairs, as if they were held out.
+
+        Raises:
+            ValueError: as `data` does.
+        """
         data = self.data(tokenizer, config)
         return PairData(data.tokenizer, data.draw, list(self.pairs.pairs))
 
+    def evaluation(
+        self, model: Transformer, tokenizer: Tokenizer, *, everything: bool = False, labels: Sequence[str] = ()
+    ) -> EvaluationData:
+        """The pairs held out, or all of them, and how many of them the model answers exactly.
+
+        Raises:
+            ValueError: source, tokenizer and model do not go together, or a text is longer than the model's context.
+        """
+        checked = self.checked_tokenizer(tokenizer, model.config)
+        if (needed := self.longest(checked)) > (most := model.config.context_length):
+            raise ValueError(
+                f"the longest text of {self.title} has {needed:,} tokens with its end; the model reads at most {most:,}: "
+                "shorten it, or take it out"
+            )
+        data = (self.everything if everything else self.data)(checked, model.config)
+        characters = "".join(sorted({*"".join(map("".join, self.pairs.pairs))}))
+        return EvaluationData(data.validation(), characters, self._shares(model, checked, data))
+
     @property
     def title(self) -> str:
-        """What it is called."""
+        """The name of the file."""
         return self.pairs.name
 
+    @property
+    def example(self) -> str | None:
+        """The first source held out that is not blank, None where all are."""
+        return next((source for source, _ in self.split()[1] if source.strip()), None)
+
     def tokenizer(self, kind: str, vocab_size: int) -> SpecialTokensTokenizer:
-        """The characters of all pairs, or byte pairs learned on them, with the marks. Sources and answers share them."""
+        """The characters of all pairs, or byte pairs learned on them, with the special tokens. Sources and answers share them."""
         text = "".join(source + answer for source, answer in self.pairs.pairs)
         return SpecialTokensTokenizer(BPETokenizer.learn(text, vocab_size) if kind == "bpe" else CharTokenizer.from_text(text))
 
     def tokens(self, config: Config) -> int:
-        """The context: how long the pairs are is known once their tokens are."""
+        """The context: the length of the pairs is known only with their tokens."""
         return config.context_length
+
+    def evaluation_tokens(self, config: Config, tokenizer_kind: str) -> int:
+        """Those of the pairs held out, if each filled the context."""
+        return len(self.split()[1]) * self.tokens(config)
 
     def origin(self) -> dict[str, Any]:
         """The file, and how it is split."""
-        n_known = sum(map(len, self.split()))
-        rest = "the rest" if n_known == len(self.pairs.pairs) else f"{MOST_HELD_OUT:,} pairs of the rest"
+        n_used = sum(map(len, self.split()))
+        rest = "the rest" if n_used == len(self.pairs.pairs) else f"{MOST_HELD_OUT_PAIRS:,} pairs of the rest"
         split = f"{self.fraction:.0%} of the sources, drawn by seed {self.seed}, to train, {rest} to validate"
         return {"corpus": self.pairs.name, "corpus_sha256": self.pairs.sha256, "split": split}
 
@@ -297,17 +392,18 @@ class PairSource(_FromPairs):
         remember(Corpus(self.pairs.name, self.pairs.canonical))
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values that `from_dict` understands: name and SHA-256, not the pairs."""
-        return {"pairs": self.pairs.name, "sha256": self.pairs.sha256, "fraction": self.fraction, "seed": self.seed}
+        """The name and the SHA-256 of the pairs, and how they are split."""
+        return {
+            "kind": self.kind,
+            "pairs": self.pairs.name,
+            "sha256": self.pairs.sha256,
+            "fraction": self.fraction,
+            "seed": self.seed,
+        }
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> PairSource:
-        """The source that `to_dict` wrote down.
-
-        Raises:
-            ValueError: it names no source.
-            CorpusUnavailableError: the pairs are not here any more.
-        """
+        """The source that `to_dict` wrote down; see `Source.from_dict`."""
         name = content["pairs"]
         pairs = Pairs.from_canonical(name, recall(name, content["sha256"]).text)
         return cls(pairs, float(content.get("fraction", 0.9)), int(content.get("seed", 0)))
@@ -316,8 +412,8 @@ class PairSource(_FromPairs):
 @lru_cache(maxsize=4)
 def _split(source: PairSource) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
     training, held_out = source.pairs.split(source.fraction, source.seed)
-    if len(held_out) > MOST_HELD_OUT:
-        rows = np.random.default_rng(source.seed).choice(len(held_out), MOST_HELD_OUT, replace=False)
+    if len(held_out) > MOST_HELD_OUT_PAIRS:
+        rows = np.random.default_rng(source.seed).choice(len(held_out), MOST_HELD_OUT_PAIRS, replace=False)
         held_out = [held_out[row] for row in sorted(rows.tolist())]
     return tuple(training), tuple(held_out)
 

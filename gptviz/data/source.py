@@ -1,42 +1,70 @@
-"""Sources: where a run's data comes from, written down so that the run can be resumed and its model evaluated later."""
+"""What a run asks of the data it learns from, whatever that data is."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
-from itertools import islice
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Self
 
-import torch
-from torch import Tensor
-
-from gptviz.generate.generation import Generation
-from gptviz.generate.sampling import Sampling
 from gptviz.model import Config, Transformer
-from gptviz.text import (
-    PAIR_TASKS,
-    TASKS,
-    BPETokenizer,
-    CharTokenizer,
-    Corpus,
-    Task,
-    Tokenizer,
-    corpora,
-    opinions,
-    recall,
-    remember,
-    task,
-)
+from gptviz.model.kinds import Kind
+from gptviz.text import Tokenizer
 
-from .batches import NOT_COUNTED, Data, Generated, Windows
+from .batches import Batch, Data
 
-# Every evaluation reads all that is held out: of a long text, so many tokens tell enough.
-MOST_HELD_OUT = 1_000_000
-SAMPLE = 200  # tokens
+
+class Share(NamedTuple):
+    """A result of an evaluation beside loss and accuracy.
+
+    Attributes:
+        name: its key in JSON.
+        words: what it is, for people.
+        value: between 0 and 1.
+    """
+
+    name: str
+    words: str
+    value: float
+
+
+@dataclass(frozen=True)
+class EvaluationData:
+    """What a model is evaluated on.
+
+    Attributes:
+        batches: the rows, each once.
+        characters: every character of the data once, where the reader should know which ones the vocabulary lacks; else empty.
+        shares: results on the same rows, of this model or of a simpler one.
+    """
+
+    batches: Iterable[Batch]
+    characters: str = ""
+    shares: tuple[Share, ...] = ()
 
 
 class Source(ABC):
-    """Where data comes from: what a run asks of it."""
+    """Where data comes from.
+
+    A source is written down on the card of a model (`to_dict`), so that its run can be resumed and the model evaluated
+    later (`gptviz.data.registry.source_from`).
+
+    Attributes:
+        kind: its name on a card.
+        model_kind: the kind of model that learns from it.
+        tokenizer_kinds: the kinds of tokens that can be learned on it; empty where it brings its own tokenizer.
+        unit: what a loss is the mean over: a "token" or a "text".
+        has_right_answers: whether a prediction is right or wrong, so that a card states the accuracy. (A text can go on in many
+            ways.)
+        is_long: whether it may take long to read, so that a form does not read it before the run begins.
+    """
+
+    kind: ClassVar[str]
+    model_kind: ClassVar[Kind]
+    tokenizer_kinds: ClassVar[tuple[str, ...]] = ()
+    unit: ClassVar[str] = "token"
+    has_right_answers: ClassVar[bool] = True
+    is_long: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -45,20 +73,29 @@ class Source(ABC):
 
     @property
     def floor(self) -> float | None:
-        """The loss that no model can beat, in nats per prediction; None where nobody knows."""
+        """The loss that no model can beat, in nats per prediction; None where nobody knows it."""
         return None
 
     @property
     def has_places(self) -> bool:
-        """Whether every row is alike, so that the accuracy at each place in it means something."""
+        """Whether all rows have the same form, so that the accuracy at each place in a row means something."""
         return False
+
+    @property
+    def example(self) -> str | None:
+        """A text to try a model on that has learned from this source; None where the source has none."""
+        return None
 
     @abstractmethod
     def tokenizer(self, kind: str, vocab_size: int) -> Tokenizer:
         """The tokenizer it brings, or one of this `kind` learned on it, of `vocab_size` tokens where that can be chosen."""
 
     def fitted(self, config: Config, tokenizer: Tokenizer) -> Config:
-        """`config` with the sizes that the data and its tokens decide."""
+        """`config` with the sizes that the data and its tokens decide.
+
+        Raises:
+            ValueError: it belongs to another kind of model.
+        """
         return replace(config, vocab_size=tokenizer.vocab_size, padding=tokenizer.padding)
 
     @abstractmethod
@@ -66,12 +103,30 @@ class Source(ABC):
         """Its batches for a model of this config.
 
         Raises:
-            ValueError: they do not go together; the message says what to change.
+            ValueError: source, tokenizer and config do not go together; the message says what to change.
         """
 
     @abstractmethod
     def tokens(self, config: Config) -> int:
         """How many tokens a row of its batches has, at most."""
+
+    @abstractmethod
+    def evaluation_tokens(self, config: Config, tokenizer_kind: str) -> int:
+        """About how many tokens an evaluation during a run reads: all that are held out."""
+
+    def evaluation(
+        self, model: Transformer, tokenizer: Tokenizer, *, everything: bool = False, labels: Sequence[str] = ()
+    ) -> EvaluationData:
+        """What a model, in evaluation mode, is evaluated on after its training.
+
+        Args:
+            everything: all the data instead of what is held out. A task, whose data never ends, has no such thing.
+            labels: the labels that a classifier tells apart, in its order; by default those of the source.
+
+        Raises:
+            ValueError: source, tokenizer and model do not go together.
+        """
+        return EvaluationData(self.data(tokenizer, model.config).validation())
 
     @abstractmethod
     def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
@@ -86,200 +141,28 @@ class Source(ABC):
 
     @abstractmethod
     def origin(self) -> dict[str, Any]:
-        """What a card says about it."""
+        """What a card says about the data: JSON values."""
 
     @abstractmethod
     def keep(self) -> None:
-        """Keep a copy of whatever `source_from` will need."""
+        """Keep a copy of whatever `from_dict` will need.
+
+        Raises:
+            OSError: it cannot be written.
+        """
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """JSON values that `source_from` understands."""
+        """JSON values that `from_dict` understands, `kind` among them. The data itself is not in them."""
 
-
-def _written(model: Transformer, tokenizer: Tokenizer, prompt: Tensor, more: int, sampling: Sampling) -> str:
-    """The prompt [T] and the `more` tokens that follow it."""
-    grown = Generation(model, prompt.to(model.embed.weight.device), sampling)
-    return tokenizer.decode([*prompt.tolist(), *(int(step.tokens[0]) for step in islice(grown, more))])
-
-
-def check_decoder(source: Source, config: Config) -> None:
-    """That a model of this config goes on with texts.
-
-    Raises:
-        ValueError: it is a classifier or an encoder–decoder.
-    """
-    if config.kind == "classifier":
-        raise ValueError(f"{source.title} has no labels to tell apart: give a CSV file with the columns text and label")
-    if config.kind != "decoder":
-        raise ValueError(f"{source.title} has no sources and answers, which an {config.kind} learns from: take a decoder")
-
-
-@dataclass(frozen=True)
-class TextSource(Source):
-    """A text; its first part is trained on, the rest validates."""
-
-    corpus: Corpus
-    fraction: float = 0.9
-
-    def data(self, tokenizer: Tokenizer, config: Config) -> Data:
-        """The text as batches for a model of this config.
+    @classmethod
+    @abstractmethod
+    def from_dict(cls, content: dict[str, Any]) -> Self:
+        """The source that `to_dict` wrote down.
 
         Raises:
-            ValueError: it is too short, or the model does not go on with texts.
+            ValueError: the content does not describe a source of this kind.
+            KeyError: a part of it is missing.
+            TypeError: a part of it is of another type.
+            CorpusUnavailableError: the data is no longer on this machine.
         """
-        check_decoder(self, config)
-        training = torch.from_numpy(tokenizer.encode_ids(self.corpus.split(self.fraction)[0]))
-        return Windows(training, self.held_out(tokenizer), config.context_length)
-
-    def held_out(self, tokenizer: Tokenizer) -> Tensor:
-        """The ids of the text that validates, at most `MOST_HELD_OUT` of them."""
-        text = self.corpus.split(self.fraction)[1]
-        # No token is made of more than some characters; of a text of gigabytes only the beginning is read.
-        return torch.from_numpy(tokenizer.encode_ids(text[: 16 * MOST_HELD_OUT])[:MOST_HELD_OUT])
-
-    def tokenizer(self, kind: str, vocab_size: int) -> Tokenizer:
-        """Learned on the whole text."""
-        if kind == BPETokenizer.kind:
-            return BPETokenizer.learn(self.corpus.text, vocab_size)
-        return CharTokenizer.from_text(self.corpus.text)
-
-    def tokens(self, config: Config) -> int:
-        """The context."""
-        return config.context_length
-
-    def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
-        """What it writes after the first token of the text held out."""
-        row = next(iter(data.validation())).inputs[0][0]
-        return _written(model, tokenizer, row[:1], SAMPLE, Sampling())
-
-    @property
-    def title(self) -> str:
-        """What it is called."""
-        return self.corpus.name
-
-    def origin(self) -> dict[str, Any]:
-        """The text, and how it is split."""
-        split = f"first {self.fraction:.0%} of the characters to train, the rest to validate"
-        return {"corpus": self.corpus.name, "corpus_sha256": self.corpus.sha256, "split": split}
-
-    def keep(self) -> None:
-        """Keep a copy of the text, for `source_from`."""
-        remember(self.corpus)
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON values that `source_from` understands: the text's name and SHA-256, not the text."""
-        return {"corpus": self.corpus.name, "sha256": self.corpus.sha256, "fraction": self.fraction}
-
-
-@dataclass(frozen=True)
-class TaskSource(Source):
-    """A task that generates its data."""
-
-    task: Task = field(hash=False)
-
-    def data(self, tokenizer: Tokenizer, config: Config) -> Data:
-        """The task as batches for a model of this config.
-
-        Raises:
-            ValueError: its sequences do not fit in the context, the tokens are not its own, or the model does not go on with
-                texts.
-        """
-        check_decoder(self, config)
-        if tokenizer.to_json() != self.task.tokenizer.to_json():
-            raise ValueError(f"{self.task.name} has tokens of its own: take a model trained on it, or a text instead of the task")
-        if config.context_length < self.task.length - 1:
-            raise ValueError(
-                f"context_length is {config.context_length}; a sequence of {self.task.name} needs {self.task.length - 1} or more"
-            )
-        return Generated(self.task)
-
-    @property
-    def floor(self) -> float:
-        """The loss that no model can beat, in nats per token."""
-        return self.task.floor
-
-    @property
-    def has_places(self) -> bool:
-        """Every sequence of a task has the same shape."""
-        return True
-
-    @property
-    def title(self) -> str:
-        """What it is called."""
-        return self.task.name
-
-    def tokenizer(self, kind: str, vocab_size: int) -> Tokenizer:
-        """The task's own."""
-        return self.task.tokenizer
-
-    def tokens(self, config: Config) -> int:
-        """The task's own length."""
-        return self.task.length - 1
-
-    def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
-        """What it makes of what is given of the first sequence held out, the likeliest token each time."""
-        batch = next(iter(data.validation()))
-        first = int((batch.targets[0] != NOT_COUNTED).nonzero()[0])
-        given = max(first + 1, self.task.length // 2)
-        return _written(model, tokenizer, batch.inputs[0][0][:given], self.task.length - given, Sampling(temperature=0))
-
-    def origin(self) -> dict[str, Any]:
-        """The task, and what no model can beat."""
-        return {"task": self.task.name, "floor": self.floor}
-
-    def keep(self) -> None:
-        """Nothing needs to be kept."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON values that `source_from` understands."""
-        return {"task": self.task.name, "settings": self.task.settings()}
-
-
-def source_named(name: str, fraction: float = 0.9) -> Source:
-    """The task, of sequences or of pairs, or the corpus called `name`, or "opinions", texts with labels.
-
-    Raises:
-        ValueError: there is none; the message names those there are.
-        CorpusUnavailableError: it is not to be had now.
-    """
-    from .classification import LabelledSource
-    from .seq2seq import PairTaskSource
-
-    if name in TASKS:
-        return TaskSource(task(name))
-    if name in PAIR_TASKS:
-        return PairTaskSource(PAIR_TASKS[name])
-    if name == "opinions":
-        return LabelledSource(opinions(), fraction)
-    offers = {offer.name: offer for offer in corpora()}
-    if name not in offers:
-        raise ValueError(
-            f"no data named {name[:80]!r}; there are the texts {', '.join(offers)}, the texts with labels opinions "
-            f"and the tasks {', '.join((*TASKS, *PAIR_TASKS))}"
-        )
-    return TextSource(offers[name].open(), fraction)
-
-
-def source_from(content: dict[str, Any]) -> Source:
-    """The source that `to_dict` wrote down.
-
-    Raises:
-        ValueError: it names no source.
-        CorpusUnavailableError: the text is not here any more.
-    """
-    from .classification import LabelledSource
-    from .seq2seq import PairSource, PairTaskSource
-
-    try:
-        if "labelled" in content:
-            return LabelledSource.from_dict(content)
-        if "pair_task" in content:
-            return PairTaskSource.from_dict(content)
-        if "pairs" in content:
-            return PairSource.from_dict(content)
-        if "task" in content:
-            return TaskSource(task(content["task"], **content.get("settings", {})))
-        return TextSource(recall(content["corpus"], content["sha256"]), float(content.get("fraction", 0.9)))
-    except (AttributeError, KeyError, OverflowError, TypeError) as error:
-        raise ValueError(f"it is not written down what the model learned from ({error})") from None

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from gptviz.data.source import Source, source_named
+from gptviz.data.registry import source_named
+from gptviz.data.source import Source
 from gptviz.model import PRESETS, Config, changed
 from gptviz.model.presets import RUNGS
 from gptviz.text import Tokenizer

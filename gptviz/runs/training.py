@@ -18,7 +18,8 @@ from torch import Tensor
 
 from gptviz._version import __version__
 from gptviz.data.batches import Data
-from gptviz.data.source import Source, TextSource, source_from
+from gptviz.data.registry import source_from
+from gptviz.data.source import Source
 from gptviz.model import Transformer
 from gptviz.text import Tokenizer
 from gptviz.train.distributed import World
@@ -215,7 +216,7 @@ class _Recorder:
         if not math.isnan(self.log.recent_loss):
             entry["training"] = round(self.log.recent_loss, 4)
         entry["validation"] = event.loss
-        if not isinstance(self.source, TextSource):
+        if self.source.has_right_answers:
             self.card["accuracy"] = entry["accuracy"] = event.evaluation.accuracy
         if self.source.has_places:
             self.card["accuracy_by_place"] = event.evaluation.by_place()

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from gptviz.data.baseline import baseline
 from gptviz.data.batches import Batch, Data
 from gptviz.data.classification import LabelledSource, batches, padded
-from gptviz.data.source import TaskSource, TextSource, source_from, source_named
+from gptviz.data.registry import source_from, source_named
+from gptviz.data.text import TaskSource, TextSource
 from gptviz.model import Config, build
 from gptviz.runs import checkpoints
 from gptviz.runs.experiments import PLANS
@@ -78,7 +79,7 @@ def test_equal_texts_are_on_one_side(rows: list[tuple[str, int]], seed: int) -> 
 
 def test_of_many_texts_a_sample_is_held_out_the_same_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = LabelledSource(numbered((0,) * 600 + (1,) * 400), 0.5, 7).split()
-    monkeypatch.setattr("gptviz.data.classification.MOST_HELD_OUT", 100)
+    monkeypatch.setattr("gptviz.data.classification.MOST_HELD_OUT_TEXTS", 100)
     source = LabelledSource(LabelledTexts("another", *_fields(numbered((0,) * 600 + (1,) * 400))), 0.5, 7)
     training, held_out = source.split()
     assert training.texts == whole[0].texts

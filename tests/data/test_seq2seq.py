@@ -13,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gptviz.data.batches import NOT_COUNTED
+from gptviz.data.registry import source_from, source_named
 from gptviz.data.seq2seq import PairData, PairSource, PairTaskSource, answers, batch_of, batches, exact_match
-from gptviz.data.source import Source, TaskSource, TextSource, source_from, source_named
+from gptviz.data.source import Source
+from gptviz.data.text import TaskSource, TextSource
 from gptviz.model import Config, Transformer, build
 from gptviz.runs import checkpoints
 from gptviz.runs.log import read_log
@@ -128,7 +130,7 @@ def test_pairs_of_the_user_are_split_and_drawn_from_one_side() -> None:
 
 
 def test_of_many_pairs_a_sample_is_held_out_the_same_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gptviz.data.seq2seq.MOST_HELD_OUT", 4)
+    monkeypatch.setattr("gptviz.data.seq2seq.MOST_HELD_OUT_PAIRS", 4)
     pairs = Pairs("many", tuple((word, word[::-1]) for word in WORDS))
     source = PairSource(pairs, 0.5, 1)
     training, held_out = source.split()

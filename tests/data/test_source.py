@@ -10,9 +10,25 @@ from typing import Any
 import pytest
 import torch
 
+from gptviz.data import registry
 from gptviz.data.batches import Generated, Windows
-from gptviz.data.source import TaskSource, TextSource, source_from, source_named
-from gptviz.text import TASKS, CharTokenizer, Corpus, CorpusUnavailableError, recall, remember, task
+from gptviz.data.classification import LabelledSource
+from gptviz.data.registry import source_from, source_named
+from gptviz.data.seq2seq import PairSource, PairTaskSource
+from gptviz.data.source import Source
+from gptviz.data.text import TaskSource, TextSource
+from gptviz.text import (
+    PAIR_TASKS,
+    TASKS,
+    CharTokenizer,
+    Corpus,
+    CorpusUnavailableError,
+    LabelledTexts,
+    Pairs,
+    recall,
+    remember,
+    task,
+)
 from tests.small_runs import TEXT
 from tests.tiny import CONTEXT, tiny
 
@@ -101,8 +117,53 @@ def test_a_name_of_nothing_is_said_with_what_there_is() -> None:
         source_named("x" * 5_000)
 
 
+SOURCES: tuple[Source, ...] = (
+    TextSource(CORPUS, 0.75),
+    TaskSource(task("copy", vocab=5, lag=2, length=7)),
+    LabelledSource(LabelledTexts("reviews", ("good", "bad", "fine", "dull"), (1, 0, 1, 0), ("no", "yes")), 0.5, 3),
+    PairTaskSource(PAIR_TASKS["dates"]),
+    PairSource(Pairs("words", (("a", "b"), ("c", "d"), ("e", "f"))), 0.5, 1),
+)
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.kind)
+def test_a_card_names_the_kind_of_its_data_and_one_that_does_not_is_understood(source: Source) -> None:
+    source.keep()
+    written = source.to_dict()
+    assert written["kind"] == source.kind
+    assert source_from(written) == source
+    del written["kind"]  # as cards were written before
+    assert source_from(written) == source
+
+
+def test_every_kind_of_source_is_known_by_its_name_and_files_by_the_models_that_learn_from_them() -> None:
+    assert {source.kind for source in SOURCES} == set(registry.SOURCES)
+    assert set(registry.FROM_FILES) == {source.model_kind for source in SOURCES}
+
+
+# By kind: rows held out, and the tokens of a row at most, in a context of 64.
+HELD_OUT = {"text": (1, len(TEXT) - 3 * len(TEXT) // 4), "task": (2_000, 6), "labelled": (2, 64)} | {
+    "pair_task": (2_000, 56),
+    "pairs": (1, 64),
+}
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.kind)
+def test_an_evaluation_reads_at_most_the_tokens_that_were_said(source: Source) -> None:
+    tokenizer = source.tokenizer(*source.tokenizer_kinds[:1] or ("own",), 1_000)
+    heads = {"decoder": {}, "classifier": {"head": "mean", "n_label": 2}, "encoder-decoder": {"n_encoder_layer": 1}}
+    config = source.fitted(tiny(context_length=64, **heads[source.model_kind]), tokenizer)
+    rows, tokens = HELD_OUT[source.kind]
+    assert source.evaluation_tokens(config, tokenizer.kind) == rows * tokens
+    assert 0 < sum(batch.inputs[0].numel() for batch in source.data(tokenizer, config).validation()) <= rows * tokens
+
+
 STRANGE: list[dict[str, Any]] = [
     {},
+    {"kind": "flying"},
+    {"kind": ["text"]},
+    {"kind": None, "corpus": "mine"},
+    *({"kind": kind} for kind in registry.SOURCES),
     {"task": "flying"},
     {"task": ["reversal"]},
     {"task": "reversal", "settings": 3},

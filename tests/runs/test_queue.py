@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file
 
-from gptviz.data.source import TaskSource
+from gptviz.data.text import TaskSource
 from gptviz.runs import checkpoints
 from gptviz.runs.log import read_log
 from gptviz.runs.queue import POLL, Queue, QueueFullError, own_queue, stop

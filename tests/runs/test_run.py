@@ -20,7 +20,8 @@ import torch
 from safetensors.torch import load_file
 
 from gptviz.data.batches import consecutive_windows
-from gptviz.data.source import TaskSource, TextSource, source_from
+from gptviz.data.registry import source_from
+from gptviz.data.text import TaskSource, TextSource
 from gptviz.model import build
 from gptviz.runs import checkpoints, log, training
 from gptviz.runs.checkpoints import CheckpointError

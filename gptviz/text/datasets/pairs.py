@@ -19,10 +19,10 @@ from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 
 from .corpora import corpus_of, read_corpus
 from .tables import table_rows
+from .tasks import HELD_OUT
 
 Pair = tuple[str, str]
 
-HELD_OUT: Final = 2_000
 _DELIMITERS: Final = "\t,;"
 _SHORT: Final = 3  # answers of so few characters are too few to hold some out
 _UNITS: Final = (

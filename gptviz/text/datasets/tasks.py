@@ -19,6 +19,8 @@ from gptviz.text.tokenizers.base import Ids, Tokenizer
 from gptviz.text.tokenizers.characters import CharTokenizer
 from gptviz.text.tokenizers.symbols import SymbolTokenizer
 
+HELD_OUT: Final = 2_000
+"""How many sequences of a task, or pairs, are held out to validate on."""
 _MOST_SYMBOLS: Final = 10_000
 _MOST_TOKENS: Final = 4_096
 
@@ -82,7 +84,7 @@ class Task(ABC):
     def examples(self, count: int, rng: Generator) -> Examples:
         """`count` sequences to train on, drawn by `rng` alone."""
 
-    def held_out(self, count: int = 2_000, seed: int = 0) -> Examples:
+    def held_out(self, count: int = HELD_OUT, seed: int = 0) -> Examples:
         """`count` sequences to validate on, always the same: draws from a stream that no seed of `examples` gives."""
         return self.examples(count, _apart(seed))
 
@@ -178,7 +180,7 @@ class Addition(Task):
         """Problems that are not held out, each as probable as any other. Only the answer counts."""
         return self._written(self._problems(count, rng, held_out=False))
 
-    def held_out(self, count: int = 2_000, seed: int = 0) -> Examples:
+    def held_out(self, count: int = HELD_OUT, seed: int = 0) -> Examples:
         """Problems that are never trained on, each as probable as any other; with few digits they repeat."""
         return self._written(self._problems(count, _apart(seed), held_out=True))
 

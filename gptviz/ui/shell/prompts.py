@@ -6,11 +6,9 @@ import json
 
 import streamlit as st
 
-from gptviz.data.classification import LabelledSource
-from gptviz.data.seq2seq import PairSource, PairTaskSource
-from gptviz.data.source import TaskSource, source_from
+from gptviz.data.registry import kind_of, source_from
+from gptviz.data.text import TextSource
 from gptviz.model.kinds import Kind
-from gptviz.text import words_of
 
 # The prompt of the seed's pictures (Sinai 2024): Lysander and Hermia, A Midsummer Night's Dream, act 1, scene 1.
 LINES = "LYSANDER.\nHow now, my love? Why is your cheek so pale?\nHow chanc"
@@ -20,26 +18,20 @@ USUAL: dict[Kind, str] = {"decoder": LINES, "classifier": REVIEW, "encoder-decod
 
 
 def example(kind: Kind, source: str) -> str:
-    """An example, held out, of what a model of this kind was trained on, by the `source` in its card, as JSON; where the data
-    is not here, or is a text, what the kind usually begins with."""
+    """A text to try a model of this kind on, by the `source` on its card, as JSON: what its data offers.
+
+    Where that is a text, is not on this machine, or offers nothing, what this kind of model usually begins with.
+    """
     content = json.loads(source)
-    if not content or "corpus" in content:
+    if kind_of(content) == TextSource.kind:  # it offers nothing, and reading it may take long
         return USUAL[kind]
     try:
-        return _held_out(kind, source)
+        return _offered(source) or USUAL[kind]
     except (ValueError, OSError):
         return USUAL[kind]
 
 
-# An error is not kept: the texts may come.
+# An error is not kept in the cache: the data may come later.
 @st.cache_data(max_entries=32, show_spinner=False)
-def _held_out(kind: Kind, source: str) -> str:
-    """The first example with something in it for a model to read."""
-    found = source_from(json.loads(source))
-    if isinstance(found, TaskSource | PairTaskSource):
-        return found.task.example_prompt()
-    if isinstance(found, LabelledSource):
-        return next((text for text in found.split()[1].texts if words_of(text)), USUAL[kind])
-    if isinstance(found, PairSource):
-        return next((text for text, _ in found.split()[1] if text.strip()), USUAL[kind])
-    return USUAL[kind]
+def _offered(source: str) -> str | None:
+    return source_from(json.loads(source)).example

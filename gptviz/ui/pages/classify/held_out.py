@@ -14,7 +14,7 @@ import streamlit as st
 
 from gptviz.data.baseline import baseline
 from gptviz.data.classification import LabelledSource
-from gptviz.data.source import source_from
+from gptviz.data.registry import source_from
 from gptviz.figures.confusion import confusion as confusion_figure
 from gptviz.figures.format import percent
 from gptviz.interp.classification import Mistake, Numbers, confusion, mistakes
@@ -473,7 +473,7 @@ def code_held_out(subject: Subject) -> str:
     """The lines of `gptviz` that compute the confusion of held-out texts."""
     return f"""import gptviz
 from gptviz.interp.classification import confusion, mistakes
-from gptviz.data.source import source_from
+from gptviz.data.registry import source_from
 
 lm = {load_call(subject.lm)}
 held_out = source_from(lm.card["source"]).split()[1].under(lm.labels)

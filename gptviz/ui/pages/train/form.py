@@ -12,17 +12,16 @@ from typing import Any, get_args, get_type_hints
 
 import streamlit as st
 
-from gptviz.data.classification import LabelledSource
-from gptviz.data.seq2seq import PairSource, PairTaskSource
-from gptviz.data.source import MOST_HELD_OUT, Source, TaskSource, TextSource, source_named
+from gptviz.data.registry import FROM_FILES, source_named
+from gptviz.data.source import Source
+from gptviz.data.text import TaskSource, TextSource
 from gptviz.figures.format import duration
 from gptviz.model import Config, changed, devices
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints, queue
 from gptviz.runs.experiments import PLANS, Plan
 from gptviz.runs.run import free_disk, free_name
-from gptviz.text import TASKS, Corpus, Tokenizer, corpora, corpus_of, labelled_of, task, tiny_shakespeare
-from gptviz.text.datasets.pairs import HELD_OUT, PAIR_TASKS, pairs_of
+from gptviz.text import PAIR_TASKS, TASKS, Corpus, Tokenizer, corpora, task, tiny_shakespeare
 from gptviz.train import estimate
 from gptviz.train.estimate import Estimate, Speed, size
 from gptviz.train.recipe import HELP, Recipe
@@ -269,10 +268,7 @@ def _uploaded(name: str, data: bytes, kind: Kind, fraction: float) -> Source:
     Raises:
         ValueError: it holds nothing of the sort; the message says what is wrong with it.
     """
-    name = Path(name).name[:80]
-    if kind == "classifier":
-        return LabelledSource(labelled_of(data, name), fraction)
-    return TextSource(corpus_of(data, name), fraction) if kind == "decoder" else PairSource(pairs_of(data, name), fraction)
+    return FROM_FILES[kind].from_bytes(data, Path(name).name[:80], fraction)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
@@ -302,9 +298,7 @@ def _unsuited(written: str, config: Config, tokens: str, _source: Source, _token
 
 def _kinds_of_tokens(kind: Kind, source: Source | None) -> tuple[str, ...]:
     """How the data may become tokens; empty where it brings its own."""
-    if isinstance(source, TaskSource | PairTaskSource):
-        return ()
-    return ("words",) if kind == "classifier" else ("characters", "bpe")
+    return (FROM_FILES[kind] if source is None else source).tokenizer_kinds
 
 
 def _usual(plan: Plan, tokens: str) -> int:
@@ -424,7 +418,7 @@ def _fitted(plan: Plan, source: Source | None, vocabulary: int) -> Config:
 
 def _complaint(plan: Plan, source: Source | None, vocabulary: int, config: Config) -> str | None:
     """Why the data does not go with the config; a text is read only when the run begins."""
-    if source is None or isinstance(source, TextSource) or plan.tokenizer == "bpe":
+    if source is None or source.is_long or plan.tokenizer == "bpe":
         return None
     tokenizer = _tokenizer(_written(source), plan.tokenizer, vocabulary, source)
     return _unsuited(_written(source), config, f"{plan.tokenizer} {vocabulary}", source, tokenizer)
@@ -463,17 +457,8 @@ def estimated(planned: Planned, device: str) -> Estimate | None:
     tokens, held_out = planned.config.context_length, 0
     if planned.source is not None:
         tokens = min(planned.source.tokens(planned.config), tokens)
-        held_out = _held_out(planned.source, tokens, 3 if planned.plan.tokenizer == "bpe" else 1)
+        held_out = planned.source.evaluation_tokens(planned.config, planned.plan.tokenizer)
     return _estimated(planned.config, planned.recipe, speed(device), tokens, held_out)
-
-
-def _held_out(source: Source, tokens: int, characters: int) -> int:
-    """How many tokens an evaluation reads, about: `tokens` to a row, `characters` of a text to a token."""
-    if isinstance(source, TextSource):
-        return min(int(len(source.corpus.text) * (1 - source.fraction)) // characters, MOST_HELD_OUT)
-    if isinstance(source, LabelledSource | PairSource):
-        return len(source.split()[1]) * tokens
-    return HELD_OUT * tokens
 
 
 def refusal(planned: Planned, expected: Estimate | None, name: str, device: str) -> str | None:

@@ -1,0 +1,84 @@
+"""Which class a kind of data has: sources by name, from files, and from what a card says."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from gptviz.model.kinds import Kind
+from gptviz.text import PAIR_TASKS, TASKS, corpora, opinions, task
+
+from .classification import LabelledSource
+from .seq2seq import PairSource, PairTaskSource
+from .source import Source
+from .text import TaskSource, TextSource
+
+SOURCES: dict[str, type[Source]] = {
+    source.kind: source for source in (TextSource, TaskSource, LabelledSource, PairTaskSource, PairSource)
+}
+"""The sources by their kind on a card."""
+
+FROM_FILES: dict[Kind, type[TextSource] | type[LabelledSource] | type[PairSource]] = {
+    source.model_kind: source for source in (TextSource, LabelledSource, PairSource)
+}
+"""The sources that files are read as, by the kind of model that learns from them."""
+
+
+def source_named(name: str, fraction: float = 0.9) -> Source:
+    """The task, of sequences or of pairs, or the corpus called `name`, or "opinions", texts with labels.
+
+    Raises:
+        ValueError: there is none; the message names those there are.
+        CorpusUnavailableError: it cannot be had now.
+    """
+    if name in TASKS:
+        return TaskSource(task(name))
+    if name in PAIR_TASKS:
+        return PairTaskSource(PAIR_TASKS[name])
+    if name == "opinions":
+        return LabelledSource(opinions(), fraction)
+    offers = {offer.name: offer for offer in corpora()}
+    if name not in offers:
+        raise ValueError(
+            f"no data named {name[:80]!r}; there are the texts {', '.join(offers)}, the texts with labels opinions "
+            f"and the tasks {', '.join((*TASKS, *PAIR_TASKS))}"
+        )
+    return TextSource(offers[name].open(), fraction)
+
+
+def source_of_path(path: str | PathLike[str], model_kind: Kind, fraction: float = 0.9) -> Source:
+    """A file, or a folder, as data for models of this kind; where there is none at `path`, the source of that name.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it holds no such data, or there is nothing of that name; the message says what to change.
+    """
+    if not Path(path).exists():
+        return source_named(str(path), fraction)
+    return FROM_FILES[model_kind].from_file(path, fraction)
+
+
+def kind_of(content: dict[str, Any]) -> Any:
+    """The kind of source that a card describes, a key of `SOURCES`; something else where somebody else wrote the card.
+
+    Cards did not always name the kind: then the keys tell it.
+    """
+    old_keys = (LabelledSource.kind, PairTaskSource.kind, PairSource.kind, TaskSource.kind)
+    return content.get("kind", next((kind for kind in old_keys if kind in content), TextSource.kind))
+
+
+def source_from(content: dict[str, Any]) -> Source:
+    """The source that `Source.to_dict` wrote down.
+
+    Raises:
+        ValueError: it describes no source.
+        CorpusUnavailableError: the data is no longer on this machine.
+    """
+    try:
+        kind = kind_of(content)
+        if kind not in SOURCES:
+            raise ValueError(f"the card names data of the kind {kind!r:.80}; there are {', '.join(SOURCES)}")
+        return SOURCES[kind].from_dict(content)
+    except (AttributeError, KeyError, OverflowError, TypeError) as error:
+        raise ValueError(f"the card does not say what the model learned from ({error})") from None

@@ -1,0 +1,231 @@
+"""Sources for decoders: a text, and tasks that generate their sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from os import PathLike
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from gptviz.generate.generation import Generation
+from gptviz.generate.sampling import Sampling
+from gptviz.model import Config, Transformer
+from gptviz.model.kinds import Kind
+from gptviz.text import BPETokenizer, CharTokenizer, Corpus, Task, Tokenizer, corpus_of, read_corpus, recall, remember, task
+from gptviz.text.datasets.tasks import HELD_OUT
+
+from .batches import NOT_COUNTED, Data, Generated, Windows, consecutive_windows
+from .source import EvaluationData, Source
+
+# Every evaluation reads all that is held out: of a long text, so many tokens are enough.
+MOST_HELD_OUT_TOKENS = 1_000_000
+SAMPLE_TOKENS = 200
+BPE_CHARACTERS = 3  # of an English text in a byte-pair token, about
+
+
+def check_decoder(source: Source, config: Config) -> None:
+    """Check that a model of this config can go on with texts.
+
+    Raises:
+        ValueError: it is a classifier or an encoder–decoder.
+    """
+    if config.kind == "classifier":
+        raise ValueError(f"{source.title} has no labels to tell apart: give a CSV file with the columns text and label")
+    if config.kind != "decoder":
+        raise ValueError(f"{source.title} has no sources and answers, which an {config.kind} learns from: take a decoder")
+
+
+def continued(model: Transformer, tokenizer: Tokenizer, prompt: Tensor, n_tokens: int, sampling: Sampling) -> str:
+    """The text of the prompt [T] and of `n_tokens` that the model, in evaluation mode, generates after it."""
+    generation = Generation(model, prompt.to(model.embed.weight.device), sampling)
+    return tokenizer.decode([*prompt.tolist(), *(int(step.tokens[0]) for step in islice(generation, n_tokens))])
+
+
+@dataclass(frozen=True)
+class TextSource(Source):
+    """A text: the first `fraction` of its characters is trained on, the rest validates."""
+
+    kind: ClassVar = "text"
+    model_kind: ClassVar[Kind] = "decoder"
+    tokenizer_kinds: ClassVar = ("characters", "bpe")
+    has_right_answers: ClassVar = False
+    is_long: ClassVar = True
+
+    corpus: Corpus
+    fraction: float = 0.9
+
+    @classmethod
+    def from_file(cls, path: str | PathLike[str], fraction: float = 0.9) -> TextSource:
+        """A text file, as `read_corpus` reads it.
+
+        Raises:
+            OSError: it cannot be read.
+            ValueError: it holds no text.
+        """
+        return cls(read_corpus(path), fraction)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, name: str, fraction: float = 0.9) -> TextSource:
+        """The content of a text file called `name`.
+
+        Raises:
+            ValueError: it is no text.
+        """
+        return cls(corpus_of(data, name), fraction)
+
+    def data(self, tokenizer: Tokenizer, config: Config) -> Data:
+        """The text as batches for a model of this config.
+
+        Raises:
+            ValueError: it is too short, or the model is not one that goes on with texts.
+        """
+        check_decoder(self, config)
+        training = torch.from_numpy(tokenizer.encode_ids(self.corpus.split(self.fraction)[0]))
+        return Windows(training, self.held_out(tokenizer), config.context_length)
+
+    def held_out(self, tokenizer: Tokenizer) -> Tensor:
+        """The ids of the text that validates [N], at most `MOST_HELD_OUT_TOKENS` of them."""
+        text = self.corpus.split(self.fraction)[1]
+        # No token is made of more than some characters; of a text of gigabytes only the beginning is read.
+        return torch.from_numpy(tokenizer.encode_ids(text[: 16 * MOST_HELD_OUT_TOKENS])[:MOST_HELD_OUT_TOKENS])
+
+    def evaluation(
+        self, model: Transformer, tokenizer: Tokenizer, *, everything: bool = False, labels: Sequence[str] = ()
+    ) -> EvaluationData:
+        """The text that validates, or all of it, in consecutive windows.
+
+        Raises:
+            ValueError: it is too short, or the model is not one that goes on with texts.
+        """
+        check_decoder(self, model.config)
+        text = self.corpus.text if everything else self.corpus.split(self.fraction)[1]
+        ids = torch.from_numpy(tokenizer.encode_ids(text)) if everything else self.held_out(tokenizer)
+        return EvaluationData(consecutive_windows(ids, model.config.context_length), "".join(sorted(set(text))))
+
+    def tokenizer(self, kind: str, vocab_size: int) -> Tokenizer:
+        """Learned on the whole text."""
+        if kind == BPETokenizer.kind:
+            return BPETokenizer.learn(self.corpus.text, vocab_size)
+        return CharTokenizer.from_text(self.corpus.text)
+
+    def tokens(self, config: Config) -> int:
+        """The context."""
+        return config.context_length
+
+    def evaluation_tokens(self, config: Config, tokenizer_kind: str) -> int:
+        """Those of the text that validates, at most `MOST_HELD_OUT_TOKENS`."""
+        characters = int(len(self.corpus.text) * (1 - self.fraction))
+        return min(characters // (BPE_CHARACTERS if tokenizer_kind == BPETokenizer.kind else 1), MOST_HELD_OUT_TOKENS)
+
+    def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
+        """What it writes after the first token of the text held out."""
+        row = next(iter(data.validation())).inputs[0][0]
+        return continued(model, tokenizer, row[:1], SAMPLE_TOKENS, Sampling())
+
+    @property
+    def title(self) -> str:
+        """The name of the text."""
+        return self.corpus.name
+
+    def origin(self) -> dict[str, Any]:
+        """The text, and how it is split."""
+        split = f"first {self.fraction:.0%} of the characters to train, the rest to validate"
+        return {"corpus": self.corpus.name, "corpus_sha256": self.corpus.sha256, "split": split}
+
+    def keep(self) -> None:
+        """Keep a copy of the text, for `from_dict`."""
+        remember(self.corpus)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The text's name and SHA-256, and the fraction."""
+        return {"kind": self.kind, "corpus": self.corpus.name, "sha256": self.corpus.sha256, "fraction": self.fraction}
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> TextSource:
+        """The source that `to_dict` wrote down; see `Source.from_dict`."""
+        return cls(recall(content["corpus"], content["sha256"]), float(content.get("fraction", 0.9)))
+
+
+@dataclass(frozen=True)
+class TaskSource(Source):
+    """A task that generates its data."""
+
+    kind: ClassVar = "task"
+    model_kind: ClassVar[Kind] = "decoder"
+
+    task: Task = field(hash=False)
+
+    def data(self, tokenizer: Tokenizer, config: Config) -> Data:
+        """The task as batches for a model of this config.
+
+        Raises:
+            ValueError: its sequences do not fit in the context, the tokens belong to something else, or the model is not one
+                that goes on with texts.
+        """
+        check_decoder(self, config)
+        if tokenizer.to_json() != self.task.tokenizer.to_json():
+            raise ValueError(f"{self.task.name} has tokens of its own: take a model trained on it, or a text instead of the task")
+        if config.context_length < self.task.length - 1:
+            raise ValueError(
+                f"context_length is {config.context_length}; a sequence of {self.task.name} needs {self.task.length - 1} or more"
+            )
+        return Generated(self.task)
+
+    @property
+    def floor(self) -> float:
+        """The loss that no model can beat, in nats per token."""
+        return self.task.floor
+
+    @property
+    def has_places(self) -> bool:
+        """True: all sequences of a task have the same form."""
+        return True
+
+    @property
+    def example(self) -> str:
+        """The task's own."""
+        return self.task.example_prompt()
+
+    @property
+    def title(self) -> str:
+        """The name of the task."""
+        return self.task.name
+
+    def tokenizer(self, kind: str, vocab_size: int) -> Tokenizer:
+        """The task's own."""
+        return self.task.tokenizer
+
+    def tokens(self, config: Config) -> int:
+        """The task's own length."""
+        return self.task.length - 1
+
+    def evaluation_tokens(self, config: Config, tokenizer_kind: str) -> int:
+        """Those of the sequences that the task holds out."""
+        return HELD_OUT * min(self.tokens(config), config.context_length)
+
+    def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
+        """What it makes of the given part of the first sequence held out, with the likeliest token each time."""
+        batch = next(iter(data.validation()))
+        first = int((batch.targets[0] != NOT_COUNTED).nonzero()[0])
+        given = max(first + 1, self.task.length // 2)
+        return continued(model, tokenizer, batch.inputs[0][0][:given], self.task.length - given, Sampling(temperature=0))
+
+    def origin(self) -> dict[str, Any]:
+        """The task, and the loss that no model can beat."""
+        return {"task": self.task.name, "floor": self.floor}
+
+    def keep(self) -> None:
+        """Nothing needs to be kept."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The task's name and settings."""
+        return {"kind": self.kind, "task": self.task.name, "settings": self.task.settings()}
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> TaskSource:
+        """The source that `to_dict` wrote down; see `Source.from_dict`."""
+        return cls(task(content["task"], **content.get("settings", {})))
