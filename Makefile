@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: app install test test-rest test-all check browser dist screenshots benchmark checkpoints clean
+.PHONY: app install test test-rest test-all check check-js browser dist screenshots benchmark checkpoints clean
 
 app: install ## open the app in a browser
 	$(RUN) -m streamlit run app.py $(ARGS)
@@ -26,10 +26,19 @@ test-rest: $(VENV)/installed-dev browser ## the tests that test leaves out
 
 test-all: test test-rest ## every test
 
-check: $(VENV)/installed-dev ## lint, format, types: seconds
+check: $(VENV)/installed-dev check-js ## lint, format, types: seconds
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
+
+# The scripts of the views need no node to run; where it is missing they go unchecked, but not in CI.
+check-js:
+	@if command -v node npm > /dev/null && $(MAKE) --silent node_modules/installed; then npm run --silent check; \
+	else echo "The views' scripts are not checked: that needs node, npm and the packages of package.json."; test -z "$(CI)"; fi
+
+node_modules/installed: package.json
+	npm install --silent
+	@touch $@
 
 browser: $(VENV)/installed-dev ## find a browser for the tests, or install one
 	$(RUN) -m tests.browser.chromium

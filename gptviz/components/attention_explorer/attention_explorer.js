@@ -387,11 +387,11 @@ class Explorer {
 
   controls() {
     this.groups = [];
-    const group = (label, options, now, set) => {
+    const add = (label, options, now, choose) => {
       const row = make("div", "group", undefined, { role: "group", "aria-label": label });
       const buttons = options.map(([value, name, help]) => {
         const button = make("button", "tool", name, { title: help, "data-value": value });
-        button.onclick = () => set(value);
+        button.onclick = () => choose(value);
         row.append(button);
         return button;
       });
@@ -399,7 +399,7 @@ class Explorer {
       this.bar.append(row);
     };
     const shows = Object.entries(SHOWS).map(([value, { name, help }]) => [value, name, help]);
-    group(
+    add(
       "Quantity",
       shows,
       () => this.choice.show,
@@ -409,7 +409,7 @@ class Explorer {
       ["out", "What it reads", "A token as query: its row of the pattern"],
       ["in", "Who reads it", "A token as key: its column of the pattern"],
     ];
-    group(
+    add(
       "Direction",
       ways,
       () => this.choice.direction,
@@ -423,9 +423,9 @@ class Explorer {
     ];
     const some = () => (this.choice.heads === MEAN ? [this.chosen] : this.heads());
     const set = (value) => this.choose({ heads: value === "some" ? some() : value });
-    group("Heads", counts, () => (Array.isArray(this.choice.heads) ? "some" : this.choice.heads), set);
+    add("Heads", counts, () => (Array.isArray(this.choice.heads) ? "some" : this.choice.heads), set);
     const log = [["log", "Log colours", "Equal ratios, equal steps of colour, down to 0.1 %: small shares show"]];
-    group(
+    add(
       "Colours",
       log,
       () => (this.choice.log ? "log" : ""),

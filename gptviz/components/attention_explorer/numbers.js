@@ -52,7 +52,7 @@ export class Numbers {
     return this.pattern(block, head, query, key) * this.moved(block, head, key);
   }
 
-  rollout(block, head, query, key) {
+  rollout(block, _head, query, key) {
     const at = this.place(query, key);
     return at < 0 ? NaN : this.arrays.rollout[(block - this.first) * this.size + at];
   }

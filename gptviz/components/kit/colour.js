@@ -26,7 +26,7 @@ export function mixed(colour, ground, share) {
 }
 
 /** A scale of 256 colours [256 · 3], drawn from stops [place 0 … 1, colour as red, green, blue]. */
-function scale(stops) {
+export function scale(stops) {
   const table = new Uint8ClampedArray(768);
   for (let i = 0; i < 256; i++) {
     const at = i / 255;

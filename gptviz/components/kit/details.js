@@ -28,7 +28,7 @@ function save(blob, name) {
 export function csv({ columns, rows }) {
   const field = (value) =>
     typeof value === "string" && /[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : String(value ?? "");
-  return [columns, ...rows].map((row) => row.map(field).join(",")).join("\r\n") + "\r\n";
+  return [columns, ...rows].map((row) => `${row.map(field).join(",")}\r\n`).join("");
 }
 
 /** A window above the page that Escape closes; it goes when it is closed. */

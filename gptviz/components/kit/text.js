@@ -2,7 +2,8 @@
 
 import { make } from "./elements.js";
 
-export const SPOKEN = { "␣": "space", "⏎": "newline", "⇥": "tab" };
+// Without a prototype: a token may be called "constructor".
+export const SPOKEN = { __proto__: null, "␣": "space", "⏎": "newline", "⇥": "tab" };
 
 /** How a token is called aloud. */
 export function spoken(label) {

@@ -42,7 +42,7 @@ export function unpack(data) {
 let halves = null;
 
 /** Numbers of half precision, given as their bits, in single precision. */
-function widened(bits) {
+export function widened(bits) {
   if (!halves) {
     halves = new Float32Array(65536);
     for (let i = 0; i < 65536; i++) {

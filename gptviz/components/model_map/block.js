@@ -7,7 +7,7 @@ export class Block {
   constructor(map, at, paths, top, y) {
     Object.assign(this, { map, at, paths, top, y });
     this.flows = new Map(
-      map.boxes.arrows(...Object.values(placedBlock(at))).map(([start, end, shape]) => [`${start} ${end}`, shape]),
+      map.boxes.arrows(...Object.values(placedBlock(at))).map(([start, end, size]) => [`${start} ${end}`, size]),
     );
     this.parts = ["attention", "cross_attention", "mlp"].filter((part) =>
       [...paths].some((path) => path.startsWith(`${at}${part}.`)),

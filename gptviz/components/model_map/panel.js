@@ -233,7 +233,7 @@ export class Panel {
   }
 
   /** The number at these indices, NaN where it is not here. */
-  valueAt(piece, tensor, indices) {
+  valueAt(tensor, indices) {
     const { values } = this;
     if (!tensor.whole)
       indices = indices.slice(-values.shape.length).map((index, i) => index - tensor.at.at(i - values.shape.length));
@@ -331,7 +331,7 @@ export class Panel {
       if (row.name !== String(row.number)) header.prepend(make("small", "", `${row.number} `));
       line.append(header);
       row.cells.forEach((indices) => {
-        const value = this.valueAt(piece, tensor, indices);
+        const value = this.valueAt(tensor, indices);
         const cell = make("td", "number", this.written(piece, indices, value));
         if (cell.textContent) [cell.style.background, cell.style.color] = this.tinted(scale_, place(value));
         cell.title = cell.textContent ? String(value) : "hidden by the mask";
@@ -415,7 +415,7 @@ export class Panel {
     rows.forEach((row, i) => {
       picture.append(map.text(left - 8, top + h * i + 14, shortened(row.name, 10), { size: 11, anchor: "end", font: MONO }));
       row.cells.forEach((indices, j) => {
-        const value = this.valueAt(piece, tensor, indices),
+        const value = this.valueAt(tensor, indices),
           [ground, ink] = this.tinted(scale_, place(value));
         const text = this.written(piece, indices, value);
         if (text)
