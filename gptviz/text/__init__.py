@@ -15,9 +15,10 @@ from .datasets.corpora import (
 from .datasets.labelled_texts import LabelledTexts, labelled_of, opinions, read_labelled, texts_of
 from .datasets.pairs import PAIR_TASKS, Pairs, PairTask, pairs_of, read_pairs
 from .datasets.tasks import TASKS, Examples, Task, task
-from .tokenizers.base import Encoding, Tokenizer, Unknown, from_json
+from .tokenizers.base import Encoding, Tokenizer, Unknown
 from .tokenizers.bpe import BPETokenizer
 from .tokenizers.characters import CharTokenizer
+from .tokenizers.registry import from_json
 from .tokenizers.special_tokens import SpecialTokensTokenizer
 from .tokenizers.symbols import SymbolTokenizer
 from .tokenizers.words import WordTokenizer, words_of

@@ -25,8 +25,7 @@ def character_name(character: str) -> str:
 
 
 def visible(text: str) -> str:
-    """
-    The visible form of a token's text: space `␣`, newline `⏎`, tab `⇥`, what a reader could not see by its code point.
+    """The visible form of a token's text: space `␣`, newline `⏎`, tab `⇥`, what a reader could not see by its code point.
 
     By code point are shown: controls, format characters, other spaces, unassigned and private characters, lone
     surrogates, a combining mark with nothing before it to sit on, and the literal characters `␣`, `⏎`, `⇥`, which
@@ -52,8 +51,7 @@ def visible(text: str) -> str:
 
 
 def kind_of_text(text: str) -> str:
-    """
-    What sort of token a text is, one of `TOKEN_KINDS`; white space around it is ignored unless it is all there is.
+    """What sort of token a text is, one of `TOKEN_KINDS`; white space around it is ignored unless it is all there is.
 
     - `space`: white space only
     - `capital`: letters only, the first of them a capital, of any script (`A`, ` The`, `ROMEO`, `Я`)

@@ -39,8 +39,7 @@ class Corpus:
         object.__setattr__(self, "sha256", digest)
 
     def split(self, fraction: float = 0.9) -> tuple[str, str]:
-        """
-        The first `fraction` of the characters for training and the rest for validation.
+        """The first `fraction` of the characters for training and the rest for validation.
 
         Raises `ValueError` if the fraction is not between 0 and 1 or the text too short for both parts.
         """
@@ -82,8 +81,7 @@ def corpora() -> tuple[Offer, ...]:
 
 
 def read_corpus(path: str | os.PathLike[str], limit: int = 200_000_000) -> Corpus:
-    """
-    A text file as a corpus, named after the file: UTF-8, with or without a byte order mark; line ends become `\\n`.
+    """A text file as a corpus, named after the file: UTF-8, with or without a byte order mark; line ends become `\\n`.
 
     Raises `OSError` if the file is missing, a folder, no ordinary file or unreadable; `ValueError` if it is empty,
     larger than `limit` bytes or not UTF-8 text. Each message names the file and what to do.
@@ -109,8 +107,7 @@ def read_corpus(path: str | os.PathLike[str], limit: int = 200_000_000) -> Corpu
 
 
 def corpus_of(data: bytes, name: str) -> Corpus:
-    """
-    The content of a text file as a corpus called `name`, read as `read_corpus` reads it.
+    """The content of a text file as a corpus called `name`, read as `read_corpus` reads it.
 
     Raises `ValueError` if it is empty or not UTF-8 text.
     """
@@ -118,8 +115,7 @@ def corpus_of(data: bytes, name: str) -> Corpus:
 
 
 def python_reference() -> Corpus:
-    """
-    Python's language reference, about 460,000 characters: every topic of `help()`, in the order of their names.
+    """Python's language reference, about 460,000 characters: every topic of `help()`, in the order of their names.
 
     Source: `pydoc_data.topics` of the running Python; text and SHA-256 differ between Python versions. Raises
     `CorpusUnavailableError` where a distribution leaves that module out.
@@ -135,8 +131,7 @@ def python_reference() -> Corpus:
 
 
 def tiny_shakespeare(fetch: bool = True, timeout: float = 20) -> Corpus:
-    """
-    Tiny Shakespeare (Karpathy, char-rnn; public domain): from the cache folder, else fetched once and kept there.
+    """Tiny Shakespeare (Karpathy, char-rnn; public domain): from the cache folder, else fetched once and kept there.
 
     Raises `CorpusUnavailableError` if it is not in the cache and `fetch` is off, the network cannot be reached within
     `timeout` seconds, or what comes is not the text with the known SHA-256.
@@ -167,8 +162,7 @@ def remember(corpus: Corpus) -> None:
 
 
 def recall(name: str, sha256: str) -> Corpus:
-    """
-    The text with this SHA-256: a copy kept, else the corpus of that name that comes with Python or is fetched.
+    """The text with this SHA-256: a copy kept, else the corpus of that name that comes with Python or is fetched.
 
     Raises `CorpusUnavailableError` if it is to be had in no way.
     """

@@ -21,8 +21,7 @@ _NAMED: Final = 5  # of many names or lines, so many are said
 
 @dataclass(frozen=True)
 class LabelledTexts:
-    """
-    Texts, each with a label: an index into `names`.
+    """Texts, each with a label: an index into `names`.
 
     Raises `ValueError` unless there is a label for every text, within the names, of which there are 2 to `MOST_LABELS`.
     """
@@ -71,8 +70,7 @@ class LabelledTexts:
         return LabelledTexts(self.name, tuple(self.texts[i] for i in rows), tuple(self.labels[i] for i in rows), self.names)
 
     def under(self, names: Sequence[str]) -> "LabelledTexts":
-        """
-        The same texts, their labels numbered as in `names`.
+        """The same texts, their labels numbered as in `names`.
 
         Raises `ValueError` where a label is none of these.
         """
@@ -86,8 +84,7 @@ class LabelledTexts:
 
 
 def read_labelled(path: str | os.PathLike[str]) -> LabelledTexts:
-    """
-    A CSV file with the columns text and label, or a folder with a file of lines for each label: `positive.txt` holds the
+    """A CSV file with the columns text and label, or a folder with a file of lines for each label: `positive.txt` holds the
     texts whose label is "positive". The separator may be a comma, a semicolon or a tab, blank lines count for nothing; all
     is UTF-8.
 
@@ -208,8 +205,7 @@ _AFFIRMATIONS: Final = ("really", "always", "simply", "quite", "truly")
 
 
 def opinions(count: int = 4_000, seed: int = 0) -> LabelledTexts:
-    """
-    Short opinions on films, of two clauses that agree. In half of them one clause denies the opposite.
+    """Short opinions on films, of two clauses that agree. In half of them one clause denies the opposite.
 
     "the plot was never dull and the cast was really funny" is positive. With the words it judges by exchanged it says
     the opposite: of such opinions a count of words, however weighed, is right on half, and on three of four in all. What

@@ -69,8 +69,7 @@ def _suffix(day: int) -> str:
 
 
 class PairTask(ABC):
-    """
-    A source of pairs whose answers follow from their sources: a model that has learned it makes no mistake.
+    """A source of pairs whose answers follow from their sources: a model that has learned it makes no mistake.
 
     Tokens are characters. About one answer in ten of four characters or more, always the same ones, is held out with
     everything that is written for it: training never draws it.
@@ -270,8 +269,7 @@ class Pairs:
         return cls(name, pairs)
 
     def split(self, fraction: float = 0.9, seed: int = 0) -> tuple[list[Pair], list[Pair]]:
-        """
-        Pairs to train on and pairs held out, drawn by `seed`, each in their order: of the sources about `fraction` and the
+        """Pairs to train on and pairs held out, drawn by `seed`, each in their order: of the sources about `fraction` and the
         rest, at least one each. All pairs of one source are on one side.
 
         Raises `ValueError` if the fraction is not between 0 and 1.
@@ -286,8 +284,7 @@ class Pairs:
 
 
 def read_pairs(path: str | os.PathLike[str]) -> Pairs:
-    """
-    A file with a source and its answer in each line, in two columns: separated by a tab, taken as it is, or by a comma or
+    """A file with a source and its answer in each line, in two columns: separated by a tab, taken as it is, or by a comma or
     a semicolon, as CSV with quotation marks, whichever makes two columns of every line. A first line `source,target` is
     left out, blank lines too. UTF-8.
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 
 def table_rows(content: str, delimiter: str, file: str, quoted: bool = True) -> Iterator[tuple[int, list[str]]]:
-    """
-    The rows that are not blank: the line each ends in, counted from 1, and its cells without white space around them.
+    """The rows that are not blank: the line each ends in, counted from 1, and its cells without white space around them.
 
     Without `quoted` a quotation mark is a character like any other. Raises `ValueError` where the table cannot be read,
     which names `file` (what the reader knows it by), the line and what to do.

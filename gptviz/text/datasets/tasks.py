@@ -1,5 +1,4 @@
-"""
-Tasks with known answers: sequences made at random, of which it is known how well any model can predict them.
+"""Tasks with known answers: sequences made at random, of which it is known how well any model can predict them.
 
 `floor` is that limit: the entropy of the sequences, given their first token, per prediction that counts. Every random
 choice a sequence shows adds its nats to it, and what follows from earlier tokens adds nothing.
@@ -37,8 +36,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class Task(ABC):
-    """
-    A source of sequences with something to learn in them. The fields are its settings.
+    """A source of sequences with something to learn in them. The fields are its settings.
 
     Raises `ValueError` for a setting that is not a whole number within its `limits`; the message names both.
     """
@@ -117,8 +115,7 @@ class Reversal(Task):
 
     @property
     def floor(self) -> float:
-        """
-        `(h − 1) / (length − 1) · ln vocab`, h being half the length, rounded up.
+        """`(h − 1) / (length − 1) · ln vocab`, h being half the length, rounded up.
 
         The first h symbols are drawn one by one, at ln vocab nats each, and the first of all is not predicted; the
         others are known. By default ln 100 · 7/15 = 2.149.
@@ -137,8 +134,7 @@ class Reversal(Task):
 
 @dataclass(frozen=True)
 class Addition(Task):
-    """
-    `123+456=9750`: two numbers of `digits` digits and their sum, of one digit more, written backwards.
+    """`123+456=9750`: two numbers of `digits` digits and their sum, of one digit more, written backwards.
 
     The sum comes with its ones first because so it is worked out: each digit needs the carry of the one before. About
     one problem in ten, the same ones always, is kept from training, together with its mirror image `456+123`.
@@ -234,8 +230,7 @@ class Copy(Task):
 
     @property
     def floor(self) -> float:
-        """
-        `(lag − 1) / (length − 1) · ln vocab`.
+        """`(lag − 1) / (length − 1) · ln vocab`.
 
         The first `lag` symbols are drawn one by one, at ln vocab nats each, and the first of all is not predicted; the
         others are known.
@@ -250,8 +245,7 @@ class Copy(Task):
 
 @dataclass(frozen=True)
 class Induction(Task):
-    """
-    A block of distinct random symbols, repeated to the end. Its size is drawn for each sequence anew.
+    """A block of distinct random symbols, repeated to the end. Its size is drawn for each sequence anew.
 
     Looking back by a fixed distance is of no use here. What helps is to find where the current token stood before and
     to read what followed it: an induction head (Olsson et al. 2022, arXiv:2209.11895).
@@ -285,8 +279,7 @@ class Induction(Task):
 
     @property
     def floor(self) -> float:
-        """
-        `(ln n + mean over p of ln((vocab − 1)! / (vocab − p)!)) / (length − 1)`, n sizes p from shortest to longest.
+        """`(ln n + mean over p of ln((vocab − 1)! / (vocab − p)!)) / (length − 1)`, n sizes p from shortest to longest.
 
         The best model predicts token t, as long as nothing has come again, to be the first token with probability
         P(p = t | p ≥ t), and else any of the vocab − t symbols not yet seen alike; after that it knows the rest. By
@@ -299,8 +292,7 @@ class Induction(Task):
         return (log(len(sizes)) + orders) / (self.length - 1)
 
     def examples(self, count: int, rng: Generator) -> Examples:
-        """
-        Blocks of distinct symbols, repeated. Every prediction counts.
+        """Blocks of distinct symbols, repeated. Every prediction counts.
 
         Each sequence may have any size, all equally likely. Together they have every size equally often, as far as
         `count` allows: small blocks cost few nats and large ones many, and their chance mixture would blur the loss.
@@ -317,8 +309,7 @@ TASKS: dict[str, type[Task]] = {kind.name: kind for kind in (Reversal, Addition,
 
 
 def task(name: str, /, **settings: Any) -> Task:
-    """
-    The task of this name; settings not given have their defaults.
+    """The task of this name; settings not given have their defaults.
 
     Raises `ValueError` for a name or a setting that does not exist, and for a value outside its limits.
     """
@@ -356,8 +347,7 @@ def _digits(numbers: Ids, width: int) -> Ids:
 
 
 def _hash(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """
-    64 bits in which no pattern of the keys is left, the same on every machine: what SplitMix64 with this seed gives first.
+    """64 bits in which no pattern of the keys is left, the same on every machine: what SplitMix64 with this seed gives first.
 
     Source: Steele, Lea and Flood 2014, doi:10.1145/2660193.2660195, with the constants of Stafford's variant 13.
     """

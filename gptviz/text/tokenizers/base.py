@@ -16,16 +16,20 @@ Ids = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Unknown:
-    """A piece of the text that the vocabulary lacks, and what the model reads in its place."""
+    """A piece of the text that the vocabulary lacks, and what the model reads in its place.
+
+    Attributes:
+        position: the index of the token read instead; if nothing is read, of the token that follows (at the end of the text, the
+            number of tokens).
+        character: the character; from a vocabulary of whole words, the word.
+        name: `U+20AC EURO SIGN`, or the code point alone where Unicode gives no name.
+        instead: the visible form of what the model reads instead, empty if it reads nothing.
+    """
 
     position: int
-    """Index of the token read instead; if nothing is read, of the token that follows (the number of ids at the end)."""
     character: str
-    """The character; from a vocabulary of whole words, the word."""
     name: str
-    """`U+20AC EURO SIGN`, or the code point alone where Unicode gives no name."""
     instead: str = ""
-    """Visible form of what the model reads instead, empty if it reads nothing."""
 
     @classmethod
     def of(cls, position: int, text: str, instead: str) -> "Unknown":
@@ -36,16 +40,15 @@ class Unknown:
 
 @dataclass(frozen=True)
 class Encoding:
-    """A text as token ids, with a record of every place where the vocabulary fell short."""
+    """A text as token ids, with a record of every place that the vocabulary has no token for."""
 
     ids: list[int]
     unknown: tuple[Unknown, ...] = ()
 
     def unknown_sentence(self, at_most: int = 5) -> str:
-        """
-        One sentence for the reader: what the vocabulary lacks, each once, and what is read instead.
+        """One sentence for the reader: what the vocabulary lacks and what is read instead; empty if nothing is unknown.
 
-        Empty when nothing is unknown. Names `at_most` of the distinct ones and counts the rest.
+        Every unknown piece is named once, `at_most` of them; the others are counted.
         """
         if not self.unknown:
             return ""
@@ -58,17 +61,19 @@ class Encoding:
 
 
 class Tokenizer(ABC):
-    """
-    A vocabulary of `vocab_size` tokens, numbered from 0, and the way from text to their ids and back.
+    """A vocabulary of `vocab_size` tokens, numbered from 0, and the way from text to their ids and back.
 
-    An id outside the vocabulary raises `ValueError`, in every method that takes one.
+    Attributes:
+        kind: its name in JSON: `characters`, `symbols`, `bpe`, `words` or `marked` (with special tokens).
+        padding: the token that fills up the shorter texts of a batch; None where there is none: then all texts of a batch must
+            have one length.
+
+    Raises:
+        ValueError: from every method that takes ids: an id is outside the vocabulary.
     """
 
     kind: ClassVar[str]
-    """The sort of tokenizer: `characters`, `symbols`, `bpe`, `words` or `marked`."""
-
     padding: int | None = None
-    """The token that fills up the shorter texts of a batch, None where there is none: then all must be of one length."""
 
     @property
     @abstractmethod
@@ -81,7 +86,7 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def encode_ids(self, text: str) -> Ids:
-        """The same ids as `encode` as an array [n_tokens], in pieces, so that a corpus of 100 MB passes through."""
+        """The same ids as `encode` as an array [n_tokens]; the text is read in pieces, so that 100 MB fit into memory."""
 
     @abstractmethod
     def decode(self, ids: Sequence[int] | Ids) -> str:
@@ -89,10 +94,9 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def piece(self, id: int) -> str:
-        """
-        The text a token adds to a text that it is appended to, unchanged.
+        """The text that a token adds when it is appended to another text, unchanged.
 
-        Bytes that are not a whole character of UTF-8 are U+FFFD. Symbols bring the space that separates them.
+        Bytes that are not a whole character of UTF-8 are U+FFFD. Symbols and words bring the space that separates them.
         """
 
     @abstractmethod
@@ -101,10 +105,10 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def to_json(self) -> str:
-        """The content of a checkpoint's `tokenizer.json`; `from_json` opens it."""
+        """The content of a checkpoint's `tokenizer.json`; `gptviz.text.from_json` opens it."""
 
     def label(self, id: int) -> str:
-        """The visible form of a token, as it stands on chips and axes; see `visible`."""
+        """The visible form of a token, for chips and axes; see `visible`."""
         return visible(self.piece(id))
 
     def labels(self) -> list[str]:
@@ -116,7 +120,11 @@ class Tokenizer(ABC):
         return kind_of_text(self.piece(id))
 
     def checked(self, ids: Sequence[int] | Ids) -> Ids:
-        """`ids` as an array [n_tokens]; `ValueError` unless they are whole numbers inside the vocabulary."""
+        """`ids` as an array [n_tokens].
+
+        Raises:
+            ValueError: they are not whole numbers inside the vocabulary.
+        """
         array = np.asarray(ids)
         if array.size == 0:
             return np.empty(0, np.int64)
@@ -128,38 +136,12 @@ class Tokenizer(ABC):
         return array.astype(np.int64)
 
 
-def from_json(text: str) -> Tokenizer:
-    """
-    The tokenizer that `to_json` wrote, or a Hugging Face `tokenizer.json` (recognised by its `model` key).
-
-    Only data is read, no code is run. Anything else raises `ValueError` with a sentence that names what is wrong.
-    """
-    from .bpe import BPETokenizer
-    from .characters import CharTokenizer
-    from .special_tokens import SpecialTokensTokenizer
-    from .symbols import SymbolTokenizer
-    from .words import WordTokenizer
-
-    fields = parse_object(text)
-    if "model" in fields:
-        return BPETokenizer.from_json(text)
-    if fields.get("kind") == CharTokenizer.kind:
-        return CharTokenizer.from_fields(fields)
-    if fields.get("kind") == SymbolTokenizer.kind:
-        return SymbolTokenizer.from_fields(fields)
-    if fields.get("kind") == WordTokenizer.kind:
-        return WordTokenizer.from_fields(fields)
-    if fields.get("kind") == SpecialTokensTokenizer.kind:
-        return SpecialTokensTokenizer.from_fields(fields)
-    raise ValueError(
-        f"the tokenizer's 'kind' is {fields['kind']!r:.80}, which is none that can be opened"
-        if "kind" in fields
-        else "this is not a tokenizer: it has neither a 'kind' nor the 'model' of a Hugging Face tokenizer.json"
-    )
-
-
 def parse_object(text: str) -> dict[str, object]:
-    """The JSON object in `text`, `ValueError` if that is not what it holds."""
+    """The JSON object in `text`.
+
+    Raises:
+        ValueError: the text holds anything else.
+    """
     try:
         fields = json.loads(text)
     except RecursionError:
@@ -172,6 +154,6 @@ def parse_object(text: str) -> dict[str, object]:
 
 
 def _quoted(character: str, name: str) -> str:
-    """The character and its name, only the name where it says everything already."""
-    shown = visible(character)
-    return name if len(character) != 1 or shown.startswith("U+") else f"{shown} ({name})"
+    """The character and its name; the name alone where the character cannot be seen or the name has it already."""
+    form = visible(character)
+    return name if len(character) != 1 or form.startswith("U+") else f"{form} ({name})"

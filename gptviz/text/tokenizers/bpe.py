@@ -26,30 +26,30 @@ _END_OF_TEXT: Final = "<|endoftext|>"
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _PARTIAL: Final = re.compile("([\udc80-\udcff]+)")
 _BYTE_FALLBACK: Final = re.compile("<0x([0-9A-F]{2})>")
-# GPT-2's pattern never makes a token that goes on from other characters into white space: here a text can be cut.
+# No token of GPT-2's pattern reaches from other characters into white space, so a text can be cut before it.
 _SAFE_CUT: Final = re.compile(r"(?<=\S)(?=[ \n])")
 _CHUNK = 1 << 16
 _CHUNKS_AT_A_TIME: Final = 16
 
 
 class BPETokenizer(Tokenizer):
-    """
-    Tokens that a corpus made out of its frequent pairs; the work is done by the `tokenizers` library.
+    """Tokens merged from the frequent pairs of a corpus; the work is done by the `tokenizers` library.
 
     Byte-level (learned here, GPT-2): any text is a sequence of known bytes, so decoding gives it back exactly; only
-    lone surrogates, which are not text, are read as U+FFFD and reported. A foreign `tokenizer.json` may lack
-    characters: they are read as its unknown token or not at all, and reported either way. Its start and end tokens are
-    not added, and its truncation, padding and dropout are off: the ids are those of the text, every time the same.
+    lone surrogates, which are not text, are read as U+FFFD and reported. A `tokenizer.json` from elsewhere may lack
+    characters: they are read as its unknown token or not at all, and reported in both cases. Its start and end tokens
+    are not added, and its truncation, padding and dropout are off: the ids depend on the text alone.
+
+    Args:
+        backend: a tokenizer of the `tokenizers` library, of any model.
+
+    Raises:
+        ValueError: its vocabulary is empty, or its ids are not 0 to n − 1.
     """
 
     kind = "bpe"
 
     def __init__(self, backend: "tokenizers.Tokenizer") -> None:
-        """
-        Wraps a tokenizer of the `tokenizers` library, of any model.
-
-        Raises `ValueError` if its vocabulary is empty or its ids are not 0 to n − 1.
-        """
         backend.no_truncation()
         backend.no_padding()
         if getattr(backend.model, "dropout", None) is not None:
@@ -75,11 +75,12 @@ class BPETokenizer(Tokenizer):
 
     @classmethod
     def learn(cls, text: str, vocab_size: int = 2000) -> "BPETokenizer":
-        """
-        A byte-level vocabulary of the 256 bytes and the most frequent merges in `text`, split as GPT-2 splits.
+        """A byte-level vocabulary of the 256 bytes and the most frequent merges in `text`, split as GPT-2 splits.
 
-        It stays smaller than `vocab_size` where the text has no more pairs to merge. Raises `ValueError` for an empty
-        text and for a `vocab_size` below 256.
+        It stays smaller than `vocab_size` where the text has no more pairs to merge.
+
+        Raises:
+            ValueError: the text is empty, or `vocab_size` is below 256.
         """
         from tokenizers import Tokenizer as Backend
         from tokenizers import models, pre_tokenizers, trainers
@@ -98,11 +99,15 @@ class BPETokenizer(Tokenizer):
 
     @classmethod
     def from_gpt2(cls, encoder_json_path: StrPath, vocab_bpe_path: StrPath) -> "BPETokenizer":
-        """
-        GPT-2's tokenizer from OpenAI's two files, `encoder.json` (token → id) and `vocab.bpe` (merges, best first).
+        """GPT-2's tokenizer from OpenAI's two files, `encoder.json` (token → id) and `vocab.bpe` (merges, best first).
 
-        Source: Radford et al. 2019, and `encoder.py` beside its released code. As there, no space is put before the
-        text; `<|endoftext|>` is one token. Raises `OSError` if a file cannot be read, `ValueError` if it is another.
+        As there, no space is put before the text; `<|endoftext|>` is one token.
+
+        Source: Radford et al. 2019, and `encoder.py` in its released code.
+
+        Raises:
+            OSError: a file cannot be read.
+            ValueError: the files are not a vocabulary and its merges.
         """
         from tokenizers import Tokenizer as Backend
         from tokenizers import models
@@ -119,12 +124,21 @@ class BPETokenizer(Tokenizer):
 
     @classmethod
     def from_file(cls, path: StrPath) -> "BPETokenizer":
-        """A Hugging Face `tokenizer.json`. Raises `OSError` if it cannot be read, `ValueError` if it is none."""
+        """The tokenizer in a Hugging Face `tokenizer.json`.
+
+        Raises:
+            OSError: the file cannot be read.
+            ValueError: it is not such a file.
+        """
         return cls.from_json(_read(path))
 
     @classmethod
     def from_json(cls, text: str) -> "BPETokenizer":
-        """The content of a Hugging Face `tokenizer.json`; `ValueError` saying what is wrong if it is none."""
+        """The tokenizer whose Hugging Face `tokenizer.json` has this content.
+
+        Raises:
+            ValueError: it is not such content; the message says what is wrong.
+        """
         from tokenizers import Tokenizer as Backend
 
         if not isinstance(parse_object(text).get("model"), dict):
@@ -139,11 +153,11 @@ class BPETokenizer(Tokenizer):
         return len(self._bytes)
 
     def encode(self, text: str) -> Encoding:
-        """
-        The ids of a prompt, and what the vocabulary lacks.
+        """The ids of a prompt, and what the vocabulary lacks.
 
-        Raises `ValueError` where a foreign `tokenizer.json` cannot read a character at all: it names an unknown token
-        that its own vocabulary does not have.
+        Raises:
+            ValueError: a `tokenizer.json` from elsewhere cannot read a character at all: it names an unknown token that its own
+                vocabulary does not have.
         """
         clean = _without_surrogates(text)
         with _as_value_error("this tokenizer cannot read the text"):
@@ -157,18 +171,17 @@ class BPETokenizer(Tokenizer):
         return Encoding(list(read.ids), tuple(unknown))
 
     def encode_ids(self, text: str) -> Ids:
-        """
-        The ids of a corpus [n_tokens], in pieces that give the same tokens as the whole.
+        """The ids of a corpus [n_tokens], in pieces that give the same tokens as the whole.
 
-        A foreign `tokenizer.json` that does not split as GPT-2 does is given the whole text, at 100 bytes a token.
+        A `tokenizer.json` from elsewhere that does not split as GPT-2 does reads the whole text at once, at 100 bytes a token.
         """
         chunks = _chunks(text) if self._cuttable else iter([text])
-        found: list[Ids] = []
+        pieces: list[Ids] = []
         while batch := [_without_surrogates(chunk) for chunk in islice(chunks, _CHUNKS_AT_A_TIME)]:
             with _as_value_error("this tokenizer cannot read the text"):
                 read = self._backend.encode_batch_fast(batch, add_special_tokens=False)
-            found += [np.array(part.ids, np.int64) for part in read]
-        return np.concatenate(found)
+            pieces += [np.array(part.ids, np.int64) for part in read]
+        return np.concatenate(pieces)
 
     def decode(self, ids: Sequence[int] | Ids) -> str:
         """The text of these ids; bytes that are not whole characters of UTF-8 become U+FFFD."""
@@ -203,9 +216,9 @@ class BPETokenizer(Tokenizer):
         instead = self.label(self._unknown_id or 0)
         gaps: _Gaps = {}
         covered = np.zeros(len(text), bool)
-        for at, (found, (start, end)) in enumerate(zip(read.ids, read.offsets, strict=True)):
+        for at, (token, (start, end)) in enumerate(zip(read.ids, read.offsets, strict=True)):
             covered[start:end] = True
-            if found == self._unknown_id and start < end:
+            if token == self._unknown_id and start < end:
                 step = 1 if self._lacks_characters else end - start
                 for place in range(start, end, step):
                     gaps.setdefault((place, place + step), (at, instead))
@@ -222,7 +235,7 @@ class BPETokenizer(Tokenizer):
         if not lacking:
             return {}
         places = [i for i, character in enumerate(text) if character in lacking]
-        # The library's offsets go wrong after a character it left out, so the tokens between these are counted.
+        # The library's offsets are wrong after a character that it left out, so the tokens between these are counted.
         edges = [0, *(edge for place in places for edge in (place, place + 1))]
         parts = [text[start:end] for start, end in pairwise(edges)]
         counts = [len(read.ids) for read in self._backend.encode_batch_fast(parts, add_special_tokens=False)]
@@ -272,29 +285,28 @@ def _is_byte_level(fields: dict[str, Any]) -> bool:
 
 
 def _token_bytes(tokens: list[str], fields: dict[str, Any]) -> list[bytes]:
-    """The bytes each token stands for, by id, from the form in which a `tokenizer.json` writes it."""
+    """The bytes that each token stands for, by id, read from the form in which a `tokenizer.json` writes it."""
     added = {token["id"] for token in fields["added_tokens"]}
     alphabet = _byte_alphabet() if _is_byte_level(fields) else {}
     # SentencePiece writes a space as ▁ (U+2581), and lone bytes as <0xE2>.
     parts = (fields["pre_tokenizer"], fields["normalizer"], fields["decoder"])
     space = "▁" if "▁" in json.dumps(parts, ensure_ascii=False) else " "
-    found: list[bytes] = []
+    of_tokens: list[bytes] = []
     for i, token in enumerate(tokens):
         fallback = _BYTE_FALLBACK.fullmatch(token) if fields["model"].get("byte_fallback") else None
         if i in added:
-            found.append(token.encode())
+            of_tokens.append(token.encode())
         elif fallback:
-            found.append(bytes.fromhex(fallback[1]))
+            of_tokens.append(bytes.fromhex(fallback[1]))
         elif alphabet and all(character in alphabet for character in token):
-            found.append(bytes(alphabet[character] for character in token))
+            of_tokens.append(bytes(alphabet[character] for character in token))
         else:
-            found.append(token.replace(space, " ").encode())
-    return found
+            of_tokens.append(token.replace(space, " ").encode())
+    return of_tokens
 
 
 def _byte_alphabet() -> dict[str, int]:
-    """
-    The character with which GPT-2 writes each byte: itself where it is printable, else U+0100 and on, in order.
+    """The byte that each character of GPT-2's alphabet stands for: a printable one for itself, the others from U+0100 on.
 
     Source: `bytes_to_unicode` in `encoder.py` of OpenAI's GPT-2.
     """
@@ -304,7 +316,7 @@ def _byte_alphabet() -> dict[str, int]:
 
 
 def _label(data: bytes) -> str:
-    """The visible form of a token's bytes, what is no whole character in hexadecimal."""
+    """The visible form of a token's bytes; those that are not a whole character in hexadecimal."""
     # surrogateescape keeps each undecodable byte as one lone surrogate; splitting puts runs of them at odd places.
     parts = _PARTIAL.split(data.decode("utf-8", "surrogateescape"))
     parts[1::2] = [f"<{part.encode('utf-8', 'surrogateescape').hex(' ').upper()}>" for part in parts[1::2]]

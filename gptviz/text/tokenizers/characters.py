@@ -14,22 +14,28 @@ _CHUNK = 1 << 20
 
 
 class CharTokenizer(Tokenizer):
-    """
-    One token per character.
+    """One token per character.
 
     A character the vocabulary lacks is read as the `unknown` symbol. If the vocabulary lacks that symbol it gets a
     row of its own after the others (65 characters become 66 tokens, as in the seed's index tokenizer). Without a
-    symbol no row is added, and the stand-in is the space, or the first character where there is no space.
+    symbol no row is added, and the space is read instead, or the first character where there is no space.
+
+    Attributes:
+        characters: the vocabulary in the order of the ids.
+        unknown: the symbol read for a character that the vocabulary lacks; None where there is none.
+        stand_in: the id that is read for a character that the vocabulary lacks.
+
+    Args:
+        characters: those of the vocabulary, in any order; repeats are ignored.
+        unknown: one character, or None.
+
+    Raises:
+        ValueError: there are no characters or more than `MOST_CHARACTERS`, or an item is not one character.
     """
 
     kind = "characters"
 
     def __init__(self, characters: Iterable[str], unknown: str | None = None) -> None:
-        """
-        A vocabulary of these characters, in any order, repeats ignored.
-
-        Raises `ValueError` if there are none or more than `MOST_CHARACTERS`, or if an item is not one character.
-        """
         distinct = set(characters)
         if not distinct:
             raise ValueError("there are no characters to make a vocabulary of: the text is empty")
@@ -45,20 +51,27 @@ class CharTokenizer(Tokenizer):
         self.characters = "".join(rows)
         self._n_sorted = len(distinct)
         self.stand_in = max(0, self.characters.find(" " if unknown is None else unknown))
-        """The id that is read for a character the vocabulary lacks."""
         self._code_points = _code_points(self.characters)
-        # One entry past the highest character answers for everything above it; -1 is a character not in the vocabulary.
+        # The last entry, past the highest character, serves all characters above it; -1 stands for "not in the vocabulary".
         self._table = np.full(int(self._code_points.max()) + 2, -1, np.int32)
         self._table[self._code_points] = np.arange(len(rows))
 
     @classmethod
     def from_text(cls, text: str, unknown: str | None = None) -> "CharTokenizer":
-        """The vocabulary of the characters in `text`. Raises as the constructor does."""
+        """The vocabulary of the characters in `text`.
+
+        Raises:
+            ValueError: the text is empty or has more than `MOST_CHARACTERS` different characters.
+        """
         return cls(text, unknown)
 
     @classmethod
     def from_fields(cls, fields: dict[str, object]) -> "CharTokenizer":
-        """The tokenizer whose parsed JSON this is; `ValueError` where `to_json` could not have written it."""
+        """The tokenizer whose parsed JSON this is.
+
+        Raises:
+            ValueError: `to_json` could not have written it.
+        """
         characters, unknown = fields.get("characters"), fields.get("unknown")
         if not isinstance(characters, list) or not all(isinstance(item, str) for item in characters):
             raise ValueError("the tokenizer's 'characters' must be a list of single characters")
@@ -104,14 +117,14 @@ class CharTokenizer(Tokenizer):
         return None if row < 0 else row
 
     def to_json(self) -> str:
-        """`kind`, `unknown` and `characters` as a list: in one JSON string two lone surrogates would become a pair."""
+        """`kind`, `unknown` and `characters`, which are a list: in one JSON string two lone surrogates would become a pair."""
         characters = list(self.characters[: self._n_sorted])
         return json.dumps({"kind": self.kind, "unknown": self.unknown, "characters": characters})
 
     def _look_up(self, text: str) -> NDArray[np.int32]:
         """Ids [n_characters], -1 where the vocabulary lacks the character."""
-        found: NDArray[np.int32] = self._table[np.minimum(_code_points(text), len(self._table) - 1)]
-        return found
+        ids: NDArray[np.int32] = self._table[np.minimum(_code_points(text), len(self._table) - 1)]
+        return ids
 
 
 def _code_points(text: str) -> NDArray[np.uint32]:

@@ -1,51 +1,61 @@
-"""Marks: padding, start and end, three tokens that stand for no text, beside a vocabulary that has none of them."""
+"""Special tokens: padding, start and end, three tokens that stand for no text, after a vocabulary that has none of them."""
 
 import json
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
-from .base import Encoding, Ids, Tokenizer, from_json
+from .base import Encoding, Ids, Tokenizer
 
 NAMES: Final = ("⟨padding⟩", "⟨start⟩", "⟨end⟩")
+"""The special tokens as they are shown, in the order of their ids."""
 
 
 class SpecialTokensTokenizer(Tokenizer):
-    """
-    The tokens of an inner tokenizer, then padding, start and end: for models that read one text and write another.
+    """The tokens of an inner tokenizer, then padding, start and end: for models that read one text and write another.
 
-    Encoding a text never gives a mark and decoding leaves them out: `source_ids` and `target_ids` put them in their
-    places. Raises `ValueError` for an inner tokenizer that is marked itself.
+    Encoding a text never gives a special token, and decoding leaves them out: `source_ids` and `target_ids` put them where they
+    belong.
+
+    Attributes:
+        inner: the tokenizer of the text.
+        padding: the token that fills up the shorter texts of a batch.
+        start: the token before an answer, from which its first token is predicted.
+        end: the token after a source, and after an answer.
+
+    Raises:
+        ValueError: the inner tokenizer has special tokens itself.
     """
 
-    kind = "marked"
+    kind = "marked"  # the name that checkpoints know it by
     padding: int
-    """The token that fills up the shorter texts of a batch."""
 
     def __init__(self, inner: Tokenizer) -> None:
         if isinstance(inner, SpecialTokensTokenizer):
-            raise ValueError("the vocabulary has its marks already")
+            raise ValueError("the vocabulary has its special tokens already")
         self.inner = inner
         self.padding = inner.vocab_size
         self.start = inner.vocab_size + 1
-        """The token before an answer, from which its first token is predicted."""
         self.end = inner.vocab_size + 2
-        """The token after a source, and after an answer."""
 
     @classmethod
-    def from_fields(cls, fields: dict[str, object]) -> "SpecialTokensTokenizer":
-        """The tokenizer whose parsed JSON this is; `ValueError` where `to_json` could not have written it."""
+    def inner_fields(cls, fields: dict[str, object]) -> dict[str, Any]:
+        """The parsed JSON of the inner tokenizer in that of the whole.
+
+        Raises:
+            ValueError: `to_json` could not have written it.
+        """
         inner = fields.get("inner")
         if not isinstance(inner, dict):
             raise ValueError("the tokenizer's 'inner' must be the object of another tokenizer")
         if inner.get("kind") == cls.kind:
-            raise ValueError("the tokenizer's 'inner' is marked itself, which none can be")
-        return cls(from_json(json.dumps(inner)))
+            raise ValueError("the tokenizer's 'inner' has special tokens itself, which must not be")
+        return inner
 
     @property
     def vocab_size(self) -> int:
-        """How many tokens there are, the three marks included."""
+        """How many tokens there are, the three special tokens included."""
         return self.inner.vocab_size + len(NAMES)
 
     def source_ids(self, text: str) -> list[int]:
@@ -53,11 +63,11 @@ class SpecialTokensTokenizer(Tokenizer):
         return [*self.inner.encode_ids(text).tolist(), self.end]
 
     def target_ids(self, text: str) -> list[int]:
-        """An answer as it is learned: the start, its tokens, then the end. A decoder reads all but the last."""
+        """An answer as a decoder learns it: start, its tokens, end. It reads all but the last and predicts all but the first."""
         return [self.start, *self.source_ids(text)]
 
     def encode(self, text: str) -> Encoding:
-        """The ids of a text, without marks, and what the vocabulary lacks."""
+        """The ids of a text, without special tokens, and what the vocabulary lacks."""
         return self.inner.encode(text)
 
     def encode_ids(self, text: str) -> Ids:
@@ -65,21 +75,21 @@ class SpecialTokensTokenizer(Tokenizer):
         return self.inner.encode_ids(text)
 
     def decode(self, ids: Sequence[int] | Ids) -> str:
-        """The text of these ids, marks left out."""
+        """The text of these ids; special tokens are left out."""
         checked = self.checked(ids)
         return self.inner.decode(checked[checked < self.inner.vocab_size])
 
     def piece(self, id: int) -> str:
-        """The text a token stands for: of a mark, none."""
+        """The text a token stands for; a special token stands for none."""
         checked = int(self.checked([id])[0])
         return self.inner.piece(checked) if checked < self.inner.vocab_size else ""
 
     def id_of(self, piece: str) -> int | None:
-        """The token that stands for exactly this text, None if there is none: no mark does."""
+        """The token that stands for exactly this text, None if there is none; a special token never does."""
         return self.inner.id_of(piece)
 
     def label(self, id: int) -> str:
-        """The visible form of a token: of a mark its name, `⟨start⟩`."""
+        """The visible form of a token; of a special token its name, `⟨start⟩`."""
         checked = int(self.checked([id])[0])
         n_inner = self.inner.vocab_size
         return self.inner.label(checked) if checked < n_inner else NAMES[checked - n_inner]
@@ -89,10 +99,10 @@ class SpecialTokensTokenizer(Tokenizer):
         return [*self.inner.labels(), *NAMES]
 
     def filled(self, rows: Sequence[Sequence[int]]) -> Ids:
-        """Rows of ids as one array [rows, the longest], the shorter filled up with padding at their ends."""
+        """Rows of ids as one array [rows, tokens of the longest], the shorter rows filled up with padding at their ends."""
         ids = np.full((len(rows), max(map(len, rows), default=0)), self.padding, np.int64)
-        for row, found in zip(ids, rows, strict=True):
-            row[: len(found)] = found
+        for padded, row in zip(ids, rows, strict=True):
+            padded[: len(row)] = row
         return ids
 
     def to_json(self) -> str:

@@ -17,23 +17,26 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 class SymbolTokenizer(Tokenizer):
-    """
-    One token per symbol: `7 12 7` is three tokens.
+    """One token per symbol: `7 12 7` is three tokens.
 
     Any white space separates symbols; decoding writes a single space. A piece carries the space before it, so that
     a text with a piece appended reads as the same tokens and that one. A symbol the vocabulary lacks is read as the
     first symbol, which keeps every other token in its place.
+
+    Attributes:
+        symbols: the vocabulary in the order of the ids.
+
+    Args:
+        symbols: those of the vocabulary, in the order of their ids.
+
+    Raises:
+        ValueError: there are no symbols or more than `MOST_SYMBOLS`; or one is empty, occurs twice, or contains white space or
+            a lone surrogate, which is not text.
     """
 
     kind = "symbols"
 
     def __init__(self, symbols: Iterable[str]) -> None:
-        """
-        A vocabulary of these symbols, their ids in this order.
-
-        Raises `ValueError` if there are none or more than `MOST_SYMBOLS`, and for a symbol that is empty, stands
-        twice, has white space in it or a lone surrogate, which is no text.
-        """
         self.symbols = tuple(symbols)
         if not self.symbols:
             raise ValueError("there are no symbols to make a vocabulary of")
@@ -48,12 +51,20 @@ class SymbolTokenizer(Tokenizer):
 
     @classmethod
     def numbers(cls, count: int) -> "SymbolTokenizer":
-        """The symbols `0` to `count` − 1, each with its own number as id. Raises as the constructor does."""
+        """The symbols `0` to `count` − 1, each with its own number as id.
+
+        Raises:
+            ValueError: the count is below 1 or above `MOST_SYMBOLS`.
+        """
         return cls(map(str, range(count)))
 
     @classmethod
     def from_fields(cls, fields: dict[str, object]) -> "SymbolTokenizer":
-        """The tokenizer whose parsed JSON this is; `ValueError` where `to_json` could not have written it."""
+        """The tokenizer whose parsed JSON this is.
+
+        Raises:
+            ValueError: `to_json` could not have written it.
+        """
         symbols = fields.get("symbols")
         if not isinstance(symbols, list) or not all(isinstance(symbol, str) for symbol in symbols):
             raise ValueError("the tokenizer's 'symbols' must be a list of texts")
@@ -67,12 +78,12 @@ class SymbolTokenizer(Tokenizer):
     def encode(self, text: str) -> Encoding:
         """The ids of a prompt, one per symbol, and the symbols the vocabulary lacks."""
         instead = self.label(0)
-        found = text.split()
-        unknown = tuple(Unknown.of(i, symbol, instead) for i, symbol in enumerate(found) if symbol not in self._ids)
-        return Encoding([self._ids.get(symbol, 0) for symbol in found], unknown)
+        symbols = text.split()
+        unknown = tuple(Unknown.of(i, symbol, instead) for i, symbol in enumerate(symbols) if symbol not in self._ids)
+        return Encoding([self._ids.get(symbol, 0) for symbol in symbols], unknown)
 
     def encode_ids(self, text: str) -> Ids:
-        """The ids of a corpus [n_symbols], read symbol by symbol: 8 bytes each."""
+        """The ids of a corpus [n_symbols], read symbol by symbol, at 8 bytes each."""
         return np.fromiter((self._ids.get(match[0], 0) for match in _SYMBOL.finditer(text)), np.int64)
 
     def decode(self, ids: Sequence[int] | Ids) -> str:

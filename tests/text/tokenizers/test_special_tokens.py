@@ -1,4 +1,4 @@
-"""Marks beside a vocabulary: they stand where models need them, and never in a text."""
+"""Special tokens after a vocabulary: they stand where models need them, and never in a text."""
 
 import json
 
@@ -10,22 +10,22 @@ from hypothesis import strategies as st
 from gptviz.text import BPETokenizer, CharTokenizer, SpecialTokensTokenizer, SymbolTokenizer, Tokenizer, from_json
 
 INNER = [CharTokenizer("abc xyz"), SymbolTokenizer.numbers(5), BPETokenizer.learn("to be or not to be", 260)]
-marked = pytest.mark.parametrize("inner", INNER, ids=lambda inner: inner.kind)
+every_inner = pytest.mark.parametrize("inner", INNER, ids=lambda inner: inner.kind)
 texts = st.text("abc xyz01234", max_size=12)
 
 
-@marked
+@every_inner
 @given(text=texts)
-def test_a_text_is_read_as_by_the_inner_tokenizer_without_any_mark(inner: Tokenizer, text: str) -> None:
+def test_a_text_is_read_as_by_the_inner_tokenizer_without_any_special_token(inner: Tokenizer, text: str) -> None:
     tokenizer = SpecialTokensTokenizer(inner)
     assert tokenizer.encode(text) == inner.encode(text)
     assert np.array_equal(tokenizer.encode_ids(text), inner.encode_ids(text))
     assert max(tokenizer.encode(text).ids, default=0) < inner.vocab_size
 
 
-@marked
+@every_inner
 @given(text=texts)
-def test_sources_and_answers_are_the_text_between_their_marks(inner: Tokenizer, text: str) -> None:
+def test_sources_and_answers_are_the_text_between_their_special_tokens(inner: Tokenizer, text: str) -> None:
     tokenizer = SpecialTokensTokenizer(inner)
     ids = inner.encode(text).ids
     assert tokenizer.source_ids(text) == [*ids, tokenizer.end]
@@ -33,14 +33,14 @@ def test_sources_and_answers_are_the_text_between_their_marks(inner: Tokenizer, 
     assert tokenizer.decode(tokenizer.target_ids(text)) == tokenizer.decode(ids) == inner.decode(ids)
 
 
-@marked
-def test_marks_are_three_rows_after_the_others_with_a_name_and_no_text(inner: Tokenizer) -> None:
+@every_inner
+def test_special_tokens_are_three_rows_after_the_others_with_a_name_and_no_text(inner: Tokenizer) -> None:
     tokenizer = SpecialTokensTokenizer(inner)
-    marks = [tokenizer.padding, tokenizer.start, tokenizer.end]
-    assert marks == list(range(inner.vocab_size, tokenizer.vocab_size))
-    assert [tokenizer.label(mark) for mark in marks] == ["⟨padding⟩", "⟨start⟩", "⟨end⟩"]
-    assert [tokenizer.piece(mark) for mark in marks] == ["", "", ""]
-    assert {tokenizer.kind_of(mark) for mark in marks} == {"other"}
+    special = [tokenizer.padding, tokenizer.start, tokenizer.end]
+    assert special == list(range(inner.vocab_size, tokenizer.vocab_size))
+    assert [tokenizer.label(token) for token in special] == ["⟨padding⟩", "⟨start⟩", "⟨end⟩"]
+    assert [tokenizer.piece(token) for token in special] == ["", "", ""]
+    assert {tokenizer.kind_of(token) for token in special} == {"other"}
     assert tokenizer.labels() == [tokenizer.label(i) for i in range(tokenizer.vocab_size)]
     assert tokenizer.id_of("") is None
     for i in range(inner.vocab_size):
@@ -59,7 +59,7 @@ def test_rows_are_filled_up_at_their_ends_to_the_longest(rows: list[list[int]]) 
         assert whole == row + [tokenizer.padding] * (len(whole) - len(row))
 
 
-@marked
+@every_inner
 def test_it_is_written_down_and_opened_again(inner: Tokenizer) -> None:
     tokenizer = SpecialTokensTokenizer(inner)
     again = from_json(tokenizer.to_json())
@@ -76,7 +76,7 @@ def test_it_is_written_down_and_opened_again(inner: Tokenizer) -> None:
         ("characters", "'inner' must be the object"),
         ([], "'inner' must be the object"),
         ({}, "neither a 'kind'"),
-        ({"kind": "marked", "inner": {"kind": "characters", "characters": ["a"]}}, "marked itself"),
+        ({"kind": "marked", "inner": {"kind": "characters", "characters": ["a"]}}, "has special tokens itself"),
         ({"kind": "characters", "characters": ["b", "a"]}, "must be sorted"),
     ],
 )
@@ -87,6 +87,6 @@ def test_an_inner_tokenizer_that_is_none_is_refused_in_a_sentence(inner: object,
         from_json('{"kind": "marked"}')
 
 
-def test_a_vocabulary_is_marked_once() -> None:
-    with pytest.raises(ValueError, match="has its marks already"):
+def test_a_vocabulary_gets_special_tokens_once() -> None:
+    with pytest.raises(ValueError, match="has its special tokens already"):
         SpecialTokensTokenizer(SpecialTokensTokenizer(CharTokenizer("a")))

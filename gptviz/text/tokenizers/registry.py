@@ -1,0 +1,39 @@
+"""Which class a tokenizer's JSON is opened with."""
+
+import json
+from collections.abc import Callable
+
+from .base import Tokenizer, parse_object
+from .bpe import BPETokenizer
+from .characters import CharTokenizer
+from .special_tokens import SpecialTokensTokenizer
+from .symbols import SymbolTokenizer
+from .words import WordTokenizer
+
+FROM_FIELDS: dict[str, Callable[[dict[str, object]], Tokenizer]] = {
+    kind.kind: kind.from_fields for kind in (CharTokenizer, SymbolTokenizer, WordTokenizer)
+}
+"""What reads the parsed JSON of each kind of tokenizer that has no other tokenizer in it."""
+
+
+def from_json(text: str) -> Tokenizer:
+    """The tokenizer that `to_json` wrote, or a Hugging Face `tokenizer.json` (recognised by its `model` key).
+
+    Only data is read, no code is run.
+
+    Raises:
+        ValueError: the text is anything else; the message says what is wrong.
+    """
+    fields = parse_object(text)
+    if "model" in fields:
+        return BPETokenizer.from_json(text)
+    kind = fields.get("kind")
+    if kind == SpecialTokensTokenizer.kind:
+        return SpecialTokensTokenizer(from_json(json.dumps(SpecialTokensTokenizer.inner_fields(fields))))
+    if isinstance(kind, str) and kind in FROM_FIELDS:
+        return FROM_FIELDS[kind](fields)
+    raise ValueError(
+        f"the tokenizer's 'kind' is {kind!r:.80}, which is none that can be opened"
+        if "kind" in fields
+        else "this is not a tokenizer: it has neither a 'kind' nor the 'model' of a Hugging Face tokenizer.json"
+    )
