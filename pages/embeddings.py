@@ -7,6 +7,7 @@ from gptviz.ui.pages import embeddings as ui
 from gptviz.ui.shell import pages, scrubber
 from gptviz.ui.shell.pages import open_page
 from gptviz.ui.shell.subject import subject_bar
+from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
 
@@ -18,7 +19,7 @@ open_page(
 )
 subject = subject_bar(needs_prompt=False)
 key, config = subject.key, subject.lm.model.config
-names = ui.tokens(key).names
+names = tokens(key).names
 spaces = ui.spaces(config)
 
 notices = st.container()

@@ -2,11 +2,15 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.train import form as train
+from gptviz.ui.pages.train import details as about
 from gptviz.ui.pages.train import monitor
+from gptviz.ui.pages.train.form import form
+from gptviz.ui.pages.train.inside import look_inside
+from gptviz.ui.pages.train.launch import name_control, train_button
 from gptviz.ui.shell import pages
 from gptviz.ui.shell.pages import open_page
 from gptviz.ui.shell.subject import device_box
+from gptviz.ui.views.planned_run import command
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
 
@@ -20,17 +24,18 @@ device = device_box()
 view, side = st.columns([9, 4], gap="medium")
 
 with side, st.container(border=True):
-    planned, name = train.form(notices)
-    train.button(planned, name, device)
+    planned = form(notices)
+    name = name_control(planned)
+    train_button(planned, name, device)
 
 with view:
-    run = monitor.bar(notices)
-    if run is None:
+    watched = monitor.bar(notices)
+    if watched is None:
         st.info("There is no model yet: press Train.")
         st.stop()
-    monitor.live(run)
+    monitor.live(watched)
 
-monitor.look_inside(run, device)
+look_inside(watched, device)
 
 with st.container(horizontal=True, vertical_alignment="center"):
     st.text("Try this:", width="content")
@@ -43,9 +48,9 @@ with st.container(horizontal=True, vertical_alignment="center"):
     controls.try_this("Far too fast", "At a learning rate of 1 it leaps about and learns nothing.", run_learning_rate=1.0)
 
 details(
-    lambda: monitor.losses(run),
-    code=monitor.code(run, train.command(planned, name)),
-    how=monitor.HOW,
-    limits=monitor.LIMITS,
+    lambda: about.validation_losses(watched),
+    code=about.code(watched, command(planned, name)),
+    how=about.HOW,
+    limits=about.LIMITS,
     key="training",
 )

@@ -17,6 +17,8 @@ from gptviz.train.recipe import Recipe
 from . import checkpoints
 from .run import RunSpec, prepare
 
+TokenizerKind = Literal["characters", "bpe", "words"]
+
 
 @dataclass(frozen=True)
 class Target:
@@ -64,7 +66,7 @@ class Plan:
     sentence: str
     recipe: Recipe
     data: str = "tiny-shakespeare"
-    tokenizer: Literal["characters", "bpe", "words"] = "characters"
+    tokenizer: TokenizerKind = "characters"
     fraction: float = 0.9
     target: Target | None = None
     beside: tuple[str, ...] = ()

@@ -18,6 +18,7 @@ from streamlit.testing.v1 import AppTest
 
 from gptviz.interp import embeddings
 from gptviz.ui.pages import embeddings as ui
+from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets.markdown import escaped
 from tests.app.opening import opened
 
@@ -101,7 +102,7 @@ def test_the_neighbours_shown_are_those_of_the_chosen_token(tiny_model: Callable
     tiny_model()
     at = page(model="tiny", token="q")
     view = ui.View(*_key(at), "embedding", "PCA", 2, 0)
-    names = ui.tokens(view.key).names
+    names = tokens(view.key).names
     from gptviz.ui.shell.models import language_model
 
     rows = embeddings.vectors(language_model(view.key).model, "embedding").astype(np.float64)

@@ -23,6 +23,7 @@ from gptviz.text import task
 from gptviz.ui.pages import embeddings as ui
 from gptviz.ui.pages import generate
 from gptviz.ui.shell import models, pages, scrubber
+from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets.markdown import escaped
 from tests.app.explorer import pattern
 from tests.app.opening import opened
@@ -410,7 +411,7 @@ def test_what_all_steps_share_is_read_from_a_bounded_number_of_them(trained: Pat
 
 
 def test_the_labels_of_tokens_are_made_once_for_all_steps(trained: Path) -> None:
-    assert ui.tokens(models.model_key("tiny", "cpu", 0)) is ui.tokens(models.model_key("tiny", "cpu", 1))
+    assert tokens(models.model_key("tiny", "cpu", 0)) is tokens(models.model_key("tiny", "cpu", 1))
 
 
 # Models of tasks

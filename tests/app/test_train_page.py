@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from gptviz.data.classification import LabelledSource
+from gptviz.interp import embeddings
 from gptviz.model import changed, parameter_count
 from gptviz.runs import checkpoints, queue
 from gptviz.runs.experiments import PLANS
@@ -22,8 +24,9 @@ from gptviz.runs.status import Status, read_status
 from gptviz.text import TASKS, labelled_of
 from gptviz.text.datasets.pairs import PAIR_TASKS
 from gptviz.train import estimate
-from gptviz.ui.pages.train import form as train
-from gptviz.ui.pages.train import monitor
+from gptviz.ui.pages.train import inside, state
+from gptviz.ui.pages.train.rules import OWN_PLAN
+from gptviz.ui.pages.train.watched import watch
 from gptviz.ui.widgets.markdown import escaped
 from tests.app.opening import opened
 
@@ -98,7 +101,7 @@ def test_without_any_run_of_ones_own_the_page_shows_how_a_shipped_model_learned(
 
 @pytest.mark.parametrize("plan", [name for name in PLANS if PLANS[name].begin is None])
 def test_every_plan_opens_and_says_how_many_parameters_it_has(home: Path, plan: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(monitor, "look_inside", lambda *arguments: None)
+    monkeypatch.setattr(inside, "look_inside", lambda *arguments: None)
     at = page(plan=plan)
     assert PLANS[plan].sentence in says(at)
     config = PLANS[plan].config
@@ -126,16 +129,28 @@ def test_a_changed_dimension_changes_the_count_and_another_plan_sets_all_of_them
     assert at.number_input(key="run_steps").value == PLANS["induction"].recipe.steps
 
 
+def expected(at: AppTest) -> tuple[int, float, float]:
+    """What the page says a run takes: parameters, seconds, bytes of memory."""
+    sentence = next(line for line in says(at).splitlines() if " parameters, about " in line)
+    parameters, duration, memory = re.fullmatch(r"([\d,]+) parameters, about (.*), (.*) of memory", sentence).groups()
+    units = {"s": 1, "min": 60, "h": 3_600, "MB": 1e6, "GB": 1e9}
+
+    def total(amount: str) -> float:
+        return sum(float(number) * units[unit] for number, unit in re.findall(r"([\d.]+) (\w+)", amount))
+
+    return int(parameters.replace(",", "")), total(duration), total(memory)
+
+
 def test_the_time_said_grows_with_the_steps_and_the_memory_with_the_batch(home: Path) -> None:
-    at = page(**TINY)
-    planned, name = train.PLANS["copy"], "copy"
-    assert planned is PLANS[name]
-    before = says(at)
-    at.number_input(key="run_steps").set_value(100_000).run()
-    longer = says(at)
-    assert before != longer
+    at = page(**TINY | {"run_steps": "20000"})
+    parameters, seconds, memory = expected(at)
+    at.number_input(key="run_steps").set_value(200_000).run()
+    assert expected(at)[0] == parameters
+    assert expected(at)[1] == pytest.approx(10 * seconds, rel=0.1)
+    assert expected(at)[2] == memory
     at.number_input(key="run_batch_size").set_value(4_096).run()
-    assert " GB of memory" in says(at) or " MB of memory" in says(at)
+    assert expected(at)[1] > 20 * seconds
+    assert expected(at)[2] > 1.2 * memory
 
 
 def test_dimensions_that_do_not_divide_are_named_and_nothing_is_lost(home: Path) -> None:
@@ -253,7 +268,7 @@ def test_a_file_is_trained_on_character_by_character(home: Path) -> None:
     text = "to be or not to be that is the question\n" * 40
     query = {"plan": "my own", "data": "a file of yours", "run_context_length": "8", "run_d_model": "8", "run_steps": "9000000"}
     at = upload(page(**query), "ham<b>let.txt", text.encode())
-    config = changed(train.OWN_PLAN.config, vocab_size=len(set(text)), context_length=8, d_model=8)
+    config = changed(OWN_PLAN.config, vocab_size=len(set(text)), context_length=8, d_model=8)
     assert f"{parameter_count(config):,} parameters" in says(at)
     press(at, "Train")
     card = checkpoints.read_card(checkpoints.find("my-own"))
@@ -342,17 +357,17 @@ def test_what_a_card_a_status_and_a_name_say_is_never_markup(
 ) -> None:
     hostile = "[a](http://b) **bold** :red[x] $y$"
     tiny_model("odd", card={"engine": {"why": hostile}})
-    shown = monitor.engine("odd")
+    shown = state.engine(watch("odd"))
     assert shown is not None
     assert hostile not in shown
     assert escaped(hostile) in shown
-    now = monitor.look("odd")
+    now = watch("odd")
     waiting = dataclasses.replace(now, place=1)
     with monkeypatch.context() as other:
-        other.setattr(monitor.jobs, "queue", lambda: SimpleNamespace(training=lambda: [hostile]))
-        assert escaped(hostile) in monitor.headline(waiting)
+        other.setattr(queue, "own_queue", lambda: SimpleNamespace(training=lambda: [hostile]))
+        assert escaped(hostile) in state.headline(waiting)
     beginning = dataclasses.replace(now, place=0, status=Status("ready", hostile))
-    assert monitor.headline(beginning) == f"Beginning: {escaped(hostile)}."
+    assert state.headline(beginning) == f"Beginning: {escaped(hostile)}."
 
 
 def test_a_map_that_was_only_turned_or_mirrored_is_laid_back_exactly_and_never_distorted() -> None:
@@ -360,9 +375,10 @@ def test_a_map_that_was_only_turned_or_mirrored_is_laid_back_exactly_and_never_d
     before = rng.normal(size=(30, 2)).astype(np.float32)
     before -= before.mean(axis=0)
     quarter = np.array([[0, -1], [-1, 0]], np.float32)  # turned and mirrored
-    assert np.allclose(monitor.turned(before @ quarter, before), before, atol=1e-5)
+    assert np.allclose(embeddings.turned(before @ quarter, before), before, atol=1e-5)
     other = rng.normal(size=(30, 2)).astype(np.float32)
-    placed = monitor.turned(other, before)
+    other -= other.mean(axis=0)
+    placed = embeddings.turned(other, before)
     assert np.allclose(placed @ placed.T, other @ other.T, atol=1e-4), "distances stay"
     angles = np.linspace(0, 2 * np.pi, 720)
     turns = [np.array([[np.cos(a), -np.sin(a)], [sign * np.sin(a), sign * np.cos(a)]]) for a in angles for sign in (1, -1)]
@@ -421,7 +437,7 @@ def test_a_classifier_is_trained_and_watched_beside_its_baseline(home: Path) -> 
     card = checkpoints.read_card(folder)
     assert f"{card['accuracy']:.1%} right" in says(at)
     assert f"baseline {card['baseline_accuracy']:.1%}" in says(at)
-    assert "perplexity" not in monitor.numbers(monitor.look("classifier"))
+    assert "perplexity" not in state.numbers(watch("classifier"))
     assert any("guessing: ln 2 = 0.693" in note["text"] for note in live(at)["layout"]["annotations"])
     assert any("What it makes of some texts" in element.value for element in at.markdown)
     assert any("positive" in code.value for code in at.code)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
@@ -19,10 +18,10 @@ from gptviz.interp.embeddings import Neighbours, Projection, Vectors
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.language_model import LanguageModel
 from gptviz.model import Config
-from gptviz.text import Tokenizer
 from gptviz.ui.shell import scrubber
 from gptviz.ui.shell.models import ModelKey, language_model, load_call
 from gptviz.ui.shell.theme import theme
+from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets.markdown import escaped
 
 # A projection that is ready within this many seconds is shown at once; else PCA stands in for it.
@@ -72,35 +71,12 @@ class View:
 
 
 @dataclass(frozen=True)
-class Tokens:
-    """The vocabulary, by id: what a token is called on axes and (uniquely) in the list of tokens, and its kind."""
-
-    labels: tuple[str, ...]
-    names: tuple[str, ...]
-    kinds: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Job:
     """A projection under way."""
 
     result: Future[Projection]
     began: float
     tokens: int
-
-
-def tokens(key: ModelKey) -> Tokens:
-    """The vocabulary of the model, the same at every step of its training."""
-    return _tokens(key.name, key.tokenizer, language_model(key).tokenizer)
-
-
-@st.cache_resource(max_entries=4, show_spinner=False)
-def _tokens(name: str, written: float, _tokenizer: Tokenizer) -> Tokens:
-    tokenizer = _tokenizer
-    labels = tuple(tokenizer.labels())
-    times = Counter(labels)
-    names = tuple(label if times[label] == 1 else f"{label} (token {i})" for i, label in enumerate(labels))
-    return Tokens(labels, names, tuple(map(tokenizer.kind_of, range(len(labels)))))
 
 
 def _rows(view: View) -> Vectors:

@@ -22,11 +22,12 @@ from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.runs.experiments import PLANS
 from gptviz.runs.run import free_name
 from gptviz.text import LabelledTexts, labelled_of, opinions, texts_of
-from gptviz.ui.pages.train import form as train
 from gptviz.ui.shell import pages, scrubber
 from gptviz.ui.shell.models import ModelKey, language_model, load_call
 from gptviz.ui.shell.subject import LONGEST_PROMPT, Subject
 from gptviz.ui.shell.theme import theme
+from gptviz.ui.views import planned_run
+from gptviz.ui.views.planned_run import PlannedRun
 from gptviz.ui.widgets.details import ROWS_SHOWN
 from gptviz.ui.widgets.markdown import escaped
 
@@ -431,7 +432,7 @@ def predictions(file: File, found: Numbers, names: tuple[str, ...]) -> pd.DataFr
 
 
 @st.cache_resource(max_entries=4, show_spinner=False, hash_funcs={LabelledTexts: lambda texts: texts.sha256})
-def planned(labelled: LabelledTexts) -> train.Planned:
+def planned(labelled: LabelledTexts) -> PlannedRun:
     """The plan of the classifier that ships, on these texts; with its problem where they are too few."""
     plan = PLANS[PLAN]
     source = LabelledSource(labelled, plan.fraction)
@@ -439,21 +440,21 @@ def planned(labelled: LabelledTexts) -> train.Planned:
         config, problem = source.fitted(plan.config, plan.learn_tokenizer(source)), None
     except ValueError as error:
         config, problem = None, str(error)
-    return train.Planned(PLAN, plan, source, None, plan.recipe, {}, config, None, problem)
+    return PlannedRun(PLAN, plan, source, None, plan.recipe, {}, config, None, problem)
 
 
 def teach(labelled: LabelledTexts, device: str) -> None:
     """The button that trains a classifier on texts with labels, and turns to the page where it is watched."""
     plan, name = planned(labelled), free_name(NAME)
-    expected = train.estimated(plan, device)
-    refused = train.refusal(plan, expected, name, device)
+    expected = planned_run.estimate_of(plan, device)
+    refused = planned_run.refusal(plan, expected, name, device)
     with st.container(horizontal=True, vertical_alignment="center"):
         about = f"As the plan {PLAN} says: nine in ten texts teach, the others test. The Train page then shows it learn."
         icon = ":material/model_training:"
         begun = st.button("Train a classifier on it", type="primary", icon=icon, help=about, disabled=refused is not None)
         if expected is not None:
-            st.caption(train.said(expected), width="content")
-        query = {**pages.shared_state(), "plan": PLAN, "data": train.UPLOADED}
+            st.caption(planned_run.summary(expected), width="content")
+        query = {**pages.shared_state(), "plan": PLAN, "data": planned_run.UPLOADED}
         st.page_link(pages.TRAIN.path, label="Choose every dimension instead", query_params=query)
     if refused:
         st.info(f"None can be trained on it: {escaped(refused)}.")
@@ -461,7 +462,7 @@ def teach(labelled: LabelledTexts, device: str) -> None:
         return
     try:
         with st.spinner("Getting the data ready"):
-            train.begin(plan, name, device)
+            planned_run.begin(plan, name, device)
     except (ValueError, OSError, MemoryError, RuntimeError) as error:
         st.error(escaped(str(error)) or "There is not enough memory for this model.")
         return

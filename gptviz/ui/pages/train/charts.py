@@ -1,0 +1,190 @@
+"""The charts of the Train page: the loss of a run, or another quantity over its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+import streamlit as st
+
+from gptviz.figures import curves, places
+from gptviz.runs import checkpoints
+from gptviz.runs.checkpoints import CheckpointError
+from gptviz.runs.experiments import PLANS
+from gptviz.ui.shell.theme import theme
+from gptviz.ui.views.learning_curves import curve_of, per_text
+from gptviz.ui.widgets import controls
+
+from .watched import WatchedRun, is_number
+
+HEIGHT = 310
+MOST_BESIDE = 8
+LARGEST_LOSS = 50  # whose perplexity is still drawn
+EXACT = "exact_match"
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure, and what it shows for somebody who cannot see it."""
+
+    figure: go.Figure
+    description: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One choice of the control `chart`.
+
+    Attributes:
+        label: what the control and the link call it.
+        draw: the figure; None where the run has nothing to draw yet, which shows the loss instead.
+        on_card: the key of the card that says whether a run has this quantity at all; None where every run has it.
+    """
+
+    label: str
+    draw: Callable[[WatchedRun], Drawn | None]
+    on_card: str | None = None
+
+
+def draw_loss(run: WatchedRun) -> Drawn:
+    """The training and validation loss, with those of the runs beside it."""
+    drawn = [curve_of(run.folder)]
+    for name in _beside(run):
+        with suppress(CheckpointError):
+            drawn.append(curve_of(checkpoints.find(name)))
+    log_steps, log_loss = bool(st.session_state.get("log_steps")), bool(st.session_state.get("log_loss"))
+    figure = curves.losses(drawn, theme(), height=HEIGHT, log_steps=log_steps, log_loss=log_loss, until=_until(run))
+    figure = per_text(figure) if run.kind == "classifier" else figure
+    return Drawn(figure, f"The loss of {run.name} over its steps, training and validation.")
+
+
+def draw_perplexity(run: WatchedRun) -> Drawn:
+    """The perplexity on held-out data."""
+    curve = curve_of(run.folder)
+    figure = curves.values(
+        "perplexity",
+        "among as many tokens it might choose",
+        curve.validation_steps,
+        np.exp(np.minimum(curve.validation, LARGEST_LOSS)),
+        theme(),
+        height=HEIGHT,
+        log=True,
+        until=_until(run),
+    )
+    return Drawn(figure, "The perplexity on held-out data over the steps.")
+
+
+def draw_accuracy(run: WatchedRun) -> Drawn | None:
+    """The share of the held-out data that is right: whole answers where the run has answers."""
+    if not run.log:
+        return None
+    field = EXACT if EXACT in run.evaluation else "accuracy"
+    name = "answers without a mistake" if field == EXACT else "right on held-out data"
+    steps, shares = points(run.log, "evaluation", field)
+    figure = curves.values(name, "share", steps, shares, theme(), height=HEIGHT, until=_until(run))
+    figure.update_yaxes(range=[0, 1.02])
+    return Drawn(figure, f"The share {name}, over the steps.")
+
+
+def draw_places(run: WatchedRun) -> Drawn | None:
+    """How often each token of the held-out sequences is right, at the last evaluation."""
+    by_place = run.evaluation.get("by_place")
+    if not isinstance(by_place, list):
+        return None
+    shares = [share if is_number(share) else None for share in by_place]
+    name = f"after {run.evaluation['step']:,} steps"
+    figure = places.right_by_place(shares, theme(), height=HEIGHT, name=name)
+    return Drawn(figure, "How often each token of the held-out sequences is predicted right.")
+
+
+def _draw_steps(label: str, field: str, unit: str) -> Chart:
+    """The chart of a number that every step logs."""
+
+    def draw(run: WatchedRun) -> Drawn | None:
+        if not run.log:
+            return None
+        steps, values = points(run.log, "step", field)
+        figure = curves.values(label.lower(), unit, steps, values, theme(), height=HEIGHT, until=_until(run))
+        return Drawn(figure, f"{label} over the steps.")
+
+    return Chart(label, draw)
+
+
+LOSS = Chart("Loss", draw_loss)
+CHARTS = (
+    LOSS,
+    Chart("Accuracy", draw_accuracy, on_card="accuracy"),
+    Chart("Right by place", draw_places, on_card="accuracy_by_place"),
+    Chart("Perplexity", draw_perplexity),
+    _draw_steps("Tokens/s", "tokens_per_second", "tokens/s"),
+    _draw_steps("Learning rate", "learning_rate", ""),
+    _draw_steps("Gradient norm", "gradient_norm", ""),
+)
+
+
+def chart_control(run: WatchedRun, notices: Any) -> None:
+    """The control `chart`: which of the charts that the run has is shown."""
+    controls.select(
+        "Chart",
+        [chart.label for chart in CHARTS if chart.on_card is None or chart.on_card in run.card],
+        key="chart",
+        default=LOSS.label,
+        help="Loss: the mean surprise at the token that came, in nats. Perplexity: e to the loss, among how many equally "
+        "likely tokens it might choose. Learning rate: how far a step goes. Gradient norm: how steep the loss is.",
+        notices=notices,
+    )
+
+
+def show_chart(run: WatchedRun) -> None:
+    """The chart chosen; the loss where that has nothing to draw yet."""
+    label = st.session_state.get("chart")
+    chart = next((chart for chart in CHARTS if chart.label == label), LOSS)
+    drawn = chart.draw(run) or draw_loss(run)
+    st.plotly_chart(drawn.figure, key="live", config={"displayModeBar": False}, alt=drawn.description)
+
+
+def compare_controls(run: WatchedRun) -> None:
+    """The controls `beside`, `log_steps` and `log_loss`: what the chart of the loss shows."""
+    names = [other for other in checkpoints.folders() if other != run.name]
+    if any(name not in names for name in st.session_state.get("beside") or ()):
+        del st.session_state["beside"]  # a model that was deleted since
+    st.multiselect(
+        "Beside it",
+        names,
+        companions(run, names),
+        key="beside",
+        max_selections=MOST_BESIDE,
+        help="Other models whose losses are drawn into the same chart.",
+    )
+    controls.switch("Log steps", key="log_steps", help="Each doubling of the steps takes the same room.")
+    controls.switch("Log loss", key="log_loss", help="Each halving of the loss takes the same room.")
+
+
+def companions(run: WatchedRun, names: Sequence[str]) -> list[str]:
+    """Those of the models `names` whose curves belong beside this run's: earlier ones of its experiment, and of the
+    experiments that belong beside that."""
+    plan = PLANS.get(run.plan)
+    related = [*plan.beside, run.plan] if plan else []
+    return [name for name in names if name in related and name != run.name][:MOST_BESIDE]
+
+
+def points(lines: Sequence[Mapping[str, Any]], kind: str, field: str) -> tuple[list[int], list[float]]:
+    """The steps and values of the lines of one kind whose `field` is a number."""
+    found = [(line["step"], line[field]) for line in lines if line.get("kind") == kind and is_number(line.get(field))]
+    return [step for step, _ in found], [value for _, value in found]
+
+
+def _beside(run: WatchedRun) -> list[str]:
+    known = checkpoints.folders()
+    chosen = st.session_state.get("beside")
+    names = companions(run, list(known)) if chosen is None else chosen
+    return [name for name in names if name in known and name != run.name][:MOST_BESIDE]
+
+
+def _until(run: WatchedRun) -> int | None:
+    """The step at which the run will end, None where that is not known."""
+    return run.recipe.steps if run.recipe else None

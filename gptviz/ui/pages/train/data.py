@@ -1,0 +1,163 @@
+"""The data of the form: a task, a text, or a file of the user's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from gptviz.data.registry import FROM_FILES, source_named
+from gptviz.data.source import Source
+from gptviz.data.text import TaskSource, TextSource
+from gptviz.model import Config
+from gptviz.model.kinds import Kind
+from gptviz.runs.experiments import Plan
+from gptviz.text import PAIR_TASKS, TASKS, Corpus, Tokenizer, corpora, task, tiny_shakespeare
+from gptviz.ui.pages.train import rules
+from gptviz.ui.views.planned_run import UPLOADED
+from gptviz.ui.widgets import controls
+
+PASTED = "a text you paste"
+OPINIONS = "opinions"
+MOST_PASTED = 1_000_000
+MOST_SETTING = 9  # of a task, where the task itself allows no more
+
+# The key of the uploader for each kind of model, and what the file must hold.
+FILES: dict[Kind, tuple[str, str]] = {
+    "decoder": ("uploaded", "Plain text in UTF-8."),
+    "classifier": ("labelled", "A table (CSV) in UTF-8 with the columns text and label: two labels or more."),
+    "encoder-decoder": ("pairs", "A source and its answer in each line, with a tab or a comma between them, in UTF-8."),
+}
+ABOUT_DATA: dict[Kind, str] = {
+    "decoder": "Tasks make their own sequences, and it is known how well they can be predicted. A text is cut: its first part "
+    "is trained on, the rest validates.",
+    "classifier": "Opinions are made by a small grammar in which “not” and “never” turn a word round: counting words does not "
+    "help. Of a table of yours nine texts in ten are trained on, the rest validates.",
+    "encoder-decoder": "Tasks make pairs of a source and its answer, and hold some answers out. Of a file of yours nine "
+    "sources in ten are trained on, the rest validates.",
+}
+
+
+def data_control(plan: Plan) -> str:
+    """The control `data`: what a model of the plan's kind can learn from."""
+    kind = plan.config.kind
+    offered: dict[Kind, list[str]] = {
+        "decoder": [*TASKS, *(offer.name for offer in corpora()), PASTED],
+        "classifier": [OPINIONS],
+        "encoder-decoder": [*PAIR_TASKS],
+    }
+    return controls.select("Data", [*offered[kind], UPLOADED], key="data", default=plan.data, help=ABOUT_DATA[kind])
+
+
+def source_of(data: str, plan: Plan, folded: Any) -> Source | None:
+    """The source for what was chosen as `data`, with the controls it needs; None where there is no text yet.
+
+    Args:
+        data: what the control `data` says.
+        plan: the experiment.
+        folded: the container for the settings of a task.
+
+    Raises:
+        ValueError: the data cannot be used.
+        OSError: the data cannot be had.
+    """
+    kind = plan.config.kind
+    if data in TASKS:
+        with folded:
+            return _task(data)
+    if data == PASTED:
+        text = st.text_area("Your text", key="pasted", height=110, max_chars=MOST_PASTED, persist_state="session")
+        return TextSource(_pasted(text), plan.fraction) if text else None
+    if data == UPLOADED:
+        key, about = FILES[kind]
+        file = st.file_uploader("Your file", help=about, key=key)
+        return _uploaded(file.name, file.getvalue(), kind, plan.fraction) if file else None
+    if kind != "decoder":
+        return _made(data, plan.fraction)
+    offer = next(offer for offer in corpora() if offer.name == data)
+    if not offer.ready:
+        _fetch(data, offer.description)
+    return TextSource(_opened(data), plan.fraction)
+
+
+def no_text(data: str) -> str:
+    """What is missing where `source_of` found no text yet, and what to do."""
+    paste = ": paste one," if data == PASTED else ":"
+    return f"there is no text yet{paste} choose a file, or take other data"
+
+
+def _task(name: str) -> Source:
+    default = task(name)
+    settings = {}
+    with st.popover("Task"):
+        st.caption(default.sentence)
+        for field, (_, high) in default.limits().items():
+            label, key = field.replace("_", " ").capitalize(), f"{name} {field}"
+            settings[field] = st.number_input(label, 1, max(high, MOST_SETTING), getattr(default, field), key=key)
+    return TaskSource(task(name, **settings))
+
+
+def _fetch(name: str, description: str) -> None:
+    """The button that downloads a text; the page runs again once the text is here.
+
+    Raises:
+        ValueError: the text is not here yet.
+    """
+    st.caption(description)
+    if st.button("Fetch it now", icon=":material/download:", key="fetch"):
+        tiny_shakespeare()
+        st.rerun()
+    raise ValueError(f"{name} is not on this machine yet: fetch it, or take other data")
+
+
+# Read-only, shared by all sessions: a text is in memory once.
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _opened(name: str) -> Corpus:
+    return next(offer for offer in corpora() if offer.name == name).open()
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _pasted(text: str) -> Corpus:
+    return Corpus("pasted", text)
+
+
+@st.cache_resource(max_entries=4, show_spinner="Reading the file")
+def _uploaded(name: str, data: bytes, kind: Kind, fraction: float) -> Source:
+    """The source that a file holds for a model of this kind.
+
+    Raises:
+        ValueError: the file cannot be used; the message says what is wrong with it.
+    """
+    return FROM_FILES[kind].from_bytes(data, Path(name).name[:80], fraction)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _made(name: str, fraction: float) -> Source:
+    return source_named(name, fraction)
+
+
+def _identity(source: Source) -> str:
+    """What tells one source from another, for caches."""
+    return json.dumps(source.to_dict(), sort_keys=True)
+
+
+def learned_tokenizer(source: Source, kind: str, vocab_size: int) -> Tokenizer:
+    """The tokenizer of a source, cached."""
+    return _tokenizer(_identity(source), kind, vocab_size, source)
+
+
+@st.cache_resource(max_entries=8, show_spinner="Reading the data")
+def _tokenizer(identity: str, kind: str, vocab_size: int, _source: Source) -> Tokenizer:
+    return _source.tokenizer(kind, vocab_size)
+
+
+def complaint(source: Source, config: Config, tokenizer: Tokenizer) -> str | None:
+    """Why a source does not go with a model of this config; None if it does. Cached."""
+    return _complaint(_identity(source), config, f"{tokenizer.kind} {tokenizer.vocab_size}", source, tokenizer)
+
+
+@st.cache_data(max_entries=64, show_spinner="Reading the data")
+def _complaint(identity: str, config: Config, tokens: str, _source: Source, _tokenizer: Tokenizer) -> str | None:
+    return rules.complaint(_source, config, _tokenizer)

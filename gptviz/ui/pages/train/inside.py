@@ -1,0 +1,150 @@
+"""What the watched model has learned so far: where one of its heads looks, and its map of tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import streamlit as st
+
+from gptviz.figures import heatmap, marks, scatter
+from gptviz.interp import embeddings
+from gptviz.interp.attention import one_head
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.model import Config
+from gptviz.runs import checkpoints
+from gptviz.runs.checkpoints import CheckpointError
+from gptviz.ui.shell.models import ModelKey, language_model
+from gptviz.ui.shell.subject import default_prompt, prompt_box, read_prompt
+from gptviz.ui.shell.theme import theme
+from gptviz.ui.views import attention, encoder_decoder
+from gptviz.ui.views.vocabulary import tokens
+from gptviz.ui.widgets import controls
+
+from .monitor import repeated
+from .state import engine
+from .watched import WatchedRun, newest_weights, watch
+
+EVERY = 2.0  # seconds
+HEIGHT = 320
+MOST_PLACED = 80  # tokens on a small map
+# Beyond so many parameters a look at the weights would take the time of the training.
+MOST_PARAMETERS = 20_000_000
+_MAP = "map shown"
+
+
+@dataclass(frozen=True)
+class Head:
+    """Which head is shown: its stack ("encoder" or "decoder"), its block, and its number in the block."""
+
+    stack: str
+    block: int
+    head: int
+
+
+def look_inside(name: str, device: str) -> None:
+    """The pattern of a head and the map of tokens, with the controls `stack`, `block`, `head` and `prompt` below them."""
+    try:
+        config, card = checkpoints.read_config(checkpoints.find(name)), checkpoints.read_card(checkpoints.find(name))
+    except CheckpointError as error:
+        st.text(str(error))
+        return
+    default = default_prompt(config.kind, card)
+    view = st.container()
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        head = _head_controls(config)
+        with st.container(width="stretch"):
+            prompt = prompt_box(default)
+    with view:
+        _views(name, device, prompt, default, head)
+    if why := engine(watch(name)):
+        st.caption(why)
+
+
+def _head_controls(config: Config) -> Head:
+    block = head = 0
+    stack = encoder_decoder.DECODER
+    if config.kind == "encoder-decoder":
+        with st.container(width=180):
+            stack = encoder_decoder.stack_control()
+    n_layer = encoder_decoder.n_blocks(config, stack)
+    if n_layer:
+        with st.container(width=150):
+            block = controls.whole("Block", 0, n_layer - 1, key="block", default=0, help="Numbered from the input.")
+        with st.container(width=150):
+            about = "The heads of a block read side by side."
+            head = controls.whole("Head", 0, config.n_head - 1, key="head", default=0, help=about)
+    return Head(stack, block, head)
+
+
+def _views(name: str, device: str, prompt: str, default: str, head: Head) -> None:
+    """The pattern and the map of the newest weights, again and again while the run is active."""
+
+    def body() -> WatchedRun:
+        run = watch(name)
+        try:
+            key = newest_weights(name, device)
+            model = language_model(key).model
+        except (CheckpointError, MemoryError, RuntimeError) as error:
+            st.text(str(error))
+            return run
+        step = key.step if key.step is not None else run.card.get("steps")
+        left, right = st.columns(2, gap="medium")
+        if sum(parameter.numel() for parameter in model.parameters()) > MOST_PARAMETERS:
+            left.caption("This model is too large to be looked into while it trains; the other pages open it.")
+            return run
+        at = f" after {step:,} steps" if isinstance(step, int) else ""
+        with left:
+            of = f" of the {head.stack}" if model.encoder is not None else ""
+            has_blocks = encoder_decoder.n_blocks(model.config, head.stack)
+            title = f"**What head {head.head} of block {head.block}{of} looks at**{at}" if has_blocks else "**No attention**"
+            st.markdown(title)
+            _pattern(key, prompt, default, head)
+        with right:
+            st.markdown(f"**How it arranges the tokens**{at}")
+            _map(key)
+        return run
+
+    repeated(body, EVERY, watch(name).is_active)
+
+
+def _pattern(key: ModelKey, prompt: str, default: str, head: Head) -> None:
+    """How much each token of the prompt reads of each other one, as a heat map."""
+    lm = language_model(key)
+    config = lm.model.config
+    n_layer = encoder_decoder.n_blocks(config, head.stack)
+    if not n_layer:
+        alone = ": it guesses the next token from the last one alone" if config.kind == "decoder" else ""
+        st.caption(f"This model has no blocks, hence no attention{alone}.")
+        return
+    read = attention.read_by(read_prompt(key, lm, prompt, default), head.stack)
+    # The model may have changed since the controls were drawn.
+    block, number = min(head.block, n_layer - 1), min(head.head, config.n_head - 1)
+    labels = tuple(map(lm.tokenizer.label, read.ids))
+    pattern = one_head(attention.view(key, read).patterns, block, number, labels)
+    figure = heatmap.one_head(pattern, theme(), title=marks.said(labels), height=HEIGHT)
+    about = f"How each of {len(labels)} tokens shares its attention among them, in block {block}, head {number}."
+    st.plotly_chart(figure, key="looks", config={"displayModeBar": False}, alt=about)
+
+
+def _map(key: ModelKey) -> None:
+    """Some tokens of the vocabulary, placed by PCA of the embedding."""
+    vocabulary = tokens(key)
+    some = embeddings.sample(len(vocabulary.labels), MOST_PLACED, 0)
+    points, explained = embeddings.pca(embeddings.vectors(language_model(key).model, "embedding"), 2)
+    axes = (Axis("token", tuple(vocabulary.labels[i] for i in some)), Axis("component", ("1", "2")))
+    array = LabelledArray(_laid_on_the_last(key.name, points)[some], axes, "coordinate")
+    figure = scatter.cloud(array, [vocabulary.kinds[i] for i in some], theme(), height=HEIGHT)
+    figure.update_layout(showlegend=False)
+    st.plotly_chart(figure, key="knows", config={"displayModeBar": False}, alt=f"A map of {len(some)} tokens by PCA.")
+    st.caption(f"PCA of the embedding: {sum(explained):.0%} of the variance.")
+
+
+def _laid_on_the_last(name: str, points: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """`points` [token, 2], turned or mirrored to lie on the map shown before as well as they can: PCA leaves that open."""
+    before = st.session_state.get(_MAP)
+    if before is not None and before[0] == name and before[1].shape == points.shape:
+        points = embeddings.turned(points, before[1])
+    st.session_state[_MAP] = name, points
+    return points

@@ -1,0 +1,153 @@
+"""The state of the watched run: how far it is, its buttons, its numbers, and a sample of what it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from gptviz.figures import curves
+from gptviz.figures.format import duration
+from gptviz.model.kinds import Kind
+from gptviz.runs import queue
+from gptviz.ui.widgets.markdown import escaped
+
+from .charts import EXACT
+from .watched import WatchedRun, is_number
+
+LONGEST_SAMPLE = 2_000  # characters
+RESUMABLE = ("ready", "paused", "stopped", "interrupted", "failed")
+STATES = {
+    "ready": "It has not begun.",
+    "paused": "Paused: it can go on exactly where it is.",
+    "stopped": "Stopped before its end: it can go on exactly where it is.",
+    "finished": "Finished.",
+    "failed": "It failed.",
+    "interrupted": "It was interrupted.",
+}
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+SAMPLE_TITLES: dict[Kind, str] = {
+    "decoder": "What it writes",
+    "classifier": "What it makes of some texts",
+    "encoder-decoder": "What it answers",
+}
+_FAILED = "train failed"
+
+
+def show_state(run: WatchedRun) -> None:
+    """The bar that says how far the run is, with its buttons, and what went wrong where something did."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        share = 1.0 if run.status.state == "finished" else min(1.0, float(run.step.get("progress", 0.0)))
+        st.progress(share, headline(run), width="stretch")
+        _buttons(run)
+    if failed := st.session_state.get(_FAILED):
+        st.error(escaped(failed))
+    if run.status.message and not run.is_active:
+        st.text(run.status.message)
+
+
+def headline(run: WatchedRun) -> str:
+    """The state of the run and how far it is, as Markdown."""
+    if run.place:
+        training = queue.own_queue().training()
+        ahead = f": {escaped(training[0])} is in training" if training else ""
+        return f"Waiting, {ordinal(run.place + len(training))} in line{ahead}."
+    at = f"Step {run.step['step']:,}" if run.step else "Step 0"
+    if run.recipe is not None and run.recipe.steps:
+        at += f" of {run.recipe.steps:,}"
+    if run.place == 0:
+        if run.status.state != "running" or not run.step:
+            return f"Beginning: {escaped(run.status.message) or 'Python and torch are being loaded'}."
+        return f"{at} · {duration(run.step.get('seconds_left'))} left"
+    if run.status.state == "finished":
+        total = run.card.get("steps")
+        took = f" in {duration(seconds)}" if is_number(seconds := run.card.get("seconds")) else ""
+        return f"Finished: {total:,} steps{took}." if isinstance(total, int) else "Finished."
+    return f"{at}. {STATES[run.status.state]}"
+
+
+def ordinal(place: int) -> str:
+    """A place in line, as a word where there is a short one."""
+    return ORDINALS[place - 1] if place <= len(ORDINALS) else f"number {place}"
+
+
+def _buttons(run: WatchedRun) -> None:
+    if run.place == 0:
+        about = "Keeps everything and ends; going on later changes nothing."
+        _button("Pause", ":material/pause:", queue.pause, run.name, about)
+        _button("Stop", ":material/stop:", queue.stop, run.name, "Ends here, with a last evaluation. It can still go on later.")
+    elif run.place:
+        _button("Take back", ":material/undo:", queue.stop, run.name, "Takes it out of the line; it can be put there again.")
+    elif run.status.state in RESUMABLE and run.recipe is not None and run.folder.parent == queue.own_queue().root:
+        label = "Begin" if run.status.state == "ready" else "Go on"
+        _button(label, ":material/resume:", queue.submit, run.name, "Trains on from where it is.")
+
+
+def _button(label: str, icon: str, act: Callable[[str], object], name: str, help: str) -> None:
+    def pressed() -> None:
+        st.session_state[_FAILED] = ""
+        try:
+            act(name)
+        except (ValueError, OSError) as error:
+            st.session_state[_FAILED] = str(error)
+
+    # The name is part of the key: a click that arrives late must not meet another run.
+    st.button(label, icon=icon, on_click=pressed, help=help, key=f"{label} {name}")
+
+
+def numbers(run: WatchedRun) -> str:
+    """The losses, the accuracy and the speed of the run, in a line of Markdown."""
+    parts = [*_losses(run), *_accuracies(run)]
+    if run.step:
+        rate, norm = run.step["learning_rate"], run.step["gradient_norm"]
+        parts.append(f"{run.step['tokens_per_second']:,.0f} tokens/s, learning rate {rate:.3g}, gradient norm {norm:.3g}")
+    return " · ".join(parts)
+
+
+def _losses(run: WatchedRun) -> list[str]:
+    parts = []
+    if run.step:
+        parts.append(f"training loss {run.step['loss']:.3f}")
+    loss = run.evaluation.get("loss", run.card.get("validation_loss"))
+    if is_number(loss):
+        perplexity = "" if run.kind == "classifier" else f", perplexity {curves.perplexity(loss)}"
+        parts.append(f"validation **{loss:.3f}** nats{perplexity}")
+    if is_number(floor := run.card.get("floor")):
+        parts.append(f"floor {floor:.3f}")
+    return parts
+
+
+def _accuracies(run: WatchedRun) -> list[str]:
+    parts = []
+    if "accuracy" in run.card and is_number(accuracy := run.evaluation.get("accuracy")):
+        parts.append(f"{accuracy:.1%} {'of the tokens ' if EXACT in run.evaluation else ''}right")
+    if is_number(exact := run.evaluation.get(EXACT)):
+        parts.append(f"{exact:.1%} of the answers without a mistake")
+    if is_number(baseline := run.card.get("baseline_accuracy")):
+        parts.append(f"baseline {baseline:.1%}")
+    return parts
+
+
+def engine(run: WatchedRun) -> str | None:
+    """What the run computes with, and why, as Markdown; None where that is not known."""
+    chosen = run.card.get("engine")
+    if not isinstance(chosen, dict):
+        return None
+    what = "bfloat16" if chosen.get("bfloat16") else "float32"
+    return f"It computes in {what}{', compiled' if chosen.get('compiled') else ''} ({escaped(str(chosen.get('why', ''))[:300])})."
+
+
+def show_sample(run: WatchedRun) -> None:
+    """The last sample: a text; of a task, what the model made of a sequence it was never trained on."""
+    if not run.sample:
+        return
+    st.markdown(f"**{SAMPLE_TITLES[run.kind or 'decoder']}** after {run.sample['step']:,} steps")
+    is_short = "task" in run.card or run.kind != "decoder"
+    text = str(run.sample.get("text", ""))[:LONGEST_SAMPLE]
+    st.code(text, language=None, wrap_lines=True, height="content" if is_short else 150)
+    if run.kind == "classifier":
+        st.caption("Texts it was never trained on: its label and how sure it is, in brackets the right one, then the text.")
+    elif run.kind == "encoder-decoder":
+        st.caption("A source it was never trained on, and its answer.")
+    elif is_short:
+        st.caption("The first part is given, from a sequence it was never trained on; the rest is its own.")

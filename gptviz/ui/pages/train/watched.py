@@ -1,0 +1,162 @@
+"""The run that the Train page watches: which one, and all that its files say of it now."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeGuard
+
+import streamlit as st
+
+from gptviz.model.kinds import Kind
+from gptviz.runs import checkpoints, queue
+from gptviz.runs.log import read_log
+from gptviz.runs.run import read_run
+from gptviz.runs.status import RunError, Status, read_status
+from gptviz.train.recipe import Recipe
+from gptviz.ui.shell import kinds, pages
+from gptviz.ui.shell.models import ModelKey, model_key
+from gptviz.ui.widgets.markdown import escaped
+
+NUMBERS_OF_A_STEP = ("loss", "progress", "learning_rate", "gradient_norm", "tokens_per_second", "seconds_left")
+
+
+@dataclass(frozen=True)
+class WatchedRun:
+    """What is known of a run now.
+
+    Attributes:
+        place: in the queue: 0 in training, n for the n-th in line, None for neither.
+        kind: what the model makes of a text; None where that cannot be read.
+        recipe: how it is trained; None for a model that was not trained here.
+        step: the last line of its log about a step; empty before the first.
+        evaluation: the last line of its log about an evaluation; empty before the first.
+        sample: the last line of its log about a sample of what it writes; empty before the first.
+    """
+
+    folder: Path
+    status: Status
+    place: int | None
+    kind: Kind | None
+    card: Mapping[str, Any]
+    recipe: Recipe | None
+    step: Mapping[str, Any]
+    evaluation: Mapping[str, Any]
+    sample: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The name of the model."""
+        return self.folder.name
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it trains or waits to."""
+        return self.place is not None
+
+    @property
+    def plan(self) -> str:
+        """The name of the experiment it belongs to, empty where it belongs to none."""
+        return str(self.card.get("preset", ""))
+
+    @property
+    def log(self) -> list[dict[str, Any]]:
+        """All lines of its log."""
+        return _log(self.folder)
+
+
+def run_control(notices: Any) -> str | None:
+    """The control `run`: which run is watched; the link has it at all times. None where there is no run."""
+    names = list(checkpoints.folders())
+    if not names:
+        return None
+    in_link = st.query_params.get("run")
+    if st.session_state.get("run") not in names:
+        if in_link is not None and in_link not in names:
+            notices.warning(
+                f"The link asks for run = “{escaped(in_link[:80])}”, which is not to be had here.",
+                icon=":material/link_off:",
+            )
+        st.session_state["run"] = in_link if in_link in names else _most_interesting(names)
+    about = "Whichever model you like, its training still going on or long over. The one in training is shown first."
+    name = st.selectbox("Model watched", names, key="run", help=about, persist_state="session")
+    if in_link != name:
+        st.query_params["run"] = name
+    return name
+
+
+def _most_interesting(names: Sequence[str]) -> str:
+    """The run in training, else the next in line, else the one that changed last, else a model that came with gptviz."""
+    own_queue = queue.own_queue()
+    for name in [*own_queue.training(), *own_queue.waiting()]:
+        if name in names:
+            return name
+    own = [folder for folder in checkpoints.folders().values() if (folder / "status.json").exists()]
+    if own:
+        return max(own, key=lambda folder: (folder / "status.json").stat().st_mtime).name
+    return pages.DEFAULT_MODEL if pages.DEFAULT_MODEL in names else names[0]
+
+
+def watch(name: str) -> WatchedRun:
+    """What is known now of the run called `name`.
+
+    Raises:
+        CheckpointError: there is none, or it cannot be read.
+    """
+    folder = checkpoints.find(name)
+    try:
+        recipe = read_run(folder).recipe
+    except RunError:
+        recipe = None
+    log = _log(folder)
+    return WatchedRun(
+        folder,
+        read_status(folder),
+        place=queue.place(name) if folder.parent == queue.own_queue().root else None,
+        kind=kinds.kind_of(folder),
+        card=checkpoints.read_card(folder),
+        recipe=recipe,
+        step=_last_line(log, "step", NUMBERS_OF_A_STEP),
+        evaluation=_last_line(log, "evaluation", ("loss",)),
+        sample=_last_line(log, "sample", ()),
+    )
+
+
+def _last_line(log: Sequence[Mapping[str, Any]], kind: str, numbers: Sequence[str]) -> Mapping[str, Any]:
+    """The last line of one kind whose fields `numbers` are numbers; a log may come from a stranger."""
+    lines = (line for line in reversed(log) if line.get("kind") == kind)
+    return next((line for line in lines if all(is_number(line.get(field)) for field in numbers)), {})
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a value from a file is a finite number."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300  # NaN is not
+
+
+def _log(folder: Path) -> list[dict[str, Any]]:
+    try:
+        file = (folder / "log.jsonl").stat()
+    except OSError:
+        return []
+    return _read_log(folder, file.st_mtime_ns, file.st_size)
+
+
+# Read-only: all who watch one run share it.
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _read_log(folder: Path, written: int, length: int) -> list[dict[str, Any]]:
+    return read_log(folder / "log.jsonl")
+
+
+def newest_weights(name: str, device: str) -> ModelKey:
+    """The newest weights of a run on the disk: a snapshot, or those saved last.
+
+    Raises:
+        CheckpointError: there are none.
+    """
+    folder = checkpoints.find(name)
+    steps = checkpoints.read_card(folder).get("steps")
+    newest = max(checkpoints.snapshots(folder), default=None)
+    saved = steps if isinstance(steps, int) else math.inf
+    return model_key(name, device, newest if newest is not None and newest > saved else None)

@@ -1,0 +1,162 @@
+"""A run that is planned but not begun: what it will take, why it cannot begin, and its beginning. Train and Classify share it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from threading import Lock
+
+import streamlit as st
+
+from gptviz.data.source import Source
+from gptviz.figures.format import duration
+from gptviz.model import Config, devices
+from gptviz.runs import checkpoints, queue
+from gptviz.runs.experiments import PLANS, Plan
+from gptviz.runs.run import free_disk
+from gptviz.train import estimate
+from gptviz.train.estimate import Estimate, Speed, size
+from gptviz.train.recipe import Recipe
+
+UPLOADED = "a file of yours"  # what the form's control `data` calls it, which a link may say
+_PREPARING = Lock()
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A run as the form of the Train page, or a file of the Classify page, describes it.
+
+    Attributes:
+        plan_name: the experiment it changes, or the name for a model of the user's own.
+        plan: that experiment.
+        source: the data; None where there is none yet.
+        vocabulary: how many tokens are learned from the data; None where they are its characters or given.
+        recipe: how it is trained.
+        changes: the fields of the architecture that differ from the plan's.
+        config: the architecture; None where the fields do not go together.
+        begin: the name of the model whose weights it begins with; None for fresh weights.
+        problem: why it cannot be trained; None if it can.
+    """
+
+    plan_name: str
+    plan: Plan
+    source: Source | None
+    vocabulary: int | None
+    recipe: Recipe
+    changes: Mapping[str, object]
+    config: Config | None
+    begin: str | None
+    problem: str | None
+
+    @property
+    def is_as_published(self) -> bool:
+        """Whether nothing of the experiment was changed, so that its published number is about this run too."""
+        plan = PLANS.get(self.plan_name)
+        if plan is None or self.source is None:
+            return False
+        return not self.changes and (self.recipe, self.begin, self.source.title) == (plan.recipe, plan.begin, plan.data)
+
+
+@st.cache_resource(max_entries=8, ttl=600, show_spinner="Measuring how fast this machine is")
+def speed(device: str) -> Speed:
+    """How fast `device` is now, for the estimate."""
+    return estimate.measure(device)
+
+
+@st.cache_data(max_entries=256, show_spinner=False)
+def _estimated(config: Config, recipe: Recipe, fast: Speed, tokens: int, held_out: int) -> Estimate:
+    return estimate.estimate(config, recipe, fast, tokens=tokens, held_out=held_out)
+
+
+def estimate_of(planned: PlannedRun, device: str) -> Estimate | None:
+    """What the run will take; None where its fields do not go together yet."""
+    if planned.config is None:
+        return None
+    tokens, held_out = planned.config.context_length, 0
+    if planned.source is not None:
+        tokens = min(planned.source.tokens(planned.config), tokens)
+        held_out = planned.source.evaluation_tokens(planned.config, planned.plan.tokenizer)
+    return _estimated(planned.config, planned.recipe, speed(device), tokens, held_out)
+
+
+def refusal(planned: PlannedRun, expected: Estimate | None, name: str, device: str) -> str | None:
+    """Why this run cannot begin under this name, None if it can."""
+    if planned.problem:
+        return planned.problem
+    try:
+        target = checkpoints.destination(name)
+    except checkpoints.CheckpointError as error:
+        return str(error)
+    if target.exists():
+        return f"there is a model named {name} already: choose another name, or leave the field empty"
+    if expected is None:
+        return None
+    room = free_disk(target)
+    if expected.disk > 0.9 * room:
+        return f"the run would take about {size(expected.disk)} of the disk, and {size(room)} is free: keep fewer snapshots"
+    return estimate.refusal(expected, estimate.available(device))
+
+
+def summary(expected: Estimate) -> str:
+    """What a run will take, in a line."""
+    return f"{expected.parameters:,} parameters, about {duration(expected.seconds)}, {size(expected.memory)} of memory"
+
+
+def explanation(expected: Estimate) -> str:
+    """Where the numbers of the `summary` come from, as Markdown."""
+    a_step = f"{expected.seconds_per_step * 1e3:,.3g} ms a step of {expected.flops / 1e9:,.3g} billion operations"
+    return (
+        f"**Time**: {a_step}, on this machine as busy as it was when its speed was measured.\n\n"
+        f"**Memory**: weights {size(expected.weights)}, optimiser {size(expected.optimiser)}, what a step keeps until its "
+        f"gradients are known {size(expected.activations)}, of it logits {size(expected.logits)}; the rest is Python's, "
+        "torch's, and what evaluating takes.\n\n"
+        f"**Disk**: {size(expected.disk)}, {expected.snapshots} snapshots among it."
+    )
+
+
+def begin(planned: PlannedRun, name: str, device: str) -> int:
+    """Write the run down under this name and put it into the queue; its place there.
+
+    Raises:
+        ValueError: it cannot be trained, or too many wait; the message says what to do.
+        OSError: its text cannot be had.
+    """
+    # One at a time: two browsers that save under one name at once must not both get it.
+    with _PREPARING:
+        own = queue.own_queue()
+        if len(own.waiting()) >= own.most_waiting:
+            raise queue.QueueFullError(f"{own.most_waiting} runs wait already, and no more may: try again later")
+        plan, tokenizer = planned.plan, None
+        if planned.vocabulary is not None and planned.source is not None:
+            tokenizer = planned.source.tokenizer(plan.tokenizer, planned.vocabulary)
+        if not planned.is_as_published:
+            plan = replace(plan, target=None)
+        plan.prepare(
+            name,
+            source=planned.source,
+            recipe=planned.recipe,
+            changes=planned.changes,
+            tokenizer=tokenizer,
+            begin=planned.begin,
+            about={"preset": planned.plan_name, "command": command(planned, name)},
+        )
+        return queue.submit(name, None if device == devices.devices()[0] else device)
+
+
+def command(planned: PlannedRun, name: str) -> str:
+    """The command that trains the same model without a browser."""
+    preset = planned.plan_name if planned.plan_name in PLANS else planned.plan.preset
+    plan = PLANS[preset]
+    words = ["python", "-m", "gptviz", "train", preset, "--name", name]
+    if planned.source is not None and planned.source.title != plan.data:
+        words += ["--corpus", planned.source.title]
+    if planned.begin is not None and planned.begin != plan.begin:
+        words += ["--from", planned.begin]
+    for field, value in planned.changes.items():
+        words += ["--set", f"{field}={str(value).lower() if isinstance(value, bool) else 'null' if value is None else value}"]
+    defaults = plan.recipe.to_dict()
+    for field, value in planned.recipe.to_dict().items():
+        if value != defaults[field] and value is not None:
+            words += [f"--{field.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value)]
+    return shlex.join(words)

@@ -1,0 +1,34 @@
+"""The vocabulary of a model as maps and lists of tokens show it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import streamlit as st
+
+from gptviz.text import Tokenizer
+from gptviz.ui.shell.models import ModelKey, language_model
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The vocabulary, by id: what a token is called on axes and (uniquely) in the list of tokens, and its kind."""
+
+    labels: tuple[str, ...]
+    names: tuple[str, ...]
+    kinds: tuple[str, ...]
+
+
+def tokens(key: ModelKey) -> Tokens:
+    """The vocabulary of the model, the same at every step of its training."""
+    return _tokens(key.name, key.tokenizer, language_model(key).tokenizer)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _tokens(name: str, written: float, _tokenizer: Tokenizer) -> Tokens:
+    tokenizer = _tokenizer
+    labels = tuple(tokenizer.labels())
+    times = Counter(labels)
+    names = tuple(label if times[label] == 1 else f"{label} (token {i})" for i, label in enumerate(labels))
+    return Tokens(labels, names, tuple(map(tokenizer.kind_of, range(len(labels)))))
