@@ -9,12 +9,13 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlparse
 
+import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Request, Response, WebSocket, sync_playwright
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -184,6 +185,14 @@ FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimationFram
 STANDS = """() => document.querySelector('[data-testid=stApp][data-test-script-state=notRunning]')
     && !document.querySelector('[data-testid=stSkeleton]')"""
 
+DRAWN = """() => {
+    const inSight = (selector) => [...document.querySelectorAll(selector)].filter((one) => one.checkVisibility());
+    const views = inSight('*').map((one) => one.shadowRoot?.querySelector('.root')).filter((root) => root);
+    return inSight('[data-testid=stPlotlyChart]').every((chart) => chart.querySelector('.main-svg'))
+        && inSight('[data-testid=stDataFrame]').every((table) => table.querySelector('canvas'))
+        && views.every((root) => root.childElementCount > 0);
+}"""
+
 
 @dataclass
 class Visit:
@@ -264,6 +273,13 @@ class Visit:
             quiet = self.answered.everything and self.page.evaluate(STANDS) is True
         return self.page
 
+    def drawn(self) -> Page:
+        """Wait until charts, tables and views made by hand that are in sight have something in them."""
+        self.settle()
+        self.page.wait_for_function(DRAWN, timeout=1_000 * PATIENCE)
+        self.page.evaluate(FRAMES)
+        return self.page
+
     def memory(self) -> dict[str, float]:
         """What the page holds once its garbage is collected: bytes of the heap, and the numbers of nodes and listeners."""
         session = self.context.new_cdp_session(self.page)
@@ -295,9 +311,14 @@ def visiting(browser: Browser, server: Server, **look: Any) -> Iterator[Visit]:
     assert not wrong, "\n".join(wrong)
 
 
+def quick(of: Iterable[str], *chosen: str) -> list[Any]:
+    """Parameters of a test that `make test` runs with the chosen ones alone and `make test-all` with all `of` them."""
+    return [one if one in chosen else pytest.param(one, marks=pytest.mark.full) for one in of]
+
+
 def check_on_a_phone(browser: Browser, server: Server, path: str, **query: object) -> None:
     """Open a page on a screen 390 pixels wide: nothing sticks out, nothing goes wrong."""
     with visiting(browser, server, width=390, height=844) as visit:
-        page = visit.open(path, **query)
-        page.wait_for_timeout(500)
+        visit.open(path, **query)
+        page = visit.drawn()
         assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, expect
 
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer
-from tests.browser.machinery import Visit, serve
+from tests.browser.machinery import serve, visiting
 from tests.tiny import scrambled, tiny
 
 pytestmark = pytest.mark.browser
@@ -26,8 +26,7 @@ def test_rows_are_ticked_and_a_model_is_taken_along_deleted_and_brought_back(bro
         losses = [{"step": step, "validation": 4 - step / 10} for step in range(0, 20, 5)]
         model = scrambled(tiny(vocab_size=tokenizer.vocab_size))
         checkpoints.save(name, model, tokenizer, {"losses": losses}, root=root)
-    with serve(tmp_path) as server:
-        visit = Visit.begin(browser, server)
+    with serve(tmp_path) as server, visiting(browser, server) as visit:
         page = visit.open("runs", chosen="first", model="second")
         names = page.locator(".legendtext")
         expect(names).to_have_text(["first"])
@@ -51,6 +50,3 @@ def test_rows_are_ticked_and_a_model_is_taken_along_deleted_and_brought_back(bro
         page.get_by_role("button", name="Undo").click()
         expect(page.get_by_text("second is back")).to_be_visible()
         assert (root / "second").exists()
-        wrong = visit.wrong()
-        visit.close()
-    assert not wrong, "\n".join(wrong)

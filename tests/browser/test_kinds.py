@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, WordTokenizer
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
-from tests.browser.machinery import Visit, serve
+from tests.browser.machinery import serve, visiting
 from tests.tiny import scrambled, tiny
 
 pytestmark = pytest.mark.browser
@@ -43,8 +43,7 @@ def shows(page: Page, address: str, model: str) -> None:
 
 
 def test_the_model_goes_along_and_pages_open_on_a_model_they_are_about(browser: Browser, folder: Path) -> None:
-    with serve(folder) as server:
-        visit = Visit.begin(browser, server)
+    with serve(folder) as server, visiting(browser, server) as visit:
         page = visit.open("attention")
 
         def menu(title: str) -> None:
@@ -70,6 +69,3 @@ def test_the_model_goes_along_and_pages_open_on_a_model_they_are_about(browser: 
         page.reload()
         visit.settle()
         shows(page, "translate", "seq2seq")
-        wrong = visit.wrong()
-        visit.close()
-    assert not wrong, "\n".join(wrong)

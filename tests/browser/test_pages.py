@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import re
+import socket
+from urllib.parse import urlparse
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.machinery import PAGES, Server, Visit, check_on_a_phone
+from tests.browser.machinery import PAGES, Server, Visit, check_on_a_phone, quick, visiting
 
 pytestmark = pytest.mark.browser
 
 READING = ("Home", "Generate", "Attention", "Next token", "Positions", "Embeddings")
 MENU = (*READING, "Classify", "Translate", "Gradients", "Train", "Runs")
-# The pages that read the prompt with one model.
-READERS = [path for path in PAGES if path not in ("train", "runs", "gradients")]
+# Pages that show the prompt's tokens; a byte-pair encoding has tokens for every text.
+READ_BY_BPE = ("", "generate", "attention", "next_token")
 HOSTILE = "<img src=x onerror=\"document.title='pwned'\"> **bold** $x$ \u202eolleh\u200b"
+# All text in sight but what stands in a box for text: that of the page and of the views made by hand.
+TEXT = """() => {
+    const roots = [...document.querySelectorAll('*')].map((one) => one.shadowRoot).filter((root) => root);
+    return [document.querySelector('[data-testid=stMain]').innerText, ...roots.map((root) => root.textContent)].join(' ');
+}"""
 
 
-@pytest.mark.parametrize("path", PAGES)
-def test_a_deep_link_on_a_cold_server_opens_the_page_in_its_frame(browser: Browser, cold_server: Server, path: str) -> None:
-    visit = Visit.begin(browser, cold_server)
-    page = visit.open(path)
+def check_frame(page: Page, path: str) -> None:
+    """The menu of the app, a question as the title, a model to choose: whatever the address the app was opened by."""
     sidebar = page.get_by_test_id("stSidebar")
     for title in MENU:
         expect(sidebar.get_by_role("link", name=title, exact=True)).to_be_visible()
@@ -29,9 +34,12 @@ def test_a_deep_link_on_a_cold_server_opens_the_page_in_its_frame(browser: Brows
     if path != "gradients":  # which makes models of its own
         expect(page.get_by_role("combobox", name=re.compile("Model"))).to_be_visible()
     expect(page.get_by_test_id("stSidebarNav")).to_have_count(0)
-    wrong = visit.wrong()
-    visit.close()
-    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("path", quick(PAGES, "next_token"))
+def test_a_deep_link_on_a_cold_server_opens_the_page_in_its_frame(browser: Browser, cold_server: Server, path: str) -> None:
+    with visiting(browser, cold_server) as visit:
+        check_frame(visit.open(path), path)
 
 
 def test_a_typed_prompt_reaches_the_url_and_follows_to_every_page(visit: Visit) -> None:
@@ -98,26 +106,14 @@ def test_a_link_with_an_impossible_model_says_so_and_shows_another(visit: Visit)
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_hostile_prompt_stays_text(visit: Visit, path: str) -> None:
-    page = visit.open(path, prompt=HOSTILE)
-    page.wait_for_timeout(500)
+def test_a_page_opens_in_its_frame_and_a_hostile_prompt_stays_text(visit: Visit, path: str) -> None:
+    page = visit.open(path, prompt=HOSTILE, model="bpe") if path in READ_BY_BPE else visit.open(path, prompt=HOSTILE)
+    check_frame(page, path)
+    visit.drawn()
+    if path in READ_BY_BPE:  # it is on the page as a text, and not in the box for the prompt alone
+        assert "img" in page.evaluate(TEXT)
     assert page.title() != "pwned"
     assert page.locator("img[src=x]").count() == 0
-
-
-@pytest.mark.parametrize("path", READERS)
-@pytest.mark.parametrize("prompt", ["", "🙂", "שלום עולם", "x" * 600])
-def test_an_odd_prompt_gets_a_message_and_the_page_stays(visit: Visit, path: str, prompt: str) -> None:
-    # An empty value in the address is the default, so the empty prompt is typed.
-    page = visit.open(path, prompt=prompt or "x")
-    if not prompt:
-        box = page.get_by_role("textbox", name=re.compile("Prompt"))
-        box.fill("")
-        box.press("Control+Enter")
-        visit.settle()
-    expect(page.get_by_role("heading", level=1)).to_be_visible()
-    if path not in ("positions", "embeddings"):
-        expect(page.get_by_test_id("stAlert").first).to_be_visible()
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -126,22 +122,30 @@ def test_nothing_sticks_out_on_a_phone(browser: Browser, server: Server, path: s
 
 
 def test_two_browsers_do_not_disturb_each_other(browser: Browser, server: Server) -> None:
-    one, other = Visit.begin(browser, server), Visit.begin(browser, server)
-    first, second = one.open("next_token", prompt="one"), other.open("next_token", prompt="other")
-    box = first.get_by_role("textbox", name=re.compile("Prompt"))
-    box.fill("one more")
-    box.press("Control+Enter")
-    one.settle()
-    expect(second.get_by_role("textbox", name=re.compile("Prompt"))).to_have_value("other")
-    expect(box).to_have_value("one more")
-    wrong = one.wrong() + other.wrong()
-    one.close()
-    other.close()
-    assert not wrong, "\n".join(wrong)
+    with visiting(browser, server) as one, visiting(browser, server) as other:
+        first, second = one.open("next_token", prompt="one"), other.open("next_token", prompt="other")
+        box = first.get_by_role("textbox", name=re.compile("Prompt"))
+        box.fill("one more")
+        box.press("Control+Enter")
+        first.wait_for_url(re.compile("prompt=one\\+more"))
+        one.settle()
+        expect(second.get_by_role("textbox", name=re.compile("Prompt"))).to_have_value("other")
+        expect(box).to_have_value("one more")
+
+
+def reaches(host: str, port: int) -> bool:
+    """Whether something answers there."""
+    with socket.socket() as probe:
+        probe.settimeout(5)
+        return probe.connect_ex((host, port)) == 0
 
 
 def test_the_server_answers_on_this_machine_alone(server: Server) -> None:
-    from streamlit import config
-
-    assert server.url.startswith("http://127.0.0.1:")
-    assert config.get_option("server.address") == "127.0.0.1"
+    # 127.0.0.2 is another address of the same machine: what listens for other machines as well answers there too.
+    with socket.create_server(("0.0.0.0", 0)) as open_to_all:
+        if not reaches("127.0.0.2", open_to_all.getsockname()[1]):
+            pytest.skip("this system has one loopback address")
+    port = urlparse(server.url).port
+    assert port is not None
+    assert reaches("127.0.0.1", port)
+    assert not reaches("127.0.0.2", port)

@@ -11,8 +11,9 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer
+from gptviz.ui.shell import scrubber
 from gptviz.ui.shell.pages import DEFAULT_PROMPT
-from tests.browser.machinery import Server, Visit, serve
+from tests.browser.machinery import Server, Visit, check_on_a_phone, quick, serve, visiting
 from tests.tiny import scrambled, tiny
 
 pytestmark = pytest.mark.browser
@@ -40,28 +41,35 @@ def shown(page: Page) -> Locator:
     return page.locator(".st-key-step [data-testid=stSliderThumbValue]")
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.alone
+@pytest.mark.parametrize("path", quick(PATHS, "embeddings"))
 def test_it_plays_from_the_start_to_the_end_and_stops(visit: Visit, path: str) -> None:
     page = visit.open(path, model="grown")
     expect(shown(page)).to_have_text("last")
     page.evaluate(
         """() => {
-            window.seen = new Set();
-            const look = () => window.seen.add(document.querySelector('.st-key-step').innerText.trim().split(/\\s/)[0]);
-            setInterval(look, 20);
+            window.seen = [];
+            const look = () => {
+                const step = document.querySelector('.st-key-step [data-testid=stSliderThumbValue]')?.innerText.trim();
+                if (step && step !== window.seen.at(-1)) window.seen.push(step);
+            };
+            new MutationObserver(look).observe(document.body, { childList: true, subtree: true, characterData: true });
         }"""
     )
     page.locator(".st-key-scrubber-play button").first.click()
     expect(shown(page)).not_to_have_text("last")
     expect(shown(page)).to_have_text("last", timeout=60_000)
     expect(page.locator(".st-key-scrubber-play button").first).to_be_visible()
-    # The browser need not paint every step where the machine is busy, but most of them.
-    seen = set(page.evaluate("[...window.seen]"))
-    assert seen <= {*map(str, STEPS), "last"}
-    assert len(seen) > len(STEPS) / 2
+    # Where the machine is busy, the browser need not draw every step; those that it draws come in their order.
+    seen = page.evaluate("window.seen")
+    order = [*map(str, STEPS), "last"]
+    played = seen[1:] if seen[0] == "last" else seen
+    assert played == sorted(set(played), key=order.index)
+    assert len(played) > len(STEPS) / 3
     visit.settle()
 
 
+@pytest.mark.alone
 def test_it_stops_when_pressed_again_and_stays_there(visit: Visit) -> None:
     page = visit.open("embeddings", model="grown", step=0)
     box = page.locator(".st-key-scrubber-play button").first.bounding_box()
@@ -74,7 +82,7 @@ def test_it_stops_when_pressed_again_and_stays_there(visit: Visit) -> None:
     visit.settle()
     stopped = shown(page).inner_text()
     assert stopped != "last"
-    page.wait_for_timeout(1_000)
+    page.wait_for_timeout(6_000 * scrubber.PACE)  # time for some more steps, if it played
     assert shown(page).inner_text() == stopped
 
 
@@ -104,7 +112,7 @@ def test_the_bar_keeps_its_size_whatever_the_step(visit: Visit) -> None:
     for _ in range(2):
         slider.press("ArrowRight")
         visit.settle()
-    page.wait_for_timeout(300)
+    visit.drawn()
     assert page.get_by_test_id("stPlotlyChart").first.bounding_box() == before
 
 
@@ -121,21 +129,13 @@ controls.try_this("Try", "", model="few", head=1)
 def test_what_a_button_sets_holds_over_the_link_where_the_limits_change_with_it(browser: Browser, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
-    with serve(tmp_path, script) as running:
-        visit = Visit.begin(browser, running)
+    with serve(tmp_path, script) as running, visiting(browser, running) as visit:
         page = visit.open("", head=2)
         expect(page.get_by_text("head 2 of 6")).to_be_visible()
         page.get_by_role("button", name="Try").click()
         expect(page.get_by_text("head 1 of 3")).to_be_visible()
         expect(page).to_have_url(re.compile("head=1"))
-        visit.close()
 
 
-def test_nothing_sticks_out_on_a_phone(browser: Browser, server: Server, tmp_path: Path) -> None:
-    visit = Visit.begin(browser, server, width=390, height=844)
-    page = visit.open("embeddings", model="grown", step=4, trail="true")
-    page.wait_for_timeout(500)
-    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
-    wrong = visit.wrong()
-    visit.close()
-    assert not wrong, "\n".join(wrong)
+def test_nothing_sticks_out_on_a_phone(browser: Browser, server: Server) -> None:
+    check_on_a_phone(browser, server, "embeddings", model="grown", step=4, trail="true")

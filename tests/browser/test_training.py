@@ -9,12 +9,12 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from gptviz.runs.status import read_status, request_stop
-from tests.browser.machinery import Server, Visit
+from tests.browser.machinery import Server, Visit, visiting
 
 pytestmark = pytest.mark.browser
 
 TINY = {"plan": "reversal", "run_n_layer": 1, "run_d_model": 16, "run_batch_size": 8}
-ENOUGH = 90_000  # milliseconds until Python and torch are loaded and some steps are taken, on a busy machine
+ENOUGH = 240_000  # milliseconds until Python and torch are loaded and some steps are taken, on a busy machine
 
 
 @pytest.fixture(autouse=True)
@@ -48,15 +48,15 @@ def test_a_run_is_begun_with_a_click_seen_to_move_reloaded_and_opened_elsewhere(
     first = step.inner_text()
     expect(step).not_to_have_text(first, timeout=ENOUGH)
     chart = page.locator(".st-key-live .js-plotly-plot")
-    expect(chart).to_have_count(1)
-    expect(chart).to_be_visible()
+    expect(chart).to_have_count(1, timeout=ENOUGH)
+    expect(chart).to_be_visible(timeout=ENOUGH)
     points = "document.querySelector('.st-key-live .js-plotly-plot')?.calcdata?.[0].length ?? 0"
     before = page.evaluate(points)
     page.wait_for_function(f"{points} > {before}", timeout=ENOUGH)
 
     page.reload()
     expect(page.get_by_role("combobox", name=re.compile("Model watched"))).to_have_value("mirror")
-    expect(page.locator(".st-key-live .js-plotly-plot")).to_be_visible()
+    expect(chart).to_be_visible(timeout=ENOUGH)
 
     expect(page.get_by_test_id("stProgress")).to_contain_text("Finished: 1,500 steps", timeout=2 * ENOUGH)
     expect(page.get_by_role("button", name="Pause")).to_have_count(0)
@@ -73,34 +73,33 @@ def test_a_second_browser_sees_the_run_queues_behind_it_and_a_chart_that_grows_i
 ) -> None:
     page = begin(visit, "long", run_steps=1_000_000)
     expect(page.get_by_test_id("stProgress")).to_contain_text(re.compile("Step"), timeout=ENOUGH)
-    other = Visit.begin(browser, server)
-    second = other.open("train")
-    expect(second.get_by_role("combobox", name=re.compile("Model watched"))).to_have_value("long")
-    begin(other, "patient", run_steps=20)
-    expect(second.get_by_test_id("stProgress")).to_contain_text("second in line: long is in training")
+    with visiting(browser, server) as other:
+        second = other.open("train")
+        expect(second.get_by_role("combobox", name=re.compile("Model watched"))).to_have_value("long")
+        begin(other, "patient", run_steps=20)
+        expect(second.get_by_test_id("stProgress")).to_contain_text("second in line: long is in training")
 
-    page.evaluate(
-        """() => {
-            window.gone = 0;
-            new MutationObserver(changes => changes.forEach(change => change.removedNodes.forEach(node => {
-                if (node.matches?.('.js-plotly-plot') || node.querySelector?.('.js-plotly-plot')) window.gone += 1;
-            }))).observe(document.querySelector('.st-key-live'), {childList: true, subtree: true});
-        }"""
-    )
-    now = bar(page)
-    page.wait_for_function("now => document.querySelector('[data-testid=stProgress]').innerText !== now", arg=now, timeout=ENOUGH)
-    page.wait_for_timeout(3_000)
-    assert page.evaluate("window.gone") == 0
+        page.evaluate(
+            """() => {
+                window.gone = 0;
+                new MutationObserver(changes => changes.forEach(change => change.removedNodes.forEach(node => {
+                    if (node.matches?.('.js-plotly-plot') || node.querySelector?.('.js-plotly-plot')) window.gone += 1;
+                }))).observe(document.querySelector('.st-key-live'), {childList: true, subtree: true});
+            }"""
+        )
+        for _ in range(4):
+            now = bar(page)
+            page.wait_for_function(
+                "now => document.querySelector('[data-testid=stProgress]').innerText !== now", arg=now, timeout=ENOUGH
+            )
+        assert page.evaluate("window.gone") == 0
 
-    # It trains on while its page is not looked at.
-    page.get_by_test_id("stSidebar").get_by_role("link", name="Attention", exact=True).click()
-    expect(page).to_have_title("Attention · gptviz")
-    visit.settle()
-    page.get_by_test_id("stSidebar").get_by_role("link", name="Train", exact=True).click()
-    expect(page.get_by_role("combobox", name=re.compile("Model watched"))).to_have_value("long")
-    page.get_by_role("button", name="Pause", exact=True).click()
-    expect(page.get_by_test_id("stProgress")).to_contain_text("Paused", timeout=ENOUGH)
-    expect(second.get_by_test_id("stProgress")).to_contain_text("Finished: 20 steps", timeout=ENOUGH)
-    wrong = other.wrong()
-    other.close()
-    assert not wrong, "\n".join(wrong)
+        # It trains on while its page is not looked at.
+        page.get_by_test_id("stSidebar").get_by_role("link", name="Attention", exact=True).click()
+        expect(page).to_have_title("Attention · gptviz")
+        visit.settle()
+        page.get_by_test_id("stSidebar").get_by_role("link", name="Train", exact=True).click()
+        expect(page.get_by_role("combobox", name=re.compile("Model watched"))).to_have_value("long")
+        page.get_by_role("button", name="Pause", exact=True).click()
+        expect(page.get_by_test_id("stProgress")).to_contain_text("Paused", timeout=ENOUGH)
+        expect(second.get_by_test_id("stProgress")).to_contain_text("Finished: 20 steps", timeout=ENOUGH)

@@ -14,7 +14,7 @@ from gptviz.interp.trace import run
 from gptviz.model import Transformer
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, SpecialTokensTokenizer
-from tests.browser.machinery import Server, Visit, check_on_a_phone, serve, visiting
+from tests.browser.machinery import Server, Visit, check_on_a_phone, quick, serve, visiting
 from tests.tiny import scrambled, tiny
 
 pytestmark = pytest.mark.browser
@@ -81,7 +81,7 @@ def test_the_page_opens_on_the_mean_of_the_last_block_and_says_what_it_hides(see
 
 def test_a_choice_stays_in_the_link_and_sends_nothing(seen: Visit) -> None:
     page = explorer(seen.open("translate", model="scribe", prompt=SOURCE, output="june 3"))
-    page.wait_for_timeout(1_000)
+    seen.drawn()
     before = len(seen.sent)
     page.locator(".head[data-block='0'][data-head='1']").click()
     page.locator(".tokens .chip[data-side=query]").nth(2).click()
@@ -154,8 +154,8 @@ def test_a_wider_beam_keeps_more_answers(seen: Visit) -> None:
     count = tree.locator("path.point").count()
     page.get_by_role("button", name="A wide beam").click()
     page.wait_for_url(re.compile("width=5"))
-    seen.settle()
-    page.wait_for_timeout(500)
+    expect(tree.locator("path.point")).not_to_have_count(count)
+    seen.drawn()
     assert tree.locator("path.point").count() > count
 
 
@@ -176,13 +176,13 @@ def test_hostile_source_and_output_stay_text(seen: Visit) -> None:
     hostile = "<img src=x onerror=\"document.title='pwned'\"> **bold** $x$"
     for view in ("Cross-attention", "Next token", "Beam search"):
         page = seen.open("translate", model="scribe", prompt=hostile, output=hostile, view=view)
-        page.wait_for_timeout(500)
+        seen.drawn()
         assert page.title() != "pwned"
         assert page.locator("img[src=x]").count() == 0
         expect(page.get_by_text("Not in the vocabulary").first).to_be_visible()
 
 
-@pytest.mark.parametrize("view", ["Cross-attention", "Next token", "Beam search"])
+@pytest.mark.parametrize("view", quick(["Cross-attention", "Next token", "Beam search"], "Beam search"))
 def test_nothing_sticks_out_on_a_phone(browser: Browser, translating: Server, view: str) -> None:
     check_on_a_phone(browser, translating, "translate", model="scribe", prompt=SOURCE, view=view)
 
