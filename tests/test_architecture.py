@@ -19,12 +19,12 @@ FILES = sorted([*(ROOT / "gptviz").rglob("*.py"), *(ROOT / "pages").rglob("*.py"
 MAY_IMPORT: dict[str, set[str]] = {
     "gptviz.fields": set(),
     "gptviz.model": {"torch", "gptviz.fields"},
-    "gptviz.text": {"numpy", "tokenizers"},
+    "gptviz.text": {"numpy", "tokenizers", "gptviz.files"},
     "gptviz.generate": {"torch", "gptviz.model"},
     "gptviz.data": {"torch", "numpy", "sklearn", "gptviz.model", "gptviz.text", "gptviz.generate"},
     "gptviz.train": {"torch", "numpy", "gptviz.fields", "gptviz.model", "gptviz.data"},
     "gptviz.runs": {
-        *("torch", "safetensors", "filelock", "gptviz._version", "gptviz.location"),
+        *("torch", "safetensors", "filelock", "gptviz._version", "gptviz.files", "gptviz.location"),
         *("gptviz.model", "gptviz.text", "gptviz.data", "gptviz.train"),
     },
     "gptviz.labelled_array": {"numpy"},
@@ -35,6 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gptviz.figures": {"numpy", "plotly", "PIL", "gptviz.labelled_array"},
     "gptviz.components": {"streamlit", "numpy", "gptviz.figures.theme", "gptviz.interp", "gptviz.generate.tree"},
     "gptviz._version": set(),
+    "gptviz.files": set(),
     "gptviz.location": set(),
     "gptviz.language_model": {
         *("torch", "gptviz.model", "gptviz.text", "gptviz.generate"),

@@ -26,6 +26,7 @@ from gptviz.text import (
     remember,
     words_of,
 )
+from gptviz.text.datasets.corpora import check_fraction
 
 from .baseline import baseline
 from .batches import EVALUATION_TOKENS, Batch, Data
@@ -206,8 +207,7 @@ class LabelledSource(Source):
 
 @lru_cache(maxsize=4)
 def _split(source: LabelledSource) -> tuple[LabelledTexts, LabelledTexts]:
-    if not 0 < source.fraction < 1:
-        raise ValueError(f"the training fraction must lie between 0 and 1, not {source.fraction}")
+    check_fraction(source.fraction)
     training, held_out = _split_rows(source.labelled, source.fraction, np.random.default_rng(source.seed))
     if not held_out:
         raise ValueError(f"{source.title} has one text of each label, copies not counted: to hold some out there must be more")

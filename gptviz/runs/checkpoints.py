@@ -26,6 +26,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from gptviz.files import home, in_place_of
 from gptviz.location import BUNDLED
 from gptviz.model import Config, Transformer, parameter_count
 from gptviz.model.build import lay_out
@@ -51,11 +52,6 @@ class Checkpoint:
     model: Transformer
     tokenizer: Tokenizer
     card: dict[str, Any]
-
-
-def home() -> Path:
-    """Where the user's own checkpoints and corpora are kept: `GPTVIZ_HOME`, else `.cache/gptviz` in the user's home."""
-    return Path(os.environ.get("GPTVIZ_HOME") or "~/.cache/gptviz").expanduser()
 
 
 def folders() -> dict[str, Path]:
@@ -344,17 +340,12 @@ def write_text(path: Path, content: str) -> None:
 @contextmanager
 def _in_place_of(path: Path) -> Iterator[Path]:
     """A path beside `path` to write to, then renamed, so that a crash or a full disk leaves the last good file."""
-    beside = path.with_name(f".{path.name}-{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        yield beside
-        beside.chmod(0o644)
-        beside.replace(path)
+        with in_place_of(path) as beside:
+            yield beside
+            beside.chmod(0o644)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"cannot write {path} ({error}): the last good one is untouched") from None
-    finally:
-        with suppress(OSError):
-            beside.unlink(missing_ok=True)
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:

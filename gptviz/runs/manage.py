@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from gptviz.files import home
+
 from . import checkpoints
 from .checkpoints import CheckpointError
 from .run import free_name
@@ -115,11 +117,11 @@ def archive(name: str, *, snapshots: bool = True) -> bytes:
 
 
 def _models() -> Path:
-    return checkpoints.home() / "checkpoints"
+    return home() / "checkpoints"
 
 
 def _trash() -> Path:
-    return checkpoints.home() / "trash"
+    return home() / "trash"
 
 
 def _free_to_move(name: str, moved: str) -> Path:

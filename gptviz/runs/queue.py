@@ -18,6 +18,8 @@ from pathlib import Path
 from threading import RLock, Thread
 from typing import Any
 
+from gptviz.files import home
+
 from . import checkpoints
 from .run import read_run
 from .status import RunError, StopRequest, clear_stop_request, mark_waiting, read_status, request_stop, stop_request, write_status
@@ -242,7 +244,7 @@ def _queue_at(root: Path) -> Queue:
 
 def own_queue() -> Queue:
     """This process's queue in front of the user's own models."""
-    return _queue_at(checkpoints.home() / "checkpoints")
+    return _queue_at(home() / "checkpoints")
 
 
 def submit(name: str, device: str | None = None) -> int:

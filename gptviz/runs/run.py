@@ -20,6 +20,7 @@ from typing import Any, Literal
 import torch
 
 from gptviz.data.source import Source
+from gptviz.files import home
 from gptviz.model import Config, Transformer, build
 from gptviz.text import Tokenizer
 from gptviz.train import estimate
@@ -164,7 +165,7 @@ def _mended(card: dict[str, Any]) -> dict[str, Any]:
 
 def free_name(name: str) -> str:
     """`name`, or the first of `name-2`, `name-3`, … that no model of the user's has."""
-    taken = {folder.name for folder in (checkpoints.home() / "checkpoints").glob("*")}
+    taken = {folder.name for folder in (home() / "checkpoints").glob("*")}
     if name not in taken:
         return name
     return next(f"{name[:56]}-{n}" for n in range(2, len(taken) + 3) if f"{name[:56]}-{n}" not in taken)

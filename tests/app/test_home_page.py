@@ -14,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 import gptviz
 from gptviz.components.kit import unpack
 from gptviz.components.model_map import Look
+from gptviz.files import home
 from gptviz.ui.pages import next_token
 from gptviz.ui.shell.pages import DEFAULT_PROMPT, PAGES
 from gptviz.ui.widgets.markdown import escaped
@@ -62,7 +63,7 @@ def test_where_nothing_was_trained_nothing_is_drawn(tiny_model: TinyModel, monke
     from gptviz.runs import checkpoints
 
     tiny_model("mine", text=ALPHABET)
-    monkeypatch.setattr(checkpoints, "BUNDLED", checkpoints.home() / "none")
+    monkeypatch.setattr(checkpoints, "BUNDLED", home() / "none")
     app = opened(model="mine")
     assert not app.exception
     assert len(app.main.get("image")) == PICTURED - 2

@@ -17,6 +17,7 @@ import gptviz
 from gptviz import text as texts
 from gptviz.components.kit import unpack
 from gptviz.data.classification import LabelledSource
+from gptviz.files import home
 from gptviz.model import Record
 from gptviz.runs import checkpoints
 from gptviz.text.datasets.pairs import PAIR_TASKS
@@ -36,7 +37,7 @@ def both(tiny_classifier: TinyModel, tiny_pair: TinyModel, tiny_model: TinyModel
     tiny_classifier()
     tiny_pair()
     tiny_model("writer")
-    monkeypatch.setattr(checkpoints, "BUNDLED", checkpoints.home() / "none")
+    monkeypatch.setattr(checkpoints, "BUNDLED", home() / "none")
 
 
 def page(path: str, **query: str) -> AppTest:
@@ -123,7 +124,7 @@ def test_where_there_is_no_such_model_a_page_leads_to_training_one(
     tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tiny_model("writer")
-    monkeypatch.setattr(checkpoints, "BUNDLED", checkpoints.home() / "none")
+    monkeypatch.setattr(checkpoints, "BUNDLED", home() / "none")
     at = page("pages/classify.py")
     assert links(at)["Train a classifier"]["plan"] == ["classifier"]
 
@@ -397,11 +398,11 @@ def test_of_an_unknown_model_nothing_is_read_where_the_app_was_started(
     tiny_model: TinyModel, tiny_pair: TinyModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tiny_model("writer")
-    monkeypatch.setattr(checkpoints, "BUNDLED", checkpoints.home() / "none")
+    monkeypatch.setattr(checkpoints, "BUNDLED", home() / "none")
     expected = page("app.py", model="nowhere").title[0].value
     elsewhere = tiny_pair()
-    elsewhere.rename(checkpoints.home() / "elsewhere")
-    monkeypatch.chdir(checkpoints.home() / "elsewhere")
+    elsewhere.rename(home() / "elsewhere")
+    monkeypatch.chdir(home() / "elsewhere")
     assert kinds.kind_of(None) is None
     assert page("app.py", model="nowhere").title[0].value == expected
 

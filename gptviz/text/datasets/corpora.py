@@ -1,4 +1,4 @@
-"""The texts to train on: files of the user's, Python's own reference, and Tiny Shakespeare fetched once."""
+"""The texts to train on: the user's files, Python's own reference, and Tiny Shakespeare, which is fetched once."""
 
 import hashlib
 import os
@@ -10,8 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from pathlib import Path
-from threading import get_ident
 from typing import Final
+
+from gptviz.files import home, in_place_of
 
 TINY_SHAKESPEARE_ADDRESS = "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt"
 TINY_SHAKESPEARE_SHA256: Final = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
@@ -20,12 +21,32 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
 class CorpusUnavailableError(OSError):
-    """A corpus cannot be had now; the message says why and what to use instead."""
+    """A corpus cannot be opened now; the message says why and what to use instead."""
+
+
+def check_fraction(fraction: float) -> None:
+    """Check that a part of the data can be trained on and a part held out.
+
+    Raises:
+        ValueError: the fraction is not between 0 and 1.
+    """
+    if not 0 < fraction < 1:
+        raise ValueError(f"the training fraction must lie between 0 and 1, not {fraction}")
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """A text to train on, known by the SHA-256 of its UTF-8. Raises `ValueError` for an empty text."""
+    """A text to train on.
+
+    Attributes:
+        name: what it is called.
+        text: all of it.
+        source: the file or the address it was read from; None where there is none.
+        sha256: of its UTF-8, by which it is found again.
+
+    Raises:
+        ValueError: the text is empty.
+    """
 
     name: str
     text: str = field(repr=False)
@@ -41,10 +62,10 @@ class Corpus:
     def split(self, fraction: float = 0.9) -> tuple[str, str]:
         """The first `fraction` of the characters for training and the rest for validation.
 
-        Raises `ValueError` if the fraction is not between 0 and 1 or the text too short for both parts.
+        Raises:
+            ValueError: the fraction is not between 0 and 1, or the text is too short for two parts.
         """
-        if not 0 < fraction < 1:
-            raise ValueError(f"the training fraction must lie between 0 and 1, not {fraction}")
+        check_fraction(fraction)
         cut = int(fraction * len(self.text))
         if not 0 < cut < len(self.text):
             raise ValueError(f"{len(self.text)} characters are too few to split at {fraction}: one part would be empty")
@@ -53,12 +74,18 @@ class Corpus:
 
 @dataclass(frozen=True)
 class Offer:
-    """A corpus that can be chosen by name."""
+    """A corpus that can be chosen by name.
+
+    Attributes:
+        name: what it is called.
+        description: what it is, in one line.
+        ready: whether it opens without a network.
+        open: reads it, or fetches it first.
+    """
 
     name: str
     description: str
     ready: bool
-    """Whether it opens without a network."""
     open: Callable[[], Corpus] = field(repr=False)
 
 
@@ -83,8 +110,9 @@ def corpora() -> tuple[Offer, ...]:
 def read_corpus(path: str | os.PathLike[str], limit: int = 200_000_000) -> Corpus:
     """A text file as a corpus, named after the file: UTF-8, with or without a byte order mark; line ends become `\\n`.
 
-    Raises `OSError` if the file is missing, a folder, no ordinary file or unreadable; `ValueError` if it is empty,
-    larger than `limit` bytes or not UTF-8 text. Each message names the file and what to do.
+    Raises:
+        OSError: the file is missing, a folder, not an ordinary file or not readable.
+        ValueError: it is empty, larger than `limit` bytes or not UTF-8 text. Each message names the file and what to do.
     """
     file = Path(path)
     try:
@@ -109,7 +137,8 @@ def read_corpus(path: str | os.PathLike[str], limit: int = 200_000_000) -> Corpu
 def corpus_of(data: bytes, name: str) -> Corpus:
     """The content of a text file as a corpus called `name`, read as `read_corpus` reads it.
 
-    Raises `ValueError` if it is empty or not UTF-8 text.
+    Raises:
+        ValueError: it is empty or not UTF-8 text.
     """
     return Corpus(name, _utf8_text(data, f"“{name}”"))
 
@@ -117,8 +146,10 @@ def corpus_of(data: bytes, name: str) -> Corpus:
 def python_reference() -> Corpus:
     """Python's language reference, about 460,000 characters: every topic of `help()`, in the order of their names.
 
-    Source: `pydoc_data.topics` of the running Python; text and SHA-256 differ between Python versions. Raises
-    `CorpusUnavailableError` where a distribution leaves that module out.
+    Source: `pydoc_data.topics` of the running Python; text and SHA-256 differ between Python versions.
+
+    Raises:
+        CorpusUnavailableError: this Python was installed without that module.
     """
     try:
         from pydoc_data.topics import topics
@@ -133,40 +164,45 @@ def python_reference() -> Corpus:
 def tiny_shakespeare(fetch: bool = True, timeout: float = 20) -> Corpus:
     """Tiny Shakespeare (Karpathy, char-rnn; public domain): from the cache folder, else fetched once and kept there.
 
-    Raises `CorpusUnavailableError` if it is not in the cache and `fetch` is off, the network cannot be reached within
-    `timeout` seconds, or what comes is not the text with the known SHA-256.
+    Args:
+        fetch: whether it may be fetched.
+        timeout: how long to wait for the network, in seconds.
+
+    Raises:
+        CorpusUnavailableError: it is not in the cache and may not be fetched, the network cannot be reached in time, or the text
+            that comes does not have the known SHA-256.
     """
     cached = _cached("tinyshakespeare.txt")
-    data = _kept(cached)
+    data = _cached_bytes(cached)
     if not _is_tiny_shakespeare(data):
         if not fetch:
-            raise _no_shakespeare(f"there is no good copy in {cached.parent}, and it was not to be fetched")
+            raise _no_shakespeare(f"there is no good copy in {cached.parent}, and it may not be fetched")
         data = _fetch(TINY_SHAKESPEARE_ADDRESS, timeout)
         if not _is_tiny_shakespeare(data):
             raise _no_shakespeare(f"what came from {TINY_SHAKESPEARE_ADDRESS} is not that text (its SHA-256 differs)")
-        _keep(cached, data)
+        with suppress(OSError):  # without a cache, the text is fetched again next time
+            _cache(cached, data)
     return Corpus("tiny-shakespeare", data.decode(), TINY_SHAKESPEARE_ADDRESS)
 
 
 def remember(corpus: Corpus) -> None:
     """Keep a copy of the text, found again by its SHA-256: a run that is resumed later must read the same text.
 
-    Raises `OSError` if it cannot be written.
+    Raises:
+        OSError: it cannot be written.
     """
     path = _cached(f"{corpus.sha256}.txt")
     if not path.is_file():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f".{path.name}.{os.getpid()}.{get_ident()}")
-        beside.write_bytes(corpus.text.encode("utf-8", "surrogatepass"))
-        beside.replace(path)
+        _cache(path, corpus.text.encode("utf-8", "surrogatepass"))
 
 
 def recall(name: str, sha256: str) -> Corpus:
-    """The text with this SHA-256: a copy kept, else the corpus of that name that comes with Python or is fetched.
+    """The text with this SHA-256: the copy that was kept, else the corpus of that name that comes with Python or is fetched.
 
-    Raises `CorpusUnavailableError` if it is to be had in no way.
+    Raises:
+        CorpusUnavailableError: there is neither.
     """
-    data = _kept(_cached(f"{sha256}.txt")) if re.fullmatch("[0-9a-f]{64}", sha256) else b""
+    data = _cached_bytes(_cached(f"{sha256}.txt")) if re.fullmatch("[0-9a-f]{64}", sha256) else b""
     if data and hashlib.sha256(data).hexdigest() == sha256:
         return Corpus(name, data.decode("utf-8", "surrogatepass"))
     for offer in corpora():
@@ -187,7 +223,7 @@ def _utf8_text(data: bytes, file: str) -> str:
         text = data[mark:].decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"{file} is not UTF-8 (byte {mark + error.start} fits no character): {fix}") from None
-    # Allowed in UTF-8, but in practice a sign of UTF-16 without a mark, or of no text at all.
+    # Allowed in UTF-8, but in practice a sign of UTF-16 without a byte order mark, or of a file that is not text.
     if "\0" in text:
         raise ValueError(f"{file} is not text (byte {data.index(0)} is zero): {fix}")
     if not text:
@@ -196,9 +232,8 @@ def _utf8_text(data: bytes, file: str) -> str:
 
 
 def _cached(name: str) -> Path:
-    """Where a fetched corpus is kept: `$GPTVIZ_HOME/corpora`, by default `~/.cache/gptviz/corpora`."""
-    home = os.environ.get("GPTVIZ_HOME")
-    return Path(home or "~/.cache/gptviz").expanduser() / "corpora" / name
+    """Where a copy of a corpus is kept."""
+    return home() / "corpora" / name
 
 
 def _is_tiny_shakespeare(data: bytes) -> bool:
@@ -223,7 +258,7 @@ def _fetch(address: str, timeout: float) -> bytes:
         raise _no_shakespeare(f"{address} cannot be reached ({reason}); are you offline?") from None
 
 
-def _kept(path: Path) -> bytes:
+def _cached_bytes(path: Path) -> bytes:
     """What the cache holds, nothing if it cannot be read."""
     try:
         return path.read_bytes()
@@ -231,14 +266,6 @@ def _kept(path: Path) -> bytes:
         return b""
 
 
-def _keep(path: Path, data: bytes) -> None:
-    """Writes beside, then renames, so a crash leaves no half file. A cache that cannot be written is no failure."""
-    # Two sessions of one process may fetch at once, so each writes a file of its own.
-    beside = path.with_name(f".{path.name}.{os.getpid()}.{get_ident()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+def _cache(path: Path, data: bytes) -> None:
+    with in_place_of(path) as beside:
         beside.write_bytes(data)
-        beside.replace(path)
-    except OSError:
-        with suppress(OSError):
-            beside.unlink()

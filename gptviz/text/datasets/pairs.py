@@ -17,7 +17,7 @@ from numpy.random import Generator, SeedSequence, default_rng
 from gptviz.text.tokenizers.characters import CharTokenizer
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 
-from .corpora import corpus_of, read_corpus
+from .corpora import check_fraction, corpus_of, read_corpus
 from .tables import table_rows
 from .tasks import HELD_OUT
 
@@ -274,8 +274,7 @@ class Pairs:
 
         Raises `ValueError` if the fraction is not between 0 and 1.
         """
-        if not 0 < fraction < 1:
-            raise ValueError(f"the training fraction must lie between 0 and 1, not {fraction}")
+        check_fraction(fraction)
         sources = list(dict.fromkeys(source for source, _ in self.pairs))
         n_training = min(max(round(fraction * len(sources)), 1), len(sources) - 1)
         chosen = {sources[i] for i in default_rng(seed).permutation(len(sources))[:n_training]}
