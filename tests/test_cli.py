@@ -567,6 +567,7 @@ def test_ctrl_c_stops_a_training_after_the_step_and_resuming_goes_on_exactly(cap
     assert all(torch.equal(resumed.model.get_parameter(name), value) for name, value in unbroken.model.named_parameters())
 
 
+@pytest.mark.alone
 def test_a_second_ctrl_c_ends_at_once_and_the_run_goes_on_from_what_was_saved(corpus: Path) -> None:
     # Steps of seconds: the first signal waits for the end of one, the second does not.
     wide = ("--set", "d_model=2000", "--set", "context_length=100", "--batch-size", "500")

@@ -325,6 +325,7 @@ def test_a_tap_holds_a_token_and_a_second_tap_on_a_cell_opens_it(browser: Browse
     context.close()
 
 
+@pytest.mark.alone
 def test_a_hundred_quick_choices_leave_no_error_and_no_growing_memory(seen: Visit) -> None:
     page = opened(seen, prompt=LONG)
 
@@ -510,6 +511,7 @@ def test_heads_are_sorted_and_sieved_by_what_they_do(seen: Visit, folder: Path) 
     page.wait_for_url(re.compile(f"least={least}"))
 
 
+@pytest.mark.alone
 def test_twelve_by_twelve_heads_on_256_tokens_answer_at_once(seen: Visit) -> None:
     page = opened(seen, model="many", prompt=(LONG * 4)[:256], block=0, head=0)
     expect(page.locator(".head")).to_have_count(144)

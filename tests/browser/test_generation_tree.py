@@ -329,6 +329,7 @@ WATCH = """() => {
 }"""
 
 
+@pytest.mark.alone
 def test_while_it_plays_nothing_jumps(visit: Visit) -> None:
     page = opened(visit, speed="Fast")
     before = length(page)
@@ -431,6 +432,7 @@ def test_the_picture_is_a_drawing_of_its_own(visit: Visit) -> None:
     assert download(page, "PNG").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.alone
 def test_a_hundred_fast_interactions_leave_no_error_and_no_growing_memory(visit: Visit) -> None:
     page = opened(visit)
     seen = [chip.get_attribute("data-node") for chip in chips(page).all()[:25]]
@@ -460,6 +462,7 @@ def test_a_hundred_fast_interactions_leave_no_error_and_no_growing_memory(visit:
     assert after["heap"] <= before["heap"] * 1.1 + 2**20
 
 
+@pytest.mark.alone
 def test_fast_clicks_back_and_forth_leave_no_growing_memory(visit: Visit) -> None:
     page = opened(visit)
     ends = [path(rows(page))[i]["node"] for i in (4, 9)]

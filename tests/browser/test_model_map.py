@@ -348,6 +348,7 @@ def test_a_hostile_prompt_stays_text(visit: Visit, prompt: str) -> None:
     assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 1_280
 
 
+@pytest.mark.alone
 def test_a_hundred_fast_interactions_leave_neither_errors_nor_memory(visit: Visit) -> None:
     page = opened(visit, "blocks.2.attention.q")
     expected = cells(page)

@@ -399,6 +399,7 @@ def move(page: Page, times: int) -> None:
     page.wait_for_timeout(500)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("case", ["characters", "words"])
 def test_a_hundred_fast_moves_send_nothing_and_leave_nothing_behind(seen: Visit, case: str) -> None:
     page = opened(seen, case)
@@ -555,6 +556,7 @@ def falling(page: Page) -> int:
     return int(page.locator(".fallen").evaluate("element => element.getAnimations().length"))
 
 
+@pytest.mark.alone
 def test_the_number_falls_unless_the_reader_wants_no_motion(seen: Visit) -> None:
     page = opened(seen, "characters")
     assert falling(page) == 1
@@ -606,6 +608,7 @@ TWICE = """async () => {
 }"""
 
 
+@pytest.mark.alone
 def test_a_double_click_takes_one_token(visit: Visit) -> None:
     page = visit.open("next_token", prompt="ROMEO:\n")
     expect(page.locator(".token-row").first).to_be_visible()
