@@ -6,6 +6,7 @@ from gptviz.ui.pages import next_token
 from gptviz.ui.shell import pages
 from gptviz.ui.shell.pages import open_page
 from gptviz.ui.shell.subject import subject_bar
+from gptviz.ui.views.append_token import explain_refusal
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
 
@@ -23,7 +24,7 @@ with place:
 with text:
     next_token.strip(subject, position)
 
-next_token.refused()
+explain_refusal()
 next_token.ledger(subject, position)
 
 with st.container(horizontal=True, vertical_alignment="center"):

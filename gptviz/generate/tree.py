@@ -6,13 +6,13 @@ passes (see `Generation`).
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from gptviz.byte_cache import ByteCache
 from gptviz.model import Tap
 
 from .generation import Generation
@@ -130,7 +130,7 @@ class Tree:
         if length != generation.prompt_length:
             raise ValueError("the generation has gone on already: a tree begins at the prompt")
         self.generation, self.n_candidates = generation, n_candidates
-        self.most_nodes, self.most_bytes = most_nodes, most_bytes
+        self.most_nodes = most_nodes
         self.prompt = generation.ids[0].tolist()
         self.nodes = {ROOT: TreeNode(ROOT, None, length - 1, self.prompt[-1])}
         self.current = ROOT
@@ -138,8 +138,7 @@ class Tree:
         self._leaves: set[int] = set()
         self._next = ROOT + 1
         self._at = ROOT  # the node whose path the generation holds
-        self._kept: OrderedDict[int, Computed] = OrderedDict()
-        self._kept_bytes = 0
+        self._computed: ByteCache[int, Computed] = ByteCache(lambda computed: computed.bytes, most_bytes)
         self._attended = Attended()
         generation.tap = self._attended
 
@@ -204,8 +203,7 @@ class Tree:
         """What the model computes at the end of the path to `node` (default: the current one): what its next token is drawn
         from, and what its last token attends to."""
         at = self.current if node is None else node
-        if (computed := self.kept(at)) is not None:
-            self._kept.move_to_end(at)
+        if (computed := self._computed.get(at)) is not None:
             return computed
         self._bring_generation_to(at)
         self._attended.rows.clear()
@@ -213,11 +211,13 @@ class Tree:
         config, start = self.generation.model.config, self.generation.window.start
         attention = torch.stack(self._attended.rows).cpu() if config.n_layer else torch.zeros(0, config.n_head, 0)
         self._attended.rows.clear()
-        return self._keep(at, Computed(logits, attention, start))
+        computed = Computed(logits, attention, start)
+        self._computed.put(at, computed)
+        return computed
 
     def kept(self, node: int) -> Computed | None:
         """What `after` would give if it is still there: nothing is computed."""
-        return self._kept.get(node)
+        return self._computed.peek(node)
 
     def chosen_from(self, node: int) -> Computed:
         """What the model computed in the step that made `node`.
@@ -274,7 +274,7 @@ class Tree:
         if self._at == leaf.id:
             self.generation.undo()
             self._at = parent.id
-        self._forget(leaf.id)
+        self._computed.remove(leaf.id)
         self._leaves.discard(leaf.id)
         del parent.children[leaf.token], self.nodes[leaf.id]
         if not parent.children and parent.id != ROOT:
@@ -296,14 +296,3 @@ class Tree:
     def _parent(self, node: TreeNode) -> TreeNode:
         assert node.parent is not None
         return self.nodes[node.parent]
-
-    def _keep(self, node: int, computed: Computed) -> Computed:
-        self._kept[node] = computed
-        self._kept_bytes += computed.bytes
-        while self._kept_bytes > self.most_bytes and len(self._kept) > 1:
-            self._forget(next(iter(self._kept)))
-        return computed
-
-    def _forget(self, node: int) -> None:
-        if (computed := self._kept.pop(node, None)) is not None:
-            self._kept_bytes -= computed.bytes

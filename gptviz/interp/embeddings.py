@@ -155,7 +155,7 @@ def project(
             raise ValueError(f"{method} needs at least {FEWEST_PLACED} tokens; this vocabulary has {len(rows)}")
         ids = sample(len(rows), MOST_PLACED, seed)
         found = {"t-SNE": tsne, "UMAP": umap}[method](rows[ids], start(points[ids], seed), seed)
-        points, explained = turned(found, points[ids]), ()
+        points, explained = aligned(found, points[ids]), ()
     tokens = Axis("token", tuple(labels[i] for i in ids.tolist()))
     components = Axis("component", tuple(str(i + 1) for i in range(dimensions)))
     return Projection(LabelledArray(points, (tokens, components), "coordinate"), ids, explained)
@@ -175,9 +175,12 @@ def sample(size: int, most: int, seed: int) -> npt.NDArray[np.int64]:
     return np.sort(np.random.default_rng(seed).choice(size, most, replace=False))
 
 
-def turned(points: Vectors, like: Vectors) -> Vectors:
-    """`points` [token, dimensions], centred and turned or mirrored to lie as nearly as can be on `like` (orthogonal
-    Procrustes, Schönemann 1966): which way is up means nothing in them, so it may as well be the same at every step."""
+def aligned(points: Vectors, like: Vectors) -> Vectors:
+    """`points` [token, dimensions], centred, and rotated or mirrored to lie as near as possible to `like`.
+
+    Orthogonal Procrustes (Schönemann 1966). No direction of such a picture means anything, so one picture after another may
+    lie in the same direction.
+    """
     centred = points - points.mean(axis=0)
     left, _, right = np.linalg.svd(centred.T.astype(np.float64) @ (like - like.mean(axis=0)))
     return np.asarray(centred @ (left @ right), np.float32)

@@ -20,6 +20,7 @@ from gptviz.language_model import LanguageModel
 from gptviz.text import CharTokenizer, SymbolTokenizer
 from gptviz.ui.pages import next_token
 from gptviz.ui.shell.subject import LONGEST_PROMPT
+from gptviz.ui.views.append_token import prompt_with
 from gptviz.ui.widgets.markdown import escaped
 from tests.app.opening import opened
 from tests.tiny import scrambled, tiny
@@ -235,7 +236,7 @@ def test_of_characters_every_token_can_be_taken_and_reads_as_itself() -> None:
     lm = characters()
     ids = lm.tokenizer.encode("the").ids
     for token in range(lm.tokenizer.vocab_size):
-        text = next_token.taken(lm, ids, token)
+        text = prompt_with(lm, ids, token)
         assert text == "the" + lm.tokenizer.piece(token)
         assert lm.tokenizer.encode(text).ids == [*ids, token]
 
@@ -246,7 +247,7 @@ def test_a_text_with_what_the_vocabulary_lacks_stays_as_it_was_written() -> None
     ids = lm.tokenizer.encode(prompt).ids
     token = lm.tokenizer.id_of("f")
     assert token is not None
-    assert next_token.taken(lm, ids, token, prompt) == "the 🦊f"
+    assert prompt_with(lm, ids, token, prompt) == "the 🦊f"
 
 
 def test_of_a_byte_pair_encoding_a_token_is_taken_only_where_it_stays_that_token() -> None:
@@ -255,7 +256,7 @@ def test_of_a_byte_pair_encoding_a_token_is_taken_only_where_it_stays_that_token
     ids = encode("ROMEO:\nWhat is the").ids
     outcomes = set()
     for token in range(0, lm.tokenizer.vocab_size, 7):
-        text = next_token.taken(lm, ids, token)
+        text = prompt_with(lm, ids, token)
         outcomes.add(text is not None)
         if text is None:
             assert encode("ROMEO:\nWhat is the" + lm.tokenizer.piece(token)).ids != [*ids, token]
@@ -267,13 +268,13 @@ def test_of_a_byte_pair_encoding_a_token_is_taken_only_where_it_stays_that_token
 def test_a_piece_of_a_character_cannot_be_taken() -> None:
     lm = gptviz.load("bpe")
     partial = next(i for i in range(lm.tokenizer.vocab_size) if "\ufffd" in lm.tokenizer.piece(i))
-    assert next_token.taken(lm, lm.tokenizer.encode("the").ids, partial) is None
+    assert prompt_with(lm, lm.tokenizer.encode("the").ids, partial) is None
 
 
 def test_symbols_are_taken_with_the_space_between_them() -> None:
     tokenizer = SymbolTokenizer(["one", "two", "three"])
     lm = LanguageModel("tiny", scrambled(tiny(vocab_size=3)), tokenizer, {})
-    text = next_token.taken(lm, [0, 1], 2)
+    text = prompt_with(lm, [0, 1], 2)
     assert text is not None
     assert tokenizer.encode(text).ids == [0, 1, 2]
 
@@ -282,8 +283,8 @@ def test_a_prompt_longer_than_the_page_reads_is_not_made() -> None:
     lm = characters()
     prompt = "t" * LONGEST_PROMPT
     ids = lm.tokenizer.encode(prompt).ids
-    assert next_token.taken(lm, ids, 0, prompt) is None
-    assert next_token.taken(lm, ids[:-1], 0, prompt) is not None
+    assert prompt_with(lm, ids, 0, prompt) is None
+    assert prompt_with(lm, ids[:-1], 0, prompt) is not None
 
 
 def clicking(monkeypatch: pytest.MonkeyPatch, token: int) -> None:

@@ -380,23 +380,20 @@ def test_a_page_is_waited_for_while_it_computes(monkeypatch: pytest.MonkeyPatch)
     assert not scrubber.is_playing()
 
 
-def test_the_shelf_keeps_the_newest_within_its_bounds(trained: Path) -> None:
+def test_the_snapshots_used_last_stay_open_within_bounds(trained: Path) -> None:
     keys = [models.model_key("tiny", "cpu", step) for step in STEPS]
-    shelf = models.Shelf(most=2)
-    taken = [shelf.take(key) for key in keys]
-    assert list(shelf.models) == keys[1:]
-    assert shelf.take(keys[1]) is taken[1]
-    shelf.take(keys[0])
-    assert list(shelf.models) == [keys[1], keys[0]]
-    size = 4 * sum(parameter.numel() for parameter in taken[0].model.parameters())
-    small = models.Shelf(most_bytes=2 * size)
+    cache = models.SnapshotCache(most=2)
+    opened = [cache.load(key) for key in keys]
+    assert list(cache.models) == keys[1:]
+    assert cache.load(keys[1]) is opened[1]
+    cache.load(keys[0])
+    assert list(cache.models) == [keys[1], keys[0]]
+    size = 4 * sum(parameter.numel() for parameter in opened[0].model.parameters())
+    small = models.SnapshotCache(most_bytes=2 * size)
     for key in keys:
-        small.take(key)
-        assert small.bytes <= 2 * size
-    tiny = models.Shelf(most_bytes=1)
-    for key in keys:
-        assert tiny.take(key).step == key.step
-        assert len(tiny.models) == 1
+        assert small.load(key).step == key.step
+    assert list(small.models) == keys[1:]
+    assert small.models.bytes == 2 * size
 
 
 def test_what_all_steps_share_is_read_from_a_bounded_number_of_them(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,12 +11,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from gptviz.data.classification import LabelledSource
-from gptviz.interp import embeddings
 from gptviz.model import changed, parameter_count
 from gptviz.runs import checkpoints, queue
 from gptviz.runs.experiments import PLANS
@@ -368,21 +366,6 @@ def test_what_a_card_a_status_and_a_name_say_is_never_markup(
         assert escaped(hostile) in state.headline(waiting)
     beginning = dataclasses.replace(now, place=0, status=Status("ready", hostile))
     assert state.headline(beginning) == f"Beginning: {escaped(hostile)}."
-
-
-def test_a_map_that_was_only_turned_or_mirrored_is_laid_back_exactly_and_never_distorted() -> None:
-    rng = np.random.default_rng(0)
-    before = rng.normal(size=(30, 2)).astype(np.float32)
-    before -= before.mean(axis=0)
-    quarter = np.array([[0, -1], [-1, 0]], np.float32)  # turned and mirrored
-    assert np.allclose(embeddings.turned(before @ quarter, before), before, atol=1e-5)
-    other = rng.normal(size=(30, 2)).astype(np.float32)
-    other -= other.mean(axis=0)
-    placed = embeddings.turned(other, before)
-    assert np.allclose(placed @ placed.T, other @ other.T, atol=1e-4), "distances stay"
-    angles = np.linspace(0, 2 * np.pi, 720)
-    turns = [np.array([[np.cos(a), -np.sin(a)], [sign * np.sin(a), sign * np.cos(a)]]) for a in angles for sign in (1, -1)]
-    assert np.linalg.norm(placed - before) <= min(np.linalg.norm(other @ turn - before) for turn in turns) + 1e-4
 
 
 def test_the_command_shown_describes_the_run(home: Path) -> None:

@@ -144,11 +144,19 @@ def test_a_picture_is_turned_and_mirrored_but_not_bent(dimensions: int) -> None:
     turn, _ = np.linalg.qr(np.random.default_rng(5).normal(size=(dimensions, dimensions)))
     for around in (turn, -turn):
         np.testing.assert_allclose(
-            embeddings.turned(points @ around.astype(np.float32) + 3, points), points - points.mean(0), atol=1e-4
+            embeddings.aligned(points @ around.astype(np.float32) + 3, points), points - points.mean(0), atol=1e-4
         )
-    other = embeddings.turned(points, cloud(30, dimensions, seed=9))
+    other = embeddings.aligned(points, cloud(30, dimensions, seed=9))
     apart, before = (np.linalg.norm(p[:, None] - p[None], axis=-1) for p in (other, points))
     np.testing.assert_allclose(apart, before, atol=1e-4)
+
+
+def test_no_rotation_or_reflection_lies_nearer() -> None:
+    like, points = (centred - centred.mean(0) for centred in (cloud(30, 2), cloud(30, 2, seed=9)))
+    angles = np.linspace(0, 2 * np.pi, 720)
+    turns = [np.array([[np.cos(a), -np.sin(a)], [sign * np.sin(a), sign * np.cos(a)]]) for a in angles for sign in (1, -1)]
+    nearest = min(np.linalg.norm(points @ turn - like) for turn in turns)
+    assert np.linalg.norm(embeddings.aligned(points, like) - like) <= nearest + 1e-4
 
 
 def test_a_start_is_small_and_mostly_the_picture_it_is_given() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,10 @@ from gptviz.components.sampling_ledger import NO_COMMAND, Command, Payload, payl
 from gptviz.components.token_strip import Token, token_strip
 from gptviz.generate.sampling import uniform
 from gptviz.interp.next_token import found, logits_after
-from gptviz.language_model import LanguageModel
-from gptviz.ui.shell import pages
 from gptviz.ui.shell.models import ModelKey, language_model, load_call
 from gptviz.ui.shell.pages import DEFAULT_PROMPT
-from gptviz.ui.shell.subject import LONGEST_PROMPT, Subject
+from gptviz.ui.shell.subject import Subject
+from gptviz.ui.views.append_token import append_token
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.sampling import PLAIN
 
@@ -29,7 +27,7 @@ SEEDS = 100
 STRIP_HEIGHT = 92
 
 _WANTED, _SLIDER = "wanted position", "position slider"
-_ASKED, _COMMAND, _REFUSED = "ledger asked", "ledger command", "ledger refused"
+_ASKED, _COMMAND = "ledger asked", "ledger command"
 
 Logits = npt.NDArray[np.float32]
 
@@ -202,44 +200,7 @@ def ledger(subject: Subject, position: int) -> None:
         st.error(escaped(f"{subject.key.name}: {error}. Choose another model or step above."))
         return
     ids = subject.encoding.ids[: gone + position + 1]
-    sampling_ledger(shown, key="ledger", on_take=lambda token: take(subject, ids, token))
-
-
-def taken(lm: LanguageModel, ids: Sequence[int], token: int, prompt: str = "") -> str | None:
-    """The prompt that reads as exactly `ids` and then `token`; None where no prompt does.
-
-    The text of a token, written behind another, may be read as other tokens: a byte-pair encoding merges letters that meet.
-    `prompt`, where it reads as `ids`, stays as it was written, with what the vocabulary lacks.
-    """
-    wanted = [*ids, token]
-    tokenizer = lm.tokenizer
-    for text in (prompt + tokenizer.piece(token), tokenizer.decode(wanted)):
-        if len(text) <= LONGEST_PROMPT and tokenizer.encode(text).ids == wanted:
-            return text
-    return None
-
-
-def take(subject: Subject, ids: Sequence[int], token: int) -> None:
-    """Go on with `token` after `ids`, the beginning of the prompt: both become the prompt, or the page says why they cannot."""
-    text = taken(subject.lm, ids, token, subject.prompt)
-    if text is None:
-        st.session_state[_REFUSED] = subject.lm.tokenizer.label(token)
-        return
-    st.session_state["prompt"] = text
-    go_to(None)
-
-
-def refused() -> None:
-    """Why the token that was clicked last is not in the prompt, and where it can be taken; nothing if it is."""
-    label = st.session_state.pop(_REFUSED, None)
-    if label is None:
-        return
-    st.info(
-        f"“{escaped(label)}” was not taken: written behind this text, its text would be read as other tokens. Generate keeps "
-        "each token as it was taken.",
-        icon=":material/info:",
-    )
-    pages.link(pages.GENERATE, "Take it on Generate")
+    sampling_ledger(shown, key="ledger", on_take=lambda token: append_token(subject, ids, token))
 
 
 def code(key: ModelKey, prompt: str, position: int, tokens_before: int) -> tuple[str, str]:

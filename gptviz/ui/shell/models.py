@@ -1,27 +1,28 @@
-"""What pages compute, cached by names and settings, never by a model or a tensor; every cache is bounded."""
+"""The models that are open: each is loaded once for all sessions, and named by a key that caches can hash."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
 import streamlit as st
 
+from gptviz.byte_cache import ByteCache
 from gptviz.language_model import LanguageModel, load
 from gptviz.runs import checkpoints
 
-# Of models as they were on the way through training so many are kept, and so many bytes of weights: enough to scrub
-# through a small model without reading a file twice, and one alone of a model that is larger than that.
+# Bounds of the cache of snapshots: enough to scrub through a small model without reading a file twice. Of a model larger than
+# that, one snapshot alone is kept.
 MOST_SNAPSHOTS, MOST_BYTES = 128, 256 * 2**20
 
 
 @dataclass(frozen=True)
 class ModelKey:
-    """Which model: its name, the device, and when its files were written, so that a model trained anew is read anew.
+    """Which model, at which step of its training, on which device.
 
     Attributes:
+        written: when its files were written, so that a model that was trained again is read again.
         step: the step of training it is shown at, one of its snapshots; None for the model as it was saved last.
         tokenizer: when its tokenizer was written, which all snapshots share.
     """
@@ -37,7 +38,7 @@ def model_key(name: str, device: str, step: int | None = None) -> ModelKey:
     """The key of the model called `name`, after `step` steps or as it was saved last.
 
     Raises:
-        CheckpointError: there is none; or there is no snapshot of that step.
+        CheckpointError: there is no such model, or no snapshot of that step.
     """
     folder = checkpoints.find(name)
     if step is None:
@@ -59,7 +60,7 @@ def _written(file: Path) -> float:
 
 def language_model(key: ModelKey) -> LanguageModel:
     """The model, opened once for all sessions. Treat it as read-only."""
-    return _model(key) if key.step is None else _shelf().take(key)
+    return _model(key) if key.step is None else _snapshots().load(key)
 
 
 @st.cache_resource(max_entries=3, show_spinner="Opening the model")
@@ -67,44 +68,35 @@ def _model(key: ModelKey) -> LanguageModel:
     return load(key.name, key.device)
 
 
-class Shelf:
-    """The snapshots looked at last, the newest last; those looked at longest ago go when there is no more room."""
+class SnapshotCache:
+    """The snapshots of models that were used last, within bounds; all sessions share it."""
 
     def __init__(self, most: int = MOST_SNAPSHOTS, most_bytes: int = MOST_BYTES) -> None:
-        self.most, self.most_bytes = most, most_bytes
-        self.models: OrderedDict[ModelKey, LanguageModel] = OrderedDict()
+        self.models: ByteCache[ModelKey, LanguageModel] = ByteCache(_weight_bytes, most_bytes, most)
         self._lock = Lock()
 
-    @property
-    def bytes(self) -> int:
-        """How many bytes the weights take."""
-        return sum(_size(lm) for lm in self.models.values())
-
-    def take(self, key: ModelKey) -> LanguageModel:
-        """The snapshot, read where it is not here.
+    def load(self, key: ModelKey) -> LanguageModel:
+        """The snapshot, read from its file where it is not here.
 
         Raises:
             CheckpointError: it cannot be read.
         """
         with self._lock:
-            if key in self.models:
-                self.models.move_to_end(key)
-                return self.models[key]
-        read = load(key.name, key.device, key.step)
+            if (lm := self.models.get(key)) is not None:
+                return lm
+        lm = load(key.name, key.device, key.step)
         with self._lock:
-            self.models[key] = read
-            while len(self.models) > 1 and (len(self.models) > self.most or self.bytes > self.most_bytes):
-                self.models.popitem(last=False)
-        return read
+            self.models.put(key, lm)
+        return lm
 
 
-def _size(lm: LanguageModel) -> int:
+def _weight_bytes(lm: LanguageModel) -> int:
     return sum(parameter.numel() * parameter.element_size() for parameter in lm.model.parameters())
 
 
 @st.cache_resource(show_spinner=False, max_entries=1)
-def _shelf() -> Shelf:
-    return Shelf()
+def _snapshots() -> SnapshotCache:
+    return SnapshotCache()
 
 
 def load_call(lm: LanguageModel) -> str:

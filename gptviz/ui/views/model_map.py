@@ -21,12 +21,11 @@ from gptviz.language_model import LanguageModel
 from gptviz.model import GLOSSARY, parameter_count
 from gptviz.model.kinds import Kind
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
-from gptviz.ui.pages import next_token
 from gptviz.ui.shell import pages, reading
 from gptviz.ui.shell.models import ModelKey, language_model, load_call
 from gptviz.ui.shell.pages import Page
 from gptviz.ui.shell.subject import Subject
-from gptviz.ui.views import encoder_decoder
+from gptviz.ui.views import append_token, encoder_decoder
 
 KEY, _LOOK = "map", "map look"
 
@@ -299,7 +298,7 @@ def show(subject: Subject, tokens: tuple[Token, ...], guesses: tuple[Token, ...]
     def take(value: object) -> None:
         index = view.taken(value, text, len(guess_ids))
         if index is not None:
-            next_token.take(subject, subject.encoding.ids, guess_ids[index])
+            append_token.append_token(subject, subject.encoding.ids, guess_ids[index])
 
     def look(value: object) -> None:
         if (asked := view.looked(value)) is not None:
@@ -308,7 +307,7 @@ def show(subject: Subject, tokens: tuple[Token, ...], guesses: tuple[Token, ...]
     looked_at: view.Look | None = st.session_state.get(_LOOK)
     packed = payload(subject.key, read, tokens, guesses, bool(guess_ids), size, looked_at)
     view.model_map(packed, key=KEY, on_take=take, on_look=look)
-    next_token.refused()
+    append_token.explain_refusal()
     _lead_on(subject, whole, looked_at)
 
 

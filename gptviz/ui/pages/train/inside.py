@@ -145,6 +145,6 @@ def _laid_on_the_last(name: str, points: npt.NDArray[np.float32]) -> npt.NDArray
     """`points` [token, 2], turned or mirrored to lie on the map shown before as well as they can: PCA leaves that open."""
     before = st.session_state.get(_MAP)
     if before is not None and before[0] == name and before[1].shape == points.shape:
-        points = embeddings.turned(points, before[1])
+        points = embeddings.aligned(points, before[1])
     st.session_state[_MAP] = name, points
     return points

@@ -1,0 +1,62 @@
+"""A cache with a bound in bytes."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class ByteCache(Generic[K, V]):
+    """The values used last, up to a number of bytes; the least recently used go first. The newest always stays.
+
+    Args:
+        size: how many bytes a value takes.
+        most_bytes: the most bytes all values may take together.
+        most_items: the most values there may be; None for no such bound.
+
+    Attributes:
+        bytes: how many bytes all values take.
+    """
+
+    def __init__(self, size: Callable[[V], int], most_bytes: int, most_items: int | None = None) -> None:
+        self.size, self.most_bytes, self.most_items = size, most_bytes, most_items
+        self.bytes = 0
+        self._values: OrderedDict[K, V] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __iter__(self) -> Iterator[K]:
+        """The keys, the least recently used first."""
+        return iter(self._values)
+
+    def peek(self, key: K) -> V | None:
+        """The value of `key`, None where there is none. It does not count as used."""
+        return self._values.get(key)
+
+    def get(self, key: K) -> V | None:
+        """The value of `key`, None where there is none. It is now the one used last."""
+        if key in self._values:
+            self._values.move_to_end(key)
+        return self._values.get(key)
+
+    def put(self, key: K, value: V) -> None:
+        """Add a value, or replace that of `key`; older ones go where there is no more room."""
+        self.remove(key)
+        self._values[key] = value
+        self.bytes += self.size(value)
+        while len(self) > 1 and self._is_over():
+            self.remove(next(iter(self)))
+
+    def remove(self, key: K) -> None:
+        """Remove the value of `key`, if there is one."""
+        value = self._values.pop(key, None)
+        if value is not None:
+            self.bytes -= self.size(value)
+
+    def _is_over(self) -> bool:
+        return self.bytes > self.most_bytes or (self.most_items is not None and len(self) > self.most_items)

@@ -1,0 +1,54 @@
+"""A click on a guessed token appends it to the prompt, where that is possible."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from gptviz.language_model import LanguageModel
+from gptviz.ui.shell import pages
+from gptviz.ui.shell.subject import LONGEST_PROMPT, Subject
+from gptviz.ui.widgets.markdown import escaped
+
+_REFUSED = "token not appended"
+
+
+def prompt_with(lm: LanguageModel, ids: Sequence[int], token: int, prompt: str = "") -> str | None:
+    """The prompt that reads as exactly `ids` and then `token`; None where no prompt does.
+
+    The text of a token, written behind another, may be read as other tokens: a byte-pair encoding merges letters that meet.
+    A `prompt` that reads as `ids` stays as it was written, with what the vocabulary lacks.
+    """
+    wanted = [*ids, token]
+    tokenizer = lm.tokenizer
+    for text in (prompt + tokenizer.piece(token), tokenizer.decode(wanted)):
+        if len(text) <= LONGEST_PROMPT and tokenizer.encode(text).ids == wanted:
+            return text
+    return None
+
+
+def append_token(subject: Subject, ids: Sequence[int], token: int) -> None:
+    """Make `ids`, the beginning of the prompt, and then `token` the prompt; the page then shows the guess after its end.
+
+    Where no prompt reads as these tokens, `explain_refusal` says so.
+    """
+    text = prompt_with(subject.lm, ids, token, subject.prompt)
+    if text is None:
+        st.session_state[_REFUSED] = subject.lm.tokenizer.label(token)
+        return
+    st.session_state["prompt"] = text
+    st.query_params.pop("position", None)
+
+
+def explain_refusal() -> None:
+    """Say why the token that was clicked last is not in the prompt, and where it can be taken; nothing if it is."""
+    label = st.session_state.pop(_REFUSED, None)
+    if label is None:
+        return
+    st.info(
+        f"“{escaped(label)}” was not taken: written behind this text, its text would be read as other tokens. Generate keeps "
+        "each token as it was taken.",
+        icon=":material/info:",
+    )
+    pages.link(pages.GENERATE, "Take it on Generate")
