@@ -81,7 +81,9 @@ def test_evaluating_a_task_gives_the_number_on_the_card(name: str, home: Path, c
     assert row["loss"] > row["floor"] - 0.01
 
 
-@pytest.mark.parametrize("name", ON_SHAKESPEARE)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.full) if name == "shakespeare" else name for name in ON_SHAKESPEARE]
+)
 def test_evaluating_on_shakespeare_gives_the_number_on_the_card(
     name: str, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

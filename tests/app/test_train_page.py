@@ -202,6 +202,7 @@ def test_a_run_is_begun_watched_reloaded_and_finished(home: Path) -> None:
         assert quantity.lower() in json.dumps(live(again)["layout"]).lower()
 
 
+@pytest.mark.full
 def test_a_run_is_paused_and_gone_on_with_and_a_second_one_waits_its_turn(home: Path) -> None:
     at = press(page(**LONG), "Train")
     copy = checkpoints.find("copy")

@@ -187,6 +187,7 @@ def test_tsne_keeps_two_clusters_apart() -> None:
     assert embeddings.trustworthiness(rows, found)[0] > 0.8
 
 
+@pytest.mark.full
 def test_umap_keeps_two_clusters_apart_in_three_dimensions_for_any_seed() -> None:
     # In a process of its own: its compiler's threads and its eleven seconds of imports stay out of the other tests.
     script = """

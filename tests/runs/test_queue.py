@@ -122,6 +122,7 @@ def test_a_run_submitted_twice_is_trained_once_and_keeps_its_place(queue: Queue)
     assert queue.waiting() == ["second", "third"]
 
 
+@pytest.mark.full
 def test_a_paused_and_resumed_run_ends_with_the_losses_of_one_that_never_was(queue: Queue) -> None:
     steps = 600
     prepared("straight", steps)
@@ -195,6 +196,7 @@ def test_a_run_whose_loss_explodes_fails_with_what_to_change_and_the_next_goes_o
     assert "lower the learning rate" in read_status(folder).message
 
 
+@pytest.mark.full
 def test_a_run_trained_by_another_process_counts_and_can_be_paused(queue: Queue, home: Path) -> None:
     prepared("orphan", steps=LONG)
     prepared("patient", steps=20)
@@ -219,6 +221,7 @@ def test_a_run_trained_by_another_process_counts_and_can_be_paused(queue: Queue,
         other.kill()
 
 
+@pytest.mark.full
 def test_a_process_outlives_the_server_that_started_it_and_the_next_one_takes_over_the_line(home: Path) -> None:
     prepared("survivor", steps=LONG)
     prepared("heir", steps=20)

@@ -59,6 +59,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[int, tuple[Path, s
     return found
 
 
+@pytest.mark.full
 def test_two_processes_come_to_the_losses_and_weights_of_one_at_the_same_global_batch(
     trained: dict[int, tuple[Path, str]],
 ) -> None:
@@ -77,6 +78,7 @@ def test_two_processes_come_to_the_losses_and_weights_of_one_at_the_same_global_
     assert not torch.equal(load_file(two / files[0])["embed.weight"], load_file(two / files[1])["embed.weight"])
 
 
+@pytest.mark.full
 def test_one_process_alone_speaks_and_writes(trained: dict[int, tuple[Path, str]]) -> None:
     one, two = trained[1], trained[2]
     assert sorted(file.name for file in two[0].rglob("*")) == sorted(file.name for file in one[0].rglob("*"))
@@ -87,6 +89,7 @@ def test_one_process_alone_speaks_and_writes(trained: dict[int, tuple[Path, str]
     assert json.loads((one[0] / "card.json").read_text())["processes"] == 1
 
 
+@pytest.mark.full
 def test_a_batch_that_does_not_divide_is_said_before_anything_is_written(tmp_path: Path) -> None:
     ended = together(tmp_path, *TRAIN, "--batch-size", "3", "--steps", "2")
     assert ended.returncode != 0

@@ -81,8 +81,8 @@ print(json.dumps({{"before": before, "step": most() - before}}))
 @pytest.mark.parametrize(
     ("config", "batch"),
     [
-        (preset("shakespeare"), 16),
-        (preset("ladder"), 256),
+        pytest.param(preset("shakespeare"), 16, marks=pytest.mark.full),
+        pytest.param(preset("ladder"), 256, marks=pytest.mark.full),
         (preset("bpe"), 8),
         (Config(vocab_size=20_000, context_length=64, d_model=64, n_layer=0), 32),
         (Config(vocab_size=65, context_length=128, d_model=128, n_layer=3, n_head=4, positions="relative", dropout=0.1), 16),
