@@ -12,18 +12,24 @@ from typing import Final
 import numpy as np
 
 from .corpora import corpus_of, read_corpus
-from .tables import table_rows
+from .tables import readings, table_rows
 
 MOST_LABELS: Final = 50
-_DELIMITERS: Final = ",;\t"
-_NAMED: Final = 5  # of many names or lines, so many are said
+_MOST_LINES: Final = 5  # that a message names
 
 
 @dataclass(frozen=True)
 class LabelledTexts:
-    """Texts, each with a label: an index into `names`.
+    """Texts, each with a label.
 
-    Raises `ValueError` unless there is a label for every text, within the names, of which there are 2 to `MOST_LABELS`.
+    Attributes:
+        name: what they are called.
+        texts: in their order.
+        labels: of each text, an index into `names`.
+        names: those of the labels, 2 to `MOST_LABELS`.
+
+    Raises:
+        ValueError: the number of names is another, there is not one label for every text, or a label has no name.
     """
 
     name: str
@@ -44,7 +50,7 @@ class LabelledTexts:
 
     @cached_property
     def canonical(self) -> str:
-        """Names, labels and texts in one form: the JSON that `from_canonical` reads, ASCII."""
+        """Names, labels and texts in one fixed form: JSON in ASCII, which `from_canonical` reads."""
         return json.dumps({"names": self.names, "labels": self.labels, "texts": self.texts})
 
     @cached_property
@@ -54,7 +60,11 @@ class LabelledTexts:
 
     @classmethod
     def from_canonical(cls, name: str, text: str) -> "LabelledTexts":
-        """The texts whose canonical form this is; `ValueError` if it is none."""
+        """The texts whose canonical form this is.
+
+        Raises:
+            ValueError: `canonical` could not have written it.
+        """
         try:
             fields = json.loads(text)
             texts, labels, names = (tuple(fields[key]) for key in ("texts", "labels", "names"))
@@ -72,7 +82,8 @@ class LabelledTexts:
     def under(self, names: Sequence[str]) -> "LabelledTexts":
         """The same texts, their labels numbered as in `names`.
 
-        Raises `ValueError` where a label is none of these.
+        Raises:
+            ValueError: a label is not among these names.
         """
         if self.names == tuple(names):
             return self
@@ -84,12 +95,14 @@ class LabelledTexts:
 
 
 def read_labelled(path: str | os.PathLike[str]) -> LabelledTexts:
-    """A CSV file with the columns text and label, or a folder with a file of lines for each label: `positive.txt` holds the
-    texts whose label is "positive". The separator may be a comma, a semicolon or a tab, blank lines count for nothing; all
-    is UTF-8.
+    """Texts with labels from a CSV file or a folder, in UTF-8; blank lines are ignored.
 
-    Raises `OSError` if something is missing or may not be read, `ValueError` where it holds no such texts. Each message
-    names the file and what to do.
+    The CSV file has the columns text and label, separated by commas, semicolons or tabs. The folder has a file of lines for each
+    label: `positive.txt` holds the texts whose label is "positive".
+
+    Raises:
+        OSError: something is missing or may not be read.
+        ValueError: it holds no such texts. Each message names the file and what to do.
     """
     place = Path(path)
     if place.is_dir():
@@ -99,17 +112,25 @@ def read_labelled(path: str | os.PathLike[str]) -> LabelledTexts:
 
 
 def labelled_of(data: bytes, name: str) -> LabelledTexts:
-    """The content of a CSV file called `name`, read as `read_labelled` reads it. Raises `ValueError` where it is none."""
+    """The content of a CSV file called `name`, read as `read_labelled` reads it.
+
+    Raises:
+        ValueError: it holds no texts with labels; the message names the file and what to do.
+    """
     return _labelled(corpus_of(data, name).text, Path(name).stem, f"“{name}”")
 
 
 def texts_of(data: bytes, name: str) -> list[str]:
-    """The column text of a CSV file called `name`, whatever its other columns. Raises `ValueError` where there is none."""
+    """The column text of a CSV file called `name`, whatever its other columns are.
+
+    Raises:
+        ValueError: it has no such column; the message names the file and what to do.
+    """
     return [text for (text,) in _rows(corpus_of(data, name).text, f"“{name}”", "text")]
 
 
 def _folder(folder: Path) -> LabelledTexts:
-    """The lines of every .txt file in a folder, labelled by its name."""
+    """The lines of every .txt file in a folder, labelled by the name of the file."""
     files = sorted(file for file in folder.iterdir() if file.suffix.lower() == ".txt" and not file.name.startswith("."))
     if len(files) < 2:
         raise ValueError(
@@ -130,7 +151,7 @@ def _labelled(content: str, name: str, file: str) -> LabelledTexts:
 
 
 def _with_names(pairs: Sequence[tuple[str, str]], name: str, file: str) -> LabelledTexts:
-    """Texts with the names of their labels, which get their numbers in order: of size where all are numbers."""
+    """Texts with the names of their labels, which are numbered in the order of `_in_order`."""
     distinct = {label for _, label in pairs}
     if len(distinct) < 2:
         raise ValueError(f"{file}: every text has the label {next(iter(distinct))!r:.80}: there must be at least two labels")
@@ -145,15 +166,14 @@ def _with_names(pairs: Sequence[tuple[str, str]], name: str, file: str) -> Label
 
 
 def _in_order(label: str) -> tuple[bool, int, str]:
-    """Whole numbers by size, before all that is in alphabetical order."""
+    """What to sort labels by: whole numbers by their size, then all others by the alphabet."""
     is_number = label.isascii() and label.isdigit() and len(label) < 10
     return (not is_number, int(label) if is_number else 0, label)
 
 
 def _rows(content: str, file: str, *columns: str) -> Iterator[tuple[str, ...]]:
     """The cells of these columns, row by row, without white space around them."""
-    delimiter = _delimiter(content, file, columns)
-    rows = table_rows(content, delimiter, file)
+    rows = table_rows(content, _separator(content, file, columns), file)
     names = [cell.lower() for cell in next(rows)[1]]
     places = [names.index(column) for column in columns]
     empty: list[int] = []
@@ -167,26 +187,25 @@ def _rows(content: str, file: str, *columns: str) -> Iterator[tuple[str, ...]]:
     if not n_rows:
         raise ValueError(f"{file} has no rows below its first line")
     if empty:
-        lines = ", ".join(map(str, empty[:_NAMED])) + (f" and {len(empty) - _NAMED} more" if len(empty) > _NAMED else "")
+        lines = ", ".join(map(str, empty[:_MOST_LINES])) + (
+            f" and {len(empty) - _MOST_LINES} more" if len(empty) > _MOST_LINES else ""
+        )
         raise ValueError(f"{file} has an empty {' or '.join(columns)} in line {lines}: fill it, or take the line out")
 
 
-def _delimiter(content: str, file: str, columns: Sequence[str]) -> str:
-    """What separates the cells: with it the first line that is not blank names these columns."""
-    found: list[list[str]] = []
-    problems: list[ValueError] = []
-    for each in _DELIMITERS:
-        try:
-            names = [cell.lower() for cell in next(table_rows(content, each, file), (0, []))[1]]
-        except ValueError as problem:
-            problems.append(problem)
-            continue
+def _separator(content: str, file: str, columns: Sequence[str]) -> str:
+    """The separator with which the first line that is not blank names these columns."""
+    headers = readings(content, file, lambda cells, place: [cell.lower() for cell in cells], most=1)
+    names_by_separator = {
+        separator: header.rows[0] if header.rows else [] for separator, header in headers.items() if header.problem is None
+    }
+    for separator, names in names_by_separator.items():
         if set(columns) <= set(names):
-            return each
-        found.append(names)
-    if not found:
+            return separator
+    problems = [header.problem for header in headers.values() if header.problem is not None]
+    if not names_by_separator:
         raise problems[0]
-    names = max(found, key=len)
+    names = max(names_by_separator.values(), key=len)
     if not names:
         raise ValueError(f"{file} is blank: begin it with a line that names the columns {' and '.join(columns)}")
     have = ", ".join(repr(name[:40]) for name in names[:20])
@@ -205,29 +224,32 @@ _AFFIRMATIONS: Final = ("really", "always", "simply", "quite", "truly")
 
 
 def opinions(count: int = 4_000, seed: int = 0) -> LabelledTexts:
-    """Short opinions on films, of two clauses that agree. In half of them one clause denies the opposite.
+    """Short opinions on films, of two clauses that agree. In half of the opinions one clause denies the opposite.
 
-    "the plot was never dull and the cast was really funny" is positive. With the words it judges by exchanged it says
-    the opposite: of such opinions a count of words, however weighed, is right on half, and on three of four in all. What
-    decides is which word the denial stands before. The same `count` and `seed` give the same texts. Raises `ValueError`
-    for a `count` below 2.
+    "the plot was never dull and the cast was really funny" is positive. If its two adjectives change places, it says the
+    opposite with the same words. So a count of words, however weighed, is right on only half of such opinions, and on three
+    of four of all opinions. What decides is which word stands after the denial. The same `count` and `seed` give the same
+    texts.
+
+    Raises:
+        ValueError: the `count` is below 2.
     """
     if count < 2:
         raise ValueError(f"{count} opinions are too few: there must be at least 2")
     rng = np.random.default_rng(seed)
-    sorts = rng.permutation(np.arange(count) % 4)  # all four equally often: positive or not, with a denial or without
+    sorts = rng.permutation(np.arange(count) % 4)  # equally often positive or not, with a denial or without
     labels = sorts % 2
     texts = tuple(_opinion(sort % 2 == 1, sort >= 2, rng) for sort in sorts.tolist())
     return LabelledTexts("opinions", texts, tuple(labels.tolist()), ("negative", "positive"))
 
 
 def _opinion(positive: bool, denies: bool, rng: np.random.Generator) -> str:
-    """One opinion: two clauses about different things, the one that denies in either place."""
-    said, opposite = (_GOOD, _BAD) if positive else (_BAD, _GOOD)
+    """One opinion: two clauses about different things in a random order, one of them with a denial if `denies`."""
+    agreeing, opposite = (_GOOD, _BAD) if positive else (_BAD, _GOOD)
     one, other = (_THINGS[i] for i in rng.choice(len(_THINGS), size=2, replace=False))
     clauses = [
-        f"the {one} was {_any(_DENIALS, rng)} {_any(opposite, rng)}" if denies else _affirmed(one, said, rng),
-        _affirmed(other, said, rng),
+        f"the {one} was {_any(_DENIALS, rng)} {_any(opposite, rng)}" if denies else _affirmed(one, agreeing, rng),
+        _affirmed(other, agreeing, rng),
     ]
     return " and ".join(clauses if rng.integers(2) else clauses[::-1])
 

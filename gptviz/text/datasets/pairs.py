@@ -3,7 +3,6 @@
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cache, cached_property
@@ -18,13 +17,12 @@ from gptviz.text.tokenizers.characters import CharTokenizer
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 
 from .corpora import check_fraction, corpus_of, read_corpus
-from .tables import table_rows
+from .tables import SEPARATORS, readings
 from .tasks import HELD_OUT
 
 Pair = tuple[str, str]
 
-_DELIMITERS: Final = "\t,;"
-_SHORT: Final = 3  # answers of so few characters are too few to hold some out
+_SHORT: Final = 3  # characters: there are too few answers of this length to hold some out
 _UNITS: Final = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"),
     *("ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
@@ -69,31 +67,34 @@ def _suffix(day: int) -> str:
 
 
 class PairTask(ABC):
-    """A source of pairs whose answers follow from their sources: a model that has learned it makes no mistake.
+    """A generator of pairs whose answers follow from their sources: a model that has learned it makes no mistake.
 
-    Tokens are characters. About one answer in ten of four characters or more, always the same ones, is held out with
-    everything that is written for it: training never draws it.
+    Tokens are characters. Of the answers of four characters or more, about one in ten, always the same ones, is held out with
+    all its sources: training never draws it.
+
+    Attributes:
+        name: what it is called.
+        sentence: what the pairs are and what there is to learn, in one sentence.
+        example: a source to try.
+        characters: all that sources and answers are written with.
+        longest: the characters of the longest source; no answer is longer.
+        answer_length: the characters of every answer, None where they differ.
     """
 
     name: ClassVar[str]
     sentence: ClassVar[str]
-    """What the pairs are and what there is to learn, in one sentence."""
     example: ClassVar[str]
-    """A source to try."""
     characters: ClassVar[str]
-    """All that sources and answers are written with."""
     longest: ClassVar[int]
-    """Characters of the longest source, and of no shorter than the longest answer."""
     answer_length: ClassVar[int | None] = None
-    """Characters of every answer, None where they differ."""
 
     @abstractmethod
     def draw(self, count: int, rng: Generator) -> list[Pair]:
-        """`count` pairs, those held out among them."""
+        """`count` pairs, drawn by `rng` alone; among them are some that are held out."""
 
     @cached_property
     def tokenizer(self) -> SpecialTokensTokenizer:
-        """The characters, and the marks."""
+        """The characters, and the special tokens."""
         return SpecialTokensTokenizer(CharTokenizer(self.characters))
 
     def holds_out(self, answer: str) -> bool:
@@ -102,13 +103,13 @@ class PairTask(ABC):
 
     def pairs(self, count: int, rng: Generator) -> list[Pair]:
         """`count` pairs to train on, drawn by `rng` alone; none is held out."""
-        found: list[Pair] = []
-        while len(found) < count:
-            found += [pair for pair in self.draw(count, rng) if not self.holds_out(pair[1])]
-        return found[:count]
+        pairs: list[Pair] = []
+        while len(pairs) < count:
+            pairs += [pair for pair in self.draw(count, rng) if not self.holds_out(pair[1])]
+        return pairs[:count]
 
     def held_out(self) -> list[Pair]:
-        """`HELD_OUT` pairs with as many different answers to validate on, always the same."""
+        """`HELD_OUT` pairs to validate on, each with another answer, always the same ones."""
         return list(_held_out(self))
 
     def example_prompt(self) -> str:
@@ -119,12 +120,12 @@ class PairTask(ABC):
 @cache
 def _held_out(task: PairTask) -> tuple[Pair, ...]:
     rng = default_rng(SeedSequence(0, spawn_key=(0,)))  # no `default_rng(seed)` has a spawn key
-    found: dict[str, str] = {}
-    while len(found) < HELD_OUT:
+    sources: dict[str, str] = {}  # by answer
+    while len(sources) < HELD_OUT:
         for source, answer in task.draw(HELD_OUT, rng):
             if task.holds_out(answer):
-                found.setdefault(answer, source)
-    return tuple((source, answer) for answer, source in list(found.items())[:HELD_OUT])
+                sources.setdefault(answer, source)
+    return tuple((source, answer) for answer, source in list(sources.items())[:HELD_OUT])
 
 
 class Dates(PairTask):
@@ -152,7 +153,7 @@ class Dates(PairTask):
         "{month} {ordinal}, {spoken}",
         "the {ordinal} of {month} {spoken}",
     )
-    """The ways to write a date; any of them also without commas, and with capitals or without."""
+    # Any of them also without commas, and with capitals or without.
 
     characters = "".join(
         [
@@ -163,18 +164,18 @@ class Dates(PairTask):
     )
 
     def draw(self, count: int, rng: Generator) -> list[Pair]:
-        """Dates, each as probable as any other, each in a form drawn for it."""
+        """Dates, all equally probable, each in a form drawn for it."""
         days = rng.integers(date(1000, 1, 1).toordinal(), date(2099, 12, 31).toordinal() + 1, size=count)
         forms = rng.integers(len(self.FORMS), size=count)
         lower, bare = rng.integers(2, size=(2, count))
         return [
-            (self.written(when, self.FORMS[form], capitals=not small, commas=not without), when.isoformat())
+            (self.as_text(when, self.FORMS[form], capitals=not small, commas=not without), when.isoformat())
             for when, form, small, without in zip(
                 map(date.fromordinal, days.tolist()), forms.tolist(), lower.tolist(), bare.tolist(), strict=True
             )
         ]
 
-    def written(self, when: date, form: str, *, capitals: bool = False, commas: bool = True) -> str:
+    def as_text(self, when: date, form: str, *, capitals: bool = False, commas: bool = True) -> str:
         """A date in one of the `FORMS`."""
         month = _MONTHS[when.month]
         text = form.format(
@@ -204,7 +205,7 @@ class Numbers(PairTask):
     longest = 54
 
     def draw(self, count: int, rng: Generator) -> list[Pair]:
-        """Numbers of one to five digits, all lengths alike, with and without "and", with and without hyphens."""
+        """Numbers of one to five digits, all lengths equally probable, with and without "and", with and without hyphens."""
         numbers = rng.integers(10 ** rng.integers(1, 6, size=count))
         joints, hyphens = rng.integers(2, size=(2, count))
         pairs = []
@@ -224,7 +225,7 @@ class Mirror(PairTask):
     longest = 24
 
     def draw(self, count: int, rng: Generator) -> list[Pair]:
-        """Random letters of all lengths alike, about one in seven a space, though none at an end or beside another."""
+        """Random letters, all lengths equally probable; about one in seven is a space, but none at an end or beside another."""
         lengths = rng.integers(1, self.longest + 1, size=count).tolist()
         letters = np.array([*ascii_lowercase, *(" " * 4)])[rng.integers(30, size=(count, self.longest))]
         texts = [" ".join("".join(row[:length]).split()) or "a" for row, length in zip(letters, lengths, strict=True)]
@@ -236,7 +237,15 @@ PAIR_TASKS: dict[str, PairTask] = {task.name: task for task in (Dates(), Numbers
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of the user's. Raises `ValueError` unless they have at least two different sources, and no text is empty."""
+    """The user's pairs.
+
+    Attributes:
+        name: what they are called.
+        pairs: (source, answer), in their order.
+
+    Raises:
+        ValueError: a text is empty, or there are fewer than two different sources.
+    """
 
     name: str
     pairs: tuple[Pair, ...] = field(repr=False)
@@ -249,7 +258,7 @@ class Pairs:
 
     @cached_property
     def canonical(self) -> str:
-        """The pairs in one form: the JSON that `from_canonical` reads, ASCII."""
+        """The pairs in one fixed form: JSON in ASCII, which `from_canonical` reads."""
         return json.dumps(self.pairs)
 
     @cached_property
@@ -259,7 +268,11 @@ class Pairs:
 
     @classmethod
     def from_canonical(cls, name: str, text: str) -> "Pairs":
-        """The pairs whose canonical form this is; `ValueError` if it is none."""
+        """The pairs whose canonical form this is.
+
+        Raises:
+            ValueError: `canonical` could not have written it.
+        """
         try:
             pairs = tuple((source, answer) for source, answer in json.loads(text))
         except (TypeError, ValueError, RecursionError):
@@ -269,10 +282,13 @@ class Pairs:
         return cls(name, pairs)
 
     def split(self, fraction: float = 0.9, seed: int = 0) -> tuple[list[Pair], list[Pair]]:
-        """Pairs to train on and pairs held out, drawn by `seed`, each in their order: of the sources about `fraction` and the
-        rest, at least one each. All pairs of one source are on one side.
+        """Pairs to train on and pairs held out, drawn by `seed`, both in their order.
 
-        Raises `ValueError` if the fraction is not between 0 and 1.
+        About a `fraction` of the sources is trained on; at least one source is in each part. All pairs of one source are in the
+        same part.
+
+        Raises:
+            ValueError: the fraction is not between 0 and 1.
         """
         check_fraction(fraction)
         sources = list(dict.fromkeys(source for source, _ in self.pairs))
@@ -283,19 +299,25 @@ class Pairs:
 
 
 def read_pairs(path: str | os.PathLike[str]) -> Pairs:
-    """A file with a source and its answer in each line, in two columns: separated by a tab, taken as it is, or by a comma or
-    a semicolon, as CSV with quotation marks, whichever makes two columns of every line. A first line `source,target` is
-    left out, blank lines too. UTF-8.
+    """A file in UTF-8 with a source and its answer in each line, in two columns.
 
-    Raises `OSError` if the file is missing or unreadable, `ValueError` if it holds no such pairs; the message names the
-    file, the line and what to do.
+    The separator is the one that makes two columns of every line: a tab, where quotation marks have no meaning, or a comma or a
+    semicolon, as in CSV. A first line `source,target` and blank lines are left out.
+
+    Raises:
+        OSError: the file is missing or not readable.
+        ValueError: it holds no such pairs; the message names the file, the line and what to do.
     """
     corpus = read_corpus(path)
     return _pairs(corpus.text, corpus.name, str(path))
 
 
 def pairs_of(data: bytes, name: str) -> Pairs:
-    """The content of a file called `name`, read as `read_pairs` reads it. Raises `ValueError` where it holds no pairs."""
+    """The content of a file called `name`, read as `read_pairs` reads it.
+
+    Raises:
+        ValueError: it holds no pairs; the message names the file, the line and what to do.
+    """
     return _pairs(corpus_of(data, name).text, name, f"“{name}”")
 
 
@@ -309,34 +331,25 @@ def _pairs(content: str, name: str, file: str) -> Pairs:
 
 
 def _in_two_columns(content: str, file: str) -> list[Pair]:
-    """The rows, parted by that of `_DELIMITERS` which makes two columns of every one."""
-    tried = {each: _parted(content, each, file) for each in _DELIMITERS if each in content or each == ","}
-    fitting = [each for each, (_, problem) in tried.items() if problem is None]
+    """The rows, divided by the separator that makes two columns of every one."""
+    separators = "".join(each for each in SEPARATORS if each in content or each == ",")
+    tried = readings(content, file, _pair, separators=separators, quoted=",;")
+    fitting = [separator for separator, reading in tried.items() if reading.problem is None]
     if not fitting:
-        # The separator that is meant is the one by which most rows can be read.
-        problem = tried[max(tried, key=lambda each: (len(tried[each][0]), each in content))][1]
+        # The separator that is meant is the one by which most rows can be read; of equal ones, the tab.
+        meant = max(tried, key=lambda separator: (len(tried[separator].rows), separator in content, separator == "\t"))
+        problem = tried[meant].problem
         assert problem is not None
         raise problem
-    if fitting == [",", ";"] and tried[","][0]:
+    if fitting == [",", ";"] and tried[","].rows:
         raise ValueError(
             f"{file}, line 1: a comma and a semicolon both part every line in two: begin with the line source,target or "
             "source;target to say which"
         )
-    return tried[fitting[0]][0]
+    return tried["\t" if "\t" in fitting else fitting[0]].rows
 
 
-def _parted(content: str, delimiter: str, file: str) -> tuple[list[Pair], ValueError | None]:
-    """The rows before the first that is no pair, and what is wrong with that."""
-    pairs: list[Pair] = []
-    try:
-        for line, cells in table_rows(content, delimiter, file, quoted=delimiter != "\t"):
-            pairs.append(_pair(cells, f"{file}, line {line}"))
-    except ValueError as problem:
-        return pairs, problem
-    return pairs, None
-
-
-def _pair(cells: Sequence[str], place: str) -> Pair:
+def _pair(cells: list[str], place: str) -> Pair:
     if len(cells) == 1:
         raise ValueError(f"{place}: one column; write a source and its answer, with a tab or a comma between them")
     if len(cells) != 2:

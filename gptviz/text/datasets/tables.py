@@ -1,21 +1,77 @@
-"""Tables of texts: the rows of a CSV file, one after the other, and what is wrong with it said in a sentence."""
+"""Tables of texts: the rows of a CSV file, and how the separator of their cells is found out."""
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, Generic, TypeVar
+
+Row = TypeVar("Row")
+
+SEPARATORS: Final = ",;\t"
 
 
-def table_rows(content: str, delimiter: str, file: str, quoted: bool = True) -> Iterator[tuple[int, list[str]]]:
+@dataclass(frozen=True)
+class Reading(Generic[Row]):
+    """A table as one separator divides it.
+
+    Attributes:
+        rows: those before the first that cannot be read.
+        problem: what is wrong with that one; None where all can be read.
+    """
+
+    rows: list[Row]
+    problem: ValueError | None
+
+
+def readings(
+    content: str,
+    file: str,
+    row_of: Callable[[list[str], str], Row],
+    *,
+    separators: str = SEPARATORS,
+    quoted: str = SEPARATORS,
+    most: int | None = None,
+) -> dict[str, Reading[Row]]:
+    """The table as each of the `separators` divides it.
+
+    Args:
+        file: what the reader knows the table by, for messages.
+        row_of: makes a row of its cells and the place where it stands, for messages; a `ValueError` ends the reading.
+        quoted: the separators that quotation marks can protect; with others a quotation mark is a character like any other.
+        most: how many rows are read at most.
+    """
+    return {each: _reading(content, each, file, row_of, most, each in quoted) for each in separators}
+
+
+def _reading(
+    content: str, separator: str, file: str, row_of: Callable[[list[str], str], Row], most: int | None, quoted: bool
+) -> Reading[Row]:
+    rows: list[Row] = []
+    try:
+        for line, cells in islice(table_rows(content, separator, file, quoted), most):
+            rows.append(row_of(cells, f"{file}, line {line}"))
+    except ValueError as problem:
+        return Reading(rows, problem)
+    return Reading(rows, None)
+
+
+def table_rows(content: str, separator: str, file: str, quoted: bool = True) -> Iterator[tuple[int, list[str]]]:
     """The rows that are not blank: the line each ends in, counted from 1, and its cells without white space around them.
 
-    Without `quoted` a quotation mark is a character like any other. Raises `ValueError` where the table cannot be read,
-    which names `file` (what the reader knows it by), the line and what to do.
+    Args:
+        file: what the reader knows the table by, for messages.
+        quoted: whether a cell in quotation marks may contain separators; else a quotation mark is a character like any other.
+
+    Raises:
+        ValueError: the table cannot be read; the message names the file, the line and what to do.
     """
     lines = io.StringIO(content, newline="")
     if quoted:
-        reader = csv.reader(lines, delimiter=delimiter, strict=True)
+        reader = csv.reader(lines, delimiter=separator, strict=True)
     else:
-        reader = csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)
+        reader = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE)
     try:
         for row in reader:
             cells = [cell.strip() for cell in row]

@@ -74,7 +74,7 @@ def test_every_way_to_write_every_date_says_that_date() -> None:
     for n in range(0, (date(2100, 1, 1) - date(1000, 1, 1)).days, 97):
         when = date(1000, 1, 1) + timedelta(n)
         for form in Dates.FORMS:
-            assert iso(dates.written(when, form)) == when.isoformat()
+            assert iso(dates.as_text(when, form)) == when.isoformat()
 
 
 @pytest.mark.parametrize(
@@ -90,13 +90,13 @@ def test_every_way_to_write_every_date_says_that_date() -> None:
     ],
 )
 def test_dates_are_written_as_people_write_them(when: str, form: int, text: str) -> None:
-    assert Dates().written(date.fromisoformat(when), Dates.FORMS[form]) == text
+    assert Dates().as_text(date.fromisoformat(when), Dates.FORMS[form]) == text
 
 
 def test_capitals_and_commas_come_and_go() -> None:
     when, form = date(1977, 3, 3), "{month} the {ordinal}, {year}"
-    assert Dates().written(when, form, capitals=True) == "March the third, 1977"
-    assert Dates().written(when, form, capitals=True, commas=False) == "March the third 1977"
+    assert Dates().as_text(when, form, capitals=True) == "March the third, 1977"
+    assert Dates().as_text(when, form, capitals=True, commas=False) == "March the third 1977"
     drawn = "".join(source for source, _ in Dates().draw(200, default_rng(0)))
     assert {"M", "m", ",", "3", "t"} <= set(drawn)
 
@@ -160,7 +160,7 @@ def test_no_text_is_longer_than_the_task_says_and_one_is_as_long(task: PairTask)
     if task.name == "dates":
         year = max(range(1000, 2100), key=lambda year: len(spoken_year(year)))
         days = (date(year, 1, 1) + timedelta(n) for n in range(365))
-        longest = max(len(task.written(when, form)) for when, form in product(days, Dates.FORMS[-2:]))  # type: ignore[attr-defined]
+        longest = max(len(task.as_text(when, form)) for when, form in product(days, Dates.FORMS[-2:]))  # type: ignore[attr-defined]
     elif task.name == "numbers":
         longest = max(len(cardinal(number)) for number in range(100_000))
     else:
