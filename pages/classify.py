@@ -2,7 +2,10 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.classify import one_text as classify
+from gptviz.ui.pages.classify.tries import tries
+from gptviz.ui.pages.classify.view_names import VIEWS, WORDS
+from gptviz.ui.pages.classify.views import show
+from gptviz.ui.pages.classify.words import check_words, verdict
 from gptviz.ui.shell import pages
 from gptviz.ui.shell.pages import open_page
 from gptviz.ui.shell.subject import subject_bar
@@ -15,25 +18,18 @@ open_page(
     "The model gives the text a label. Each bar is what one word adds to the decision; with the bias they add up to it exactly.",
 )
 subject = subject_bar()
-classify.doubts(subject)
+check_words(subject)
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
     about = "The words and the attention are of the text above; the others of many texts at once."
-    view = controls.select(
-        "View", classify.VIEWS, key="view", help=about, segmented=True, label_visibility="collapsed", default=classify.WORDS
-    )
-    if view != classify.WORDS:
-        classify.verdict(subject)
+    view = controls.select("View", VIEWS, key="view", help=about, segmented=True, label_visibility="collapsed", default=WORDS)
+    if view != WORDS:
+        verdict(subject)
 
-if view == classify.WORDS:
-    folded = classify.words(subject)
-elif view == classify.ATTENTION:
-    folded = classify.attending(subject)
-else:
-    folded = classify.many(subject, view)
+folded = show(view, subject)
 
 with st.container(horizontal=True, vertical_alignment="center"):
     st.text("Try this:", width="content")
-    for title, notice, state in classify.to_try(subject):
+    for title, notice, state in tries(subject):
         controls.try_this(title, notice, **state)
 
 if folded is not None:

@@ -2,8 +2,11 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.translate import answer as translate
-from gptviz.ui.pages.translate import beam_search
+from gptviz.ui.pages.translate import attention, beam_search, next_token
+from gptviz.ui.pages.translate import details as about
+from gptviz.ui.pages.translate.translation import output_control, remark
+from gptviz.ui.pages.translate.tries import tries
+from gptviz.ui.pages.translate.view_names import CROSS_ATTENTION, NEXT_TOKEN, VIEWS
 from gptviz.ui.shell import pages
 from gptviz.ui.shell.pages import open_page
 from gptviz.ui.shell.subject import subject_bar
@@ -19,39 +22,34 @@ subject = subject_bar()
 notices = st.container()
 left, right = st.columns(2, vertical_alignment="center")
 with left:
-    about = "What the output reads, what else might stand at each place of it, or the outputs that were searched through."
-    view = controls.select("View", translate.VIEWS, key="view", help=about, segmented=True, label_visibility="collapsed")
+    help_text = "What the output reads, what else might stand at each place of it, or the outputs that were searched through."
+    view = controls.select("View", VIEWS, key="view", help=help_text, segmented=True, label_visibility="collapsed")
 with right:
-    shown = translate.shown(subject, notices)
+    translation = output_control(subject, notices)
 
-if view == translate.VIEWS[0]:
-    translate.explorer(shown)
-elif view == translate.VIEWS[1]:
-    position = translate.position(shown, notices)
-    translate.strip(shown, position)
-    translate.ledger(shown, position)
+if view == CROSS_ATTENTION:
+    attention.show_attention(translation)
+elif view == NEXT_TOKEN:
+    position = next_token.position_control(translation, notices)
+    next_token.show_strip(translation, position)
+    next_token.show_ledger(translation, position)
 else:
     search = beam_search.search(subject)
-    st.plotly_chart(beam_search.tree(search), key="tree", config={"displayModeBar": False}, alt=beam_search.spoken(search))
+    beam_search.show_tree(search)
     beam_search.answers(search)
-translate.remark(shown)
+remark(translation)
 
 with st.container(horizontal=True, vertical_alignment="center"):
     st.text("Try this:", width="content")
-    for title, notice, state in translate.to_try(shown):
+    for title, notice, state in tries(translation):
         controls.try_this(title, notice, **state)
 
-if view == translate.VIEWS[0]:
+if view == CROSS_ATTENTION:
     with st.container(horizontal=True):
-        translate.lead_on()
-    details(how=translate.HOW_ATTENTION, limits=translate.LIMITS_ATTENTION, key="cross_attention")
-elif view == translate.VIEWS[1]:
-    details(how=translate.HOW_NEXT, limits=translate.LIMITS_NEXT, key="translate_next_token")
+        attention.links()
+    details(how=about.HOW_ATTENTION, limits=about.LIMITS_ATTENTION, key="cross_attention")
+elif view == NEXT_TOKEN:
+    details(how=about.HOW_NEXT, limits=about.LIMITS_NEXT, key="translate_next_token")
 else:
-    details(
-        lambda: beam_search.numbers(search),
-        code=beam_search.code(search),
-        how=beam_search.HOW,
-        limits=beam_search.LIMITS,
-        key="beams",
-    )
+    numbers, code = beam_search.numbers, beam_search.code(search)
+    details(lambda: numbers(search), code=code, how=about.HOW_BEAMS, limits=about.LIMITS_BEAMS, key="beams")

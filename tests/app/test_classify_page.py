@@ -21,8 +21,10 @@ from gptviz.data.classification import LabelledSource
 from gptviz.figures.format import percent
 from gptviz.runs import checkpoints, queue
 from gptviz.text import LabelledTexts
-from gptviz.ui.pages.classify import held_out as tested
-from gptviz.ui.pages.classify import one_text as classify
+from gptviz.ui.pages.classify import evaluation, held_out, own_file, train_on_file
+from gptviz.ui.pages.classify.view_names import ATTENTION, HELD_OUT, OWN, VIEWS, WORDS
+from gptviz.ui.pages.classify.words import ALONE
+from gptviz.ui.shell import models
 from tests.app.explorer import pattern, sent
 from tests.app.opening import opened
 from tests.tiny import scrambled, tiny
@@ -104,7 +106,7 @@ def logits(prompt: str) -> np.ndarray:
 
 def give(at: AppTest, content: str | bytes, name: str = "mine.csv") -> AppTest:
     data = content.encode() if isinstance(content, str) else content
-    at.file_uploader(key=tested.UPLOADER).upload(name, data, "text/csv").run()
+    at.file_uploader(key=own_file.UPLOADER).upload(name, data, "text/csv").run()
     assert not at.exception, at.exception
     return at
 
@@ -133,7 +135,7 @@ def test_a_chosen_label_alone_adds_up_to_its_logit(judge: Make) -> None:
     judge(THREE, n_label=3)
     at = page()
     at.selectbox(key="label").set_value("neutral")
-    at.selectbox(key="against").set_value(classify.ALONE).run()
+    at.selectbox(key="against").set_value(ALONE).run()
     lm = gptviz.load("judge")
     expected = lm.trace(REVIEW, ["logits"])["logits"][0, 1].item()
     assert bars(at).sum() == pytest.approx(expected, abs=1e-5)
@@ -142,7 +144,7 @@ def test_a_chosen_label_alone_adds_up_to_its_logit(judge: Make) -> None:
 
 def test_the_attention_is_the_full_square_of_every_head(judge: Make) -> None:
     judge()
-    at = page(view=classify.ATTENTION)
+    at = page(view=ATTENTION)
     for head in range(3):
         shown = pattern(at, 1, head)
         expected = gptviz.load("judge").trace(REVIEW)["blocks.1.attention.pattern"][0, head].numpy()
@@ -152,7 +154,7 @@ def test_the_attention_is_the_full_square_of_every_head(judge: Make) -> None:
 
 def test_the_pickiest_head_is_asked_for_where_the_view_has_yet_to_come(judge: Make) -> None:
     judge()
-    at = page(view=classify.WORDS)
+    at = page(view=WORDS)
     at.button(key="try The pickiest head").click().run()
     header, arrays = sent(at)
     spread = arrays["fact spread"]
@@ -165,12 +167,12 @@ def test_the_pickiest_head_is_asked_for_where_the_view_has_yet_to_come(judge: Ma
 
 def test_a_model_without_blocks_says_that_there_is_no_attention(judge: Make) -> None:
     judge(n_layer=0)
-    assert "no attention" in said(page(view=classify.ATTENTION))
+    assert "no attention" in said(page(view=ATTENTION))
 
 
 def test_what_is_counted_on_held_out_texts_is_what_the_model_says_of_each(judge: Make) -> None:
     labelled = judge()
-    at = page(view=classify.HELD_OUT)
+    at = page(view=HELD_OUT)
     held_out = LabelledSource(labelled, 0.5).split()[1]
     lm = gptviz.load("judge")
     counts, wrong = np.zeros((2, 2), int), []
@@ -197,12 +199,12 @@ def test_the_baseline_beside_it_learned_from_the_same_texts(judge: Make) -> None
     training, held_out = LabelledSource(judge(), 0.5).split()
     pipeline = make_pipeline(TfidfVectorizer(), LogisticRegression(max_iter=1000)).fit(training.texts, training.labels)
     expected = pipeline.score(held_out.texts, held_out.labels)
-    assert page(view=classify.HELD_OUT).metric[1].value == percent(expected)
+    assert page(view=HELD_OUT).metric[1].value == percent(expected)
 
 
 def test_texts_that_are_not_here_are_said_not_to_be_and_a_file_is_asked_for(judge: Make) -> None:
     judge(kept=False, card={"accuracy": 0.781, "baseline_accuracy": 0.767, "texts": {"held_out": 1066}})
-    at = page(view=classify.HELD_OUT)
+    at = page(view=HELD_OUT)
     assert "reviews" in said(at)
     assert "not on this machine" in said(at)
     assert "78.1 % of 1,066" in said(at)
@@ -215,7 +217,7 @@ def test_texts_that_are_not_here_are_said_not_to_be_and_a_file_is_asked_for(judg
 @pytest.mark.parametrize("source", [{}, 3, {"task": "copy"}, {"labelled": "x", "sha256": "../../etc/passwd"}, {"labelled": 1}])
 def test_a_card_that_names_no_texts_is_said_not_to(judge: Make, source: object) -> None:
     judge(card={"source": source, "accuracy": "high", "texts": 3})
-    at = page(view=classify.HELD_OUT)
+    at = page(view=HELD_OUT)
     assert at.info
     assert at.file_uploader
 
@@ -228,7 +230,7 @@ def csv_of(labelled: LabelledTexts) -> str:
 def test_without_its_texts_the_confusion_on_the_card_is_shown_with_what_is_missing(judge: Make) -> None:
     counts = [[401, 132], [121, 412]]
     judge(kept=False, card={"confusion": counts, "corpus_sha256": "0" * 64})
-    at = page(view=classify.HELD_OUT)
+    at = page(view=HELD_OUT)
     assert array(chart(at, "card confusion")["data"][0]["text"]).tolist() == counts
     assert "its mistakes cannot be shown" in said(at)
     assert "in the one it was trained on, the texts held out are found again" in said(at)
@@ -252,7 +254,7 @@ def test_without_its_texts_the_confusion_on_the_card_is_shown_with_what_is_missi
 )
 def test_a_confusion_on_the_card_that_is_nonsense_is_ignored(judge: Make, counts: object) -> None:
     judge(kept=False, card={"confusion": counts})
-    at = page(view=classify.HELD_OUT)
+    at = page(view=HELD_OUT)
     assert not [c for c in at.get("plotly_chart") if c.proto.id.endswith("card confusion")]
     assert "not on this machine" in said(at)
 
@@ -262,7 +264,7 @@ def test_of_the_file_it_was_trained_on_only_the_texts_held_out_test_it(judge: Ma
     card = checkpoints.read_card(checkpoints.find("judge")) | {"corpus_sha256": labelled.sha256}
     (checkpoints.find("judge") / "card.json").write_text(json.dumps(card))
     training, held_out = LabelledSource(labelled, 0.5).split()
-    for view in (classify.HELD_OUT, classify.OWN):
+    for view in (HELD_OUT, OWN):
         at = give(page(view=view), csv_of(labelled))
         lm = gptviz.load("judge")
         names = [max(found, key=found.__getitem__) for found in map(lm.classify, held_out.texts)]
@@ -280,22 +282,23 @@ def test_any_other_file_is_said_to_hold_perhaps_what_it_was_trained_on(judge: Ma
     labelled = judge(kept=False)
     card = checkpoints.read_card(checkpoints.find("judge")) | {"corpus_sha256": labelled.sha256} | change
     (checkpoints.find("judge") / "card.json").write_text(json.dumps(card))
-    at = give(page(view=classify.OWN), csv_of(labelled))
+    at = give(page(view=OWN), csv_of(labelled))
     assert array(chart(at, "own confusion")["data"][0]["text"]).sum() == len(labelled)
     assert "Texts it was trained on may be among these" in said(at)
 
 
 def test_a_mistake_longer_than_the_longest_prompt_is_cut(judge: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     judge()
-    monkeypatch.setattr(tested.frame, "LONGEST_PROMPT", 12)
-    at = page(view=classify.WORDS, prompt="good")
+    for module in (evaluation, held_out):
+        monkeypatch.setattr(module, "LONGEST_PROMPT", 12)
+    at = page(view=WORDS, prompt="good")
     at.button(key="try A confident mistake").click().run()
     assert len(at.text_area(key="prompt").value) == 12
 
 
 def test_a_file_is_labelled_as_the_model_labels_its_texts(judge: Make) -> None:
     judge()
-    at = page(view=classify.OWN)
+    at = page(view=OWN)
     texts = ["the plot was dull", 'good, "never" bad', "two\nlines of music", "בגד"]
     written = io.StringIO()
     csv.writer(written).writerows([["id", "text"], *([str(i), text] for i, text in enumerate(texts))])
@@ -312,22 +315,22 @@ def test_a_file_is_labelled_as_the_model_labels_its_texts(judge: Make) -> None:
 
 def test_many_texts_are_labelled_part_by_part_as_they_are_at_once(judge: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     judge()
-    monkeypatch.setattr(tested, "AT_A_TIME", 3)
-    at = page(view=classify.OWN)
+    monkeypatch.setattr(evaluation, "AT_A_TIME", 3)
+    at = page(view=OWN)
     expected = gptviz.load("judge").probabilities(table(at, "text"))
     np.testing.assert_allclose(table(at, "probability of negative"), 100 * expected[:, 0], atol=1e-4)
 
 
 def test_a_file_of_more_texts_than_are_labelled_says_so(judge: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     judge()
-    monkeypatch.setattr(tested, "MOST_TEXTS", 2)
-    at = give(page(view=classify.OWN), "text\na\nb\nc\n")
+    monkeypatch.setattr(own_file, "MOST_TEXTS", 2)
+    at = give(page(view=OWN), "text\na\nb\nc\n")
     assert any("3 texts" in error.value and "2" in error.value for error in at.error)
 
 
 def test_a_file_with_labels_tests_the_model(judge: Make) -> None:
     judge()
-    at = give(page(view=classify.OWN), "label;text\npositive;the plot was dull\nnegative;the cast was good\nnegative;bad music\n")
+    at = give(page(view=OWN), "label;text\npositive;the plot was dull\nnegative;the cast was good\nnegative;bad music\n")
     lm = gptviz.load("judge")
     predicted = [max(d, key=d.__getitem__) for d in map(lm.classify, ("the plot was dull", "the cast was good", "bad music"))]
     right = sum(a == b for a, b in zip(predicted, ("positive", "negative", "negative"), strict=True))
@@ -337,16 +340,16 @@ def test_a_file_with_labels_tests_the_model(judge: Make) -> None:
 
 def test_a_file_stays_while_another_view_is_looked_at(judge: Make) -> None:
     judge()
-    at = give(page(view=classify.OWN), "text\nthe plot was dull\n")
-    at.segmented_control(key="view").set_value(classify.WORDS).run()
-    at.segmented_control(key="view").set_value(classify.OWN).run()
+    at = give(page(view=OWN), "text\nthe plot was dull\n")
+    at.segmented_control(key="view").set_value(WORDS).run()
+    at.segmented_control(key="view").set_value(OWN).run()
     assert table(at, "text") == ["the plot was dull"]
 
 
 def test_until_there_is_a_file_an_example_is_labelled_and_tested(judge: Make) -> None:
     judge()
-    at = page(view=classify.OWN)
-    assert len(table(at, "text")) == tested.N_OPINIONS
+    at = page(view=OWN)
+    assert len(table(at, "text")) == own_file.N_OPINIONS
     assert at.metric
     assert not [button for button in at.button if "Train" in button.label]
 
@@ -365,9 +368,9 @@ def test_until_there_is_a_file_an_example_is_labelled_and_tested(judge: Make) ->
 )
 def test_a_bad_file_is_named_with_what_is_wrong_and_the_page_stays(judge: Make, content: str | bytes, complaint: str) -> None:
     judge()
-    at = give(page(view=classify.OWN), content, "odd *file*.csv")
+    at = give(page(view=OWN), content, "odd *file*.csv")
     assert any(complaint in error.value.replace("\\", "") and "odd" in error.value for error in at.error)
-    assert len(table(at, "text")) == tested.N_OPINIONS
+    assert len(table(at, "text")) == own_file.N_OPINIONS
 
 
 @pytest.mark.parametrize(
@@ -382,7 +385,7 @@ def test_labels_that_test_nothing_are_named_and_the_texts_labelled_nevertheless(
     judge: Make, content: str, complaint: str
 ) -> None:
     judge()
-    at = give(page(view=classify.OWN), content)
+    at = give(page(view=OWN), content)
     assert any(complaint in info.value.replace("\\", "") for info in at.info)
     assert table(at, "text")[0] == "good"
     assert not at.metric
@@ -393,19 +396,19 @@ def test_a_labelled_file_trains_a_classifier_of_its_labels(judge: Make, monkeypa
     begun: list[tuple[str, str | None]] = []
     monkeypatch.setattr(queue, "submit", lambda name, device=None: begun.append((name, device)) or 0)
     rows = "".join(f"the {place} was {word},{word}\n" for word in ("red", "green", "blue") for place in PLACES * 3)
-    at = give(page(view=classify.OWN), f"text,label\n{rows}", "colours.csv")
+    at = give(page(view=OWN), f"text,label\n{rows}", "colours.csv")
     next(button for button in at.button if button.label.startswith("Train")).click().run()
-    assert [name for name, _ in begun] == [tested.NAME]
-    card = checkpoints.read_card(checkpoints.find(tested.NAME))
+    assert [name for name, _ in begun] == [train_on_file.NAME]
+    card = checkpoints.read_card(checkpoints.find(train_on_file.NAME))
     assert card["labels"] == ["blue", "green", "red"]
     assert card["corpus"] == "colours"
-    assert gptviz.load(tested.NAME).model.config.n_label == 3
-    assert tested.split(tested.scrubber.model_key(tested.NAME, "cpu"))[0].names == ("blue", "green", "red")
+    assert gptviz.load(train_on_file.NAME).model.config.n_label == 3
+    assert evaluation.split(models.model_key(train_on_file.NAME, "cpu"))[0].names == ("blue", "green", "red")
 
 
 def test_too_few_texts_cannot_train_and_the_page_says_so(judge: Make) -> None:
     judge()
-    at = give(page(view=classify.OWN), "text,label\ngood,positive\nbad,negative\n")
+    at = give(page(view=OWN), "text,label\ngood,positive\nbad,negative\n")
     assert next(button for button in at.button if button.label.startswith("Train")).disabled
     assert any("hold some out" in info.value for info in at.info)
 
@@ -431,14 +434,14 @@ def test_every_try_this_says_what_to_notice_and_sets_the_page_to_it(judge: Make)
     def tries(at: AppTest) -> list[Any]:
         return [button for button in at.button if button.key and button.key.startswith("try ")]
 
-    count = len(tries(page(view=classify.OWN)))
+    count = len(tries(page(view=OWN)))
     assert count == 4
     for place in range(count):
-        at = page(view=classify.OWN)
+        at = page(view=OWN)
         assert tries(at)[place].help
         tries(at)[place].click().run()
         assert not at.exception
-        assert at.segmented_control(key="view").value in (classify.WORDS, classify.ATTENTION)
+        assert at.segmented_control(key="view").value in (WORDS, ATTENTION)
 
 
 def test_an_empty_review_shows_an_example_and_says_so(judge: Make) -> None:
@@ -486,30 +489,30 @@ def test_a_model_of_another_kind_leads_to_its_page_and_to_a_classifier(judge: Ma
 def test_labels_and_words_are_no_markup(judge: Make) -> None:
     hostile = ("<b>bad</b> | $x$", "**good** `code`")
     judge(hostile, n_label=2)
-    for view in classify.VIEWS:
+    for view in VIEWS:
         at = page(view=view)
         for element in (*at.markdown, *at.caption, *at.info):
             assert "**good**" not in element.value
             assert "<b>bad" not in element.value
 
 
-@pytest.mark.parametrize("view", classify.VIEWS)
+@pytest.mark.parametrize("view", VIEWS)
 def test_the_code_behind_each_view_runs_and_makes_it(
     judge: Make, view: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge()
     monkeypatch.chdir(tmp_path)
     at = page(view=view, prompt="the plot wasn't 'dull'\nor good")
-    if view == classify.OWN:
+    if view == OWN:
         (tmp_path / "mine.csv").write_text("text\nthe plot was dull\nbad\n")
         give(at, (tmp_path / "mine.csv").read_bytes())
     made: dict[str, Any] = {}
-    exec(sent(at)[0]["code"] if view == classify.ATTENTION else at.code[0].value, made)
-    if view == classify.WORDS:
+    exec(sent(at)[0]["code"] if view == ATTENTION else at.code[0].value, made)
+    if view == WORDS:
         np.testing.assert_allclose([made["chosen"].bias, *made["chosen"].shares], bars(at), atol=1e-6)
-    elif view == classify.ATTENTION:
+    elif view == ATTENTION:
         np.testing.assert_allclose(made["found"].pattern(1, 2), pattern(at, 1, 2), atol=1e-6)
-    elif view == classify.HELD_OUT:
+    elif view == HELD_OUT:
         assert made["counts"].values.tolist() == array(chart(at, "confusion")["data"][0]["text"]).tolist()
     else:
         np.testing.assert_allclose(100 * made["probabilities"].max(1), table(at, "probability"), atol=1e-4)

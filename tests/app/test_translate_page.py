@@ -24,8 +24,8 @@ from gptviz.model import Transformer
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, SymbolTokenizer
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
-from gptviz.ui.pages.translate import answer as translate
-from gptviz.ui.pages.translate import beam_search
+from gptviz.ui.pages.translate import beam_search, translation
+from gptviz.ui.pages.translate.view_names import VIEWS
 from gptviz.ui.shell import kinds
 from gptviz.ui.shell.models import model_key
 from gptviz.ui.views import encoder_decoder
@@ -261,7 +261,7 @@ def test_the_numbers_behind_the_tree_are_its_sums_by_the_output_up_to_there(answ
 
 def test_an_output_that_never_ends_is_stopped_where_the_positions_end_and_says_so(home: Path) -> None:
     assert len(save(made(0, -1e4))) == CONTEXT
-    for view in translate.VIEWS:
+    for view in VIEWS:
         at = page(view=view)
         assert any("does not end" in info.value and str(CONTEXT) in info.value for info in at.info)
     assert pattern(page(), 0, 0).shape == (CONTEXT, len(SOURCE) + 1)
@@ -339,7 +339,7 @@ def test_of_patterns_and_trees_only_a_few_are_kept(answer: list[int]) -> None:
         return sum(make(place) is one for place, one in reversed(list(enumerate(made))))
 
     def stacks(place: int) -> Any:
-        return translate._output(key, source, (MARKS.start, place))
+        return translation.output_of(key, source, (MARKS.start, place))
 
     def tree(place: int) -> Any:
         return beam_search._search(key, source, MARKS.start, MARKS.end, 1, place / 10)
@@ -361,7 +361,7 @@ def test_letters_have_no_gaps_between_their_chips(answer: list[int]) -> None:
 
 def test_an_output_that_ends_at_once_is_a_page_too(home: Path) -> None:
     assert save(made(0, 1e4)) == []
-    for view in translate.VIEWS:
+    for view in VIEWS:
         at = page(view=view)
         assert not at.info
         for title in ("The sharpest head", "Every head", "A wide beam"):

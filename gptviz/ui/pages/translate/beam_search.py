@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import plotly.graph_objects as go
 import streamlit as st
 import torch
 
@@ -20,18 +19,9 @@ from gptviz.ui.shell.theme import theme
 from gptviz.ui.views.encoder_decoder import longest_answer
 from gptviz.ui.widgets import controls
 
-from . import answer as translate
+from .translation import limit, special_tokens_of
 
 WIDEST = 8
-
-HOW = r"""
-An output's log-probability is the sum over its tokens, $\sum_t \ln p(y_t \mid y_{<t}, \text{source})$. At each step all
-outputs in the beam are continued by their likeliest tokens and the best by that sum are kept; the rest is cut for good. One
-that writes ⟨end⟩ leaves the beam. Answers are compared by sum ÷ length^penalty: 0 favours short ones, 1 compares the mean per
-token. A width of 1 is greedy decoding (`beam_search` in `gptviz/generate/decoding.py`)."""
-LIMITS = """The beam finds the best of what it kept: an output that begins badly and ends well may have been cut. Of
-what is cut, as many continuations of each output are listed as could have been kept; all others are less likely still. The
-likeliest output need not be the right one."""
 
 
 @dataclass(frozen=True)
@@ -95,17 +85,18 @@ def search(subject: Subject) -> Search:
             help="Answers are compared by sum ÷ length^penalty: 0 by their probability, which favours short ones; 1 by the mean "
             "per token.",
         )
-    marks = translate.tokenizer(subject)
+    marks = special_tokens_of(subject)
     return Search(subject, width, penalty, *_search(subject.key, subject.seen, marks.start, marks.end, width, penalty))
 
 
-def tree(search: Search) -> go.Figure:
+def show_tree(search: Search) -> None:
     """The tree, with the path of the best answer."""
-    return beams.tree(search.nodes, search.found.path(search.found.best.node), theme(), width=search.width)
+    figure = beams.tree(search.nodes, search.found.path(search.found.best.node), theme(), width=search.width)
+    st.plotly_chart(figure, key="tree", config={"displayModeBar": False}, alt=description(search))
 
 
-def spoken(search: Search) -> str:
-    """What the tree shows, for who cannot see it."""
+def description(search: Search) -> str:
+    """What the tree shows, for somebody who cannot see it."""
     best = search.found.best
     return (
         f"A beam search of width {search.width}: {len(search.nodes) - 1} candidates, {len(search.found.finished)} answers. "
@@ -127,7 +118,7 @@ def answers(search: Search) -> None:
     st.dataframe(columns, hide_index=True, column_config={"sum (nats)": digits, "score": digits})
     if not all(one.ended for one in found):
         most = longest_answer(search.subject.lm.model.config)
-        st.caption(f"Those that do not end were stopped after {most} tokens, as many as {translate.limit(search.subject)}.")
+        st.caption(f"Those that do not end were stopped after {most} tokens, as many as {limit(search.subject)}.")
 
 
 def numbers(search: Search) -> LabelledArray:
@@ -145,7 +136,7 @@ def numbers(search: Search) -> LabelledArray:
 
 def code(search: Search) -> str:
     """The lines of Python that search the same tree."""
-    subject, marks = search.subject, translate.tokenizer(search.subject)
+    subject, marks = search.subject, special_tokens_of(search.subject)
     opened = f"import gptviz\n\nlm = {load_call(subject.lm)}\n"
     result = "found.nodes, found.finished  # the tree; the answers, best first"
     config = subject.lm.model.config

@@ -1,0 +1,79 @@
+"""What stands folded behind each view of the Classify page: how it comes about, what it does not say, and its code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gptviz.interp.decision import Decision
+from gptviz.labelled_array import LabelledArray
+from gptviz.ui.shell.models import load_call
+from gptviz.ui.shell.subject import Subject
+
+HOW_WORDS = r"""
+The head is linear in every word, so its share is exact, no approximation: $\text{logit}_k = b_k + \sum_t s_{t,k}$, and only
+differences of logits decide, since $p_k = e^{\text{logit}_k} / \sum_j e^{\text{logit}_j}$. Between two labels
+$p = 1 / (1 + e^{-m})$ with the margin $m = b_1 - b_0 + \sum_t (s_{t,1} - s_{t,0})$: a bar is one term of that sum. The
+seed's head (“flatten”) makes a number of each word and weighs it by its place; “mean” weighs all places alike. The shares
+are what the tap `shares` saw in the pass that gave the label (`gptviz/model/heads.py`; `classify` in
+`gptviz/interp/classification.py`, `decision` in `gptviz/interp/decision.py`)."""
+LIMITS_WORDS = """A share belongs to a place, not to a word alone: by then the word has read all the others, so “not” may speak
+through the bar of “good”. Take a word away to see what it does to the rest. A word the vocabulary lacks is read as ⟨unknown⟩;
+what is longer than the context is cut off. A probability says how sure the model is, not that it is right: see its most
+confident mistakes."""
+HOW_TEXTS = r"""
+Every text is read as it would be above, and gets its likeliest label: a cell counts the texts of one label (row) that were taken
+for another (column), its colour is the share of the row. Accuracy is the diagonal over all. The baseline reads the same texts:
+TF-IDF and logistic regression of scikit-learn, learned on the texts the model was trained on (`confusion` and `mistakes` in
+`gptviz/interp/classification.py`, `baseline` in `gptviz/data/baseline.py`, the split in `gptviz/data/classification.py`)."""
+LIMITS_TEXTS = """Of some hundred texts an accuracy is known to some points only: of 1,000 texts 80 % right may as well be 77.5 or
+82.5 % (95 % of the time). Labels are given by people, and some are wrong: read the mistakes. Texts of another kind than those
+trained on may fare much worse."""
+
+
+@dataclass(frozen=True)
+class Folded:
+    """What stands folded behind a view: the arguments of `details`; one made by hand has its own numbers and code."""
+
+    numbers: Callable[[], LabelledArray] | None = None
+    code: str | None = None
+    how: str = HOW_WORDS
+    limits: str = LIMITS_WORDS
+
+
+def code_words(subject: Subject, chosen: Decision) -> str:
+    """The lines of `gptviz` that compute what each word adds."""
+    labels = ", ".join(f"{i}: {name!r}" for i, name in enumerate(subject.lm.labels))
+    return f"""import gptviz
+from gptviz.interp.classification import classify
+from gptviz.interp.decision import decision
+
+lm = {load_call(subject.lm)}
+classified = classify(lm.model, lm.seen(lm.encode({subject.prompt!r})))
+chosen = decision(classified, {chosen.label}, {chosen.against})  # {labels}
+chosen.bias, chosen.shares, chosen.total  # chosen.bias + chosen.shares.sum() = chosen.total"""
+
+
+def code_held_out(subject: Subject) -> str:
+    """The lines of `gptviz` that compute the confusion of held-out texts."""
+    return f"""import gptviz
+from gptviz.interp.classification import confusion, mistakes
+from gptviz.data.registry import source_from
+
+lm = {load_call(subject.lm)}
+held_out = source_from(lm.card["source"]).split()[1].under(lm.labels)
+probabilities = lm.probabilities(held_out.texts)  # [texts, label]
+counts = confusion(held_out.labels, probabilities.argmax(1), lm.labels)
+wrong = mistakes(held_out.labels, probabilities)"""
+
+
+def code_file(subject: Subject, name: str) -> str:
+    """The lines of `gptviz` that label the texts of a file."""
+    return f"""from pathlib import Path
+
+import gptviz
+from gptviz.text import texts_of
+
+lm = {load_call(subject.lm)}
+texts = texts_of(Path({name!r}).read_bytes(), {name!r})
+probabilities = lm.probabilities(texts)  # [texts, label]"""

@@ -1,0 +1,160 @@
+"""The view of a file of the user's: every text labelled, and the model evaluated where the file has labels."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from gptviz.interp.classification import Numbers
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.text import LabelledTexts, labelled_of, opinions, texts_of
+from gptviz.ui.shell.subject import Subject
+from gptviz.ui.widgets.details import ROWS_SHOWN
+from gptviz.ui.widgets.markdown import escaped
+
+from .card import restored
+from .evaluation import evaluate, probabilities, show_evaluation, take_apart
+from .train_on_file import train_on_file
+
+MOST_TEXTS = 200_000
+MOST_LABELS = 10  # with a column of probabilities each
+LONGEST_TITLE = 160  # characters of a text
+N_OPINIONS = 200
+UPLOADER, _FILE = "labelled file", "labelled file kept"
+
+
+@dataclass(frozen=True)
+class File:
+    """A file of the user's, as it was read.
+
+    Attributes:
+        labelled: the texts with their labels; None where they cannot be used.
+        problem: why the labels cannot be used; empty where they can.
+        identity: what tells its content from others, for caches.
+        is_own: whether it is the user's, and not the example shown until there is one.
+    """
+
+    name: str
+    texts: tuple[str, ...]
+    labelled: LabelledTexts | None
+    problem: str
+    identity: str
+    is_own: bool = True
+
+
+@st.cache_resource(max_entries=4, show_spinner="Reading the file")
+def _read(data: bytes, name: str) -> File:
+    texts = tuple(texts_of(data, name))
+    if len(texts) > MOST_TEXTS:
+        raise ValueError(f"{name} has {len(texts):,} texts, at most {MOST_TEXTS:,} are labelled here: split it")
+    identity = hashlib.sha256(data).hexdigest()
+    try:
+        return File(name, texts, labelled_of(data, name), "", identity)
+    except ValueError as error:
+        return File(name, texts, None, str(error), identity)
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def _example() -> File:
+    example = opinions(N_OPINIONS)
+    return File("opinions", example.texts, example, "", example.sha256, is_own=False)
+
+
+def file_control() -> File | None:
+    """The control for the file, which stays while other views are open; None where there is none that can be read."""
+
+    def keep() -> None:
+        file = st.session_state[UPLOADER]
+        st.session_state[_FILE] = None if file is None else (Path(file.name).name[:80], file.getvalue())
+
+    about = (
+        "CSV in UTF-8. Its first line names the columns: text, and label, if the labels are known. Nothing leaves this machine."
+    )
+    st.file_uploader("A CSV file with a column text", key=UPLOADER, help=about, on_change=keep)
+    given = st.session_state.get(_FILE)
+    if given is None:
+        return None
+    name, data = given
+    try:
+        return _read(data, name)
+    except (ValueError, OSError) as error:
+        st.error(f"{escaped(str(error))}.")
+        return None
+
+
+def own_file(subject: Subject) -> tuple[File, Numbers]:
+    """The view of a file: every text labelled, the model evaluated where its labels are known, and a button to train on it."""
+    file = file_control()
+    if file is None:
+        file = _example()
+        st.caption(f"Until there is one: {N_OPINIONS} opinions made by a grammar, in which a denial turns a word round.")
+    else:
+        st.caption(f"{escaped(file.name)}: {len(file.texts):,} texts")
+    answers = probabilities(subject.key, file.identity, file.texts)
+    rows = predictions(file, answers, subject.lm.labels)
+    take_apart(rows.head(ROWS_SHOWN), "predictions", height=220)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.download_button(
+            "Download the labels as CSV",
+            lambda: rows.to_csv(index=False),
+            "labels.csv",
+            "text/csv",
+            on_click="ignore",
+            icon=":material/download:",
+            help="All texts, each with its likeliest label and the probability of every label.",
+        )
+        if len(rows) > ROWS_SHOWN:
+            st.caption(f"The first {ROWS_SHOWN:,} of {len(rows):,} texts; the file has all.")
+    if file.labelled is None:
+        st.info(f"To test the model on it, or to train one, its labels are needed: {escaped(file.problem)}.")
+        return file, answers
+    try:
+        _evaluated(subject, file, file.labelled)
+    except ValueError as error:
+        st.info(f"The model cannot be tested on it: {escaped(str(error))}.")
+    if file.is_own:
+        train_on_file(file.labelled, subject.key.device)
+    return file, answers
+
+
+def _evaluated(subject: Subject, file: File, labelled: LabelledTexts) -> None:
+    """The model evaluated on a file; where it was trained on this very file, on the texts held out.
+
+    Raises:
+        ValueError: a label is none of the model's.
+    """
+    if not file.is_own:
+        show_evaluation(evaluate(subject.key, labelled, file.identity), "opinions", key="own")
+    elif (parts := restored(subject.lm.card, labelled)) is not None:
+        training, held_out = parts
+        evaluation = evaluate(subject.key, held_out, held_out.sha256, training)
+        st.caption(f"It was trained on this file: only the {len(held_out):,} texts held out then test it.")
+        show_evaluation(evaluation, "texts held out", key="own")
+    else:
+        evaluation = evaluate(subject.key, labelled, file.identity)
+        st.caption("Texts it was trained on may be among these: on those a model is right more often.")
+        show_evaluation(evaluation, "texts of the file", key="own")
+
+
+def predictions(file: File, probabilities: Numbers, names: tuple[str, ...]) -> pd.DataFrame:
+    """A row per text: the likeliest label with its probability in percent, its own label where known, and all probabilities."""
+    best = probabilities.argmax(1)
+    columns: dict[str, Any] = {"text": file.texts}
+    if file.labelled is not None:
+        columns["its label"] = [file.labelled.names[label] for label in file.labelled.labels]
+    columns["label"] = [names[i] for i in best]
+    columns["probability"] = 100 * probabilities.max(1, initial=0.0)
+    if len(names) <= MOST_LABELS:
+        columns |= {f"probability of {name}": 100 * probabilities[:, i] for i, name in enumerate(names)}
+    return pd.DataFrame(columns)
+
+
+def probability_table(file: File, probabilities: Numbers, names: tuple[str, ...]) -> LabelledArray:
+    """The probability of every label for every text of a file [text, label]."""
+    titles = tuple(text[:LONGEST_TITLE] for text in file.texts)
+    return LabelledArray(probabilities, (Axis("text", titles), Axis("label", names)), "probability")

@@ -1,0 +1,84 @@
+"""What to try with a classifier and a text: a negation, a word less, a confident mistake, a selective head."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+import torch
+
+from gptviz.figures.format import percent
+from gptviz.interp.attention import strongest
+from gptviz.interp.classification import Numbers
+from gptviz.interp.decision import left_out, turning
+from gptviz.text import words_of
+from gptviz.ui.shell.models import ModelKey, language_model
+from gptviz.ui.shell.subject import Subject
+from gptviz.ui.views import attention, encoder_decoder
+from gptviz.ui.widgets.markdown import escaped
+
+from .held_out import worst
+from .view_names import ATTENTION, WORDS
+from .words import classified
+
+# A text is read once without each of its words: beyond so many that takes longer than a button is worth.
+MOST_LEFT_OUT = 128
+# The title of a "Try this", what to notice, and the state of the page that shows it.
+Try = tuple[str, str, Mapping[str, Any]]
+
+
+def tries(subject: Subject) -> list[Try]:
+    """What to try with this model and text."""
+    offers: list[Try] = []
+    if _is_of_sentiment(subject.lm.labels):
+        notice = "A reader takes it for praise. Does the model? Compare the bars of “never” and “dull”, then take “never” away."
+        offers.append(("A negation", notice, {"prompt": "the film was never dull", "view": WORDS}))
+    if 2 <= len(subject.seen) <= MOST_LEFT_OUT and (turned := _turning(subject)) is not None:
+        offers.append(turned)
+    if (wrong := worst(subject)) is not None:
+        text, label, taken = wrong
+        notice = (
+            f"Its label is {escaped(label)}; the model, fully trained, takes it for {escaped(taken)}. Which words mislead it?"
+        )
+        offers.append(("A confident mistake", notice, {"prompt": text, "view": WORDS}))
+    if subject.lm.model.config.n_layer and len(subject.seen) > 1:
+        offers.append(_selective(subject))
+    return offers
+
+
+def _is_of_sentiment(names: tuple[str, ...]) -> bool:
+    return sorted(name.lower()[:3] for name in names) == ["neg", "pos"]
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _left_out(key: ModelKey, ids: tuple[int, ...]) -> Numbers:
+    lm = language_model(key)
+    return left_out(lm.model, torch.tensor(ids, device=lm.device))
+
+
+def _turning(subject: Subject) -> Try | None:
+    """The text without the word on which its label hangs most; None where every word speaks against it."""
+    read, without = classified(subject.key, subject.seen), _left_out(subject.key, subject.seen)
+    place, label = turning(read.probabilities, without)
+    before, after = read.probabilities[read.label], without[place, read.label]
+    if after >= before:
+        return None
+    texts, names = words_of(subject.prompt)[: len(subject.seen)], [escaped(name) for name in subject.lm.labels]
+    word, title = texts.pop(place), "Without"
+    outcome = f"{names[read.label]} falls from {percent(float(before))} to {percent(float(after))}"
+    if label != read.label:
+        outcome, title = f"{outcome}, and the label turns to {names[label]}", "Turned round: without"
+    notice = f"Of all its words the label hangs most on this one: {outcome}."
+    return f"{title} “{word}”", notice, {"prompt": " ".join(texts), "view": WORDS}
+
+
+def _selective(subject: Subject) -> Try:
+    """The head whose rows rest on the fewest words."""
+    facts = attention.view(subject.key, attention.read_by(subject, encoder_decoder.DECODER)).facts
+    assert facts is not None  # there are two words
+    block, head = strongest(-facts.spread)
+    notice = (
+        f"In block {block}, head {head} a word reads {facts.spread[block, head]:.1f} others on average, the fewest of all heads."
+    )
+    return "The pickiest head", notice, {"view": ATTENTION, **attention.ask(block=block, head=head)}

@@ -1,0 +1,59 @@
+"""The views of the Classify page, by the names that the control `view` and the link have for them."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from gptviz.ui.shell import pages
+from gptviz.ui.shell.subject import Subject
+from gptviz.ui.views import attention, encoder_decoder
+
+from . import details
+from .details import Folded
+from .held_out import held_out
+from .own_file import own_file, probability_table
+from .view_names import ATTENTION, HELD_OUT, WORDS
+from .words import words
+
+
+def show(view: str, subject: Subject) -> Folded | None:
+    """The view of this name, and what stands folded behind it; None where nothing does."""
+    if view == WORDS:
+        return _words(subject)
+    if view == ATTENTION:
+        return _attention(subject)
+    return (_held_out(subject) if view == HELD_OUT else None) or _own_file(subject)
+
+
+def _words(subject: Subject) -> Folded:
+    decision = words(subject)
+    return Folded(lambda: decision.labelled(subject.labels), details.code_words(subject, decision))
+
+
+def _attention(subject: Subject) -> Folded | None:
+    """The attention between the words. None for a model without."""
+    config = subject.lm.model.config
+    if not config.n_layer:
+        st.info("This model has no blocks, hence no attention: it counts words, each for itself.")
+        return None
+    attention.show(subject, encoder_decoder.DECODER, default=0)
+    pages.link(pages.ATTENTION, "On a page of its own")
+    return Folded(how=attention.HOW, limits=attention.LIMITS)
+
+
+def _held_out(subject: Subject) -> Folded | None:
+    """The texts held out; None where they are not here, and then a file of the user's may stand in for them."""
+    evaluation = held_out(subject)
+    if evaluation is None:
+        return None
+    return Folded(lambda: evaluation.confusion, details.code_held_out(subject), details.HOW_TEXTS, details.LIMITS_TEXTS)
+
+
+def _own_file(subject: Subject) -> Folded:
+    file, probabilities = own_file(subject)
+    return Folded(
+        lambda: probability_table(file, probabilities, subject.lm.labels),
+        details.code_file(subject, file.name),
+        details.HOW_TEXTS,
+        details.LIMITS_TEXTS,
+    )

@@ -1,0 +1,103 @@
+"""The view of one position of the output: what the model says may stand there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from gptviz.components.sampling_ledger import Payload, payload, sampling_ledger
+from gptviz.components.token_strip import Token, token_strip
+from gptviz.interp import next_token
+from gptviz.ui.shell import reading
+from gptviz.ui.shell.models import ModelKey, language_model, load_call
+from gptviz.ui.widgets import controls
+
+from .translation import Translation, output_of
+
+
+def position_control(translation: Translation, notices: Any) -> int:
+    """The control `position`: at which token of the output."""
+    return controls.whole(
+        "Output position",
+        0,
+        len(translation.written) - 1,
+        key="position",
+        default=0,
+        help="Which token of the output it is about, counted from 0. Or click one below.",
+        notices=notices,
+    )
+
+
+def go_to(place: int) -> None:
+    """Set the control `position`."""
+    st.session_state["position"] = place
+
+
+def show_strip(translation: Translation, position: int) -> None:
+    """The output as chips, tinted by how likely the model found each; a click sets `position`."""
+    label = translation.subject.lm.tokenizer.label
+    logits = translation.computed.logits
+    # The first of the ids has nothing before it; the last row, which nothing follows, is not looked at.
+    likely = next_token.found(np.concatenate((logits, logits[-1:])), (translation.decoded[0], *translation.written))
+    chips = []
+    for place, token in enumerate(translation.written, 1):
+        guesses = zip(likely.likely[place], likely.likely_probability[place], strict=True)
+        differs = int(likely.likely[place][0]) != token
+        note = f"written after {label(translation.decoded[place - 1])}"
+        chips.append(
+            Token(
+                label(token),
+                float(likely.probability[place]),
+                tuple((label(int(i)), float(p)) for i, p in guesses),
+                note,
+                mark=differs,
+            )
+        )
+    token_strip(
+        chips,
+        key="output strip",
+        selected=position,
+        on_pick=go_to,
+        label="The tokens of the output; choose one to see the guess made there",
+        legend="how likely the model found each token" + ("; underlined: another is likelier" if translation.typed else ""),
+        spaced=reading.is_spaced(translation.subject.lm),
+    )
+
+
+def show_ledger(translation: Translation, position: int) -> None:
+    """What the model says may stand at `position`, over the whole vocabulary. Nothing is drawn: an answer takes the likeliest."""
+    written = translation.written[position]
+    sampling_ledger(
+        _payload(translation.subject.key, translation.subject.seen, translation.decoded, written, position), key="ledger"
+    )
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _payload(key: ModelKey, source: tuple[int, ...], decoded: tuple[int, ...], written: int, position: int) -> Payload:
+    lm = language_model(key)
+    labels = lm.tokenizer.labels()
+    return payload(
+        output_of(key, source, decoded).logits[position],
+        labels,
+        about=(key, source, decoded, position),
+        title=f"{key.name}, the token at position {position} of the output, after {labels[decoded[position]]}",
+        code=(code(key, source, decoded, position), ""),
+        true=written,
+        true_name="Written here:",
+    )
+
+
+def code(key: ModelKey, source: tuple[int, ...], decoded: tuple[int, ...], position: int) -> str:
+    """The lines of Python that compute what the model says may stand at `position`."""
+    return f"""import gptviz
+from gptviz.interp.cross_attention import read
+from gptviz.interp.next_token import predict
+from gptviz.generate.sampling import Sampling
+
+lm = {load_call(language_model(key))}
+# The ids of the source, and of the output from the start mark on.
+output = read(lm.model, {source}, {decoded})
+prediction = predict(output.logits[{position}], Sampling())
+prediction.before  # [vocab_size]"""

@@ -1,0 +1,133 @@
+"""The source and the output that the Translate page is about: the control `output`, and what the model computed for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from gptviz.interp import cross_attention
+from gptviz.interp.cross_attention import Output
+from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
+from gptviz.ui.shell.models import ModelKey, language_model
+from gptviz.ui.shell.subject import Subject
+from gptviz.ui.views import encoder_decoder
+from gptviz.ui.views.encoder_decoder import Answer, longest_answer
+from gptviz.ui.widgets.markdown import escaped
+
+LONGEST_OUTPUT = 10_000  # characters
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A source and the output that the page is about.
+
+    Attributes:
+        subject: the model, and the source it reads.
+        decoded: the ids the decoder reads, the start token first.
+        written: the ids written, one after each of these; the last may be only the model's guess.
+        ended: whether the model's own answer ends; true where the output was typed.
+        typed: the output that was typed, empty for the model's own.
+    """
+
+    subject: Subject
+    decoded: tuple[int, ...]
+    written: tuple[int, ...]
+    ended: bool
+    typed: str
+
+    @property
+    def computed(self) -> Output:
+        """What the model computed for it."""
+        return output_of(self.subject.key, self.subject.seen, self.decoded)
+
+
+# Two entries, as of `attention.view`: patterns may take hundreds of MB. Shared by all sessions: read-only.
+@st.cache_resource(max_entries=2, show_spinner="Reading the source")
+def output_of(key: ModelKey, source: tuple[int, ...], decoded: tuple[int, ...]) -> Output:
+    """What the model computed of a `source` and the ids that the decoder reads."""
+    return cross_attention.read(language_model(key).model, source, decoded)
+
+
+def answer_of(subject: Subject) -> Answer:
+    """The model's own answer."""
+    tokens = special_tokens_of(subject)
+    return encoder_decoder.answer(subject.key, subject.seen, tokens.start, tokens.end)
+
+
+def special_tokens_of(subject: Subject) -> SpecialTokensTokenizer:
+    """The model's tokenizer; the page stops where that has no special tokens, or where the decoder has no blocks."""
+    tokenizer = subject.lm.tokenizer
+    if not subject.lm.model.config.n_layer:
+        st.info(f"The decoder of {escaped(subject.key.name)} has no blocks, hence no cross-attention: it never reads its source.")
+        st.stop()
+    if not isinstance(tokenizer, SpecialTokensTokenizer):
+        st.error(
+            f"{escaped(subject.key.name)} cannot write: its tokenizer is of the kind {tokenizer.kind}, which has no marks for "
+            "start and end. Choose a model above that was trained here on sources and answers."
+        )
+        st.stop()
+    return tokenizer
+
+
+def limit(subject: Subject) -> str:
+    """What sets the length of the longest answer, as the end of a sentence that counts its tokens."""
+    config = subject.lm.model.config
+    return (
+        "are shown here" if longest_answer(config) < config.context_length else "this model’s table of positions has places for"
+    )
+
+
+def output_control(subject: Subject, notices: Any) -> Translation:
+    """The control `output`: the model's own answer unless another output is typed.
+
+    Args:
+        subject: the model, and the source.
+        notices: the container for messages on what is not read as it was typed.
+    """
+    tokens, own = special_tokens_of(subject), answer_of(subject)
+    answer = own.ids
+    typed = st.text_input(
+        "Output",
+        key="output",
+        bind="query-params",
+        max_chars=LONGEST_OUTPUT,
+        label_visibility="collapsed",
+        placeholder=f"Output: {tokens.decode(answer)[:80]} (the model’s own; type another)",
+        help="Empty: what the model writes, the likeliest token each time. Type another output to see what the model would have "
+        "written at each place of it.",
+    )
+    encoding = tokens.encode((typed or "")[:LONGEST_OUTPUT])
+    if not encoding.ids:
+        written = (*answer, tokens.end) if own.ended else answer
+        return Translation(subject, (tokens.start, *written[:-1]), written, own.ended, "")
+    if encoding.unknown:
+        notices.warning(f"Output: {escaped(encoding.unknown_sentence())}", icon=":material/help:")
+    most = longest_answer(subject.lm.model.config) - 1  # the start token has a place too
+    if len(encoding.ids) > most:
+        notices.info(
+            f"The output has {len(encoding.ids):,} tokens: the first {most} are shown. After the start mark no more than {most} "
+            f"{limit(subject)}.",
+            icon=":material/content_cut:",
+        )
+    forced = tuple(encoding.ids[:most])
+    decoded = (tokens.start, *forced)
+    guess = int(output_of(subject.key, subject.seen, decoded).logits[-1].argmax())
+    return Translation(subject, decoded, (*forced, guess), True, typed or "")
+
+
+def remark(translation: Translation) -> None:
+    """Where the output comes from, and whether it ends; it stands below the views, which it must not move."""
+    if translation.typed:
+        own = special_tokens_of(translation.subject).decode(answer_of(translation.subject).ids)
+        st.caption(
+            f"This output was typed, up to the last token, which is the model’s guess. By itself it writes “"
+            f"{escaped(own)}”: empty the field above to see that."
+        )
+    if not translation.ended:
+        st.info(
+            f"The output does not end by itself: it was stopped after {len(translation.written)} tokens, as many as "
+            f"{limit(translation.subject)}.",
+            icon=":material/content_cut:",
+        )

@@ -1,0 +1,69 @@
+"""What to try with an encoder–decoder and a source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gptviz.interp import cross_attention
+from gptviz.ui.views import attention
+from gptviz.ui.views.encoder_decoder import longest_answer
+
+from .translation import Translation, answer_of, output_of, special_tokens_of
+from .view_names import BEAM_SEARCH, CROSS_ATTENTION, NEXT_TOKEN
+
+# The title of a "Try this", what to notice, and the state of the page that shows it.
+Try = tuple[str, str, Mapping[str, Any]]
+# What a card says of a model that was trained on dates, and a date to try on it.
+IN_WORDS = "july twenty-sixth, twelve ninety-five"
+
+
+def tries(translation: Translation) -> list[Try]:
+    """Title, what to notice, and the state of each "Try this"."""
+    hidden = cross_attention.hidden(translation.computed.cross, None)
+    b, h = hidden.sharpest
+    offers: list[Try] = [
+        (
+            "The sharpest head",
+            f"Block {b}, head {h} spreads its look least, over {hidden.sharpest_spread:.1f} source tokens. Walk down "
+            "the output: which part of the source does it follow?",
+            {"view": CROSS_ATTENTION, "output": "", **attention.ask(heads="one", block=b, head=h)},
+        ),
+        (
+            "Every head",
+            "Each head of the last block has a colour of its own: do they share the work, or all read the same?",
+            {"view": CROSS_ATTENTION, **attention.ask(heads="all", block=translation.subject.lm.model.config.n_layer - 1)},
+        ),
+    ]
+    if (wrong := _one_wrong(translation)) is not None:
+        output, place = wrong
+        about = "The output with one token that the model would not have written: how sure was it there, and how does it go on?"
+        offers.append(("One wrong token", about, {"view": NEXT_TOKEN, "output": output, "position": place}))
+    source = translation.subject.lm.card.get("source")
+    if isinstance(source, dict) and source.get("pair_task") == "dates":
+        about = "Now the year stands in words and last, yet is written first: it begins at the far end, and reads 12 in twelve."
+        state = {"prompt": IN_WORDS, "output": "", "view": CROSS_ATTENTION, **attention.ask(query=0)}
+        offers.append(("In words", about, state))
+    about = "Five outputs side by side. Below the line: what was cut and never came back. The thick path won."
+    return [*offers, ("A wide beam", about, {"view": BEAM_SEARCH, "width": 5, "output": ""})]
+
+
+def _one_wrong(translation: Translation) -> tuple[str, int] | None:
+    """The model's own answer with its middle token replaced by the second likeliest there, and that place; None where no text
+    stands for that."""
+    subject = translation.subject
+    tokens, answer = special_tokens_of(subject), answer_of(subject).ids
+    most = longest_answer(subject.lm.model.config)
+    if not answer:
+        return None
+    place = len(answer) // 2
+    logits = output_of(subject.key, subject.seen, (tokens.start, *answer)[:most]).logits[place]
+    likely = [
+        int(i) for i in np.argsort(-logits, kind="stable") if i not in (answer[place], tokens.start, tokens.end, tokens.padding)
+    ]
+    if not likely:
+        return None
+    text = tokens.decode([*answer[:place], likely[0], *answer[place + 1 :]][: most - 1])
+    return (text, place) if len(tokens.encode(text).ids) > place else None
