@@ -26,7 +26,6 @@ from gptviz.text import CharTokenizer, SymbolTokenizer
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.pages.translate import beam_search, translation
 from gptviz.ui.pages.translate.view_names import VIEWS
-from gptviz.ui.shell import kinds
 from gptviz.ui.shell.models import model_key
 from gptviz.ui.views import encoder_decoder
 from gptviz.ui.widgets.markdown import escaped
@@ -271,7 +270,7 @@ def test_an_output_that_never_ends_is_stopped_where_the_positions_end_and_says_s
 def test_an_output_that_never_ends_is_stopped_where_the_page_ends_in_a_long_context(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kinds, "LONGEST_ANSWER", 6)
+    monkeypatch.setattr(encoder_decoder, "LONGEST_ANSWER", 6)
     answer = save(made(0, -1e4))
     assert len(answer) == CONTEXT
     at = page(view="Next token")
@@ -290,7 +289,7 @@ def test_an_output_that_never_ends_is_stopped_where_the_page_ends_in_a_long_cont
 
 
 def test_a_typed_output_is_cut_where_the_page_ends_in_a_long_context(answer: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kinds, "LONGEST_ANSWER", 6)
+    monkeypatch.setattr(encoder_decoder, "LONGEST_ANSWER", 6)
     at = page(output="june june")
     assert any("9 tokens: the first 5 are shown" in info.value for info in at.info)
     expected = traced(MARKS.encode("june ").ids)["blocks.1.cross_attention.pattern"][0].mean(0)
@@ -301,7 +300,7 @@ def test_a_typed_output_is_cut_where_the_page_ends_in_a_long_context(answer: lis
 def test_on_the_attention_page_too_an_output_is_stopped_and_the_code_behind_it_makes_it(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kinds, "LONGEST_ANSWER", 6)
+    monkeypatch.setattr(encoder_decoder, "LONGEST_ANSWER", 6)
     answer = save(made(0, -1e4))
     at = opened("pages/attention.py", model="tiny", prompt=SOURCE, stack="decoder")
     shown = pattern(at, 1, 2)
