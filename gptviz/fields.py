@@ -16,9 +16,12 @@ from typing import Any, Literal, Protocol, get_args, get_type_hints
 class Described(Protocol):
     """A choice that says what it is: every class of a part of a model does."""
 
-    label: str
-    equation: str
-    about: str
+    @property
+    def title(self) -> str: ...
+    @property
+    def equation(self) -> str: ...
+    @property
+    def about(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,10 @@ class FieldInfo:
     @property
     def full_help(self) -> str:
         """The help, then a line of Markdown for each choice that says what it is."""
-        lines = [f"- **{name}**: `{one.equation}`. {one.about}" for name, one in self.about_choices.items()]
+        lines = [
+            f"- **{name}**: {one.about}" + (f" `{one.equation}`" if one.equation else "")
+            for name, one in self.about_choices.items()
+        ]
         return "\n".join([self.help, *([""] if lines else []), *lines])
 
 

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from gptviz.model import Config, Transformer, build
-from gptviz.model.blocks import ACTIVATIONS, RESIDUALS
+from gptviz.model.activations import ACTIVATIONS
 from gptviz.model.norms import NORMS
 from gptviz.model.positions import POSITIONS
+from gptviz.model.residuals import RESIDUALS
 
 VOCAB, CONTEXT = 11, 8
 TinyModel = Callable[..., Path]

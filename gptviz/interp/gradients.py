@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import get_args
 
 import numpy as np
 import torch
@@ -17,11 +16,10 @@ from torch.nn import functional as F
 
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Config, Record, Transformer, build
-from gptviz.model.config import Residual
+from gptviz.model.residuals import RESIDUALS
 
 GRADIENT, STREAM, WEIGHTS = "gradient of the stream", "stream", "gradient of the weights"
 QUANTITIES = (GRADIENT, STREAM, WEIGHTS)
-RESIDUALS: tuple[Residual, ...] = get_args(Residual)
 OUT = "out"  # the place after the last block
 INITIAL_STD = 0.02  # what `model.build.initialise` draws matrices with
 
@@ -97,7 +95,7 @@ def compare(
         found.append(sizes(fresh(own, seed=seed, std=std, shrink=shrink), ids, targets))
     quantities, places = found[0].axes
     values = np.stack([one.values for one in found], 1)
-    return LabelledArray(values, (quantities, Axis("residual", RESIDUALS), places), found[0].unit)
+    return LabelledArray(values, (quantities, Axis("residual", tuple(RESIDUALS)), places), found[0].unit)
 
 
 def of(table: LabelledArray, quantity: str) -> LabelledArray:

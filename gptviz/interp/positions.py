@@ -35,7 +35,7 @@ def fixed_kinds(config: Config) -> tuple[str, ...]:
 
 def _with_positions(config: Config, kind: str) -> Config | None:
     try:
-        return replace(config, positions=kind, context_length=min(config.context_length, LONGEST))  # type: ignore[arg-type]
+        return replace(config, positions=kind, context_length=min(config.context_length, LONGEST))
     except ValueError:
         return None
 

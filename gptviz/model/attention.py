@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from .config import Config
-from .norms import norm
+from .norms import new_norm
 from .positions import PositionEncoding
 from .tap import Tap
 
@@ -90,7 +90,7 @@ class AttentionBase(nn.Module):
         super().__init__()
         self.head_size, self.width = config.head_size, config.n_head * config.head_size
         self.output = nn.Linear(self.width, config.d_model, bias=config.output_bias)
-        self.qk_norm = norm(config, config.head_size) if config.qk_norm else nn.Identity()
+        self.qk_norm = new_norm(config, config.head_size) if config.qk_norm else nn.Identity()
 
     def heads(self, stacked: Tensor) -> Tensor:
         """[B, T, n · d_head] → [B, n, T, d_head]."""

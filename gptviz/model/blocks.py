@@ -2,104 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from torch import Tensor, nn
-from torch.nn import functional as F
 
+from .activations import ACTIVATIONS
 from .attention import Attention, CrossAttention, LayerCache, Memory
 from .config import Config
-from .norms import norm
+from .residuals import Residual
 from .tap import Tap
 
 
-class ReLU2(nn.Module):
-    """max(x, 0)² (So et al. 2021)."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.relu(x).square()
-
-
-class GELUTanh(nn.GELU):
-    """GELU by its tanh approximation, the one GPT-2 was trained with."""
-
-    def __init__(self) -> None:
-        super().__init__(approximate="tanh")
-
-
-ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU, "gelu-tanh": GELUTanh, "relu2": ReLU2}
-
-
-class Dropout(nn.Dropout):
-    """Each number zeroed with probability p in training, the others divided by 1 - p (Srivastava et al. 2014)."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        # torch's own costs some microseconds in evaluation too, where it changes nothing.
-        return super().forward(x) if self.training else x
-
-
-class Residual(nn.Module):
-    """How a sublayer f joins the residual stream x: what a subclass's `forward` does with the two."""
-
-    def __init__(self, config: Config) -> None:
-        super().__init__()
-        self.dropout = Dropout(config.dropout)
-
-    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        """x [B, T, d_model] → [B, T, d_model]."""
-        raise NotImplementedError
-
-
-class NoResidual(Residual):
-    """f(x): the sublayer replaces the stream (the first rungs of the ladder)."""
-
-    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        return self.dropout(sublayer(x))
-
-
-class Plain(Residual):
-    """x + f(x) (He et al. 2015)."""
-
-    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        return x + self.dropout(sublayer(x))
-
-
-class PreNorm(Residual):
-    """x + f(norm(x)) (GPT-2; Xiong et al. 2020)."""
-
-    def __init__(self, config: Config) -> None:
-        super().__init__(config)
-        self.norm = norm(config, config.d_model)
-
-    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        return x + self.dropout(sublayer(self.norm(x)))
-
-
-class PostNorm(PreNorm):
-    """norm(x + f(x)) (Vaswani et al. 2017, GPT-1)."""
-
-    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        return self.norm(x + self.dropout(sublayer(x)))
-
-
-class NormOnly(PreNorm):
-    """norm(f(x)): what a norm does without a residual connection."""
-
-    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        return self.norm(self.dropout(sublayer(x)))
-
-
-RESIDUALS: dict[str, type[Residual]] = {
-    "pre-norm": PreNorm,
-    "post-norm": PostNorm,
-    "plain": Plain,
-    "norm-only": NormOnly,
-    "none": NoResidual,
-}
-
-
 class MLP(nn.Module):
-    """W_down · activation(W_up · x + b) + b, at every position alone."""
+    """W_down · activation(W_up · x + b) + b, of every position by itself."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()
@@ -114,7 +27,7 @@ class MLP(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention, then cross-attention and the MLP where there are such, each inside its residual."""
+    """Attention, then cross-attention and the MLP where the model has them, each inside its residual."""
 
     def __init__(
         self,

@@ -8,12 +8,13 @@ import torch
 from torch import nn
 
 from .attention import Attention, CrossAttention
-from .blocks import MLP, RESIDUALS, Block
+from .blocks import MLP, Block
 from .config import Config
 from .heads import HEADS, EncoderHead, Head, Unembed
 from .masks import MASKS
-from .norms import norm
+from .norms import new_norm
 from .positions import POSITIONS, NoPositions, Relative
+from .residuals import RESIDUALS
 from .transformer import Transformer
 
 
@@ -58,9 +59,9 @@ def _stack(config: Config, embed: nn.Embedding, head: type[Head], encoder: Trans
         config,
         embed,
         kind(config) if on_embedding else NoPositions(config),
-        MASKS[config.mask],
+        MASKS[config.mask](),
         [block() for _ in range(config.n_layer)],
-        head(config, norm(config, config.d_model) if config.final_norm else None),
+        head(config, new_norm(config, config.d_model) if config.final_norm else None),
         encoder,
     )
 

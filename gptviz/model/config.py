@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal
+from typing import Any
 
 from gptviz.fields import FieldInfo, check_choices, field_info, setting
 
+from .activations import ACTIVATIONS
+from .heads import HEADS
 from .kinds import Kind
-
-Residual = Literal["pre-norm", "post-norm", "plain", "norm-only", "none"]
-Norm = Literal["layernorm", "rmsnorm"]
-Positions = Literal["learned", "sinusoidal", "rotary", "relative", "alibi", "none"]
-Mask = Literal["causal", "full"]
-Head = Literal["unembed", "flatten", "mean"]
-Activation = Literal["relu", "gelu", "gelu-tanh", "relu2"]
+from .masks import MASKS
+from .norms import NORMS
+from .positions import POSITIONS
+from .residuals import RESIDUALS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,11 +60,15 @@ class Config:
             high=10_000_000,
         ),
     )
-    residual: Residual = field(
+    residual: str = field(
         default="pre-norm",
-        metadata=setting("Residual", "How what a sublayer computes joins the stream, and where it is normalised."),
+        metadata=setting(
+            "Residual", "How what a sublayer computes joins the stream, and where it is normalised.", choices=RESIDUALS
+        ),
     )
-    norm: Norm = field(default="layernorm", metadata=setting("Norm", "How the numbers of a token are brought to one scale."))
+    norm: str = field(
+        default="layernorm", metadata=setting("Norm", "How the numbers of a token are brought to one scale.", choices=NORMS)
+    )
     norm_gain: bool = field(default=True, metadata=setting("Norm gain", "Whether norms multiply each number by a learned gain."))
     norm_bias: bool = field(
         default=True,
@@ -74,11 +77,14 @@ class Config:
     final_norm: bool = field(
         default=True, metadata=setting("Final norm", "Whether a norm stands between the last block and the output.")
     )
-    positions: Positions = field(default="learned", metadata=setting("Positions", "How it knows the order of its tokens."))
-    mask: Mask = field(
-        default="causal", metadata=setting("Mask", "Which tokens a token sees: earlier ones (causal), or all (full).")
+    positions: str = field(
+        default="learned", metadata=setting("Positions", "How it knows the order of its tokens.", choices=POSITIONS)
     )
-    activation: Activation = field(default="gelu", metadata=setting("Activation", "What bends a neuron's input."))
+    mask: str = field(
+        default="causal",
+        metadata=setting("Mask", "Which tokens a token sees: earlier ones (causal), or all (full).", choices=MASKS),
+    )
+    activation: str = field(default="gelu", metadata=setting("Activation", "What bends a neuron's input.", choices=ACTIVATIONS))
     qkv_bias: bool = field(
         default=True, metadata=setting("Bias of q, k, v", "Whether queries, keys and values have a learned bias.")
     )
@@ -109,12 +115,13 @@ class Config:
             high=256,
         ),
     )
-    head: Head = field(
+    head: str = field(
         default="unembed",
         metadata=setting(
             "How labels are told",
             "What its last state becomes: the next token (unembed), or a label, from a number of every token with a weight "
             "for its place (flatten) or from the mean of all tokens (mean).",
+            choices=HEADS,
         ),
     )
     n_label: int = field(default=0, metadata=setting("Labels", "How many labels it tells apart.", low=0, high=10_000))
@@ -135,10 +142,7 @@ class Config:
         self._check_sizes("d_head", "d_mlp")
         if isinstance(self.dropout, bool) or not isinstance(self.dropout, int | float) or not 0 <= self.dropout < 1:
             raise ValueError(f"dropout is {self.dropout!r:.80}; it must be a number from 0 up to, not including, 1")
-        if self.positions == "rotary" and self.head_size % 2:
-            raise ValueError(f"rotary positions turn pairs of numbers: d_head {self.d_head} must be even")
-        if self.positions == "sinusoidal" and self.d_model % 2:
-            raise ValueError(f"sinusoidal positions pair a sine with a cosine: d_model {self.d_model} must be even")
+        POSITIONS[self.positions].check(self)
         if self.tied and self.unembed_bias:
             raise ValueError("tied shares the embedding with the unembedding, which then has no bias: unset unembed_bias")
         self._check_kind()
@@ -149,7 +153,7 @@ class Config:
         is_id = isinstance(padding, int) and not isinstance(padding, bool) and 0 <= padding < self.vocab_size
         if padding is not None and not is_id:
             raise ValueError(f"padding is {padding!r:.80}; it must be the id of a token, below {self.vocab_size:,}, or none")
-        if self.head == "unembed":
+        if not HEADS[self.head].tells_labels:
             if self.n_label:
                 raise ValueError(f"n_label is {self.n_label}: labels need a head that tells them apart, flatten or mean")
             return
@@ -183,7 +187,7 @@ class Config:
     @property
     def kind(self) -> Kind:
         """What it makes of a text: its next token, a label, or another text."""
-        if self.head != "unembed":
+        if HEADS[self.head].tells_labels:
             return "classifier"
         return "encoder-decoder" if self.n_encoder_layer else "decoder"
 

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .config import Config
+from .parts import ModelPart, Settings
 from .tap import Tap
 
 
-class Head(nn.Module):
-    """What a model makes of its residual stream, after the final norm where the config has one."""
+class Head(ModelPart):
+    """What a model makes of its residual stream, after the final norm where the config has one.
 
-    def __init__(self, config: Config, final_norm: nn.Module | None) -> None:
+    Attributes:
+        tells_labels: whether it makes logits of `n_label` labels of the whole text, and not of something at every position.
+    """
+
+    tells_labels: ClassVar[bool] = False
+
+    def __init__(self, settings: Settings, final_norm: nn.Module | None) -> None:
         super().__init__()
         self.final_norm = final_norm
 
@@ -29,6 +37,9 @@ class Head(nn.Module):
 class EncoderHead(Head):
     """The stream itself: what an encoder hands to a decoder."""
 
+    title, equation = "Memory", "memory = x"
+    about = "Hands the stream to a decoder as it is."
+
     def forward(self, x: Tensor, padded: Tensor | None, at: slice, tap: Tap) -> Tensor:
         """[B, T, d_model] → [B, the positions `at`, d_model]."""
         return self.normed(x[:, at], tap)
@@ -37,9 +48,12 @@ class EncoderHead(Head):
 class Unembed(Head):
     """logits = W_U · norm(x) (+ b), with the final norm where the config has one."""
 
-    def __init__(self, config: Config, final_norm: nn.Module | None) -> None:
-        super().__init__(config, final_norm)
-        self.unembed = nn.Linear(config.d_model, config.vocab_size, bias=config.unembed_bias)
+    title, equation = "Unembed", "logits = x · W_Uᵀ"
+    about = "Every token of the vocabulary gets a score to come next; the softmax of them is the guess."
+
+    def __init__(self, settings: Settings, final_norm: nn.Module | None) -> None:
+        super().__init__(settings, final_norm)
+        self.unembed = nn.Linear(settings.d_model, settings.vocab_size, bias=settings.unembed_bias)
 
     def forward(self, x: Tensor, padded: Tensor | None, at: slice, tap: Tap) -> Tensor:
         """[B, T, d_model] → [B, the positions `at`, vocab_size]."""
@@ -52,10 +66,14 @@ class Flatten(Head):
     So a token's share in a label's logit is exact: its number times the weight of its place. Padding has no share.
     """
 
-    def __init__(self, config: Config, final_norm: nn.Module | None) -> None:
-        super().__init__(config, final_norm)
-        self.token = nn.Linear(config.d_model, 1)
-        self.label = nn.Linear(config.context_length, config.n_label)
+    title, equation = "Flatten", "shares[t, label] = number[t] · W_label[label, t]"
+    about = "Every token becomes one number, and a label weighs these numbers by their place."
+    tells_labels = True
+
+    def __init__(self, settings: Settings, final_norm: nn.Module | None) -> None:
+        super().__init__(settings, final_norm)
+        self.token = nn.Linear(settings.d_model, 1)
+        self.label = nn.Linear(settings.context_length, settings.n_label)
 
     def forward(self, x: Tensor, padded: Tensor | None, at: slice, tap: Tap) -> Tensor:
         """[B, T, d_model] → logits [B, n_label]; a label is of the whole text, whatever `at`."""
@@ -70,9 +88,13 @@ class Flatten(Head):
 class Mean(Head):
     """Each label is a linear function of the mean of the tokens: a token's share in its logit is exact here too."""
 
-    def __init__(self, config: Config, final_norm: nn.Module | None) -> None:
-        super().__init__(config, final_norm)
-        self.label = nn.Linear(config.d_model, config.n_label)
+    title, equation = "Mean", "shares = x · W_labelᵀ / T"
+    about = "A label is a linear function of the mean of all tokens' vectors."
+    tells_labels = True
+
+    def __init__(self, settings: Settings, final_norm: nn.Module | None) -> None:
+        super().__init__(settings, final_norm)
+        self.label = nn.Linear(settings.d_model, settings.n_label)
 
     def forward(self, x: Tensor, padded: Tensor | None, at: slice, tap: Tap) -> Tensor:
         """[B, T, d_model] → logits [B, n_label]; a label is of the whole text, whatever `at`."""

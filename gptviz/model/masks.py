@@ -1,30 +1,65 @@
-"""Masks: which keys a query must not look at. A mask is a value, so causal and full attention are one code."""
+"""Masks: which keys a query must not look at. A mask is a value, so causal and full attention run the same code."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-Mask = Callable[[Tensor, slice, int | None], Tensor | None]
+from .parts import ModelPart
 
 
-def causal(ids: Tensor, at: slice, padding: int | None) -> Tensor | None:
-    """True at keys after the query, for queries `ids` at positions `at` and keys from 0 to its end: [queries, keys].
+class Mask(ModelPart):
+    """Which keys are hidden from which queries.
 
-    None for a single query at the end, from which nothing is hidden. Padding stands at the end, after all that may read it.
+    Attributes:
+        only_padding: whether it hides nothing but padding, so that a model without padding has no mask at all.
     """
-    if at.stop - at.start == 1:
-        return None
-    queries = torch.arange(at.start, at.stop, device=ids.device)
-    return torch.arange(at.stop, device=ids.device) > queries[:, None]
+
+    only_padding: ClassVar[bool] = False
+
+    def forward(self, ids: Tensor, at: slice, padding: int | None) -> Tensor | None:
+        """True where a query must not look at a key, to be broadcast to [B, H, queries, keys]; None where nothing is hidden.
+
+        Args:
+            ids: the tokens, [B, T].
+            at: the positions that they hold. The queries are these, the keys are those from 0 to the end of `at`.
+            padding: the token that fills up short texts.
+        """
+        raise NotImplementedError
 
 
-def full(ids: Tensor, at: slice, padding: int | None) -> Tensor | None:
-    """True at keys that are padding, [B, 1, 1, keys]; None where no token is. A row of nothing but padding has nothing to read:
-    its numbers are none, so data never has such rows."""
-    return None if padding is None else (ids == padding)[:, None, None, :]
+class CausalMask(Mask):
+    """Hides every key after the query."""
+
+    title, equation = "Causal", "mask(scores)[query, key] = −∞ where the key is after the query, else scores"
+    about = "Hides from every query the tokens after it."
+
+    def forward(self, ids: Tensor, at: slice, padding: int | None) -> Tensor | None:
+        """[queries, keys]; None for a single query at the end, from which nothing is hidden.
+
+        Padding stands at the end, after all tokens that could read it, and needs no mask of its own.
+        """
+        if at.stop - at.start == 1:
+            return None
+        queries = torch.arange(at.start, at.stop, device=ids.device)
+        return torch.arange(at.stop, device=ids.device) > queries[:, None]
 
 
-MASKS: dict[str, Mask] = {"causal": causal, "full": full}
+class FullMask(Mask):
+    """Hides padding alone."""
+
+    title, equation = "Full", "mask(scores)[query, key] = −∞ where the key is padding, else scores"
+    about = "Hides from every query the padding that fills up shorter texts."
+    only_padding = True
+
+    def forward(self, ids: Tensor, at: slice, padding: int | None) -> Tensor | None:
+        """[B, 1, 1, keys]; None where no token is padding.
+
+        In a row of nothing but padding every key is hidden, and the softmax gives NaN: data must not contain such rows.
+        """
+        return None if padding is None else (ids == padding)[:, None, None, :]
+
+
+MASKS: dict[str, type[Mask]] = {"causal": CausalMask, "full": FullMask}

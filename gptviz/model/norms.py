@@ -2,24 +2,63 @@
 
 from __future__ import annotations
 
-from torch import nn
+from typing import ClassVar
 
-from .config import Config
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
 
-
-def layernorm(size: int, gain: bool, bias: bool) -> nn.Module:
-    """(x - mean) / √(variance + 1e-5), times a gain and, with a gain alone, plus a bias where asked (Ba et al. 2016)."""
-    return nn.LayerNorm(size, eps=1e-5, elementwise_affine=gain, bias=bias)
-
-
-def rmsnorm(size: int, gain: bool, bias: bool) -> nn.Module:
-    """x / √(mean of squares + 1e-6), times a gain where asked; it has no bias (Zhang & Sennrich 2019)."""
-    return nn.RMSNorm(size, eps=1e-6, elementwise_affine=gain)
+from .parts import ModelPart, NamedTensor, Settings
 
 
-NORMS = {"layernorm": layernorm, "rmsnorm": rmsnorm}
+class Norm(ModelPart):
+    """A function of every vector alone, then times a learned gain and plus a learned bias.
+
+    `equation` leaves out gain and bias: the model map adds what a norm has of both.
+
+    Attributes:
+        may_have_bias: whether it adds a bias where it is asked for one.
+    """
+
+    tensors = (NamedTensor("weight", "gain", ("d_model",)), NamedTensor("bias", "bias", ("d_model",)))
+    may_have_bias: ClassVar[bool] = True
+
+    def __init__(self, size: int, gain: bool, bias: bool) -> None:
+        """A norm over `size` numbers; there is a bias only where there is a gain too."""
+        super().__init__()
+        self.shape = (size,)
+        self.weight = nn.Parameter(torch.ones(size)) if gain else None
+        self.bias = nn.Parameter(torch.zeros(size)) if gain and bias and self.may_have_bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[..., size] → [..., size]."""
+        raise NotImplementedError
 
 
-def norm(config: Config, size: int) -> nn.Module:
-    """The config's norm over `size` numbers."""
-    return NORMS[config.norm](size, config.norm_gain, config.norm_bias)
+class LayerNorm(Norm):
+    """(x - mean) / √(variance + 1e-5), times a gain, plus a bias (Ba et al. 2016)."""
+
+    title, equation = "LayerNorm", "(x − mean) / √(variance + 10⁻⁵)"
+    about = "Subtracts the mean of a vector's numbers and divides by their standard deviation."
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.layer_norm(x, self.shape, self.weight, self.bias, eps=1e-5)
+
+
+class RMSNorm(Norm):
+    """x / √(mean of squares + 1e-6), times a gain; it has no bias (Zhang & Sennrich 2019)."""
+
+    title, equation = "RMSNorm", "x / √(mean of squares + 10⁻⁶)"
+    about = "Divides a vector's numbers by their root mean square."
+    may_have_bias = False
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.rms_norm(x, self.shape, self.weight, eps=1e-6)
+
+
+NORMS: dict[str, type[Norm]] = {"layernorm": LayerNorm, "rmsnorm": RMSNorm}
+
+
+def new_norm(settings: Settings, size: int) -> Norm:
+    """The norm of a config over `size` numbers."""
+    return NORMS[settings.norm](size, settings.norm_gain, settings.norm_bias)

@@ -5,20 +5,36 @@ Positions count from 0. Where a kind leaves something alone, the base class retu
 
 from __future__ import annotations
 
+from typing import ClassVar, Literal
+
 import torch
 from torch import Tensor, nn
 
-from .config import Config
+from .parts import ModelPart, NamedTensor, Settings
 from .tap import Tap
 
 
-class PositionEncoding(nn.Module):
-    """What a kind of positions changes: each subclass overrides one of the three methods, the others return what they get."""
+class PositionEncoding(ModelPart):
+    """What a kind of positions changes: each subclass overrides one of the three methods, the others return what they get.
 
-    acts_on = "nothing"
+    Attributes:
+        acts_on: which of them it overrides: `embed`, `turn` or `weigh`.
+        equation: for "embedding" the vector that is added, for "query and key" a function of x with its name, such as
+            "rotate(x) = …", for "scores" the term that is added.
+    """
 
-    def __init__(self, config: Config) -> None:
+    acts_on: ClassVar[Literal["embedding", "query and key", "scores", "nothing"]]
+
+    def __init__(self, settings: Settings) -> None:
         super().__init__()
+
+    @classmethod
+    def check(cls, settings: Settings) -> None:
+        """Refuse sizes that these positions cannot have.
+
+        Raises:
+            ValueError: the message names the field and its value.
+        """
 
     def embed(self, x: Tensor, at: slice, tap: Tap) -> Tensor:
         """Change the embeddings `x` [B, T, d_model] of the tokens at positions `at`."""
@@ -39,6 +55,12 @@ class PositionEncoding(nn.Module):
 class NoPositions(PositionEncoding):
     """Nothing is added: a causal model can still tell order from how much each token sees."""
 
+    title, equation, acts_on = "No", "", "nothing"
+    about = (
+        "Nothing tells the model where a token stands; under a causal mask it still learns something, since each token sees one "
+        "token more than the last."
+    )
+
 
 def distances(at: slice, keys: int, device: torch.device) -> Tensor:
     """query - key for queries at positions `at` and keys from 0 on: [queries, keys]."""
@@ -48,11 +70,13 @@ def distances(at: slice, keys: int, device: torch.device) -> Tensor:
 class Learned(PositionEncoding):
     """x + P[at]: one trained vector per position (GPT-1, Radford et al. 2018)."""
 
-    acts_on = "embedding"
+    title, equation, acts_on = "Learned", "positions[t] = W_P[t]", "embedding"
+    about = "A vector for each place in the text, learned, so that the model can tell order."
+    tensors = (NamedTensor("table.weight", "W_P", ("position", "d_model")),)
 
-    def __init__(self, config: Config) -> None:
-        super().__init__(config)
-        self.table = nn.Embedding(config.context_length, config.d_model)
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.table = nn.Embedding(settings.context_length, settings.d_model)
 
     def embed(self, x: Tensor, at: slice, tap: Tap) -> Tensor:
         return x + tap("positions", self.table.weight[at])
@@ -72,12 +96,19 @@ def sinusoid(length: int, d_model: int, base: float = 10_000.0) -> Tensor:
 class Sinusoidal(PositionEncoding):
     """x + S[at]: fixed sines and cosines of falling frequency (Vaswani et al. 2017)."""
 
-    acts_on = "embedding"
+    title, acts_on = "Sinusoidal", "embedding"
+    equation = "positions[t, 2i] = sin(t / 10000^(2i / d_model)), positions[t, 2i + 1] = cos(t / 10000^(2i / d_model))"
+    about = "A vector for each place in the text, fixed by sines and cosines, so that the model can tell order."
     table: Tensor
 
-    def __init__(self, config: Config) -> None:
-        super().__init__(config)
-        self.register_buffer("table", sinusoid(config.context_length, config.d_model), persistent=False)
+    @classmethod
+    def check(cls, settings: Settings) -> None:
+        if settings.d_model % 2:
+            raise ValueError(f"sinusoidal positions pair a sine with a cosine: d_model {settings.d_model} must be even")
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.register_buffer("table", sinusoid(settings.context_length, settings.d_model), persistent=False)
 
     def embed(self, x: Tensor, at: slice, tap: Tap) -> Tensor:
         return x + tap("positions", self.table[at])
@@ -89,13 +120,21 @@ class Rotary(PositionEncoding):
     A score then depends on the distance of query and key alone (RoPE, Su et al. 2021).
     """
 
-    acts_on = "query and key"
+    title, acts_on = "Rotary", "query and key"
+    equation = "rotate(x)[t] = x[t] · cos[t] + swapped(x)[t] · sin[t], where swapped exchanges the halves of x"
+    about = "Turns queries and keys by their place, so that a score depends on how far apart two tokens are."
+    tensors = tuple(NamedTensor(name, name, ("position", "d_head")) for name in ("cos", "sin"))
     cos: Tensor
     sin: Tensor
 
-    def __init__(self, config: Config) -> None:
-        super().__init__(config)
-        table = sinusoid(config.context_length, config.head_size)
+    @classmethod
+    def check(cls, settings: Settings) -> None:
+        if settings.head_size % 2:
+            raise ValueError(f"rotary positions turn pairs of numbers: d_head {settings.head_size} must be even")
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        table = sinusoid(settings.context_length, settings.head_size)
         sin, cos = table[:, 0::2], table[:, 1::2]  # [context_length, d_head / 2]
         # Turning the pair (a, b) gives (a cos - b sin, b cos + a sin): the pair times cos plus the swapped pair times ∓ sin.
         self.register_buffer("cos", torch.cat((cos, cos), dim=-1), persistent=False)  # [context_length, d_head]
@@ -113,12 +152,14 @@ class Relative(PositionEncoding):
     pattern · v stays the whole of a head's output.
     """
 
-    acts_on = "scores"
+    title, equation, acts_on = "Relative", "q · R[query − key] / √d_head", "scores"
+    about = "A learned vector per head and distance: a query's product with it is added to the score."
+    tensors = (NamedTensor("table", "R", ("head", "d_head", "distance")),)
 
-    def __init__(self, config: Config) -> None:
-        super().__init__(config)
-        self.reach = config.context_length - 1  # distances run from -reach to reach
-        self.table = nn.Parameter(torch.empty(config.n_head, config.head_size, 2 * self.reach + 1))
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.reach = settings.context_length - 1  # distances run from -reach to reach
+        self.table = nn.Parameter(torch.empty(settings.n_head, settings.head_size, 2 * self.reach + 1))
 
     def weigh(self, scores: Tensor, q: Tensor, at: slice) -> Tensor:
         by_distance = q @ self.table.to(q.dtype)  # [B, H, T, 2 reach + 1]
@@ -129,12 +170,14 @@ class Relative(PositionEncoding):
 class Alibi(PositionEncoding):
     """scores - m_h · |query - key|: a fixed slope per head, steep for the first (Press et al. 2021)."""
 
-    acts_on = "scores"
+    title, equation, acts_on = "ALiBi", "−slope · |query − key|", "scores"
+    about = "The further apart two tokens are, the lower their score: a fixed slope per head."
+    tensors = (NamedTensor("slopes", "slope", ("head",)),)
     slopes: Tensor
 
-    def __init__(self, config: Config) -> None:
-        super().__init__(config)
-        self.register_buffer("slopes", alibi_slopes(config.n_head), persistent=False)
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.register_buffer("slopes", alibi_slopes(settings.n_head), persistent=False)
 
     def weigh(self, scores: Tensor, q: Tensor, at: slice) -> Tensor:
         distance = distances(at, scores.shape[-1], scores.device).abs()  # [T, keys]

@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from torch import Tensor, nn
 
 from .attention import KVCache, Memory
-from .blocks import Block, Dropout
+from .blocks import Block
 from .config import Config
 from .heads import Head
 from .masks import Mask
 from .positions import PositionEncoding
+from .residuals import Dropout
 from .tap import IDENTITY, Tap
 
 

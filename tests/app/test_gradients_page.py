@@ -93,7 +93,7 @@ def test_the_buttons_promise_what_happens() -> None:
     vanished, edge, exploded = (sizes(std=std)["none"] for std in (0.16, 0.24, 0.32))
     assert vanished < 1e-6 < 0.01 < edge < 1 < 1e3 < exploded
     undivided = table(Setup(**DEFAULTS | {"std": 0.12, "shrink": False}))
-    post = gradients.of(undivided, gradients.GRADIENT).values[gradients.RESIDUALS.index("post-norm")].astype(float)
+    post = gradients.of(undivided, gradients.GRADIENT).values[list(gradients.RESIDUALS).index("post-norm")].astype(float)
     assert np.sum(np.diff(post[1:]) > 0) > len(post) / 2
     assert post[1] < 0.5 * post[-1]
     assert gradients.reaching(undivided)["plain"] > 1e3

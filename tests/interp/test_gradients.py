@@ -118,7 +118,7 @@ def test_the_gradient_vanishes_with_depth_without_residuals_and_arrives_with_the
 def test_a_size_below_the_root_of_the_smallest_number_is_not_lost() -> None:
     # Squared, these gradients are 0 in float64 too.
     table = gradients.compare(tiny(n_layer=32, d_mlp=20), some_ids(), some_ids(seed=1), seed=0)
-    sizes = gradients.of(table, gradients.GRADIENT).values[gradients.RESIDUALS.index("none")]
+    sizes = gradients.of(table, gradients.GRADIENT).values[list(gradients.RESIDUALS).index("none")]
     assert (np.diff(np.log10(sizes[sizes > 0])) > 0).all()
     assert 0 < sizes[sizes > 0].min() < 1e-165
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gptviz.model import Config, Edit, Record
 from gptviz.model.attention import Attention
+from gptviz.model.norms import LayerNorm
 from tests.tiny import scrambled, some_ids, tiny
 
 Floats = NDArray[np.float64]
@@ -20,7 +21,7 @@ def normed(x: Floats, part: torch.nn.Module) -> Floats:
     """LayerNorm or RMSNorm of one vector, by its formula."""
     if isinstance(part, torch.nn.Identity):
         return x
-    if isinstance(part, torch.nn.LayerNorm):
+    if isinstance(part, LayerNorm):
         mean = sum(x) / len(x)
         scaled = (x - mean) / math.sqrt(sum((x - mean) ** 2) / len(x) + 1e-5)
     else:

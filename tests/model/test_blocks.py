@@ -12,7 +12,7 @@ from torch import Tensor
 
 from gptviz.model import IDENTITY, Record
 from gptviz.model.blocks import MLP, Block
-from gptviz.model.norms import norm
+from gptviz.model.norms import new_norm
 from tests.tiny import scrambled, some_ids, tiny
 
 ACTIVATIONS: dict[str, Callable[[float], float]] = {
@@ -26,7 +26,7 @@ ACTIVATIONS: dict[str, Callable[[float], float]] = {
 @pytest.mark.parametrize(("gain", "bias"), [(True, True), (True, False), (False, True), (False, False)])
 @pytest.mark.parametrize("kind", ["layernorm", "rmsnorm"])
 def test_a_norm_is_its_formula(kind: str, gain: bool, bias: bool) -> None:
-    part = norm(tiny(norm=kind, norm_gain=gain, norm_bias=bias), 5).double()
+    part = new_norm(tiny(norm=kind, norm_gain=gain, norm_bias=bias), 5).double()
     weights = dict(part.named_parameters())
     assert set(weights) == ({"weight"} if gain else set()) | ({"bias"} if gain and bias and kind == "layernorm" else set())
     for parameter in weights.values():
@@ -43,7 +43,7 @@ def test_a_norm_is_its_formula(kind: str, gain: bool, bias: bool) -> None:
 
 @pytest.mark.parametrize("kind", ["layernorm", "rmsnorm"])
 def test_a_norm_of_nearly_nothing_stays_finite(kind: str) -> None:
-    part = norm(tiny(norm=kind), 4)
+    part = new_norm(tiny(norm=kind), 4)
     x = torch.tensor([1e-4, -1e-4, 2e-4, 0.0])
     eps = {"layernorm": 1e-5, "rmsnorm": 1e-6}[kind]
     centred = x - x.mean() if kind == "layernorm" else x

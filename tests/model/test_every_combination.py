@@ -8,9 +8,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gptviz.model import GLOSSARY, Config, KVCache, Record, build
-from gptviz.model.blocks import RESIDUALS
 from gptviz.model.norms import NORMS
 from gptviz.model.positions import POSITIONS
+from gptviz.model.residuals import RESIDUALS
 from tests.tiny import CONTEXT, VOCAB, configs, scrambled, some_ids, tiny
 
 many = settings(max_examples=50, deadline=None, derandomize=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from textwrap import dedent
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from gptviz.model import Config
 
@@ -28,7 +28,7 @@ class Piece:
         axes: what is counted along each axis.
         symbol: how equations call it.
         rows: of a matrix that several boxes share, the rows from the first up to the second; None for all of it.
-        parameters: how many numbers it adds to the model: none where a weight was counted before (tied).
+        parameters: how many numbers it adds to the model: 0 where the weight was counted before (tied).
     """
 
     name: str
@@ -51,18 +51,18 @@ class Lines:
     marked: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Box:
     """A step of the computation.
 
     Attributes:
-        path: tells it apart: the name of the value that it computes, where the pass shows one.
+        path: tells it apart: the name of the value that it computes, where a pass shows that value.
         part: what it is within its place, such as "q" or "norm": alike in all blocks.
         role: what it is coloured by.
         about: what it does, in a sentence.
         equation: the same as an equation, for this config.
-        pieces: what it computes, then its weights and fixed numbers.
         lines: the source that computes it.
+        pieces: what it computes, then its weights and fixed numbers.
     """
 
     path: str
@@ -71,8 +71,8 @@ class Box:
     role: Role
     about: str
     equation: str
-    pieces: tuple[Piece, ...]
     lines: Lines
+    pieces: tuple[Piece, ...] = ()
 
     @property
     def taps(self) -> tuple[Piece, ...]:
@@ -107,9 +107,13 @@ class Anatomy:
         return next((box for box in self.boxes if box.path == path), None)
 
 
-@lru_cache(maxsize=256)
 def lines(what: Callable[..., Any], looked_at: str = "") -> Lines:
-    """Where `what` is written; marked are the lines with the text `looked_at`."""
+    """Where a function or class is written; marked are the lines with the text `looked_at`."""
+    return _lines(cast(Hashable, what), looked_at)
+
+
+@lru_cache(maxsize=256)
+def _lines(what: Any, looked_at: str) -> Lines:
     found, first = inspect.getsourcelines(what)
     file = inspect.getsourcefile(what)
     assert file is not None

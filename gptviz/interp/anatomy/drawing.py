@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 
+import torch
+
 from gptviz.model import Config
-from gptviz.model.build import describe
+from gptviz.model.build import describe, lay_out
+from gptviz.model.norms import NORMS
+from gptviz.model.parts import ModelPart
 
-from .boxes import Arrow, Box, Lines, Piece, Role
+from .boxes import Arrow, Box, Piece
 
-NORM = {
-    "layernorm": "({x} − mean) / √(variance + 10⁻⁵)",
-    "rmsnorm": "{x} / √(mean of squares + 10⁻⁶)",
-}
+
+@dataclass(frozen=True)
+class Operand:
+    """What a step reads.
+
+    Attributes:
+        path: the box that gives it.
+        symbol: how equations call it.
+        axis: what its rows are: tokens of the text, or of the source.
+    """
+
+    path: str
+    symbol: str
+    axis: str
 
 
 @lru_cache(maxsize=32)
@@ -27,6 +42,13 @@ def _parameters(config: Config) -> dict[str, tuple[tuple[int, ...], bool]]:
     }
 
 
+@lru_cache(maxsize=32)
+def _buffers(config: Config) -> dict[str, tuple[int, ...]]:
+    """By name, the shape of everything that is computed once and not trained."""
+    with torch.device("meta"):
+        return {name: tuple(buffer.shape) for name, buffer in lay_out(config).named_buffers()}
+
+
 class Drawing:
     """Boxes and arrows as they are added, in the order of the computation."""
 
@@ -37,30 +59,19 @@ class Drawing:
         self.flows: dict[str, tuple[int, ...]] = {}
         self.width = config.n_head * config.head_size
 
-    def add(
-        self,
-        path: str,
-        part: str,
-        name: str,
-        role: Role,
-        about: str,
-        equation: str,
-        where: Lines,
-        pieces: Sequence[Piece] = (),
-        reads: Sequence[str] = (),
-        gives: tuple[int, ...] | None = None,
-    ) -> str:
-        """A box that reads what other boxes (by path) give; it gives its first piece, or something of the shape `gives`."""
-        self.boxes.append(Box(path, part, name, role, about, equation, tuple(pieces), where))
-        self.flows[path] = gives if gives is not None else pieces[0].shape
-        self.arrows += [Arrow(start, path, self.flows[start]) for start in reads]
-        return path
+    def add(self, box: Box, reads: Sequence[str] = (), gives: tuple[int, ...] | None = None) -> str:
+        """Add a box that reads what other boxes (by path) give; it gives its first piece, or something of the shape `gives`."""
+        self.boxes.append(box)
+        self.flows[box.path] = gives if gives is not None else box.pieces[0].shape
+        self.arrows += [Arrow(start, box.path, self.flows[start]) for start in reads]
+        return box.path
 
     def activation(self, name: str, shape: tuple[int, ...], axes: tuple[str, ...], symbol: str) -> Piece:
+        """A value that a pass computes, tapped as `name`."""
         return Piece(name, "activation", shape, axes, symbol)
 
     def weight(self, name: str, axes: tuple[str, ...], symbol: str, rows: tuple[int, int] | None = None) -> list[Piece]:
-        """The parameter of this name, or some rows of it; none where the model has no such parameter."""
+        """The parameter of this name, or some rows of it; nothing where the model has no such parameter."""
         if name not in _parameters(self.config):
             return []
         shape, counted = _parameters(self.config)[name]
@@ -75,16 +86,37 @@ class Drawing:
             *self.weight(f"{name}.bias", (out,), f"b_{symbol}", rows),
         ]
 
+    def tensors(self, kind: type[ModelPart], at: str, inner: Sequence[str] = ()) -> list[Piece]:
+        """Parameters and fixed numbers of the part `at`, as its class names them, then its other parameters.
+
+        Args:
+            inner: the names of parts of it that are drawn by themselves.
+        """
+        pieces = []
+        for name, symbol, axes in kind.tensors:
+            pieces += self.weight(f"{at}.{name}", axes, symbol)
+            if (shape := _buffers(self.config).get(f"{at}.{name}")) is not None:
+                pieces.append(Piece(f"{at}.{name}", "fixed", shape, axes, symbol))
+        known = {f"{at}.{tensor.name}" for tensor in kind.tensors}
+        for path, (shape, _) in _parameters(self.config).items():
+            name = path.removeprefix(f"{at}.")
+            if name != path and path not in known and name.partition(".")[0] not in inner:
+                pieces += self.weight(path, tuple(f"axis {i}" for i in range(len(shape))), name)
+        return pieces
+
     def times(self, x: str, symbol: str, pieces: Sequence[Piece]) -> str:
         """x · Wᵀ, plus a bias where there is one."""
         bias = f" + b_{symbol}" if any(piece.symbol == f"b_{symbol}" for piece in pieces) else ""
         return f"{x} · W_{symbol}ᵀ{bias}"
 
     def normed(self, x: str, pieces: Sequence[Piece]) -> str:
-        """The equation of the config's norm of `x`, with gain and bias where there are such."""
+        """The equation of the config's norm of `x`, with the gain and bias that it has."""
         symbols = {piece.symbol for piece in pieces}
         gain = " · gain" if "gain" in symbols else ""
-        return NORM[self.config.norm].format(x=x) + gain + (" + bias" if "bias" in symbols else "")
+        return NORMS[self.config.norm].equation_of(x) + gain + (" + bias" if "bias" in symbols else "")
 
     def gains(self, name: str, axis: str) -> list[Piece]:
-        return [*self.weight(f"{name}.weight", (axis,), "gain"), *self.weight(f"{name}.bias", (axis,), "bias")]
+        """What the norm `name` has learned; `axis` is what it normalises over."""
+        renamed = {"d_model": axis}
+        pieces = self.tensors(NORMS[self.config.norm], name)
+        return [replace(piece, axes=tuple(renamed.get(one, one) for one in piece.axes)) for piece in pieces]

@@ -13,7 +13,7 @@ from gptviz.figures import depth as figures
 from gptviz.interp import gradients
 from gptviz.labelled_array import LabelledArray
 from gptviz.model import Config
-from gptviz.model.blocks import ACTIVATIONS
+from gptviz.model.activations import ACTIVATIONS
 from gptviz.text import CharTokenizer
 from gptviz.ui.shell.pages import DEFAULT_PROMPT
 from gptviz.ui.shell.theme import theme
@@ -146,7 +146,7 @@ def table(chosen: Setup) -> LabelledArray:
         d_model=chosen.width,
         n_layer=chosen.depth,
         n_head=HEADS,
-        activation=chosen.activation,  # type: ignore[arg-type]
+        activation=chosen.activation,
     )
     return gradients.compare(config, ids[:, :-1], ids[:, 1:], seed=chosen.seed, std=chosen.std, shrink=chosen.shrink)
 

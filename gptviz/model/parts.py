@@ -1,0 +1,75 @@
+"""What all parts have in common that a config chooses by name: activations, norms, residuals, positions, masks and heads.
+
+Each kind has a file with a class per choice, and a table of them at its end. A new choice is one class and one entry in its
+table: configs, the builder, the model map, the pages, the Train form and the command line find it there.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar, NamedTuple, Protocol
+
+from torch import nn
+
+
+class Settings(Protocol):
+    """What the parts read of a `Config`: they stand below it, since it knows their tables."""
+
+    @property
+    def vocab_size(self) -> int: ...
+    @property
+    def context_length(self) -> int: ...
+    @property
+    def d_model(self) -> int: ...
+    @property
+    def n_head(self) -> int: ...
+    @property
+    def head_size(self) -> int: ...
+    @property
+    def norm(self) -> str: ...
+    @property
+    def norm_gain(self) -> bool: ...
+    @property
+    def norm_bias(self) -> bool: ...
+    @property
+    def unembed_bias(self) -> bool: ...
+    @property
+    def n_label(self) -> int: ...
+    @property
+    def dropout(self) -> float: ...
+
+
+class NamedTensor(NamedTuple):
+    """A parameter or buffer of a part that the model map shows.
+
+    Attributes:
+        name: of the parameter or buffer, within the part.
+        symbol: how equations call it.
+        axes: what is counted along each axis.
+    """
+
+    name: str
+    symbol: str
+    axes: tuple[str, ...]
+
+
+class ModelPart(nn.Module):
+    """A part that says what it is.
+
+    Attributes:
+        title: what pictures and forms call it (a classifier's head has a layer named `label`, so this is not called so).
+        equation: what it computes, in one line; `x` is what it is given.
+        about: what it does, in a sentence.
+        tensors: what the model map shows of its parameters and buffers. A parameter that is not among them is shown under its
+            own name.
+    """
+
+    title: ClassVar[str]
+    equation: ClassVar[str]
+    about: ClassVar[str]
+    tensors: ClassVar[tuple[NamedTensor, ...]] = ()
+
+    @classmethod
+    def equation_of(cls, x: str) -> str:
+        """The equation with `x` in place of the letter x."""
+        return re.sub(r"(?<![A-Za-z])x(?![A-Za-z])", x, cls.equation)
