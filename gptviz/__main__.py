@@ -11,7 +11,9 @@ import shlex
 import signal
 import subprocess
 import sys
+import textwrap
 import time
+from collections.abc import Callable
 from dataclasses import fields, replace
 from itertools import islice
 from pathlib import Path
@@ -42,7 +44,16 @@ class UsageError(Exception):
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line."""
+    """An argument parser whose errors are one line.
+
+    Attributes:
+        more_help: what its help ends with, for what takes long to find out: it is called only when the help is printed.
+    """
+
+    more_help: Callable[[], str] | None = None
+
+    def format_help(self) -> str:
+        return super().format_help() + (self.more_help() if self.more_help else "")
 
     def error(self, message: str) -> Any:
         self.exit(2, f"gptviz: {_one_line(message)} (see {self.prog} --help)\n")
@@ -58,7 +69,7 @@ def parser() -> Parser:
     main.add_argument("--version", action="version", version=f"gptviz {gptviz.__version__}")
     commands = main.add_subparsers(title="commands", metavar="COMMAND")
 
-    def command(name: str, run: Any, summary: str, *, as_json: bool = True, on_device: bool = True) -> argparse.ArgumentParser:
+    def command(name: str, run: Any, summary: str, *, as_json: bool = True, on_device: bool = True) -> Parser:
         added = commands.add_parser(name, help=summary, description=summary)
         added.set_defaults(run=run)
         if as_json:
@@ -89,7 +100,10 @@ def parser() -> Parser:
     this.add_argument("--replace", action="store_true", help="throw away the model that has the name already")
     this.add_argument("--resume", metavar="NAME", help="go on with a run that was stopped, paused or killed")
     this.add_argument("--from", dest="begin", metavar="NAME", help="begin with the weights and tokens of this model")
-    this.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="change the architecture: n_layer=2")
+    this.add_argument(
+        "--set", action="append", default=[], metavar="FIELD=VALUE", help="change the architecture, such as n_layer=2: see below"
+    )
+    this.more_help = _architecture_help
     this.add_argument(
         "--tokenizer", nargs="+", metavar="FILE", help="a tokenizer.json, or GPT-2's encoder.json and vocab.bpe, to use as it is"
     )
@@ -122,6 +136,21 @@ def parser() -> Parser:
     )
     this.add_argument("--split", choices=["validation", "all"], default="validation", help="what was held out, or all of it")
     return main
+
+
+def _architecture_help() -> str:
+    """Every field of the architecture that --set changes, with its choices."""
+    from gptviz.fields import field_infos
+    from gptviz.model import Config
+
+    lines = ["", "architecture, changed by --set:"]
+    for name, info in field_infos(Config).items():
+        lines += textwrap.wrap(f"{name}: {info.help}", 100, initial_indent="  ", subsequent_indent="      ")
+        for choice in info.choices:
+            what = info.about_choices[choice]
+            said = f"{choice}: {what.about} {what.equation}".rstrip()
+            lines += textwrap.wrap(said, 100, initial_indent="      - ", subsequent_indent="        ")
+    return "\n".join([*lines, ""])
 
 
 def _add_recipe(group: argparse._ArgumentGroup) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
+from functools import cache
 from types import NoneType
 from typing import Any, Literal, Protocol, get_args, get_type_hints
 
@@ -80,22 +80,36 @@ def setting(
     return {"said": said, "choices": choices}
 
 
-@lru_cache(maxsize=256)
-def _fixed(settings: type, name: str) -> tuple[FieldInfo, Mapping[str, Described] | None]:
-    """What never changes about a field, and its table of choices."""
-    metadata = next(one.metadata for one in fields(settings) if one.name == name)
-    hint = get_type_hints(settings)[name]
-    parts = get_args(hint)
-    words = tuple(part for part in parts if isinstance(part, str))
-    table = metadata["choices"]
-    kind: Literal["switch", "whole", "number", "choice"]
-    if words or table is not None:
-        kind = "choice"
-    elif hint is bool:
-        kind = "switch"
-    else:
-        kind = "whole" if hint is int or int in parts else "number"
-    return FieldInfo(name, kind=kind, optional=NoneType in parts, choices=words, **metadata["said"]), table
+@dataclass(frozen=True)
+class _Declared:
+    """A field as it was declared: what never changes about it, and its table of choices, which may grow."""
+
+    info: FieldInfo
+    table: Mapping[str, Described] | None
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        return self.info.choices if self.table is None else tuple(self.table)
+
+
+@cache
+def _declared(settings: Any) -> dict[str, _Declared]:
+    """Every field of a dataclass, by name."""
+    hints, found = get_type_hints(settings), {}
+    for one in fields(settings):
+        alternatives = get_args(hints[one.name])
+        words = tuple(word for word in alternatives if isinstance(word, str))
+        table = one.metadata["choices"]
+        kind: Literal["switch", "whole", "number", "choice"]
+        if words or table is not None:
+            kind = "choice"
+        elif hints[one.name] is bool:
+            kind = "switch"
+        else:
+            kind = "whole" if hints[one.name] is int or int in alternatives else "number"
+        info = FieldInfo(one.name, kind=kind, optional=NoneType in alternatives, choices=words, **one.metadata["said"])
+        found[one.name] = _Declared(info, table)
+    return found
 
 
 def field_info(settings: type, name: str) -> FieldInfo:
@@ -104,26 +118,27 @@ def field_info(settings: type, name: str) -> FieldInfo:
     Raises:
         ValueError: it has no such field.
     """
-    if name not in (names := [one.name for one in fields(settings)]):
-        raise ValueError(f"{settings.__name__} has no field {name!r:.80}; it has {', '.join(names)}")
-    info, table = _fixed(settings, name)
+    declared = _declared(settings)
+    if name not in declared:
+        raise ValueError(f"{settings.__name__} has no field {name!r:.80}; it has {', '.join(declared)}")
+    info, table = declared[name].info, declared[name].table
     return info if table is None else replace(info, choices=tuple(table), about_choices=dict(table))
 
 
 def field_infos(settings: type) -> dict[str, FieldInfo]:
     """`field_info` of every field of a dataclass, by name and in order."""
-    return {one.name: field_info(settings, one.name) for one in fields(settings)}
+    return {name: field_info(settings, name) for name in _declared(settings)}
 
 
-def check_choices(settings: object) -> None:
+def check_choices(settings: Any) -> None:
     """Refuse a dataclass with a field that is none of the choices, or that must be true or false and is neither.
 
     Raises:
         ValueError: the message names the field, its value and the choices.
     """
-    for name, info in field_infos(type(settings)).items():
+    for name, declared in _declared(type(settings)).items():
         value = getattr(settings, name)
-        if info.kind == "switch" and not isinstance(value, bool):
+        if declared.info.kind == "switch" and not isinstance(value, bool):
             raise ValueError(f"{name} is {value!r:.80}; it must be true or false")
-        if info.kind == "choice" and value not in info.choices:
-            raise ValueError(f"{name} is {value!r:.80}; it must be one of {', '.join(info.choices)}")
+        if declared.info.kind == "choice" and value not in declared.choices:
+            raise ValueError(f"{name} is {value!r:.80}; it must be one of {', '.join(declared.choices)}")
