@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from types import NoneType
-from typing import Any, Literal, Protocol, get_args, get_type_hints
+from typing import Any, Literal, Protocol, cast, get_args, get_type_hints
 
 
 class Described(Protocol):
@@ -136,7 +136,7 @@ def check_choices(settings: Any) -> None:
     Raises:
         ValueError: the message names the field, its value and the choices.
     """
-    for name, declared in _declared(type(settings)).items():
+    for name, declared in _declared(cast(Any, type(settings))).items():
         value = getattr(settings, name)
         if declared.info.kind == "switch" and not isinstance(value, bool):
             raise ValueError(f"{name} is {value!r:.80}; it must be true or false")
