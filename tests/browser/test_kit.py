@@ -181,6 +181,107 @@ def test_the_buttons_give_numbers_code_and_pictures(page: Page) -> None:
     assert picture.convert("RGB").getpixel((55, 35)) == (0xCC, 0x33, 0x11)
 
 
+def test_the_code_is_copied_where_there_is_no_clipboard(page: Page) -> None:
+    assert page.evaluate("navigator.clipboard === undefined"), "only https and localhost have one"
+    page.evaluate("() => root.replaceChildren(tools(root, { name: 'x', code: () => 'one\\ntwo' }))")
+    page.get_by_role("button", name="Code").click()
+    page.evaluate("document.addEventListener('copy', () => { window.copied = String(getSelection()); })")
+    page.get_by_role("button", name="Copy").click()
+    page.get_by_role("button", name="Copied").wait_for()
+    assert page.evaluate("copied") == "one\ntwo"
+    page.evaluate("document.execCommand = () => false")
+    page.get_by_role("button", name="Copied").click()
+    page.get_by_role("button", name="Selected: press Ctrl+C").wait_for()
+    assert page.evaluate("String(getSelection())") == "one\ntwo"
+    page.keyboard.press("Escape")
+
+
+def test_a_picture_that_cannot_be_made_is_reported(page: Page) -> None:
+    page.evaluate(
+        """() => root.replaceChildren(tools(root, {
+            name: "x", picture: () => shape("svg", { width: 1e6, height: 1e6, viewBox: "0 0 9 9" }),
+        }))"""
+    )
+    page.get_by_role("button", name="PNG").click()
+    assert "could not make a PNG" in page.get_by_role("alert").inner_text()
+    page.keyboard.press("Escape")
+
+
+def test_a_table_says_what_it_is_of(page: Page) -> None:
+    page.evaluate("() => root.replaceChildren(tableOf({ columns: ['a', 'b'], rows: [[1, 0.12345], ['x', null]] }, 'All of it'))")
+    table = page.get_by_role("table", name="All of it")
+    assert table.get_by_role("columnheader").all_inner_texts() == ["a", "b"]
+    assert table.get_by_role("cell").all_inner_texts() == ["1", "0.123", "x", ""]
+
+
+def test_chips_flow_in_words_and_are_cut_off_anywhere(page: Page) -> None:
+    labels = ["To", "␣", "be,", "⏎", "or", "␣not", "aaaaaa", "bbbbbb"]
+    page.evaluate(
+        """(labels) => {
+            window.text = document.createElement("div");
+            root.replaceChildren(text);
+            window.flow = new Flow(text, { longest: 12 });
+            window.chips = labels.map((label) => {
+                const one = chip(label);
+                flow.add(one, label);
+                return one;
+            });
+        }""",
+        labels,
+    )
+    words = "[...text.children].map((word) => word.textContent + (word.querySelector('br') ? '|' : ''))"
+    assert page.evaluate(words) == ["To␣", "be,⏎|", "or", "␣notaaaaaa", "bbbbbb"]
+    page.evaluate("flow.cut(chips[6])")
+    assert page.evaluate(words) == ["To␣", "be,⏎|", "or", "␣not"]
+    page.evaluate("flow.cut(chips[3])")
+    assert page.evaluate(words) == ["To␣", "be,"]
+    page.evaluate("flow.add(chips[3], '⏎')")
+    assert page.evaluate(words) == ["To␣", "be,⏎|"]
+
+
+def test_the_tab_key_stops_at_one_of_many_and_only_the_box_scrolls(page: Page) -> None:
+    page.evaluate(
+        """() => {
+            root.replaceChildren();
+            root.style.cssText = "height: 60px; width: 60px; overflow: auto";
+            document.body.style.height = "5000px";
+            window.stop = new TabStop();
+            window.buttons = Array.from({ length: 20 }, (_, i) => {
+                const button = make("button", "", String(i), { tabindex: "-1" });
+                button.style.cssText = "display: block; height: 30px; width: 30px";
+                root.append(button);
+                return button;
+            });
+            stop.focus(buttons[3], root);
+            stop.focus(buttons[15], root);
+        }"""
+    )
+    assert page.evaluate("buttons.flatMap((button, i) => (button.tabIndex === 0 ? [i] : []))") == [15]
+    assert page.evaluate("document.activeElement === buttons[15]")
+    seen = """() => {
+        const inner = buttons[15].getBoundingClientRect(), outer = root.getBoundingClientRect();
+        return inner.top >= outer.top && inner.bottom <= outer.bottom && scrollY === 0;
+    }"""
+    assert page.evaluate(seen)
+    page.evaluate("stop.focus(null, root)")
+    assert page.evaluate("document.activeElement === buttons[15]"), "nothing to go to"
+    page.evaluate("root.removeAttribute('style'), root.replaceChildren(), document.body.removeAttribute('style')")
+
+
+def test_a_payload_that_comes_again_is_read_once(page: Page) -> None:
+    counted = page.evaluate(
+        """() => {
+            const read = [], shown = [];
+            class Shown { show(payload) { shown.push(payload); } }
+            const mount = view(Shown, (data) => { read.push(data); return { size: data.length }; });
+            const parentElement = { querySelector: () => root };
+            for (const data of [[1, 2], [1, 2], [1, 3], [1], [1]]) mount({ data: Uint8Array.from(data), parentElement });
+            return [read.length, shown.length, shown[0] === shown[1]];
+        }"""
+    )
+    assert counted == [3, 5, True]
+
+
 def test_the_address_keeps_what_a_view_shows_and_makes_no_history(browser: Browser) -> None:
     page = opened(browser.new_page(), "?prompt=a%20b&block=1")
     before = page.evaluate("history.length")

@@ -169,7 +169,8 @@ export class Cell {
     const details = make("details");
     details.append(make("summary", "", "Every dimension in numbers"));
     details.addEventListener("toggle", () => {
-      if (details.open && details.childElementCount === 1) details.append(tableOf(this.numbers(cell)));
+      if (details.open && details.childElementCount === 1)
+        details.append(tableOf(this.numbers(cell), "Every dimension in numbers"));
     });
     return details;
   }

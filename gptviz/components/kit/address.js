@@ -1,15 +1,26 @@
 // The address of the page: what a view shows without the server is in it, so that a link reopens it.
 
-/** What the address says for `key`, null if nothing. */
+/** What the address says for `key`, null if nothing. @param {string} key */
 export function inAddress(key) {
   return new URLSearchParams(location.search).get(key);
 }
 
 // Browsers refuse an address that changes with every move of a slider: it is written at once, then at most so often.
 const ADDRESS_PAUSE = 250;
-const unwritten = { page: "", values: {}, timer: null, last: -Infinity };
+const unwritten = {
+  page: "",
+  /** @type {Record<string, unknown>} */
+  values: {},
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  timer: undefined,
+  last: -Infinity,
+};
 
-/** Write values into the address; null takes a key out of it. No step back in the browser's history is made. */
+/**
+ * Write values into the address; null takes a key out of it. No step back in the browser's history is made.
+ *
+ * @param {Record<string, unknown>} values
+ */
 export function toAddress(values) {
   if (unwritten.page !== location.pathname) Object.assign(unwritten, { page: location.pathname, values: {} });
   Object.assign(unwritten.values, values);
@@ -17,18 +28,18 @@ export function toAddress(values) {
   if (due <= 0) writeAddress();
   else unwritten.timer ??= setTimeout(writeAddress, due);
   // A click may lead to another page: it finds the address written.
-  if (unwritten.timer !== null) window.addEventListener("click", writeAddress, { capture: true, once: true });
+  if (unwritten.timer !== undefined) window.addEventListener("click", writeAddress, { capture: true, once: true });
 }
 
 function writeAddress() {
   clearTimeout(unwritten.timer);
-  unwritten.timer = null;
+  unwritten.timer = undefined;
   window.removeEventListener("click", writeAddress, { capture: true });
   if (unwritten.page !== location.pathname) return; // by now the address is that of another page
   const address = new URL(location.href);
   for (const [key, value] of Object.entries(unwritten.values)) {
     if (value === null) address.searchParams.delete(key);
-    else address.searchParams.set(key, value);
+    else address.searchParams.set(key, String(value));
   }
   Object.assign(unwritten, { values: {}, last: performance.now() });
   if (address.href !== location.href) history.replaceState(history.state, "", address);

@@ -2,38 +2,41 @@
 
 import { ROLES } from "./roles.js";
 
+/** The red, green and blue of a colour (0 … 255), written as #RRGGBB or rgb(…). @param {string} colour */
 export function rgb(colour) {
   const hex = colour.match(/^#(..)(..)(..)/);
-  return hex
-    ? hex.slice(1).map((pair) => parseInt(pair, 16))
-    : colour
-        .match(/[\d.]+/g)
-        .slice(0, 3)
-        .map(Number);
+  if (hex) return hex.slice(1).map((pair) => parseInt(pair, 16));
+  return (colour.match(/[\d.]+/g) ?? []).slice(0, 3).map(Number);
 }
 
+/** Whether the page is dark where `element` is. @param {Element} element */
 export function isDark(element) {
   const [r, g, b] = rgb(background(element));
   return 0.3 * r + 0.6 * g + 0.1 * b < 128;
 }
 
+/** The colour of the page's background. @param {Element} element */
 export function background(element) {
   return getComputedStyle(element).getPropertyValue("--st-background-color").trim() || "#FFFFFF";
 }
 
+/** So much (0 … 1) of a colour on a ground, as red, green and blue. @param {string} colour @param {string} ground @param {number} share */
 export function mixed(colour, ground, share) {
-  return rgb(colour).map((c, i) => share * c + (1 - share) * rgb(ground)[i]);
+  const under = rgb(ground);
+  return rgb(colour).map((c, i) => share * c + (1 - share) * under[i]);
 }
 
-/** A scale of 256 colours [256 · 3], drawn from stops [place 0 … 1, colour as red, green, blue]. */
+/**
+ * A scale of 256 colours [256 · 3], drawn from stops.
+ *
+ * @param {[place: number, rgb: number[]][]} stops from place 0 to place 1
+ */
 export function scale(stops) {
   const table = new Uint8ClampedArray(768);
   for (let i = 0; i < 256; i++) {
     const at = i / 255;
-    const upper = Math.max(
-      1,
-      stops.findIndex(([place]) => place >= at),
-    );
+    const found = stops.findIndex(([place]) => place >= at);
+    const upper = Math.max(1, found);
     const [low, from] = stops[upper - 1],
       [high, to] = stops[upper];
     const share = (at - low) / (high - low);
@@ -42,7 +45,7 @@ export function scale(stops) {
   return table;
 }
 
-/** The scale for 0 … 1 in a role's colour, from just off the page's background. */
+/** The scale for 0 … 1 in a role's colour, from just off the page's background. @param {string} colour @param {Element} element */
 export function sequential(colour, element) {
   const ground = background(element);
   return scale([
@@ -52,7 +55,7 @@ export function sequential(colour, element) {
   ]);
 }
 
-/** The scale for −1 … 1, zero being the page's background: orange below, blue above. */
+/** The scale for −1 … 1, zero being the page's background: orange below, blue above. @param {Element} element */
 export function diverging(element) {
   const end = isDark(element) ? "#FFFFFF" : "#000000";
   return scale([
@@ -64,22 +67,30 @@ export function diverging(element) {
   ]);
 }
 
-/** The colour of `place` (0 … 1) on a scale, for CSS. */
+/** The colour of `place` (0 … 1) on a scale, for CSS. @param {ArrayLike<number>} table @param {number} place */
 export function colourAt(table, place) {
   const i = 3 * Math.round(255 * Math.max(0, Math.min(1, place)));
   return `rgb(${table[i]} ${table[i + 1]} ${table[i + 2]})`;
 }
 
-/** Equal ratios as equal steps, down to 0.1 %. */
+/** Equal ratios as equal steps, down to 0.1 %. @param {number} probability */
 export function logarithmic(probability) {
   return 1 + Math.log10(Math.max(probability, 0.001)) / 3;
 }
 
-/** Paint a heatmap, one pixel a cell, from `place(row, column)`: 0 … 1 on the scale, or NaN for a blank cell. */
+/**
+ * Paint a heatmap, one pixel a cell.
+ *
+ * @param {HTMLCanvasElement} canvas
+ * @param {number} rows
+ * @param {number} columns
+ * @param {(row: number, column: number) => number} place 0 … 1 on the scale, or NaN for a blank cell
+ * @param {ArrayLike<number>} table the scale
+ */
 export function paint(canvas, rows, columns, place, table) {
   canvas.width = columns;
   canvas.height = rows;
-  const context = canvas.getContext("2d");
+  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   const image = context.createImageData(columns, rows);
   for (let row = 0, at = 0; row < rows; row++) {
     for (let column = 0; column < columns; column++, at += 4) {

@@ -1,13 +1,15 @@
 // Details: the numbers, the code and the picture of a view.
 
-import { SVG, make } from "./elements.js";
+import { make, SVG } from "./elements.js";
 import { brief, count } from "./text.js";
 
 // Rows of a table that are shown; the file has all.
 const ROWS_SHOWN = 200;
 const PICTURE_SCALE = 2;
 
-/** Say something to who cannot see the view. */
+/** @typedef {{ columns: string[], rows: (string | number | null | undefined)[][] }} Table */
+
+/** Say something to those who cannot see the view. @param {HTMLElement} root @param {string} text */
 export function announce(root, text) {
   let line = root.querySelector(":scope > .aloud");
   if (!line) {
@@ -17,42 +19,55 @@ export function announce(root, text) {
   if (line.textContent !== text) line.textContent = text;
 }
 
-/** Offer `blob` as a file. */
+/** Offer `blob` as a file. @param {Blob} blob @param {string} name */
 function save(blob, name) {
   const link = make("a", "", undefined, { href: URL.createObjectURL(blob), download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-/** A table as CSV (RFC 4180). Numbers keep all their digits. */
+/** A table as CSV (RFC 4180). Numbers keep all their digits. @param {Table} table */
 export function csv({ columns, rows }) {
-  const field = (value) =>
-    typeof value === "string" && /[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : String(value ?? "");
+  /** @param {unknown} value */
+  const field = (value) => {
+    const text = String(value ?? "");
+    return typeof value === "string" && /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
   return [columns, ...rows].map((row) => `${row.map(field).join(",")}\r\n`).join("");
 }
 
-/** A window above the page that Escape closes; it goes when it is closed. */
+/**
+ * A window above the page that Escape closes; it goes when it is closed.
+ *
+ * @param {HTMLElement} root
+ * @param {string} title
+ * @param {HTMLElement[]} content
+ */
 function dialog(root, title, ...content) {
-  const window_ = make("dialog", "window", undefined, { "aria-label": title });
+  const opened = make("dialog", "window", undefined, { "aria-label": title });
   const head = make("div", "row");
   const close = make("button", "tool", "Close");
-  close.onclick = () => window_.close();
+  close.onclick = () => opened.close();
   head.append(make("strong", "", title), close);
-  window_.append(head, ...content);
-  window_.addEventListener("keydown", (event) => event.stopPropagation());
-  window_.addEventListener("close", () => window_.remove());
-  root.append(window_);
-  window_.showModal();
-  return window_;
+  opened.append(head, ...content);
+  opened.addEventListener("keydown", (event) => event.stopPropagation());
+  opened.addEventListener("close", () => opened.remove());
+  root.append(opened);
+  opened.showModal();
 }
 
-/** The element of a drawing as a file that stands alone. */
+/** A drawing as the text of a file that stands alone. @param {SVGElement} picture */
 function drawn(picture) {
   picture.setAttribute("xmlns", SVG);
   return new XMLSerializer().serializeToString(picture);
 }
 
-/** A drawing as the pixels of a PNG. */
+/**
+ * A drawing as the pixels of a PNG.
+ *
+ * @param {SVGElement} picture
+ * @returns {Promise<Blob>} rejected where the browser cannot do it, as when the picture is too large for it
+ */
 async function pixels(picture) {
   const image = new Image();
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(drawn(picture))}`;
@@ -60,65 +75,105 @@ async function pixels(picture) {
   const canvas = make("canvas");
   canvas.width = PICTURE_SCALE * Number(picture.getAttribute("width"));
   canvas.height = PICTURE_SCALE * Number(picture.getAttribute("height"));
-  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
-  return new Promise((done) => canvas.toBlob(done, "image/png"));
+  canvas.getContext("2d")?.drawImage(image, 0, 0, canvas.width, canvas.height);
+  return new Promise((resolve, reject) => {
+    canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("the canvas has no pixels"))), "image/png");
+  });
 }
 
-/** The buttons behind a view.
+/**
+ * Copy the text of an element. Only pages from https or localhost have a clipboard; elsewhere the text is selected and copied in
+ * the old way.
  *
- *  `name`: of the files. `numbers()`: {columns, rows} of what is shown. `code()`: the lines of gptviz that compute it.
- *  `picture()`: an <svg> element of its own, with width, height, title and scale, whose colours are written out. */
+ * @param {HTMLElement} element
+ * @returns {Promise<boolean>} whether it was copied; if not, it is selected
+ */
+async function copied(element) {
+  try {
+    await navigator.clipboard.writeText(element.textContent ?? "");
+    return true;
+  } catch {
+    getSelection()?.selectAllChildren(element);
+    return document.execCommand("copy");
+  }
+}
+
+/**
+ * The buttons for the details of a view.
+ *
+ * @param {HTMLElement} root
+ * @param {object} details
+ * @param {string} details.name of the files
+ * @param {() => Table} details.numbers what is shown
+ * @param {() => string} details.code the lines of gptviz that compute it
+ * @param {() => SVGElement} details.picture a drawing of its own, with width, height, title and scale, whose colours are written out
+ */
 export function tools(root, { name, numbers, code, picture }) {
   const row = make("div", "tools", undefined, { role: "group", "aria-label": "Numbers, code and picture" });
-  const tool = (label, help, act) => {
+  /** @param {string} label @param {string} help @param {() => void} act */
+  const add = (label, help, act) => {
     const button = make("button", "tool", label, { title: help });
     button.onclick = act;
     row.append(button);
   };
-  tool("Numbers", "The numbers behind the view, as a table and a CSV file", () => {
-    const table = numbers();
-    const download = make("button", "tool", "Download CSV");
-    download.onclick = () => save(new Blob([csv(table)], { type: "text/csv;charset=utf-8" }), `${name}.csv`);
-    const scroll = make("div", "scroll", undefined, { tabindex: "0" });
-    scroll.append(tableOf(table));
-    const more =
-      table.rows.length > ROWS_SHOWN
-        ? `The first ${ROWS_SHOWN} of ${count(table.rows.length)} rows; the file has all.`
-        : `${count(table.rows.length)} rows`;
-    dialog(root, "Numbers", scroll, make("p", "note", more), download);
+  add("Numbers", "The numbers behind the view, as a table and a CSV file", () => showNumbers(root, name, numbers()));
+  add("Code", "The lines of Python that compute the same numbers", () => showCode(root, code()));
+  add("PNG", "The view as a picture of pixels", async () => {
+    try {
+      save(await pixels(picture()), `${name}.png`);
+    } catch {
+      dialog(
+        root,
+        "PNG",
+        make("p", "note", "This browser could not make a PNG of it. SVG gives the same picture.", { role: "alert" }),
+      );
+    }
   });
-  tool("Code", "The lines of Python that compute the same numbers", () => {
-    const text = code();
-    const copy = make("button", "tool", "Copy");
-    copy.onclick = async () => {
-      await navigator.clipboard.writeText(text);
-      copy.textContent = "Copied";
-    };
-    const lines = make("pre", "code scroll", text, { tabindex: "0" });
-    dialog(root, "Code", lines, copy);
-  });
-  tool("PNG", "The view as a picture of pixels", async () => save(await pixels(picture()), `${name}.png`));
-  tool("SVG", "The view as a drawing that stays sharp", () =>
+  add("SVG", "The view as a drawing that stays sharp", () =>
     save(new Blob([drawn(picture())], { type: "image/svg+xml" }), `${name}.svg`),
   );
   return row;
 }
 
-export function tableOf({ columns, rows }) {
-  const table = make("table");
-  const line = (tag, values) => {
-    const row = make("tr");
-    for (const value of values)
-      row.append(
-        make(
-          tag,
-          typeof value === "number" ? "number" : "",
-          typeof value === "number" && !Number.isInteger(value) ? brief(value) : String(value ?? ""),
-        ),
-      );
-    table.append(row);
+/** @param {HTMLElement} root @param {string} name @param {Table} table */
+function showNumbers(root, name, table) {
+  const download = make("button", "tool", "Download CSV");
+  download.onclick = () => save(new Blob([csv(table)], { type: "text/csv;charset=utf-8" }), `${name}.csv`);
+  const scroll = make("div", "scroll", undefined, { tabindex: "0" });
+  scroll.append(tableOf(table, "The numbers behind the view"));
+  const rows = count(table.rows.length);
+  const more = table.rows.length > ROWS_SHOWN ? `The first ${ROWS_SHOWN} of ${rows} rows; the file has all.` : `${rows} rows`;
+  dialog(root, "Numbers", scroll, make("p", "note", more), download);
+}
+
+/** @param {HTMLElement} root @param {string} code */
+function showCode(root, code) {
+  const lines = make("pre", "code scroll", code, { tabindex: "0" });
+  const copy = make("button", "tool", "Copy", { "aria-live": "polite" });
+  copy.onclick = async () => {
+    copy.textContent = (await copied(lines)) ? "Copied" : "Selected: press Ctrl+C";
   };
-  line("th", columns);
-  for (const row of rows.slice(0, ROWS_SHOWN)) line("td", row);
+  dialog(root, "Code", lines, copy);
+}
+
+/** The first rows of a table as an element; the caption is read aloud. @param {Table} table @param {string} caption */
+export function tableOf({ columns, rows }, caption) {
+  const table = make("table"),
+    head = make("thead"),
+    body = make("tbody");
+  const names = make("tr");
+  names.append(...columns.map((column) => make("th", "", column, { scope: "col" })));
+  head.append(names);
+  for (const row of rows.slice(0, ROWS_SHOWN)) {
+    const line = make("tr");
+    line.append(...row.map((value) => make("td", typeof value === "number" ? "number" : "", cellText(value))));
+    body.append(line);
+  }
+  table.append(make("caption", "aloud", caption), head, body);
   return table;
+}
+
+/** @param {string | number | null | undefined} value */
+function cellText(value) {
+  return typeof value === "number" && !Number.isInteger(value) ? brief(value) : String(value ?? "");
 }

@@ -2,20 +2,81 @@
 
 export const SVG = "http://www.w3.org/2000/svg";
 
-/** An element with a class, a text and attributes; a button is no submit button. */
+/**
+ * An element with a class, a text and attributes; a button is no submit button.
+ *
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {string} [className]
+ * @param {string} [text]
+ * @param {Record<string, string | number | boolean>} [attributes]
+ * @returns {HTMLElementTagNameMap[Tag]}
+ */
 export function make(tag, className = "", text = undefined, attributes = {}) {
   const element = document.createElement(tag);
   if (className) element.className = className;
-  if (tag === "button") element.type = "button";
+  if (element instanceof HTMLButtonElement) element.type = "button";
   if (text !== undefined) element.textContent = text;
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
   return element;
 }
 
-/** An element of a drawing; children are elements or text. */
+/**
+ * An element of a drawing; children are elements or text.
+ *
+ * @template {keyof SVGElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Record<string, string | number | boolean>} [attributes]
+ * @param {(Node | string)[]} children
+ * @returns {SVGElementTagNameMap[Tag]}
+ */
 export function shape(tag, attributes = {}, ...children) {
   const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
   element.append(...children);
   return element;
+}
+
+/**
+ * Scroll `box` until `element` in it is seen, with some pixels to spare. `scrollIntoView` would move the whole page too.
+ *
+ * @param {Element} element
+ * @param {Element} box
+ * @param {number} [margin]
+ */
+export function bringIntoView(element, box, margin = 4) {
+  const inner = element.getBoundingClientRect(),
+    outer = box.getBoundingClientRect();
+  if (inner.top < outer.top) box.scrollTop -= outer.top - inner.top + margin;
+  else if (inner.bottom > outer.bottom) box.scrollTop += inner.bottom - outer.bottom + margin;
+  if (inner.left < outer.left) box.scrollLeft -= outer.left - inner.left + margin;
+  else if (inner.right > outer.right) box.scrollLeft += inner.right - outer.right + margin;
+}
+
+/** The one of many elements that the Tab key stops at; arrow keys walk the others, which have `tabIndex = -1`. */
+export class TabStop {
+  constructor() {
+    /** @type {HTMLElement | SVGElement | null} */
+    this.element = null;
+  }
+
+  /** Let the Tab key stop at `element`. @param {HTMLElement | SVGElement | null | undefined} element */
+  reach(element) {
+    if (this.element && this.element !== element) this.element.tabIndex = -1;
+    this.element = element ?? null;
+    if (element) element.tabIndex = 0;
+  }
+
+  /**
+   * Let the Tab key stop at `element`, give it the focus, and bring it into view in the boxes that scroll around it.
+   *
+   * @param {HTMLElement | SVGElement | null | undefined} element
+   * @param {Element[]} boxes the inner before the outer
+   */
+  focus(element, ...boxes) {
+    if (!element) return;
+    this.reach(element);
+    element.focus({ preventScroll: true });
+    for (const box of boxes) bringIntoView(element, box);
+  }
 }

@@ -2,48 +2,79 @@
 
 import { make } from "./elements.js";
 
-// Without a prototype: a token may be called "constructor".
-export const SPOKEN = { __proto__: null, "␣": "space", "⏎": "newline", "⇥": "tab" };
+/**
+ * What white space is called aloud. Without a prototype: a token may be called "constructor".
+ *
+ * @type {Record<string, string>}
+ */
+export const SPOKEN = Object.assign(Object.create(null), { "␣": "space", "⏎": "newline", "⇥": "tab" });
 
-/** How a token is called aloud. */
+// The ends of a tint, in percent of the role's colour: text stays readable on either, in light and dark.
+export const PALEST = 6;
+export const STRONGEST = 62;
+
+/** How a token is called aloud. @param {string} label */
 export function spoken(label) {
   return SPOKEN[label] ?? label;
 }
 
-/** A token as a chip: monospaced, kept apart from the direction of its neighbours. */
-export function chip(label, tag = "span") {
+/**
+ * A token as a chip: monospaced, kept apart from the direction of its neighbours.
+ *
+ * @template {"span" | "button"} [Tag="span"]
+ * @param {string} label
+ * @param {Tag} [tag]
+ */
+export function chip(label, tag = /** @type {Tag} */ ("span")) {
   const element = make(tag, "chip", label);
   element.classList.toggle("blank", label in SPOKEN);
   element.setAttribute("aria-label", spoken(label));
   return element;
 }
 
-/** At most `longest` characters of a text. */
+/** How much of a role's colour stands for a probability (0 … 1), for CSS. @param {number} probability */
+export function tinted(probability) {
+  return `${PALEST + (STRONGEST - PALEST) * probability}%`;
+}
+
+/**
+ * What a line of a list is made of: a name, a bar as long as its probability (0 … 1), and the number.
+ *
+ * @param {HTMLElement} name
+ * @param {number | null} probability null has no bar
+ * @param {string} [number]
+ */
+export function nameBarNumber(name, probability, number = probability === null ? "–" : percent(probability)) {
+  const track = make("span", "track"),
+    fill = make("span", "fill");
+  fill.style.width = `${100 * (probability ?? 0)}%`;
+  track.append(fill);
+  return [name, track, make("span", "number", number)];
+}
+
+/** At most `longest` characters of a text. @param {string} text @param {number} [longest] */
 export function shortened(text, longest = 24) {
   const characters = [...text];
   return characters.length <= longest ? text : `${characters.slice(0, longest - 1).join("")}…`;
 }
 
-/** Three significant digits, with a real minus. */
+/** Three significant digits, with a real minus. @param {number} number */
 export function brief(number) {
   if (Number.isNaN(number)) return "–";
   if (!Number.isFinite(number)) return number < 0 ? "−∞" : "∞";
   const size = Math.abs(number);
-  const text =
-    size !== 0 && (size < 0.001 || size >= 100_000)
-      ? number.toExponential(2)
-      : size >= 100
-        ? number.toFixed(0)
-        : number.toPrecision(3);
+  const isFar = size !== 0 && (size < 0.001 || size >= 100_000);
+  const text = isFar ? number.toExponential(2) : size >= 100 ? number.toFixed(0) : number.toPrecision(3);
   return text.replaceAll("-", "−");
 }
 
+/** @param {number} probability */
 export function percent(probability) {
   if (probability === 0) return "0 %";
   return probability < 0.001 ? "< 0.1 %" : `${(100 * probability).toPrecision(3)} %`;
 }
 
-/** A count with thin separators. */
+/** A count with thin separators. @param {number} number */
 export function count(number) {
   return String(number).replace(/\B(?=(\d{3})+$)/g, "\u202f");
 }

@@ -1,65 +1,114 @@
 // How a view is shown, and how the payload it is shown from is read.
 
-/** A component's function for Streamlit: one `View(root)` per place on the page, which is told what to `show(payload)`, as
- *  `read` makes it of the bytes that came. `view.send(event, value)` triggers `on_<event>_change`; `close()`, where there is one,
- *  is called at the end. */
-export function view(View, read = unpack) {
-  const views = new WeakMap();
-  return ({ data, parentElement, setTriggerValue }) => {
-    let shown = views.get(parentElement);
-    if (!shown) {
-      shown = new View(parentElement.querySelector(".root"));
-      views.set(parentElement, shown);
-    }
+/**
+ * What Streamlit gives a component each time its data or its place changes.
+ *
+ * @typedef {object} Mounted
+ * @property {Uint8Array} data
+ * @property {ParentNode} parentElement
+ * @property {(event: string, value: unknown) => void} setTriggerValue
+ */
+
+/**
+ * A view: built once for its place on the page, then told what to show.
+ *
+ * @template Payload
+ * @typedef {object} View
+ * @property {(payload: Payload) => void} show
+ * @property {() => void} [close] called at the end
+ * @property {(event: string, value: unknown) => void} [send] triggers `on_<event>_change`; set from outside
+ */
+
+/**
+ * A component's function for Streamlit, from the class of its view and a function that reads its payload. Bytes that come again
+ * are not read again.
+ *
+ * @template Payload
+ * @param {new (root: HTMLElement) => View<Payload>} Shown
+ * @param {(data: Uint8Array) => Payload} [read]
+ */
+export function view(Shown, read = /** @type {(data: Uint8Array) => any} */ (unpack)) {
+  /** @type {WeakMap<ParentNode, { view: View<Payload>, data: Uint8Array, payload: Payload }>} */
+  const places = new WeakMap();
+  return (/** @type {Mounted} */ { data, parentElement, setTriggerValue }) => {
+    const before = places.get(parentElement);
+    const payload = before && areEqual(data, before.data) ? before.payload : read(data);
+    const shown = before?.view ?? new Shown(/** @type {HTMLElement} */ (parentElement.querySelector(".root")));
+    places.set(parentElement, { view: shown, data, payload });
     shown.send = setTriggerValue;
-    shown.show(read(data));
+    shown.show(payload);
     return () => {
       shown.close?.();
-      views.delete(parentElement);
+      places.delete(parentElement);
     };
   };
 }
 
-/** The header of a payload, with `arrays`: name → typed array, its `shape` beside the numbers. */
+/** @param {Uint8Array} a @param {Uint8Array} b */
+function areEqual(a, b) {
+  if (a === b) return true;
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return true;
+}
+
+/** Commands from the server, each of which is obeyed once, also by a view that is put in the place of another. */
+export class Commands {
+  constructor() {
+    this.last = 0;
+  }
+
+  /** Whether the command of this number is still to be obeyed; 0 is none. @param {number} number */
+  isNew(number) {
+    const isNew = number !== 0 && number !== this.last;
+    if (isNew) this.last = number;
+    return isNew;
+  }
+}
+
+const NUMBERS = {
+  float64: Float64Array,
+  float32: Float32Array,
+  float16: Uint16Array,
+  int32: Int32Array,
+  uint8: Uint8Array,
+};
+
+/** @typedef {(Float64Array | Float32Array | Int32Array | Uint8Array) & { shape: number[] }} Numbers */
+
+/**
+ * The header of a payload, with `arrays`: name → typed array, its `shape` beside the numbers.
+ *
+ * @param {Uint8Array} data
+ * @returns {Record<string, any> & { arrays: Record<string, Numbers> }}
+ */
 export function unpack(data) {
   const length = new DataView(data.buffer, data.byteOffset).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(data.subarray(4, 4 + length)));
   const start = Math.ceil((4 + length) / 8) * 8;
-  for (const [name, { kind, shape, offset }] of Object.entries(header.arrays)) {
+  for (const [name, layout] of Object.entries(header.arrays)) {
+    const { kind, shape, offset } = /** @type {{ kind: keyof typeof NUMBERS, shape: number[], offset: number }} */ (layout);
     const count = shape.reduce((product, size) => product * size, 1);
-    const Kind = { float64: Float64Array, float32: Float32Array, float16: Uint16Array, int32: Int32Array, uint8: Uint8Array }[
-      kind
-    ];
     const from = data.byteOffset + start + offset;
-    let numbers = new Kind(data.buffer.slice(from, from + count * Kind.BYTES_PER_ELEMENT));
-    if (kind === "float16") numbers = widened(numbers);
-    numbers.shape = shape;
-    header.arrays[name] = numbers;
+    const bytes = /** @type {ArrayBuffer} */ (data.buffer.slice(from, from + count * NUMBERS[kind].BYTES_PER_ELEMENT));
+    const numbers = kind === "float16" ? widened(new Uint16Array(bytes)) : new NUMBERS[kind](bytes);
+    header.arrays[name] = Object.assign(numbers, { shape });
   }
   return header;
 }
 
+/** @type {Float32Array | null} */
 let halves = null;
 
-/** Numbers of half precision, given as their bits, in single precision. */
+/** Numbers of half precision, given as their bits, in single precision. @param {Uint16Array} bits */
 export function widened(bits) {
-  if (!halves) {
-    halves = new Float32Array(65536);
-    for (let i = 0; i < 65536; i++) {
-      const sign = i & 0x8000 ? -1 : 1,
-        exponent = (i >> 10) & 31,
-        fraction = i & 1023;
-      halves[i] =
-        sign *
-        (exponent === 0
-          ? fraction * 2 ** -24
-          : exponent === 31
-            ? fraction
-              ? NaN
-              : Infinity
-            : (1 + fraction / 1024) * 2 ** (exponent - 15));
-    }
-  }
+  halves ??= Float32Array.from({ length: 65536 }, (_, half) => {
+    const sign = half & 0x8000 ? -1 : 1,
+      exponent = (half >> 10) & 31,
+      fraction = half & 1023;
+    if (exponent === 31) return sign * (fraction ? NaN : Infinity);
+    return sign * (exponent === 0 ? fraction * 2 ** -24 : (1 + fraction / 1024) * 2 ** (exponent - 15));
+  });
   const wide = new Float32Array(bits.length);
   for (let i = 0; i < bits.length; i++) wide[i] = halves[bits[i]];
   return wide;

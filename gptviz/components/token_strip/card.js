@@ -1,0 +1,71 @@
+// The card of a token: what else was likely in its place.
+
+import { make } from "../kit/elements.js";
+import { Floating, under } from "../kit/floating.js";
+import { nameBarNumber, percent, tinted } from "../kit/text.js";
+
+/** @typedef {import("./tokens.js").Token} Token */
+
+// Milliseconds that the pointer has to reach the card.
+const HIDE_AFTER = 150;
+
+/** A line with a token, its probability as a bar, and the number. @param {HTMLElement} line @param {string} label @param {number} probability */
+export function fillLine(line, label, probability) {
+  const name = make("span", "name", label);
+  name.style.setProperty("--tint", tinted(probability));
+  line.append(...nameBarNumber(name, probability));
+}
+
+/** The card that is open beside a chip, at most one. */
+export class Card {
+  constructor() {
+    this.floating = new Floating();
+    this.element = this.floating.element;
+    this.element.id = "card";
+    /** @type {HTMLElement | null} */
+    this.chip = null; // the one it is open for
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    this.closing = undefined;
+    this.element.addEventListener("pointerenter", () => clearTimeout(this.closing));
+    this.element.addEventListener("pointerleave", () => this.closeSoon());
+  }
+
+  /** @param {HTMLElement} chip @param {Token} token */
+  open(chip, token) {
+    clearTimeout(this.closing);
+    if (chip === this.chip) return;
+    this.close();
+    const { label, probability, alternatives, note } = token;
+    if (probability === null && !note && !alternatives.length) return;
+    const head = make("div", "head");
+    head.append(make("span", "name", label));
+    if (probability !== null) head.append(make("span", "number", percent(probability)));
+    const list = make("div", "alternatives");
+    for (const [other, likely] of alternatives) {
+      const line = make("div", "alternative");
+      line.classList.toggle("taken", other === label);
+      fillLine(line, other, likely);
+      list.append(line);
+    }
+    this.element.replaceChildren(head);
+    if (note) this.element.append(make("div", "note", note));
+    if (alternatives.length) this.element.append(list);
+    this.chip = chip;
+    chip.classList.add("open");
+    chip.setAttribute("aria-describedby", "card");
+    this.floating.open(chip, under);
+  }
+
+  closeSoon() {
+    clearTimeout(this.closing);
+    this.closing = setTimeout(() => this.close(), HIDE_AFTER);
+  }
+
+  close() {
+    clearTimeout(this.closing);
+    this.chip?.classList.remove("open");
+    this.chip?.removeAttribute("aria-describedby");
+    this.chip = null;
+    this.floating.close();
+  }
+}

@@ -1,0 +1,57 @@
+// What travels to the strip.
+
+/**
+ * A token of the strip: see `Token` in __init__.py.
+ *
+ * @typedef {object} Token
+ * @property {string} label
+ * @property {number | null} probability
+ * @property {[label: string, probability: number][]} alternatives
+ * @property {string} note
+ * @property {boolean} isMarked
+ * @property {boolean} isFaint
+ *
+ * @typedef {object} Settings
+ * @property {number} generation of the text: a click on another one does not count
+ * @property {string} colour
+ * @property {number | null} selected
+ * @property {boolean} picks whether a click chooses a token
+ * @property {string} label of the strip
+ * @property {string} legend
+ * @property {number | null} height in pixels
+ * @property {boolean} bars one token a line
+ * @property {boolean} spaced
+ *
+ * @typedef {Settings & { tokens: Token[] }} Payload
+ */
+
+/** The payload of this view is JSON alone: its tokens are packed once, however often they are sent. @param {Uint8Array} data */
+export function parsed(data) {
+  const { tokens, settings } = JSON.parse(new TextDecoder().decode(data));
+  return /** @type {Payload} */ ({ ...settings, tokens: tokens.map(tokenOf) });
+}
+
+/** @param {[string, number | null, [string, number][], string, number, number]} packed @returns {Token} */
+function tokenOf([label, probability, alternatives, note, mark, faint]) {
+  return { label, probability, alternatives, note, isMarked: Boolean(mark), isFaint: Boolean(faint) };
+}
+
+/** How many tokens at the start of two texts are the same. @param {Token[]} before @param {Token[]} after */
+export function inCommon(before, after) {
+  let kept = 0;
+  while (kept < before.length && kept < after.length && areSame(before[kept], after[kept])) kept++;
+  return kept;
+}
+
+/** @param {Token} a @param {Token} b */
+function areSame(a, b) {
+  return (
+    a.label === b.label &&
+    a.probability === b.probability &&
+    a.note === b.note &&
+    a.isMarked === b.isMarked &&
+    a.isFaint === b.isFaint &&
+    a.alternatives.length === b.alternatives.length &&
+    a.alternatives.every(([label, probability], i) => label === b.alternatives[i][0] && probability === b.alternatives[i][1])
+  );
+}
