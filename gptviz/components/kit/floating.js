@@ -33,7 +33,7 @@ export function under(box, card, page) {
 export function beside(box, card, page, { edge = box.right, above = 40 } = {}) {
   const hasRoom = edge + card.width + 2 * EDGE < page.width;
   return {
-    left: hasRoom ? edge + EDGE : Math.max(EDGE, box.left - card.width - EDGE),
+    left: clamp(hasRoom ? edge + EDGE : box.left - card.width - EDGE, page.width - card.width - EDGE),
     top: clamp(box.top - above, page.height - card.height - EDGE),
   };
 }
