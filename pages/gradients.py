@@ -13,7 +13,7 @@ open_page(
     pages.GRADIENTS,
     "Does the gradient reach the first block?",
     "The gradient says how to lower the loss. It starts behind the last block and must pass every block on its way to the first: "
-    "here in five fresh models that differ only in how a block joins the stream.",
+    "here in fresh models that differ only in how a block joins the stream.",
 )
 notices = st.container()
 chosen = ui.setup(notices)

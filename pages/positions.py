@@ -22,10 +22,10 @@ subject = subject_bar(needs_prompt=False)
 key, config = subject.key, subject.lm.model.config
 notices = st.container()
 stack, block = encoder_decoder.DECODER, 0
-if subject.kind == "encoder-decoder" and config.positions in ui.TRAINED:
+if subject.kind == "encoder-decoder" and ui.has_own_stacks(config.positions):
     stack = encoder_decoder.stack_control(notices)  # each has vectors of its own
 own, fixed = ui.kinds(key, stack)
-if own == "relative":
+if ui.has_own_blocks(own):
     n_layer = encoder_decoder.stack_of(subject.lm.model, stack).config.n_layer
     block = controls.whole("Block", 0, n_layer - 1, key="block", help="Each block has its own vectors.", default=0)
 left, right = st.columns(2)
@@ -61,7 +61,7 @@ with st.container(horizontal=True, vertical_alignment="center"):
             "A slow wave", "The last dimensions hardly move: they tell far from near, the first tell even from odd.", **slow
         )
 
-tables = [kind for kind in dict.fromkeys(("sinusoidal", own)) if kind in (own, *fixed) and kind in positions.WITH_VECTORS]
+tables = [kind for kind in dict.fromkeys(("sinusoidal", own)) if kind in (own, *fixed) and positions.has_vectors(kind)]
 if tables:
     st.subheader("One wave at a time", anchor=False)
     left, right = st.columns(2)

@@ -27,12 +27,12 @@ INITIAL_STD = 0.02  # what `model.build.initialise` draws matrices with
 def sizes(model: Transformer, ids: Tensor, targets: Tensor) -> LabelledArray:
     """The typical size of a number at each depth [quantity, place]: the root mean square of
 
-    - the gradient of the loss with respect to the stream that enters a block, ∂L/∂x_i (at "out": that leaves the last)
+    - the gradient of the loss with respect to the stream that enters a block, ∂L/∂x_i (at "out": that leaves the last block)
     - that stream itself, x_i
     - the gradient of the loss with respect to the block's matrices; NaN at "out"
 
     The loss is the mean cross-entropy of `targets` (-100 does not count) given `ids`, both [B, T] (of a classifier, `targets`
-    are labels [B]). Nothing is left behind on the model: its parameters' own `.grad` stay as they are.
+    are labels [B]). The model is left as it was: its parameters' own `.grad` do not change.
 
     Raises:
         ValueError: a model without blocks, or ids that do not fit in its context.
@@ -84,14 +84,15 @@ def compare(
 ) -> LabelledArray:
     """`sizes` for fresh models that differ in their residual alone [quantity, residual, place]; the rest as in `fresh`.
 
-    All draw the same matrices. A final norm, where the config has one, belongs to pre-norm: the others do without.
+    All draw the same matrices. A final norm, where the config has one, belongs to residuals that normalise what a sublayer reads
+    (pre-norm): the other models have none.
 
     Raises:
         ValueError: as `sizes`.
     """
     found = []
-    for residual in RESIDUALS:
-        own = replace(config, residual=residual, final_norm=config.final_norm and residual == "pre-norm")
+    for residual, kind in RESIDUALS.items():
+        own = replace(config, residual=residual, final_norm=config.final_norm and kind.steps[0] == "norm")
         found.append(sizes(fresh(own, seed=seed, std=std, shrink=shrink), ids, targets))
     quantities, places = found[0].axes
     values = np.stack([one.values for one in found], 1)

@@ -18,8 +18,16 @@ from gptviz.model.positions import POSITIONS, PositionEncoding, Relative
 # A map of 512 x 512 cells is what a browser takes without waiting; a longer context is thinned to that.
 MOST_SHOWN = 512
 LONGEST = 2_048
-FIXED = ("sinusoidal", "rotary", "alibi")
-WITH_VECTORS = ("learned", "sinusoidal", "rotary", "relative")
+
+
+def is_fixed(kind: str) -> bool:
+    """Whether positions of this kind need no training."""
+    return POSITIONS[kind].acts_on != "nothing" and not POSITIONS[kind].is_trained
+
+
+def has_vectors(kind: str) -> bool:
+    """Whether positions of this kind are vectors (see `vectors`); others that act on scores are numbers (see `score_bias`)."""
+    return POSITIONS[kind].acts_on in ("embedding", "query and key") or issubclass(POSITIONS[kind], Relative)
 
 
 def shown(config: Config) -> range:
@@ -30,7 +38,7 @@ def shown(config: Config) -> range:
 
 def fixed_kinds(config: Config) -> tuple[str, ...]:
     """The kinds without training that a model of these sizes could have; an odd size rules out those that pair numbers."""
-    return tuple(kind for kind in FIXED if _with_positions(config, kind) is not None)
+    return tuple(kind for kind in POSITIONS if is_fixed(kind) and _with_positions(config, kind) is not None)
 
 
 def _with_positions(config: Config, kind: str) -> Config | None:
@@ -55,7 +63,7 @@ def encoding(model: Transformer, kind: str, block: int = 0) -> PositionEncoding:
     if kind == own_kind(model):
         own = model if POSITIONS[kind].acts_on == "embedding" else model.blocks[block].attention
         return own.positions  # type: ignore[union-attr, return-value]
-    config = _with_positions(model.config, kind) if kind in FIXED else None
+    config = _with_positions(model.config, kind) if is_fixed(kind) else None
     if config is None:
         raise ValueError(f"this model has no {kind} positions to show")
     return POSITIONS[kind](config).to(model.embed.weight.device)
@@ -74,7 +82,7 @@ def vectors(model: Transformer, kind: str, block: int = 0) -> LabelledArray:
     Raises:
         ValueError: a kind without vectors, or one this model cannot show (see `encoding`).
     """
-    if kind not in WITH_VECTORS:
+    if not has_vectors(kind):
         raise ValueError(f"{kind} positions are not vectors")
     part, at = encoding(model, kind, block), slice(0, min(model.config.context_length, LONGEST))
     device = model.embed.weight.device
@@ -114,9 +122,18 @@ def spread(square: LabelledArray) -> float:
 
 
 @torch.inference_mode()
-def alibi_bias(model: Transformer) -> LabelledArray:
-    """What ALiBi at this model's sizes adds to a score, per head and distance of query and key: [head, distance]."""
-    part, length = encoding(model, "alibi"), min(model.config.context_length, LONGEST)
+def score_bias(model: Transformer, kind: str = "alibi", block: int = 0) -> LabelledArray:
+    """What ALiBi, or another kind that acts on scores, adds to a score, per head and distance of query and key: [head, distance].
+
+    Args:
+        kind: a fixed kind is shown at this model's sizes; of a trained one the weights of `block` are shown.
+
+    Raises:
+        ValueError: a kind that does not act on scores by distance alone, or that this model cannot show (see `encoding`).
+    """
+    if has_vectors(kind) or POSITIONS[kind].acts_on != "scores":
+        raise ValueError(f"{kind} positions add no number to a score that depends on the distance alone")
+    part, length = encoding(model, kind, block), min(model.config.context_length, LONGEST)
     heads = model.config.n_head
     last = slice(length - 1, length)
     nothing = torch.zeros(1, heads, 1, length, device=model.embed.weight.device)

@@ -21,9 +21,11 @@ class PositionEncoding(ModelPart):
         acts_on: which of them it overrides: `embed`, `turn` or `weigh`.
         equation: for "embedding" the vector that is added, for "query and key" a function of x with its name, such as
             "rotate(x) = …", for "scores" the term that is added.
+        is_trained: whether it has weights, so that every model (and where it acts in attention, every block) has its own.
     """
 
     acts_on: ClassVar[Literal["embedding", "query and key", "scores", "nothing"]]
+    is_trained: ClassVar[bool] = False
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()
@@ -73,6 +75,7 @@ class Learned(PositionEncoding):
     title, equation, acts_on = "Learned", "positions[t] = W_P[t]", "embedding"
     about = "A vector for each place in the text, learned, so that the model can tell order."
     tensors = (NamedTensor("table.weight", "W_P", ("position", "d_model")),)
+    is_trained = True
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
@@ -155,6 +158,7 @@ class Relative(PositionEncoding):
     title, equation, acts_on = "Relative", "q · R[query − key] / √d_head", "scores"
     about = "A learned vector per head and distance: a query's product with it is added to the score."
     tensors = (NamedTensor("table", "R", ("head", "d_head", "distance")),)
+    is_trained = True
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)

@@ -100,7 +100,7 @@ def test_relative_vectors_for_keys_ahead_are_shown_where_nothing_hides_them() ->
 
 
 def test_alibi_is_its_slopes_times_the_distance() -> None:
-    found = positions.alibi_bias(model("alibi")).values
+    found = positions.score_bias(model("alibi")).values
     slopes = Alibi(model("alibi").config).slopes.numpy()
     assert np.allclose(found, -slopes[:, None] * np.arange(24), atol=1e-6)
     assert slopes.tolist() == [2**-2, 2**-4, 2**-6, 2**-8]
@@ -145,5 +145,5 @@ def test_looking_leaves_the_model_as_it_was() -> None:
     before = {name: value.clone() for name, value in rotary.state_dict().items()}
     for kind in ("sinusoidal", "rotary"):
         positions.vectors(rotary, kind)
-    positions.alibi_bias(rotary)
+    positions.score_bias(rotary)
     assert all(torch.equal(before[name], value) for name, value in rotary.state_dict().items())

@@ -14,6 +14,8 @@ from gptviz.interp import gradients
 from gptviz.labelled_array import LabelledArray
 from gptviz.model import Config
 from gptviz.model.activations import ACTIVATIONS
+from gptviz.model.config import describe_field
+from gptviz.model.residuals import RESIDUALS
 from gptviz.text import CharTokenizer
 from gptviz.ui.shell.pages import DEFAULT_PROMPT
 from gptviz.ui.shell.theme import theme
@@ -31,17 +33,10 @@ DEFAULTS: dict[str, Any] = {
     "shrink": True,
     "seed": 0,
 }
-FORMULAS = {
-    "pre-norm": "x + f(norm(x))",
-    "post-norm": "norm(x + f(x))",
-    "plain": "x + f(x)",
-    "norm-only": "norm(f(x))",
-    "none": "f(x)",
-}
-
 HOW = r"""
-Five models with the same fresh matrices read three lines of Shakespeare, and the loss is the one that training lowers: the
-mean cross-entropy of every next character. The stream $x_i$ enters block $i$, $x_n$ leaves the last, and backpropagation gives
+A model for each kind of residual, all with the same fresh matrices, reads three lines of Shakespeare. The loss is the one that
+training lowers: the mean cross-entropy of every next character. The stream $x_i$ enters block $i$, $x_n$ leaves the last, and
+backpropagation gives
 $$\frac{\partial L}{\partial x_i} = J_i^\top J_{i+1}^\top \cdots J_{n-1}^\top \frac{\partial L}{\partial x_n},
 \qquad J_i = \frac{\partial x_{i+1}}{\partial x_i}.$$
 Shown is the root mean square of its numbers: how large one of them typically is.
@@ -56,7 +51,7 @@ Shown is the root mean square of its numbers: how large one of them typically is
   sublayers' part, the smaller the share of the identity.
 
 Embeddings begin with numbers of about 0.03. The first norm that meets them makes them 1, and what passes it, the gradient
-too, some 35 times larger: hence the step of post-norm at block 0. Pre-norm has a final norm, the others have none (as they
+too, some 35 times larger: this is the step of post-norm at block 0. Pre-norm has a final norm, the others have none (as they
 were published): its gradient starts larger for the same reason.
 
 Matrices are drawn from $N(0, 0.02^2)$, those into the stream divided by $\sqrt{2n}$ (Radford et al. 2019), then multiplied as
@@ -85,7 +80,7 @@ class Setup:
 
 
 def setup(notices: Any) -> Setup:
-    """The controls, one row, the rarer ones folded; `notices` takes what a link asks for in vain."""
+    """The controls, one row, the rarer ones folded; `notices` takes the warnings about a link that asks for what is not there."""
     left, middle, right, more = st.columns([7, 7, 5, 3], gap="medium", vertical_alignment="bottom")
     with left:
         depth = controls.whole(
@@ -117,7 +112,7 @@ def setup(notices: Any) -> Setup:
             list(ACTIVATIONS),
             key="activation",
             default="relu",
-            help="What the neurons of the MLP do to their input. relu2 is the square of relu.",
+            help=describe_field("activation").full_help,
             notices=notices,
         )
         shrink = controls.switch(
@@ -135,7 +130,7 @@ def setup(notices: Any) -> Setup:
     return Setup(depth, std, width, activation, shrink, seed)
 
 
-@st.cache_data(max_entries=64, show_spinner="Building five models")
+@st.cache_data(max_entries=64, show_spinner="Building the models")
 def table(chosen: Setup) -> LabelledArray:
     """See `gptviz.interp.gradients.compare`."""
     tokenizer = CharTokenizer.from_text(TEXT)
@@ -169,7 +164,7 @@ def says(sizes: LabelledArray) -> str:
     """What of the gradient reaches block 0, in words."""
     found = gradients.reaching(sizes).items()
     return "From behind the last block to block 0 the gradient is multiplied by: " + " · ".join(
-        f"{kind}, `{FORMULAS[kind]}`: **{power(share)}**" for kind, share in found
+        f"{kind}, `{RESIDUALS[kind].equation}`: **{power(share)}**" for kind, share in found
     )
 
 

@@ -133,7 +133,7 @@ def pictures(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> dict[str, str
         block = len(patterns.blocks) // 2
         drawn[pages.ATTENTION.path] = thumbnail.pattern(attention.thumbnails(patterns).values[block, 0], theme)
     kind = positions.own_kind(model)
-    if kind in positions.WITH_VECTORS:
+    if positions.has_vectors(kind):
         drawn[pages.POSITIONS.path] = thumbnail.signed(positions.similarity(positions.vectors(model, kind)).values, theme)
     rows = embeddings.vectors(model, "embedding")
     some = embeddings.sample(len(rows), 100, 0)

@@ -1,8 +1,6 @@
-"""What the Positions page computes, cached, and the words for each kind of position encoding."""
+"""What the Positions page computes, cached, and what it says of each kind of position encoding."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import streamlit as st
 
@@ -10,6 +8,7 @@ from gptviz.figures import lines, matrix
 from gptviz.interp import positions
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import LanguageModel
+from gptviz.model.positions import POSITIONS
 from gptviz.runs import checkpoints
 from gptviz.ui.shell import scrubber
 from gptviz.ui.shell.models import ModelKey, language_model, load_call
@@ -19,46 +18,6 @@ from gptviz.ui.views.encoder_decoder import DECODER, stack_of
 # Below this a score is out of the race: e^-10 is 0.005 % of what it would be.
 FLOOR = -10.0
 
-
-@dataclass(frozen=True)
-class Words:
-    """What a kind of positions does to the model, and which numbers its map shows."""
-
-    does: str
-    shows: str
-
-
-# Of these every stack has its own.
-TRAINED = ("learned", "relative")
-NAMES = {"alibi": "ALiBi", "none": "no"}
-
-WORDS = {
-    "learned": Words(
-        "one trained vector per position is added to the token's embedding",
-        "the cosine between the vectors of any two positions",
-    ),
-    "sinusoidal": Words(
-        "a fixed vector of sines and cosines is added to the token's embedding",
-        "the cosine between the vectors of any two positions",
-    ),
-    "rotary": Words(
-        "nothing is added; every query and key is turned, each pair of its numbers at its own speed",
-        "the cosine between one and the same query or key, turned to any two positions: what turning alone does to a score",
-    ),
-    "relative": Words(
-        "nothing is added; a query meets one trained vector per distance to the key, and their product joins the score",
-        "the cosine between the vectors of any two distances",
-    ),
-    "alibi": Words(
-        "nothing is added to the tokens; a score loses a fixed amount for every step between query and key",
-        f"what each head adds to a score, by distance; cut off at {FLOOR:g}, where 0.005 % of a weight is left".replace("-", "−"),
-    ),
-    "none": Words(
-        "nothing tells the model where a token stands; under a causal mask it still learns something, "
-        "since each token sees one token more than the last",
-        "",
-    ),
-}
 
 HOW = r"""
 The cosine of two vectors, $a \cdot b / (|a|\,|b|)$, for the vectors of any two positions:
@@ -72,13 +31,23 @@ The cosine of two vectors, $a \cdot b / (|a|\,|b|)$, for the vectors of any two 
 
 **ALiBi** has no vectors: $-m_h\,|p - q|$ is added to the scores of head $h$ (Press et al. 2021).
 
-Computed by `vectors`, `similarity` and `alibi_bias` in `gptviz/interp/positions.py`, from the parts in
+Computed by `vectors`, `similarity` and `score_bias` in `gptviz/interp/positions.py`, from the parts in
 `gptviz/model/positions.py`.
 """
 LIMITS = (
     "Alike on the map does not mean alike to a head: its queries and keys weigh the dimensions (for rotary positions, the "
     "pairs) as they learned to, and may use a difference that hardly shows here. What heads look at is on the page Attention."
 )
+
+
+def has_own_stacks(kind: str) -> bool:
+    """Whether each stack of an encoder–decoder has positions of its own, of this kind."""
+    return POSITIONS[kind].is_trained
+
+
+def has_own_blocks(kind: str) -> bool:
+    """Whether each block has positions of its own, of this kind."""
+    return POSITIONS[kind].is_trained and POSITIONS[kind].acts_on != "embedding"
 
 
 @st.cache_data(max_entries=4, show_spinner=False)
@@ -103,7 +72,7 @@ def similarity(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> tu
 
 def limit(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> float:
     """What the scale of a table must reach, below zero and above: the same at every step of training."""
-    if kind in positions.FIXED:
+    if positions.is_fixed(kind):
         return 1.0
     return _limit(scrubber.as_saved_last(key), scrubber.steps(key.name), kind, block, stack)
 
@@ -115,14 +84,16 @@ def _limit(key: ModelKey, every: tuple[int, ...], kind: str, block: int, stack: 
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
-def bias(key: ModelKey) -> LabelledArray:
-    """See `gptviz.interp.positions.alibi_bias`."""
-    return positions.alibi_bias(language_model(key).model)
+def bias(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> LabelledArray:
+    """See `gptviz.interp.positions.score_bias`."""
+    return positions.score_bias(stack_of(language_model(key).model, stack), kind, block)
 
 
 def numbers(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> LabelledArray:
     """What the map of `kind` shows."""
-    return bias(key) if kind == "alibi" else similarity(key, kind, block, stack)[0]
+    if not positions.has_vectors(kind):
+        return bias(key, kind, block, stack)
+    return similarity(key, kind, block, stack)[0]
 
 
 @st.cache_data(max_entries=8, show_spinner=False, ttl=60)
@@ -139,12 +110,12 @@ def model_with(kind: str) -> str | None:
 
 def panel(place: str, key: ModelKey, kind: str, block: int, *, height: int, stack: str = DECODER) -> None:
     """The map of one kind, with a line on what it does and what is shown; `place` tells the page's panels apart."""
-    words = WORDS[kind]
-    if kind == "none":
-        st.info(f"This model has no position encoding: {words.does}.", icon=":material/block:")
+    part = POSITIONS[kind]
+    if part.acts_on == "nothing":
+        st.info(f"This model has no position encoding. {part.about}", icon=":material/block:")
         return
-    if kind == "alibi":
-        figure = lines.fan(bias(key), theme(), height=height, floor=FLOOR)
+    if not positions.has_vectors(kind):
+        figure = lines.fan(bias(key, kind, block, stack), theme(), height=height, floor=FLOOR)
         ends = "The steeper a head, the nearer it looks."
     else:
         square, spread = similarity(key, kind, block, stack)
@@ -154,8 +125,20 @@ def panel(place: str, key: ModelKey, kind: str, block: int, *, height: int, stac
             if spread < 1e-3
             else f"Along a diagonal it varies by up to {spread:.2f}: not only the distance counts."
         )
-    st.plotly_chart(figure, key=f"{place} map", alt=f"{kind} positions: {words.shows}. {ends}")
-    st.caption(f"{words.does.capitalize()}. Shown: {words.shows}. {ends}{_thinned(key)}")
+    st.plotly_chart(figure, key=f"{place} map", alt=f"{kind} positions: {map_shows(kind)}. {ends}")
+    added = "It is added to the token's embedding." if part.acts_on == "embedding" else "Nothing is added to the tokens."
+    st.caption(f"{part.about} {added} Shown: {map_shows(kind)}. {ends}{_thinned(key)}")
+
+
+def map_shows(kind: str) -> str:
+    """Which numbers the map of `kind` shows."""
+    if not positions.has_vectors(kind):
+        floor = f"{FLOOR:g}".replace("-", "−")
+        return f"what each head adds to a score, by distance; cut off at {floor}, where 0.005 % of a weight is left"
+    acts_on = POSITIONS[kind].acts_on
+    if acts_on == "query and key":
+        return "the cosine between one and the same query or key, turned to any two positions: what turning alone does to a score"
+    return f"the cosine between the vectors of any two {'positions' if acts_on == 'embedding' else 'distances'}"
 
 
 def _thinned(key: ModelKey) -> str:
@@ -168,8 +151,9 @@ def _thinned(key: ModelKey) -> str:
 
 
 def name(kind: str) -> str:
-    """What a kind is called on screen."""
-    return NAMES.get(kind, kind)
+    """What a kind is called within a sentence."""
+    title = POSITIONS[kind].title
+    return title.lower() if title.istitle() else title
 
 
 def wave_note(table: LabelledArray, kind: str, dimension: int) -> str:
@@ -182,6 +166,8 @@ def wave_note(table: LabelledArray, kind: str, dimension: int) -> str:
         turn = positions.period(2 * (dimension % (size // 2)), size)
         pair, wave = dimension % (size // 2), "cosine" if dimension < size // 2 else "sine"
         return f"Pair {pair}, {wave}: a full turn every {turn:.3g} positions."
+    if positions.is_fixed(kind):
+        return f"One number of each vector: {POSITIONS[kind].equation}"
     return "Learned, not written down: whatever wave there is, training found useful."
 
 
@@ -189,8 +175,8 @@ def code(lm: LanguageModel, kind: str, block: int, stack: str = DECODER) -> str:
     """The lines of `gptviz` that compute what the map of `kind` shows."""
     model = "lm.model" if stack_of(lm.model, stack) is lm.model else "lm.model.encoder"
     opened = f"import gptviz\nfrom gptviz.interp import positions\n\nlm = {load_call(lm)}\n"
-    if kind == "alibi":
-        return f"{opened}positions.alibi_bias(lm.model).values  # [head, distance]"
+    if not positions.has_vectors(kind):
+        return f"{opened}positions.score_bias({model}, {kind!r}, block={block}).values  # [head, distance]"
     return (
         f"{opened}vectors = positions.vectors({model}, {kind!r}, block={block})  # [position, dimension]\n"
         "positions.similarity(vectors).values  # [position, other position]"
