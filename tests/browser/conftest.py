@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
-from tests.browser.machinery import Server, Visit, chromium, serve, visiting
+from tests.browser.machinery import PATIENCE, Server, Visit, chromium, serve, visiting
 from tests.browser.mounting import Mounted, mounting
+
+expect.set_options(timeout=1_000 * PATIENCE)
 
 
 @pytest.fixture(scope="session")

@@ -237,6 +237,7 @@ class Visit:
             if not fresh:
                 server.contexts[place] = context
         page = context.new_page()
+        page.set_default_timeout(1_000 * PATIENCE)
         session = context.new_cdp_session(page)
         session.send("Storage.clearDataForOrigin", {"origin": server.url, "storageTypes": "cookies,local_storage,indexeddb"})
         session.detach()

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 from playwright.sync_api import Browser, Page
 
 from gptviz.components import kit
-from tests.browser.machinery import ROOT, watch_for_strangers
+from tests.browser.machinery import PATIENCE, ROOT, watch_for_strangers
 
 # A page of this host is served by the test itself. Like the app's, it may use the clipboard and change its address.
 HOST = "localhost"
@@ -137,6 +137,7 @@ def mount(
         permissions=["clipboard-read", "clipboard-write"],
     )
     page = context.new_page()
+    page.set_default_timeout(1_000 * PATIENCE)
     theme = " ".join(f"{name}: {value};" for name, value in variables(dark=dark).items())
     body = (
         f"<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'><title>A view</title>"
