@@ -17,11 +17,15 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 import gptviz
+from gptviz.components import generation_tree
 from gptviz.components.kit import unpack
 from gptviz.generate.generation import window_start
+from gptviz.generate.sampling import Sampling
 from gptviz.generate.tree import ROOT
-from gptviz.ui.pages import generate
-from gptviz.ui.pages.generate import Writing
+from gptviz.ui.pages.generate import beginning, clicks, pace
+from gptviz.ui.pages.generate import writing as text
+from gptviz.ui.pages.generate.picture import Picture
+from gptviz.ui.pages.generate.writing import Writing
 from tests.app.opening import opened
 
 ROOT_FOLDER = Path(__file__).resolve().parents[2]
@@ -32,11 +36,29 @@ PROMPT = "the fox"
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few tokens at the start, and all of them however slow the machine is."""
-    monkeypatch.setattr(generate, "FIRST_TOKENS", FIRST)
-    monkeypatch.setattr(generate, "FORK_TOKENS", FORK)
-    monkeypatch.setattr(generate, "FIRST_SECONDS", 600.0)
-    monkeypatch.setattr(generate, "FORK_SECONDS", 600.0)
-    monkeypatch.setattr(generate, "TICK_SECONDS", 600.0)
+    monkeypatch.setattr(beginning, "FIRST_TOKENS", FIRST)
+    monkeypatch.setattr(beginning, "FORK_TOKENS", FORK)
+    monkeypatch.setattr(beginning, "FIRST_SECONDS", 600.0)
+    monkeypatch.setattr(beginning, "FORK_SECONDS", 600.0)
+    monkeypatch.setattr(text, "TICK_SECONDS", 600.0)
+
+
+class Clock:
+    """A clock that stands still unless a test moves it."""
+
+    def __init__(self) -> None:
+        self.seconds = 1_000.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """What the page takes for the time."""
+    clock = Clock()
+    monkeypatch.setattr(pace, "perf_counter", clock)
+    return clock
 
 
 def page(**query: str) -> AppTest:
@@ -47,6 +69,10 @@ def page(**query: str) -> AppTest:
 
 def writing(at: AppTest) -> Writing:
     return at.session_state["writing"]
+
+
+def picture(at: AppTest) -> Picture:
+    return at.session_state["picture"]
 
 
 def press(at: AppTest, key: str) -> AppTest:
@@ -164,43 +190,64 @@ def test_restart_goes_back_to_the_prompt_and_writes_the_same_text(tiny_model: Ca
     assert writing(at).ids == before[:3]
 
 
-def test_playing_grows_by_the_clock_until_paused(tiny_model: Callable[..., Path]) -> None:
+def test_playing_grows_by_the_clock_until_paused(tiny_model: Callable[..., Path], clock: Clock) -> None:
     tiny_model()
     at = press(page(), "play")
     assert writing(at).playing
-    grown = len(writing(at).written)
-    assert grown > FIRST
-    writing(at)._ticked -= 0.25
+    assert len(writing(at).written) == FIRST + 1, "one token at once"
+    clock.seconds += 0.25
     at.run()
-    assert len(writing(at).written) >= grown + 5, "a quarter of a second at 20 tokens a second"
+    assert len(writing(at).written) == FIRST + 6, "a quarter of a second at 20 tokens a second"
     press(at, "pause")
-    still = len(writing(at).written)
+    clock.seconds += 0.25
     at.run()
-    assert len(writing(at).written) == still
+    assert len(writing(at).written) == FIRST + 6
     assert not writing(at).playing
 
 
-def test_a_tick_that_comes_after_the_pause_draws_nothing(tiny_model: Callable[..., Path]) -> None:
+def test_a_tick_that_comes_after_the_pause_draws_nothing(tiny_model: Callable[..., Path], clock: Clock) -> None:
     tiny_model()
     now = writing(press(page(), "play"))
     now.pause()
     before = now.ids
-    now._ticked -= 10
+    clock.seconds += 10
     now.tick(400.0)
     assert now.ids == before
     assert not now.playing
 
 
-def test_a_late_tick_catches_up_but_not_for_ever(tiny_model: Callable[..., Path]) -> None:
+def test_a_late_tick_catches_up_but_not_for_ever(tiny_model: Callable[..., Path], clock: Clock) -> None:
     tiny_model()
     now = writing(press(page(), "play"))
     before = len(now.written)
-    now._ticked -= 3600
+    clock.seconds += 3600
     now.tick(20.0)
-    assert 0 < len(now.written) - before <= 20 * generate.CATCH_UP + 1
+    assert len(now.written) - before == 20 * pace.CATCH_UP
 
 
-def test_a_click_during_a_tick_leaves_text_and_model_in_step(tiny_model: Callable[..., Path]) -> None:
+def test_the_fraction_of_a_token_that_is_due_counts_at_the_next_tick(tiny_model: Callable[..., Path], clock: Clock) -> None:
+    tiny_model()
+    now = writing(press(page(), "play"))
+    before = len(now.written)
+    for _ in range(8):
+        clock.seconds += 0.125
+        now.tick(2.0)
+    assert len(now.written) - before == 2
+
+
+def test_a_tick_ends_when_its_time_is_up(tiny_model: Callable[..., Path], clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny_model()
+    now = writing(press(page(), "play"))
+    before = len(now.written)
+    times = iter([0.0, 0.0, 0.05, 0.11])
+    monkeypatch.setattr(text, "TICK_SECONDS", 0.1)
+    monkeypatch.setattr(text, "perf_counter", lambda: next(times))
+    clock.seconds += 0.4
+    now.tick(20.0)
+    assert len(now.written) - before == 2, "the other six are left out"
+
+
+def test_a_click_during_a_tick_leaves_text_and_model_in_step(tiny_model: Callable[..., Path], clock: Clock) -> None:
     tiny_model()
     now = writing(press(page(), "play"))
     prompt = now.tree.prompt
@@ -208,7 +255,7 @@ def test_a_click_during_a_tick_leaves_text_and_model_in_step(tiny_model: Callabl
     def ticking() -> None:
         for _ in range(15):
             now.playing = True
-            now._ticked -= 0.2
+            clock.seconds += 0.2
             now.tick(20.0)
 
     ticks = threading.Thread(target=ticking)
@@ -227,7 +274,7 @@ def test_another_token_than_the_drawn_one_is_gone_on_from(tiny_model: Callable[.
     now, before = writing(at), writing(at).ids
     place, other = now.written[4].parent, now.written[4].candidates[3].token
     assert other != before[4]
-    assert now.taken({"number": now.number, "at": place, "token": other})
+    assert clicks.take(now, {"number": now.number, "at": place, "token": other})
     at.run()
     assert now.ids == [*before[:4], other]
     header, arrays = shown(at)
@@ -244,12 +291,12 @@ def test_a_click_on_a_token_goes_there_and_a_click_on_a_later_one_comes_back(tin
     now, before = writing(at), writing(at).written
     logits = now.tree.after().logits.clone()
     press(at, "play")
-    assert now.gone_to({"number": now.number, "at": before[2].id})
+    assert clicks.go(now, {"number": now.number, "at": before[2].id})
     assert now.written == before[:3]
     assert not now.playing
     now.step()
     now.take((before[3].token + 1) % 20, before[2].id)
-    now.gone_to({"number": now.number, "at": before[-1].id})
+    clicks.go(now, {"number": now.number, "at": before[-1].id})
     assert now.written == before
     assert torch.equal(now.tree.after().logits, logits)
 
@@ -260,19 +307,21 @@ def test_a_click_on_what_is_not_there_does_nothing(tiny_model: Callable[..., Pat
     now = writing(page())
     before = now.ids
     event = {"number": now.number, "at": 3, "token": 1} | wrong
-    assert not any(act(event) for act in (now.gone_to, now.taken, now.attended))
+    assert not any(act(now, event) for act in (clicks.go, clicks.take, clicks.attend))
     assert now.ids == before
 
 
-def test_the_attention_of_a_step_comes_when_it_is_asked_for(tiny_model: Callable[..., Path]) -> None:
+def test_the_attention_of_a_step_comes_when_it_is_asked_for(
+    tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     tiny_model()
+    monkeypatch.setattr(text, "MOST_BYTES", 1)
     at = page()
     now = writing(at)
-    now.tree.most_bytes = 1
     press(at, "one token")
     node = now.written[3].id
     assert node not in shown(at)[1]["place"][:, 0]
-    assert now.attended({"number": now.number, "at": node})
+    assert clicks.attend(now, {"number": now.number, "at": node})
     at.run()
     assert node in shown(at)[1]["place"][:, 0]
 
@@ -285,7 +334,7 @@ def test_the_next_token_can_be_chosen_by_hand(tiny_model: Callable[..., Path]) -
     _, arrays = shown(at)
     assert arrays["ghost_p"][:, 0].tolist() == pytest.approx(p.sort(descending=True).values[:8].tolist(), rel=1e-3)
     chosen = int(arrays["ghost"][5])
-    assert now.taken({"number": now.number, "at": now.tree.current, "token": chosen})
+    assert clicks.take(now, {"number": now.number, "at": now.tree.current, "token": chosen})
     assert writing(at.run()).ids == [*before, chosen]
 
 
@@ -376,12 +425,12 @@ def test_another_prompt_or_model_starts_anew_and_says_so(tiny_model: Callable[..
     assert writing(at).text == gptviz.load("other").generate("dog", FIRST, temperature=0.8)
 
 
-def test_a_text_has_an_end(tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_has_an_end(tiny_model: Callable[..., Path], clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny_model()
-    monkeypatch.setattr(generate, "MOST_TOKENS", FIRST + 2)
+    monkeypatch.setattr(text, "MOST_TOKENS", FIRST + 2)
     at = press(page(speed="Fast"), "play")
     for _ in range(3):
-        writing(at)._ticked -= 1
+        clock.seconds += 1
         at.run()
     assert len(writing(at).written) == FIRST + 2
     assert not writing(at).playing
@@ -419,7 +468,7 @@ def test_the_code_shown_makes_the_same_tree(
     now = writing(at)
     if branches:
         now.take(3, now.written[2].id)
-        now.grow(12, 600)
+        beginning.grow(now, 12, 600)
         now.go(now.written[-2].id)
         at.run()
     code = shown(at)[0]["code"]
@@ -442,19 +491,19 @@ def test_the_code_shown_makes_the_same_tree(
 
 def test_an_unchanged_tree_is_not_packed_again(tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     tiny_model()
-    now = writing(page())
-    before = now.shown()
-    monkeypatch.setattr(generate.view, "whole", lambda *_: pytest.fail("packed again"))
-    assert now.shown() is before
-    now.sampling = generate.Sampling(temperature=0.1)
+    at = page()
+    before = picture(at).packed()
+    monkeypatch.setattr(generation_tree, "whole", lambda *_: pytest.fail("packed again"))
+    assert picture(at).packed() is before
+    writing(at).sampling = Sampling(temperature=0.1)
     with pytest.raises(pytest.fail.Exception, match="packed again"):
-        now.shown()
+        picture(at).packed()
 
 
 def test_a_playing_tree_sends_what_is_new_alone(tiny_model: Callable[..., Path]) -> None:
     tiny_model()
     at = page()
-    now, whole = writing(at), len(writing(at).shown())
+    now, whole = writing(at), len(picture(at).packed())
     last = max(now.tree.nodes)
     press(at, "play")
     header, arrays = shown(at)
@@ -462,11 +511,11 @@ def test_a_playing_tree_sends_what_is_new_alone(tiny_model: Callable[..., Path])
     assert (arrays["node"] > last).all()
     assert arrays["node"].tolist() == [node.id for node in now.written if node.id > last]
     assert "attention" not in arrays
-    assert len(now.shown()) < whole / 2
-    now.lost({"number": now.number + 1})
-    assert unpack(now.shown())[0]["since"] == last
-    now.lost({"number": now.number})
-    header, arrays = unpack(now.shown())
+    assert len(picture(at).packed()) < whole / 2
+    clicks.send_all(now, {"number": now.number + 1})
+    assert unpack(picture(at).packed())[0]["since"] == last
+    clicks.send_all(now, {"number": now.number})
+    header, arrays = unpack(picture(at).packed())
     assert header["since"] == ROOT
     assert len(arrays["node"]) == len(now.tree.nodes) - 1
     press(at, "pause")
@@ -477,7 +526,7 @@ def test_a_playing_tree_sends_what_is_new_alone(tiny_model: Callable[..., Path])
 
 def test_a_full_tree_drops_old_ends_and_says_so(tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     tiny_model()
-    monkeypatch.setattr(generate, "MOST_NODES", FIRST + FORK + 1)
+    monkeypatch.setattr(text, "MOST_NODES", FIRST + FORK + 1)
     at = page()
     for _ in range(4):
         press(at, "one token")
@@ -485,29 +534,30 @@ def test_a_full_tree_drops_old_ends_and_says_so(tiny_model: Callable[..., Path],
     assert any("3 of its oldest" in caption.value for caption in at.caption)
 
 
-def test_speed_is_the_models_time_and_not_the_readers(tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_speed_is_the_models_time_and_not_the_readers(
+    tiny_model: Callable[..., Path], clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tiny_model()
-    now = writing(page())
-    clock = [0.0]
-    monkeypatch.setattr(generate, "perf_counter", lambda: clock[0])
-    forward = now.tree.generation._forward
+    at = page()
+    now, model = writing(at), writing(at).lm.model
+    assert now.speedometer.tokens_per_second is None, "the clock stood still"
+    forward = model.forward
 
-    def a_hundredth_of_a_second() -> torch.Tensor:
-        clock[0] += 0.01
-        return forward()
+    def a_hundredth_of_a_second(*args: Any, **kwargs: Any) -> torch.Tensor:
+        clock.seconds += 0.01
+        return forward(*args, **kwargs)
 
-    monkeypatch.setattr(now.tree.generation, "_forward", a_hundredth_of_a_second)
-    now.step()
-    now._durations.clear()
+    monkeypatch.setattr(model, "forward", a_hundredth_of_a_second)
+    now.step()  # its logits were there before
     for _ in range(5):
-        assert now.ghosts
-        clock[0] += 60  # the reader thinks
+        assert picture(at).ghosts()
+        clock.seconds += 60  # the reader thinks
         now.step()
         now.step()
     now.undo(3)
     for _ in range(3):
         now.step()  # nothing is computed
-    assert now.tokens_per_second == pytest.approx(100)
+    assert now.speedometer.tokens_per_second == pytest.approx(100)
 
 
 def test_a_step_keeps_a_handful_of_a_large_vocabulary(tiny_model: Callable[..., Path]) -> None:

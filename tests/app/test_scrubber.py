@@ -21,7 +21,7 @@ from gptviz.components.kit import unpack
 from gptviz.runs import checkpoints
 from gptviz.text import task
 from gptviz.ui.pages import embeddings as ui
-from gptviz.ui.pages import generate
+from gptviz.ui.pages.generate import beginning
 from gptviz.ui.shell import models, pages, scrubber
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets.markdown import escaped
@@ -211,8 +211,8 @@ def test_the_trail_is_the_way_of_the_chosen_token(trained: Path) -> None:
 def test_the_text_at_a_step_is_what_its_snapshot_writes_from_the_same_prompt(
     trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(generate, "FIRST_TOKENS", 12)
-    monkeypatch.setattr(generate, "FIRST_SECONDS", 600.0)
+    monkeypatch.setattr(beginning, "FIRST_TOKENS", 12)
+    monkeypatch.setattr(beginning, "FIRST_SECONDS", 600.0)
     at = page("pages/generate.py", step="0")
     texts = {"0": at.session_state["writing"].text}
     for step in ("1", "last", "0"):

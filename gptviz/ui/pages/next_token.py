@@ -29,6 +29,25 @@ STRIP_HEIGHT = 92
 _WANTED, _SLIDER = "wanted position", "position slider"
 _ASKED, _COMMAND = "ledger asked", "ledger command"
 
+HOW = r"""The model gives every token of its vocabulary a *logit* $z_i$. Before and after sampling:
+
+$$p_i = \frac{e^{z_i}}{\sum_j e^{z_j}} \qquad p'_i = \frac{e^{z_i / T}}{\sum_{j \text{ kept}} e^{z_j / T}}$$
+
+The logits are divided by the temperature $T$; top-k keeps the $k$ likeliest tokens; top-p keeps, of these, the fewest whose
+probabilities reach $p$; what is kept is scaled up to sum to 1. At $T = 0$ only the likeliest is left. Of equally likely tokens
+the one with the smaller number counts as likelier.
+
+The draw lays what is kept side by side, in the vocabulary's order, on the line from 0 to 1, and takes the token on which a
+random number falls. That number is a hash of the seed and of how many tokens stand before: one seed, one path. “Draw 10,000”
+takes as many fresh random numbers; $\chi^2 = \sum (\text{seen} - \text{expected})^2 / \text{expected}$, where tokens of which
+fewer than 5 are expected are counted together.
+
+All of it over the whole vocabulary, in float64: `gptviz.generate.sampling.ledger` and `draw`. The model runs once per text; your
+browser works on the logits it gave. Entropy is $H = -\sum_i p_i \ln p_i$ in nats, divided by $\ln 2$ in bits; perplexity is
+$e^H$. The chips above show the probability of each token given those before it: `gptviz.interp.next_token`."""
+LIMITS = """A probability says what the model expects, not why, and not whether it is right. Rank and probability of one token
+say little about the model as a whole: its loss is the average over many."""
+
 Logits = npt.NDArray[np.float32]
 
 

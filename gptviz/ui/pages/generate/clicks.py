@@ -1,0 +1,43 @@
+"""What a click on the tree does. It comes from the browser: one that names what is not there does nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gptviz.components import generation_tree
+from gptviz.generate.tree import ROOT
+
+from .writing import Writing
+
+
+def go(writing: Writing, fields: dict[str, Any]) -> bool:
+    """Go to the token clicked, as `generation_tree.place` reads it; whether there is one."""
+    with writing.lock:
+        if (node := generation_tree.place(fields, writing.tree, writing.number)) is None:
+            return False
+        writing.go(node)
+        return True
+
+
+def take(writing: Writing, fields: dict[str, Any]) -> bool:
+    """Go on with another token, as `generation_tree.taken` reads it; whether there is one."""
+    with writing.lock:
+        if (chosen := generation_tree.taken(fields, writing.tree, writing.number)) is None:
+            return False
+        writing.take(chosen[1], chosen[0])
+        return True
+
+
+def attend(writing: Writing, fields: dict[str, Any]) -> bool:
+    """Show the attention of a step, as `generation_tree.place` reads it; whether there is such a step."""
+    with writing.lock:
+        if (node := generation_tree.place(fields, writing.tree, writing.number)) is None:
+            return False
+        writing.attend(node)
+        return True
+
+
+def send_all(writing: Writing, fields: dict[str, Any]) -> None:
+    """While the text plays, send the whole tree from now on: the browser does not have its beginning."""
+    if fields.get("number") == writing.number:
+        writing.sent_until = ROOT

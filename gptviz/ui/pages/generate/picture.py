@@ -1,0 +1,85 @@
+"""What the browser gets of a text's tree, packed anew only where something changed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gptviz.components import generation_tree
+from gptviz.components.generation_tree import Ghost, Look
+from gptviz.generate.sampling import Sampling
+from gptviz.interp.next_token import predict
+from gptviz.ui.shell.models import load_call
+
+from .writing import ALTERNATIVES, Writing
+
+
+class Picture:
+    """The tree of a text as the browser's view takes it."""
+
+    def __init__(self, writing: Writing) -> None:
+        self.writing = writing
+        self._ghosts: tuple[object, tuple[Ghost, ...]] = None, ()
+        self._packed: tuple[object, bytes] = None, b""
+
+    def packed(self) -> bytes:
+        """The same bytes as long as nothing changes; while the text plays, only what is new."""
+        writing = self.writing
+        with writing.lock:
+            shown = writing.tree.state, writing.sampling, writing.playing, writing.full, writing.attention_of, writing.sent_until
+            if self._packed[0] != shown:
+                look = self._look()
+                if writing.playing:
+                    data = generation_tree.grown(writing.tree, look, writing.sent_until)
+                else:
+                    data = generation_tree.whole(writing.tree, look, writing.attention_of)
+                self._packed = shown, data
+            return self._packed[1]
+
+    def ghosts(self) -> tuple[Ghost, ...]:
+        """The likeliest next tokens, under the settings that hold now."""
+        writing = self.writing
+        with writing.lock:
+            state = (writing.tree.current, writing.sampling)
+            if self._ghosts[0] != state:
+                prediction = predict(writing.logits(), writing.sampling)
+                before, few = prediction.before, min(ALTERNATIVES, len(prediction.before))
+                top = sorted(np.argpartition(-before, few - 1)[:few].tolist(), key=lambda i: (-before[i], i))
+                ghosts = (Ghost(i, float(before[i]), float(prediction.after[i]), str(prediction.cut[i])) for i in top)
+                self._ghosts = state, tuple(ghosts)
+            return self._ghosts[1]
+
+    def _look(self) -> Look:
+        writing = self.writing
+        return Look(
+            writing.number,
+            writing.labels,
+            writing.lm.tokenizer.label,
+            sampling_in_words,
+            self.ghosts(),
+            code="" if writing.playing else code(writing),
+            playing=writing.playing,
+            full=writing.full,
+            spaced=writing.spaced,
+            status=status(writing),
+        )
+
+
+def code(writing: Writing) -> str:
+    """The lines of Python that make the same tree."""
+    return generation_tree.code(load_call(writing.lm), writing.prompt, writing.tree)
+
+
+def status(writing: Writing) -> str:
+    """How long the text is, and how fast the model computes it."""
+    rate = writing.speedometer.tokens_per_second
+    return f"{writing.length:,} token{'' if writing.length == 1 else 's'}" + (
+        f", computed at {rate:,.0f} a second" if rate else ""
+    )
+
+
+def sampling_in_words(sampling: Sampling) -> str:
+    """The settings in a few words."""
+    parts = ["the likeliest" if sampling.temperature == 0 else f"temperature {sampling.temperature:g}"]
+    parts += [f"top-k {sampling.top_k}"] if sampling.top_k else []
+    parts += [f"top-p {sampling.top_p:g}"] if sampling.top_p else []
+    return ", ".join(parts)

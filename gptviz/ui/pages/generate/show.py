@@ -1,0 +1,137 @@
+"""The text of the session on the page: its buttons, and its tree."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from gptviz.components import generation_tree
+from gptviz.generate.sampling import Sampling
+from gptviz.ui.shell import scrubber
+from gptviz.ui.shell.subject import Subject
+from gptviz.ui.widgets import controls
+
+from . import beginning, clicks
+from .picture import Picture
+from .writing import Writing, topic
+
+# Tokens a second of a playing text, and the seconds between two ticks.
+SPEEDS = {"Slow": 2.5, "Medium": 20.0, "Fast": 400.0}
+TICK = 0.1
+
+
+def current_writing(subject: Subject, sampling: Sampling) -> Writing:
+    """The session's text: the one begun before, or a new one where model, step or prompt changed, with its first tokens."""
+    writing: Writing | None = st.session_state.get("writing")
+    if writing is not None and writing.about == topic(subject):
+        writing.sampling = sampling
+        if writing.cut_short and not scrubber.is_playing():
+            writing.cut_short = False
+            beginning.begin(writing)
+        return writing
+    if writing is not None and (writing.about[0].name, writing.about[1]) != (subject.key.name, topic(subject)[1]):
+        st.toast("Another model or prompt: the text starts anew.", icon=":material/restart_alt:")
+    writing = Writing(subject, sampling)
+    if scrubber.is_playing():
+        beginning.begin_short(writing)
+    else:
+        beginning.begin(writing)
+    st.session_state["writing"] = writing
+    st.session_state["picture"] = Picture(writing)
+    return writing
+
+
+def transport(writing: Writing) -> str:
+    """The buttons that play, step and undo; the speed chosen."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        _play_button(writing)
+        st.button(
+            "Step",
+            icon=":material/skip_next:",
+            on_click=writing.step_by_hand,
+            key="one token",
+            disabled=writing.full,
+            help="Draw one token.",
+            shortcut="Space",
+        )
+        st.button(
+            "Undo",
+            icon=":material/undo:",
+            on_click=writing.undo,
+            key="undo",
+            disabled=not writing.length,
+            help="One token back. What was written stays as a branch; a step draws the same token again.",
+        )
+        st.button(
+            "Restart",
+            icon=":material/restart_alt:",
+            on_click=writing.restart,
+            key="restart",
+            disabled=not writing.length,
+            help="Back to the prompt. What was written stays as a branch.",
+        )
+        return controls.select(
+            "Speed",
+            list(SPEEDS),
+            key="speed",
+            default="Medium",
+            segmented=True,
+            label_visibility="collapsed",
+            help="How fast the text grows while it plays: 2.5 or 20 tokens a second, or as fast as the model can.",
+        )
+
+
+def _play_button(writing: Writing) -> None:
+    # Two buttons with different keys: a click that arrives late must not do the opposite.
+    if writing.playing:
+        st.button("Pause", icon=":material/pause:", on_click=writing.pause, key="pause", type="primary", help="Stop here.")
+        return
+    st.button(
+        "Play",
+        icon=":material/play_arrow:",
+        on_click=writing.play,
+        key="play",
+        type="primary",
+        disabled=writing.full,
+        help="Let the text grow by itself.",
+    )
+
+
+def show(writing: Writing, speed: str) -> None:
+    """The tree; while the text plays, in a fragment that runs at regular times."""
+    timed = writing.playing
+    picture: Picture = st.session_state["picture"]
+
+    def body() -> None:
+        if timed and writing.playing:
+            writing.tick(SPEEDS[speed])
+        if writing.playing != timed:
+            st.rerun()
+        generation_tree.generation_tree(
+            picture.packed(),
+            key="tree",
+            on_go=lambda fields: _rerun_if(clicks.go(writing, fields)),
+            on_take=lambda fields: _rerun_if(clicks.take(writing, fields)),
+            on_attend=lambda fields: _rerun_if(clicks.attend(writing, fields)),
+            on_lost=lambda fields: clicks.send_all(writing, fields),
+        )
+
+    st.fragment(body, run_every=TICK if timed else None)()
+
+
+def _rerun_if(changed: bool) -> None:
+    """Run the whole page where the text `changed`, since the buttons beside the tree depend on it too."""
+    if changed:
+        st.rerun()
+
+
+def fork_button(writing: Writing) -> None:
+    """Beside the other things to try: a branch from the text that stands there."""
+    st.button(
+        "A fork",
+        on_click=beginning.fork,
+        args=(writing,),
+        key="try A fork",
+        disabled=not writing.length,
+        help="Another token where the model wavered: the same random numbers are drawn, and yet the texts soon have nothing in "
+        "common. Compare the means of their log-probabilities, and click the pale branch to go over to it.",
+    )

@@ -1,0 +1,206 @@
+"""The text of a session: the current path of a tree that keeps its other branches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from itertools import count
+from threading import RLock
+from time import perf_counter
+from typing import Concatenate, ParamSpec, TypeVar
+
+import torch
+from torch import Tensor
+
+from gptviz.generate.generation import Generation
+from gptviz.generate.sampling import Sampling
+from gptviz.generate.tree import ROOT, Tree, TreeNode
+from gptviz.ui.shell.models import ModelKey
+from gptviz.ui.shell.subject import Subject
+
+from .pace import Pace, Speedometer
+
+# Tokens on one path, and in all branches together; and bytes of logits and attention that are kept of them.
+MOST_TOKENS, MOST_NODES, MOST_BYTES = 2_000, 4_000, 32 * 2**20
+ALTERNATIVES = 8
+# One tick of a playing text computes for so many seconds at most.
+TICK_SECONDS = 0.06
+
+_numbers = count(1)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def alone(act: Callable[Concatenate[Writing, P], R]) -> Callable[Concatenate[Writing, P], R]:
+    """One at a time: a click starts a new run of the script while the last one may still be drawing tokens."""
+
+    @wraps(act)
+    def locked(self: Writing, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self.lock:
+            return act(self, *args, **kwargs)
+
+    return locked
+
+
+class Writing:
+    """A text that a user plays, steps, undoes and steers.
+
+    Attributes:
+        about: see `topic`; where it differs, another text has to begin.
+        number: tells it from other texts of this server.
+        tree: all that was written.
+        playing: whether it grows by itself.
+        cut_short: whether it opened with fewer tokens than usual, since training was being played.
+        attention_of: the node whose attention is shown beside that of the current one; None for none.
+        sent_until: the browser has all nodes up to this one, as long as the text plays.
+        speedometer: how fast the model computes.
+        lock: held while any of this changes.
+    """
+
+    def __init__(self, subject: Subject, sampling: Sampling) -> None:
+        self.about = topic(subject)
+        self.number = next(_numbers)
+        self.lm, self.prompt, self.labels = subject.lm, subject.prompt, subject.labels
+        self.tree = Tree(
+            Generation(subject.lm.model, torch.tensor(subject.encoding.ids), sampling),
+            most_nodes=MOST_NODES,
+            most_bytes=MOST_BYTES,
+            n_candidates=ALTERNATIVES,
+        )
+        self.playing = self.cut_short = False
+        self.attention_of: int | None = None
+        self.sent_until = ROOT
+        self.pace, self.speedometer = Pace(), Speedometer()
+        self.lock = RLock()
+
+    @property
+    def sampling(self) -> Sampling:
+        """How the next token is drawn."""
+        return self.tree.generation.sampling
+
+    @sampling.setter
+    def sampling(self, sampling: Sampling) -> None:
+        self.tree.generation.sampling = sampling
+
+    @property
+    def length(self) -> int:
+        """How many tokens the text has after the prompt."""
+        return self.tree.nodes[self.tree.current].position + 1 - len(self.tree.prompt)
+
+    @property
+    def full(self) -> bool:
+        """Whether the text has reached the most this page keeps."""
+        return self.length >= MOST_TOKENS
+
+    @property
+    @alone
+    def written(self) -> list[TreeNode]:
+        """The tokens after the prompt."""
+        return self.tree.path()
+
+    @property
+    def ids(self) -> list[int]:
+        """Their ids."""
+        return [node.token for node in self.written]
+
+    @property
+    def text(self) -> str:
+        """The text after the prompt."""
+        return self.lm.tokenizer.decode(self.ids)
+
+    @property
+    def document(self) -> str:
+        """The prompt and the text after it."""
+        return self.prompt + "".join(map(self.lm.tokenizer.piece, self.ids)) if self.spaced else self.prompt + self.text
+
+    @property
+    def spaced(self) -> bool:
+        """Whether tokens are words of their own, with a gap between them."""
+        return self.lm.tokenizer.kind == "symbols"
+
+    @alone
+    def logits(self) -> Tensor:
+        """What the next token is drawn from, [vocab_size]."""
+        with self.speedometer.logits(is_new=self.tree.kept(self.tree.current) is None):
+            return self.tree.after().logits
+
+    @alone
+    def step(self) -> None:
+        """Draw one more token."""
+        self._grow(self.tree.step)
+
+    @alone
+    def take(self, token: int, after: int | None = None) -> None:
+        """Go on with `token` after a node of the tree (default: the current one)."""
+        if after is not None:
+            self.go(after)
+        self._grow(lambda: self.tree.take(token))
+
+    def _grow(self, act: Callable[[], TreeNode]) -> None:
+        if self.full:
+            return
+        self.logits()
+        with self.speedometer.draw():
+            act()
+        self.attention_of = None
+        self.playing = self.playing and not self.full
+
+    @alone
+    def go(self, node: int) -> None:
+        """Go on from a node: undo, redo and switch branch in one."""
+        self.playing = False
+        self.speedometer.interrupt()
+        self.tree.go(node)
+
+    @alone
+    def undo(self, steps: int = 1) -> None:
+        """Step back; what was written stays as a branch."""
+        self.playing = False
+        self.speedometer.interrupt()
+        self.tree.up(steps)
+
+    def restart(self) -> None:
+        """Back to the prompt."""
+        self.go(ROOT)
+
+    @alone
+    def play(self) -> None:
+        """Start growing."""
+        self.playing = not self.full
+        self.sent_until = max(self.tree.nodes)
+        self.pace.start()
+
+    def pause(self) -> None:
+        """Stop growing."""
+        self.playing = False
+
+    @alone
+    def step_by_hand(self) -> None:
+        """Stop, and draw one token."""
+        self.playing = False
+        self.step()
+
+    @alone
+    def attend(self, node: int) -> None:
+        """Show the attention of the step after `node` too."""
+        self.playing, self.attention_of = False, node
+
+    def tick(self, rate: float) -> None:
+        """While playing: draw the tokens that are due at `rate` tokens a second, until somebody pauses.
+
+        What a slow model cannot do in time is left out.
+        """
+        begun = perf_counter()
+        for _ in range(self.pace.tokens_due(rate)):
+            if perf_counter() - begun >= TICK_SECONDS:
+                return
+            with self.lock:
+                if not self.playing:
+                    return
+                self.step()
+
+
+def topic(subject: Subject) -> tuple[ModelKey, tuple[int, ...]]:
+    """What a text goes on from: the model (at a step of its training) and the prompt's ids."""
+    return subject.key, tuple(subject.encoding.ids)
