@@ -21,6 +21,7 @@ from .generate.generation import Generation, window_start
 from .generate.sampling import Sampling
 from .model.devices import device as choose_device
 from .runs import checkpoints
+from .runs.card import Card
 
 
 class LanguageModel:
@@ -35,7 +36,7 @@ class LanguageModel:
     """
 
     def __init__(
-        self, name: str, model: Transformer, tokenizer: Tokenizer, card: Mapping[str, Any], step: int | None = None
+        self, name: str, model: Transformer, tokenizer: Tokenizer, card: Card, step: int | None = None
     ) -> None:
         self.name, self.model, self.tokenizer, self.card, self.step = name, model, tokenizer, card, step
 
@@ -148,11 +149,8 @@ class LanguageModel:
     @property
     def labels(self) -> tuple[str, ...]:
         """The names of the labels a classifier tells apart, "0", "1", … where its card gives no different ones; else none."""
-        named, n_label = self.card.get("labels"), self.model.config.n_label
-        numbers = tuple(map(str, range(n_label)))
-        if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
-            return numbers
-        return tuple(named) if len(named) == len(set(named)) == n_label else numbers
+        named, n_label = self.card.labels or (), self.model.config.n_label
+        return named if len(named) == len(set(named)) == n_label else tuple(map(str, range(n_label)))
 
     def classify(self, text: str) -> dict[str, float]:
         """The probability of every label, by name, for the first `context_length` words of `text`.

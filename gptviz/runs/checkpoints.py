@@ -32,6 +32,8 @@ from gptviz.model import Config, Transformer, parameter_count
 from gptviz.model.build import lay_out
 from gptviz.text import Tokenizer, from_json
 
+from .card import Card
+
 FORMAT = 1
 STORED_TYPES = ("F16", "BF16", "F32", "F64")  # as safetensors calls them
 
@@ -51,7 +53,7 @@ class Checkpoint:
     name: str
     model: Transformer
     tokenizer: Tokenizer
-    card: dict[str, Any]
+    card: Card
 
 
 def folders() -> dict[str, Path]:
@@ -83,13 +85,13 @@ def find(name: str) -> Path:
     return found[name]
 
 
-def read_card(folder: Path) -> dict[str, Any]:
+def read_card(folder: Path) -> Card:
     """The card of a checkpoint, empty where there is none.
 
     Raises:
         CheckpointError: it is not JSON.
     """
-    return _read_json(folder, "card.json") if (folder / "card.json").exists() else {}
+    return Card.from_json(_read_json(folder, "card.json") if (folder / "card.json").exists() else {})
 
 
 def read_config(folder: Path) -> Config:

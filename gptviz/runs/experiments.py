@@ -107,7 +107,7 @@ class Plan:
             changes: fields of the architecture to change.
             tokenizer: one to use as it is, instead of learning one.
             begin: the model to begin with, instead of fresh weights; its architecture and tokenizer are kept.
-            about: more for the card: the command.
+            about: more for the card: the command, and as "preset" the experiment, where that is no plan.
             store: the type its weights are stored in.
             options: those of `run.prepare`.
 
@@ -125,7 +125,7 @@ class Plan:
         else:
             tokenizer = self.learn_tokenizer(source) if tokenizer is None else tokenizer
             config = changed(source.fitted(self.config, tokenizer), **(changes or {}))
-        described = {"preset": self.preset, **(about or {})}
+        described = {"preset": self.name, "architecture": self.preset, **(about or {})}
         if self.target is not None:
             described["target"] = asdict(self.target)
         spec = RunSpec(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,62 @@ from torch import Tensor
 from gptviz.train.trainer import Evaluated, Stepped
 
 from . import checkpoints
+from .card import count, finite, shares
 from .checkpoints import CheckpointError
 
 LINES_PER_DOUBLING = 128
 LONGEST_LOG = 64 * 2**20  # bytes
 FLUSH_EVERY = 0.5  # seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogLine:
+    """A line of a log as read. A field that the line lacks, or that holds something it cannot hold, is None.
+
+    Attributes:
+        kind: "step", "evaluation" or "sample"; a log of another origin may have other kinds.
+        step: how many steps had been taken.
+        progress: the share of the run that is done.
+        loss: the training loss since the last line, or the validation loss; in nats per token (of a classifier: per text).
+        learning_rate: of the step.
+        gradient_norm: of the step, before clipping.
+        tokens_per_second: the speed of training.
+        seconds: the time that training had taken.
+        seconds_left: the time it is expected to take further.
+        accuracy: the share of held-out predictions that were right.
+        exact_match: the share of held-out answers without a mistake.
+        by_place: the accuracy by place in the row; None in it where no prediction counts.
+        text: what the model wrote.
+    """
+
+    kind: str
+    step: int
+    progress: float | None = None
+    loss: float | None = None
+    learning_rate: float | None = None
+    gradient_norm: float | None = None
+    tokens_per_second: float | None = None
+    seconds: float | None = None
+    seconds_left: float | None = None
+    accuracy: float | None = None
+    exact_match: float | None = None
+    by_place: tuple[float | None, ...] | None = None
+    text: str | None = None
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> LogLine:
+        """The line written down as `content`, which has a step."""
+        kind, text = content.get("kind"), content.get("text")
+        return cls(
+            kind=kind if isinstance(kind, str) else "",
+            step=content["step"],
+            by_place=shares(content.get("by_place")),
+            text=text if isinstance(text, str) else None,
+            **{name: finite(content.get(name)) for name in NUMBERS},
+        )
+
+
+NUMBERS = tuple(one.name for one in fields(LogLine) if one.type == "float | None")
 
 
 class LogWriter:
@@ -38,7 +91,7 @@ class LogWriter:
         self.path = path
         self.losses = state.get("log.losses", torch.zeros(0)).flatten().tolist()  # since the last line
         self.recent_loss = float(state.get("log.recent", torch.tensor(math.nan)).flatten().sum())
-        kept = [line for line in read_log(path) if line["step"] <= step]
+        kept = [line for line in _read_objects(path, LONGEST_LOG) if line["step"] <= step]
         checkpoints.write_text(path, "".join(json.dumps(line) + "\n" for line in kept))
         self.lines, self.flushed = list[str](), time.monotonic()
 
@@ -101,8 +154,22 @@ class LogWriter:
             self.lines.clear()
 
 
-def read_log(path: Path, at_most: int = LONGEST_LOG) -> list[dict[str, Any]]:
+def read_log(path: Path, at_most: int = LONGEST_LOG) -> list[LogLine]:
     """The lines of a log that are whole; of a log longer than `at_most` bytes, those of its beginning."""
+    return [LogLine.from_json(content) for content in _read_objects(path, at_most)]
+
+
+def curve_points(lines: Iterable[LogLine], kind: str, quantity: str) -> list[tuple[int, float]]:
+    """The step and the `quantity` (a field of `LogLine`) of every line of this kind that has it, by step.
+
+    Where a step was taken twice, the last time counts.
+    """
+    values = {line.step: value for line in lines if line.kind == kind and (value := getattr(line, quantity)) is not None}
+    return sorted(values.items())
+
+
+def _read_objects(path: Path, at_most: int) -> list[dict[str, Any]]:
+    """The lines as they are written down: JSON objects that have a step."""
     try:
         with path.open("rb") as file:
             data = file.read(at_most)
@@ -112,6 +179,6 @@ def read_log(path: Path, at_most: int = LONGEST_LOG) -> list[dict[str, Any]]:
     for line in data.splitlines():
         with suppress(ValueError, RecursionError):
             content = json.loads(line)
-            if isinstance(content, dict) and isinstance(content.get("step"), int):
+            if isinstance(content, dict) and count(content.get("step")) is not None:
                 lines.append(content)
     return lines

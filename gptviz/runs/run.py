@@ -28,6 +28,7 @@ from gptviz.train.engine import Engine
 from gptviz.train.recipe import Recipe
 
 from . import checkpoints
+from .card import Card
 from .checkpoints import CheckpointError
 from .status import RunError, read_status, write_status
 
@@ -36,22 +37,28 @@ STORES = {"float32": torch.float32, "float16": torch.float16}
 
 @dataclass(frozen=True)
 class Run:
-    """A run as written down in its folder."""
+    """A run as written down in its folder.
+
+    Attributes:
+        folder: where it lies.
+        recipe: how it is trained.
+        source: what it learns from, for `source_from`.
+        card: the card of the model.
+        dtype: the type its weights are stored in.
+        engine: what it computes with, None until that is chosen.
+    """
 
     folder: Path
     recipe: Recipe
     source: dict[str, Any]
-    card: dict[str, Any]
+    card: Card
+    dtype: torch.dtype
+    engine: Engine | None = None
 
     @property
     def name(self) -> str:
         """The name of its folder."""
         return self.folder.name
-
-    @property
-    def engine(self) -> Engine | None:
-        """What it computes with, once that is chosen."""
-        return Engine.from_dict(self.card["engine"]) if self.card.get("engine") else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,28 +146,14 @@ def read_run(folder: Path) -> Run:
         CheckpointError: it cannot be read.
     """
     card = checkpoints.read_card(folder)
+    written = card.values
     try:
-        run = Run(folder, Recipe.from_dict(card["recipe"]), dict(card["source"]), _mended(card))
-        _ = run.engine
-        return run
+        if (store := written.get("store", "float32")) not in STORES:
+            raise ValueError(f"its weights are stored as {store!r:.80}, not as {' or '.join(STORES)}")
+        engine = Engine.from_dict(written["engine"]) if written.get("engine") else None
+        return Run(folder, Recipe.from_dict(written["recipe"]), dict(written["source"]), card, STORES[store], engine)
     except (KeyError, TypeError, ValueError) as error:
         raise RunError(f"{folder.name} does not say how it was trained ({error}): it cannot be trained on") from None
-
-
-def _mended(card: dict[str, Any]) -> dict[str, Any]:
-    """The card, what a run goes on from in it as it should be.
-
-    Raises:
-        ValueError: weights are stored in no type there is.
-    """
-    if card.get("store", "float32") not in STORES:
-        raise ValueError(f"its weights are stored as {card['store']!r:.80}, not as {' or '.join(STORES)}")
-    losses, seconds = card.get("losses"), card.get("wall_seconds")
-    entries = [entry for entry in losses if isinstance(entry, dict)] if isinstance(losses, list) else []
-    return card | {
-        "losses": [entry for entry in entries if isinstance(entry.get("step"), int)],
-        "wall_seconds": float(seconds) if isinstance(seconds, int | float) and 0 <= seconds < 1e12 else 0.0,
-    }
 
 
 def free_name(name: str) -> str:

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -27,9 +27,10 @@ from gptviz.train.engine import Engine, choose, compiler_missing
 from gptviz.train.trainer import Diverged, Evaluated, Event, Stepped, Trainer
 
 from . import checkpoints
+from .card import LossEntry
 from .checkpoints import CheckpointError, NotNumbersError
 from .log import LogWriter
-from .run import STORES, Run, read_run
+from .run import Run, read_run
 from .status import RunError, StopRequest, clear_stop_request, locked, stop_request, write_status
 
 SAVE_EVERY = 60.0  # seconds
@@ -65,7 +66,7 @@ def train(
         Diverged: the loss is not a number any more.
     """
     world = World() if world is None else world
-    if read_run(folder).card.get("steps") and not (folder / "state.safetensors").exists():
+    if read_run(folder).card.values.get("steps") and not (folder / "state.safetensors").exists():
         raise RunError(f"{folder.name} is finished: begin a new run with its weights instead (--from {folder.name})")
     with locked(folder) if world.is_main else nullcontext():
         try:
@@ -87,7 +88,8 @@ def _train(
     if world.is_main:
         clear_stop_request(folder)
         write_status(folder, "running", "choosing the fastest way to compute")
-    engine = _engine(run, model, data, world, device)
+        run = _with_engine(run, model, data)
+    engine = _usable_engine(run, world, device)
     yield engine
     trainer = Trainer(model, data, run.recipe, forward=engine.forward(model), bfloat16=engine.bfloat16, world=world)
     state = _restore(folder, trainer)
@@ -118,19 +120,24 @@ def _broadcast_request(request: StopRequest | None, world: World, device: torch.
     return requests[int(world.broadcast(float(requests.index(request)), device))]
 
 
-def _engine(run: Run, model: Transformer, data: Data, world: World, device: torch.device) -> Engine:
-    """The engine on the card, since a run that is resumed is to compute as before; otherwise one chosen now."""
-    engine = run.engine
-    if engine is None and world.is_main:
-        engine = choose(model, data, run.recipe)
-        run.card["engine"] = engine.to_dict()
-        checkpoints.write_json(run.folder / "card.json", run.card)
-    known = engine or Engine()
-    if known.compiled and (missing := compiler_missing()):  # the run comes from another machine
-        known = Engine(known.bfloat16, False, f"not compiled as before: {missing}")
-    bfloat16 = bool(world.broadcast(float(known.bfloat16), device))
-    compiled = bool(world.broadcast(float(known.compiled), device))
-    return Engine(bfloat16, compiled, known.why, known.seconds_per_step)
+def _with_engine(run: Run, model: Transformer, data: Data) -> Run:
+    """The run with an engine, chosen now and written on its card where it had none: a run resumed computes as before."""
+    if run.engine is not None:
+        return run
+    engine = choose(model, data, run.recipe)
+    card = run.card.changed(engine=engine.to_dict())
+    checkpoints.write_json(run.folder / "card.json", card.to_json())
+    return replace(run, engine=engine, card=card)
+
+
+def _usable_engine(run: Run, world: World, device: torch.device) -> Engine:
+    """The engine of the main process's run, in every process; not compiled where this machine has no compiler."""
+    engine = run.engine or Engine()
+    if engine.compiled and (missing := compiler_missing()):  # the run comes from another machine
+        engine = Engine(engine.bfloat16, False, f"not compiled as before: {missing}")
+    bfloat16 = bool(world.broadcast(float(engine.bfloat16), device))
+    compiled = bool(world.broadcast(float(engine.compiled), device))
+    return replace(engine, bfloat16=bfloat16, compiled=compiled)
 
 
 def _restore(folder: Path, trainer: Trainer) -> dict[str, Tensor]:
@@ -164,11 +171,10 @@ class _Recorder:
     ) -> None:
         self.folder, self.recipe, self.trainer = run.folder, run.recipe, trainer
         self.tokenizer, self.source, self.data = tokenizer, source, data
-        self.dtype = STORES[run.card.get("store", "float32")]
-        self.card = dict(run.card)
-        self.wall_seconds = float(self.card.get("wall_seconds", 0.0))  # of the times before
+        self.dtype, self.wall_seconds = run.dtype, run.card.wall_seconds
+        self.card, self.losses = run.card, list(run.card.losses)
         if state:
-            self.card["losses"] = [entry for entry in self.card["losses"] if entry["step"] <= trainer.step]
+            self.losses = [entry for entry in self.losses if entry.step <= trainer.step]
             for step, file in checkpoints.snapshots(self.folder).items():
                 if step > trainer.step:
                     file.unlink(missing_ok=True)
@@ -203,25 +209,30 @@ class _Recorder:
     def _evaluated(self, event: Evaluated) -> Sampled:
         model = self.trainer.model.eval()
         measured = self.source.measured(model, self.tokenizer, self.data)
-        self.log.evaluated(event, by_place=self.source.has_places, **_numbers(measured))
-        self._note(event, measured)
+        numbers = {name: value for name, value in measured.items() if isinstance(value, float)}
+        self.log.evaluated(event, by_place=self.source.has_places, **numbers)
+        self._note(event, measured, numbers)
         sample = Sampled(event.step, self.source.sample(model, self.tokenizer, self.data))
         self.log.sampled(sample.step, sample.text)
         return sample
 
-    def _note(self, event: Evaluated, measured: dict[str, Any]) -> None:
-        """Put an evaluation on the card, and what was measured beside it."""
-        losses = [entry for entry in self.card["losses"] if entry["step"] < event.step]
-        entry: dict[str, Any] = {"step": event.step, "seconds": round(event.seconds, 1)}
-        if not math.isnan(self.log.recent_loss):
-            entry["training"] = round(self.log.recent_loss, 4)
-        entry["validation"] = event.loss
-        if self.source.has_right_answers:
-            self.card["accuracy"] = entry["accuracy"] = event.evaluation.accuracy
+    def _note(self, event: Evaluated, measured: dict[str, Any], numbers: dict[str, float]) -> None:
+        """Put an evaluation on the card, with what was measured beside it and those `numbers` of it that give a curve."""
+        accuracy = event.evaluation.accuracy if self.source.has_right_answers else None
+        recent = self.log.recent_loss
+        entry = LossEntry(
+            step=event.step,
+            validation=event.loss,
+            training=None if math.isnan(recent) else round(recent, 4),
+            seconds=round(event.seconds, 1),
+            accuracy=accuracy,
+            others=numbers,
+        )
+        self.losses = [*(before for before in self.losses if before.step < event.step), entry]
+        found: dict[str, Any] = {"validation_loss": event.loss} | ({} if accuracy is None else {"accuracy": accuracy})
         if self.source.has_places:
-            self.card["accuracy_by_place"] = event.evaluation.by_place()
-        self.card["losses"] = [*losses, entry | _numbers(measured)]
-        self.card |= measured | {"validation_loss": event.loss}
+            found["accuracy_by_place"] = event.evaluation.by_place()
+        self.card = self.card.changed(**found, **measured)
 
     def _snapshot(self) -> None:
         if self.recipe.snapshots:
@@ -235,24 +246,21 @@ class _Recorder:
 
     def _save(self) -> None:
         """Save the run as it is now. The state comes last: what a crash leaves beyond the saved state is made again."""
-        self.card |= {
-            "steps": self.trainer.step,
-            "seconds": round(self.trainer.seconds, 1),
-            "wall_seconds": round(self.wall_seconds + time.monotonic() - self.begun, 1),
-            "processes": self.trainer.world.size,
-            "threads": torch.get_num_threads(),
-            "device": str(self.trainer.device),
-            "date": datetime.now(UTC).date().isoformat(),
-            "gptviz": __version__,
-            "torch": torch.__version__,
-        }
+        self.card = self.card.changed(
+            losses=[entry.to_json() for entry in self.losses],
+            steps=self.trainer.step,
+            seconds=round(self.trainer.seconds, 1),
+            wall_seconds=round(self.wall_seconds + time.monotonic() - self.begun, 1),
+            processes=self.trainer.world.size,
+            threads=torch.get_num_threads(),
+            device=str(self.trainer.device),
+            date=datetime.now(UTC).date().isoformat(),
+            gptviz=__version__,
+            torch=torch.__version__,
+        )
         self.log.flush()
         self._write_weights(self.folder / "model.safetensors")
-        checkpoints.write_json(self.folder / "card.json", self.card)
+        checkpoints.write_json(self.folder / "card.json", self.card.to_json())
         checkpoints.write_tensors(self.folder / "state.safetensors", self.trainer.state() | self.log.state())
         self.saved = time.monotonic()
 
-
-def _numbers(measured: dict[str, Any]) -> dict[str, float]:
-    """What a curve can be drawn of."""
-    return {name: value for name, value in measured.items() if isinstance(value, float)}

@@ -1,0 +1,209 @@
+"""The card of a checkpoint, card.json: how the model was made and how good it is.
+
+A card may come from an older version, from another machine or from a damaged disk. It is checked once, here: a field that the
+card lacks, or that holds something it cannot hold, is None (or empty), and the rest is read all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from gptviz.model import PRESETS
+from gptviz.train.engine import Engine
+
+LARGEST_NUMBER = 1e300
+LARGEST_COUNT = 10**12
+LONGEST_TIME = 1e12  # seconds
+
+
+def finite(value: object) -> float | None:
+    """`value` where it is a finite number, else None."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST_NUMBER:
+        return float(value)
+    return None
+
+
+def count(value: object) -> int | None:
+    """`value` where it is a whole number from 0 to `LARGEST_COUNT`, else None."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_COUNT else None
+
+
+def share(value: object) -> float | None:
+    """`value` where it is a number from 0 to 1, else None."""
+    number = finite(value)
+    return number if number is not None and 0 <= number <= 1 else None
+
+
+def shares(value: object) -> tuple[float | None, ...] | None:
+    """`value` as a row of shares, None in the place of what is none; None where it is no list."""
+    return tuple(map(share, value)) if isinstance(value, list) else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossEntry:
+    """An evaluation made during training, as the card keeps it.
+
+    Attributes:
+        step: after how many steps.
+        validation: the loss on held-out data, in nats per token (of a classifier: per text).
+        training: the mean training loss of the last steps.
+        seconds: the time that training had taken.
+        accuracy: the share of predictions that were right.
+        others: other numbers measured, by name.
+    """
+
+    step: int
+    validation: float | None = None
+    training: float | None = None
+    seconds: float | None = None
+    accuracy: float | None = None
+    others: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, value: object) -> LossEntry | None:
+        """The entry written down as `value`, None where that has no step."""
+        if not isinstance(value, dict) or (step := count(value.get("step"))) is None:
+            return None
+        numbers = {name: number for name, each in value.items() if name != "step" and (number := finite(each)) is not None}
+        known = {name: numbers.pop(name) for name in ("validation", "training", "seconds", "accuracy") if name in numbers}
+        return cls(step=step, others=numbers, **known)
+
+    def to_json(self) -> dict[str, float]:
+        """The entry as a JSON object."""
+        content = {name: value for name, value in asdict(self).items() if name != "others" and value is not None}
+        return content | dict(self.others)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """A card as read. `card[key]` is a value as it is written down, also one that has no field here.
+
+    Attributes:
+        values: everything as it is written down.
+        plan: the experiment the model was made for; the key is "preset", for a reason of history.
+        architecture: the name of the preset it was built from.
+        command: the command line that makes the model again.
+        task: the generated task it learned from.
+        corpus: the name of the texts it learned from.
+        corpus_sha256: the hash of these texts.
+        labels: the names of the labels that a classifier tells apart.
+        texts: how many texts a classifier was trained on ("training") and how many were held out ("held_out").
+        recipe: how it was trained: the fields of a `Recipe` as they are written down.
+        source: what it learned from, for `source_from`.
+        engine: what it was computed with.
+        steps: how many steps of training were taken.
+        seconds: the time they took.
+        wall_seconds: the time that passed meanwhile, 0 where it is not known.
+        validation_loss: the last loss on held-out data, in nats per token (of a classifier: per text).
+        losses: the evaluations made during training, in the order they were made.
+        floor: the lowest loss that any model can have on this data.
+        accuracy: the share of held-out predictions that are right.
+        accuracy_by_place: the same by place in the row; None in it where no prediction counts.
+        baseline_accuracy: the share that a baseline gets right.
+        confusion: how many held-out texts of each label were taken for which: [label][predicted].
+    """
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+    plan: str | None = None
+    architecture: str | None = None
+    command: str | None = None
+    task: str | None = None
+    corpus: str | None = None
+    corpus_sha256: str | None = None
+    labels: tuple[str, ...] | None = None
+    texts: Mapping[str, int] | None = None
+    recipe: Mapping[str, Any] | None = None
+    source: Mapping[str, Any] | None = None
+    engine: Engine | None = None
+    steps: int | None = None
+    seconds: float | None = None
+    wall_seconds: float = 0.0
+    validation_loss: float | None = None
+    losses: tuple[LossEntry, ...] = ()
+    floor: float | None = None
+    accuracy: float | None = None
+    accuracy_by_place: tuple[float | None, ...] | None = None
+    baseline_accuracy: float | None = None
+    confusion: tuple[tuple[int, ...], ...] | None = None
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Card:
+        """The card written down as `values`, of this version or an older one."""
+        plan, wall_seconds = _text(values.get("preset")), finite(values.get("wall_seconds"))
+        # Older cards name the plan alone; where a preset has that name, the plan is the one of this preset.
+        architecture = _text(values.get("architecture")) or (plan if plan in PRESETS else None)
+        losses = values.get("losses")
+        entries = [LossEntry.from_json(each) for each in losses] if isinstance(losses, list) else []
+        return cls(
+            values=values,
+            plan=plan,
+            architecture=architecture,
+            command=_text(values.get("command")),
+            task=_text(values.get("task")),
+            corpus=_text(values.get("corpus")),
+            corpus_sha256=_text(values.get("corpus_sha256")),
+            labels=_labels(values.get("labels")),
+            texts=None if values.get("texts") is None else _counts(values["texts"]),
+            recipe=_object(values.get("recipe")),
+            source=_object(values.get("source")),
+            engine=_engine(values.get("engine")),
+            steps=count(values.get("steps")),
+            seconds=finite(values.get("seconds")),
+            wall_seconds=wall_seconds if wall_seconds is not None and 0 <= wall_seconds < LONGEST_TIME else 0.0,
+            validation_loss=finite(values.get("validation_loss")),
+            losses=tuple(entry for entry in entries if entry is not None),
+            floor=finite(values.get("floor")),
+            accuracy=share(values.get("accuracy")),
+            accuracy_by_place=shares(values.get("accuracy_by_place")),
+            baseline_accuracy=share(values.get("baseline_accuracy")),
+            confusion=_confusion(values.get("confusion")),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The card as a JSON object: everything that was read, also what this version does not know."""
+        return dict(self.values)
+
+    def changed(self, **values: Any) -> Card:
+        """A card in which these keys have these JSON values."""
+        return Card.from_json({**self.values, **values})
+
+    def __getitem__(self, key: str) -> Any:
+        return self.values[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.values
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _object(value: object) -> Mapping[str, Any] | None:
+    return value if isinstance(value, dict) else None
+
+
+def _counts(value: object) -> Mapping[str, int]:
+    return {key: number for key, number in value.items() if count(number) is not None} if isinstance(value, dict) else {}
+
+
+def _labels(value: object) -> tuple[str, ...] | None:
+    return tuple(value) if isinstance(value, list) and all(isinstance(name, str) for name in value) else None
+
+
+def _engine(value: object) -> Engine | None:
+    try:
+        return Engine.from_dict(value) if isinstance(value, dict) else None
+    except ValueError:
+        return None
+
+
+def _confusion(value: object) -> tuple[tuple[int, ...], ...] | None:
+    """The rows of a square table of counts, None where it is none."""
+
+    def is_row(row: object) -> bool:
+        assert isinstance(value, Sequence)
+        return isinstance(row, list) and len(row) == len(value) and all(count(number) is not None for number in row)
+
+    return tuple(map(tuple, value)) if isinstance(value, list) and all(map(is_row, value)) else None
