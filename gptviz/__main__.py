@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gptviz.text import Encoding, Tokenizer
 
     from .data.source import Source
+    from .runs.card import Card
     from .train.distributed import World
 
 
@@ -199,7 +200,7 @@ def models(options: argparse.Namespace) -> None:
         print(f"{row['name']:<28} {about}")
 
 
-def _result(card: dict[str, Any]) -> dict[str, Any]:
+def _result(card: Card) -> dict[str, Any]:
     return {key: card[key] for key in ("preset", "corpus", "validation_loss") if key in card}
 
 
@@ -470,12 +471,12 @@ def _evaluated_source(options: argparse.Namespace, lm: LanguageModel) -> Source:
     """The data that --corpus names, split as the model's own; without --corpus, the model's own."""
     from .data.registry import source_from, source_of_path
 
-    on_card = lm.card.get("source")
+    on_card = lm.card.source
     if options.corpus is None:
-        if not isinstance(on_card, dict):
+        if on_card is None:
             raise UsageError(f"the card of {options.name} does not say what it learned from: give a text with --corpus FILE")
-        return source_from(on_card)
-    fraction = on_card.get("fraction") if isinstance(on_card, dict) else None
+        return source_from(dict(on_card))
+    fraction = on_card.get("fraction") if on_card else None
     return source_of_path(options.corpus, lm.model.config.kind, fraction if isinstance(fraction, float) else 0.9)
 
 

@@ -35,9 +35,7 @@ class LanguageModel:
         step: the step of training whose snapshot this is, None for the model as it was saved last.
     """
 
-    def __init__(
-        self, name: str, model: Transformer, tokenizer: Tokenizer, card: Card, step: int | None = None
-    ) -> None:
+    def __init__(self, name: str, model: Transformer, tokenizer: Tokenizer, card: Card, step: int | None = None) -> None:
         self.name, self.model, self.tokenizer, self.card, self.step = name, model, tokenizer, card, step
 
     @property

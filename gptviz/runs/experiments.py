@@ -74,6 +74,11 @@ class Plan:
     changes: tuple[tuple[str, object], ...] = ()
 
     @property
+    def name(self) -> str:
+        """Its name in `PLANS`; for a plan that is not there, the name of its preset."""
+        return next((name for name, plan in PLANS.items() if plan == self), self.preset)
+
+    @property
     def config(self) -> Config:
         """The architecture, before a tokenizer fixes the size of its vocabulary."""
         return changed(PRESETS[self.preset], **dict(self.changes))

@@ -263,4 +263,3 @@ class _Recorder:
         checkpoints.write_json(self.folder / "card.json", self.card.to_json())
         checkpoints.write_tensors(self.folder / "state.safetensors", self.trainer.state() | self.log.state())
         self.saved = time.monotonic()
-

@@ -261,7 +261,7 @@ def test_a_confusion_on_the_card_that_is_nonsense_is_ignored(judge: Make, counts
 
 def test_of_the_file_it_was_trained_on_only_the_texts_held_out_test_it(judge: Make) -> None:
     labelled = judge(kept=False)
-    card = checkpoints.read_card(checkpoints.find("judge")) | {"corpus_sha256": labelled.sha256}
+    card = checkpoints.read_card(checkpoints.find("judge")).to_json() | {"corpus_sha256": labelled.sha256}
     (checkpoints.find("judge") / "card.json").write_text(json.dumps(card))
     training, held_out = LabelledSource(labelled, 0.5).split()
     for view in (HELD_OUT, OWN):
@@ -280,7 +280,7 @@ def test_of_the_file_it_was_trained_on_only_the_texts_held_out_test_it(judge: Ma
 )
 def test_any_other_file_is_said_to_hold_perhaps_what_it_was_trained_on(judge: Make, change: dict[str, Any]) -> None:
     labelled = judge(kept=False)
-    card = checkpoints.read_card(checkpoints.find("judge")) | {"corpus_sha256": labelled.sha256} | change
+    card = checkpoints.read_card(checkpoints.find("judge")).to_json() | {"corpus_sha256": labelled.sha256} | change
     (checkpoints.find("judge") / "card.json").write_text(json.dumps(card))
     at = give(page(view=OWN), csv_of(labelled))
     assert array(chart(at, "own confusion")["data"][0]["text"]).sum() == len(labelled)

@@ -236,9 +236,7 @@ def test_a_run_on_pairs_keeps_what_it_measured_and_goes_on_from_its_folder() -> 
     opened = checkpoints.load(folder)
     data = source.data(marked, opened.model.config)
     assert card["exact_match"] == exact_match(opened.model, marked, data.held_out)
-    assert [entry["exact_match"] for entry in card["losses"]] == [
-        line["exact_match"] for line in log if line["kind"] == "evaluation"
-    ]
+    assert [entry["exact_match"] for entry in card["losses"]] == [line.exact_match for line in log if line.kind == "evaluation"]
     assert card["corpus_sha256"] == MIRRORED.sha256
     first = data.held_out[0]
     assert all(sample.startswith(f"{first[0]} → ") for sample in samples)

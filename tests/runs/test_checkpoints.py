@@ -18,6 +18,7 @@ from safetensors import SafetensorError
 
 from gptviz.model import Transformer
 from gptviz.runs import checkpoints
+from gptviz.runs.card import Card
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.text import BPETokenizer, CharTokenizer
 from tests.tiny import TinyModel, scrambled, some_ids, tiny
@@ -42,7 +43,7 @@ def test_what_is_saved_comes_back_to_the_bit(changes: dict[str, Any]) -> None:
     folder = checkpoints.save("one", model, TOKENIZER, {"corpus": "é ␣ 日本"})
     opened = checkpoints.load(checkpoints.find("one"))
     assert (opened.name, opened.model.config) == ("one", model.config)
-    assert opened.card == {"corpus": "é ␣ 日本", "parameters": sum(p.numel() for p in model.parameters())}
+    assert opened.card.to_json() == {"corpus": "é ␣ 日本", "parameters": sum(p.numel() for p in model.parameters())}
     assert opened.tokenizer.to_json() == TOKENIZER.to_json()
     assert list(state(opened.model)) == list(state(model))
     assert all(torch.equal(value, state(model)[name]) for name, value in state(opened.model).items())
@@ -91,7 +92,7 @@ def test_saving_again_replaces_the_whole_model() -> None:
 def test_a_card_with_a_name_no_encoding_has_is_saved_and_read() -> None:
     name = os.fsdecode(b"caf\xe9.txt")
     folder = checkpoints.save("one", scrambled(tiny()), TOKENIZER, {"corpus": name, "command": "é"})
-    assert checkpoints.read_card(folder) == {"corpus": name, "command": "é", "parameters": 2_752}
+    assert checkpoints.read_card(folder).to_json() == {"corpus": name, "command": "é", "parameters": 2_752}
 
 
 def full_disk(*_: Any, **__: Any) -> None:
@@ -355,7 +356,7 @@ def test_tables_that_no_weights_vouch_for_stay_small(tiny_model: TinyModel) -> N
 def test_a_model_without_a_card_opens() -> None:
     folder = checkpoints.save("one", scrambled(tiny()), TOKENIZER, {})
     (folder / "card.json").unlink()
-    assert checkpoints.load(folder).card == {}
+    assert checkpoints.load(folder).card == Card()
 
 
 def test_snapshots_are_found_by_their_steps_in_order_and_what_is_none_is_left_out(tiny_model: TinyModel) -> None:

@@ -52,7 +52,7 @@ def state(name: str) -> str:
 
 def trained(name: str) -> bool:
     """Whether the run is being trained and has taken a step that is on the disk."""
-    return state(name) == "running" and any(line["kind"] == "step" for line in read_log(log(name)))
+    return state(name) == "running" and any(line.kind == "step" for line in read_log(log(name)))
 
 
 def log(name: str) -> Path:
@@ -139,8 +139,7 @@ def test_a_paused_and_resumed_run_ends_with_the_losses_of_one_that_never_was(que
     queue.submit("broken")
     until(lambda: state("broken") == "finished")
     losses = [
-        [(line["step"], line["loss"]) for line in read_log(log(name)) if line["kind"] == "evaluation"]
-        for name in ("straight", "broken")
+        [(line.step, line.loss) for line in read_log(log(name)) if line.kind == "evaluation"] for name in ("straight", "broken")
     ]
     assert losses[0] == losses[1]
     weights = [load_file(checkpoints.find(name) / "model.safetensors") for name in ("straight", "broken")]

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from gptviz.data.text import TaskSource, TextSource
 from gptviz.model import build
 from gptviz.runs import checkpoints, log, training
 from gptviz.runs.checkpoints import CheckpointError
-from gptviz.runs.log import read_log
+from gptviz.runs.log import LogLine, read_log
 from gptviz.runs.run import RunSpec, free_disk, free_name, prepare, read_run
 from gptviz.runs.status import RunError, State, Status, mark_waiting, read_status, request_stop, write_status
 from gptviz.runs.training import Sampled, train
@@ -51,14 +52,15 @@ def timeless(content: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in content.items() if key not in TIMES}
 
 
-def told(folder: Path) -> list[dict[str, Any]]:
+def told(folder: Path) -> list[LogLine]:
     """The log without what a clock said."""
-    return [timeless(line) for line in read_log(folder / "log.jsonl")]
+    times = dict.fromkeys(("seconds", "seconds_left", "tokens_per_second"))
+    return [replace(line, **times) for line in read_log(folder / "log.jsonl")]
 
 
 def carded(folder: Path) -> dict[str, Any]:
     """The card without what a clock said."""
-    card = timeless(checkpoints.read_card(folder))
+    card = timeless(checkpoints.read_card(folder).to_json())
     return card | {"losses": [timeless(entry) for entry in card["losses"]]}
 
 
@@ -105,7 +107,7 @@ def killed() -> Path:
     process = in_a_process(folder, "getattr(event, 'step', 0) > 24 and time.sleep(0.3)")
     try:
         deadline = time.monotonic() + 60
-        while not (lines := told(folder)) or lines[-1]["step"] < 28:
+        while not (lines := told(folder)) or lines[-1].step < 28:
             assert time.monotonic() < deadline
             assert process.poll() is None, process.communicate()[1]
             time.sleep(0.05)
@@ -159,28 +161,26 @@ def test_the_log_tells_every_step_evaluation_and_sample_in_order() -> None:
     events = list(train(folder))
     lines = told(folder)
     steps = [event for event in events if isinstance(event, Stepped)]
-    assert [line["loss"] for line in lines if line["kind"] == "step"] == pytest.approx([event.loss for event in steps], rel=1e-5)
-    assert [line["loss"] for line in lines if line["kind"] == "evaluation"] == [
-        e.loss for e in events if isinstance(e, Evaluated)
-    ]
-    assert [line["text"] for line in lines if line["kind"] == "sample"] == [
+    assert [line.loss for line in lines if line.kind == "step"] == pytest.approx([event.loss for event in steps], rel=1e-5)
+    assert [line.loss for line in lines if line.kind == "evaluation"] == [e.loss for e in events if isinstance(e, Evaluated)]
+    assert [line.text for line in lines if line.kind == "sample"] == [
         event.text for event in events if isinstance(event, Sampled)
     ]
-    assert [line["step"] for line in lines] == sorted(line["step"] for line in lines)
-    assert {line["kind"] for line in lines} == {"step", "evaluation", "sample"}
+    assert [line.step for line in lines] == sorted(line.step for line in lines)
+    assert {line.kind for line in lines} == {"step", "evaluation", "sample"}
 
 
 def test_a_long_log_is_thinned_and_its_losses_are_the_means_of_those_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "LINES_PER_DOUBLING", 4)
     folder = task_run(steps=37, evaluations=1, snapshots=0)
     losses = [event.loss for event in train(folder) if isinstance(event, Stepped)]
-    lines = [line for line in told(folder) if line["kind"] == "step"]
-    assert [line["step"] for line in lines] == [*range(1, 9), 10, 12, 14, 16, 20, 24, 28, 32, 37][: len(lines)]
+    lines = [line for line in told(folder) if line.kind == "step"]
+    assert [line.step for line in lines] == [*range(1, 9), 10, 12, 14, 16, 20, 24, 28, 32, 37][: len(lines)]
     before = 0
     for line in lines:
-        left_out = losses[before : line["step"]]
-        assert line["loss"] == pytest.approx(sum(left_out) / len(left_out), rel=1e-5)
-        before = line["step"]
+        left_out = losses[before : line.step]
+        assert line.loss == pytest.approx(sum(left_out) / len(left_out), rel=1e-5)
+        before = line.step
     assert before == 37
 
 
@@ -225,7 +225,7 @@ def test_a_stopped_run_is_evaluated_and_can_go_on_all_the_same(stop: int) -> Non
     assert same(load_file(folder / f"snapshots/{stop:08d}.safetensors"), weights(opened.model))
     finish(folder)
     extra = [line for line in told(folder) if line not in told(unbroken)]
-    assert {(line["kind"], line["step"]) for line in extra} == ({("evaluation", 5), ("sample", 5)} if stop == 5 else set())
+    assert {(line.kind, line.step) for line in extra} == ({("evaluation", 5), ("sample", 5)} if stop == 5 else set())
     assert [line for line in told(folder) if line not in extra] == told(unbroken)
     assert same(load_file(folder / "model.safetensors"), load_file(unbroken / "model.safetensors"))
 
@@ -249,7 +249,7 @@ def test_a_killed_run_is_interrupted_and_going_on_ends_with_the_same_curve(kille
     assert read_status(killed).state == "interrupted"
     assert "can be resumed" in read_status(killed).message
     assert checkpoints.load(killed).card["steps"] == 20
-    assert max(line["step"] for line in told(killed)) > 20
+    assert max(line.step for line in told(killed)) > 20
     assert max(checkpoints.snapshots(killed)) > 20
     begun = train(killed)
     assert [type(next(begun)).__name__ for _ in range(2)] == ["Engine", "Stepped"]
@@ -328,7 +328,7 @@ def test_a_model_that_says_nothing_of_its_training_cannot_be_trained_on(tiny_mod
 
 def test_a_run_begins_with_the_weights_it_is_given() -> None:
     begin = checkpoints.load(finish(task_run("a", steps=3))).model
-    folder = task_run("b", options={"begin": begin})
+    folder = task_run("b", options={"initial": begin})
     assert same(load_file(folder / "model.safetensors"), weights(begin))
 
 
@@ -352,7 +352,7 @@ def fails_at(monkeypatch: pytest.MonkeyPatch, name: str, step: int, folder: Path
     write = safetensors.torch.save_file
 
     def full(tensors: dict[str, torch.Tensor], path: Path, **options: Any) -> None:
-        if name in path.name and max([line["step"] for line in told(folder)], default=0) >= step:
+        if name in path.name and max([line.step for line in told(folder)], default=0) >= step:
             path.write_bytes(b"half a file")
             raise OSError(errno.ENOSPC, "No space left on device")
         write(tensors, path, **options)
@@ -607,10 +607,12 @@ def test_a_log_that_a_stranger_wrote_gives_its_sound_lines_and_stops_no_run(paus
     assert read_log(file) == sound
     more = '{"step": 2, "kind": "\\ud800", "loss": "high"}\n{"step": ' + "9" * 30 + "}\n"
     file.write_text(more)
+    assert read_log(file) == [LogLine(kind="\ud800", step=2)]
+    file.write_text(more + '{"step": 3}')
+    assert read_log(file, at_most=len(more)) == read_log(file)[:1]
     assert len(read_log(file)) == 2
-    assert read_log(file, at_most=60) == read_log(file)[:1]
     finish(paused)
-    assert max(line["step"] for line in read_log(file)) == 12
+    assert max(line.step for line in read_log(file)) == 12
     assert read_log(paused / "no-such-file") == []
     assert read_log(paused) == []
 

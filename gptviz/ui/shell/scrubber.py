@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import streamlit as st
 
 from gptviz.runs import checkpoints
+from gptviz.runs.card import Card
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.markdown import escaped
 
@@ -43,7 +44,7 @@ def has_step(name: str, asked: object) -> bool:
     return str(asked) in map(str, steps(name))
 
 
-def scrubber(folder: Path, card: Mapping[str, Any], notices: Any) -> int | None:
+def scrubber(folder: Path, card: Card, notices: Any) -> int | None:
     """The slider with its play button and a line on what is shown; the step chosen, None for the model as saved last."""
     options = [*map(str, checkpoints.snapshots(folder)), LAST]
     if (wanted := st.session_state.pop(_NEXT, None)) in options:
@@ -72,10 +73,10 @@ def without_snapshots(notices: Any) -> None:
     st.session_state[_PLAYING] = False
 
 
-def readout(chosen: str, card: Mapping[str, Any]) -> str:
+def readout(chosen: str, card: Card) -> str:
     """What is shown, and the validation loss measured nearest to it (≈ where that was at another step)."""
-    step = card.get("steps") if chosen == LAST else int(chosen)
-    if not isinstance(step, int):
+    step = card.steps if chosen == LAST else int(chosen)
+    if step is None:
         return "As saved last"
     found = measured(card, step)
     if found is None:
@@ -83,21 +84,14 @@ def readout(chosen: str, card: Mapping[str, Any]) -> str:
     at, loss, accuracy = found
     about = "" if at == step else "≈ "
     # Perplexity, the number of tokens a model wavers between, says nothing about a classifier.
-    how_good = (
-        f"perplexity {math.exp(min(loss, 50)):.3g}" if "labels" not in card or accuracy is None else f"{accuracy:.1%} right"
-    )
+    how_good = f"perplexity {math.exp(min(loss, 50)):.3g}" if card.labels is None or accuracy is None else f"{accuracy:.1%} right"
     return f"Step {step:,}: loss {about}{loss:.3g}, {how_good}"
 
 
-def measured(card: Mapping[str, Any], step: int) -> tuple[int, float, float | None] | None:
+def measured(card: Card, step: int) -> tuple[int, float, float | None] | None:
     """The measurement of the validation loss nearest to `step`: its step, the loss in nats, and the accuracy where there is
     one; None where nothing was measured."""
-    entries = card.get("losses")
-    found = [
-        (entry["step"], float(entry["validation"]), accuracy if isinstance(accuracy := entry.get("accuracy"), float) else None)
-        for entry in (entries if isinstance(entries, list) else [])
-        if isinstance(entry, dict) and isinstance(entry.get("step"), int) and isinstance(entry.get("validation"), int | float)
-    ]
+    found = [(entry.step, entry.validation, entry.accuracy) for entry in card.losses if entry.validation is not None]
     return min(found, key=lambda entry: (abs(entry[0] - step), entry[0]), default=None)
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import streamlit as st
 
@@ -14,6 +12,7 @@ from gptviz.language_model import LanguageModel
 from gptviz.model import devices
 from gptviz.model.kinds import MODEL_KINDS, Kind
 from gptviz.runs import checkpoints
+from gptviz.runs.card import Card
 from gptviz.text import Encoding
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.markdown import escaped
@@ -115,13 +114,13 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
     return read_prompt(key, lm, prompt, default, needs_prompt=needs_prompt)
 
 
-def _card(name: str) -> tuple[Path | None, dict[str, Any]]:
+def _card(name: str) -> tuple[Path | None, Card]:
     """The folder of the model called `name` and its card; None and an empty one where they cannot be read."""
     try:
         folder = checkpoints.find(name)
         return folder, checkpoints.read_card(folder)
     except checkpoints.CheckpointError:
-        return None, {}
+        return None, Card()
 
 
 def explain_wrong_kind(name: str, kind: Kind) -> None:
@@ -144,10 +143,9 @@ def explain_wrong_kind(name: str, kind: Kind) -> None:
             pages.link(pages.TRAIN, f"Train {MODEL_KINDS[page.kinds[0]].with_article}", query=query)
 
 
-def default_prompt(kind: Kind | None, card: Mapping[str, Any]) -> str:
+def default_prompt(kind: Kind | None, card: Card) -> str:
     """What the page shows before anybody types: an example of what the model was trained on, else some lines of a play."""
-    source = card.get("source")
-    return prompts.example(kind or "decoder", json.dumps(source if isinstance(source, dict) else {}))
+    return prompts.example(kind or "decoder", json.dumps(card.source or {}))
 
 
 def prompt_box(default: str) -> str:

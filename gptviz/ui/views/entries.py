@@ -92,12 +92,9 @@ def entries() -> dict[str, Entry]:
 
 def _entry(folder: Path, status: Status, curve: Curve) -> Entry:
     card, config = checkpoints.read_card(folder), checkpoints.read_config(folder)
-    recipe = card.get("recipe")
-    data = str(card.get("task") or card.get("corpus") or "")[:80]
-    of_recipe = recipe if isinstance(recipe, dict) else {}
-    settings = {"data": data or None} | {name: of_recipe.get(name) for name in HELP} | config.to_dict()
+    data, recipe = (card.task or card.corpus or "")[:80], card.recipe or {}
+    settings = {"data": data or None} | {name: recipe.get(name) for name in HELP} | config.to_dict()
     last_steps = [*curve.steps[-1:].tolist(), *curve.validation_steps[-1:].tolist()]
-    preset = card.get("preset")
     return Entry(
         folder.name,
         folder,
@@ -105,17 +102,12 @@ def _entry(folder: Path, status: Status, curve: Curve) -> Entry:
         data=data,
         parameters=_parameter_count(config),
         curve=curve,
-        accuracy=_number(card.get("accuracy")),
-        steps=int(max([*last_steps, _number(card.get("steps")) or 0])),
-        seconds=_number(card.get("seconds")),
-        plan=preset if isinstance(preset, str) and preset in PLANS else None,
+        accuracy=card.accuracy,
+        steps=int(max([*last_steps, card.steps or 0])),
+        seconds=card.seconds,
+        plan=card.plan if card.plan in PLANS else None,
         settings=settings,
     )
-
-
-def _number(value: object) -> float | None:
-    sound = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15
-    return float(value) if sound else None  # type: ignore[arg-type]
 
 
 def default_comparison(entries: Mapping[str, Entry]) -> list[str]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypeGuard
 
 import numpy as np
 import plotly.graph_objects as go
@@ -13,9 +11,7 @@ import streamlit as st
 
 from gptviz.figures.curves import Curve
 from gptviz.runs import checkpoints
-from gptviz.runs.log import read_log
-
-LAST_STEP = 10**12
+from gptviz.runs.log import curve_points, read_log
 
 
 def curve_of(folder: Path) -> Curve:
@@ -43,33 +39,20 @@ def _written(path: Path) -> tuple[int, int]:
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _curve_of(folder: Path, written: tuple[int, int], card_written: tuple[int, int]) -> Curve:
-    card = checkpoints.read_card(folder)
-    log = read_log(folder / "log.jsonl")
-    told = card.get("losses")
-    entries = [entry for entry in told if isinstance(entry, dict)] if isinstance(told, list) else []
-    training = _points(log, "step", "loss") or _points(entries, None, "training")
-    validation = _points(log, "evaluation", "loss") or _points(entries, None, "validation")
-    floor, config = card.get("floor"), checkpoints.read_config(folder)
+    card, log = checkpoints.read_card(folder), read_log(folder / "log.jsonl")
+    training = curve_points(log, "step", "loss") or [
+        (entry.step, entry.training) for entry in card.losses if entry.training is not None
+    ]
+    validation = curve_points(log, "evaluation", "loss") or [
+        (entry.step, entry.validation) for entry in card.losses if entry.validation is not None
+    ]
+    config = checkpoints.read_config(folder)
     return Curve(
         folder.name,
-        np.array([step for step, _ in training]),
+        np.array([step for step, _ in training], float),
         np.array([loss for _, loss in training]) if training else None,
-        np.array([step for step, _ in validation]),
+        np.array([step for step, _ in validation], float),
         np.array([loss for _, loss in validation]),
-        floor=floor if _is_number(floor) else None,
+        floor=card.floor,
         uniform=math.log(config.n_label or config.vocab_size),
     )
-
-
-def _points(lines: Iterable[dict[str, Any]], kind: str | None, field: str) -> list[tuple[float, float]]:
-    """Step and value of the lines of one kind that have both, by step; a step that was taken anew counts as last taken."""
-    found = {}
-    for line in lines:
-        step, value = line.get("step"), line.get(field)
-        if line.get("kind") == kind and _is_number(step) and 0 <= step <= LAST_STEP and _is_number(value):
-            found[float(step)] = float(value)
-    return sorted(found.items())
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300  # NaN is not

@@ -61,7 +61,7 @@ from gptviz.interp.classification import confusion, mistakes
 from gptviz.data.registry import source_from
 
 lm = {load_call(subject.lm)}
-held_out = source_from(lm.card["source"]).split()[1].under(lm.labels)
+held_out = source_from(lm.card.source).split()[1].under(lm.labels)
 probabilities = lm.probabilities(held_out.texts)  # [texts, label]
 counts = confusion(held_out.labels, probabilities.argmax(1), lm.labels)
 wrong = mistakes(held_out.labels, probabilities)"""

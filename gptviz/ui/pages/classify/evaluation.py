@@ -65,8 +65,7 @@ class Evaluation:
 @st.cache_resource(max_entries=2, show_spinner="Opening the texts it was trained on")
 def _split(key: ModelKey) -> tuple[LabelledTexts, LabelledTexts]:
     lm = language_model(key)
-    on_card = lm.card.get("source")
-    source = source_from(on_card if isinstance(on_card, dict) else {})
+    source = source_from(dict(lm.card.source or {}))
     if not isinstance(source, LabelledSource):
         raise ValueError("its card names no texts with labels")
     training, held_out = source.split()

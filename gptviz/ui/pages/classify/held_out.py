@@ -30,7 +30,7 @@ def _without_texts(subject: Subject, error: Exception) -> None:
     card = subject.lm.card
     accuracy, counts = on_card(card), confusion_on_card(card, subject.lm.labels)
     bring = "Give a labelled file to test it on"
-    if isinstance(card.get("corpus_sha256"), str):
+    if card.corpus_sha256 is not None:
         bring += "; in the one it was trained on, the texts held out are found again"
     sentence = (
         f"{escaped(_why(subject, error))}, so its mistakes cannot be shown: which of them it gets wrong. "
@@ -48,7 +48,7 @@ def _without_texts(subject: Subject, error: Exception) -> None:
 
 def _why(subject: Subject, error: Exception) -> str:
     if isinstance(error, OSError):
-        return f"The texts that {subject.key.name} was trained on ({subject.lm.card.get('corpus', '')}) are not on this machine"
+        return f"The texts that {subject.key.name} was trained on ({subject.lm.card.corpus or ''}) are not on this machine"
     return f"There are no held-out texts of {subject.key.name}: {error}"
 
 

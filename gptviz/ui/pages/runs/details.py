@@ -32,4 +32,4 @@ from gptviz.runs.log import read_log
 
 for name in {list(names)!r}:
     log = read_log(checkpoints.find(name) / "log.jsonl")
-    print(name, [(line["step"], line["loss"]) for line in log if line["kind"] == "evaluation"])"""
+    print(name, [(line.step, line.loss) for line in log if line.kind == "evaluation"])"""

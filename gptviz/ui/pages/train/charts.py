@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -15,16 +15,16 @@ from gptviz.figures import curves, places
 from gptviz.runs import checkpoints
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.runs.experiments import PLANS
+from gptviz.runs.log import LogLine, curve_points
 from gptviz.ui.shell.theme import theme
 from gptviz.ui.views.learning_curves import curve_of, per_text
 from gptviz.ui.widgets import controls
 
-from .watched import WatchedRun, is_number
+from .watched import WatchedRun
 
 HEIGHT = 310
 MOST_BESIDE = 8
 LARGEST_LOSS = 50  # whose perplexity is still drawn
-EXACT = "exact_match"
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Chart:
     Attributes:
         label: what the control and the link call it.
         draw: the figure; None where the run has nothing to draw yet, which shows the loss instead.
-        on_card: the key of the card that says whether a run has this quantity at all; None where every run has it.
+        on_card: the field of the card that says whether a run has this quantity at all; None where every run has it.
     """
 
     label: str
@@ -82,9 +82,9 @@ def draw_accuracy(run: WatchedRun) -> Drawn | None:
     """The share of the held-out data that is right: whole answers where the run has answers."""
     if not run.log:
         return None
-    field = EXACT if EXACT in run.evaluation else "accuracy"
-    name = "answers without a mistake" if field == EXACT else "right on held-out data"
-    steps, shares = points(run.log, "evaluation", field)
+    has_answers = run.evaluation is not None and run.evaluation.exact_match is not None
+    name = "answers without a mistake" if has_answers else "right on held-out data"
+    steps, shares = points(run.log, "evaluation", "exact_match" if has_answers else "accuracy")
     figure = curves.values(name, "share", steps, shares, theme(), height=HEIGHT, until=_until(run))
     figure.update_yaxes(range=[0, 1.02])
     return Drawn(figure, f"The share {name}, over the steps.")
@@ -92,12 +92,11 @@ def draw_accuracy(run: WatchedRun) -> Drawn | None:
 
 def draw_places(run: WatchedRun) -> Drawn | None:
     """How often each token of the held-out sequences is right, at the last evaluation."""
-    by_place = run.evaluation.get("by_place")
-    if not isinstance(by_place, list):
+    last = run.evaluation
+    if last is None or last.by_place is None:
         return None
-    shares = [share if is_number(share) else None for share in by_place]
-    name = f"after {run.evaluation['step']:,} steps"
-    figure = places.right_by_place(shares, theme(), height=HEIGHT, name=name)
+    name = f"after {last.step:,} steps"
+    figure = places.right_by_place(last.by_place, theme(), height=HEIGHT, name=name)
     return Drawn(figure, "How often each token of the held-out sequences is predicted right.")
 
 
@@ -130,7 +129,7 @@ def chart_control(run: WatchedRun, notices: Any) -> None:
     """The control `chart`: which of the charts that the run has is shown."""
     controls.select(
         "Chart",
-        [chart.label for chart in CHARTS if chart.on_card is None or chart.on_card in run.card],
+        [chart.label for chart in CHARTS if chart.on_card is None or getattr(run.card, chart.on_card) is not None],
         key="chart",
         default=LOSS.label,
         help="Loss: the mean surprise at the token that came, in nats. Perplexity: e to the loss, among how many equally "
@@ -172,9 +171,9 @@ def companions(run: WatchedRun, names: Sequence[str]) -> list[str]:
     return [name for name in names if name in related and name != run.name][:MOST_BESIDE]
 
 
-def points(lines: Sequence[Mapping[str, Any]], kind: str, field: str) -> tuple[list[int], list[float]]:
-    """The steps and values of the lines of one kind whose `field` is a number."""
-    found = [(line["step"], line[field]) for line in lines if line.get("kind") == kind and is_number(line.get(field))]
+def points(lines: Sequence[LogLine], kind: str, field: str) -> tuple[list[int], list[float]]:
+    """The steps and values of the lines of one kind that have this field."""
+    found = curve_points(lines, kind, field)
     return [step for step, _ in found], [value for _, value in found]
 
 

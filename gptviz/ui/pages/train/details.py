@@ -39,8 +39,8 @@ from gptviz.runs.log import read_log
 
 folder = checkpoints.find({name!r})
 for line in read_log(folder / "log.jsonl"):
-    if line["kind"] == "evaluation":
-        print(line["step"], line["loss"])"""
+    if line.kind == "evaluation":
+        print(line.step, line.loss)"""
 
 
 def validation_losses(name: str) -> LabelledArray:

@@ -89,12 +89,12 @@ def _views(name: str, device: str, prompt: str, default: str, head: Head) -> Non
         except (CheckpointError, MemoryError, RuntimeError) as error:
             st.text(str(error))
             return run
-        step = key.step if key.step is not None else run.card.get("steps")
+        step = key.step if key.step is not None else run.card.steps
         left, right = st.columns(2, gap="medium")
         if sum(parameter.numel() for parameter in model.parameters()) > MOST_PARAMETERS:
             left.caption("This model is too large to be looked into while it trains; the other pages open it.")
             return run
-        at = f" after {step:,} steps" if isinstance(step, int) else ""
+        at = f" after {step:,} steps" if step is not None else ""
         with left:
             of = f" of the {head.stack}" if model.encoder is not None else ""
             has_blocks = encoder_decoder.n_blocks(model.config, head.stack)

@@ -12,8 +12,7 @@ from gptviz.model.kinds import Kind
 from gptviz.runs import queue
 from gptviz.ui.widgets.markdown import escaped
 
-from .charts import EXACT
-from .watched import WatchedRun, is_number
+from .watched import WatchedRun
 
 LONGEST_SAMPLE = 2_000  # characters
 RESUMABLE = ("ready", "paused", "stopped", "interrupted", "failed")
@@ -37,7 +36,7 @@ _FAILED = "train failed"
 def show_state(run: WatchedRun) -> None:
     """The bar that says how far the run is, with its buttons, and what went wrong where something did."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        share = 1.0 if run.status.state == "finished" else min(1.0, float(run.step.get("progress", 0.0)))
+        share = 1.0 if run.status.state == "finished" else min(1.0, (run.step and run.step.progress) or 0.0)
         st.progress(share, headline(run), width="stretch")
         _buttons(run)
     if failed := st.session_state.get(_FAILED):
@@ -52,17 +51,16 @@ def headline(run: WatchedRun) -> str:
         training = queue.own_queue().training()
         ahead = f": {escaped(training[0])} is in training" if training else ""
         return f"Waiting, {ordinal(run.place + len(training))} in line{ahead}."
-    at = f"Step {run.step['step']:,}" if run.step else "Step 0"
+    at = f"Step {run.step.step:,}" if run.step else "Step 0"
     if run.recipe is not None and run.recipe.steps:
         at += f" of {run.recipe.steps:,}"
     if run.place == 0:
         if run.status.state != "running" or not run.step:
             return f"Beginning: {escaped(run.status.message) or 'Python and torch are being loaded'}."
-        return f"{at} · {duration(run.step.get('seconds_left'))} left"
+        return f"{at} · {duration(run.step.seconds_left)} left"
     if run.status.state == "finished":
-        total = run.card.get("steps")
-        took = f" in {duration(seconds)}" if is_number(seconds := run.card.get("seconds")) else ""
-        return f"Finished: {total:,} steps{took}." if isinstance(total, int) else "Finished."
+        took = "" if run.card.seconds is None else f" in {duration(run.card.seconds)}"
+        return "Finished." if run.card.steps is None else f"Finished: {run.card.steps:,} steps{took}."
     return f"{at}. {STATES[run.status.state]}"
 
 
@@ -99,51 +97,52 @@ def numbers(run: WatchedRun) -> str:
     """The losses, the accuracy and the speed of the run, in a line of Markdown."""
     parts = [*_losses(run), *_accuracies(run)]
     if run.step:
-        rate, norm = run.step["learning_rate"], run.step["gradient_norm"]
-        parts.append(f"{run.step['tokens_per_second']:,.0f} tokens/s, learning rate {rate:.3g}, gradient norm {norm:.3g}")
+        rate, norm = run.step.learning_rate, run.step.gradient_norm
+        parts.append(f"{run.step.tokens_per_second:,.0f} tokens/s, learning rate {rate:.3g}, gradient norm {norm:.3g}")
     return " · ".join(parts)
 
 
 def _losses(run: WatchedRun) -> list[str]:
     parts = []
     if run.step:
-        parts.append(f"training loss {run.step['loss']:.3f}")
-    loss = run.evaluation.get("loss", run.card.get("validation_loss"))
-    if is_number(loss):
+        parts.append(f"training loss {run.step.loss:.3f}")
+    loss = run.card.validation_loss if run.evaluation is None else run.evaluation.loss
+    if loss is not None:
         perplexity = "" if run.kind == "classifier" else f", perplexity {curves.perplexity(loss)}"
         parts.append(f"validation **{loss:.3f}** nats{perplexity}")
-    if is_number(floor := run.card.get("floor")):
-        parts.append(f"floor {floor:.3f}")
+    if run.card.floor is not None:
+        parts.append(f"floor {run.card.floor:.3f}")
     return parts
 
 
 def _accuracies(run: WatchedRun) -> list[str]:
     parts = []
-    if "accuracy" in run.card and is_number(accuracy := run.evaluation.get("accuracy")):
-        parts.append(f"{accuracy:.1%} {'of the tokens ' if EXACT in run.evaluation else ''}right")
-    if is_number(exact := run.evaluation.get(EXACT)):
+    accuracy, exact = (run.evaluation.accuracy, run.evaluation.exact_match) if run.evaluation else (None, None)
+    if accuracy is not None and run.card.accuracy is not None:
+        parts.append(f"{accuracy:.1%} {'' if exact is None else 'of the tokens '}right")
+    if exact is not None:
         parts.append(f"{exact:.1%} of the answers without a mistake")
-    if is_number(baseline := run.card.get("baseline_accuracy")):
-        parts.append(f"baseline {baseline:.1%}")
+    if run.card.baseline_accuracy is not None:
+        parts.append(f"baseline {run.card.baseline_accuracy:.1%}")
     return parts
 
 
 def engine(run: WatchedRun) -> str | None:
     """What the run computes with, and why, as Markdown; None where that is not known."""
-    chosen = run.card.get("engine")
-    if not isinstance(chosen, dict):
+    chosen = run.card.engine
+    if chosen is None:
         return None
-    what = "bfloat16" if chosen.get("bfloat16") else "float32"
-    return f"It computes in {what}{', compiled' if chosen.get('compiled') else ''} ({escaped(str(chosen.get('why', ''))[:300])})."
+    what = "bfloat16" if chosen.bfloat16 else "float32"
+    return f"It computes in {what}{', compiled' if chosen.compiled else ''} ({escaped(chosen.why[:300])})."
 
 
 def show_sample(run: WatchedRun) -> None:
     """The last sample: a text; of a task, what the model made of a sequence it was never trained on."""
     if not run.sample:
         return
-    st.markdown(f"**{SAMPLE_TITLES[run.kind or 'decoder']}** after {run.sample['step']:,} steps")
-    is_short = "task" in run.card or run.kind != "decoder"
-    text = str(run.sample.get("text", ""))[:LONGEST_SAMPLE]
+    st.markdown(f"**{SAMPLE_TITLES[run.kind or 'decoder']}** after {run.sample.step:,} steps")
+    is_short = run.card.task is not None or run.kind != "decoder"
+    text = (run.sample.text or "")[:LONGEST_SAMPLE]
     st.code(text, language=None, wrap_lines=True, height="content" if is_short else 150)
     if run.kind == "classifier":
         st.caption("Texts it was never trained on: its label and how sure it is, in brackets the right one, then the text.")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 import streamlit as st
 
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints, queue
-from gptviz.runs.log import read_log
+from gptviz.runs.card import Card
+from gptviz.runs.log import LogLine, read_log
 from gptviz.runs.run import read_run
 from gptviz.runs.status import RunError, Status, read_status
 from gptviz.train.recipe import Recipe
@@ -31,20 +32,20 @@ class WatchedRun:
         place: in the queue: 0 in training, n for the n-th in line, None for neither.
         kind: what the model makes of a text; None where that cannot be read.
         recipe: how it is trained; None for a model that was not trained here.
-        step: the last line of its log about a step; empty before the first.
-        evaluation: the last line of its log about an evaluation; empty before the first.
-        sample: the last line of its log about a sample of what it writes; empty before the first.
+        step: the last line of its log about a step; None before the first.
+        evaluation: the last line of its log about an evaluation; None before the first.
+        sample: the last line of its log about a sample of what it writes; None before the first.
     """
 
     folder: Path
     status: Status
     place: int | None
     kind: Kind | None
-    card: Mapping[str, Any]
+    card: Card
     recipe: Recipe | None
-    step: Mapping[str, Any]
-    evaluation: Mapping[str, Any]
-    sample: Mapping[str, Any]
+    step: LogLine | None
+    evaluation: LogLine | None
+    sample: LogLine | None
 
     @property
     def name(self) -> str:
@@ -59,10 +60,10 @@ class WatchedRun:
     @property
     def plan(self) -> str:
         """The name of the experiment it belongs to, empty where it belongs to none."""
-        return str(self.card.get("preset", ""))
+        return self.card.plan or ""
 
     @property
-    def log(self) -> list[dict[str, Any]]:
+    def log(self) -> list[LogLine]:
         """All lines of its log."""
         return _log(self.folder)
 
@@ -124,18 +125,13 @@ def watch(name: str) -> WatchedRun:
     )
 
 
-def _last_line(log: Sequence[Mapping[str, Any]], kind: str, numbers: Sequence[str]) -> Mapping[str, Any]:
-    """The last line of one kind whose fields `numbers` are numbers; a log may come from a stranger."""
-    lines = (line for line in reversed(log) if line.get("kind") == kind)
-    return next((line for line in lines if all(is_number(line.get(field)) for field in numbers)), {})
+def _last_line(log: Sequence[LogLine], kind: str, numbers: Sequence[str]) -> LogLine | None:
+    """The last line of one kind that has all of `numbers`; a log may come from a stranger."""
+    lines = (line for line in reversed(log) if line.kind == kind)
+    return next((line for line in lines if all(getattr(line, field) is not None for field in numbers)), None)
 
 
-def is_number(value: object) -> TypeGuard[float]:
-    """Whether a value from a file is a finite number."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300  # NaN is not
-
-
-def _log(folder: Path) -> list[dict[str, Any]]:
+def _log(folder: Path) -> list[LogLine]:
     try:
         file = (folder / "log.jsonl").stat()
     except OSError:
@@ -145,7 +141,7 @@ def _log(folder: Path) -> list[dict[str, Any]]:
 
 # Read-only: all who watch one run share it.
 @st.cache_resource(max_entries=8, show_spinner=False)
-def _read_log(folder: Path, written: int, length: int) -> list[dict[str, Any]]:
+def _read_log(folder: Path, written: int, length: int) -> list[LogLine]:
     return read_log(folder / "log.jsonl")
 
 
@@ -156,7 +152,7 @@ def newest_weights(name: str, device: str) -> ModelKey:
         CheckpointError: there are none.
     """
     folder = checkpoints.find(name)
-    steps = checkpoints.read_card(folder).get("steps")
+    steps = checkpoints.read_card(folder).steps
     newest = max(checkpoints.snapshots(folder), default=None)
-    saved = steps if isinstance(steps, int) else math.inf
+    saved = math.inf if steps is None else steps
     return model_key(name, device, newest if newest is not None and newest > saved else None)

@@ -41,8 +41,7 @@ def tries(translation: Translation) -> list[Try]:
         output, place = wrong
         about = "The output with one token that the model would not have written: how sure was it there, and how does it go on?"
         offers.append(("One wrong token", about, {"view": NEXT_TOKEN, "output": output, "position": place}))
-    source = translation.subject.lm.card.get("source")
-    if isinstance(source, dict) and source.get("pair_task") == "dates":
+    if (translation.subject.lm.card.source or {}).get("pair_task") == "dates":
         about = "Now the year stands in words and last, yet is written first: it begins at the far end, and reads 12 in twelve."
         state = {"prompt": IN_WORDS, "output": "", "view": CROSS_ATTENTION, **attention.ask(query=0)}
         offers.append(("In words", about, state))
