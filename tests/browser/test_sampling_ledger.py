@@ -1,26 +1,31 @@
-"""The sampling ledger in a real browser: its columns against torch, its draws, its sliders, and the token that is taken."""
+"""The sampling ledger in a browser: its columns against torch, its draws, its sliders, and the token that is taken.
+
+What leads from a payload to the screen is tested on a page of its own (`mounted`), what takes the server on the app (`visit`).
+"""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 import re
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlparse
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 import torch
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Page, expect
 from scipy import stats
 
 import gptviz
+from gptviz.components.sampling_ledger import Command, Payload, payload
 from gptviz.generate.sampling import Sampling, choose, draw, ledger, uniform
-from tests.browser.machinery import HOSTILE, ROOT, Server, Visit, check_on_a_phone, serve, visiting
+from tests.browser.contrast import faint
+from tests.browser.machinery import HOSTILE, Visit
+from tests.browser.mounting import Mounted
 
 pytestmark = pytest.mark.browser
 
@@ -53,57 +58,34 @@ CASES: dict[str, np.ndarray] = {
     "long": np.float32(2) * np.random.default_rng(5).standard_normal(3_000, np.float32),
     "words": np.float32(4) * np.random.default_rng(1).standard_normal(50_257, np.float32),
 }
-SCRIPT = """
-from pathlib import Path
-
-import numpy as np
-import streamlit as st
-
-from gptviz.components.sampling_ledger import Command, payload, sampling_ledger
-from gptviz.generate.sampling import uniform
-
-st.set_page_config(layout="wide")
-folder = Path(__file__).parent
-case = st.query_params["case"]
-logits = np.load(folder / f"{case}.npy")
-labels = [f"t{i}" for i in range(len(logits))]
-hostile = (folder / "hostile.txt").read_text().split("\\x1e")
-if case == "long":
-    labels = [label[:1] if i % 2 else label + "w" * 20 for i, label in enumerate(labels)]
-if case == "characters":
-    labels[: len(hostile)] = hostile
-numbers = np.array([uniform(seed, 5).item() for seed in range(100)])
-takes = "look" not in st.query_params
-shown = payload(logits, labels, about=case, title=f"the case {case}", code=("a", "b"), numbers=numbers, true=0, takes=takes)
-times = st.session_state.get("times", 0)
-sampling_ledger(shown, key="ledger", on_take=lambda token: st.session_state.update(taken=token, times=times + 1))
-st.text(f"taken: {st.session_state.get('taken')}")
-st.text(f"times: {times}")
-"""
+Mount = Callable[..., Mounted]
 
 
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that shows nothing but the ledger, of any of the cases."""
-    folder = tmp_path_factory.mktemp("ledger")
-    for name, logits in CASES.items():
-        np.save(folder / f"{name}.npy", logits)
-    (folder / "hostile.txt").write_text("\x1e".join(HOSTILE))
-    (folder / "script.py").write_text(SCRIPT)
-    with serve(folder, folder / "script.py") as running:
-        yield running
+def labels_of(case: str) -> list[str]:
+    labels = [f"t{i}" for i in range(len(CASES[case]))]
+    if case == "long":
+        labels = [label[:1] if i % 2 else label + "w" * 20 for i, label in enumerate(labels)]
+    if case == "characters":
+        labels[: len(HOSTILE)] = HOSTILE
+    return labels
+
+
+def payload_of(case: str, **changes: Any) -> Payload:
+    numbers = np.array([uniform(seed, PLACE).item() for seed in range(100)])
+    usual = {"about": case, "title": f"the case {case}", "code": ("a", "b"), "numbers": numbers, "true": 0, "takes": True}
+    return payload(CASES[case], labels_of(case), **usual | changes)
 
 
 @pytest.fixture
-def seen(browser: Browser, alone: Server) -> Iterator[Visit]:
-    with visiting(browser, alone) as begun:
-        yield begun
+def ledger_of(mounted: Mount) -> Mount:
+    """Shows a case: `ledger_of("two", temperature=0.1)`, what follows being in the page's address."""
 
+    def show(case: str, *, changes: dict[str, Any] | None = None, **page: object) -> Mounted:
+        view = mounted("sampling_ledger", payload_of(case, **changes or {}).data, **page)
+        expect(view.page.locator(".token-row").first).to_be_visible()
+        return view
 
-def opened(visit: Visit, case: str, **query: object) -> Page:
-    page = visit.open("", case=case, **query)
-    expect(page.locator(".token-row").first).to_be_visible(timeout=60_000)
-    return page
+    return show
 
 
 # What a reader does with the sliders and the button for the numbers, for many settings in a row: CSV texts.
@@ -137,6 +119,11 @@ def columns(page: Page, settings: list[dict[str, Any]]) -> list[dict[str, list[s
     return [dict(zip(rows[0], map(list, zip(*rows[1:], strict=True)), strict=True)) for rows in tables]
 
 
+def address(page: Page) -> dict[str, str]:
+    """What the page's address says: a link to what is shown."""
+    return dict(parse_qsl(urlparse(page.url).query))
+
+
 def numbers(column: list[str]) -> np.ndarray:
     return np.array([float(value) for value in column])
 
@@ -159,7 +146,7 @@ def check(found: dict[str, list[str]], logits: np.ndarray, setting: dict[str, An
 
 
 @pytest.mark.parametrize("case", ["characters", "tied", "equal", "extreme", "two", "one"])
-def test_every_column_is_torchs_at_the_edges_of_every_setting(seen: Visit, case: str) -> None:
+def test_every_column_is_torchs_at_the_edges_of_every_setting(ledger_of: Mount, case: str) -> None:
     logits = CASES[case]
     size = len(logits)
     settings = [
@@ -168,32 +155,34 @@ def test_every_column_is_torchs_at_the_edges_of_every_setting(seen: Visit, case:
         for top_k in [*sorted({k for k in (1, 2, size - 1) if 0 < k < size}), None]
         for top_p in (0.05, 0.5, 0.999, 1)
     ]
-    page = opened(seen, case)
+    page = ledger_of(case).page
     for found, setting in zip(columns(page, settings), settings, strict=True):
         check(found, logits, setting)
 
 
-def test_top_k_of_the_whole_vocabulary_keeps_all(seen: Visit) -> None:
-    page = opened(seen, "characters", top_k=65)
+def test_top_k_of_the_whole_vocabulary_keeps_all(ledger_of: Mount) -> None:
+    page = ledger_of("characters", top_k=65).page
     (found,) = columns(page, [{"temperature": 0.5}])
     check(found, CASES["characters"], {"temperature": 0.5, "top_k": 65, "top_p": 1})
     assert set(found["in top-k"]) == {"true"}
 
 
-def test_the_columns_are_torchs_over_a_vocabulary_of_gpt2s_size(seen: Visit) -> None:
-    page = opened(seen, "words")
-    settings = [
-        {"temperature": 0.01, "top_k": None, "top_p": 0.999},
-        {"temperature": 1, "top_k": None, "top_p": 1},
-        {"temperature": 2, "top_k": 2, "top_p": 1},
+@pytest.mark.parametrize(
+    "setting",
+    [
         {"temperature": 2, "top_k": None, "top_p": 0.5},
-    ]
-    for found, setting in zip(columns(page, settings), settings, strict=True):
-        check(found, CASES["words"], setting)
+        pytest.param({"temperature": 0.01, "top_k": None, "top_p": 0.999}, marks=pytest.mark.full),
+        pytest.param({"temperature": 1, "top_k": None, "top_p": 1}, marks=pytest.mark.full),
+        pytest.param({"temperature": 2, "top_k": 2, "top_p": 1}, marks=pytest.mark.full),
+    ],
+)
+def test_the_columns_are_torchs_over_a_vocabulary_of_gpt2s_size(ledger_of: Mount, setting: dict[str, Any]) -> None:
+    (found,) = columns(ledger_of("words").page, [setting])
+    check(found, CASES["words"], setting)
 
 
-def test_of_a_vocabulary_of_gpt2s_size_only_the_lines_in_sight_exist(seen: Visit) -> None:
-    page = opened(seen, "words", temperature=2)
+def test_of_a_vocabulary_of_gpt2s_size_only_the_lines_in_sight_exist(ledger_of: Mount) -> None:
+    page = ledger_of("words", temperature=2).page
     rows, order = page.locator(".token-row"), np.argsort(-CASES["words"], kind="stable")
     assert rows.count() < 60
     assert int(rows.first.get_attribute("data-token") or -1) == order[0]
@@ -211,8 +200,8 @@ def test_of_a_vocabulary_of_gpt2s_size_only_the_lines_in_sight_exist(seen: Visit
     expect(page.locator(".token-row").first).to_have_attribute("data-token", "5025")
 
 
-def test_each_seed_draws_what_the_library_draws(seen: Visit) -> None:
-    page = opened(seen, "characters", temperature=1.3, top_k=30, top_p=0.9)
+def test_each_seed_draws_what_the_library_draws(ledger_of: Mount) -> None:
+    page = ledger_of("characters", temperature=1.3, top_k=30, top_p=0.9).page
     logits = torch.from_numpy(CASES["characters"])
     interval = page.locator(".interval")
     for seed in range(12):
@@ -248,9 +237,9 @@ def pooled(counts: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, np.nda
 
 @pytest.mark.parametrize(("case", "setting"), [("characters", {"temperature": 1.3, "top_k": 30, "top_p": 0.9}), ("words", {})])
 def test_ten_thousand_draws_have_torchs_frequencies_and_the_view_says_how_well(
-    seen: Visit, case: str, setting: dict[str, Any]
+    ledger_of: Mount, case: str, setting: dict[str, Any]
 ) -> None:
-    page = opened(seen, case, **setting)
+    page = ledger_of(case, **setting).page
     found = drawn_many(page)
     counts = numbers(found[f"drawn of {DRAWS}"])
     assert counts.sum() == DRAWS
@@ -268,8 +257,8 @@ def test_ten_thousand_draws_have_torchs_frequencies_and_the_view_says_how_well(
     assert stats.chisquare(*pooled(counts, DRAWS * wrong)).pvalue < RARE, "the test would see a temperature a tenth too high"
 
 
-def test_draws_are_forgotten_when_what_they_were_drawn_from_changes(seen: Visit) -> None:
-    page = opened(seen, "characters")
+def test_draws_are_forgotten_when_what_they_were_drawn_from_changes(ledger_of: Mount) -> None:
+    page = ledger_of("characters").page
     drawn_many(page)
     expect(page.locator(".seen:not([hidden])").first).to_be_visible()
     page.get_by_role("slider", name="Temperature").press("ArrowLeft")
@@ -277,14 +266,14 @@ def test_draws_are_forgotten_when_what_they_were_drawn_from_changes(seen: Visit)
     expect(page.locator(".verdict")).not_to_contain_text("χ²")
 
 
-def test_of_one_token_there_is_nothing_to_test(seen: Visit) -> None:
-    page = opened(seen, "characters", temperature=0)
+def test_of_one_token_there_is_nothing_to_test(ledger_of: Mount) -> None:
+    page = ledger_of("characters", temperature=0).page
     page.get_by_role("button", name=re.compile("Draw 10")).click()
     expect(page.locator(".verdict")).to_contain_text("nothing to test")
 
 
-def test_what_is_cut_is_seen_being_cut(seen: Visit) -> None:
-    page = opened(seen, "characters", top_k=6, top_p=0.6)
+def test_what_is_cut_is_seen_being_cut(ledger_of: Mount) -> None:
+    page = ledger_of("characters", top_k=6, top_p=0.6).page
     stages = ledger(torch.from_numpy(CASES["characters"]), Sampling(top_k=6, top_p=0.6))
     left = int(stages.in_top_p.sum())
     assert 1 < left < 6
@@ -304,8 +293,8 @@ def three(number: float) -> str:
     return f"{number:#.3g}".rstrip(".")
 
 
-def test_the_facts_are_those_of_a_loop(seen: Visit) -> None:
-    page = opened(seen, "characters", temperature=0.5, top_k=4)
+def test_the_facts_are_those_of_a_loop(ledger_of: Mount) -> None:
+    page = ledger_of("characters", temperature=0.5, top_k=4).page
     stages = ledger(torch.from_numpy(CASES["characters"]), Sampling(temperature=0.5, top_k=4))
     nats = [-sum(x * np.log(x) for x in p.tolist() if x > 0) for p in (stages.before, stages.after)]
     rank = 1 + int((CASES["characters"] > CASES["characters"][0]).sum())
@@ -316,8 +305,8 @@ def test_the_facts_are_those_of_a_loop(seen: Visit) -> None:
     expect(facts).to_contain_text(f"rank {rank}")
 
 
-def test_a_tiny_sum_is_not_said_to_be_nothing(seen: Visit) -> None:
-    page = opened(seen, "equals", top_k=1)
+def test_a_tiny_sum_is_not_said_to_be_nothing(ledger_of: Mount) -> None:
+    page = ledger_of("equals", top_k=1).page
     kept = float(1 / len(CASES["equals"]))
     mantissa, exponent = f"{kept:.2e}".split("e")
     said = f"{mantissa}e−{abs(int(exponent))}"
@@ -344,14 +333,13 @@ PLACES = """async () => {
 
 
 @pytest.mark.parametrize("width", [1280, 800, 390])
-def test_nothing_moves_while_a_slider_does(browser: Browser, alone: Server, width: int) -> None:
-    with visiting(browser, alone, width=width) as seen:
-        page = opened(seen, "long")
-        assert len(page.evaluate(PLACES)) == 1
+def test_nothing_moves_while_a_slider_does(ledger_of: Mount, width: int) -> None:
+    page = ledger_of("long", width=width).page
+    assert len(page.evaluate(PLACES)) == 1
 
 
-def test_what_a_link_made_up_stays_named_until_it_is_closed(seen: Visit) -> None:
-    page = opened(seen, "characters", temperature=5)
+def test_what_a_link_made_up_stays_named_until_it_is_closed(ledger_of: Mount) -> None:
+    page = ledger_of("characters", temperature=5).page
     note = page.get_by_role("status").filter(has_text="it began as 1.00")
     page.get_by_role("slider", name="Temperature").press("ArrowLeft")
     expect(page.get_by_role("slider", name="Temperature")).to_have_attribute("aria-valuetext", "0.99")
@@ -361,61 +349,73 @@ def test_what_a_link_made_up_stays_named_until_it_is_closed(seen: Visit) -> None
 
 
 @pytest.mark.parametrize("temperature", ["0.001", "1e-8"])
-def test_a_tiny_temperature_is_not_said_to_be_none_and_can_be_reopened(seen: Visit, temperature: str) -> None:
-    page = opened(seen, "characters", temperature=temperature)
+def test_a_tiny_temperature_is_not_said_to_be_none_and_can_be_reopened(ledger_of: Mount, temperature: str) -> None:
+    page = ledger_of("characters", temperature=temperature).page
     slider = page.get_by_role("slider", name="Temperature")
     expect(slider).to_have_attribute("aria-valuetext", temperature)
     page.get_by_role("button", name="log bars").click()
     page.wait_for_url(re.compile("log=true"))
-    page.reload()
-    seen.settle()
-    expect(slider).to_have_attribute("aria-valuetext", temperature)
+    page = ledger_of("characters", **address(page)).page
+    expect(page.get_by_role("slider", name="Temperature")).to_have_attribute("aria-valuetext", temperature)
     expect(page.get_by_text("The link asks for")).to_have_count(0)
 
 
-def test_a_slider_says_what_it_does(seen: Visit) -> None:
-    page = opened(seen, "characters")
+def test_a_slider_says_what_it_does(ledger_of: Mount) -> None:
+    page = ledger_of("characters").page
     for slider in page.get_by_role("slider").all():
         assert slider.get_attribute("aria-label")
         assert slider.get_attribute("aria-description")
 
 
 def move(page: Page, times: int) -> None:
-    """So many moves of the sliders, as fast as they come."""
+    """So many moves of the sliders, as fast as they come, and the frame after them."""
     page.evaluate(
         """async (times) => {
             const root = [...document.querySelectorAll('*')].map((e) => e.shadowRoot).find((s) => s?.querySelector('.list'));
             const sliders = [...root.querySelectorAll('input[type=range]')];
+            const frame = () => new Promise((done) => requestAnimationFrame(done));
             for (let i = 0; i < times; i++) {
                 const slider = sliders[i % sliders.length];
                 const share = (i * 0.618) % 1;
                 slider.value = Number(slider.min) + share * (slider.max - slider.min);
                 slider.dispatchEvent(new Event('input', { bubbles: true }));
-                if (i % 5 === 4) await new Promise((done) => requestAnimationFrame(done));
+                if (i % 5 === 4) await frame();
             }
+            await frame();
+            await frame();
         }""",
         times,
     )
-    page.wait_for_timeout(500)
+
+
+def memory(page: Page) -> dict[str, float]:
+    """What the page holds once its garbage is collected, as `Visit.memory`."""
+    session = page.context.new_cdp_session(page)
+    for _ in range(2):
+        session.send("HeapProfiler.collectGarbage")
+    counters = session.send("Memory.getDOMCounters")
+    heap = session.send("Runtime.getHeapUsage")["usedSize"]
+    session.detach()
+    return {"heap": heap, "nodes": counters["nodes"], "listeners": counters["jsEventListeners"]}
 
 
 @pytest.mark.alone
 @pytest.mark.parametrize("case", ["characters", "words"])
-def test_a_hundred_fast_moves_send_nothing_and_leave_nothing_behind(seen: Visit, case: str) -> None:
-    page = opened(seen, case)
-    move(page, 100)
-    before, sent = seen.memory(), len(seen.sent)
-    move(page, 100)
-    after = seen.memory()
-    assert len(seen.sent) == sent
+def test_a_hundred_fast_moves_send_nothing_and_leave_nothing_behind(ledger_of: Mount, case: str) -> None:
+    view = ledger_of(case)
+    move(view.page, 100)
+    before = memory(view.page)
+    move(view.page, 100)
+    after = memory(view.page)
+    assert view.sent == []
     assert after["nodes"] <= before["nodes"] + 200
     assert after["listeners"] <= before["listeners"] + 5
     assert after["heap"] <= before["heap"] + 2_000_000
 
 
-def test_hovering_scrolling_walking_and_drawing_send_nothing(seen: Visit) -> None:
-    page = opened(seen, "words")
-    sent = len(seen.sent)
+def test_hovering_scrolling_walking_and_drawing_send_nothing(ledger_of: Mount) -> None:
+    view = ledger_of("words")
+    page = view.page
     for row in page.locator(".token-row").all()[:5]:
         row.hover()
     reading = page.locator(".reading")
@@ -428,69 +428,109 @@ def test_hovering_scrolling_walking_and_drawing_send_nothing(seen: Visit) -> Non
     page.get_by_role("button", name=re.compile("Draw 10")).click()
     page.get_by_role("button", name="log bars").click()
     page.get_by_role("searchbox", name="Find a token").fill("t12")
-    page.wait_for_timeout(500)
-    assert len(seen.sent) == sent
+    expect(page.locator(".token-row").first).to_contain_text("t12")
+    assert view.sent == []
 
 
-def taken(page: Page) -> Locator:
-    return page.get_by_text(re.compile("^taken: "))
+def taken(view: Mounted) -> list[int]:
+    """The tokens that the view has asked for, of the text that it shows."""
+    assert {(name, value["generation"]) for _, name, value in view.sent} <= {("take", payload_of("two").generation)}
+    return [value["token"] for _, _, value in view.sent]
 
 
-def test_a_click_and_enter_and_the_button_of_the_draw_take_the_token(seen: Visit) -> None:
-    page = opened(seen, "two", temperature=0.1)
+def test_a_click_and_enter_and_the_button_of_the_draw_take_the_token(ledger_of: Mount) -> None:
+    view = ledger_of("two", temperature=0.1)
+    page = view.page
     page.locator('.token-row[data-token="0"]').click()
-    expect(taken(page)).to_have_text("taken: 0")
+    assert taken(view) == [0]
     page.locator(".list").focus()
     page.keyboard.press("Home")
     page.keyboard.press("Enter")
-    expect(taken(page)).to_have_text("taken: 1")
-    page.locator(".list").focus()
+    assert taken(view) == [0, 1]
     page.keyboard.press("ArrowDown")
     page.keyboard.press(" ")
-    expect(taken(page)).to_have_text("taken: 0")
+    assert taken(view) == [0, 1, 0]
     page.get_by_role("button", name="Take it").click()
-    expect(taken(page)).to_have_text("taken: 1")
+    assert taken(view) == [0, 1, 0, 1]
 
 
-def test_a_key_held_down_takes_once(seen: Visit) -> None:
-    page = opened(seen, "two")
-    page.locator(".list").focus()
+def test_a_key_held_down_takes_once(ledger_of: Mount) -> None:
+    view = ledger_of("two")
+    view.page.locator(".list").focus()
     for _ in range(4):
-        page.keyboard.down("Enter")
-    page.keyboard.up("Enter")
-    expect(page.get_by_text(re.compile("^times: "))).to_have_text("times: 1")
-    page.wait_for_timeout(500)
-    expect(page.get_by_text(re.compile("^times: "))).to_have_text("times: 1")
+        view.page.keyboard.down("Enter")
+    view.page.keyboard.up("Enter")
+    assert taken(view) == [1]
 
 
-def test_where_nothing_can_be_taken_the_view_does_not_say_so(seen: Visit) -> None:
-    page = opened(seen, "two", look=1)
-    assert "click" not in (page.locator(".title.token").get_attribute("title") or "")
-    page.locator(".token-row").first.click()
-    page.wait_for_timeout(500)
-    expect(taken(page)).to_have_text("taken: None")
-    expect(page.get_by_role("button", name="Take it")).to_have_count(0)
-    page = opened(seen, "two")
-    assert "click" in (page.locator(".title.token").get_attribute("title") or "")
+def test_where_nothing_can_be_taken_the_view_does_not_say_so(ledger_of: Mount) -> None:
+    view = ledger_of("two", changes={"takes": False})
+    assert "click" not in (view.page.locator(".title.token").get_attribute("title") or "")
+    view.page.locator(".token-row").first.click()
+    assert view.sent == []
+    expect(view.page.get_by_role("button", name="Take it")).to_have_count(0)
+    view = ledger_of("two")
+    assert "click" in (view.page.locator(".title.token").get_attribute("title") or "")
 
 
-def test_of_a_finger_the_first_tap_shows_and_the_second_takes(browser: Browser, alone: Server) -> None:
-    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
-    page = context.new_page()
-    page.goto(f"{alone.url}/?case=characters")
-    row = page.locator('.token-row[data-token="11"]')
-    page.get_by_role("combobox", name="Order of the tokens").select_option("by vocabulary")
-    row.tap()
-    expect(page.locator(".reading")).to_contain_text("tap again to take it")
-    expect(taken(page)).to_have_text("taken: None")
-    row.tap()
-    expect(taken(page)).to_have_text("taken: 11")
-    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
-    context.close()
+def test_of_a_finger_the_first_tap_shows_and_the_second_takes(ledger_of: Mount) -> None:
+    view = ledger_of("two", width=390, height=844)
+    row = view.page.locator('.token-row[data-token="0"]')
+    tap = "row => row.dispatchEvent(new PointerEvent('click', { bubbles: true, pointerType: 'touch' }))"
+    row.evaluate(tap)
+    expect(view.page.locator(".reading")).to_contain_text("tap again to take it")
+    assert taken(view) == []
+    row.evaluate(tap)
+    assert taken(view) == [0]
 
 
-def test_a_link_reopens_the_view_and_plain_choices_stay_out_of_it(seen: Visit) -> None:
-    page = opened(seen, "characters", temperature=0.7, top_k=12, top_p=0.85, seed=9, tokens="All, by vocabulary", log="true")
+def test_a_smaller_vocabulary_gives_up_the_top_k_it_cannot_have(ledger_of: Mount) -> None:
+    view = ledger_of("long", top_k=1500, temperature=0.7)
+    top_k = view.page.get_by_role("slider", name="Top-k")
+    expect(top_k).to_have_attribute("aria-valuetext", "1\u202f500")
+    view.show(payload_of("characters").data)
+    expect(top_k).to_have_attribute("aria-valuetext", "off")
+    view.page.wait_for_url(re.compile("^(?!.*top_k=).*temperature=0.7"))
+
+
+def test_labels_come_once_and_are_asked_for_where_they_are_missing(ledger_of: Mount) -> None:
+    view = ledger_of("two")
+    names = view.page.locator(".token-row .chip")
+    expect(names.first).to_have_text("t1")
+    first, other = payload_of("two"), payload_of("two", about="another text", true=None)
+    view.show(other.bare)
+    expect(view.page.locator(".facts")).to_contain_text("unknown")
+    expect(names.first).to_have_text("t1")
+    view.replace()
+    view.show(first.bare)
+    expect(names.first).to_have_text("t1")
+    assert view.sent == []
+    foreign = payload_of("characters")
+    for _ in range(2):
+        view.show(foreign.bare)
+    assert [(name, value) for _, name, value in view.sent] == [("lost", {"generation": foreign.generation})], "once"
+    view.show(foreign.data)
+    expect(view.page.locator(".sum.token")).to_contain_text("65")
+
+
+def test_a_command_is_obeyed_once_even_by_a_view_put_in_the_place_of_another(ledger_of: Mount) -> None:
+    view = ledger_of("characters")
+    slider = view.page.get_by_role("slider", name="Temperature")
+    asked = payload_of("characters", command=Command({"temperature": 1.5, "top_k": 10}, 7))
+    view.show(asked.data)
+    expect(slider).to_have_attribute("aria-valuetext", "1.50")
+    slider.press("Home")
+    view.show(asked.data)
+    expect(slider).to_have_attribute("aria-valuetext", "0.00")
+    view.page.wait_for_url(re.compile("temperature=0(&|$)"))
+    view.replace()
+    view.show(asked.data)
+    expect(slider).to_have_attribute("aria-valuetext", "0.00")
+
+
+def test_a_link_reopens_the_view_and_plain_choices_stay_out_of_it(ledger_of: Mount) -> None:
+    chosen = {"temperature": 0.7, "top_k": 12, "top_p": 0.85, "seed": 9, "tokens": "All, by vocabulary", "log": "true"}
+    page = ledger_of("characters", **chosen).page
     for name, text in (("Temperature", "0.70"), ("Top-k", "12"), ("Top-p", "0.85"), ("Seed", "9")):
         expect(page.get_by_role("slider", name=name)).to_have_attribute("aria-valuetext", text)
     expect(page.get_by_role("button", name="log bars")).to_have_attribute("aria-pressed", "true")
@@ -499,49 +539,48 @@ def test_a_link_reopens_the_view_and_plain_choices_stay_out_of_it(seen: Visit) -
     page.wait_for_url(re.compile("temperature=2(&|$)"))
     page.get_by_role("button", name="log bars").click()
     page.wait_for_url(re.compile(r"^(?!.*log=)"))
-    page.reload()
-    seen.settle()
+    page = ledger_of("characters", **address(page)).page
     expect(page.get_by_role("slider", name="Temperature")).to_have_attribute("aria-valuetext", "2.00")
     expect(page.get_by_role("slider", name="Top-k")).to_have_attribute("aria-valuetext", "12")
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        *(("temperature", value) for value in ("-1", "2.01", "x", "", "1e400", "<b>")),
-        *(("top_k", value) for value in ("1.5", "-3", "999999")),
-        *(("top_p", value) for value in ("0", "1.1")),
-        *(("seed", value) for value in ("100", "٣")),
-        *(("tokens", "none"), ("log", "1")),
-    ],
-)
-def test_what_a_link_made_up_is_named_and_the_usual_shown(seen: Visit, key: str, value: str) -> None:
-    page = opened(seen, "characters", **{key: value})
-    note = page.get_by_role("status").filter(has_text="The link asks for")
-    expect(note).to_contain_text(f"{key} = “{value}”")
-    for name, text in (("Temperature", "1.00"), ("Top-k", "off"), ("Top-p", "off"), ("Seed", "0")):
-        expect(page.get_by_role("slider", name=name)).to_have_attribute("aria-valuetext", text)
+MADE_UP = [
+    *(("temperature", value) for value in ("-1", "2.01", "x", "", "1e400", "<b>")),
+    *(("top_k", value) for value in ("1.5", "-3", "999999")),
+    *(("top_p", value) for value in ("0", "1.1")),
+    *(("seed", value) for value in ("100", "٣")),
+    *(("tokens", "none"), ("log", "1")),
+]
 
 
-def test_hostile_labels_stay_text(seen: Visit) -> None:
-    page = opened(seen, "characters", tokens="All, by vocabulary")
-    page.wait_for_timeout(500)
-    assert page.title() != "pwned"
-    assert page.locator("img[src=x]").count() == 0
+def test_what_a_link_made_up_is_named_and_the_usual_shown(ledger_of: Mount) -> None:
+    view = ledger_of("characters")
+    page = view.page
+    for key, value in MADE_UP:
+        view.replace()
+        page.evaluate("search => history.replaceState(null, '', search)", f"?{urlencode({key: value})}")
+        view.show(payload_of("characters").data)
+        note = page.get_by_role("status").filter(has_text="The link asks for")
+        expect(note).to_contain_text(f"{key} = “{value}”")
+        for name, text in (("Temperature", "1.00"), ("Top-k", "off"), ("Top-p", "off"), ("Seed", "0")):
+            expect(page.get_by_role("slider", name=name)).to_have_attribute("aria-valuetext", text)
+
+
+def test_hostile_labels_stay_text(ledger_of: Mount) -> None:
+    page = ledger_of("characters", tokens="All, by vocabulary").page
     expect(page.locator('.token-row[data-token="0"] .chip')).to_have_text(HOSTILE[0][:13] + "…")
+    assert page.locator("img[src=x]").count() == 0
+    assert page.title() == "A view"
     (found,) = columns(page, [{}])
     assert found["token"][: len(HOSTILE)] == list(HOSTILE)
 
 
-def test_a_picture_stands_alone_and_shows_the_lines_in_sight(seen: Visit) -> None:
-    page = opened(seen, "characters", top_k=3, tokens="All, by vocabulary")
+def test_a_picture_stands_alone_and_shows_the_lines_in_sight(ledger_of: Mount) -> None:
+    page = ledger_of("characters", top_k=3, tokens="All, by vocabulary").page
     with page.expect_download() as waiting:
         page.get_by_role("button", name="SVG").click()
     drawn = Path(waiting.value.path()).read_text(encoding="utf-8")
-    from xml.etree import ElementTree
-
-    tree = ElementTree.fromstring(drawn)
-    texts = ["".join(element.itertext()) for element in tree.iter() if element.tag.endswith("}text")]
+    texts = ["".join(element.itertext()) for element in ElementTree.fromstring(drawn).iter() if element.tag.endswith("}text")]
     assert any("the case characters" in text for text in texts)
     assert any(text.startswith("<img") for text in texts), "a label, as text"
     assert "var(--" not in drawn
@@ -550,24 +589,48 @@ def test_a_picture_stands_alone_and_shows_the_lines_in_sight(seen: Visit) -> Non
     assert Path(waiting.value.path()).read_bytes().startswith(b"\x89PNG")
 
 
-def falling(page: Page) -> int:
-    page.get_by_role("button", name="Next seed").click()
-    page.wait_for_timeout(60)
-    return int(page.locator(".fallen").evaluate("element => element.getAnimations().length"))
+# How many animations the number has in the second frame after the button was clicked.
+FALLING = """async () => {
+    const root = [...document.querySelectorAll('*')].map((e) => e.shadowRoot).find((s) => s?.querySelector('.list'));
+    [...root.querySelectorAll('button')].find((one) => one.textContent === 'Next seed').click();
+    for (let frame = 0; frame < 2; frame++) await new Promise((done) => requestAnimationFrame(done));
+    const running = root.querySelector('.fallen').getAnimations();
+    const count = running.length;
+    for (const one of running) one.finish();
+    return count;
+}"""
 
 
-@pytest.mark.alone
-def test_the_number_falls_unless_the_reader_wants_no_motion(seen: Visit) -> None:
-    page = opened(seen, "characters")
-    assert falling(page) == 1
+def test_the_number_falls_unless_the_reader_wants_no_motion(ledger_of: Mount) -> None:
+    page = ledger_of("characters").page
+    assert page.evaluate(FALLING) == 1
     page.emulate_media(reduced_motion="reduce")
-    page.wait_for_timeout(600)
-    assert falling(page) == 0
+    assert page.evaluate(FALLING) == 0
 
 
 @pytest.mark.parametrize("case", ["characters", "words"])
-def test_nothing_sticks_out_on_a_phone(browser: Browser, alone: Server, case: str) -> None:
-    check_on_a_phone(browser, alone, "", case=case)
+def test_nothing_sticks_out_on_a_phone(ledger_of: Mount, case: str) -> None:
+    page = ledger_of(case, width=390, height=844).page
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_every_text_can_be_read(ledger_of: Mount, dark: bool) -> None:
+    page = ledger_of("characters", dark=dark, top_k=6, top_p=0.6, temperature=1.3).page
+    assert page.locator(".token-row[data-cut='top-k']").count()
+    # Names on the interval lie on a drawing, whose colours are not read here.
+    assert faint(page, ":disabled, .names") == []
+    drawn_many(page)
+    assert faint(page, ":disabled, .names") == []
+
+
+def test_bars_are_seen_with_the_colours_of_the_system(ledger_of: Mount) -> None:
+    page = ledger_of("characters", top_k=6).page
+    page.emulate_media(forced_colors="active")
+    text = page.locator(".facts").evaluate("one => getComputedStyle(one).color")
+    for lane in ("logit", "before", "hot", "top-p", "after"):
+        bar = page.locator(f".token-row .{lane} .bar").first
+        assert bar.evaluate("one => getComputedStyle(one).backgroundColor") == text, lane
 
 
 # On the page
@@ -616,7 +679,7 @@ def test_a_double_click_takes_one_token(visit: Visit) -> None:
     page.evaluate(TWICE)
     visit.settle()
     expect(chips).to_have_count(8)
-    page.wait_for_timeout(1_000)
+    visit.settle()
     assert len(prompt_of(page)) == 8
     page.locator(".token-row").first.click()
     expect(chips).to_have_count(9)
@@ -639,22 +702,12 @@ def test_a_step_back_takes_back_the_token_and_keeps_the_sliders(visit: Visit) ->
     page.wait_for_url(re.compile("temperature=0.51"))
 
 
-def test_a_smaller_vocabulary_gives_up_the_top_k_it_cannot_have(visit: Visit) -> None:
-    page = visit.open("next_token", model="bpe", top_k=1500, temperature=0.7)
-    expect(page.get_by_role("slider", name="Top-k")).to_have_attribute("aria-valuetext", "1\u202f500")
-    visit.settle()  # a list that opens while the script runs may close again
-    model = page.get_by_role("combobox", name=re.compile("Model"))
-    model.click()
-    model.fill("shakespeare")  # the list shows some of its entries only
-    model.press("Enter")
-    expect(page.get_by_role("slider", name="Top-k")).to_have_attribute("aria-valuetext", "off")
-    visit.settle()
-    page.wait_for_url(re.compile("^(?!.*top_k=).*temperature=0.7"))
-
-
 def test_the_last_move_of_a_slider_is_in_the_address_that_a_link_leads_away_from(visit: Visit) -> None:
     page = visit.open("next_token")
     expect(page.locator(".token-row").first).to_be_visible()
+    box = page.locator(".ends").bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] <= 722, "the view is seen without scrolling"
     page.evaluate(
         """() => {
             const root = [...document.querySelectorAll('*')].map((e) => e.shadowRoot).find((s) => s?.querySelector('.list'));
@@ -670,34 +723,6 @@ def test_the_last_move_of_a_slider_is_in_the_address_that_a_link_leads_away_from
     visit.settle()
     page.go_back()
     expect(page.get_by_role("slider", name="Temperature")).to_have_attribute("aria-valuetext", "0.70")
-    visit.settle()
-
-
-def test_a_click_at_an_earlier_place_goes_on_from_there(visit: Visit) -> None:
-    page = visit.open("next_token", prompt="ROMEO:\nWhat is", position=3)
-    row = page.locator(".token-row").first
-    token = int(row.get_attribute("data-token") or -1)
-    row.click()
-    expect(page.locator(".st-key-tokens-strip button.chip")).to_have_count(5)
-    assert prompt_of(page) == "ROME" + gptviz.load("shakespeare").tokenizer.piece(token)
-    visit.settle()
-    assert "position=" not in page.url
-
-
-def test_a_token_that_would_merge_is_refused_with_a_reason(visit: Visit) -> None:
-    lm = gptviz.load("bpe")
-    prompt = "the"
-    (first,) = lm.tokenizer.encode(prompt).ids
-    other = next(
-        i for i in range(lm.tokenizer.vocab_size) if lm.tokenizer.encode("the" + lm.tokenizer.piece(i)).ids != [first, i]
-    )
-    page = visit.open("next_token", model="bpe", prompt=prompt, tokens="All, by vocabulary")
-    page.get_by_role("searchbox", name="Find a token").fill(lm.tokenizer.label(other))
-    row = page.locator(f'.token-row[data-token="{other}"]')
-    row.click()
-    expect(page.get_by_text("was not taken")).to_be_visible()
-    expect(page.get_by_role("link", name="Take it on Generate")).to_be_visible()
-    assert prompt_of(page) == prompt
     visit.settle()
 
 
@@ -723,6 +748,7 @@ def test_try_this_sets_the_sliders_and_only_once(visit: Visit) -> None:
     visit.settle()
     side.get_by_role("link", name="Next token", exact=True).click()
     expect(slider).to_have_attribute("aria-valuetext", "1.00")
+    expect(page.locator(".token-row .chip").first).not_to_be_empty()
     visit.settle()
 
 
@@ -733,32 +759,12 @@ def test_the_code_on_the_page_computes_its_columns_and_its_draw(visit: Visit) ->
     page.get_by_role("button", name="Code", exact=True).click()
     code = page.locator("pre.code").inner_text()
     assert "temperature=0.7, top_k=20, top_p=0.9, seed=3" in code
-    tell = (
-        "\nimport json\nprint(json.dumps([stages.before[0].tolist(), stages.scaled[0].tolist(), stages.in_top_k[0].tolist(), "
-        "stages.in_top_p[0].tolist(), stages.after[0].tolist(), int(token)]))"
-    )
-    ended = subprocess.run([sys.executable, "-c", code + tell], cwd=ROOT, capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr
-    before, scaled, in_top_k, in_top_p, after, token = json.loads(ended.stdout)
-    np.testing.assert_allclose(numbers(found["before"]), before, atol=1e-6)
-    np.testing.assert_allclose(numbers(found["scaled"]), scaled, rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(numbers(found["after"]), after, atol=1e-6)
-    assert [text == "true" for text in found["in top-k"]] == in_top_k
-    assert [text == "true" for text in found["in top-p"]] == in_top_p
+    computed: dict[str, Any] = {}
+    exec(code, computed)
+    stages, token = computed["stages"], int(computed["token"])
+    np.testing.assert_allclose(numbers(found["before"]), stages.before[0], atol=1e-6)
+    np.testing.assert_allclose(numbers(found["scaled"]), stages.scaled[0], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(numbers(found["after"]), stages.after[0], atol=1e-6)
+    assert [text == "true" for text in found["in top-k"]] == stages.in_top_k[0].tolist()
+    assert [text == "true" for text in found["in top-p"]] == stages.in_top_p[0].tolist()
     assert int(page.locator(".interval").get_attribute("data-drawn") or -1) == token
-
-
-def test_generate_draws_the_same_token_with_this_seed(visit: Visit) -> None:
-    lm = gptviz.load("shakespeare")
-    page = visit.open("next_token", prompt="ROMEO:\n", temperature=1.2, seed=5)
-    expect(page.locator(".outcome")).to_contain_text("as on Generate")
-    token = int(page.locator(".interval").get_attribute("data-drawn") or -1)
-    assert lm.generate("ROMEO:\n", 1, temperature=1.2, seed=5) == lm.tokenizer.piece(token)
-
-
-def test_the_view_is_seen_without_scrolling(visit: Visit) -> None:
-    page = visit.open("next_token")
-    expect(page.locator(".token-row").first).to_be_visible()
-    box = page.locator(".ends").bounding_box()
-    assert box is not None
-    assert box["y"] + box["height"] <= 722

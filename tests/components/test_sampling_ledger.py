@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,10 @@ def made(logits: np.ndarray = LOGITS, labels: tuple[str, ...] = ("a", "␣", "c"
     return payload(logits, labels, **{"about": "a text", "title": "a title", "code": ("before ", " after")} | given)  # type: ignore[arg-type]
 
 
+def labels_in(arrays: dict[str, Any]) -> list[str]:
+    return json.loads(arrays["labels"].tobytes())
+
+
 def test_logits_and_random_numbers_travel_with_all_their_digits() -> None:
     logits = np.float32(20) * np.random.default_rng(0).standard_normal(500, np.float32)
     numbers = np.random.default_rng(1).random(100)
@@ -32,13 +37,13 @@ def test_logits_and_random_numbers_travel_with_all_their_digits() -> None:
 
 
 def test_without_random_numbers_there_is_nothing_to_draw_with() -> None:
-    assert set(unpack(made().data)[1]) == {"logits"}
+    assert set(unpack(made().data)[1]) == {"logits", "labels"}
 
 
 @pytest.mark.parametrize("text", [*HOSTILE, "\ud800", "\x00", "\u2028", '"\\'])
 def test_hostile_labels_arrive_as_they_are(text: str) -> None:
-    header, _ = unpack(made(labels=(text, "b", "c"), title=text, code=(text, text)).data)
-    assert (header["labels"][0], header["title"], header["code"]) == (text, text, [text, text])
+    header, arrays = unpack(made(labels=(text, "b", "c"), title=text, code=(text, text)).data)
+    assert (labels_in(arrays)[0], header["title"], header["code"]) == (text, text, [text, text])
 
 
 def test_a_command_travels_with_its_number_and_none_is_number_zero() -> None:
@@ -96,28 +101,69 @@ def test_a_click_made_on_a_text_that_is_gone_takes_nothing(monkeypatch: pytest.M
         assert took == ([2] if text is now else [])
 
 
-def test_a_vocabulary_of_gpt2s_size_fits_in_a_message() -> None:
-    logits = np.zeros(50_257, np.float32)
-    assert len(made(logits, tuple(f"␣word{i}" for i in range(50_257))).data) < 2_000_000
+def test_a_vocabulary_of_gpt2s_size_fits_in_a_message_and_travels_once() -> None:
+    labels = tuple(f"␣word{i}" for i in range(50_257))
+    first = made(np.zeros(50_257, np.float32), labels)
+    assert len(first.data) < 2_000_000
+    assert len(first.bare) < 4 * 50_257 + 1_000, "the logits alone"
 
 
-def test_the_same_view_sends_the_same_bytes() -> None:
+def test_two_vocabularies_are_told_apart_and_one_is_itself() -> None:
+    assert made(labels=("a", "b", "c")).vocabulary == made(about="another text", labels=("a", "b", "c")).vocabulary
+    assert made(labels=("a", "b", "c")).vocabulary != made(labels=("a", "b", "d")).vocabulary
+    header, arrays = unpack(made().bare)
+    assert header["vocabulary"] == made().vocabulary
+    assert set(arrays) == {"logits"}
+
+
+def sent(at: AppTest) -> tuple[bytes, bool]:
+    """What travels to the view, and whether the labels are in it."""
+    packed = at.get("bidi_component")[0].proto.bytes
+    return packed, "labels" in unpack(packed)[1]
+
+
+def test_labels_go_along_once_for_each_vocabulary_and_the_same_view_sends_the_same_bytes() -> None:
     def script() -> None:
         import numpy as np
+        import streamlit as st
 
         from gptviz.components.sampling_ledger import payload, sampling_ledger
 
+        labels = st.session_state.get("labels", "ab")
+        text = st.session_state.get("text", 1)
         logits = np.zeros(2, np.float32)
-        sampling_ledger(payload(logits, ("a", "b"), about=1, title="t", code=("", "")), key="ledger")
+        sampling_ledger(payload(logits, tuple(labels), about=text, title="t", code=("", "")), key="ledger")
 
     at = AppTest.from_function(script).run()
     assert not at.exception
-    first = at.get("bidi_component")[0].proto.bytes
-    assert at.run().get("bidi_component")[0].proto.bytes == first
+    first, has_labels = sent(at)
+    assert has_labels
+    assert sent(at.run())[0] == first
+    at.session_state["text"] = 2
+    assert not sent(at.run())[1]
+    at.session_state["text"] = 1
+    assert sent(at.run())[0] == first
+    at.session_state["labels"] = "cd"
+    assert sent(at.run())[1]
+    at.session_state["text"] = 3
+    assert not sent(at.run())[1]
 
 
-def test_the_header_is_json_of_ascii_alone() -> None:
-    data = made(labels=("é", "\u202e", "\U0001f600")).data
-    length = int.from_bytes(data[:4], "little")
-    assert data[4 : 4 + length].isascii()
-    assert json.loads(data[4 : 4 + length])["labels"] == ["é", "\u202e", "\U0001f600"]
+def test_a_view_that_lacks_the_labels_gets_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trigger's function is called as Streamlit calls it; the real one is tested in a browser."""
+    mounts: list[dict[str, Any]] = []
+    monkeypatch.setattr(sampling_ledger, "_mount", lambda **given: mounts.append(given))
+    monkeypatch.setattr(sampling_ledger.st, "session_state", {})
+    first, second = made(), made(about="another text")
+    for text in (first, second):
+        sampling_ledger.sampling_ledger(text, key="ledger")
+    mounts[-1]["on_lost_change"]()
+    for text in (second, first, second):
+        sampling_ledger.sampling_ledger(text, key="ledger")
+    assert [mount["data"] for mount in mounts] == [first.data, second.bare, second.data, first.bare, second.data]
+
+
+def test_labels_travel_as_json_of_ascii_alone() -> None:
+    _, arrays = unpack(made(labels=("é", "\u202e", "\U0001f600")).data)
+    assert arrays["labels"].tobytes().isascii()
+    assert labels_in(arrays) == ["é", "\u202e", "\U0001f600"]

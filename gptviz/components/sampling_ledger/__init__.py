@@ -1,12 +1,15 @@
 """The sampling ledger: every stage from the model's logits to the token drawn, over the whole vocabulary, in the browser.
 
-The logits travel once. Sliders, sorting, hovering and drawing happen there; Python hears of a token that was taken alone.
+The logits travel once for each text, the names of all tokens once for each vocabulary. Sliders, sorting, hovering and drawing
+happen there; Python hears only of a token that was taken.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -41,12 +44,16 @@ class Payload:
     """What the browser gets, packed.
 
     Attributes:
-        data: the bytes.
+        data: all of it, with the labels of the vocabulary.
+        bare: the same without the labels, for a browser that has them.
+        vocabulary: tells the labels of one vocabulary from those of another.
         generation: the number of the text that the logits follow: a click made on another text is refused.
         vocab_size: how many tokens can be clicked.
     """
 
     data: bytes
+    bare: bytes
+    vocabulary: str
     generation: int
     vocab_size: int
 
@@ -86,8 +93,9 @@ def payload(
     if not np.isfinite(logits.max()):
         raise ValueError("the model's logits are not numbers: its weights are damaged")
     generation = int.from_bytes(blake2b(repr(about).encode(), digest_size=6).digest(), "big")
+    vocabulary, packed_labels = _packed(tuple(labels))
     header: dict[str, Any] = {
-        "labels": list(labels),
+        "vocabulary": vocabulary,
         "generation": generation,
         "title": title,
         "code": code,
@@ -99,15 +107,29 @@ def payload(
         "number": command.number,
     }
     arrays = {"logits": logits} | ({} if numbers is None else {"numbers": numbers})
-    return Payload(pack(header, **arrays), generation, len(labels))
+    return Payload(pack(header, **arrays, labels=packed_labels), pack(header, **arrays), vocabulary, generation, len(labels))
+
+
+@lru_cache(maxsize=4)
+def _packed(labels: tuple[str, ...]) -> tuple[str, npt.NDArray[np.uint8]]:
+    """Labels as the bytes of a list in JSON, and what tells them from others."""
+    text = json.dumps(labels).encode("ascii")
+    return blake2b(text, digest_size=12).hexdigest(), np.frombuffer(text, np.uint8)
 
 
 def sampling_ledger(shown: Payload, *, key: str, on_take: Callable[[int], None] | None = None) -> None:
     """Show a payload; `on_take` is called with the id of a token that was taken."""
-    events: dict[str, Any] = {}
+    # Streamlit sends all of an element again when any of it has changed, so this session remembers with which payload the labels
+    # went out. A view that does not have them (the page was left in between, or a message was never drawn) asks for them.
+    with_labels = f"{key}: the payload that has the labels"
+    events: dict[str, Any] = {"on_lost_change": lambda: st.session_state.pop(with_labels, None)}
     if on_take is not None:
         events["on_take_change"] = lambda: _answer(key, shown, on_take)
-    _mount(key=key, data=shown.data, **events)
+    this_one = (shown.vocabulary, hash(shown.bare))
+    vocabulary, carrier = st.session_state.get(with_labels, ("", None))
+    if vocabulary != shown.vocabulary:
+        vocabulary, carrier = st.session_state[with_labels] = this_one
+    _mount(key=key, data=shown.data if (vocabulary, carrier) == this_one else shown.bare, **events)
 
 
 def _answer(key: str, shown: Payload, act: Callable[[int], None]) -> None:

@@ -19,6 +19,17 @@ import { factsOf, readingOf } from "./words.js";
 // Milliseconds that nobody reads a new text in: the rest of a double click.
 const UNREAD = 400;
 
+// The labels that came last: they travel once for each vocabulary.
+const kept = { vocabulary: "", labels: null };
+
+/** The labels of the payload's vocabulary, null if they are not here. */
+function labelsOf({ vocabulary, arrays }) {
+  if (kept.vocabulary !== vocabulary && arrays.labels) {
+    Object.assign(kept, { vocabulary, labels: JSON.parse(new TextDecoder().decode(arrays.labels)) });
+  }
+  return kept.vocabulary === vocabulary ? kept.labels : null;
+}
+
 class Ledger {
   constructor(root) {
     this.root = root;
@@ -100,7 +111,10 @@ class Ledger {
 
   // What is shown
 
-  show(header) {
+  show(payload) {
+    const labels = labelsOf(payload);
+    if (!labels) return this.askForLabels(payload);
+    const header = { ...payload, labels };
     const another = header.generation !== this.header?.generation;
     const first = !this.header;
     this.header = header;
@@ -115,6 +129,12 @@ class Ledger {
     this.dirty = true;
     if (another) this.arrange(this.chosen.tokens === VOCABULARY); // there every token keeps its place
     this.ask();
+  }
+
+  /** What came has no labels, and those of its vocabulary are not here: they are asked for, once for each text. */
+  askForLabels({ generation }) {
+    if (this.lost !== generation) this.send("lost", { generation });
+    this.lost = generation;
   }
 
   /** A text, perhaps of another model than the one before; `arrived` says when it took that one's place. */
