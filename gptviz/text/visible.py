@@ -4,10 +4,10 @@ import unicodedata
 from typing import Final
 
 TOKEN_KINDS: Final = ("vowel", "consonant", "capital", "word", "digit", "punctuation", "space", "other")
-"""What `kind_of_text` can answer, in the order a legend lists them."""
+"""What `kind_of_text` can answer, in the order of a legend."""
 
 _SYMBOLS: Final = {" ": "␣", "\n": "⏎", "\t": "⇥"}
-_MARKS: Final = ("Mn", "Mc", "Me")
+_COMBINING: Final = ("Mn", "Mc", "Me")
 _PUNCTUATION: Final = ("Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm", "Sc", "Sk")
 # Letters and symbols by category, yet drawn as nothing: the Hangul fillers and the blank Braille pattern.
 _BLANK: Final = frozenset("\u115f\u1160\u3164\uffa0\u2800")
@@ -25,33 +25,33 @@ def character_name(character: str) -> str:
 
 
 def visible(text: str) -> str:
-    """The visible form of a token's text: space `␣`, newline `⏎`, tab `⇥`, what a reader could not see by its code point.
+    """The visible form of a token's text: space `␣`, newline `⏎`, tab `⇥`; what nobody could see as its code point.
 
-    By code point are shown: controls, format characters, other spaces, unassigned and private characters, lone
-    surrogates, a combining mark with nothing before it to sit on, and the literal characters `␣`, `⏎`, `⇥`, which
-    would otherwise be mistaken for what they stand for. A mark that follows a visible character stays on it.
+    These are shown as code points: controls, format characters, other spaces, unassigned and private characters, lone
+    surrogates, a combining mark without a character before it, and the characters `␣`, `⏎`, `⇥` themselves, which would
+    otherwise be taken for a space, a newline and a tab. A combining mark after a visible character stays on it.
     """
     if text.isascii() and text.isprintable():
         return text.replace(" ", "␣")
-    shown: list[str] = []
+    forms: list[str] = []
     has_base = False
     for character in text:
         if character in _SYMBOLS:
-            shown.append(_SYMBOLS[character])
+            forms.append(_SYMBOLS[character])
             has_base = False
         elif not character.isprintable() or character in _BLANK or character in _SYMBOLS.values():
-            shown.append(code_point(character))
+            forms.append(code_point(character))
             has_base = False
-        elif unicodedata.category(character) in _MARKS and not has_base:
-            shown.append(code_point(character))
+        elif unicodedata.category(character) in _COMBINING and not has_base:
+            forms.append(code_point(character))
         else:
-            shown.append(character)
+            forms.append(character)
             has_base = True
-    return "".join(shown)
+    return "".join(forms)
 
 
 def kind_of_text(text: str) -> str:
-    """What sort of token a text is, one of `TOKEN_KINDS`; white space around it is ignored unless it is all there is.
+    """What sort of token a text is, one of `TOKEN_KINDS`; white space around it is ignored unless there is nothing else.
 
     - `space`: white space only
     - `capital`: letters only, the first of them a capital, of any script (`A`, ` The`, `ROMEO`, `Я`)
@@ -73,7 +73,7 @@ def kind_of_text(text: str) -> str:
         return "other"
     if categories[0] in ("Lu", "Lt"):
         return "capital"
-    # Canonical decomposition takes the accent off (é is e and an acute), so an accented letter counts as its base.
+    # Canonical decomposition separates the accent (é is e and an acute), so that an accented letter counts as its base.
     letters = [letter for letter in unicodedata.normalize("NFD", core) if unicodedata.category(letter)[0] == "L"]
     if len(letters) > 1:
         return "word"

@@ -1,7 +1,7 @@
-"""Tasks with known answers: sequences made at random, of which it is known how well any model can predict them.
+"""Tasks with known answers: random sequences, for which it is known how well the best possible model can predict them.
 
 `floor` is that limit: the entropy of the sequences, given their first token, per prediction that counts. Every random
-choice a sequence shows adds its nats to it, and what follows from earlier tokens adds nothing.
+choice that can be seen in a sequence adds its nats; what follows from earlier tokens adds nothing.
 """
 
 from abc import ABC, abstractmethod
@@ -26,24 +26,31 @@ _MOST_TOKENS: Final = 4_096
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Sequences of one task, all of one length."""
+    """Sequences of one task, all of one length.
+
+    Attributes:
+        ids: [count, length], the whole sequences.
+        counted: [count, length − 1], whether the prediction of token t + 1 from the tokens up to t counts in the loss.
+    """
 
     ids: Ids
-    """Whole sequences [count, length]."""
     counted: NDArray[np.bool_]
-    """Whether the prediction of token t + 1 from the tokens up to t counts in the loss [count, length − 1]."""
 
 
 @dataclass(frozen=True)
 class Task(ABC):
-    """A source of sequences with something to learn in them. The fields are its settings.
+    """A generator of sequences with something to learn in them. The fields are its settings.
 
-    Raises `ValueError` for a setting that is not a whole number within its `limits`; the message names both.
+    Attributes:
+        name: what it is called.
+        sentence: what the sequences are and what there is to learn, in one sentence.
+
+    Raises:
+        ValueError: a setting is not a whole number within its `limits`; the message names both.
     """
 
     name: ClassVar[str]
     sentence: ClassVar[str]
-    """What the sequences are and what there is to learn, in one sentence."""
 
     def __post_init__(self) -> None:
         for setting, value in self.settings().items():
@@ -61,39 +68,39 @@ class Task(ABC):
 
     @abstractmethod
     def limits(self) -> dict[str, tuple[int, int]]:
-        """The least and the greatest value of each setting, given those before it. They bound what a file can ask for."""
+        """The least and the greatest value of each setting, given the settings before it: a file cannot ask for more."""
 
     @property
     @abstractmethod
     def length(self) -> int:
-        """Tokens per sequence. A model needs a context of one less: nothing is predicted from the last."""
+        """Tokens per sequence. A model needs a context of one less, because nothing is predicted from the last token."""
 
     @property
     @abstractmethod
     def tokenizer(self) -> Tokenizer:
-        """The sequences' text and ids."""
+        """Between the text and the ids of the sequences."""
 
     @property
     @abstractmethod
     def floor(self) -> float:
-        """The loss in nats per counted token that the best possible model expects, and none can go below."""
+        """The expected loss of the best possible model, in nats per counted prediction."""
 
     @abstractmethod
     def examples(self, count: int, rng: Generator) -> Examples:
         """`count` sequences to train on, drawn by `rng` alone."""
 
     def held_out(self, count: int = HELD_OUT, seed: int = 0) -> Examples:
-        """`count` sequences to validate on, always the same: draws from a stream that no seed of `examples` gives."""
-        return self.examples(count, _apart(seed))
+        """`count` sequences to validate on, always the same ones: drawn from a stream that no seed gives to `examples`."""
+        return self.examples(count, _validation_rng(seed))
 
     def example_prompt(self) -> str:
-        """A held-out sequence as text, but for its last token, which is left to predict: it fits in the context."""
+        """A held-out sequence as text, without its last token, which is left to predict; it fits in the context."""
         return self.tokenizer.decode(self.held_out(1).ids[0, :-1])
 
 
 @dataclass(frozen=True)
 class Reversal(Task):
-    """`x[length − 1 − i] = x[i]`: random symbols, then the same backwards. Of an odd length, the middle stands once."""
+    """`x[length − 1 − i] = x[i]`: random symbols, then the same backwards. With an odd length, the middle one occurs once."""
 
     name = "reversal"
     sentence = (
@@ -105,7 +112,7 @@ class Reversal(Task):
     length: int = 16
 
     def limits(self) -> dict[str, tuple[int, int]]:
-        """At least two symbols, and two of them in a row."""
+        """At least two symbols, and two tokens."""
         return {"vocab": (2, _MOST_SYMBOLS), "length": (2, _MOST_TOKENS)}
 
     @property
@@ -117,8 +124,8 @@ class Reversal(Task):
     def floor(self) -> float:
         """`(h − 1) / (length − 1) · ln vocab`, h being half the length, rounded up.
 
-        The first h symbols are drawn one by one, at ln vocab nats each, and the first of all is not predicted; the
-        others are known. By default ln 100 · 7/15 = 2.149.
+        Each of the first h symbols is a random choice of ln vocab nats, and the very first is not predicted; the others
+        are known. By default ln 100 · 7/15 = 2.149.
         """
         return (self._half - 1) / (self.length - 1) * log(self.vocab)
 
@@ -136,8 +143,8 @@ class Reversal(Task):
 class Addition(Task):
     """`123+456=9750`: two numbers of `digits` digits and their sum, of one digit more, written backwards.
 
-    The sum comes with its ones first because so it is worked out: each digit needs the carry of the one before. About
-    one problem in ten, the same ones always, is kept from training, together with its mirror image `456+123`.
+    The sum begins with its ones because it is calculated in this order: each digit needs the carry of the one before.
+    About one problem in ten, always the same ones, is never trained on, and neither is its mirror image `456+123`.
     """
 
     name = "addition"
@@ -164,21 +171,21 @@ class Addition(Task):
 
     @property
     def floor(self) -> float:
-        """0: only the answer counts, and it is known from the problem."""
+        """0: only the answer counts, and it follows from the problem."""
         return 0.0
 
     def holds_out(self, a: Ids, b: Ids) -> NDArray[np.bool_]:
-        """Whether a + b is kept from training: a fixed tenth of all pairs {a, b}, chosen by a hash."""
+        """Whether a + b is never trained on: true for a fixed tenth of all pairs {a, b}, chosen by a hash."""
         pair = np.minimum(a, b) * 10**self.digits + np.maximum(a, b)
         return _hash(pair.astype(np.uint64)) % np.uint64(10) == 0
 
     def examples(self, count: int, rng: Generator) -> Examples:
-        """Problems that are not held out, each as probable as any other. Only the answer counts."""
-        return self._written(self._problems(count, rng, held_out=False))
+        """Problems that are not held out, all equally probable. Only the answer counts."""
+        return self._solved(self._problems(count, rng, held_out=False))
 
     def held_out(self, count: int = HELD_OUT, seed: int = 0) -> Examples:
-        """Problems that are never trained on, each as probable as any other; with few digits they repeat."""
-        return self._written(self._problems(count, _apart(seed), held_out=True))
+        """Problems that are never trained on, all equally probable; with few digits they repeat."""
+        return self._solved(self._problems(count, _validation_rng(seed), held_out=True))
 
     def example_prompt(self) -> str:
         """A held-out problem up to its `=`."""
@@ -189,7 +196,7 @@ class Addition(Task):
         return 2 * self.digits + 2
 
     def _problems(self, count: int, rng: Generator, *, held_out: bool) -> Ids:
-        """Both numbers of each problem [2, count]; those of the wrong side are drawn again until none is left."""
+        """Both numbers of each problem [2, count]; those of the wrong part are drawn again until none is left."""
         numbers = rng.integers(10**self.digits, size=(2, count))
         wrong = np.flatnonzero(self.holds_out(*numbers) != held_out)
         while wrong.size:
@@ -197,7 +204,7 @@ class Addition(Task):
             wrong = wrong[self.holds_out(*numbers[:, wrong]) != held_out]
         return numbers
 
-    def _written(self, numbers: Ids) -> Examples:
+    def _solved(self, numbers: Ids) -> Examples:
         """The problems [2, count] as sequences with their answers."""
         plus, zero, equals = self.tokenizer.encode("+0=").ids
         a, b = zero + _digits(numbers, self.digits)[:, :, ::-1]  # [count, digits] each
@@ -220,7 +227,7 @@ class Copy(Task):
     length: int = 32
 
     def limits(self) -> dict[str, tuple[int, int]]:
-        """The lag is shorter than the sequence, so that something repeats."""
+        """The lag is shorter than the sequence, so that something is repeated."""
         return {"vocab": (2, _MOST_SYMBOLS), "length": (2, _MOST_TOKENS), "lag": (1, self.length - 1)}
 
     @property
@@ -232,8 +239,8 @@ class Copy(Task):
     def floor(self) -> float:
         """`(lag − 1) / (length − 1) · ln vocab`.
 
-        The first `lag` symbols are drawn one by one, at ln vocab nats each, and the first of all is not predicted; the
-        others are known.
+        Each of the first `lag` symbols is a random choice of ln vocab nats, and the very first is not predicted; the others
+        are known.
         """
         return (self.lag - 1) / (self.length - 1) * log(self.vocab)
 
@@ -245,9 +252,9 @@ class Copy(Task):
 
 @dataclass(frozen=True)
 class Induction(Task):
-    """A block of distinct random symbols, repeated to the end. Its size is drawn for each sequence anew.
+    """A block of different random symbols, repeated to the end. Every sequence has a block of another random size.
 
-    Looking back by a fixed distance is of no use here. What helps is to find where the current token stood before and
+    Looking back by a fixed distance does not help here. What helps is to find where the current token occurred before and
     to read what followed it: an induction head (Olsson et al. 2022, arXiv:2209.11895).
     """
 
@@ -263,7 +270,7 @@ class Induction(Task):
     longest: int = 24
 
     def limits(self) -> dict[str, tuple[int, int]]:
-        """A block has no symbol twice, and at least its first symbol comes again."""
+        """No symbol occurs twice in a block, and at least its first symbol is repeated."""
         most = min(self.vocab, self.length - 1)
         return {
             "vocab": (2, _MOST_SYMBOLS),
@@ -281,21 +288,21 @@ class Induction(Task):
     def floor(self) -> float:
         """`(ln n + mean over p of ln((vocab − 1)! / (vocab − p)!)) / (length − 1)`, n sizes p from shortest to longest.
 
-        The best model predicts token t, as long as nothing has come again, to be the first token with probability
-        P(p = t | p ≥ t), and else any of the vocab − t symbols not yet seen alike; after that it knows the rest. By
-        the chain rule its entropies add up to that of the whole sequence given its first token. That is two choices,
-        and the sequence shows both: the size, one of n, and the other p − 1 symbols of the block, which have
-        (vocab − 1)! / (vocab − p)! orders.
+        As long as nothing has been repeated, the best model gives the first token the probability P(p = t | p ≥ t) to be
+        token t, and divides the rest equally among the vocab − t symbols that have not occurred yet; after that it knows
+        every token. By the chain rule the entropies of its predictions add up to that of the whole sequence given its
+        first token. That is the entropy of two choices, both of which can be seen in the sequence: the size, one of n,
+        and the other p − 1 symbols of the block, which have (vocab − 1)! / (vocab − p)! orders.
         """
         sizes = range(self.shortest, self.longest + 1)
         orders = sum(lgamma(self.vocab) - lgamma(self.vocab - p + 1) for p in sizes) / len(sizes)
         return (log(len(sizes)) + orders) / (self.length - 1)
 
     def examples(self, count: int, rng: Generator) -> Examples:
-        """Blocks of distinct symbols, repeated. Every prediction counts.
+        """Blocks of different symbols, repeated. Every prediction counts.
 
-        Each sequence may have any size, all equally likely. Together they have every size equally often, as far as
-        `count` allows: small blocks cost few nats and large ones many, and their chance mixture would blur the loss.
+        In each sequence all sizes are equally likely. Together the sequences have every size equally often, as far as
+        `count` allows: small blocks cost few nats and large ones many, and a random mixture of them would blur the loss.
         """
         n_sizes = self.longest - self.shortest + 1
         sizes = self.shortest + (rng.integers(n_sizes) + np.arange(count)) % n_sizes  # [count]
@@ -309,9 +316,10 @@ TASKS: dict[str, type[Task]] = {kind.name: kind for kind in (Reversal, Addition,
 
 
 def task(name: str, /, **settings: Any) -> Task:
-    """The task of this name; settings not given have their defaults.
+    """The task of this name; settings that are not given have their defaults.
 
-    Raises `ValueError` for a name or a setting that does not exist, and for a value outside its limits.
+    Raises:
+        ValueError: there is no such task or no such setting, or a value is outside its limits.
     """
     kind = TASKS.get(name) if isinstance(name, str) else None
     if kind is None:
@@ -332,7 +340,7 @@ def _arithmetic() -> CharTokenizer:
     return CharTokenizer("0123456789+=")
 
 
-def _apart(seed: int) -> Generator:
+def _validation_rng(seed: int) -> Generator:
     """A stream of its own: no `default_rng(seed)` has a spawn key."""
     return default_rng(SeedSequence(seed, spawn_key=(0,)))
 
@@ -347,7 +355,7 @@ def _digits(numbers: Ids, width: int) -> Ids:
 
 
 def _hash(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """64 bits in which no pattern of the keys is left, the same on every machine: what SplitMix64 with this seed gives first.
+    """64 bits that look random, the same on every machine: the first output of SplitMix64 with each key as its seed.
 
     Source: Steele, Lea and Flood 2014, doi:10.1145/2660193.2660195, with the constants of Stafford's variant 13.
     """
