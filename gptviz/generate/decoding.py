@@ -12,14 +12,19 @@ from gptviz.model import KVCache, Transformer
 
 
 class Decoder:
-    """Rows of outputs that grow side by side, each from the start mark. The encoder runs once, in the constructor.
+    """Rows of outputs that grow side by side, each from the start token. The encoder runs once, in the constructor.
 
-    Keys and values of what was written stay in a cache, those of the source are computed once. A model that looks ahead
-    (a full mask) has nothing to keep of its own tokens: it reads them all again.
+    The keys and values of the output stay in a cache; those of the source are computed once. A model that looks ahead (a full
+    mask) cannot use a cache: it reads its whole output at every step.
 
     Args:
-        source: [B, S] ids to read; of one row, whatever the number of `rows`.
+        source: [B, S] ids to read; B is `rows`, or 1 where all rows read the same source.
+        start: the token that every output begins with.
         rows: how many outputs grow.
+
+    Attributes:
+        ids: [rows, T], the outputs with their start tokens.
+        memory: [B, S, d_model], what the encoder made of the source.
 
     Raises:
         ValueError: the model has no encoder, or the source is longer than its context.
@@ -34,13 +39,17 @@ class Decoder:
         self._cache = KVCache(model.config, rows, weight.device, weight.dtype) if causal else None
 
     def logits(self) -> Tensor:
-        """[rows, vocab_size]: of the next token of each row."""
+        """The logits of the next token of each row [rows, vocab_size]."""
         seen = 0 if self._cache is None else self._cache.length
         whole: Tensor = self.model(self.ids[:, seen:], memory=self.memory, cache=self._cache, logits_at=slice(-1, None))
         return whole[:, -1]
 
     def grow(self, tokens: Tensor, rows: Tensor | None = None) -> None:
-        """Go on with `tokens`, one for each of `rows` [rows]: indices of the rows to go on from, by default all as they are."""
+        """Append `tokens` [rows], one to each row.
+
+        Args:
+            rows: [rows], the indices of the rows that are continued; by default each continues itself.
+        """
         if rows is not None:
             self.ids = self.ids[rows]
             if self._cache is not None:
@@ -50,10 +59,13 @@ class Decoder:
 
 @torch.inference_mode()
 def decode_greedily(model: Transformer, source: Tensor, start: int, end: int, longest: int | None = None) -> Tensor:
-    """The answers to `source` [B, S], its shorter rows padded: the likeliest token each time, [B, T] ids.
+    """The greedy answers to `source` [B, S], whose shorter rows are padded: the likeliest token each time, ids [B, T].
 
-    T is the length of the longest answer. A row that has ended goes on with end marks; one that holds none was cut after
-    `longest` tokens (by default, and at most, the context), which `until_end` tells apart.
+    T is the length of the longest answer. A row that has ended is filled up with end tokens; a row without one was cut after
+    `longest` tokens. `until_end` tells the two apart.
+
+    Args:
+        longest: the most tokens of an answer, its end token included; by default, and at most, the context.
 
     Raises:
         ValueError: `longest` or the source does not fit in the model's context, or it has no encoder.
@@ -61,7 +73,7 @@ def decode_greedily(model: Transformer, source: Tensor, start: int, end: int, lo
     decoder = Decoder(model, source, start, len(source))
     ended = torch.zeros(len(source), dtype=torch.bool, device=decoder.ids.device)
     for _ in range(_longest(model, longest)):
-        # A row that has ended stays as it is: the other rows of the batch do not wait for it in vain.
+        # The rows that have ended get end tokens while the others go on.
         tokens = decoder.logits().argmax(-1).masked_fill(ended, end)
         decoder.grow(tokens)
         ended |= tokens == end
@@ -71,7 +83,7 @@ def decode_greedily(model: Transformer, source: Tensor, start: int, end: int, lo
 
 
 def until_end(ids: Tensor, end: int) -> tuple[list[int], bool]:
-    """The tokens of one answer [T] before its end mark, and whether there is one: without, the answer was cut."""
+    """The tokens of one answer [T] before its end token, and whether it has one; without one the answer was cut."""
     tokens = ids.tolist()
     return (tokens[: tokens.index(end)], True) if end in tokens else (tokens, False)
 
@@ -81,13 +93,13 @@ class BeamNode:
     """A candidate of a beam search: one token after those of its parent.
 
     Attributes:
-        parent: the index of the node before it, None for the start mark, the root of the tree.
+        parent: the index of the node before it, None for the start token, the root of the tree.
         token: its id.
         log_probability: of this token after those before it, in nats; 0 for the root.
-        total: the sum of these from the root on.
+        total: the sum of these log-probabilities from the root to here.
         depth: how many tokens come before it, the root's included: 0 for the root.
-        kept: whether it was among the best of its depth; the others were not gone on with.
-        finished: whether it was kept and is an end mark.
+        kept: whether it was among the best of its depth; the others were not continued.
+        finished: whether it was kept and is an end token.
     """
 
     parent: int | None
@@ -101,14 +113,14 @@ class BeamNode:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """An answer that a beam search came to.
+    """An answer that a beam search found.
 
     Attributes:
         node: the index of its last node.
-        ids: its tokens, without start and end mark.
-        total: its log-probability in nats, the end mark's included.
-        score: the total ÷ length^length_penalty, length counting the end mark: what answers are compared by.
-        ended: whether it ends; else it was cut when it had become as long as was allowed.
+        ids: its tokens, without start and end token.
+        total: its log-probability in nats, the end token's included.
+        score: the total ÷ length^length_penalty, by which answers are compared; the length counts the end token.
+        ended: whether it ends; else it was cut at the greatest length that was allowed.
     """
 
     node: int
@@ -120,11 +132,11 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Beams:
-    """A beam search.
+    """What a beam search went through and found.
 
     Attributes:
-        nodes: the tree, every node after its parent, the root first.
-        finished: the answers, best first; those that were cut come after those that end.
+        nodes: the tree: the root first, every node after its parent.
+        finished: the answers, the best first; those that were cut come after those that end.
     """
 
     nodes: tuple[BeamNode, ...]
@@ -132,7 +144,7 @@ class Beams:
 
     @property
     def best(self) -> Hypothesis:
-        """The best answer."""
+        """The answer with the best score."""
         return self.finished[0]
 
     def path(self, node: int) -> list[int]:
@@ -152,16 +164,18 @@ def beam_search(
 ) -> Beams:
     """The answers to `source` [S] that a beam of `width` finds, and the tree it went through.
 
-    At each depth the `width` likeliest continuations of all that is in the beam are kept. One that ends leaves the beam,
-    which is narrower by one from there on; the search is over when all have left. A width of 1 is greedy decoding, and one
-    as large as the number of all answers finds the likeliest of all.
+    At each depth the `width` likeliest continuations of all answers in the beam are kept. An answer that ends leaves the beam,
+    which is narrower by one from then on; the search is over when all have left. A width of 1 is greedy decoding; a width
+    as large as the number of all possible answers finds the likeliest of all.
 
     Args:
-        longest: the most tokens of an answer, its end mark included; by default, and at most, the context.
-        length_penalty: 0 compares the probabilities of whole answers, which favours short ones; 1 the mean per token.
+        longest: the most tokens of an answer, its end token included; by default, and at most, the context.
+        length_penalty: 0 compares the probabilities of whole answers, which favours short ones; 1 compares the mean per token.
 
     Raises:
         ValueError: a width below 1, a `longest` or a source that does not fit in the model's context, or no encoder.
+
+    Source: Wu et al. 2016, arXiv:1609.08144, section 7, without its coverage penalty; the length penalty is the plain power.
     """
     if width < 1:
         raise ValueError(f"the width of the beam is {width}; it must be 1 or more")
@@ -179,31 +193,32 @@ def beam_search(
         beam = sorted((i for i in kept if not nodes[i].finished), key=lambda i: -nodes[i].total)
         if not beam or depth == longest:
             break
-        # The rows that the beam leaves free repeat its first.
-        filled = [nodes[index] for index in (beam + beam[:1] * width)[:width]]
-        on = decoder.ids.device
-        parents = torch.tensor([rows[node.parent] for node in filled if node.parent is not None], device=on)
-        decoder.grow(torch.tensor([node.token for node in filled], device=on), parents)
-    found = [_hypothesis(nodes, index, length_penalty) for index in done + beam]
-    return Beams(tuple(nodes), tuple(sorted(found, key=lambda one: (not one.ended, -one.score))))
+        # The decoder always has `width` rows: those that a narrower beam leaves free repeat its first.
+        continued = [nodes[index] for index in (beam + beam[:1] * width)[:width]]
+        device = decoder.ids.device
+        parents = torch.tensor([rows[node.parent] for node in continued if node.parent is not None], device=device)
+        decoder.grow(torch.tensor([node.token for node in continued], device=device), parents)
+    hypotheses = [_hypothesis(nodes, index, length_penalty) for index in done + beam]
+    return Beams(tuple(nodes), tuple(sorted(hypotheses, key=lambda one: (not one.ended, -one.score))))
 
 
 def _continued(nodes: list[BeamNode], beam: list[int], steps: Tensor, depth: int, n_kept: int, end: int) -> list[BeamNode]:
-    """The likeliest continuations of each node of the beam, as many as could be kept, the best of all marked so.
+    """The `n_kept` likeliest continuations of each node of the beam; of all of them, the `n_kept` best are `kept`.
 
-    `steps` [beam, vocab_size] are the log-probabilities of the next tokens.
+    Args:
+        steps: [beam, vocab_size], the log-probabilities of the next tokens.
     """
     most = min(n_kept, steps.shape[1])
     values, tokens = (each[:, :most].tolist() for each in steps.sort(dim=-1, descending=True, stable=True))
-    found = [
+    continuations = [
         (index, token, value, nodes[index].total + value)
         for row, index in enumerate(beam)
         for token, value in zip(tokens[row], values[row], strict=True)
     ]
-    best = set(sorted(range(len(found)), key=lambda i: -found[i][3])[:n_kept])
+    best = set(sorted(range(len(continuations)), key=lambda i: -continuations[i][3])[:n_kept])
     return [
         BeamNode(index, token, value, total, depth, kept=i in best, finished=i in best and token == end)
-        for i, (index, token, value, total) in enumerate(found)
+        for i, (index, token, value, total) in enumerate(continuations)
     ]
 
 

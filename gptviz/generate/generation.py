@@ -14,7 +14,7 @@ from .sampling import Sampling, choose
 
 
 def window_start(length: int, context_length: int, slide: int = 1) -> int:
-    """The first of `length` tokens that the model sees: 0 while all fit, then as few multiples of `slide` as needed."""
+    """The first of `length` tokens that the model sees: 0 while all fit, then the smallest multiple of `slide` that is enough."""
     too_many = max(length - context_length, 0)
     return -(-too_many // slide) * slide
 
@@ -35,23 +35,27 @@ class Step:
 
 
 class Generation(Iterator[Step]):
-    """An iterator over steps that never ends by itself (use `itertools.islice`): `ids` grows as it goes.
+    """An iterator over steps that never ends by itself (use `itertools.islice`); each step makes `ids` longer.
 
-    Past `context_length` tokens the window slides: the model sees the last of them alone, their positions counted from
-    0 again. Every key depends on the tokens that left, so a slid window is computed anew: the cache saves nothing
-    there, unless the window slides by more than one token at a time (`slide`), at the price of a shorter memory.
-    The logits are those of a full forward pass over the window, with the cache and without it, and the same bits
-    whichever way one came to the same tokens: undoing and going on again changes nothing.
+    Past `context_length` tokens the window slides: the model sees only the last tokens, with positions counted from 0
+    again. Every key depends on the tokens that left the window, so after a slide the whole window is computed again: the cache
+    saves nothing there, unless the window slides by more than one token at a time (`slide`), and then the model sees fewer
+    tokens. The logits are those of a full forward pass over the window, with the cache and without it. The same tokens give
+    the same bits, however they were reached: undoing and going on again changes nothing.
 
     Args:
         model: in evaluation mode, else its dropout is on.
         ids: [T] token ids to start from, at least one.
         samples: how many sequences grow side by side, each with draws of its own.
         use_cache: keep keys and values instead of computing the window again at each step; a model that looks ahead
-            (a full mask) has none to keep.
+            (a full mask) cannot use them.
         slide: how many tokens leave the window at a time, from 1 to `context_length`.
-        tap: sees the intermediates of the pass that computes the logits: all its tokens, the last of which is the step's. Not
-            those of passes that only fill the cache again.
+        tap: receives the intermediates of the pass that computes the logits, for all its tokens, the last of which is the
+            step's; not those of passes that only fill the cache again.
+
+    Attributes:
+        ids: [samples, T], the tokens so far, on the model's device.
+        prompt_length: how many of them are the prompt.
 
     Raises:
         ValueError: no token to start from, no sample to grow, or a slide the window cannot make.
@@ -94,7 +98,7 @@ class Generation(Iterator[Step]):
 
     @property
     def logits(self) -> Tensor:
-        """[B, vocab_size]: the logits of the next token."""
+        """The logits of the next token [B, vocab_size]."""
         if self._logits is None:
             self._logits = self._forward()
         return self._logits
@@ -107,7 +111,7 @@ class Generation(Iterator[Step]):
         return self.model(self.ids[:, last], cache=self._cache, tap=self.tap, logits_at=slice(-1, None))[:, -1]
 
     def _passes(self) -> list[slice]:
-        """The tokens of each pass that is still to be made, the last of which gives the logits."""
+        """The tokens of each forward pass that is still missing; the last pass gives the logits."""
         window, cache = self.window, self._cache
         if cache is None:
             return [window]
@@ -121,9 +125,9 @@ class Generation(Iterator[Step]):
         return passes + [slice(position, position + 1) for position in range(done, window.stop)]
 
     def _first_pass(self, start: int) -> slice:
-        """The tokens that fill the cache at once when the window comes to `start`; the others follow one by one.
+        """The tokens that fill the cache in one pass when the window begins at `start`; the others follow one by one.
 
-        They depend on nothing else, so after an undo the same passes are made again: other passes round differently.
+        They depend on nothing else, so that after an undo the same passes are made again: other passes would round differently.
         """
         slid = start + self.model.config.context_length - self.slide + 1 if start else 0
         return slice(start, max(slid, self.prompt_length))
@@ -132,24 +136,25 @@ class Generation(Iterator[Step]):
         return self.take(choose(self.logits, self.sampling, self.ids.shape[1]))
 
     def take(self, tokens: Tensor) -> Step:
-        """Go on with `tokens` [B], drawn or chosen by hand."""
+        """Append `tokens` [B], drawn or chosen by hand."""
         step = Step(self.ids.shape[1], tokens, self.logits)
         self.ids = torch.cat((self.ids, tokens.to(self.device)[:, None]), dim=1)
         self._logits = None
         return step
 
     def undo(self, steps: int = 1) -> None:
-        """Forget the last `steps` tokens, down to the prompt; ids and logits are then what they were before them."""
+        """Remove the last `steps` tokens, but none of the prompt; ids and logits are then what they were before them."""
         length = max(self.ids.shape[1] - steps, self.prompt_length)
         if length < self.ids.shape[1]:
             self.replace(length, self.ids[:, :0])
 
     def replace(self, start: int, tokens: Tensor) -> None:
-        """Put `tokens` [B, n] in place of all from token `start` on: another branch of what began the same way. What was
-        computed of the tokens before them is kept; the rest is computed when the logits are asked for.
+        """Put `tokens` [B, n] in place of all tokens from index `start` on: another branch with the same beginning.
+
+        What was computed for the beginning is kept; the rest is computed when the logits are needed.
 
         Raises:
-            ValueError: the prompt would be touched, or there is no token `start` to begin at.
+            ValueError: the prompt would be changed, or there are fewer than `start` tokens.
         """
         if not self.prompt_length <= start <= self.ids.shape[1]:
             raise ValueError(f"start is {start}; it must be from {self.prompt_length}, after the prompt, to {self.ids.shape[1]}")

@@ -1,4 +1,4 @@
-"""From logits to a token: temperature, top-k, top-p and the draw, over the whole vocabulary, every stage kept."""
+"""From logits to a token: temperature, top-k, top-p and the draw, over the whole vocabulary, with every stage between."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-# A sum that lacks no more than rounding has reached top-p: in whatever order it was added up, the same tokens are kept.
+# A sum that is smaller than top-p by rounding alone has reached it: so the order of the additions does not matter.
 ROUNDING = 1e-12
 
 
@@ -19,12 +19,12 @@ class Sampling:
 
     Attributes:
         temperature: what logits are divided by; 0 is greedy: always the likeliest token.
-        top_k: keep this many of the likeliest tokens; None or a number beyond the vocabulary keeps all.
+        top_k: keep this many of the likeliest tokens; None or a number larger than the vocabulary keeps all.
         top_p: of these, keep the fewest whose probabilities reach this sum; None or 1 keeps all.
-        seed: fixes the draw at every position: one seed, one path.
+        seed: decides the draw at every position: the same seed gives the same text.
 
     Raises:
-        ValueError: a setting no draw can have; the message names it and its value.
+        ValueError: a setting is impossible; the message names it and its value.
     """
 
     temperature: float = 1.0
@@ -43,7 +43,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Ledger:
-    """Every stage from logits to the distribution drawn from; each tensor is [..., vocab_size], on the CPU, in float64 or bool.
+    """Every stage from logits to the distribution of the draw; each tensor is [..., vocab_size], on the CPU, float64 or bool.
 
     Attributes:
         logits: what the model computed.
@@ -51,7 +51,7 @@ class Ledger:
         scaled: logits ÷ temperature (at temperature 0: 0 for the likeliest token, −∞ for the others).
         in_top_k: whether top-k keeps the token.
         in_top_p: whether top-p keeps it too.
-        after: probabilities after temperature, renormalised over the tokens kept.
+        after: probabilities after temperature, normalised again over the tokens that are kept.
     """
 
     logits: Tensor
@@ -73,7 +73,7 @@ def ledger(logits: Tensor, sampling: Sampling) -> Ledger:
     reached_before = F.pad(by_rank.cumsum(-1)[..., :-1], (1, 0))  # the sum of all likelier tokens
     limit = 1.0 if sampling.top_p is None else sampling.top_p
     is_first = torch.arange(logits.shape[-1]) == 0
-    # Rounding must not drop a token when nothing is to be cut.
+    # With a limit of 1 no token may be lost to rounding.
     rank_kept_p = rank_kept_k & ((reached_before < limit - ROUNDING) | is_first | (limit == 1.0))
     in_top_k = torch.empty_like(order, dtype=torch.bool).scatter_(-1, order, rank_kept_k.expand_as(order))
     in_top_p = torch.empty_like(order, dtype=torch.bool).scatter_(-1, order, rank_kept_p)
@@ -82,7 +82,7 @@ def ledger(logits: Tensor, sampling: Sampling) -> Ledger:
 
 
 def _exact(logits: Tensor) -> Tensor:
-    # On the CPU: not every accelerator has float64, and the same draw must come out of all of them.
+    # On the CPU: not every accelerator has float64, and the draw must be the same on all of them.
     return logits.cpu().double()
 
 
@@ -95,10 +95,10 @@ def _scale(logits: Tensor, temperature: float) -> Tensor:
 
 
 def uniform(seed: int, position: int, samples: int = 1) -> Tensor:
-    """The random numbers in [0, 1) that decide the token at `position`: [samples], the same on every machine.
+    """The random numbers in [0, 1) that decide the token at `position` [samples]; the same on every machine.
 
-    Each is a hash of the seed, the position and the sample's index, and depends on nothing else: undoing a step and
-    taking it again draws the same token, and one sample draws the same beside others as alone.
+    Each is a hash of the seed, the position and the index of the sample, and depends on nothing else: a step that is undone
+    and made again draws the same token, and a sample draws the same tokens beside others as alone.
     """
     hashes = (blake2b(f"{seed} {position} {sample}".encode(), digest_size=8).digest() for sample in range(samples))
     # 53 bits: what a float64 holds.
@@ -106,7 +106,11 @@ def uniform(seed: int, position: int, samples: int = 1) -> Tensor:
 
 
 def draw(probabilities: Tensor, numbers: Tensor) -> Tensor:
-    """The tokens [B] into whose intervals of the summed `probabilities` [B, vocab_size] the `numbers` [B] fall."""
+    """The tokens [B] that the `numbers` [B] in [0, 1) stand for.
+
+    The `probabilities` [B, vocab_size], laid end to end, divide the interval from 0 to 1; a number stands for the token whose
+    part it falls in.
+    """
     ends = probabilities.cumsum(-1)
     ends = ends / ends[..., -1:]
     return torch.searchsorted(ends, numbers[:, None], right=True)[:, 0]

@@ -1,7 +1,7 @@
-"""Everything that was generated from one prompt, as a tree: undoing is a step up, another token a branch beside the first.
+"""Everything that was generated from one prompt, as a tree: undoing is a step up, another token is another branch.
 
-Going back to a branch gives the same ids and the same bits of every logit: what is no longer kept is computed again, by the same
-passes (see `Generation`).
+Going back to a branch gives the same ids and the same bits of every logit: what was dropped from memory is computed again, by
+the same passes (see `Generation`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Candidate(NamedTuple):
     Attributes:
         token: its id.
         probability: what the model gives it.
-        drawn_with: its probability after temperature, top-k and top-p; 0 where these cut it.
+        drawn_with: its probability after temperature, top-k and top-p; 0 where these exclude it.
     """
 
     token: int
@@ -40,15 +40,15 @@ class TreeNode:
     """A generated token; the root stands for the prompt, and for its last token.
 
     Attributes:
-        id: counts up and is never given twice.
+        id: larger than that of every older node; never used again.
         parent: the id of the node before it; None for the root.
         position: how many tokens came before it.
         token: its id in the vocabulary.
         drawn: the settings it was drawn with; None if it was chosen by hand.
         logprob: ln of its probability under the model, in nats.
-        draw_logprob: ln of its probability in the draw, in nats: after temperature, top-k and top-p. −inf where these cut it.
+        draw_logprob: ln of its probability after temperature, top-k and top-p, in nats; −inf where these exclude it.
         total: the sum of `logprob` from the prompt to here.
-        candidates: the likeliest tokens in its place, the likeliest first.
+        candidates: the likeliest tokens at its position, the likeliest first.
         children: by token, the ids of the nodes after it.
     """
 
@@ -70,8 +70,8 @@ class Computed:
 
     Attributes:
         logits: [vocab_size], of the next token.
-        attention: [n_layer, n_head, keys], what the last token of the path attends to: the rows of the patterns.
-        start: the place in the path of the first key; what stands before it has left the window.
+        attention: [n_layer, n_head, keys], what the last token of the path attends to: the last rows of the patterns.
+        start: the position of the first key; the tokens before it have left the window.
     """
 
     logits: Tensor
@@ -85,9 +85,9 @@ class Computed:
 
 
 class Attended(Tap):
-    """Keeps what the last token of a pass attends to: one tensor [n_head, keys] per block.
+    """Collects what the last token of a pass attends to: one tensor [n_head, keys] per block.
 
-    It hands itself to every part, so names come without their path: cheap enough to be always on.
+    It gives itself to every part of the model, so that names come without their path: this is cheap enough to be always on.
     """
 
     def __init__(self) -> None:
@@ -100,25 +100,25 @@ class Attended(Tap):
 
 
 class Tree:
-    """A `Generation` that forgets no branch.
+    """A `Generation` that keeps every branch.
 
-    It has a place, `current`, from which it goes on. What the model computed is kept for the paths looked at last, up to
-    `most_bytes`, and computed again for others; of nodes there are at most `most_nodes`: the oldest leaves off the current path
-    go first.
+    Its next step goes on from the node `current`. What the model computed is kept for the nodes that were used last, up to
+    `most_bytes`, and computed again for others. There are at most `most_nodes` nodes: of the leaves that are not the current
+    node, the oldest are dropped first.
 
     Args:
-        generation: of a single sample, with nothing generated yet; the tree moves it about, and taps it.
-        most_nodes: how many tokens are remembered.
-        most_bytes: how much is kept of logits and attention.
-        n_candidates: how many of the likeliest tokens each node remembers.
+        generation: of a single sample, with nothing generated yet; from now on it belongs to the tree, which also taps it.
+        most_nodes: how many generated tokens are kept.
+        most_bytes: how much memory logits and attention may take, in bytes.
+        n_candidates: how many of the likeliest tokens each node keeps.
 
     Attributes:
         nodes: by id.
-        current: the id of the node that a step goes on from.
-        dropped: how many nodes there was no room for.
+        current: the id of the node that the next step goes on from.
+        dropped: how many nodes were dropped because there were too many.
 
     Raises:
-        ValueError: several samples, or tokens after the prompt.
+        ValueError: the generation has several samples, or tokens after the prompt.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class Tree:
 
     @property
     def state(self) -> tuple[int, int, int]:
-        """Equal to what it was before if and only if the tree is."""
+        """A short summary: at two times it is equal if, and only if, the tree is."""
         return self.current, self._next, self.dropped
 
     def path(self, node: int | None = None) -> list[TreeNode]:
@@ -160,21 +160,21 @@ class Tree:
         return self.prompt + [one.token for one in self.path(node)]
 
     def branches(self) -> list[list[int]]:
-        """The token ids after the prompt of every branch, the current path last: taken one by one they make this tree."""
+        """The token ids after the prompt of every branch, the current path last: taken in this order they make this tree."""
         ends = [leaf for leaf in sorted(self._leaves) if leaf != self.current]
         return [[one.token for one in self.path(end)] for end in [*ends, self.current]]
 
     def go(self, node: int) -> TreeNode:
-        """Go on from `node`, wherever in the tree it is.
+        """Make `node` the current one, wherever in the tree it is.
 
         Raises:
-            KeyError: there is none of that id, or no more.
+            KeyError: there is no node with this id, or it was dropped.
         """
         self.current = self.nodes[node].id
         return self.nodes[node]
 
     def up(self, steps: int = 1) -> TreeNode:
-        """Go `steps` tokens back, at most to the prompt; the branch stays."""
+        """Go `steps` tokens back, at most to the prompt; the branch stays in the tree."""
         for _ in range(steps):
             parent = self.nodes[self.current].parent
             if parent is None:
@@ -183,13 +183,13 @@ class Tree:
         return self.nodes[self.current]
 
     def step(self) -> TreeNode:
-        """Draw a token as `generation.sampling` says; a token that follows already is gone to."""
+        """Draw a token as `generation.sampling` says, and go to its node; one that is already in the tree is used."""
         position = self.nodes[self.current].position + 1
         sampling = self.generation.sampling
         return self._grow(int(choose(self.after().logits[None], sampling, position)), sampling)
 
     def take(self, token: int) -> TreeNode:
-        """Go on with `token`, chosen by hand; one that follows already is gone to.
+        """Go to the node of `token`, chosen by hand; one that is already in the tree is used.
 
         Raises:
             ValueError: the vocabulary has no such token.
@@ -200,8 +200,7 @@ class Tree:
         return self._grow(token, None)
 
     def after(self, node: int | None = None) -> Computed:
-        """What the model computes at the end of the path to `node` (default: the current one): what its next token is drawn
-        from, and what its last token attends to."""
+        """What the model computes at the end of the path to `node` (default: the current one)."""
         at = self.current if node is None else node
         if (computed := self._computed.get(at)) is not None:
             return computed
@@ -216,14 +215,14 @@ class Tree:
         return computed
 
     def kept(self, node: int) -> Computed | None:
-        """What `after` would give if it is still there: nothing is computed."""
+        """What `after` gives, if it is still in memory; else None. Nothing is computed."""
         return self._computed.peek(node)
 
     def chosen_from(self, node: int) -> Computed:
         """What the model computed in the step that made `node`.
 
         Raises:
-            ValueError: the root, which nobody chose.
+            ValueError: `node` is the root, which was not chosen.
         """
         parent = self.nodes[node].parent
         if parent is None:
@@ -282,7 +281,7 @@ class Tree:
         self.dropped += 1
 
     def _bring_generation_to(self, node: int) -> None:
-        """What both paths begin with is not computed again."""
+        """Put the path to `node` into the generation; the beginning that both paths share is not computed again."""
         left, right, tokens = self.nodes[self._at], self.nodes[node], []
         while left.id != right.id:
             if left.position > right.position:
