@@ -44,8 +44,8 @@ def sizes(model: Transformer, ids: Tensor, targets: Tensor) -> LabelledArray:
     loss = F.cross_entropy(logits.flatten(0, -2), targets.flatten())
     streams = list(record.values.values())
     matrices = [[weight for weight in block.parameters() if weight.dim() > 1] for block in model.blocks]
-    asked = [*streams, *(weight for block in matrices for weight in block)]
-    gradients = iter(torch.autograd.grad(loss, asked))
+    inputs = [*streams, *(weight for block in matrices for weight in block)]
+    gradients = iter(torch.autograd.grad(loss, inputs))
     of_streams = [_rms(next(gradients)) for _ in streams]
     of_matrices = [_rms(*(next(gradients) for _ in block)) for block in matrices]
     values = np.array([of_streams, [_rms(stream.detach()) for stream in streams], [*of_matrices, math.nan]])
@@ -100,7 +100,7 @@ def compare(
 
 
 def of(table: LabelledArray, quantity: str) -> LabelledArray:
-    """One quantity of `compare` [residual, place]; of the weights there is none at "out"."""
+    """One quantity of `compare` [residual, place]; the gradient of the weights has no place "out"."""
     quantities, residuals, places = table.axes
     count = len(places.labels) - (quantity == WEIGHTS)
     values = table.values[quantities.labels.index(quantity), :, :count]

@@ -1,4 +1,4 @@
-"""What tells one position from another: the vectors, turns and biases of each kind of position encoding.
+"""How positions differ from each other: the vectors, turns and biases of each kind of position encoding.
 
 Every number comes out of the position object itself, by the method the forward pass calls: no formula is written twice.
 """

@@ -1,4 +1,4 @@
-"""Attention, written out: on CPUs this is also the fast way, so one path trains, generates and feeds the pictures."""
+"""Attention, written out in full: on CPUs this is fast too, so the same code trains, generates and feeds the pictures."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .tap import Tap
 
 
 class Memory(NamedTuple):
-    """What an encoder made of its tokens, for a decoder to read.
+    """The output of an encoder, which a decoder reads.
 
     Attributes:
         states: [B, S, d_model], a vector per token of the source.
-        blocked: [B, 1, 1, S], true at padding, which nobody reads; None where there is none.
+        blocked: [B, 1, 1, S], true at padding, which no query reads; None for a model without padding.
     """
 
     states: Tensor
@@ -26,13 +26,15 @@ class Memory(NamedTuple):
 
 
 class LayerCache:
-    """The keys and values one block has seen: two preallocated tensors [B, H, room, d_head].
+    """The keys and values that one block has computed so far.
 
-    One pair per layer, not one tensor for all layers: writing into a stacked tensor ruins compilation.
+    Each block has tensors of its own: torch.compile cannot handle writing into one tensor for all blocks well.
 
     Attributes:
-        cross: keys and values of the memory [B, H, S, d_head], which stay the same while the output grows; None until
-            they are computed, and without an encoder.
+        keys: [B, H, context_length, d_head], allocated in advance.
+        values: the same for values.
+        cross: keys and values of the memory, [B, H, S, d_head] each, which stay the same while the output grows; None until
+            they are computed, and in a model without an encoder.
     """
 
     def __init__(self, keys: Tensor, values: Tensor) -> None:
@@ -47,11 +49,14 @@ class LayerCache:
 
 
 class KVCache:
-    """What generation need not compute again: a `LayerCache` per block, room for `context_length` tokens.
+    """What generation does not have to compute again: a `LayerCache` per block, with room for `context_length` tokens.
 
-    For causal models: under a full mask every token that comes changes the keys of all before it.
+    It is for causal models: under a full mask every new token changes the keys of all tokens before it.
 
-    Memory in numbers: 2 · n_layer · batch · context_length · n_head · d_head.
+    It holds 2 · n_layer · batch · context_length · n_head · d_head numbers.
+
+    Attributes:
+        length: how many tokens it holds.
     """
 
     def __init__(
@@ -67,12 +72,14 @@ class KVCache:
         self.length = 0
 
     def truncate(self, length: int) -> None:
-        """Forget everything from token `length` on."""
+        """Drop the tokens from position `length` on."""
         self.length = min(length, self.length)
 
     def reorder(self, rows: Tensor) -> None:
-        """Go on with these rows of the batch, [B], some of them twice and others not: the beams that are left. What was kept of
-        a memory is reordered too, where each row has its own."""
+        """Replace the batch by these rows of it, [B]: the beams that remain. A row may occur several times or not at all.
+
+        Keys and values of a memory are reordered too, unless all rows share one memory.
+        """
         for layer in self.layers:
             for kept in (layer.keys, layer.values):
                 kept[:, :, : self.length] = kept[rows, :, : self.length]
@@ -83,7 +90,7 @@ class KVCache:
 class AttentionBase(nn.Module):
     """softmax(mask(q kᵀ / √d_head)) v, per head, projected back to the stream (Vaswani et al. 2017, section 3.2).
 
-    What self-attention and cross-attention share; they differ in where q, k and v come from.
+    Self-attention and cross-attention share this class; they differ in where q, k and v come from.
     """
 
     def __init__(self, config: Config) -> None:
@@ -97,7 +104,7 @@ class AttentionBase(nn.Module):
         return stacked.view(*stacked.shape[:2], -1, self.head_size).transpose(1, 2)
 
     def read(self, scores: Tensor, blocked: Tensor | None, v: Tensor, tap: Tap) -> Tensor:
-        """What the scores [B, H, T, keys] take from the values [B, H, keys, d_head]: [B, T, d_model]."""
+        """Scores [B, H, T, keys] and values v [B, H, keys, d_head] → the output [B, T, d_model]; `blocked` as in `forward`."""
         scores = tap("scores", scores)
         visible = scores if blocked is None else scores.masked_fill(blocked, float("-inf"))
         pattern = tap("pattern", visible.softmax(-1))  # [B, H, T, keys]
@@ -108,7 +115,7 @@ class AttentionBase(nn.Module):
 class Attention(AttentionBase):
     """Self-attention: queries, keys and values all come from the stream.
 
-    W_Q, W_K and W_V are stacked in one matrix of 3 · n_head · d_head rows, so that a token is projected in one product.
+    W_Q, W_K and W_V are stacked in one matrix of 3 · n_head · d_head rows, so that one product projects a token.
     """
 
     def __init__(self, config: Config, positions: PositionEncoding) -> None:
@@ -119,8 +126,11 @@ class Attention(AttentionBase):
     def forward(self, x: Tensor, blocked: Tensor | None, at: slice, cache: LayerCache | None, tap: Tap) -> Tensor:
         """x [B, T, d_model] → [B, T, d_model].
 
-        `blocked`, to be broadcast to [B, H, T, keys], is true where a query must not look at a key; None where all may look
-        at all. `at` says which positions the tokens of x hold. A `cache` holds the keys and values of all before them.
+        Args:
+            blocked: true where a query must not look at a key, to be broadcast to [B, H, T, keys]; None where every query may
+                look at every key.
+            at: the positions of the tokens of x.
+            cache: keys and values of all tokens before them; those of x are added to it.
         """
         stacked = self.heads(self.qkv(x))  # [B, 3 H, T, d_head]
         n_head = stacked.shape[1] // 3
@@ -137,8 +147,8 @@ class Attention(AttentionBase):
 class CrossAttention(AttentionBase):
     """Queries come from the stream, keys and values from an encoder's memory.
 
-    The two are different texts, so there is no distance between a token of one and a token of the other: positions that act
-    on queries, keys or scores do nothing here.
+    These are two different texts, so a token of one has no distance to a token of the other: positions that act on queries,
+    keys or scores do nothing here.
     """
 
     def __init__(self, config: Config) -> None:
@@ -147,9 +157,11 @@ class CrossAttention(AttentionBase):
         self.kv = nn.Linear(config.d_model, 2 * self.width, bias=config.qkv_bias)
 
     def forward(self, x: Tensor, memory: Memory, cache: LayerCache | None, tap: Tap) -> Tensor:
-        """x [B, T, d_model], reading a memory of [B, S, d_model] (or [1, S, d_model], for all rows) → [B, T, d_model].
+        """x [B, T, d_model] → [B, T, d_model].
 
-        A `cache` keeps the keys and values of the memory when they are computed first.
+        Args:
+            memory: of [B, S, d_model], or of [1, S, d_model] for all rows.
+            cache: keeps the keys and values of the memory once they are computed.
         """
         q = tap("q", self.qk_norm(self.heads(self.q(x))))  # [B, H, T, d_head]
         if cache is None or cache.cross is None:

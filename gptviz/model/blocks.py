@@ -49,7 +49,7 @@ class Block(nn.Module):
     def forward(
         self, x: Tensor, blocked: Tensor | None, at: slice, memory: Memory | None, cache: LayerCache | None, tap: Tap
     ) -> Tensor:
-        """[B, T, d_model] → [B, T, d_model]; `blocked`, `at`, `memory` and `cache` as in `Attention` and `CrossAttention`."""
+        """x [B, T, d_model] → [B, T, d_model]; the other arguments as in `Attention.forward` and `CrossAttention.forward`."""
         x = tap("resid_pre", x)
         x = self.attention_residual(x, lambda h: self.attention(h, blocked, at, cache, tap.at("attention")))
         if self.cross_attention is not None and self.cross_residual is not None and memory is not None:

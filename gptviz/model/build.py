@@ -1,4 +1,4 @@
-"""The builder: reads a config once and lays out the parts, so that no forward pass asks what it got."""
+"""The builder: reads a config once and lays out the parts, so that no forward pass has to look at the config."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def build(config: Config, *, seed: int | None = None, device: torch.device | str
 
 
 def lay_out(config: Config) -> Transformer:
-    """The parts, joined, with whatever weights torch gives them."""
+    """The parts, put together, with the weights that torch gives them by default."""
     embed = nn.Embedding(config.vocab_size, config.d_model)
     encoder = None
     if config.n_encoder_layer:
@@ -68,8 +68,10 @@ def _stack(config: Config, embed: nn.Embedding, head: type[Head], encoder: Trans
 
 @torch.no_grad()
 def initialise(model: Transformer, generator: torch.Generator | None) -> None:
-    """Matrices from N(0, 0.02²), biases 0; projections into the stream ÷ √(2 · n_layer) (Radford et al. 2019), of two stacks by
-    the deeper one's."""
+    """Draw fresh weights: matrices from N(0, 0.02²), biases 0 (Radford et al. 2019).
+
+    Projections into the stream are divided by √(2 · n_layer), in an encoder–decoder with the larger n_layer of both stacks.
+    """
     into_stream = (2 * max(model.config.n_layer, model.config.n_encoder_layer, 1)) ** -0.5
     for name, part in model.named_modules():
         if isinstance(part, nn.Linear | nn.Embedding):
@@ -83,7 +85,14 @@ def initialise(model: Transformer, generator: torch.Generator | None) -> None:
 
 @dataclass(frozen=True)
 class Layer:
-    """A part that holds weights: its path, what it is, the shape of each tensor and how many numbers it adds."""
+    """A part that holds weights.
+
+    Attributes:
+        name: its path within the model.
+        kind: its class; of tied weights it says so.
+        shapes: of each of its tensors, by name.
+        parameters: how many numbers it adds to the model: 0 for tied weights, which are counted elsewhere.
+    """
 
     name: str
     kind: str

@@ -1,4 +1,4 @@
-"""One config for every architecture: each field is one axis of variation, resolved once by the builder."""
+"""One config for every architecture: each field is one choice, which the builder reads once."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class Config:
     head: str = field(
         default="unembed",
         metadata=setting(
-            "How labels are told",
+            "How a label is decided",
             "What its last state becomes: the next token (unembed), or a label, from a number of every token with a weight "
             "for its place (flatten) or from the mean of all tokens (mean).",
             choices=HEADS,
@@ -148,12 +148,16 @@ class Config:
         self._check_kind()
 
     def _check_kind(self) -> None:
-        """What an encoder, a classifier and padding ask of the other fields."""
+        """Refuse fields that an encoder, a classifier or padding does not allow.
+
+        Raises:
+            ValueError: the message names the field and its value.
+        """
         padding = self.padding
         is_id = isinstance(padding, int) and not isinstance(padding, bool) and 0 <= padding < self.vocab_size
         if padding is not None and not is_id:
             raise ValueError(f"padding is {padding!r:.80}; it must be the id of a token, below {self.vocab_size:,}, or none")
-        if not HEADS[self.head].tells_labels:
+        if not HEADS[self.head].classifies:
             if self.n_label:
                 raise ValueError(f"n_label is {self.n_label}: labels need a head that tells them apart, flatten or mean")
             return
@@ -187,7 +191,7 @@ class Config:
     @property
     def kind(self) -> Kind:
         """What it makes of a text: its next token, a label, or another text."""
-        if HEADS[self.head].tells_labels:
+        if HEADS[self.head].classifies:
             return "classifier"
         return "encoder-decoder" if self.n_encoder_layer else "decoder"
 

@@ -18,7 +18,8 @@ def devices() -> list[str]:
 def device(name: str | None = None, process: int | None = None) -> torch.device:
     """The device called `name`, or the fastest for None or "auto".
 
-    Of several processes of one machine (`process` counts them), each takes a GPU of its own where "cuda" is meant.
+    Args:
+        process: the number of this process among several on this machine. On "cuda" each process takes a GPU of its own.
 
     Raises:
         ValueError: this machine has no such device; the message names those it has.

@@ -16,10 +16,11 @@ class Head(ModelPart):
     """What a model makes of its residual stream, after the final norm where the config has one.
 
     Attributes:
-        tells_labels: whether it makes logits of `n_label` labels of the whole text, and not of something at every position.
+        classifies: whether it gives logits [B, n_label] of the labels of a whole text; other heads give a vector for every
+            position.
     """
 
-    tells_labels: ClassVar[bool] = False
+    classifies: ClassVar[bool] = False
 
     def __init__(self, settings: Settings, final_norm: nn.Module | None) -> None:
         super().__init__()
@@ -68,7 +69,7 @@ class Flatten(Head):
 
     title, equation = "Flatten", "shares[t, label] = number[t] · W_label[label, t]"
     about = "Every token becomes one number, and a label weighs these numbers by their place."
-    tells_labels = True
+    classifies = True
 
     def __init__(self, settings: Settings, final_norm: nn.Module | None) -> None:
         super().__init__(settings, final_norm)
@@ -90,7 +91,7 @@ class Mean(Head):
 
     title, equation = "Mean", "shares = x · W_labelᵀ / T"
     about = "A label is a linear function of the mean of all tokens' vectors."
-    tells_labels = True
+    classifies = True
 
     def __init__(self, settings: Settings, final_norm: nn.Module | None) -> None:
         super().__init__(settings, final_norm)

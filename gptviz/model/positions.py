@@ -1,6 +1,6 @@
 """Positions: how a model knows the order of its tokens. Each kind changes the embedding, the query and key, or the scores.
 
-Positions count from 0. Where a kind leaves something alone, the base class returns it unchanged.
+Positions count from 0.
 """
 
 from __future__ import annotations
@@ -189,8 +189,10 @@ class Alibi(PositionEncoding):
 
 
 def alibi_slopes(n_head: int) -> Tensor:
-    """The slopes [n_head]: 2^(-8h/n) for h = 1 … n at a power of two n; else the paper's rule, which fills up with
-    every other slope of the next power."""
+    """The slopes of ALiBi, [n_head]: 2^(-8h/n) for h = 1 … n where n is a power of two.
+
+    For other numbers of heads the paper takes the slopes of the power of two below, then every other slope of the next power.
+    """
     power = 1 << (n_head.bit_length() - 1)
 
     def geometric(n: int) -> Tensor:

@@ -114,7 +114,7 @@ PRESETS: dict[str, Config] = {
 
 
 def preset(name: str, **changes: Any) -> Config:
-    """The preset `name`, `changed`.
+    """The preset `name` with the `changes` (see `changed`).
 
     Raises:
         ValueError: no preset of that name, or an impossible change.
@@ -127,7 +127,7 @@ def preset(name: str, **changes: Any) -> Config:
 def changed(config: Config, **changes: Any) -> Config:
     """`config` with the fields of `changes` in place of its own.
 
-    `d_head` and `d_mlp` follow a changed `d_model` or `n_head` unless they are given too; an MLP left out stays left out.
+    `d_head` and `d_mlp` follow a changed `d_model` or `n_head` unless they are given too. A model without an MLP stays so.
 
     Raises:
         ValueError: an unknown field, or an impossible change.

@@ -1,8 +1,8 @@
-"""Taps: how intermediates get out of a forward pass and how edits get in.
+"""Taps: how intermediate values get out of a forward pass, and how edited values get in.
 
-A part calls `tap(name, value)` where it has computed something worth seeing and goes on with what the tap returns.
+A part calls `tap(name, value)` where it has computed something worth seeing, and continues with what the tap returns.
 The default tap returns its input, so the pass that trains and generates is the pass that feeds the pictures.
-A tap is an argument of one call: nothing hangs on a model that several readers share.
+A tap is an argument of one call: a model that several users share stays as it is.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ GLOSSARY: dict[str, str] = {
 
 
 class Tap:
-    """The identity: what a forward pass uses when nobody looks."""
+    """The identity, which a forward pass uses unless it is given another tap."""
 
     def __call__(self, name: str, value: Tensor) -> Tensor:
-        """See `value`, computed under `name`; return what the pass shall go on with."""
+        """Take the `value` that was computed as `name`; return the value with which the pass continues."""
         return value
 
     def at(self, part: str) -> Tap:
-        """The tap to hand to a part, so that `pattern` within `blocks.2.attention` is named by its whole path."""
+        """The tap for a part: it puts the part's path before names, such as `blocks.2.attention.pattern`."""
         return self
 
 
@@ -63,7 +63,7 @@ class _Prefixed(Tap):
 
 
 class Record(Tap):
-    """Keep the values whose full name matches one of the patterns (shell style, as in `blocks.*.attention.pattern`)."""
+    """Keeps the values whose full name matches one of the patterns (shell style, as in `blocks.*.attention.pattern`)."""
 
     def __init__(self, names: Iterable[str] = ("*",)) -> None:
         self.names = (names,) if isinstance(names, str) else tuple(names)
@@ -79,9 +79,9 @@ class Record(Tap):
 
 
 class Edit(Tap):
-    """Replace named values: `edits[name](value)` is what the pass goes on with; `then` sees the edited value.
+    """Replaces named values: the pass continues with `edits[name](value)`, and the tap `then` sees that edited value.
 
-    An edit is given a copy: changing it in place reaches neither weights nor values recorded before.
+    An edit receives a copy: changing it in place changes neither weights nor values recorded before.
     """
 
     def __init__(self, edits: Mapping[str, Callable[[Tensor], Tensor]], then: Tap = IDENTITY) -> None:

@@ -1,4 +1,4 @@
-"""The transformer: parts in a row. Which parts, the builder decides."""
+"""The transformer: parts in a row. The builder decides which parts these are."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .tap import IDENTITY, Tap
 class Transformer(nn.Module):
     """head(block_n(… block_1(embed(ids) + positions))): ids → logits, of every next token or of the labels of the text.
 
-    An encoder is a transformer too, whose head leaves the stream as it is; with one, every block also reads its output.
+    An encoder is a transformer too; its head leaves the stream as it is, and every block of the decoder reads its output.
     """
 
     def __init__(
@@ -52,16 +52,16 @@ class Transformer(nn.Module):
         tap: Tap = IDENTITY,
         logits_at: slice = slice(None),
     ) -> Tensor:
-        """ids [B, T] → logits [B, T, vocab_size], or [B, n_label] where the head tells labels apart.
+        """ids [B, T] → logits [B, T, vocab_size], or [B, n_label] of a classifier.
 
         Args:
-            ids: token ids, at most `context_length` of them (with those in the cache).
-            source: what an encoder reads, [B, S] token ids; for models that have one.
-            memory: what `encode` made of the source, instead of it: the encoder then need not run again.
-            cache: keys and values of the tokens before `ids`, in a causal model; it is extended by `ids`.
-            tap: sees, and may replace, the intermediates named in `tap.GLOSSARY`.
-            logits_at: the positions to unembed; `slice(-1, None)` for the last alone, since unembedding every
-                position is a large share of the work.
+            ids: token ids, at most `context_length` of them (together with those in the cache).
+            source: the token ids [B, S] that the encoder reads; for models that have one.
+            memory: the result of `encode` on the source, given instead of it so that the encoder does not run again.
+            cache: keys and values of the tokens before `ids`, in a causal model; those of `ids` are added to it.
+            tap: sees the intermediates named in `tap.GLOSSARY`, and may replace them.
+            logits_at: the positions to unembed; `slice(-1, None)` is the last one alone. Unembedding every position is a
+                large share of the work.
 
         Raises:
             ValueError: more tokens than the context holds, or nothing for the encoder to read.
@@ -90,7 +90,7 @@ class Transformer(nn.Module):
         return self.head(x, None if padding is None else ids == padding, logits_at, tap)
 
     def encode(self, source: Tensor, tap: Tap = IDENTITY) -> Memory:
-        """What the encoder makes of `source` [B, S]; its intermediates are tapped as `encoder.…`.
+        """The output of the encoder for the token ids `source` [B, S]; its intermediates are tapped as `encoder.…`.
 
         Raises:
             ValueError: the model has no encoder, or the source is longer than the context.

@@ -56,9 +56,9 @@ class Box:
     """A step of the computation.
 
     Attributes:
-        path: tells it apart: the name of the value that it computes, where a pass shows that value.
-        part: what it is within its place, such as "q" or "norm": alike in all blocks.
-        role: what it is coloured by.
+        path: its own name: that of the value that it computes, where a pass shows that value.
+        part: what it is within its block or model, such as "q" or "norm": the same in all blocks.
+        role: decides its colour.
         about: what it does, in a sentence.
         equation: the same as an equation, for this config.
         lines: the source that computes it.

@@ -241,7 +241,7 @@ class Whole(Sublayers):
         """From the finished stream to logits."""
         last = stream.rpartition(".")[2]
         x = "(embed + positions)" if last == "stream" else last
-        if HEADS[self.config.head].tells_labels:
+        if HEADS[self.config.head].classifies:
             self.labels(stream, x)
         else:
             self.unembed(stream, x)
