@@ -17,12 +17,13 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 import gptviz
 from gptviz.location import APP
 
-from .train.recipe import HELP, Recipe
+from .fields import field_infos
+from .train.recipe import Recipe
 
 if TYPE_CHECKING:
     import torch
@@ -141,7 +142,6 @@ def parser() -> Parser:
 
 def _architecture_help() -> str:
     """Every field of the architecture that --set changes, with its choices."""
-    from gptviz.fields import field_infos
     from gptviz.model import Config
 
     lines = ["", "architecture, changed by --set:"]
@@ -156,14 +156,13 @@ def _architecture_help() -> str:
 
 def _add_recipe(group: argparse._ArgumentGroup) -> None:
     """An option for every setting of a recipe."""
-    kinds = get_type_hints(Recipe)
-    for field in fields(Recipe):
-        option, about, allowed = f"--{field.name.replace('_', '-')}", HELP[field.name], get_args(kinds[field.name])
-        if allowed and isinstance(allowed[0], str):
-            group.add_argument(option, choices=allowed, help=about)
+    for name, info in field_infos(Recipe).items():
+        option = f"--{name.replace('_', '-')}"
+        if info.kind == "choice":
+            group.add_argument(option, choices=info.choices, help=info.help)
         else:
-            whole = kinds[field.name] is int or int in allowed
-            group.add_argument(option, type=int if whole else float, metavar="N" if whole else "X", help=about)
+            is_whole = info.kind == "whole"
+            group.add_argument(option, type=int if is_whole else float, metavar="N" if is_whole else "X", help=info.help)
 
 
 def app(options: argparse.Namespace) -> None:

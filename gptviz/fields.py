@@ -6,6 +6,7 @@ Nothing heavy is imported here, so that the command line can print its help at o
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
@@ -35,6 +36,7 @@ class FieldInfo:
         optional: whether None is a value too.
         low: the least value, None where there is no limit.
         high: the largest value, None where there is no limit.
+        low_excluded: whether values must stay above `low`.
         high_excluded: whether values must stay below `high`.
         choices: the words it may be; empty for numbers and for true or false.
         about_choices: by word, what a choice is; only for those that say so.
@@ -47,6 +49,7 @@ class FieldInfo:
     optional: bool = False
     low: float | None = None
     high: float | None = None
+    low_excluded: bool = False
     high_excluded: bool = False
     choices: tuple[str, ...] = ()
     about_choices: Mapping[str, Described] = field(default_factory=dict)
@@ -67,6 +70,7 @@ def setting(
     *,
     low: float | None = None,
     high: float | None = None,
+    low_excluded: bool = False,
     high_excluded: bool = False,
     choices: Mapping[str, Described] | None = None,
 ) -> dict[str, Any]:
@@ -76,7 +80,8 @@ def setting(
         choices: a table whose keys are the words that the field may be; it may grow later. A field whose type is a `Literal`
             needs none.
     """
-    said = {"label": label, "help": help, "low": low, "high": high, "high_excluded": high_excluded}
+    limits = {"low": low, "high": high, "low_excluded": low_excluded, "high_excluded": high_excluded}
+    said = {"label": label, "help": help, **limits}
     return {"said": said, "choices": choices}
 
 
@@ -142,3 +147,39 @@ def check_choices(settings: Any) -> None:
             raise ValueError(f"{name} is {value!r:.80}; it must be true or false")
         if declared.info.kind == "choice" and value not in declared.choices:
             raise ValueError(f"{name} is {value!r:.80}; it must be one of {', '.join(declared.choices)}")
+
+
+def check_numbers(settings: object) -> None:
+    """Refuse a dataclass with a field that is to be a number and is none, or one beyond its limits.
+
+    Raises:
+        ValueError: the message names the field, its value and the limits.
+    """
+    for name, info in field_infos(type(settings)).items():
+        value = getattr(settings, name)
+        if info.kind in ("whole", "number") and not (value is None and info.optional) and not _is_within(info, value):
+            raise ValueError(f"{name} is {value!r:.80}; it must be {_limits(info)}")
+
+
+def _is_within(info: FieldInfo, value: object) -> bool:
+    is_number = isinstance(value, int if info.kind == "whole" else int | float) and not isinstance(value, bool)
+    # Compared with the largest number instead of asking whether it is finite: a whole number may be too large for a float.
+    if not is_number or not -sys.float_info.max <= value <= sys.float_info.max:  # type: ignore[operator]
+        return False
+    too_low = info.low is not None and (value <= info.low if info.low_excluded else value < info.low)  # type: ignore[operator]
+    too_high = info.high is not None and (value >= info.high if info.high_excluded else value > info.high)  # type: ignore[operator]
+    return not too_low and not too_high
+
+
+def _limits(info: FieldInfo) -> str:
+    """What a value may be, in words."""
+    what = "a whole number" if info.kind == "whole" else "a number"
+    if info.low is None:
+        return what
+    if info.high is None:
+        return f"{what}, more than {info.low:g}" if info.low_excluded else f"{what}, {info.low:g} or more"
+    return (
+        f"{what} from {info.low:,} up to, not including, {info.high:,}"
+        if info.high_excluded
+        else (f"{what} from {info.low:,} to {info.high:,}")
+    )

@@ -3,37 +3,15 @@
 from __future__ import annotations
 
 import math
-import sys
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, get_args, get_type_hints
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal
+
+from gptviz.fields import check_choices, check_numbers, setting
 
 Optimiser = Literal["adamw", "adam", "sgd", "muon"]
 Schedule = Literal["cosine", "linear", "constant"]
 Precision = Literal["auto", "bfloat16", "float32"]
 Compiling = Literal["auto", "yes", "no"]
-LARGEST = sys.float_info.max
-
-# What each setting does, in a sentence a newcomer understands: the help of the command line and of the Train page.
-HELP: dict[str, str] = {
-    "steps": "How many times the weights are changed. A step reads one batch.",
-    "minutes": "Instead of a number of steps: training ends after so many minutes, wherever it is.",
-    "batch_size": "How many pieces of the data one step reads side by side. More: steadier, and each step takes longer.",
-    "optimiser": "How a gradient becomes a step. AdamW suits almost everything. Muon takes fewer steps with matrices. "
-    "Adam lacks AdamW's weight decay proper. SGD follows the bare gradient, and mostly needs a higher learning rate.",
-    "learning_rate": "How far a step goes, at most. Too high: the loss jumps or explodes. Too low: it hardly falls.",
-    "schedule": "What becomes of the learning rate after the warm-up: it falls along a cosine or a line, or stays.",
-    "warmup": "The share of the run over which the learning rate rises from 0: the first gradients are wild.",
-    "final_rate": "The learning rate at the end, as a share of the highest. Small steps at the end settle the weights.",
-    "weight_decay": "How strongly matrices are pulled towards 0 at each step, which holds back learning by heart.",
-    "beta1": "How much of the last gradients' mean is kept from step to step (Adam), or of the momentum (SGD, Muon).",
-    "beta2": "How much of the mean of their squares is kept (Adam): higher is steadier and slower to notice a change.",
-    "clip": "Gradients longer than this are shortened to it, so that one odd batch does no harm. 0 never shortens.",
-    "precision": "What matrix products run in. bfloat16 is faster where the processor has it; “auto” tries both.",
-    "compile": "Whether torch.compile turns the model into machine code first: worth its half minute in long runs.",
-    "evaluations": "How often the loss on held-out data is computed, evenly over the run.",
-    "snapshots": "Weights kept per doubling of the step, to be scrubbed through: 3 keeps steps 1, 2, 3, 4, 5, 6, 8, 10, 13 …",
-    "seed": "Fixes first weights, batches and dropout: one seed, one curve.",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,60 +20,150 @@ class Recipe:
 
     The learning rate rises linearly over the first `warmup` share of the run to `learning_rate`, then falls to
     `final_rate` of it along a cosine or a line, or stays. Matrices decay by `weight_decay`, biases and gains do not.
-    Gradients are clipped to a norm of `clip`. `HELP` says what each field does.
+    Gradients are clipped to a norm of `clip`. Each field says what it does: see `gptviz.fields.field_infos`.
 
     Raises:
         ValueError: a setting no run can have; the message names it and its value.
     """
 
-    steps: int | None = None
-    minutes: float | None = None
-    batch_size: int = 16
-    optimiser: Optimiser = "adamw"
-    learning_rate: float = 2.5e-3
-    schedule: Schedule = "cosine"
-    warmup: float = 0.05
-    final_rate: float = 0.1
-    weight_decay: float = 0.1
-    beta1: float = 0.9
-    beta2: float = 0.99
-    clip: float = 1.0
-    precision: Precision = "auto"
-    compile: Compiling = "auto"
-    evaluations: int = 10
-    snapshots: int = 3
-    seed: int = 0
+    steps: int | None = field(
+        default=None,
+        metadata=setting("Steps", "How many times the weights are changed. A step reads one batch.", low=1, high=10**9),
+    )
+    minutes: float | None = field(
+        default=None,
+        metadata=setting(
+            "Minutes instead",
+            "Instead of a number of steps: training ends after so many minutes, wherever it is.",
+            low=0,
+            low_excluded=True,
+        ),
+    )
+    batch_size: int = field(
+        default=16,
+        metadata=setting(
+            "Batch size",
+            "How many pieces of the data one step reads side by side. More: steadier, and each step takes longer.",
+            low=1,
+            high=10**6,
+        ),
+    )
+    optimiser: Optimiser = field(
+        default="adamw",
+        metadata=setting(
+            "Optimiser",
+            "How a gradient becomes a step. AdamW suits almost everything. Muon takes fewer steps with matrices. "
+            "Adam lacks AdamW's weight decay proper. SGD follows the bare gradient, and mostly needs a higher learning rate.",
+        ),
+    )
+    learning_rate: float = field(
+        default=2.5e-3,
+        metadata=setting(
+            "Learning rate",
+            "How far a step goes, at most. Too high: the loss jumps or explodes. Too low: it hardly falls.",
+            low=0,
+            low_excluded=True,
+        ),
+    )
+    schedule: Schedule = field(
+        default="cosine",
+        metadata=setting(
+            "Schedule", "What becomes of the learning rate after the warm-up: it falls along a cosine or a line, or stays."
+        ),
+    )
+    warmup: float = field(
+        default=0.05,
+        metadata=setting(
+            "Warmup",
+            "The share of the run over which the learning rate rises from 0: the first gradients are wild.",
+            low=0,
+            high=1,
+            high_excluded=True,
+        ),
+    )
+    final_rate: float = field(
+        default=0.1,
+        metadata=setting(
+            "Final rate",
+            "The learning rate at the end, as a share of the highest. Small steps at the end settle the weights.",
+            low=0,
+        ),
+    )
+    weight_decay: float = field(
+        default=0.1,
+        metadata=setting(
+            "Weight decay",
+            "How strongly matrices are pulled towards 0 at each step, which holds back learning by heart.",
+            low=0,
+        ),
+    )
+    beta1: float = field(
+        default=0.9,
+        metadata=setting(
+            "Beta 1",
+            "How much of the last gradients' mean is kept from step to step (Adam), or of the momentum (SGD, Muon).",
+            low=0,
+            high=1,
+            high_excluded=True,
+        ),
+    )
+    beta2: float = field(
+        default=0.99,
+        metadata=setting(
+            "Beta 2",
+            "How much of the mean of their squares is kept (Adam): higher is steadier and slower to notice a change.",
+            low=0,
+            high=1,
+            high_excluded=True,
+        ),
+    )
+    clip: float = field(
+        default=1.0,
+        metadata=setting(
+            "Clip gradients at",
+            "Gradients longer than this are shortened to it, so that one odd batch does no harm. 0 never shortens.",
+            low=0,
+        ),
+    )
+    precision: Precision = field(
+        default="auto",
+        metadata=setting(
+            "Precision",
+            "What matrix products run in. bfloat16 is faster where the processor has it; “auto” tries both.",
+        ),
+    )
+    compile: Compiling = field(
+        default="auto",
+        metadata=setting(
+            "Compile",
+            "Whether torch.compile turns the model into machine code first: worth its half minute in long runs.",
+        ),
+    )
+    evaluations: int = field(
+        default=10,
+        metadata=setting(
+            "Evaluations", "How often the loss on held-out data is computed, evenly over the run.", low=1, high=10**4
+        ),
+    )
+    snapshots: int = field(
+        default=3,
+        metadata=setting(
+            "Snapshots per doubling",
+            "Weights kept per doubling of the step, to be scrubbed through: 3 keeps steps 1, 2, 3, 4, 5, 6, 8, 10, 13 …",
+            low=0,
+            high=64,
+        ),
+    )
+    seed: int = field(
+        default=0,
+        metadata=setting("Seed", "Fixes first weights, batches and dropout: one seed, one curve.", low=0, high=2**63 - 1),
+    )
 
     def __post_init__(self) -> None:
         if (self.steps is None) == (self.minutes is None):
             raise ValueError("give a number of steps or of minutes, and not both")
-        for name, choice in get_type_hints(type(self)).items():
-            allowed = get_args(choice)
-            if allowed and all(isinstance(value, str) for value in allowed) and getattr(self, name) not in allowed:
-                raise ValueError(f"{name} is {getattr(self, name)!r:.80}; it must be one of {', '.join(allowed)}")
-        limits: dict[str, tuple[float, float, str]] = {
-            "steps": (1, 10**9, "1 or more"),
-            "batch_size": (1, 10**6, "1 or more"),
-            "evaluations": (1, 10**4, "from 1 to 10,000"),
-            "snapshots": (0, 64, "from 0, none, to 64"),
-            "seed": (0, 2**63 - 1, "0 or more"),
-        }
-        for name, (least, most, must) in limits.items():
-            value = getattr(self, name)
-            is_whole = _is_number(value) and isinstance(value, int) and least <= value <= most
-            if not (is_whole or (name == "steps" and value is None)):
-                raise ValueError(f"{name} is {value!r:.80}; it must be a whole number, {must}")
-        shares = {"warmup": "a share of the run", "beta1": "a share", "beta2": "a share"}
-        for name, what in shares.items():
-            if not (_is_number(getattr(self, name)) and 0 <= getattr(self, name) < 1):
-                raise ValueError(f"{name} is {getattr(self, name)!r:.80}; it must be {what}, from 0 up to, not including, 1")
-        for name in ("minutes", "learning_rate"):
-            value = getattr(self, name)
-            if not ((_is_number(value) and value > 0) or (name == "minutes" and value is None)):
-                raise ValueError(f"{name} is {value!r:.80}; it must be more than 0")
-        for name in ("final_rate", "weight_decay", "clip"):
-            if not (_is_number(getattr(self, name)) and getattr(self, name) >= 0):
-                raise ValueError(f"{name} is {getattr(self, name)!r:.80}; it must be 0 or more")
+        check_choices(self)
+        check_numbers(self)
 
     def rate(self, progress: float) -> float:
         """The learning rate at `progress`, from 0 at the beginning to 1 at the end."""
@@ -123,12 +191,7 @@ class Recipe:
         Raises:
             ValueError: a field is unknown or impossible; the message names it.
         """
-        known = {field.name for field in fields(cls)}
+        known = {one.name for one in fields(cls)}
         if unknown := sorted(set(values) - known):
             raise ValueError(f"unknown setting {unknown[0]!r:.80}; known are {', '.join(sorted(known))}")
         return cls(**values)
-
-
-def _is_number(value: object) -> bool:
-    # Compared rather than asked for being finite: a whole number may be too large for a float.
-    return isinstance(value, int | float) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST

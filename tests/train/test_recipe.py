@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from gptviz.train.recipe import HELP, Recipe
+from gptviz.fields import field_info, field_infos
+from gptviz.train.recipe import Recipe
 from tests.small_runs import recipe
 
 
@@ -51,7 +52,7 @@ def test_snapshots_are_every_step_at_first_then_as_many_for_every_doubling(per_d
 
 def test_the_help_lists_the_first_snapshots_as_they_are() -> None:
     listed = ", ".join(str(step) for step in range(1, 14) if recipe(snapshots=3).keeps(step))
-    assert f"steps {listed} …" in HELP["snapshots"]
+    assert f"steps {listed} …" in field_info(Recipe, "snapshots").help
 
 
 def test_no_snapshots_are_none_not_even_the_first() -> None:
@@ -62,7 +63,7 @@ IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
     ({"steps": None}, "steps or of minutes, and not both"),
     ({"minutes": 1.0}, "steps or of minutes, and not both"),
     *(({"steps": None, "minutes": value}, f"minutes is {value}") for value in (0.0, -1, math.nan, math.inf)),
-    *(({name: 0}, f"{name} is 0; it must be a whole number, 1 or more") for name in ("steps", "batch_size")),
+    *(({name: 0}, f"{name} is 0; it must be a whole number from 1 to 1,000,000") for name in ("steps", "batch_size")),
     ({"evaluations": 0}, "evaluations is 0"),
     ({"evaluations": 10_001}, "evaluations is 10001"),
     ({"snapshots": -1}, "snapshots is -1"),
@@ -104,5 +105,6 @@ def test_an_unknown_setting_is_named_with_those_there_are() -> None:
 
 
 def test_help_says_a_sentence_about_exactly_the_settings_there_are() -> None:
-    assert list(HELP) == [field.name for field in fields(Recipe)]
-    assert all(sentence.endswith((".", "…")) for sentence in HELP.values())
+    infos = field_infos(Recipe)
+    assert list(infos) == [field.name for field in fields(Recipe)]
+    assert all(info.help.endswith((".", "…")) and info.label[0].isupper() for info in infos.values())
