@@ -85,7 +85,7 @@ def chips(page: Page, side: str = "key") -> Locator:
 
 def weights(page: Page, side: str = "key") -> np.ndarray:
     """What the chips of a side say of their share [token], or of several heads [token, head]."""
-    texts = chips(page, side).evaluate_all("chips => chips.map(chip => chip.dataset.weight)")
+    texts = chips(page, side).evaluate_all("chips => chips.map(chip => chip.weights.join(' '))")
     return np.array([[float(number) for number in text.split()] for text in texts]).squeeze(-1 if " " not in texts[-1] else ())
 
 

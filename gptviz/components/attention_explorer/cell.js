@@ -5,6 +5,7 @@ import { tableOf } from "../kit/details.js";
 import { make, shape } from "../kit/elements.js";
 import { ROLES } from "../kit/roles.js";
 import { brief, count, percent } from "../kit/text.js";
+import { named } from "./readout.js";
 import { ARROWS, clamp } from "./settings.js";
 
 // How far pattern and arithmetic may differ by rounding: numbers travel in single or in half precision.
@@ -24,17 +25,18 @@ export class Cell {
 
   draw() {
     const { explorer } = this;
-    const { choice, numbers, opened } = explorer;
-    this.element.hidden = !explorer.isOpen;
-    if (!explorer.isOpen) return;
+    const { choice, numbers, selection } = explorer;
+    this.element.hidden = !selection.isOpen;
+    if (!selection.isOpen) return;
+    const { opened } = selection;
     const { query, key } = choice;
     const cell = numbers.cell(...opened, query, key);
     this.shown = cell;
     const head = make("div", "row");
     const what = make("div", "what");
-    const most = explorer.isMean ? ", which of all heads reads it most" : "";
+    const most = selection.isMean ? ", which of all heads reads it most" : "";
     const where = ` in block ${opened[0]}, head ${opened[1]}${most}`;
-    what.append("How ", this.explorer.token("query", query), " comes to read ", this.explorer.token("key", key), where);
+    what.append("How ", named(numbers, "query", query), " comes to read ", named(numbers, "key", key), where);
     const shut = make("button", "tool shut", "Close");
     head.append(what, shut);
     this.dimension = make("p", "note dimension");
@@ -152,7 +154,8 @@ export class Cell {
 
   /** The model's own number beside it. */
   check(cell) {
-    const { numbers, choice, opened } = this.explorer;
+    const { numbers, choice, selection } = this.explorer;
+    const { opened } = selection;
     const apart = Math.abs(cell.share - cell.pattern);
     const isRounding = apart <= ROUNDING[numbers.half ? "half" : "single"] * Math.max(cell.pattern, 1e-3);
     const own = `The model’s own share: ${percent(cell.pattern)}`;

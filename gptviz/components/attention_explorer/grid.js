@@ -148,10 +148,9 @@ export class Grid {
 
   /** Mark what is chosen; only buttons that change are touched. */
   mark() {
-    const { explorer } = this;
-    const heads = explorer.marked();
-    const mark = (which) => (explorer.heads().length > 1 ? explorer.colourOf(which) : "var(--st-text-color)");
-    const marks = new Map(heads.map((at, which) => [at.join(" "), mark(which)]));
+    const { heads, marked, colours, chosen } = this.explorer.selection;
+    const mark = (which) => (heads.length > 1 ? colours[which] : "var(--st-text-color)");
+    const marks = new Map(marked.map((at, which) => [at.join(" "), mark(which)]));
     for (const [name, button] of this.buttons) {
       const colour = marks.get(name) ?? "";
       if (button.mark === colour) continue;
@@ -160,8 +159,8 @@ export class Grid {
       button.classList.toggle("chosen", colour !== "");
       button.style.setProperty("--mark", colour);
     }
-    const chosen = this.buttons.get(explorer.chosen.join(" "));
-    this.reach(chosen.isConnected ? chosen : this.box.querySelector(".head"));
+    const own = this.buttons.get(chosen.join(" "));
+    this.reach(own.isConnected ? own : this.box.querySelector(".head"));
   }
 
   /** Make a button the one that the Tab key reaches. */

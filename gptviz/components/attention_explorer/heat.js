@@ -57,13 +57,14 @@ export class Heat {
   /** Another head, or another scale. */
   draw() {
     const { explorer } = this;
-    const { numbers, large, choice } = explorer;
+    const { numbers, choice, selection } = explorer;
+    const { large } = selection;
     const show = SHOWS[choice.show];
-    this.title.textContent = explorer.named();
+    this.title.textContent = selection.name;
     const help = "arrow keys walk the cells, Enter opens the arithmetic of one";
-    this.frame.setAttribute("aria-label", `Heatmap of ${explorer.named()}, ${show.name}: ${help}`);
+    this.frame.setAttribute("aria-label", `Heatmap of ${selection.name}, ${show.name}: ${help}`);
     if (numbers.has(large[0])) explorer.paint(this.canvas, large, choice.show);
-    else if (explorer.isMean)
+    else if (selection.isMean)
       this.canvas.width = this.canvas.height = 1; // blank until the numbers are here
     else {
       const small = explorer.grid.buttons.get(large.join(" ")).firstChild;
@@ -71,11 +72,11 @@ export class Heat {
       this.canvas.height = small.height;
       this.canvas.getContext("2d").drawImage(small, 0, 0);
     }
-    const [low, high] = explorer.ends();
+    const [low, high] = selection.ends;
     const bar = make("span", "scale");
     const stops = STOPS.map((place) => `${colourAt(explorer.palette, place)} ${100 * place}%`);
     bar.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
-    const unit = make("span", "note", explorer.unit + (numbers.masked ? "; blank: may not be read" : ""));
+    const unit = make("span", "note", selection.unit + (numbers.masked ? "; blank: may not be read" : ""));
     this.legend.replaceChildren(make("span", "number", low), bar, make("span", "number", high), unit);
     const half = numbers.half ? " Numbers have three digits: with more they would be too many to send." : "";
     this.about.textContent = (choice.show === "rollout" ? ROLLOUT : numbers.average(large)) + half;
@@ -118,7 +119,8 @@ export class Heat {
     if (!at || !this.explorer.numbers.isVisible(at.query, at.key)) return;
     const before = this.explorer.hover;
     // A first tap does what hovering does, a second one on the same cell opens it.
-    if (this.touched && !(before.query === at.query && before.key === at.key) && !this.explorer.isOpen) this.explorer.look(at);
+    if (this.touched && !(before.query === at.query && before.key === at.key) && !this.explorer.selection.isOpen)
+      this.explorer.look(at);
     else this.explorer.open(at.query, at.key);
   }
 
@@ -133,7 +135,7 @@ export class Heat {
       const query = clamp(from.query + walk[0], 0, numbers.nQuery - 1),
         key = clamp(from.key + walk[1], 0, numbers.nKey - 1);
       if (numbers.isVisible(query, key)) {
-        if (explorer.isOpen) explorer.choose({ query, key });
+        if (explorer.selection.isOpen) explorer.choose({ query, key });
         explorer.look({ query, key }, true);
       }
     } else if (event.key === "Enter" || event.key === " ") {

@@ -9,8 +9,8 @@ const MOST_IN_PICTURE = 6;
 
 /** The heads shown as heatmaps side by side, with titles and their scale. */
 export function drawing(explorer) {
-  const { numbers } = explorer;
-  const heads = explorer.loaded().slice(0, MOST_IN_PICTURE);
+  const { numbers, selection } = explorer;
+  const heads = selection.loaded.slice(0, MOST_IN_PICTURE);
   const room = { left: 52, top: 76 },
     side = 340;
   const cell = Math.min(side / numbers.nKey, side / numbers.nQuery, 26);
@@ -25,7 +25,7 @@ export function drawing(explorer) {
   heads.forEach((at, i) => {
     const canvas = make("canvas");
     explorer.paint(canvas, at, explorer.choice.show);
-    const title = heads.length > 1 ? `Block ${at[0]}, head ${at[1]}` : `${explorer.named()} of ${numbers.model}`;
+    const title = heads.length > 1 ? `Block ${at[0]}, head ${at[1]}` : `${selection.name} of ${numbers.model}`;
     const place = { x: room.left, y: room.top, ...size, preserveAspectRatio: "none", style: "image-rendering: pixelated" };
     const marks = shape("g", { transform: "translate(0 24)" });
     marks.append(...axes(numbers, cell, { left: room.left, top: room.top - 24 }, cell >= 9, ink));
@@ -38,7 +38,7 @@ export function drawing(explorer) {
     svg.append(group);
   });
   const stops = STOPS.map((place) => shape("stop", { offset: place, "stop-color": colourAt(explorer.palette, place) }));
-  const [low, high] = explorer.ends();
+  const [low, high] = selection.ends;
   const x = room.left,
     y = height - 30;
   svg.append(
@@ -46,7 +46,7 @@ export function drawing(explorer) {
     words(low, { x, y: y + 9 }),
     shape("rect", { x: x + 48, y, width: 90, height: 10, fill: "url(#scale)" }),
     words(high, { x: x + 144, y: y + 9 }),
-    words(explorer.unit, { x, y: y + 24, "font-size": 11 }),
+    words(selection.unit, { x, y: y + 24, "font-size": 11 }),
   );
   return svg;
 }

@@ -1,8 +1,8 @@
 // The tokens, with what one of them reads or who reads it.
 
-import { rgb } from "../kit/colour.js";
 import { make, shape } from "../kit/elements.js";
 import { SPOKEN, chip, spoken } from "../kit/text.js";
+import { strongest } from "./selection.js";
 import { SIDES, clamp } from "./settings.js";
 
 // More tokens than this stand as flowing text, fewer in two columns with lines between them.
@@ -14,11 +14,6 @@ const LARGE_TEXT = 200;
 const LINES_IN_TEXT = 5;
 const FAINTEST_LINE = 0.01;
 const LONGEST_WORD = 24;
-
-function tint(colour, share) {
-  const [r, g, b] = rgb(colour);
-  return `rgb(${r} ${g} ${b} / ${(0.05 + 0.6 * clamp(share, 0, 1)).toFixed(3)})`;
-}
 
 /** The tokens, and what one of them reads or is read by, as shades, numbers and lines. */
 export class Tokens {
@@ -83,7 +78,7 @@ export class Tokens {
     const button = chip(label, "button");
     button.dataset.side = side;
     button.dataset.index = at;
-    button.tabIndex = -1;
+    Object.assign(button, { tabIndex: -1, weights: [], selection: null });
     button.setAttribute("aria-label", `${at} ${spoken(label)}`);
     return button;
   }
@@ -148,44 +143,41 @@ export class Tokens {
   }
 
   /** Bring shades, numbers and lines in line with what is looked at. */
-  draw() {
-    const { explorer } = this;
-    const aim = explorer.aim();
-    const heads = explorer.loaded();
-    const weights = aim ? heads.map((at) => explorer.row(aim, at)) : [];
+  draw(aim) {
+    const { selection } = this.explorer;
+    const weights = aim ? selection.loaded.map((at) => selection.row(aim, at)) : [];
     const target = aim ? SIDES[aim.side] : null;
-    const largest = explorer.largest;
     for (const side of ["query", "key"]) {
       if (this.isOneText && side !== (target ?? "key")) continue;
-      this.chips[side].forEach((one, i) => {
-        const values = side === target ? weights.map((row) => row[i]) : [];
-        const look = this.look(values, largest);
-        if (one.look !== look.key) {
-          one.look = look.key;
-          one.style.background = look.background;
-          one.classList.toggle("masked", look.masked);
-          one.dataset.weight = values.join(" ");
-        }
-        if (this.shares[side].length) {
-          const text = values.length === 1 && !Number.isNaN(values[0]) ? explorer.told(values[0]) : "";
-          if (this.shares[side][i].textContent !== text) this.shares[side][i].textContent = text;
-        }
-      });
+      this.shade(this.chips[side], side === target ? weights : [], selection);
+      if (this.shares[side].length) this.number(this.shares[side], side === target ? weights : [], selection);
     }
     this.outline(aim);
-    this.drawLines(aim, weights);
+    this.drawLines(aim, weights, selection);
   }
 
-  /** The shade of a chip for its share in every head shown. */
-  look(values, largest) {
-    if (!values.length) return { key: "", background: "", masked: false };
-    if (Number.isNaN(values[0])) return { key: `masked ${values.length}`, background: "", masked: true };
-    const { explorer } = this;
-    const colours = values.map((value, i) => tint(explorer.colourOf(i), explorer.scaled(value, largest)));
-    const end = (i) => `${((100 * i) / values.length).toFixed(1)}%`;
-    const stripes = () => colours.map((colour, i) => `${colour} ${end(i)} ${end(i + 1)}`).join(", ");
-    const background = values.length === 1 ? colours[0] : `linear-gradient(to right, ${stripes()})`;
-    return { key: values.join(" ") + background, background, masked: false };
+  /** Give each chip the shade of its weight in every head shown; only chips that change are touched. */
+  shade(chips, weights, selection) {
+    const count = weights.length;
+    for (let i = 0; i < chips.length; i++) {
+      const one = chips[i];
+      let isSame = one.selection === selection && one.weights.length === count;
+      for (let head = 0; isSame && head < count; head++) isSame = Object.is(one.weights[head], weights[head][i]);
+      if (isSame) continue;
+      one.selection = selection;
+      one.weights = weights.map((row) => row[i]);
+      const isMasked = count > 0 && Number.isNaN(one.weights[0]);
+      one.classList.toggle("masked", isMasked);
+      one.style.background = isMasked ? "" : striped(one.weights, selection);
+    }
+  }
+
+  /** Write beside each chip of a column what one head gives it. */
+  number(shares, weights, selection) {
+    shares.forEach((share, i) => {
+      const text = weights.length === 1 && !Number.isNaN(weights[0][i]) ? selection.said(weights[0][i]) : "";
+      if (share.textContent !== text) share.textContent = text;
+    });
   }
 
   outline(aim) {
@@ -209,8 +201,8 @@ export class Tokens {
     this.fixed = fixed;
   }
 
-  drawLines(aim, weights) {
-    const wanted = this.inColumns ? this.between(aim, weights) : this.arcs(aim, weights);
+  drawLines(aim, weights, selection) {
+    const wanted = this.inColumns ? this.between(aim, weights, selection) : this.arcs(aim, weights, selection);
     wanted.forEach(({ d, colour, share }, i) => {
       if (!this.paths[i]) {
         this.paths[i] = shape("path", { fill: "none" });
@@ -226,43 +218,41 @@ export class Tokens {
   }
 
   /** Lines between two columns: of one token, or of all where none is looked at. */
-  between(aim, weights) {
-    const { explorer } = this;
+  between(aim, weights, selection) {
     const lines = [];
     const row = this.rowHeight,
       width = this.width ?? 60;
     const add = (query, key, value, which) => {
-      const share = explorer.scaled(value, explorer.largest);
+      const share = selection.scaled(value);
       if (!(share >= FAINTEST_LINE)) return;
       const from = (query + 0.5) * row,
         to = (key + 0.5) * row;
       const d = `M0 ${from}C${width * 0.4} ${from} ${width * 0.6} ${to} ${width} ${to}`;
-      lines.push({ d, colour: explorer.colourOf(which), share });
+      lines.push({ d, colour: selection.colours[which], share });
     };
     if (aim) {
       const pair = (other) => (aim.side === "query" ? [aim.index, other] : [other, aim.index]);
       weights.forEach((values, which) => values.forEach((value, other) => add(...pair(other), value, which)));
       return lines;
     }
-    explorer.loaded().forEach((at, which) => {
+    selection.loaded.forEach((at, which) => {
       for (let query = 0; query < this.chips.query.length; query++) {
-        explorer.row({ side: "query", index: query }, at).forEach((value, key) => add(query, key, value, which));
+        selection.row({ side: "query", index: query }, at).forEach((value, key) => add(query, key, value, which));
       }
     });
     return lines;
   }
 
   /** Arcs over flowing text, to the strongest few. */
-  arcs(aim, weights) {
+  arcs(aim, weights, selection) {
     if (!aim) return [];
-    const { explorer } = this;
     const boxes = this.places();
     const from = boxes[aim.side][aim.index],
       others = boxes[SIDES[aim.side]];
     const few = weights.length > 1 ? 2 : LINES_IN_TEXT;
     return weights.flatMap((values, which) =>
       strongest(values, few)
-        .filter((other) => explorer.scaled(values[other], explorer.largest) >= 0.05 && others[other] !== from)
+        .filter((other) => selection.scaled(values[other]) >= 0.05 && others[other] !== from)
         .map((other) => {
           const to = others[other];
           const sameLine = Math.abs(from.top - to.top) < 4;
@@ -272,7 +262,7 @@ export class Tokens {
             y1 = up ? to.bottom - 2 : to.top + 2;
           const bend = sameLine ? y0 - Math.min(18, 6 + Math.abs(from.x - to.x) / 12) : (y0 + y1) / 2;
           const d = `M${from.x} ${y0}C${from.x} ${bend} ${to.x} ${bend} ${to.x} ${y1}`;
-          return { d, colour: explorer.colourOf(which), share: explorer.scaled(values[other], explorer.largest) };
+          return { d, colour: selection.colours[which], share: selection.scaled(values[other]) };
         }),
     );
   }
@@ -362,16 +352,25 @@ export class Tokens {
   }
 }
 
-/** The indices of the largest `few` of some values, NaN left out. */
-export function strongest(values, few) {
-  const best = [];
-  for (let i = 0; i < values.length; i++) {
-    const value = values[i];
-    if (Number.isNaN(value) || (best.length === few && value <= values[best.at(-1)])) continue;
-    let at = best.length;
-    while (at > 0 && values[best[at - 1]] < value) at--;
-    best.splice(at, 0, i);
-    if (best.length > few) best.pop();
-  }
-  return best;
+/** The shade of one weight, or stripes of the shades of several. */
+function striped(weights, selection) {
+  if (!weights.length) return "";
+  if (weights.length === 1) return selection.shade(weights[0], 0);
+  const ends = endsOfStripes(weights.length);
+  return `linear-gradient(to right, ${weights.map((weight, which) => selection.shade(weight, which) + ends[which]).join()})`;
 }
+
+/** Where each of `count` stripes of one width begins and ends, for CSS. */
+const endsOfStripes = (() => {
+  const known = new Map();
+  return (count) => {
+    if (!known.has(count)) {
+      const end = (i) => `${((100 * i) / count).toFixed(1)}%`;
+      known.set(
+        count,
+        Array.from({ length: count }, (_, i) => ` ${end(i)} ${end(i + 1)}`),
+      );
+    }
+    return known.get(count);
+  };
+})();

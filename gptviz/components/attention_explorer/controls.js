@@ -1,0 +1,79 @@
+// The buttons above the tokens: which quantity, which direction, which heads, which colours.
+
+import { make } from "../kit/elements.js";
+import { ROLES } from "../kit/roles.js";
+import { quantities } from "./choice.js";
+import { MEAN, SHOWS } from "./settings.js";
+
+const DIRECTIONS = [
+  ["out", "What it reads", "A token as query: its row of the pattern"],
+  ["in", "Who reads it", "A token as key: its column of the pattern"],
+];
+const HEADS = [
+  [MEAN, "Mean", "The mean of all heads of the block"],
+  ["one", "One head", "A click on a thumbnail chooses it"],
+  ["some", "Compare", "A click on a thumbnail adds it, in a colour of its own, or takes it out; so do Shift-click and +"],
+  ["all", "All of the block", "Every head of the block, in a colour each"],
+];
+const LOG = [["log", "Log colours", "Equal ratios, equal steps of colour, down to 0.1 %: small shares show"]];
+
+export class Controls {
+  constructor(explorer) {
+    this.explorer = explorer;
+    this.element = make("div", "bar");
+    this.groups = [];
+    const shows = Object.entries(SHOWS).map(([value, { name, help }]) => [value, name, help]);
+    this.#group(
+      "Quantity",
+      shows,
+      ({ show }) => show,
+      (show) => explorer.choose({ show }),
+    );
+    this.#group(
+      "Direction",
+      DIRECTIONS,
+      ({ direction }) => direction,
+      (direction) => explorer.choose({ direction }),
+    );
+    this.#group(
+      "Heads",
+      HEADS,
+      ({ heads }) => (Array.isArray(heads) ? "some" : heads),
+      (value) => explorer.choose({ heads: value === "some" ? this.#toCompare() : value }),
+    );
+    this.#group(
+      "Colours",
+      LOG,
+      ({ log }) => (log ? "log" : ""),
+      () => explorer.choose({ log: !explorer.choice.log }),
+    );
+  }
+
+  #group(label, options, chosen, choose) {
+    const row = make("div", "group", undefined, { role: "group", "aria-label": label });
+    const buttons = options.map(([value, name, help]) => {
+      const button = make("button", "tool", name, { title: help, "data-value": value });
+      button.onclick = () => choose(value);
+      row.append(button);
+      return button;
+    });
+    this.groups.push({ buttons, chosen });
+    this.element.append(row);
+  }
+
+  #toCompare() {
+    const { choice, selection } = this.explorer;
+    return choice.heads === MEAN ? [selection.chosen] : selection.heads;
+  }
+
+  /** Bring the buttons in line with what is chosen. */
+  draw() {
+    const { choice, numbers, root } = this.explorer;
+    for (const { buttons, chosen } of this.groups) {
+      for (const button of buttons) button.setAttribute("aria-pressed", button.dataset.value === chosen(choice));
+    }
+    const possible = quantities(numbers);
+    for (const button of this.groups[0].buttons) button.hidden = !possible.includes(button.dataset.value);
+    root.style.setProperty("--shown", ROLES[SHOWS[choice.show].role]);
+  }
+}

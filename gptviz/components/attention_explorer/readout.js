@@ -1,0 +1,60 @@
+// The line above the tokens: what is looked at, in words and numbers.
+
+import { make } from "../kit/elements.js";
+import { chip, shortened } from "../kit/text.js";
+import { strongest } from "./selection.js";
+import { SIDES } from "./settings.js";
+
+// So many heads have their strongest token in words.
+const MOST_HEADS = 5;
+
+/** A token with its position. */
+export function named(numbers, side, at) {
+  const both = make("span", "named");
+  const one = chip(shortened(numbers.label(side, at), 12));
+  one.classList.add(`of-${side}`);
+  both.append(one, make("sub", "", String(at)));
+  return both;
+}
+
+export class Readout {
+  constructor() {
+    this.element = make("div", "readout");
+  }
+
+  /** @param {import("./selection.js").Selection} selection */
+  draw(selection, aim) {
+    const { numbers, choice, heads } = selection;
+    if (!numbers.has(choice.block)) {
+      const why = "all blocks together are too many to send at once";
+      this.element.replaceChildren(`The numbers of block ${choice.block} are on their way: ${why}.`);
+    } else if (!aim) {
+      const what = heads.length > 1 ? "Several heads" : selection.name;
+      this.element.replaceChildren(`${what}: all tokens at once. Hover one to see it alone; a click holds it.`);
+    } else this.element.replaceChildren(...this.#parts(selection, aim));
+  }
+
+  #parts(selection, aim) {
+    const { numbers, loaded } = selection,
+      isMany = loaded.length > 1;
+    this.element.classList.toggle("many", isMany);
+    const parts = [named(numbers, aim.side, aim.index), aim.side === "query" ? " reads " : " is read by "];
+    loaded.slice(0, isMany ? MOST_HEADS : 1).forEach((at, which) => {
+      const values = selection.row(aim, at);
+      const others = aim.partner === null ? strongest(values, isMany ? 1 : 4) : [aim.partner];
+      if (isMany) parts.push(headName(at, selection.colours[which]), " ");
+      for (const other of others) {
+        const number = make("b", "number", selection.said(values[other]), { "data-value": values[other] });
+        parts.push(named(numbers, SIDES[aim.side], other), number, " ");
+      }
+    });
+    if (loaded.length > MOST_HEADS) parts.push(`and ${loaded.length - MOST_HEADS} more`);
+    return parts;
+  }
+}
+
+function headName([block, head], colour) {
+  const name = make("span", "head-name", `${block}.${head}`);
+  name.style.setProperty("--mark", colour);
+  return name;
+}

@@ -1,0 +1,163 @@
+// What a choice makes of the numbers: the heads that are shown, their colours, the values of a row. Nothing here draws.
+// A selection is made once for every choice, so that a move of the pointer finds all of it ready.
+
+import { logarithmic, rgb } from "../kit/colour.js";
+import { ROLES } from "../kit/roles.js";
+import { brief, percent } from "../kit/text.js";
+import { MEAN, SHOWS, SIDES, clamp, same } from "./settings.js";
+
+// Colours of heads side by side, those of Tol's sets that read well on white and on black; their order says it too.
+export const OF_HEADS = [
+  ...["#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377"],
+  ...["#EE8866", "#44BB99", "#997700", "#99AABB", "#BB5566", "#77AADD"],
+];
+// A shade is opaque by a share from LIGHTEST to LIGHTEST + RANGE, in thousandths: so text stays readable on it.
+const LIGHTEST = 50,
+  RANGE = 600;
+
+/** The indices of the largest `few` of some values, NaN left out. */
+export function strongest(values, few) {
+  const best = [];
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i];
+    if (Number.isNaN(value) || (best.length === few && value <= values[best.at(-1)])) continue;
+    let at = best.length;
+    while (at > 0 && values[best[at - 1]] < value) at--;
+    best.splice(at, 0, i);
+    if (best.length > few) best.pop();
+  }
+  return best;
+}
+
+/** Every shade of a colour, for CSS: [thousandths of opaqueness − LIGHTEST]. */
+const shadesOf = (() => {
+  const known = new Map();
+  return (colour) => {
+    if (!known.has(colour)) {
+      const [r, g, b] = rgb(colour);
+      const shade = (_, i) => `rgb(${r} ${g} ${b} / ${((LIGHTEST + i) / 1000).toFixed(3)})`;
+      known.set(colour, Array.from({ length: RANGE + 1 }, shade));
+    }
+    return known.get(colour);
+  };
+})();
+
+export class Selection {
+  /** @param {import("./numbers.js").Numbers} numbers
+   *  @param {import("./choice.js").Choice} choice */
+  constructor(numbers, choice) {
+    this.numbers = numbers;
+    this.choice = choice;
+    const { heads, block, show } = choice;
+    const all = () => Array.from({ length: numbers.n_head }, (_, head) => [block, head]);
+    this.chosen = [block, choice.head];
+    this.isMean = heads === MEAN && show !== "rollout";
+    /** What the heatmap shows: the chosen head, or in its place the mean of its block. */
+    this.large = this.isMean ? [block, MEAN] : this.chosen;
+    const several = heads === "all" ? all() : Array.isArray(heads) ? heads : [this.large];
+    /** The heads that are drawn: the chosen one, those compared, the mean or all of its block. */
+    this.heads = show === "rollout" ? [this.chosen] : several;
+    /** Those whose thumbnails are marked: of a mean, all it is made of. */
+    this.marked = heads === MEAN ? all() : this.heads;
+    /** The heads drawn whose numbers are here. */
+    this.loaded = this.heads.filter(([one]) => numbers.has(one));
+    const own = ROLES[SHOWS[show].role];
+    this.colours = this.marked.map((_, which) => (this.heads.length > 1 ? OF_HEADS[which % OF_HEADS.length] : own));
+    this.shades = this.colours.map(shadesOf);
+    this.largest = numbers.largest(show, this.loaded);
+    this.value = numbers[show].bind(numbers);
+  }
+
+  /** The head whose arithmetic is opened: the chosen one; of a mean, which has none, the one that reads most there. */
+  get opened() {
+    const { block, query, key } = this.choice;
+    if (!this.isMean) return this.chosen;
+    const shares = Array.from({ length: this.numbers.n_head }, (_, head) => this.numbers.pattern(block, head, query, key));
+    return [block, strongest(shares, 1)[0]];
+  }
+
+  /** Whether the arithmetic of a cell is open. */
+  get isOpen() {
+    const { block, query, key } = this.choice;
+    return query !== null && key !== null && this.numbers.has(block) && this.numbers.isVisible(query, key);
+  }
+
+  /** What is shown, in words. */
+  get name() {
+    const { block, show } = this.choice;
+    if (show === "rollout") return `Rollout up to block ${block}`;
+    return `Block ${block}, ${this.isMean ? "mean of all heads" : `head ${this.choice.head}`}`;
+  }
+
+  /** What the numbers shown are, and on which scale. */
+  get unit() {
+    return SHOWS[this.choice.show].unit + (this.choice.log ? ", log colours" : "");
+  }
+
+  /** What the low and the high end of the scale stand for. */
+  get ends() {
+    const { show, log } = this.choice;
+    const high = show === "value" ? brief(this.largest) : "100 %";
+    return [log ? (show === "value" ? `≤ ${brief(this.largest / 1000)}` : "≤ 0.1 %") : show === "value" ? "0" : "0 %", high];
+  }
+
+  /** The values of a row or column in one head. */
+  row({ side, index }, [block, head]) {
+    const { numbers, value } = this;
+    const values = new Float64Array(side === "query" ? numbers.nKey : numbers.nQuery);
+    for (let other = 0; other < values.length; other++) {
+      values[other] = side === "query" ? value(block, head, index, other) : value(block, head, other, index);
+    }
+    return values;
+  }
+
+  /** Where on the scale a value is, 0 … 1. */
+  scaled(value, largest = this.largest) {
+    return this.choice.log ? clamp(logarithmic(value / largest), 0, 1) : value / largest;
+  }
+
+  /** The shade of a value in the colour of the head number `which` of those drawn. */
+  shade(value, which) {
+    return this.shades[which][Math.round(RANGE * clamp(this.scaled(value), 0, 1))];
+  }
+
+  /** A value in words. */
+  said(value) {
+    return this.choice.show === "value" ? brief(value) : percent(value);
+  }
+
+  /** What is looked at, for a pointer that is `over` a query, a key or both: {side, index, partner}.
+   *
+   *  `isAlways`: whether something is looked at even where the pointer is nowhere and nothing is held; else null then. */
+  aim(over, isAlways) {
+    const { choice, numbers } = this;
+    const side = choice.direction === "out" ? "query" : "key";
+    const pair = (at) => ({ side, index: at[side], partner: at[SIDES[side]] });
+    const { query = null, key = null } = over;
+    if (query !== null && key !== null) return pair(over);
+    if (query !== null || key !== null) {
+      const on = query !== null ? "query" : "key",
+        held = choice[SIDES[on]];
+      if (held === null) return { side: on, index: over[on], partner: null };
+      return { side: SIDES[on], index: held, partner: over[on] };
+    }
+    if (choice.query !== null && choice.key !== null) return pair(choice);
+    if (choice.query !== null || choice.key !== null) {
+      const held = choice.query !== null ? "query" : "key";
+      return { side: held, index: choice[held], partner: null };
+    }
+    if (!isAlways) return null;
+    return { side, index: side === "query" && numbers.alone ? numbers.nQuery - 1 : 0, partner: null };
+  }
+
+  /** The heads to compare once `at` is added, or taken out if it is one of them: a change of choice; null if there are too many
+   *  or none. */
+  compared(at) {
+    const before = Array.isArray(this.choice.heads) ? this.choice.heads : [this.chosen];
+    const without = before.filter((other) => !same(other, at));
+    const heads = without.length < before.length ? without : [...before, at];
+    if (!heads.length || heads.length > OF_HEADS.length) return null;
+    const [block, head] = heads.some((other) => same(other, at)) ? at : heads.at(-1);
+    return { heads, block, head };
+  }
+}
