@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from os import PathLike
 from typing import Any, ClassVar
 
@@ -30,7 +29,7 @@ from gptviz.text.datasets.corpora import check_fraction
 
 from .baseline import baseline
 from .batches import EVALUATION_TOKENS, Batch, Data
-from .source import EvaluationData, Share, Source
+from .source import EvaluationData, Share, SplitSource
 
 # Every evaluation reads all that is held out: so many texts are enough.
 MOST_HELD_OUT_TEXTS = 10_000
@@ -39,7 +38,7 @@ SAMPLE_CHARACTERS = 120  # of each text
 
 
 @dataclass(frozen=True)
-class LabelledSource(Source):
+class LabelledSource(SplitSource[LabelledTexts]):
     """Texts with labels: of each label, `fraction` of the texts, drawn by `seed`, to train on, the others held out.
 
     Texts that are equal are either all trained on or all held out.
@@ -73,13 +72,13 @@ class LabelledSource(Source):
         """
         return cls(labelled_of(data, name), fraction)
 
-    def split(self) -> tuple[LabelledTexts, LabelledTexts]:
-        """The texts to train on and those held out, at most `MOST_HELD_OUT_TEXTS`, both in their order; the same in every call.
-
-        Raises:
-            ValueError: one of the two would be empty, or the fraction is not between 0 and 1.
-        """
-        return _split(self)
+    def new_split(self) -> tuple[LabelledTexts, LabelledTexts]:
+        """See `split`; at most `MOST_HELD_OUT_TEXTS` texts are held out."""
+        check_fraction(self.fraction)
+        training, held_out = _split_rows(self.labelled, self.fraction, np.random.default_rng(self.seed))
+        if not held_out:
+            raise ValueError(f"{self.title} has one text of each label, copies not counted: to hold some out there must be more")
+        return self.labelled.only(training), self.labelled.only(held_out)
 
     @property
     def title(self) -> str:
@@ -140,10 +139,6 @@ class LabelledSource(Source):
         """The context: what is longer is cut."""
         return config.context_length
 
-    def evaluation_tokens(self, config: Config, tokenizer_kind: str) -> int:
-        """Those of the texts held out, if each filled the context."""
-        return len(self.split()[1]) * self.tokens(config)
-
     def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
         """What it makes of the first text held out of each label."""
         held_out = self.split()[1]
@@ -203,15 +198,6 @@ class LabelledSource(Source):
         if labelled is None or labelled.sha256 != sha256:
             labelled = LabelledTexts.from_canonical(name, recall(name, sha256).text)
         return cls(labelled, float(content.get("fraction", 0.9)), int(content.get("seed", 0)))
-
-
-@lru_cache(maxsize=4)
-def _split(source: LabelledSource) -> tuple[LabelledTexts, LabelledTexts]:
-    check_fraction(source.fraction)
-    training, held_out = _split_rows(source.labelled, source.fraction, np.random.default_rng(source.seed))
-    if not held_out:
-        raise ValueError(f"{source.title} has one text of each label, copies not counted: to hold some out there must be more")
-    return source.labelled.only(training), source.labelled.only(held_out)
 
 
 def _split_rows(labelled: LabelledTexts, fraction: float, rng: np.random.Generator) -> tuple[list[int], list[int]]:

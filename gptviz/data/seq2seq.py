@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from os import PathLike
 from typing import Any, ClassVar
 
@@ -32,7 +32,7 @@ from gptviz.text.datasets.pairs import Pair
 from gptviz.text.datasets.tasks import HELD_OUT
 
 from .batches import EVALUATION_TOKENS, NOT_COUNTED, Batch, Data
-from .source import EvaluationData, Share, Source
+from .source import EvaluationData, Share, Source, SplitSource
 
 # Every evaluation reads all that is held out: so many pairs are enough.
 MOST_HELD_OUT_PAIRS = 10_000
@@ -260,7 +260,7 @@ class PairTaskSource(_Seq2SeqSource):
 
 
 @dataclass(frozen=True)
-class PairSource(_Seq2SeqSource):
+class PairSource(_Seq2SeqSource, SplitSource[tuple[Pair, ...]]):
     """The user's pairs: of the sources `fraction`, drawn by `seed`, to train on, the others held out."""
 
     kind: ClassVar = "pairs"
@@ -289,13 +289,13 @@ class PairSource(_Seq2SeqSource):
         """
         return cls(pairs_of(data, name), fraction)
 
-    def split(self) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
-        """The pairs to train on and those held out, at most `MOST_HELD_OUT_PAIRS`, both in their order; the same in every call.
-
-        Raises:
-            ValueError: the fraction is not between 0 and 1.
-        """
-        return _split(self)
+    def new_split(self) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
+        """See `split`; at most `MOST_HELD_OUT_PAIRS` pairs are held out."""
+        training, held_out = self.pairs.split(self.fraction, self.seed)
+        if len(held_out) > MOST_HELD_OUT_PAIRS:
+            rows = np.random.default_rng(self.seed).choice(len(held_out), MOST_HELD_OUT_PAIRS, replace=False)
+            held_out = [held_out[row] for row in sorted(rows.tolist())]
+        return tuple(training), tuple(held_out)
 
     def data(self, tokenizer: Tokenizer, config: Config) -> PairData:
         """The pairs as batches for a model of this config.
@@ -376,10 +376,6 @@ class PairSource(_Seq2SeqSource):
         """The context: the length of the pairs is known only with their tokens."""
         return config.context_length
 
-    def evaluation_tokens(self, config: Config, tokenizer_kind: str) -> int:
-        """Those of the pairs held out, if each filled the context."""
-        return len(self.split()[1]) * self.tokens(config)
-
     def origin(self) -> dict[str, Any]:
         """The file, and how it is split."""
         n_used = sum(map(len, self.split()))
@@ -407,15 +403,6 @@ class PairSource(_Seq2SeqSource):
         name = content["pairs"]
         pairs = Pairs.from_canonical(name, recall(name, content["sha256"]).text)
         return cls(pairs, float(content.get("fraction", 0.9)), int(content.get("seed", 0)))
-
-
-@lru_cache(maxsize=4)
-def _split(source: PairSource) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
-    training, held_out = source.pairs.split(source.fraction, source.seed)
-    if len(held_out) > MOST_HELD_OUT_PAIRS:
-        rows = np.random.default_rng(source.seed).choice(len(held_out), MOST_HELD_OUT_PAIRS, replace=False)
-        held_out = [held_out[row] for row in sorted(rows.tolist())]
-    return tuple(training), tuple(held_out)
 
 
 def _longest(pairs: Sequence[Pair], tokenizer: SpecialTokensTokenizer) -> int:

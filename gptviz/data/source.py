@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from functools import lru_cache
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 from gptviz.model import Config, Transformer
 from gptviz.model.kinds import Kind
 from gptviz.text import Tokenizer
 
 from .batches import Batch, Data
+
+Part = TypeVar("Part", bound=Sized)
 
 
 class Share(NamedTuple):
@@ -166,3 +169,33 @@ class Source(ABC):
             TypeError: a part of it is of another type.
             CorpusUnavailableError: the data is no longer on this machine.
         """
+
+
+class SplitSource(Source, Generic[Part]):
+    """The user's rows: a `fraction` of them, drawn by `seed`, is trained on, the others are held out."""
+
+    fraction: float
+    seed: int
+
+    def split(self) -> tuple[Part, Part]:
+        """The rows to train on and those held out, both in their order; the same in every call.
+
+        Raises:
+            ValueError: one of the two would be empty, or the fraction is not between 0 and 1.
+        """
+        training, held_out = _split(self)
+        return training, held_out
+
+    @abstractmethod
+    def new_split(self) -> tuple[Part, Part]:
+        """What `split` gives, drawn again in every call."""
+
+    def evaluation_tokens(self, config: Config, tokenizer_kind: str) -> int:
+        """Those of the rows held out, if each were as long as the longest may be."""
+        return len(self.split()[1]) * self.tokens(config)
+
+
+# Equal sources share it: a page makes one from the card whenever it runs.
+@lru_cache(maxsize=4)
+def _split(source: SplitSource[Any]) -> tuple[Any, Any]:
+    return source.new_split()
