@@ -2,8 +2,7 @@
 import { inAddress, toAddress } from "../kit/address.js";
 import { logarithmic } from "../kit/colour.js";
 import { make } from "../kit/elements.js";
-import { chip, percent, shortened } from "../kit/text.js";
-import { tinted } from "./words.js";
+import { chip, percent, shortened, tinted } from "../kit/text.js";
 
 /** @typedef {import("./nodes.js").Attended} Attended */
 /** @typedef {(place: number) => HTMLElement | undefined} ChipAt the chip at a place of the text, if that is shown */
@@ -19,9 +18,10 @@ export class Attention {
   constructor({ chosen, again }) {
     this.asked = inAddress(IN_ADDRESS);
     this.head = ""; // the mean of all heads
+    this.shape = ""; // of the heads that are offered
     /** @type {HTMLElement[]} */
     this.tinted = [];
-    this.select = /** @type {HTMLSelectElement} */ (make("select", "heads", undefined, { "aria-label": "Attention of" }));
+    this.select = make("select", "heads", undefined, { "aria-label": "Attention of" });
     this.select.onchange = () => {
       this.head = this.asked = this.select.value;
       toAddress({ [IN_ADDRESS]: this.head || null });
@@ -89,7 +89,7 @@ export class Attention {
 
   /** Say why there is nothing to list. @param {boolean} isPlaying */
   explain(isPlaying) {
-    const [layers] = (this.shape ?? "0").split(" ").map(Number);
+    const [layers] = this.shape.split(" ").map(Number);
     const why = !layers ? "This model has no attention." : isPlaying ? "Pause to see it." : "";
     this.list.replaceChildren(why ? make("span", "note", why) : this.again);
   }

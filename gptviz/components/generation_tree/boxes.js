@@ -1,11 +1,11 @@
 // The stage: the branches of the tree as boxes of text with lines between them, and what may come next.
-import { make, shape } from "../kit/elements.js";
-import { brief, chip, count, percent, spoken, SPOKEN } from "../kit/text.js";
+import { bringIntoView, make, shape, TabStop } from "../kit/elements.js";
+import { brief, chip, count, percent, SPOKEN, spoken, tinted } from "../kit/text.js";
 import { BETWEEN, EDGE, NEXT_WIDTH, branchesOf, curve, placed, shareOf } from "./layout.js";
 import { Next } from "./next.js";
 import { NEXT, START } from "./nodes.js";
 import { Run } from "./run.js";
-import { nats, tinted } from "./words.js";
+import { nats } from "./words.js";
 
 /** @typedef {import("./nodes.js").Nodes} Nodes @typedef {import("./nodes.js").Place} Place */
 /** @typedef {import("./keyboard.js").Spot} Spot */
@@ -34,8 +34,7 @@ export class Boxes {
     this.prompt = []; // the chips of the prompt
     /** @type {HTMLElement[]} */
     this.pale = []; // chips that a replay has not reached
-    /** @type {HTMLElement | null} */
-    this.reached = null; // the element that the Tab key stops at
+    this.stop = new TabStop();
     /** @type {HTMLElement | null} */
     this.marked = null; // the chip that is looked at
     /** @type {any} */
@@ -83,7 +82,7 @@ export class Boxes {
     this.next.fill(nodes, payload, end.level + 1);
     this.arrange(isMoved, looked);
     if (before && !before.isConnected) this.chips.get(nodes.current)?.focus({ preventScroll: true });
-    this.reach(this.chips.get(/** @type {number} */ (looked)) ?? this.chips.get(nodes.current));
+    this.stop.reach(this.chips.get(/** @type {number} */ (looked)) ?? this.chips.get(nodes.current));
   }
 
   /** @param {any} branch @param {boolean} isSpaced tokens are words of their own */
@@ -274,24 +273,9 @@ export class Boxes {
     for (const one of this.pale) one.classList.add("later");
   }
 
-  /** Make an element the one that the Tab key stops at. @param {HTMLElement | undefined} element */
-  reach(element) {
-    if (this.reached && this.reached !== element) this.reached.tabIndex = -1;
-    this.reached = element ?? null;
-    if (element) element.tabIndex = 0;
-  }
-
-  /** Scroll a box and the stage, but not the page, until an element is seen. @param {HTMLElement | undefined} element */
+  /** Scroll a box and the stage, but not the page, until an element is seen. @param {Element | null | undefined} element */
   reveal(element) {
     if (!element) return;
-    for (const box of [element.closest(".text"), this.stage]) {
-      if (!box) continue;
-      const outer = box.getBoundingClientRect(),
-        inner = element.getBoundingClientRect();
-      if (inner.top < outer.top) box.scrollTop -= outer.top - inner.top + 4;
-      else if (inner.bottom > outer.bottom) box.scrollTop += inner.bottom - outer.bottom + 4;
-      if (inner.left < outer.left) box.scrollLeft -= outer.left - inner.left + 4;
-      else if (inner.right > outer.right) box.scrollLeft += inner.right - outer.right + 4;
-    }
+    for (const box of [element.closest(".text"), this.stage]) if (box) bringIntoView(element, box);
   }
 }

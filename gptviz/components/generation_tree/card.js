@@ -1,9 +1,9 @@
 // The card beside the tree: what a token was chosen from, and what its step attended to.
-import { make } from "../kit/elements.js";
-import { chip, count, percent, shortened, spoken } from "../kit/text.js";
+import { make, TabStop } from "../kit/elements.js";
+import { chip, count, nameBarNumber, percent, shortened, spoken, tinted } from "../kit/text.js";
 import { nextTokens } from "./next.js";
 import { NEXT, START } from "./nodes.js";
-import { chosen, tinted } from "./words.js";
+import { chosen } from "./words.js";
 
 /** @typedef {import("./nodes.js").Nodes} Nodes @typedef {import("./nodes.js").Place} Place @typedef {import("./nodes.js").TreeNode} TreeNode */
 
@@ -21,6 +21,7 @@ export class Card {
     this.attention = attention;
     /** @type {Place} */
     this.at = START; // what is shown
+    this.stop = new TabStop();
     this.head = make("div", "cardhead");
     this.how = make("div", "note how");
     this.list = make("div", "candidates", undefined, { role: "group", "aria-label": "The likeliest tokens in this place" });
@@ -103,21 +104,18 @@ export class Card {
     const { focused } = this;
     this.list.replaceChildren(...lines);
     const stop = this.lines[Math.max(0, focused)] ?? this.lines[0];
-    if (stop) stop.tabIndex = 0;
-    if (focused >= 0) stop?.focus({ preventScroll: true });
+    if (focused >= 0) this.stop.focus(stop);
+    else this.stop.reach(stop);
   }
 
   /** @param {string} key */
   walk(key) {
     const { lines } = this;
-    const at = lines.findIndex((one) => one.tabIndex === 0);
+    const at = lines.indexOf(/** @type {HTMLElement} */ (this.stop.element));
     const to = { ArrowUp: at - 1, ArrowDown: at + 1, Home: 0, End: lines.length - 1 }[key];
-    if (to === undefined) return false;
-    const line = lines[Math.max(0, Math.min(lines.length - 1, to))];
+    const line = to === undefined ? undefined : lines[Math.max(0, Math.min(lines.length - 1, to))];
     if (!line) return false;
-    lines[at].tabIndex = -1;
-    line.tabIndex = 0;
-    line.focus();
+    this.stop.focus(line, this.element);
     return true;
   }
 }
@@ -154,10 +152,6 @@ function lineOf(token, label, p, { isCut, i, isTaken = false }) {
   const name = chip(shortened(label, LONGEST));
   name.classList.add("name");
   name.style.setProperty("--p", tinted(p));
-  const track = make("span", "track"),
-    fill = make("span", "fill");
-  fill.style.width = `${100 * p}%`;
-  track.append(fill);
-  line.append(name, track, make("span", "number", percent(p)));
+  line.append(...nameBarNumber(name, p));
   return line;
 }

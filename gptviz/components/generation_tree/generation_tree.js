@@ -28,6 +28,10 @@ class GenerationTree {
   /** @param {HTMLElement} root */
   constructor(root) {
     this.root = root;
+    /** @type {(event: string, value: unknown) => void} */
+    this.send = () => {}; // set from outside
+    /** @type {any} */
+    this.payload = null; // the last one
     /** @type {Nodes | null} */
     this.nodes = null;
     /** @type {Place | null} */
@@ -40,7 +44,7 @@ class GenerationTree {
     this.boxes = new Boxes();
     this.replay = new Replay(() => this.replayed());
     this.attention = new Attention({ chosen: () => this.render(), again: () => this.askForAttention() });
-    const leave = () => this.focus(this.boxes.chips.get(/** @type {number} */ (this.looked)) ?? this.boxes.reached);
+    const leave = () => this.focus(this.boxes.chips.get(/** @type {number} */ (this.looked)) ?? this.boxes.stop.element);
     this.card = new Card(this.attention, (at, token) => this.takeInstead(at, token), leave);
     this.status = make("span", "status");
     this.build();
@@ -57,8 +61,8 @@ class GenerationTree {
     main.append(this.boxes.stage, this.card.element);
     const bar = make("div", "row bar");
     const offered = {
-      numbers: () => this.nodes?.table(),
-      code: () => this.nodes?.code,
+      numbers: () => this.shown.table(),
+      code: () => this.shown.code,
       picture: () => pictureOf(this.root, this.boxes),
     };
     bar.append(this.replay.element, tools(this.root, { name: "generation-tree", ...offered }));
@@ -94,11 +98,16 @@ class GenerationTree {
     stage.addEventListener("focusin", (event) => {
       const element = this.boxes.elementOf(event);
       if (!element) return;
-      this.boxes.reach(element);
+      this.boxes.stop.reach(element);
       if (element.matches(":focus-visible")) this.look(this.boxes.at(event));
     });
     stage.addEventListener("click", (event) => this.clicked(event));
     stage.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  /** The tree that is shown: there is one as soon as anything can be clicked. */
+  get shown() {
+    return /** @type {Nodes} */ (this.nodes);
   }
 
   close() {
@@ -114,7 +123,7 @@ class GenerationTree {
     const isAnother = payload.number !== this.nodes?.number,
       { current, size } = this.nodes ?? {};
     if (!this.take(payload)) return;
-    const nodes = /** @type {Nodes} */ (this.nodes);
+    const nodes = this.shown;
     const isMoved = isAnother || nodes.current !== current;
     this.payload = payload;
     this.root.style.colorScheme = isDark(this.root) ? "dark" : "light"; // of sliders and scroll bars
@@ -151,7 +160,7 @@ class GenerationTree {
   }
 
   announceMove() {
-    const nodes = /** @type {Nodes} */ (this.nodes);
+    const nodes = this.shown;
     const { path, current } = nodes;
     const sum = path.length ? `; sum of log-probabilities ${nats(nodes.node(current).total)}` : "";
     announce(this.root, `At token ${path.length} of the text: ${spoken(nodes.label(current))}${sum}`);
@@ -184,7 +193,7 @@ class GenerationTree {
   /** @param {Place | null} looked */
   renderAttention(looked) {
     const { attention, boxes, card } = this;
-    const nodes = /** @type {Nodes} */ (this.nodes);
+    const nodes = this.shown;
     const { at } = card;
     const found = at === START ? null : nodes.attended(at, attention.head);
     const chipAt = boxes.chipAt(at);
@@ -201,11 +210,10 @@ class GenerationTree {
     if (at !== null) this.boxes.reveal(this.boxes.chips.get(at));
   }
 
-  /** @param {HTMLElement | null | undefined} element */
+  /** @param {HTMLElement | SVGElement | null | undefined} element */
   focus(element) {
     if (!element) return;
-    this.boxes.reach(element);
-    element.focus({ preventScroll: true });
+    this.boxes.stop.focus(element);
     this.look(this.boxes.at(/** @type {any} */ ({ target: element })));
     this.boxes.reveal(element);
   }
@@ -240,7 +248,7 @@ class GenerationTree {
 
   /** Take another token in the place of `at`. @param {Place} at @param {number} token */
   takeInstead(at, token) {
-    const nodes = /** @type {Nodes} */ (this.nodes);
+    const nodes = this.shown;
     if (at === NEXT) {
       if (!this.payload.playing && !this.payload.full) this.tell("take", { at: nodes.current, token });
       return;
@@ -251,7 +259,7 @@ class GenerationTree {
   }
 
   askForAttention() {
-    const nodes = /** @type {Nodes} */ (this.nodes);
+    const nodes = this.shown;
     this.tell("attend", { at: nodes.before(this.card.at) ?? nodes.current });
   }
 
@@ -277,7 +285,7 @@ class GenerationTree {
   /** @param {string} key @param {import("./keyboard.js").Spot} spot */
   walk(key, spot) {
     const { boxes } = this;
-    const to = walk(key, spot, /** @type {Nodes} */ (this.nodes), boxes.outline, boxes.next.lines.length);
+    const to = walk(key, spot, this.shown, boxes.outline, boxes.next.lines.length);
     if (to) this.focus(boxes.elementAt(to));
   }
 }

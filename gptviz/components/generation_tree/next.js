@@ -1,7 +1,6 @@
 // What may come next: the likeliest tokens, a button each, beside the end of the current branch.
 import { make } from "../kit/elements.js";
-import { chip, percent, shortened, spoken } from "../kit/text.js";
-import { tinted } from "./words.js";
+import { chip, percent, shortened, spoken, tinted } from "../kit/text.js";
 
 /** @typedef {import("./nodes.js").Nodes} Nodes */
 

@@ -9,6 +9,8 @@ const SANS = { "font-family": "sans-serif" };
 const TOP = 34,
   BOTTOM = 28; // room for the title and for what the colours mean
 
+/** @typedef {{ ground: string, ink: string, pale: string, origin: DOMRect }} Look colours, and where the canvas begins on the screen */
+
 /**
  * @param {HTMLElement} root
  * @param {import("./boxes.js").Boxes} boxes
@@ -20,6 +22,7 @@ export function pictureOf(root, boxes) {
     ink = getComputedStyle(root).getPropertyValue("--st-text-color").trim();
   const look = { ground, ink, pale: solid(mixed(ink, ground, 0.35)), origin: boxes.canvas.getBoundingClientRect() };
   const picture = shape("svg", { width, height: tall, viewBox: `0 0 ${width} ${tall}` });
+  /** @param {string} text @param {number} y @param {number} size */
   const words = (text, y, size) => shape("text", { x: EDGE, y, fill: ink, "font-size": size, ...SANS }, text);
   picture.append(shape("rect", { width: "100%", height: "100%", fill: ground }));
   picture.append(words("What the model wrote, as a tree", 21, 15));
@@ -37,16 +40,18 @@ export function pictureOf(root, boxes) {
   return picture;
 }
 
+/** @param {number[]} colour */
 function solid(colour) {
   return `rgb(${colour.map(Math.round).join(",")})`;
 }
 
-/** The tint of a chip, whose style has its strength; a token of the prompt has none. */
+/** The tint of a chip, whose style has its strength; a token of the prompt has none. @param {HTMLElement} chip @param {Look} look */
 function tintOf(chip, { ink, ground }) {
   const strength = parseFloat(chip.style.getPropertyValue("--p")) / 100;
   return Number.isNaN(strength) ? mixed(ink, ground, 0.06) : mixed(ROLES.output, ground, strength);
 }
 
+/** @param {Element} canvas @param {import("./run.js").Run} run @param {string} line the colour of its edge and its text @param {Look} look */
 function drawBox(canvas, run, line, look) {
   const { origin, ground } = look;
   const at = run.element.getBoundingClientRect(),
@@ -58,7 +63,8 @@ function drawBox(canvas, run, line, look) {
   for (const chip of run.text.querySelectorAll(".chip")) {
     const box = chip.getBoundingClientRect();
     if (box.bottom < seen.top || box.top > seen.bottom) continue;
-    drawChip(inner, chip.textContent, box.left - seen.left, box.top - seen.top, box, tintOf(chip, look), line);
+    const place = { x: box.left - seen.left, y: box.top - seen.top, width: box.width, height: box.height };
+    drawChip(inner, chip.textContent ?? "", place, tintOf(/** @type {HTMLElement} */ (chip), look), line);
   }
   canvas.append(inner);
   if (run.foot.hidden) return;
@@ -66,26 +72,37 @@ function drawBox(canvas, run, line, look) {
   canvas.append(shape("text", { x: x + 8, y: y + at.height - 7, fill: line, "font-size": 11, ...SANS }, sums));
 }
 
+/** @param {Element} canvas @param {HTMLElement} line @param {Look} look */
 function drawNext(canvas, line, look) {
   const { origin, ground, ink, pale } = look;
-  const at = line.getBoundingClientRect(),
-    name = line.querySelector(".name"),
-    box = name.getBoundingClientRect();
-  const [x, y] = [at.left - origin.left, at.top - origin.top],
-    cut = line.classList.contains("cut");
+  const at = line.getBoundingClientRect();
+  const [name, number] = /** @type {HTMLElement[]} */ ([...line.children]);
+  const [x, y] = [at.left - origin.left, at.top - origin.top];
+  const isCut = line.classList.contains("cut");
   const frame = { x, y, width: at.width, height: at.height, rx: 4, fill: ground, stroke: pale, "stroke-dasharray": "3 3" };
   canvas.append(shape("rect", frame));
-  const place = [box.left - origin.left, box.top - origin.top, box];
-  drawChip(canvas, name.textContent, ...place, tintOf(name, look), cut ? pale : ink, cut);
-  const number = { x: x + at.width - 6, y: y + at.height - 6, fill: cut ? pale : ink, "font-size": 11, "text-anchor": "end" };
-  canvas.append(shape("text", { ...number, ...SANS }, line.querySelector(".number").textContent));
+  const box = name.getBoundingClientRect();
+  const place = { x: box.left - origin.left, y: box.top - origin.top, width: box.width, height: box.height };
+  const colour = isCut ? pale : ink;
+  drawChip(canvas, name.textContent ?? "", place, tintOf(name, look), colour, isCut);
+  const end = { x: x + at.width - 6, y: y + at.height - 6, fill: colour, "font-size": 11, "text-anchor": "end" };
+  canvas.append(shape("text", { ...end, ...SANS }, number.textContent ?? ""));
 }
 
-/** A token of the picture: `box` is its size on the screen. */
-function drawChip(into, label, x, y, { width, height }, tint, ink, struck = false) {
+/**
+ * A token of the picture.
+ *
+ * @param {Element} into
+ * @param {string} label
+ * @param {{ x: number, y: number, width: number, height: number }} box
+ * @param {number[]} tint
+ * @param {string} ink
+ * @param {boolean} [isStruck] crossed out
+ */
+function drawChip(into, label, { x, y, width, height }, tint, ink, isStruck = false) {
   into.append(shape("rect", { x, y, width, height, rx: 3, fill: solid(tint) }));
   const middle = { x: x + width / 2, y: y + height / 2, "text-anchor": "middle", "dominant-baseline": "central" };
   const text = shape("text", { ...middle, fill: ink, "font-size": 13, "font-family": "monospace" }, label);
-  if (struck) text.setAttribute("text-decoration", "line-through");
+  if (isStruck) text.setAttribute("text-decoration", "line-through");
   into.append(text);
 }

@@ -1,6 +1,6 @@
 // A box of the generation tree: its text flows, and breaks between words.
 import { make } from "../kit/elements.js";
-import { SPOKEN } from "../kit/text.js";
+import { Flow } from "../kit/flow.js";
 
 // A word longer than this may be broken, so that a text without spaces still wraps.
 const LONGEST_WORD = 14;
@@ -20,6 +20,7 @@ export class Run {
     this.firstNew = 0; // where the chips begin that have no level yet
     this.element = make("div", "run");
     this.text = make("div", "text");
+    this.flow = new Flow(this.text, { longest: LONGEST_WORD });
     this.foot = make("div", "foot");
     this.element.append(this.text, this.foot);
   }
@@ -38,9 +39,10 @@ export class Run {
     const isChanged = kept < nodes.length || kept < this.nodes.length;
     if (isChanged) this.wanted = null;
     this.cutAt(kept);
+    this.flow.isSpaced = isSpaced;
     for (const node of nodes.slice(kept)) {
       for (const [chip, label] of pieces(node)) {
-        this.add(chip, label, isSpaced);
+        this.flow.add(chip, label);
         this.chips[this.nodes.length] = chip;
       }
       this.nodes.push(node);
@@ -62,24 +64,7 @@ export class Run {
     this.nodes.length = Math.min(kept, this.nodes.length);
     this.firstNew = Math.min(kept, this.firstNew);
     if (!first) return;
-    if (!kept) return this.text.replaceChildren();
-    const word = /** @type {HTMLElement} */ (first.parentElement);
-    while (word.nextSibling) word.nextSibling.remove();
-    while (first.nextSibling) first.nextSibling.remove();
-    first.remove();
-    if (!word.hasChildNodes()) word.remove();
-  }
-
-  /** @param {HTMLElement} chip @param {string} label @param {boolean} isSpaced */
-  add(chip, label, isSpaced) {
-    const last = this.text.lastElementChild?.lastElementChild?.textContent || "⏎";
-    const ends = /[␣⏎⇥]$/.test(last) || (/^[␣⏎⇥]/.test(label) && !(label in SPOKEN));
-    let word = this.text.lastElementChild;
-    if (!word || isSpaced || ends || (word.textContent ?? "").length + label.length > LONGEST_WORD) {
-      word = make("span", isSpaced ? "word spaced" : "word");
-      this.text.append(word);
-    }
-    word.append(chip);
-    if (label.endsWith("⏎") && !isSpaced) word.append(make("br"));
+    if (kept) this.flow.cut(first);
+    else this.text.replaceChildren();
   }
 }

@@ -1,16 +1,7 @@
-// What the tree says in words, and how strongly it tints.
+// What the tree says in words.
 import { brief, percent } from "../kit/text.js";
 
 /** @typedef {import("./nodes.js").TreeNode} TreeNode */
-
-// The ends of a tint, in percent of the role's colour: text stays readable on either, in light and dark.
-const PALEST = 6,
-  STRONGEST = 62;
-
-/** How much of a role's colour stands for a share of 0 … 1. @param {number} share */
-export function tinted(share) {
-  return `${PALEST + (STRONGEST - PALEST) * share}%`;
-}
 
 /** @param {number} number */
 export function nats(number) {

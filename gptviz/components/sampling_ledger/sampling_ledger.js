@@ -5,7 +5,7 @@ import { toAddress } from "../kit/address.js";
 import { isDark } from "../kit/colour.js";
 import { announce, tools } from "../kit/details.js";
 import { make } from "../kit/elements.js";
-import { view } from "../kit/view.js";
+import { Commands, view } from "../kit/view.js";
 import { CHOICES, OF_THE_DRAW, ORDERS, VOCABULARY, choicesInAddress, notches, usualChoices } from "./choices.js";
 import { drawnOften } from "./draws.js";
 import { Draw } from "./interval.js";
@@ -29,6 +29,9 @@ function labelsOf({ vocabulary, arrays }) {
   }
   return kept.vocabulary === vocabulary ? kept.labels : null;
 }
+
+// Whichever view on the page obeys a command, it is obeyed once.
+const commands = new Commands();
 
 class Ledger {
   constructor(root) {
@@ -122,10 +125,7 @@ class Ledger {
     if (another) this.prepare();
     if (first) this.readAddress();
     else this.keepPossible();
-    if (header.number && header.number !== Ledger.obeyed) {
-      Ledger.obeyed = header.number;
-      this.choose(header.asked, true);
-    }
+    if (commands.isNew(header.number)) this.choose(header.asked, true);
     this.dirty = true;
     if (another) this.arrange(this.chosen.tokens === VOCABULARY); // there every token keeps its place
     this.ask();
@@ -264,8 +264,5 @@ class Ledger {
     if (this.finding.value) this.find(""); // found
   }
 }
-
-// The last command that was obeyed, whichever view on the page obeyed it: one is given once.
-Ledger.obeyed = 0;
 
 export default view(Ledger);
