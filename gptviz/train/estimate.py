@@ -1,7 +1,7 @@
 """What a run will take, said before it begins: parameters, arithmetic, memory, disk and time.
 
-Memory and the work beside products are found by following one step on torch's meta device, where tensors have a shape and no
-content: so it holds for every architecture, and nothing is allocated. The time is three numbers of the step (products, bytes
+Arithmetic and memory are found by following one step on torch's meta device, where tensors have a shape and no content: so it
+holds for every architecture, and nothing is allocated. The time is three numbers of the step (products, bytes
 written, operations) at three speeds of this machine, which a short probe measures.
 """
 
@@ -13,16 +13,18 @@ import os
 import time
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
 
 from gptviz.data.batches import EVALUATION_TOKENS, Batch
 from gptviz.model import Config, build, parameter_count
@@ -32,6 +34,7 @@ from .evaluation import MOST_LOGITS
 from .recipe import Recipe
 from .trainer import Trainer
 
+Numbers = npt.NDArray[np.float64]
 NUMBER = 4  # bytes of a float32
 # The numbers an optimiser keeps for each parameter; Muon keeps one for the matrices inside blocks, and Adam's two elsewhere.
 REMEMBERED = {"adamw": 2, "adam": 2, "sgd": 1, "muon": 2}
@@ -117,8 +120,8 @@ def estimate(config: Config, recipe: Recipe, speed: Speed, *, tokens: int | None
     weights, optimiser = NUMBER * parameters, NUMBER * parameters * REMEMBERED[recipe.optimiser]
     if recipe.optimiser == "sgd" and recipe.beta1 == 0:
         optimiser = 0
-    step = step_work(config, recipe.batch_size, tokens)
-    step = replace(step, flops=step.flops + _orthogonalising(config, recipe))
+    products = step_work(config, recipe.batch_size, tokens)
+    step = replace(products, flops=products.flops + _orthogonalising(config, recipe))
     evaluation = evaluation_work(config, tokens)
     seconds_per_step = speed.seconds(step)
     evaluating = speed.seconds(evaluation) * held_out / EVALUATION_TOKENS
@@ -131,7 +134,7 @@ def estimate(config: Config, recipe: Recipe, speed: Speed, *, tokens: int | None
     written = 2 * weights + optimiser  # gradients, and the state once more while it is brought to the disk
     return Estimate(
         parameters=parameters,
-        flops=step_flops(config, recipe.batch_size, tokens),
+        flops=products.flops,
         weights=weights,
         optimiser=optimiser,
         activations=int(step.peak),
@@ -142,23 +145,6 @@ def estimate(config: Config, recipe: Recipe, speed: Speed, *, tokens: int | None
         seconds_per_step=seconds_per_step,
         seconds=seconds + (recipe.evaluations + 1) * evaluating,
     )
-
-
-def step_flops(config: Config, rows: int, tokens: int) -> float:
-    """Operations of the matrix products of one step over `rows` of `tokens`: twice the multiplications, and as many more
-    for each of the two gradients of a product."""
-    return 3 * _forward_flops(config, rows, tokens)
-
-
-def _forward_flops(config: Config, rows: int, tokens: int) -> float:
-    width = config.n_head * config.head_size
-    per_token = 4 * config.d_model * width + 2 * config.d_model * config.mlp_size  # qkv and output, up and down
-    per_token += 2 * width * tokens  # scores, and pattern · v
-    if config.positions == "relative":
-        per_token += width * (2 * config.context_length - 1)
-    crossing = 4 * config.d_model * width + 2 * width * tokens if config.n_encoder_layer else 0
-    head = config.d_model * (config.vocab_size if config.head == "unembed" else config.n_label)
-    return 2.0 * rows * tokens * (config.n_layer * (per_token + crossing) + config.n_encoder_layer * per_token + head)
 
 
 def _orthogonalising(config: Config, recipe: Recipe) -> float:
@@ -175,7 +161,7 @@ def _orthogonalising(config: Config, recipe: Recipe) -> float:
 
 def step_work(config: Config, rows: int, tokens: int) -> Work:
     """One step of training over `rows` of `tokens`, without the optimiser."""
-    return replace(_by_block(config, rows, tokens)[1], flops=step_flops(config, rows, tokens))
+    return _by_block(config, rows, tokens)[1]
 
 
 def evaluation_work(config: Config, tokens: int) -> Work:
@@ -184,7 +170,7 @@ def evaluation_work(config: Config, tokens: int) -> Work:
     forward = _by_block(config, rows, tokens)[0]
     once = _by_block(replace(config, n_layer=min(config.n_layer, 1)), rows, tokens)[0]
     at_once = min(1.0, MOST_LOGITS / (config.vocab_size * tokens * rows))
-    return replace(forward, flops=_forward_flops(config, rows, tokens), peak=once.bytes * at_once)
+    return replace(forward, peak=once.bytes * at_once)
 
 
 def _by_block(config: Config, rows: int, tokens: int) -> tuple[Work, Work]:
@@ -197,11 +183,9 @@ def _by_block(config: Config, rows: int, tokens: int) -> tuple[Work, Work]:
 
 
 def _extended(one: Work, two: Work, more: int) -> Work:
-    bytes_, operations, peak = (
-        second + more * (second - first)
-        for first, second in ((one.bytes, two.bytes), (one.operations, two.operations), (one.peak, two.peak))
-    )
-    return Work(0.0, bytes_, operations, peak)
+    """The work of a model with `more` blocks than two, from the work with one and with two blocks."""
+    first, second = np.array(astuple(one)), np.array(astuple(two))
+    return Work(*(second + more * (second - first)).tolist())
 
 
 class _Follow(TorchDispatchMode):
@@ -238,16 +222,17 @@ class _Follow(TorchDispatchMode):
 
 @lru_cache(maxsize=256)
 def _followed(config: Config, rows: int, tokens: int) -> tuple[Work, Work]:
-    """The work of the forward pass and of a whole step, products not counted."""
+    """The work of the forward pass and of a whole step, as one step on the meta device shows it."""
     with torch.device("meta"):
         model = lay_out(config).train()
         ids = torch.zeros(rows, tokens, dtype=torch.long)
-    with _Follow() as follow:
+    # The products run through autograd, so that the counter sees those of the backward pass too.
+    with _Follow() as follow, FlopCounterMode(display=False) as counter:
         logits = model(ids, ids if config.n_encoder_layer else None)
-        forward = follow.work()
+        forward = replace(follow.work(), flops=counter.get_total_flops())
         targets = torch.zeros(logits.shape[:-1], dtype=torch.long, device="meta")
         F.cross_entropy(logits.flatten(0, -2), targets.flatten(), reduction="sum").backward()
-    return forward, follow.work()
+    return forward, replace(follow.work(), flops=counter.get_total_flops())
 
 
 def kept(recipe: Recipe, steps: int) -> int:
@@ -271,18 +256,31 @@ _PROBED = 0.1  # seconds, each
 def measure(device: torch.device | str = "cpu") -> Speed:
     """The speed of training on `device` now: some steps of three small models, about half a second."""
     device = torch.device(device)
-    taken = np.array([_seconds_per_step(config, rows, device) for config, rows in _PROBES])
+    seconds = np.array([_seconds_per_step(config, rows, device) for config, rows in _PROBES])  # [probe]
     works = [step_work(config, rows, config.context_length) for config, rows in _PROBES]
-    cost = np.array([[work.operations, work.bytes, work.flops] for work in works], float)  # [probe, kind of cost]
-    # Each probe is mostly of its own kind: what the other kinds take of it is taken off, again and again, and noise may
-    # make no speed infinite.
-    each = taken / cost.diagonal()
-    for _ in range(20):
-        for kind in range(3):
-            others = cost[kind] @ each - cost[kind, kind] * each[kind]
-            each[kind] = max(taken[kind] - others, taken[kind] / 4) / cost[kind, kind]
-    overhead, per_byte, per_flop = each.tolist()
+    amounts = np.array([[work.operations, work.bytes, work.flops] for work in works], float)  # [probe, kind of work]
+    overhead, per_byte, per_flop = _seconds_per_unit(seconds, amounts).tolist()
     return Speed(1 / per_flop, 1 / per_byte, overhead)
+
+
+def _seconds_per_unit(seconds: Numbers, amounts: Numbers) -> Numbers:
+    """The seconds [kind] that a unit of each kind of work takes: those for which `amounts` take `seconds`.
+
+    Solved by repetition: each probe does mostly the work of one kind, and gives its price once the time of its other work is
+    taken off. A quarter of its time is left to it at least, so that noise makes no speed infinite or negative, as it could
+    where the equations are solved at once.
+
+    Args:
+        seconds: the time that each probe takes [probe].
+        amounts: how much work of each kind each probe does [probe, kind]; probe i does mostly work of kind i.
+    """
+    own = amounts.diagonal()
+    prices = seconds / own
+    for _ in range(20):
+        for kind in range(len(own)):
+            others = amounts[kind] @ prices - own[kind] * prices[kind]
+            prices[kind] = max(seconds[kind] - others, seconds[kind] / 4) / own[kind]
+    return prices
 
 
 class _Noise:
