@@ -38,8 +38,6 @@ HOSTILE = (
 )
 # A deep link makes Streamlit look for its own endpoints below the page first; it then finds them at the root.
 ALLOWED_MISSES = ("/_stcore/health", "/_stcore/host-config")
-
-
 # How long, in seconds, a page or a server may take on a machine that does other work beside the tests.
 PATIENCE = 60
 # Chromium finds no other host. (A handler that decides about every request, `context.route`, would turn its cache off.)
@@ -71,11 +69,11 @@ def serve(folder: Path, script: Path = ROOT / "app.py") -> Iterator[Server]:
     try:
         yield server
     finally:
+        process.kill()
+        process.wait()
         for (browser, _), context in server.contexts.items():
             if browser.is_connected():
                 context.close()
-        process.kill()
-        process.wait()
 
 
 def started(log: Path, script: Path) -> tuple[subprocess.Popen[bytes], str]:
@@ -125,7 +123,7 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-def watch_for_strangers(page: Page, home: str, troubles: list[str]) -> None:
+def record_troubles(page: Page, home: str, troubles: list[str]) -> None:
     """Write down every request of `page` that goes to another host than `home`, and every error of its scripts."""
 
     def inspect(url: str) -> None:
@@ -182,9 +180,8 @@ class Answered:
 
 # What has been clicked is drawn and sent once the browser has come to its next frames.
 FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"
-STANDS = """() => document.querySelector('[data-testid=stApp][data-test-script-state=notRunning]')
+STANDS = """() => !!document.querySelector('[data-testid=stApp][data-test-script-state=notRunning]')
     && !document.querySelector('[data-testid=stSkeleton]')"""
-
 DRAWN = """() => {
     const inSight = (selector) => [...document.querySelectorAll(selector)].filter((one) => one.checkVisibility());
     const views = inSight('*').map((one) => one.shadowRoot?.querySelector('.root')).filter((root) => root);
@@ -214,7 +211,7 @@ class Visit:
     sent: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        watch_for_strangers(self.page, urlparse(self.server.url).netloc, self.troubles)
+        record_troubles(self.page, urlparse(self.server.url).netloc, self.troubles)
         self.answered = Answered(self.page)
         self.page.on("response", self._response)
         self.page.on("websocket", lambda socket: socket.on("framesent", lambda message: self.sent.append(len(message))))
@@ -263,16 +260,15 @@ class Visit:
     def settle(self) -> Page:
         """Wait until the server has answered everything that was asked of it, and what it sent is drawn."""
         deadline = time.monotonic() + 2 * PATIENCE
-        quiet = False
-        while not quiet:
-            self.page.evaluate(FRAMES)
-            while not self.answered.everything:
-                assert time.monotonic() < deadline, f"the script did not end; asked: {self.answered.asked}"
-                self.page.wait_for_timeout(10)
-            self.page.wait_for_function(STANDS, timeout=1_000 * PATIENCE)
-            self.page.evaluate(FRAMES)
-            quiet = self.answered.everything and self.page.evaluate(STANDS) is True
+        self.page.evaluate(FRAMES)
+        # What is drawn may ask for another run: it is over when nothing is asked before and after the next frames.
+        while not (self._stands() and self.page.evaluate(FRAMES) is None and self._stands()):
+            assert time.monotonic() < deadline, "the script did not come to its end, or what it sent was not drawn"
+            self.page.wait_for_timeout(10)
         return self.page
+
+    def _stands(self) -> bool:
+        return self.answered.everything and self.page.evaluate(STANDS) is True
 
     def drawn(self) -> Page:
         """Wait until charts, tables and views made by hand that are in sight have something in them."""

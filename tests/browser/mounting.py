@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 from playwright.sync_api import Browser, Page
 
 from gptviz.components import kit
-from tests.browser.machinery import PATIENCE, ROOT, watch_for_strangers
+from tests.browser.machinery import PATIENCE, ROOT, record_troubles
 
 # A page of this host is served by the test itself. Like the app's, it may use the clipboard and change its address.
 HOST = "localhost"
@@ -146,7 +146,7 @@ def mount(
     )
     context.route(f"{ADDRESS}**", lambda route: route.fulfill(body=body, content_type="text/html"))
     mounted = Mounted(page)
-    watch_for_strangers(page, HOST, mounted.troubles)
+    record_troubles(page, HOST, mounted.troubles)
     page.goto(f"{ADDRESS}?{urlencode(query)}" if query else ADDRESS)
     folder = kit.FOLDER.parent / view
     page.evaluate(MOUNT, {"script": kit.script(folder), "style": kit.style(folder)})
