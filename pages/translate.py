@@ -36,7 +36,7 @@ elif view == NEXT_TOKEN:
 else:
     search = beam_search.search(subject)
     beam_search.show_tree(search)
-    beam_search.answers(search)
+    beam_search.show_answers(search)
 remark(translation)
 
 with st.container(horizontal=True, vertical_alignment="center"):

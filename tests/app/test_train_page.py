@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import json
 import re
-import time
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Event, Thread
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from gptviz.data.classification import LabelledSource
 from gptviz.model import changed, parameter_count
-from gptviz.runs import checkpoints, queue
+from gptviz.model.activations import ACTIVATIONS
+from gptviz.model.norms import NORMS
+from gptviz.model.positions import POSITIONS
+from gptviz.model.residuals import RESIDUALS
+from gptviz.runs import checkpoints, queue, training
 from gptviz.runs.experiments import PLANS
 from gptviz.runs.status import Status, read_status
 from gptviz.text import TASKS, labelled_of
@@ -27,8 +34,11 @@ from gptviz.ui.pages.train.rules import OWN_PLAN
 from gptviz.ui.pages.train.watched import watch
 from gptviz.ui.widgets.markdown import escaped
 from tests.app.opening import opened
+from tests.waiting import wait_until
 
-TINY = {"plan": "copy", "run_n_layer": "1", "run_d_model": "8", "run_batch_size": "4", "run_steps": "40"}
+# In float32 and not compiled: nothing is tried out first.
+PLAIN = {"run_precision": "float32", "run_compile": "no"}
+TINY = PLAIN | {"plan": "copy", "run_n_layer": "1", "run_d_model": "8", "run_batch_size": "4", "run_steps": "40"}
 WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 LONG = TINY | {"run_steps": "1000000"}
 
@@ -49,6 +59,12 @@ def button(at: AppTest, label: str) -> Any:
     return found
 
 
+def array(values: Any) -> np.ndarray:
+    if not isinstance(values, dict):
+        return np.array(values)
+    return np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"])
+
+
 def press(at: AppTest, label: str) -> AppTest:
     button(at, label).click().run()
     assert not at.exception, at.exception
@@ -64,29 +80,62 @@ def live(at: AppTest) -> dict[str, Any]:
     return next(json.loads(c.proto.spec) for c in at.get("plotly_chart") if c.proto.id.endswith("-live"))
 
 
-def until(at: AppTest, true: Callable[[], bool], seconds: float = 90) -> AppTest:
-    """Run the page again and again, as its timer would."""
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, progress(at)
-        time.sleep(0.2)
-        at.run()
-        assert not at.exception, at.exception
-    return at
+class TrainingThread:
+    """Stands in for the process that trains a run: carries out the same command in a thread, where torch is loaded already."""
+
+    def __init__(self, command: list[str], *, env: dict[str, str], **options: object) -> None:
+        self.returncode: int | None = None
+        self.folder = Path(env["GPTVIZ_HOME"]) / "checkpoints" / command[command.index("--resume") + 1]
+        self.killed = Event()
+        self.thread = Thread(target=self._train, daemon=True)
+        self.thread.start()
+
+    def _train(self) -> None:
+        try:
+            for _ in training.train(self.folder, stop_requested=lambda: "stop" if self.killed.is_set() else None):
+                pass
+        finally:
+            self.returncode = 0
+
+    def poll(self) -> int | None:
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> None:
+        self.thread.join(timeout)
+
+    def kill(self) -> None:
+        self.killed.set()
 
 
 @pytest.fixture(autouse=True)
 def _nothing_trains_on(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(estimate, "measure", lambda device: estimate.Speed(50e9, 4e9, 20e-6))
+    monkeypatch.setattr(queue, "POLL", 0.05)
     yield
     own = queue.own_queue()
     for name in own.waiting():
         own.stop(name)
     for process in list(own._processes.values()):
         process.kill()
-    deadline = time.monotonic() + 30
-    while own._thread is not None and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(lambda: own._thread is None)
+
+
+@pytest.fixture(autouse=True)
+def _in_threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs are trained by threads of this process, but in the full tests."""
+    if request.node.get_closest_marker("full"):
+        return
+    instead = SimpleNamespace(Popen=TrainingThread, DEVNULL=subprocess.DEVNULL, TimeoutExpired=subprocess.TimeoutExpired)
+    monkeypatch.setattr(queue, "subprocess", instead)
+
+
+def at_state(at: AppTest, name: str, state: str) -> AppTest:
+    """The page once the run is in this state, as its timer would show it."""
+    wait_until(lambda: read_status(checkpoints.find(name)).state == state)
+    wait_until(lambda: state in ("running", "waiting") or queue.place(name) is None)
+    at.run()
+    assert not at.exception, at.exception
+    return at
 
 
 def test_without_any_run_of_ones_own_the_page_shows_how_a_shipped_model_learned(home: Path) -> None:
@@ -97,20 +146,21 @@ def test_without_any_run_of_ones_own_the_page_shows_how_a_shipped_model_learned(
     assert at.query_params["run"] == "shakespeare"
 
 
-@pytest.mark.parametrize("plan", [name for name in PLANS if PLANS[name].begin is None])
-def test_every_plan_opens_and_says_how_many_parameters_it_has(home: Path, plan: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_plan_opens_and_says_how_many_parameters_it_has(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inside, "look_inside", lambda *arguments: None)
-    at = page(plan=plan)
-    assert PLANS[plan].sentence in says(at)
-    config = PLANS[plan].config
-    if PLANS[plan].data != "tiny-shakespeare":
-        source = PLANS[plan].source()
-        fitted = source.fitted(config, PLANS[plan].learn_tokenizer(source))
-        assert f"{parameter_count(fitted):,} parameters" in says(at)
-        assert not button(at, "Train").disabled
-    else:
-        assert f"{parameter_count(config):,} parameters" in says(at)
-        assert "not on this machine yet" in says(at)
+    for name, plan in PLANS.items():
+        if plan.begin is not None:
+            continue
+        at = page(plan=name)
+        assert plan.sentence in says(at), name
+        if plan.data == "tiny-shakespeare":
+            assert f"{parameter_count(plan.config):,} parameters" in says(at), name
+            assert "not on this machine yet" in says(at), name
+        else:
+            source = plan.source()
+            fitted = source.fitted(plan.config, plan.learn_tokenizer(source))
+            assert f"{parameter_count(fitted):,} parameters" in says(at), name
+            assert not button(at, "Train").disabled, name
 
 
 def test_a_changed_dimension_changes_the_count_and_another_plan_sets_all_of_them(home: Path) -> None:
@@ -161,12 +211,14 @@ def test_dimensions_that_do_not_divide_are_named_and_nothing_is_lost(home: Path)
     assert not button(at, "Train").disabled
 
 
-@pytest.mark.parametrize("name", ["../../x", "a" * 300, "🦊", ".hidden", "a b"])
-def test_a_name_no_model_can_have_is_refused_with_the_reason(home: Path, name: str) -> None:
+def test_a_name_no_model_can_have_is_refused_with_the_reason(home: Path) -> None:
     at = page(**TINY)
-    at.text_input(key="save_as").set_value(name).run()
-    assert "cannot name a model" in says(at)
-    assert button(at, "Train").disabled
+    for name in ("../../x", "a" * 300, "🦊", ".hidden", "a b"):
+        at.text_input(key="save_as").set_value(name).run()
+        assert "cannot name a model" in says(at), name
+        assert button(at, "Train").disabled, name
+    at.text_input(key="save_as").set_value("a-b").run()
+    assert not button(at, "Train").disabled
     assert not list(home.rglob("config.json"))
 
 
@@ -179,20 +231,19 @@ def test_a_name_that_is_taken_is_said_before_anything_begins(home: Path, tiny_mo
     assert button(at, "Train").disabled
 
 
-def test_a_run_is_begun_watched_reloaded_and_finished(home: Path) -> None:
+def check_a_run_from_beginning_to_end() -> None:
     at = press(page(**TINY), "Train")
     assert at.selectbox(key="run").value == "copy"
     assert at.query_params["run"] == "copy"
     assert at.text_input(key="save_as").placeholder == "copy-2"
-    assert "Beginning" in progress(at) or "Step" in progress(at)
-    again = page(run="copy")
+    assert re.match("Beginning|Step|Finished", progress(at))
+    again = at_state(page(run="copy"), "copy", "finished")
     assert again.selectbox(key="run").value == "copy"
-    folder = checkpoints.find("copy")
-    until(again, lambda: read_status(folder).state == "finished" and "Finished: 40 steps" in progress(again))
+    assert "Finished: 40 steps" in progress(again)
     assert "validation **" in says(again)
     assert "floor 0.78" in says(again)
     assert any("What it writes" in element.value for element in again.markdown)
-    assert "It computes in " in says(again)
+    assert "It computes in float32" in says(again)
     assert not [one for one in again.button if one.label in ("Pause", "Stop", "Go on")]
     again.selectbox(key="chart").set_value("Right by place").run()
     assert len(live(again)["data"]) == 1
@@ -202,23 +253,42 @@ def test_a_run_is_begun_watched_reloaded_and_finished(home: Path) -> None:
         assert quantity.lower() in json.dumps(live(again)["layout"]).lower()
 
 
+def test_a_run_is_begun_watched_reloaded_and_finished() -> None:
+    check_a_run_from_beginning_to_end()
+
+
 @pytest.mark.full
+def test_a_process_of_its_own_trains_a_run_from_beginning_to_end() -> None:
+    check_a_run_from_beginning_to_end()
+
+
+def last_step(name: str = "copy") -> int:
+    """The last step in the log of a run, 0 before the first."""
+    line = watch(name).step
+    return line.step if line else 0
+
+
 def test_a_run_is_paused_and_gone_on_with_and_a_second_one_waits_its_turn(home: Path) -> None:
     at = press(page(**LONG), "Train")
-    copy = checkpoints.find("copy")
     other = press(page(**TINY, save_as=""), "Train")
     assert "second in line: copy is in training" in progress(other)
     assert other.selectbox(key="run").value == "copy-2"
     press(other, "Take back")
     assert "has not begun" in progress(other)
-    until(at, lambda: read_status(copy).state == "running" and "Step" in progress(at))
+    wait_until(last_step)
+    at_state(at, "copy", "running")
+    assert re.match(r"Step [\d,]+ of 1,000,000 · .* left", progress(at))
     press(at, "Pause")
-    until(at, lambda: "Paused" in progress(at))
-    assert read_status(copy).state == "paused"
+    at_state(at, "copy", "paused")
+    paused_at = last_step()
+    assert re.match(rf"Step {paused_at:,} of 1,000,000\. Paused", progress(at))
     press(at, "Go on")
-    until(at, lambda: read_status(copy).state == "running")
+    at_state(at, "copy", "running")
+    wait_until(lambda: last_step() > paused_at)
     press(at, "Stop")
-    until(at, lambda: "Stopped before its end" in progress(at))
+    at_state(at, "copy", "stopped")
+    assert "Stopped before its end" in progress(at)
+    assert last_step() > paused_at
 
 
 def test_when_as_many_wait_as_may_the_next_is_refused_before_anything_is_written(
@@ -247,20 +317,21 @@ def upload(at: AppTest, name: str, content: bytes, key: str = "uploaded") -> App
     return at
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("Grüße".encode("utf-16"), "is not UTF-8"),
-        ("Grüße aus Köln".encode("latin-1"), "byte 2 fits no character"),
-        (b"\x7fELF\x00\x01", "byte 4 is zero"),
-        (b"", "is empty"),
-    ],
-)
-def test_a_file_that_is_no_text_is_named_with_what_is_wrong(home: Path, content: bytes, message: str) -> None:
-    at = upload(page(plan="my own", data="a file of yours"), "notes.txt", content)
-    assert message in says(at)
-    assert "notes.txt" in says(at)
-    assert button(at, "Train").disabled
+NO_TEXT = {
+    "Grüße".encode("utf-16"): "is not UTF-8",
+    "Grüße aus Köln".encode("latin-1"): "byte 2 fits no character",
+    b"\x7fELF\x00\x01": "byte 4 is zero",
+    b"": "is empty",
+}
+
+
+def test_a_file_that_is_no_text_is_named_with_what_is_wrong(home: Path) -> None:
+    at = page(plan="my own", data="a file of yours")
+    for content, message in NO_TEXT.items():
+        upload(at, "notes.txt", content)
+        assert message in says(at)
+        assert "notes.txt" in says(at)
+        assert button(at, "Train").disabled
 
 
 def test_a_file_is_trained_on_character_by_character(home: Path) -> None:
@@ -375,6 +446,25 @@ def test_the_command_shown_describes_the_run(home: Path) -> None:
     assert "train induction --name induction --set d_model=32 --steps 50" in code
 
 
+@pytest.mark.parametrize(
+    ("field", "table"),
+    [("activation", ACTIVATIONS), ("norm", NORMS), ("residual", RESIDUALS), ("positions", POSITIONS)],
+)
+def test_a_part_with_an_entry_in_its_table_is_offered_and_explained(
+    home: Path, field: str, table: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    default = getattr(PLANS["copy"].config, field)
+    monkeypatch.setitem(table, "brand-new", table[default])
+    at = page(plan="copy")
+    control = at.selectbox(key=f"run_{field}")
+    assert control.options == [*table]
+    assert f"**brand-new**: `{table[default].equation}`" in control.help
+    before = expected(at)[0]
+    control.set_value("brand-new").run()
+    assert expected(at)[0] == before, "it is the default part under another name"
+    assert f"--set {field}=brand-new" in next(one.value for one in at.code if "gptviz train" in one.value)
+
+
 KINDS = {"classifier": ["opinions"], "seq2seq": ["dates", "numbers", "mirror"], "copy": [*TASKS, "python-reference"]}
 
 
@@ -415,10 +505,10 @@ def test_what_the_data_decide_is_no_control_and_another_plan_sets_what_its_kind_
 
 
 def test_a_classifier_is_trained_and_watched_beside_its_baseline(home: Path) -> None:
-    at = press(page(plan="classifier", run_steps="30", run_batch_size="8", run_d_model="8"), "Train")
-    folder = checkpoints.find("classifier")
-    until(at, lambda: read_status(folder).state == "finished" and "Finished: 30 steps" in progress(at))
-    card = checkpoints.read_card(folder)
+    query = {"run_steps": "6", "run_batch_size": "8", "run_d_model": "8", "run_evaluations": "2"}
+    at = at_state(press(page(plan="classifier", **PLAIN, **query), "Train"), "classifier", "finished")
+    assert "Finished: 6 steps" in progress(at)
+    card = checkpoints.read_card(checkpoints.find("classifier"))
     assert f"{card['accuracy']:.1%} right" in says(at)
     assert f"baseline {card['baseline_accuracy']:.1%}" in says(at)
     assert "perplexity" not in state.numbers(watch("classifier"))
@@ -428,16 +518,16 @@ def test_a_classifier_is_trained_and_watched_beside_its_baseline(home: Path) -> 
     assert any("What head 0 of block 0 looks at" in element.value for element in at.markdown)
     at.selectbox(key="chart").set_value("Accuracy").run()
     assert not at.exception
-    shown = next(trace["y"] for trace in live(at)["data"])
-    assert shown is not None
+    shares = [line.accuracy for line in watch("classifier").log if line.kind == "evaluation"]
+    assert len(shares) == 3
+    assert array(live(at)["data"][0]["y"]).tolist() == pytest.approx(shares)
 
 
 def test_an_encoder_decoder_is_trained_and_both_its_stacks_are_watched(home: Path) -> None:
     query = {"run_steps": "6", "run_batch_size": "4", "run_d_model": "8", "run_context_length": "32", "run_evaluations": "1"}
-    at = press(page(plan="mirror", **query), "Train")
-    folder = checkpoints.find("mirror")
-    until(at, lambda: read_status(folder).state == "finished" and "Finished: 6 steps" in progress(at))
-    assert f"{checkpoints.read_card(folder)['exact_match']:.1%} of the answers without a mistake" in says(at)
+    at = at_state(press(page(plan="mirror", **PLAIN, **query), "Train"), "mirror", "finished")
+    assert "Finished: 6 steps" in progress(at)
+    assert f"{checkpoints.read_card(checkpoints.find('mirror'))['exact_match']:.1%} of the answers without a mistake" in says(at)
     assert any("What it answers" in element.value for element in at.markdown)
     assert any("of the encoder looks at" in element.value for element in at.markdown)
     at.segmented_control(key="stack").set_value("decoder").run()

@@ -15,14 +15,14 @@ from gptviz.ui.views.entries import Entry
 def results(plan: Plan, entry: Entry | None) -> str:
     """What was published for a plan, and what came out of the model `entry` of its name here."""
     quantity = plan.target.quantity_name if plan.target else "loss"
-    said = [f"published {plan.target.value:,g}"] if plan.target else []
+    numbers = [f"published {plan.target.value:,g}"] if plan.target else []
     if entry is not None and (entry.has_curve or quantity == "parameters"):
         ours = {"loss": f"{entry.best:.4f}", "perplexity": perplexity(entry.best), "parameters": f"{entry.parameters:,}"}
-        said.append(f"here {ours[quantity]}")
-    if not said:
+        numbers.append(f"here {ours[quantity]}")
+    if not numbers:
         return "not trained here yet"
     accuracy = f", {entry.accuracy:.1%} right" if entry is not None and entry.accuracy is not None else ""
-    return f"{quantity}: {', '.join(said)}{accuracy}"
+    return f"{quantity}: {', '.join(numbers)}{accuracy}"
 
 
 def experiments(entries: Mapping[str, Entry], choose: Callable[[list[str]], None]) -> None:

@@ -65,14 +65,14 @@ def _columns() -> dict[str, ColumnConfig]:
 
 def _order(entries: Mapping[str, Entry], chosen: Sequence[str]) -> list[str]:
     """The models in the order of the table: those compared first, then those that train; ticking one moves none."""
-    asked = st.query_params.get("chosen")
+    in_link = st.query_params.get("chosen")
     link, order = st.session_state.get(_ORDER, (None, []))
-    if not order or link != asked:
+    if not order or link != in_link:
         places = {name: place for place, name in enumerate(entries)}
         others = sorted(set(entries) - set(chosen), key=lambda name: (not entries[name].is_active, places[name]))
         order = [*chosen, *others]
     order = [name for name in order if name in entries] + [name for name in entries if name not in order]
-    st.session_state[_ORDER] = asked, order
+    st.session_state[_ORDER] = in_link, order
     return order
 
 

@@ -173,8 +173,8 @@ def companions(run: WatchedRun, names: Sequence[str]) -> list[str]:
 
 def points(lines: Sequence[LogLine], kind: str, field: str) -> tuple[list[int], list[float]]:
     """The steps and values of the lines of one kind that have this field."""
-    found = curve_points(lines, kind, field)
-    return [step for step, _ in found], [value for _, value in found]
+    known = curve_points(lines, kind, field)
+    return [step for step, _ in known], [value for _, value in known]
 
 
 def _beside(run: WatchedRun) -> list[str]:

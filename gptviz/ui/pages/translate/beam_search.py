@@ -32,14 +32,14 @@ class Search:
         subject: the model, and the source.
         width: how many outputs are kept at each step.
         penalty: what the length of an answer counts when they are compared.
-        found: the tree, and the answers.
+        result: the tree, and the answers.
         nodes: the nodes of the tree as they are drawn.
     """
 
     subject: Subject
     width: int
     penalty: float
-    found: Beams
+    result: Beams
     nodes: tuple[beams.Node, ...]
 
 
@@ -50,9 +50,9 @@ def _search(
 ) -> tuple[Beams, tuple[beams.Node, ...]]:
     lm = language_model(key)
     most = longest_answer(lm.model.config)
-    found = beam_search(lm.model, torch.tensor(source), start, end, width, most, penalty)
+    result = beam_search(lm.model, torch.tensor(source), start, end, width, most, penalty)
     ids: list[tuple[int, ...]] = []  # the tokens up to each node, which stands after its parent
-    for node in found.nodes:
+    for node in result.nodes:
         ids.append(() if node.parent is None else (*ids[node.parent], node.token))
     nodes = tuple(
         beams.Node(
@@ -64,9 +64,9 @@ def _search(
             node.kept,
             lm.tokenizer.decode(written),
         )
-        for node, written in zip(found.nodes, ids, strict=True)
+        for node, written in zip(result.nodes, ids, strict=True)
     )
-    return found, nodes
+    return result, nodes
 
 
 def search(subject: Subject) -> Search:
@@ -91,32 +91,32 @@ def search(subject: Subject) -> Search:
 
 def show_tree(search: Search) -> None:
     """The tree, with the path of the best answer."""
-    figure = beams.tree(search.nodes, search.found.path(search.found.best.node), theme(), width=search.width)
+    figure = beams.tree(search.nodes, search.result.path(search.result.best.node), theme(), width=search.width)
     st.plotly_chart(figure, key="tree", config={"displayModeBar": False}, alt=description(search))
 
 
 def description(search: Search) -> str:
     """What the tree shows, for somebody who cannot see it."""
-    best = search.found.best
+    best = search.result.best
     return (
-        f"A beam search of width {search.width}: {len(search.nodes) - 1} candidates, {len(search.found.finished)} answers. "
+        f"A beam search of width {search.width}: {len(search.nodes) - 1} candidates, {len(search.result.finished)} answers. "
         f"The best is {search.subject.lm.tokenizer.decode(best.ids)}, with a sum of {best.total:.3f}."
     )
 
 
-def answers(search: Search) -> None:
+def show_answers(search: Search) -> None:
     """The answers as a table, best first."""
-    found = search.found.finished
+    answers = search.result.finished
     columns = {
-        "answer": [search.subject.lm.tokenizer.decode(one.ids) for one in found],
-        "sum (nats)": [one.total for one in found],
-        "probability": [percent(math.exp(one.total)) for one in found],
-        "score": [one.score for one in found],
-        "ends": [one.ended for one in found],
+        "answer": [search.subject.lm.tokenizer.decode(one.ids) for one in answers],
+        "sum (nats)": [one.total for one in answers],
+        "probability": [percent(math.exp(one.total)) for one in answers],
+        "score": [one.score for one in answers],
+        "ends": [one.ended for one in answers],
     }
     digits = st.column_config.NumberColumn(format="%.3f")
     st.dataframe(columns, hide_index=True, column_config={"sum (nats)": digits, "score": digits})
-    if not all(one.ended for one in found):
+    if not all(one.ended for one in answers):
         most = longest_answer(search.subject.lm.model.config)
         st.caption(f"Those that do not end were stopped after {most} tokens, as many as {limit(search.subject)}.")
 

@@ -1,0 +1,139 @@
+"""The rules of the Train form: which run the choices describe, without any control."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gptviz.data.text import TextSource
+from gptviz.model import changed
+from gptviz.runs import checkpoints
+from gptviz.runs.experiments import PLANS
+from gptviz.text import Corpus
+from gptviz.ui.pages.train.rules import (
+    FRESH,
+    OWN,
+    OWN_PLAN,
+    Choices,
+    architecture_changes,
+    architecture_values,
+    plan_named,
+    planned_run,
+    recipe_of,
+    recipe_values,
+    token_kinds,
+    usual_vocabulary,
+)
+
+TEXT = TextSource(Corpus("a text", "to be or not to be that is the question\n" * 40), 0.9)
+
+
+def choices(name: str, *, architecture: dict[str, Any] | None = None, **changes: Any) -> Choices:
+    """The choices of the form as it opens on a plan, but for these changes."""
+    plan = plan_named(name)
+    source = None if plan.data == "tiny-shakespeare" else plan.source()
+    values = architecture_values(plan.config) | (architecture or {})
+    unchanged = Choices(
+        name, plan, source, FRESH, plan.tokenizer, plan.config.vocab_size, values, recipe_values(plan.recipe), None
+    )
+    return replace(unchanged, **changes)
+
+
+@pytest.mark.parametrize("name", [name for name, plan in PLANS.items() if plan.data != "tiny-shakespeare" and not plan.begin])
+def test_a_form_that_nobody_touched_describes_the_experiment_itself(name: str) -> None:
+    plan = PLANS[name]
+    planned = planned_run(choices(name))
+    assert planned.problem is None
+    assert (planned.recipe, planned.changes, planned.begin) == (plan.recipe, {}, None)
+    source = plan.source()
+    assert planned.config == source.fitted(plan.config, plan.learn_tokenizer(source))
+    assert planned.is_as_published
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_values_of_the_controls_mean_the_recipe_they_were_made_of(name: str) -> None:
+    assert recipe_of(recipe_values(PLANS[name].recipe)) == PLANS[name].recipe
+    assert architecture_changes(PLANS[name].config, architecture_values(PLANS[name].config)) == {}
+
+
+def test_a_changed_size_takes_those_along_that_follow_from_it() -> None:
+    planned = planned_run(choices("copy", architecture={"d_model": 32, "n_head": 4}))
+    assert planned.changes == {"d_model": 32}
+    assert planned.config is not None
+    assert (planned.config.d_head, planned.config.d_mlp) == (8, 128)
+    assert not planned.is_as_published
+
+
+def test_an_mlp_of_a_size_of_its_own_keeps_it_when_the_width_changes() -> None:
+    config = changed(PLANS["copy"].config, d_mlp=100)
+    values = architecture_values(config) | {"d_model": 32}
+    assert changed(config, **architecture_changes(config, values)).d_mlp == 100
+
+
+def test_sizes_that_do_not_go_together_are_the_problem_and_there_is_no_config() -> None:
+    planned = planned_run(choices("copy", architecture={"n_head": 5}))
+    assert planned.config is None
+    assert planned.problem is not None
+    assert "does not divide into n_head 5" in planned.problem
+
+
+def test_data_that_do_not_fit_in_the_context_are_the_problem() -> None:
+    planned = planned_run(choices("copy", architecture={"context_length": 8}))
+    assert planned.config is not None
+    assert planned.problem is not None
+    assert "needs 31 or more" in planned.problem
+
+
+def test_what_is_wrong_with_the_data_comes_before_what_is_wrong_with_the_sizes() -> None:
+    planned = planned_run(choices("copy", architecture={"n_head": 5}, source=None, problem="there is no text yet"))
+    assert planned.problem == "there is no text yet"
+
+
+def test_minutes_count_instead_of_steps_where_there_are_any() -> None:
+    values = recipe_values(PLANS["copy"].recipe)
+    assert recipe_of(values | {"minutes": 3.0}).steps is None
+    assert recipe_of(values | {"minutes": 3.0}).minutes == 3.0
+    assert recipe_of(values | {"minutes": 0.0, "steps": 77}).steps == 77
+
+
+def test_a_long_text_is_not_read_before_the_run_begins_but_counted_in_characters() -> None:
+    def complain(*_: object) -> str:
+        raise AssertionError("a text is read only when the run begins")
+
+    planned = planned_run(choices(OWN, source=TEXT), complain=complain)
+    assert planned.config is not None
+    assert planned.config.vocab_size == len(set(TEXT.corpus.text))
+    assert planned.vocabulary is None
+
+
+def test_a_bpe_tokenizer_is_learned_only_when_the_run_begins() -> None:
+    def learn(*_: object) -> Any:
+        raise AssertionError("learning takes too long for a form")
+
+    planned = planned_run(choices(OWN, source=TEXT, tokenizer="bpe", vocabulary=512), learn)
+    assert planned.config is not None
+    assert (planned.config.vocab_size, planned.vocabulary) == (512, 512)
+    assert planned.plan.tokenizer == "bpe"
+
+
+def test_a_run_that_begins_with_a_model_keeps_its_architecture(tiny_model: Callable[..., Path]) -> None:
+    folder = tiny_model("base")
+    planned = planned_run(choices(OWN, source=TEXT, begin="base", architecture={"d_model": 32}))
+    assert planned.config == checkpoints.read_config(folder)
+    assert (planned.begin, planned.changes, planned.vocabulary, planned.problem) == ("base", {}, None, None)
+
+
+def test_data_that_bring_their_tokens_leave_no_choice_of_a_tokenizer() -> None:
+    assert token_kinds("decoder", PLANS["copy"].source()) == ()
+    assert token_kinds("encoder-decoder", PLANS["mirror"].source()) == ()
+    assert token_kinds("decoder", TEXT) == token_kinds("decoder", None) == ("characters", "bpe")
+    assert token_kinds("classifier", None) == ("words",)
+
+
+def test_a_vocabulary_is_as_large_as_the_plan_says_where_that_learns_one() -> None:
+    assert usual_vocabulary(PLANS["bpe"], "bpe") == PLANS["bpe"].config.vocab_size
+    assert usual_vocabulary(OWN_PLAN, "bpe") == 1_000
