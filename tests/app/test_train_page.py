@@ -38,7 +38,14 @@ from tests.waiting import wait_until
 
 # In float32 and not compiled: nothing is tried out first.
 PLAIN = {"run_precision": "float32", "run_compile": "no"}
-TINY = PLAIN | {"plan": "copy", "run_n_layer": "1", "run_d_model": "8", "run_batch_size": "4", "run_steps": "40"}
+TINY = PLAIN | {
+    "plan": "copy",
+    "run_n_layer": "1",
+    "run_d_model": "8",
+    "run_batch_size": "4",
+    "run_steps": "40",
+    "run_evaluations": "2",
+}
 WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 LONG = TINY | {"run_steps": "1000000"}
 
@@ -458,7 +465,7 @@ def test_a_part_with_an_entry_in_its_table_is_offered_and_explained(
     at = page(plan="copy")
     control = at.selectbox(key=f"run_{field}")
     assert control.options == [*table]
-    assert f"**brand-new**: `{table[default].equation}`" in control.help
+    assert f"**brand-new**: {table[default].about}" in control.help
     before = expected(at)[0]
     control.set_value("brand-new").run()
     assert expected(at)[0] == before, "it is the default part under another name"
