@@ -37,9 +37,9 @@ def test_it_is_logistic_regression_on_words_counted_and_weighed() -> None:
     model = LogisticRegression(max_iter=1_000)
     model.fit(weighed(TRAINING.texts, frequencies, len(TRAINING)), TRAINING.labels)
     expected = model.predict_proba(weighed(HELD_OUT.texts, frequencies, len(TRAINING)))
-    found = baseline(TRAINING, HELD_OUT)
-    np.testing.assert_allclose(found.probabilities, expected, atol=1e-6)
-    assert found.accuracy == np.mean(expected.argmax(1) == HELD_OUT.labels)
+    result = baseline(TRAINING, HELD_OUT)
+    np.testing.assert_allclose(result.probabilities, expected, atol=1e-6)
+    assert result.accuracy == np.mean(expected.argmax(1) == HELD_OUT.labels)
 
 
 def test_the_order_of_words_changes_nothing() -> None:
@@ -67,9 +67,9 @@ def test_every_label_has_a_probability_and_one_that_is_never_seen_has_none() -> 
     three = ("awful", "bad", "good")
     training = LabelledTexts("films", TRAINING.texts, tuple(label + 1 for label in TRAINING.labels), three)
     held_out = LabelledTexts("films", HELD_OUT.texts, (2, 1, 0, 2, 2), three)
-    found = baseline(training, held_out)
-    np.testing.assert_allclose(found.probabilities[:, 1:], baseline(TRAINING, HELD_OUT).probabilities, atol=1e-12)
-    assert (found.probabilities[:, 0] == 0).all()
+    result = baseline(training, held_out)
+    np.testing.assert_allclose(result.probabilities[:, 1:], baseline(TRAINING, HELD_OUT).probabilities, atol=1e-12)
+    assert (result.probabilities[:, 0] == 0).all()
 
 
 def test_texts_without_words_or_with_one_label_teach_nothing() -> None:

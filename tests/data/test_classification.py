@@ -160,12 +160,12 @@ def test_a_batch_holds_texts_to_train_on_with_their_labels_the_same_for_a_seed()
 def test_what_is_held_out_is_read_once_in_order_and_cut_at_the_context() -> None:
     data, tokenizer, source = prepared()
     held_out = source.split()[1]
-    found = [row for batch in data.validation() for row in rows(batch, tokenizer)]
-    assert found == [
+    held_out_rows = [row for batch in data.validation() for row in rows(batch, tokenizer)]
+    assert held_out_rows == [
         (" ".join(text.split()[:CONTEXT]), label) for text, label in zip(held_out.texts, held_out.labels, strict=True)
     ]
     again = [row for batch in batches(tokenizer, held_out, CONTEXT) for row in rows(batch, tokenizer)]
-    assert again == found
+    assert again == held_out_rows
 
 
 def test_the_width_of_a_batch_changes_no_loss() -> None:
@@ -197,11 +197,11 @@ def test_the_config_gets_the_sizes_of_the_words_and_labels() -> None:
 @pytest.mark.parametrize("source", [LabelledSource(TEXTS, 0.75, 2), LabelledSource(opinions(), 0.8)])
 def test_what_is_written_down_leads_to_the_same_texts(source: LabelledSource, home: Path) -> None:
     source.keep()
-    found = source_from(json.loads(json.dumps(source.to_dict())))
-    assert found == source
-    assert isinstance(found, LabelledSource)
-    assert found.split() == source.split()
-    assert found.title == source.title
+    opened = source_from(json.loads(json.dumps(source.to_dict())))
+    assert opened == source
+    assert isinstance(opened, LabelledSource)
+    assert opened.split() == source.split()
+    assert opened.title == source.title
 
 
 def test_opinions_need_no_copy_and_others_that_are_gone_are_named() -> None:
@@ -297,10 +297,10 @@ def test_the_confusion_counts_what_each_held_out_text_was_taken_for() -> None:
     for text, label in zip(held_out.texts, held_out.labels, strict=True):
         with torch.inference_mode():
             counts[label][int(model(padded(tokenizer, [text], CONTEXT)).argmax())] += 1
-    found = source.measured(model, tokenizer, data)["confusion"]
-    assert found == counts
-    assert (found[0][0] + found[1][1]) / len(held_out) == evaluate(model, data.validation()).accuracy
-    assert len({count for row in found for count in row}) == 4  # so that rows and columns cannot be taken for each other
+    confusion = source.measured(model, tokenizer, data)["confusion"]
+    assert confusion == counts
+    assert (confusion[0][0] + confusion[1][1]) / len(held_out) == evaluate(model, data.validation()).accuracy
+    assert len({count for row in confusion for count in row}) == 4  # so that rows and columns cannot be taken for each other
 
 
 def test_a_card_carries_the_confusion_and_the_log_numbers_alone() -> None:

@@ -65,14 +65,14 @@ def test_a_decoder_reads_the_start_and_the_answer_and_predicts_the_answer_and_th
 def test_the_loss_of_a_padded_batch_is_the_mean_over_the_tokens_of_each_pair_alone() -> None:
     source = PairSource(MIRRORED)
     model = model_of(source)
-    marked = source.tokenizer("characters", 0)
+    tokenizer = source.tokenizer("characters", 0)
     pairs = [("abcd", "d"), ("a", "dcba"), ("bc", "cb")]
     total = count = 0.0
     for pair in pairs:
-        alone = evaluate(model, [batch_of([pair], marked)])
+        alone = evaluate(model, [batch_of([pair], tokenizer)])
         total += alone.loss * alone.tokens
         count += alone.tokens
-    together = evaluate(model, [batch_of(pairs, marked)])
+    together = evaluate(model, [batch_of(pairs, tokenizer)])
     assert together.tokens == count == sum(len(answer) + 1 for _, answer in pairs)
     assert together.loss == pytest.approx(total / count, rel=1e-5)
 
@@ -118,14 +118,14 @@ def test_a_source_written_down_is_found_again(source: Source) -> None:
 
 def test_pairs_of_the_user_are_split_and_drawn_from_one_side() -> None:
     source = PairSource(MIRRORED, 0.75, 1)
-    marked = source.tokenizer("characters", 0)
-    data = source.data(marked, answering(source))
+    tokenizer = source.tokenizer("characters", 0)
+    data = source.data(tokenizer, answering(source))
     training, held_out = MIRRORED.split(0.75, 1)
     assert data.held_out == held_out
-    drawn = {marked.decode(row) for row in data.training(500, 0).inputs[1].numpy()}
+    drawn = {tokenizer.decode(row) for row in data.training(500, 0).inputs[1].numpy()}
     assert drawn == {word for word, _ in training}
-    everything = source.everything(marked, answering(source))
-    read = [marked.decode(row) for batch in everything.validation() for row in batch.inputs[1].numpy()]
+    everything = source.everything(tokenizer, answering(source))
+    read = [tokenizer.decode(row) for batch in everything.validation() for row in batch.inputs[1].numpy()]
     assert sorted(read) == sorted(WORDS)
 
 
@@ -144,8 +144,8 @@ def test_of_many_pairs_a_sample_is_held_out_the_same_every_time(monkeypatch: pyt
 
 def test_what_is_held_out_becomes_tokens_once(monkeypatch: pytest.MonkeyPatch) -> None:
     source = PairSource(MIRRORED)
-    marked = source.tokenizer("characters", 0)
-    data = source.data(marked, answering(source))
+    tokenizer = source.tokenizer("characters", 0)
+    data = source.data(tokenizer, answering(source))
     first = list(data.validation())
 
     def never(*_: object) -> None:
@@ -163,8 +163,8 @@ def test_what_is_held_out_becomes_tokens_once(monkeypatch: pytest.MonkeyPatch) -
 
 def test_tokens_are_the_characters_of_both_sides_or_learned_byte_pairs() -> None:
     source = PairSource(Pairs("mine", (("ab", "x"), ("b", "y\n"))))
-    marked = source.tokenizer("characters", 0)
-    assert marked.labels() == ["⏎", "a", "b", "x", "y", "⟨padding⟩", "⟨start⟩", "⟨end⟩"]
+    tokenizer = source.tokenizer("characters", 0)
+    assert tokenizer.labels() == ["⏎", "a", "b", "x", "y", "⟨padding⟩", "⟨start⟩", "⟨end⟩"]
     learned = source.tokenizer("bpe", 256)
     assert (learned.inner.kind, learned.vocab_size) == ("bpe", 259)
 
@@ -184,58 +184,58 @@ def test_a_context_grows_to_the_longest_text_of_a_file_up_to_a_limit(monkeypatch
 
 def test_answers_are_those_of_each_source_alone_in_the_order_asked() -> None:
     source = PairSource(MIRRORED)
-    model, marked = model_of(source, d_model=24), source.tokenizer("characters", 0)
+    model, tokenizer = model_of(source, d_model=24), source.tokenizer("characters", 0)
     asked = ["abcd", "a", "", "dcb", "bb", "abcd"]
-    together = answers(model, marked, asked)
-    assert together == [answers(model, marked, [one])[0] for one in asked]
+    together = answers(model, tokenizer, asked)
+    assert together == [answers(model, tokenizer, [one])[0] for one in asked]
     assert len(set(together)) > 2
 
 
 def test_exact_match_counts_whole_answers_that_end() -> None:
     source = PairSource(MIRRORED)
-    marked = source.tokenizer("characters", 0)
+    tokenizer = source.tokenizer("characters", 0)
     model = model_of(source, unembed_bias=True)
     with torch.no_grad():
-        model.head.unembed.bias[marked.end] += 1.0
-    given = answers(model, marked, WORDS)
+        model.head.unembed.bias[tokenizer.end] += 1.0
+    given = answers(model, tokenizer, WORDS)
     right = [(word, answer) for word, (answer, ended) in zip(WORDS, given, strict=True) if ended]
     assert right
     wrong = [(word, answer + "a") for word, answer in right]
-    assert exact_match(model, marked, right) == 1.0
-    assert exact_match(model, marked, wrong) == 0.0
-    assert exact_match(model, marked, [*right, *wrong]) == 0.5
+    assert exact_match(model, tokenizer, right) == 1.0
+    assert exact_match(model, tokenizer, wrong) == 0.0
+    assert exact_match(model, tokenizer, [*right, *wrong]) == 0.5
     with torch.no_grad():
-        model.head.unembed.bias[marked.end] = -1e9
-    endless = [(word, answer) for word, (answer, _) in zip(WORDS, answers(model, marked, WORDS), strict=True)]
-    assert exact_match(model, marked, endless) == 0.0
+        model.head.unembed.bias[tokenizer.end] = -1e9
+    endless = [(word, answer) for word, (answer, _) in zip(WORDS, answers(model, tokenizer, WORDS), strict=True)]
+    assert exact_match(model, tokenizer, endless) == 0.0
     with pytest.raises(ValueError, match="nothing to answer"):
-        exact_match(model, marked, [])
+        exact_match(model, tokenizer, [])
 
 
 def test_a_small_model_learns_to_answer_what_it_never_saw() -> None:
     longer = [word + letter for word in WORDS for letter in "abcd"]
     source = PairSource(Pairs("longer", tuple((word, word[::-1]) for word in [*WORDS, *longer])))
-    marked = source.tokenizer("characters", 0)
+    tokenizer = source.tokenizer("characters", 0)
     config = answering(source, d_model=32, n_head=4, d_mlp=64, final_norm=False, residual="post-norm")
-    data = source.data(marked, config)
+    data = source.data(tokenizer, config)
     model = build(config, seed=0)
-    assert exact_match(model.eval(), marked, data.held_out) == 0.0
+    assert exact_match(model.eval(), tokenizer, data.held_out) == 0.0
     for _ in Trainer(model, data, recipe(steps=200, batch_size=32, optimiser="muon", learning_rate=1e-2, evaluations=1)):
         pass
     assert len(data.held_out) == 8
-    assert exact_match(model, marked, data.held_out) >= 0.75
+    assert exact_match(model, tokenizer, data.held_out) >= 0.75
 
 
 def test_a_run_on_pairs_keeps_what_it_measured_and_goes_on_from_its_folder() -> None:
     source = PairSource(MIRRORED)
-    marked = source.tokenizer("characters", 0)
+    tokenizer = source.tokenizer("characters", 0)
     settings = recipe(steps=4, evaluations=2)
-    folder = prepare(RunSpec(name="mine", config=answering(source), tokenizer=marked, source=source, recipe=settings))
+    folder = prepare(RunSpec(name="mine", config=answering(source), tokenizer=tokenizer, source=source, recipe=settings))
     samples = [event.text for event in train(folder) if isinstance(event, Sampled)]
     card, log = checkpoints.read_card(folder), read_log(folder / "log.jsonl")
     opened = checkpoints.load(folder)
-    data = source.data(marked, opened.model.config)
-    assert card["exact_match"] == exact_match(opened.model, marked, data.held_out)
+    data = source.data(tokenizer, opened.model.config)
+    assert card["exact_match"] == exact_match(opened.model, tokenizer, data.held_out)
     assert [entry["exact_match"] for entry in card["losses"]] == [line.exact_match for line in log if line.kind == "evaluation"]
     assert card["corpus_sha256"] == MIRRORED.sha256
     first = data.held_out[0]
@@ -245,11 +245,11 @@ def test_a_run_on_pairs_keeps_what_it_measured_and_goes_on_from_its_folder() -> 
 
 def test_a_sample_says_what_is_right_where_the_answer_is_wrong() -> None:
     source = PairSource(MIRRORED)
-    marked = source.tokenizer("characters", 0)
+    tokenizer = source.tokenizer("characters", 0)
     model = model_of(source, unembed_bias=True)
-    given = dict(zip(WORDS, answers(model, marked, WORDS), strict=True))
+    given = dict(zip(WORDS, answers(model, tokenizer, WORDS), strict=True))
     pairs = [(word, answer if word == "a" else "dddd") for word, (answer, _) in given.items()][:3]
-    lines = source.sample(model, marked, PairData(marked, lambda size, rng: [], pairs)).split("\n")
+    lines = source.sample(model, tokenizer, PairData(tokenizer, lambda size, rng: [], pairs)).split("\n")
     assert len(lines) == 3
     for line, (word, right) in zip(lines, pairs, strict=True):
         answer, ended = given[word]
@@ -259,19 +259,19 @@ def test_a_sample_says_what_is_right_where_the_answer_is_wrong() -> None:
 
 def test_what_does_not_go_together_is_refused_before_training() -> None:
     source, dates = PairSource(MIRRORED), PairTaskSource(PAIR_TASKS["dates"])
-    marked = source.tokenizer("characters", 0)
+    tokenizer = source.tokenizer("characters", 0)
     config = answering(source)
     for decoder in (tiny(), tiny(head="mean", n_label=2)):
         with pytest.raises(ValueError, match="train an encoder–decoder on it"):
-            source.fitted(decoder, marked)
+            source.fitted(decoder, tokenizer)
         with pytest.raises(ValueError, match="train an encoder–decoder on it"):
-            source.data(marked, decoder)
+            source.data(tokenizer, decoder)
     with pytest.raises(ValueError, match=r"these tokens \(characters\) have none"):
         source.data(CharTokenizer("abcd"), config)
     with pytest.raises(ValueError, match="padding is None in the model"):
-        source.data(marked, tiny(n_encoder_layer=1, vocab_size=7))
+        source.data(tokenizer, tiny(n_encoder_layer=1, vocab_size=7))
     with pytest.raises(ValueError, match="dates has tokens of its own"):
-        dates.data(marked, config)
+        dates.data(tokenizer, config)
     with pytest.raises(ValueError, match="context_length is 8; dates needs 56"):
         dates.data(PAIR_TASKS["dates"].tokenizer, answering(dates))
     copying = task("copy", vocab=11, lag=3, length=9)
@@ -307,11 +307,11 @@ def test_a_source_that_a_stranger_wrote_down_is_refused_clearly(content: dict[st
 
 @pytest.mark.parametrize("content", [{"fraction": 0}, {"fraction": 1}, {"fraction": float("nan")}, {"seed": -1}], ids=str)
 def test_a_split_that_cannot_be_made_is_refused(content: dict[str, Any]) -> None:
-    kept = PairSource(MIRRORED)
-    kept.keep()
-    source = source_from(kept.to_dict() | content)
+    remembered = PairSource(MIRRORED)
+    remembered.keep()
+    source = source_from(remembered.to_dict() | content)
     with pytest.raises(ValueError, match=r"must lie between 0 and 1|expected non-negative integer|non-negative"):
-        source.data(kept.tokenizer("characters", 0), answering(kept))
+        source.data(remembered.tokenizer("characters", 0), answering(remembered))
 
 
 def test_the_batches_of_one_seed_are_the_same_on_every_machine() -> None:

@@ -77,12 +77,12 @@ def test_a_text_that_comes_with_python_needs_no_copy() -> None:
 @pytest.mark.parametrize("source", [TextSource(CORPUS, 0.75), TaskSource(task("copy", vocab=5, lag=2, length=7))])
 def test_what_is_written_down_leads_to_the_same_data(source: TextSource | TaskSource) -> None:
     source.keep()
-    found = source_from(json.loads(json.dumps(source.to_dict())))
+    opened = source_from(json.loads(json.dumps(source.to_dict())))
     tokenizer = CharTokenizer.from_text(TEXT) if isinstance(source, TextSource) else source.task.tokenizer
     config = tiny(vocab_size=tokenizer.vocab_size)
-    batches = [each.data(tokenizer, config).training(4, 1) for each in (source, found)]
+    batches = [each.data(tokenizer, config).training(4, 1) for each in (source, opened)]
     assert torch.equal(batches[0].targets, batches[1].targets)
-    assert (found.title, found.floor) == (source.title, source.floor)
+    assert (opened.title, opened.floor) == (source.title, source.floor)
 
 
 def test_a_text_is_divided_where_its_fraction_says() -> None:

@@ -138,10 +138,10 @@ def test_a_beam_finds_what_a_plain_loop_over_whole_passes_finds(width: int, mask
         model = with_bias(answering(mask=mask, d_model=24), END, 1.5)
         source = sources(1, seed=seed)[0]
         expected = plain_beam(model, source.tolist(), width, 5)
-        found = beam_search(model, source, START, END, width, 5).finished
-        assert [[*one.ids, *([END] if one.ended else [])] for one in found] == [written for _, written in expected]
-        assert [one.total for one in found] == pytest.approx([total for total, _ in expected], abs=1e-9)
-        assert width == 1 or any(one.ended for one in found)
+        hypotheses = beam_search(model, source, START, END, width, 5).finished
+        assert [[*one.ids, *([END] if one.ended else [])] for one in hypotheses] == [written for _, written in expected]
+        assert [one.total for one in hypotheses] == pytest.approx([total for total, _ in expected], abs=1e-9)
+        assert width == 1 or any(one.ended for one in hypotheses)
 
 
 VERY_SMALL = {"vocab_size": 5, "padding": None, "d_model": 24}

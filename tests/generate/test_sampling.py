@@ -95,10 +95,10 @@ def test_every_stage_is_finite_and_sums_to_one(vocab: int, temperature: float, t
         np.testing.assert_allclose(stages.after[row].numpy(), after, rtol=1e-9, atol=1e-15)
 
 
-@pytest.mark.parametrize(("top_p", "kept"), [(0.25, 1), (0.26, 2), (0.5, 2), (0.75, 3), (0.750001, 4), (1.0, 4), (None, 4)])
-def test_top_p_keeps_the_fewest_tokens_that_reach_it(top_p: float | None, kept: int) -> None:
+@pytest.mark.parametrize(("top_p", "n_kept"), [(0.25, 1), (0.26, 2), (0.5, 2), (0.75, 3), (0.750001, 4), (1.0, 4), (None, 4)])
+def test_top_p_keeps_the_fewest_tokens_that_reach_it(top_p: float | None, n_kept: int) -> None:
     stages = ledger(torch.zeros(4), Sampling(top_p=top_p))
-    assert stages.in_top_p.tolist() == [token < kept for token in range(4)]
+    assert stages.in_top_p.tolist() == [token < n_kept for token in range(4)]
 
 
 def test_top_p_counts_within_what_top_k_left() -> None:

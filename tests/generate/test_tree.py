@@ -217,16 +217,16 @@ def test_what_is_kept_stays_within_its_bytes_and_what_was_seen_longest_ago_goes_
     tree = planted(prompt=CONTEXT, most_bytes=5 * one)
     nodes = [ROOT, *(node.id for node in grow(tree, 9))]
 
-    def kept() -> set[int]:
+    def in_memory() -> set[int]:
         return {node for node in nodes if tree.kept(node) is not None}
 
-    assert kept() == set(nodes[4:9])
+    assert in_memory() == set(nodes[4:9])
     tree.after(nodes[4])
     tree.after(nodes[9])
-    assert kept() == {nodes[4], *nodes[6:]}
+    assert in_memory() == {nodes[4], *nodes[6:]}
     for node in nodes:
         tree.after(node)
-        assert sum(tree.kept(node).bytes for node in kept()) <= 5 * one
+        assert sum(tree.kept(node).bytes for node in in_memory()) <= 5 * one
 
 
 def test_beyond_the_most_nodes_the_oldest_ends_off_the_path_go_first() -> None:
@@ -261,8 +261,8 @@ def test_a_tree_that_dropped_the_branch_it_computed_last_goes_on_rightly() -> No
     tree.take(other(tree))
     left = grow(tree, 3)[-1].id
     tree.go(1)
-    kept = tree.after(left)  # the generation now stands at the end of a branch that will go
-    assert kept.logits.numel()
+    computed = tree.after(left)  # the generation now stands at the end of a branch that will go
+    assert computed.logits.numel()
     for _ in range(8):
         tree.take(other(tree))
         if left not in tree.nodes:

@@ -12,7 +12,7 @@ any_character = st.characters(codec=None, exclude_categories=())
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "form"),
     [
         (" ", "␣"),
         ("\n", "⏎"),
@@ -35,8 +35,8 @@ any_character = st.characters(codec=None, exclude_categories=())
         ("", ""),
     ],
 )
-def test_what_cannot_be_seen_is_shown_by_a_symbol_or_its_code_point(text: str, shown: str) -> None:
-    assert visible(text) == shown
+def test_what_cannot_be_seen_is_shown_by_a_symbol_or_its_code_point(text: str, form: str) -> None:
+    assert visible(text) == form
 
 
 @given(any_character, any_character)
@@ -46,10 +46,10 @@ def test_two_characters_never_look_the_same(one: str, other: str) -> None:
 
 @given(st.text(any_character))
 def test_a_visible_form_has_no_white_space_and_nothing_unprintable(text: str) -> None:
-    shown = visible(text)
-    assert not any(character.isspace() for character in shown)
-    assert shown.isprintable()
-    assert unicodedata.category((shown or "x")[0])[0] != "M"
+    form = visible(text)
+    assert not any(character.isspace() for character in form)
+    assert form.isprintable()
+    assert unicodedata.category((form or "x")[0])[0] != "M"
 
 
 @pytest.mark.parametrize(

@@ -221,9 +221,9 @@ def test_the_floor_of_induction_is_the_loss_of_the_best_predictor_on_fresh_and_o
 def test_every_block_of_an_induction_is_equally_likely() -> None:
     some = task("induction", vocab=4, length=5, shortest=2, longest=3)
     n = 60_000
-    found = Counter(map(tuple, some.examples(n, default_rng(5)).ids.tolist()))
-    assert len(found) == perm(4, 2) + perm(4, 3)
-    for row, times in found.items():
+    sequences = Counter(map(tuple, some.examples(n, default_rng(5)).ids.tolist()))
+    assert len(sequences) == perm(4, 2) + perm(4, 3)
+    for row, times in sequences.items():
         expected = n / 2 / perm(4, row.index(row[0], 1))
         assert abs(times - expected) < 5 * sqrt(expected)
 

@@ -51,9 +51,9 @@ def gpt2_as_a_loop(text: str, vocabulary: dict[str, int], ranks: dict[tuple[str,
     """GPT-2's encoding as its paper and `encoder.py` describe it: split, bytes to characters, merge the best pair."""
     regex = pytest.importorskip("regex", reason="GPT-2's pattern needs the regex package, which is not installed")
     pattern = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-    kept = [byte for byte in range(256) if chr(byte).isprintable() and chr(byte) != " "]
-    others = [byte for byte in range(256) if byte not in kept]
-    letters = {byte: byte for byte in kept} | {byte: 256 + i for i, byte in enumerate(others)}
+    printable = [byte for byte in range(256) if chr(byte).isprintable() and chr(byte) != " "]
+    others = [byte for byte in range(256) if byte not in printable]
+    letters = {byte: byte for byte in printable} | {byte: 256 + i for i, byte in enumerate(others)}
     ids: list[int] = []
     before, end_of_text, after = text.partition("<|endoftext|>")
     if end_of_text:

@@ -23,12 +23,12 @@ vocabulary = st.lists(word, min_size=1, max_size=12, unique=True)
 
 def plainly_cleaned(text: str) -> str:
     """The cleaning of the seed, a character at a time."""
-    kept = ""
+    cleaned_text = ""
     for character in unicodedata.normalize("NFD", text.lower()):
         if unicodedata.category(character) in ("Mn", "Mc", "Me") or character in "'`’\u200d":
             continue
-        kept += " " if character == "\n" else character
-    return kept
+        cleaned_text += " " if character == "\n" else character
+    return cleaned_text
 
 
 @given(st.one_of(any_text, lettered))
@@ -87,11 +87,11 @@ def test_a_smaller_vocabulary_is_the_beginning_of_a_larger_one(words: list[str],
 def test_ids_are_those_of_a_dictionary_and_what_it_lacks_is_told(words: list[str], others: list[str], tail: str) -> None:
     tokenizer = WordTokenizer(words)
     text = ", ".join([*words, *others]) + ". " + tail
-    found = words_of(text)
+    read = words_of(text)
     encoding = tokenizer.encode(text)
-    assert encoding.ids == [words.index(each) if each in words else tokenizer.unknown for each in found]
+    assert encoding.ids == [words.index(each) if each in words else tokenizer.unknown for each in read]
     assert tokenizer.encode_ids(text).tolist() == encoding.ids
-    assert [(u.position, u.character) for u in encoding.unknown] == [(i, w) for i, w in enumerate(found) if w not in words]
+    assert [(u.position, u.character) for u in encoding.unknown] == [(i, w) for i, w in enumerate(read) if w not in words]
     assert {u.instead for u in encoding.unknown} <= {"⟨unknown⟩"}
 
 
