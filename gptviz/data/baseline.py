@@ -12,10 +12,10 @@ from gptviz.text import LabelledTexts, words_of
 
 @dataclass(frozen=True)
 class Baseline:
-    """What counting words comes to.
+    """The result of counting words.
 
     Attributes:
-        accuracy: the share of the texts held out whose likeliest label is theirs.
+        accuracy: the share of the texts held out whose likeliest label is the right one.
         probabilities: [N, n_label], of each label for each text held out.
     """
 

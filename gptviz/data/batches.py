@@ -19,19 +19,19 @@ class Batch(NamedTuple):
     """Some rows of data.
 
     Attributes:
-        inputs: what the model is called with; its first tensor is [B, T], a second one what an encoder reads.
-        targets: [B, T], the token to predict at each place, or `NOT_COUNTED`; [B], the label of each text.
+        inputs: the arguments of the model: ids [B, T] and, for an encoder–decoder, the ids [B, S] that its encoder reads.
+        targets: [B, T], the token to predict at each place, or `NOT_COUNTED`; for a classifier [B], the label of each text.
     """
 
     inputs: tuple[Tensor, ...]
     targets: Tensor
 
     def rows(self, some: slice) -> Batch:
-        """Some of its rows."""
+        """The batch of these rows alone."""
         return Batch(tuple(tensor[some] for tensor in self.inputs), self.targets[some])
 
     def to(self, device: torch.device) -> Batch:
-        """The same on `device`."""
+        """The same batch on `device`."""
         return Batch(tuple(t.to(device, non_blocking=True) for t in self.inputs), self.targets.to(device, non_blocking=True))
 
 
@@ -42,14 +42,19 @@ class Data(Protocol):
         """`size` rows to train on; the same seed draws the same rows."""
 
     def validation(self) -> Iterable[Batch]:
-        """All that is held out, always the same."""
+        """All rows that are held out, always the same ones."""
 
 
 class Windows:
-    """A text as token ids: windows of the context length at random places of one part, the whole of the other in a row.
+    """A text as token ids: windows at random places to train on, consecutive windows of another part to validate with.
+
+    Args:
+        training: [N], the ids to train on.
+        validation: [M], the ids to validate with.
+        context: the length of a window, in tokens.
 
     Raises:
-        ValueError: a text to train on no longer than the context, or one to validate of fewer than two tokens.
+        ValueError: the training text is not longer than the context, or the other has fewer than two tokens.
     """
 
     def __init__(self, training: Tensor, validation: Tensor, context: int) -> None:
@@ -100,11 +105,11 @@ def _batch(examples: Examples) -> Batch:
 def consecutive_windows(ids: Tensor, context: int, tokens: int = EVALUATION_TOKENS) -> Iterator[Batch]:
     """All of `ids` [N], cut into consecutive windows of the context length (the last may be shorter), `tokens` at a time.
 
-    In each window, every token is predicted from those before it within the window; each but the first of all is
-    predicted once.
+    Within its window, every token is predicted from those before it. So each token of the text is predicted once, except the
+    very first.
 
     Raises:
-        ValueError: fewer than two tokens, so that there is nothing to predict.
+        ValueError: there are fewer than two tokens, so that nothing can be predicted.
     """
     if len(ids) < 2:
         raise ValueError(f"a loss needs at least 2 tokens, the text has {len(ids)}")

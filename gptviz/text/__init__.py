@@ -1,4 +1,4 @@
-"""Text to tokens and back, and the texts and generated tasks to train on. Imports nothing else of gptviz, and no torch."""
+"""Text to tokens and back, and the texts and generated tasks to train on. Imports no torch, and of gptviz only `gptviz.files`."""
 
 from .datasets.corpora import (
     Corpus,
