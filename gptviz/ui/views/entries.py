@@ -8,15 +8,16 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
+from gptviz.fields import field_infos
 from gptviz.figures.curves import Curve
 from gptviz.model import parameter_count
 from gptviz.runs import checkpoints
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.runs.experiments import PLANS, groups
 from gptviz.runs.status import Status, read_status
+from gptviz.train.recipe import Recipe
 
 from .learning_curves import curve_of
-from .settings import RECIPE_FIELDS
 
 MOST_COMPARED = 12
 STATES = {"running": "training", "ready": "not begun"}
@@ -93,7 +94,7 @@ def entries() -> dict[str, Entry]:
 def _entry(folder: Path, status: Status, curve: Curve) -> Entry:
     card, config = checkpoints.read_card(folder), checkpoints.read_config(folder)
     data, recipe = (card.task or card.corpus or "")[:80], card.recipe or {}
-    settings = {"data": data or None} | {name: recipe.get(name) for name in RECIPE_FIELDS} | config.to_dict()
+    settings = {"data": data or None} | {name: recipe.get(name) for name in field_infos(Recipe)} | config.to_dict()
     last_steps = [*curve.steps[-1:].tolist(), *curve.validation_steps[-1:].tolist()]
     return Entry(
         folder.name,

@@ -8,18 +8,22 @@ from typing import Literal
 import pandas as pd
 import streamlit as st
 
+from gptviz.fields import field_infos
+from gptviz.model import Config
+from gptviz.train.recipe import Recipe
 from gptviz.ui.views.entries import Entry
-from gptviz.ui.views.settings import HELPS
 
 
 def differences(entries: Sequence[Entry]) -> pd.DataFrame:
     """The settings in which the models differ, a row each; a setting that a model's card lacks counts as no difference."""
     names = dict.fromkeys(name for entry in entries for name in entry.settings)
+    helps = {info.name: info.help for info in (*field_infos(Config).values(), *field_infos(Recipe).values())}
+    helps["data"] = "What it learned from."
     rows = []
     for name in names:
         values = [entry.settings.get(name) for entry in entries]
         if len({repr(value) for value in values if value is not None}) > 1:
-            rows.append([name, *map(_in_words, values), HELPS.get(name, "")])
+            rows.append([name, *map(_in_words, values), helps.get(name, "")])
     return pd.DataFrame(rows, columns=["setting", *(entry.name for entry in entries), "what it does"])
 
 

@@ -23,7 +23,6 @@ PAGE_LIMITS: dict[str, tuple[float, float]] = {
     "steps": (1, 1_000_000),
     "batch_size": (1, 4_096),
     "evaluations": (1, 1_000),
-    "snapshots": (0, 64),
     "seed": (0, 10**9),
     "minutes": (0.0, 10_000.0),
     "learning_rate": (1e-7, 1_000.0),

@@ -10,9 +10,9 @@ from gptviz.data.source import Source
 from gptviz.fields import field_infos
 from gptviz.model import Config
 from gptviz.runs.experiments import PLANS, Plan, TokenizerKind
+from gptviz.train.recipe import Recipe
 from gptviz.ui.shell import kinds
 from gptviz.ui.views.planned_run import PlannedRun
-from gptviz.ui.views.settings import RECIPE_FIELDS
 from gptviz.ui.widgets import controls
 
 from . import data
@@ -89,7 +89,7 @@ def _choices(name: str, plan: Plan, source: Source | None, problem: str | None) 
             architecture = field_controls(field_infos(Config), architecture_values(plan.config), in_sight)
             tokenizer, vocabulary = _tokens(plan, source)
     with st.popover("Recipe"):
-        recipe = field_controls(RECIPE_FIELDS, recipe_values(plan.recipe), RECIPE_IN_SIGHT)
+        recipe = field_controls(field_infos(Recipe), recipe_values(plan.recipe), RECIPE_IN_SIGHT)
     return Choices(name, plan, source, begin, tokenizer, vocabulary, architecture, recipe, problem)
 
 
