@@ -4,7 +4,7 @@ export const DRAWS = 10_000;
 // Of a χ² test: rarer tokens are counted together until so many are expected.
 const LEAST_EXPECTED = 5;
 
-/** Numbers in [0, 1) of 53 random bits each, from the browser's source of randomness. */
+/** Numbers in [0, 1) of 53 random bits each, from the browser's source of randomness. @param {number} count */
 function randomNumbers(count) {
   const most = 8192; // of 8 bytes: the browser gives 65,536 bytes at a time
   const numbers = new Float64Array(count);
@@ -15,15 +15,16 @@ function randomNumbers(count) {
   return numbers;
 }
 
-/** How often each token comes in so many draws. */
+/** How often each token comes in so many draws. @param {import("./stages.js").Stages} stages */
 export function drawnOften(stages) {
   const counts = new Int32Array(stages.size);
   for (const number of randomNumbers(DRAWS)) counts[stages.draw(number)] += 1;
   return counts;
 }
 
-/** χ² of counts against probabilities, and its degrees of freedom; tokens too rare for the test are counted together. */
+/** χ² of counts against probabilities, and its degrees of freedom; tokens too rare for the test are counted together. @param {Int32Array} counts @param {import("./stages.js").Stages} stages */
 export function chiSquared(counts, stages) {
+  /** @type {[observed: number, expected: number][]} */
   const bins = [];
   let observed = 0,
     expected = 0;
@@ -34,7 +35,7 @@ export function chiSquared(counts, stages) {
     bins.push([observed, expected]);
     observed = expected = 0;
   }
-  const last = bins.at(-1);
+  const last = bins[bins.length - 1];
   last[0] += observed;
   last[1] += expected;
   const statistic = bins.reduce((sum, [o, e]) => sum + (o - e) ** 2 / e, 0);

@@ -13,9 +13,11 @@ const NARROWEST = 0.0008;
 const LONGEST_ON_INTERVAL = 8,
   CHARACTER = 8;
 
-/** The tokens kept, in the vocabulary's order, as [token, start, end]; the drawn one alone, the narrow ones together (−1). */
+/** The tokens kept, in the vocabulary's order, as [token, start, end]; the drawn one alone, the narrow ones together (−1). @param {import("./sampling_ledger.js").Ledger} ledger */
 export function intervalsOf({ stages, drawn }) {
+  /** @type {[token: number, start: number, end: number][]} */
   const found = [];
+  /** @type {[token: number, start: number, end: number] | null} */
   let gathered = null;
   for (let token = 0; token < stages.size; token++) {
     if (!stages.after[token]) continue;
@@ -30,15 +32,23 @@ export function intervalsOf({ stages, drawn }) {
   return found;
 }
 
-/** The name of a token on its interval, "" where it does not fit in so many pixels. */
+/** The name of a token on its interval, "" where it does not fit in so many pixels. @param {number} token @param {number} pixels @param {import("./sampling_ledger.js").Ledger} ledger */
 export function nameWithin(token, pixels, { header }) {
   const name = token < 0 ? "" : shortened(header.labels[token], LONGEST_ON_INTERVAL);
   return CHARACTER * ([...name].length + 1) <= pixels ? name : "";
 }
 
 export class Draw {
+  /** @param {import("./sampling_ledger.js").Ledger} ledger */
   constructor(ledger) {
     this.ledger = ledger;
+    this.paths = ["even", "odd", "many", "drawn"].map((kind) => shape("path", { class: kind }));
+    this.outcome = make("p", "outcome");
+    this.taking = make("button", "tool", "Take it", { title: "Put the token that was drawn behind the text" });
+    this.taking.onclick = (event) => ledger.take(ledger.drawn, event);
+    this.interval = make("div", "interval");
+    this.names = make("div", "names", undefined, { "aria-hidden": "true" });
+    this.fallen = make("div", "fallen", undefined, { "aria-hidden": "true" });
     this.element = make("section", "draw", undefined, { "aria-label": "The draw" });
     this.slider = new Slider("seed", "Decides the random number of the draw");
     const ends = make("div", "ends");
@@ -52,6 +62,7 @@ export class Draw {
     const { ledger, slider } = this;
     const seed = make("label", "seed", "seed ");
     seed.append(slider.range, slider.value);
+    /** @param {string} text @param {string} help @param {() => void} act */
     const button = (text, help, act) => {
       const made = make("button", "tool", text, { title: help });
       made.onclick = act;
@@ -61,21 +72,14 @@ export class Draw {
     const next = button("Next seed", "Another random number", another);
     const often = "Fresh random numbers through the same draw: how often does each token come?";
     const many = button(`Draw ${count(DRAWS)}`, often, () => ledger.drawMany());
-    this.outcome = make("p", "outcome");
-    const put = "Put the token that was drawn behind the text";
-    this.taking = button("Take it", put, (event) => ledger.take(ledger.drawn, event));
     const head = make("div", "drawing");
     head.append(make("strong", "", "The draw"), seed, next, many, this.outcome, this.taking);
     return head;
   }
 
   buildInterval() {
-    this.interval = make("div", "interval");
     const picture = shape("svg", { viewBox: "0 0 1 1", preserveAspectRatio: "none", "aria-hidden": "true" });
-    this.paths = ["even", "odd", "many", "drawn"].map((kind) => shape("path", { class: kind }));
     picture.append(...this.paths);
-    this.names = make("div", "names", undefined, { "aria-hidden": "true" });
-    this.fallen = make("div", "fallen", undefined, { "aria-hidden": "true" });
     this.interval.append(picture, this.names, this.fallen);
     return this.interval;
   }
@@ -88,6 +92,7 @@ export class Draw {
     interval.addEventListener("pointerleave", () => ledger.list.hover(null));
   }
 
+  /** @param {any} event */
   tokenUnder(event) {
     const box = this.interval.getBoundingClientRect();
     const place = (event.clientX - box.left) / box.width;
@@ -96,7 +101,7 @@ export class Draw {
 
   // Drawing
 
-  /** Show the draw; the number `falls` where it is a new one. */
+  /** Show the draw; the number `falls` where it is a new one. @param {boolean} falls */
   render(falls) {
     const { ledger, interval, outcome } = this;
     const { header, drawn, number } = ledger;
@@ -116,7 +121,7 @@ export class Draw {
 
   /** What the many draws say. */
   test() {
-    const { statistic, freedom } = chiSquared(this.ledger.observed, this.ledger.stages);
+    const { statistic, freedom } = chiSquared(/** @type {Int32Array} */ (this.ledger.observed), this.ledger.stages);
     Object.assign(this.verdict.dataset, { statistic, freedom });
     if (!freedom) return `◆ ${count(DRAWS)} draws, all of the one token left: nothing to test`;
     const usual = `${freedom} ± ${Math.sqrt(2 * freedom).toPrecision(2)}`;
@@ -131,6 +136,7 @@ export class Draw {
   }
 
   /** Neighbours differ in shade. */
+  /** @param {ReturnType<typeof intervalsOf>} intervals */
   renderIntervals(intervals) {
     const paths = ["", "", "", ""];
     let odd = 0;
@@ -141,12 +147,13 @@ export class Draw {
     this.paths.forEach((path, i) => path.setAttribute("d", paths[i]));
   }
 
+  /** @param {ReturnType<typeof intervalsOf>} intervals */
   renderNames(intervals) {
     const { ledger, names } = this;
     const width = this.interval.clientWidth;
     const named = intervals.filter(([token, start, end]) => nameWithin(token, width * (end - start), ledger));
     while (names.children.length < named.length) names.append(make("span"));
-    [...names.children].forEach((place, i) => {
+    /** @type {HTMLElement[]} */ ([...names.children]).forEach((place, i) => {
       place.hidden = i >= named.length;
       if (place.hidden) return;
       const [token, start, end] = named[i];

@@ -6,6 +6,9 @@ import { brief, count, percent } from "../kit/text.js";
 import { Slider } from "./choices.js";
 
 // Of each lane: title, what it means, and the choice whose slider steers it.
+/** @typedef {[from: number, to: number, number: string]} Lane */
+
+/** @type {Record<string, [title: string, meaning: string, choice?: string]>} */
 export const LANES = {
   token: ["token", "Every token of the vocabulary is one line."],
   logit: ["logit", "What the model computes: a score z for every token, the larger the likelier. Bars: least to largest."],
@@ -16,22 +19,25 @@ export const LANES = {
   after: ["drawn from", "What was kept, divided by its sum, so that it is 100 % again: the chances of the draw."],
 };
 
-/** How long the bar of a probability is, 0 … 1. */
+/** How long the bar of a probability is, 0 … 1. @param {number} probability @param {import("./sampling_ledger.js").Ledger} ledger */
 export function lengthOf(probability, { chosen }) {
   return chosen.log ? Math.max(0, logarithmic(probability)) : probability;
 }
 
-/** What each lane shows of a token: where its bar begins and ends, 0 … 1, and its number. */
+/** What each lane shows of a token: where its bar begins and ends, 0 … 1, and its number. @param {number} token @param {import("./sampling_ledger.js").Ledger} ledger */
 export function lanesOf(token, ledger) {
   const { stages } = ledger;
   const rank = stages.rank[token],
     cut = ledger.cut(token);
+  /** @param {number} probability @returns {Lane} */
   const upTo = (probability) => [0, lengthOf(probability, ledger), percent(probability)];
+  /** @type {Record<string, Lane>} */
   const lanes = { logit: logitLane(stages.logits[token], ledger), before: upTo(stages.before[token]) };
   if (!ledger.seeds) return lanes;
   lanes.hot = upTo(stages.hot[token]);
   const ofTopK = lengthOf(Math.min(1, stages.hot[token] / stages.sumOfTopK), ledger);
   lanes["top-k"] = [0, ofTopK, cut === "top-k" ? "cut" : count(rank + 1)];
+  /** @type {Lane} */
   const gone = [0, 0, ""],
     sum = cut === "top-p" ? "cut" : stages.reached[rank].toFixed(3);
   lanes["top-p"] = cut === "top-k" ? gone : [rank ? stages.reached[rank - 1] : 0, stages.reached[rank], sum];
@@ -39,19 +45,20 @@ export function lanesOf(token, ledger) {
   return lanes;
 }
 
-/** From the least finite logit to the largest. */
+/** From the least finite logit to the largest. @param {number} z @param {import("./sampling_ledger.js").Ledger} ledger @returns {Lane} */
 function logitLane(z, { stages, lowest }) {
   const highest = stages.logits[stages.order[0]];
   return [0, Number.isFinite(z) && highest > lowest ? (z - lowest) / (highest - lowest) : 0, brief(z)];
 }
 
-/** A sum of probabilities, a tiny one not as nothing. */
+/** A sum of probabilities, a tiny one not as nothing. @param {number} probability */
 export function sumOf(probability) {
   return probability < 0.001 ? brief(probability) : probability.toFixed(3);
 }
 
-/** What stands above each lane: its formula, or the sum that was kept. */
+/** What stands above each lane: its formula, or the sum that was kept. @param {import("./sampling_ledger.js").Ledger} ledger @returns {Record<string, string>} */
 export function sumTexts({ chosen, stages, seeds }) {
+  /** @param {number} sum */
   const divided = (sum) => `kept ${sumOf(sum)}, so ÷ ${sumOf(sum)}`;
   const reached = `${stages.reached[stages.kept - 1].toFixed(3)} reached after ${count(stages.kept)}`;
   const all = !seeds || stages.left === stages.size;
@@ -69,9 +76,11 @@ export function sumTexts({ chosen, stages, seeds }) {
 /** What stands above the lines: of each lane its title, the slider that steers it and the sum it leaves. */
 export class Heads {
   constructor() {
+    /** @type {Slider[]} */
     this.sliders = [];
     this.titles = make("div", "lanes titles");
     this.sums = make("div", "lanes sums");
+    /** @type {Record<string, HTMLElement>} */
     this.cells = {};
     for (const [lane, [title, help, key]] of Object.entries(LANES)) {
       const cell = make("div", `title ${lane}`, undefined, { title: help });
@@ -89,11 +98,13 @@ export class Heads {
     this.sums.append(...Object.values(this.cells));
   }
 
-  /** Say what a click on a line does, where it does something. */
+  /** Say what a click on a line does, where it does something. @param {boolean} takes */
   prepare(takes) {
-    this.titles.firstChild.title = LANES.token[1] + (takes ? " A click takes it: it joins the text." : "");
+    /** @type {HTMLElement} */ (this.titles.firstElementChild).title =
+      LANES.token[1] + (takes ? " A click takes it: it joins the text." : "");
   }
 
+  /** @param {import("./sampling_ledger.js").Ledger} ledger */
   render(ledger) {
     const texts = sumTexts(ledger);
     for (const [lane, cell] of Object.entries(this.cells)) cell.textContent = texts[lane];

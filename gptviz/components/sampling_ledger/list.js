@@ -10,12 +10,18 @@ import { LONGEST_NAME } from "./words.js";
 export const ROW = 20; // pixels, as in the style sheet
 
 export class List {
+  /** @param {import("./sampling_ledger.js").Ledger} ledger */
   constructor(ledger) {
     this.ledger = ledger;
+    /** @type {ReturnType<List["row"]>[]} */
     this.rows = [];
-    this.places = []; // the tokens in the list
+    /** @type {Uint32Array} */
+    this.places = new Uint32Array(); // the tokens in the list
     this.current = 0; // the place in it that the keyboard is at
+    this.ranked = true; // the likeliest first, and all of them
+    /** @type {number | null} */
     this.hovered = null; // the token under the pointer
+    /** @type {number | null} */
     this.touched = null; // the token that a second tap takes
     this.element = make("div", "list", undefined, { role: "listbox", tabindex: "0" });
     this.space = make("div", "space", undefined, { role: "presentation" });
@@ -44,7 +50,7 @@ export class List {
     element.setAttribute("aria-label", `${header.title}. ${count(stages.size)} tokens`);
   }
 
-  /** Which tokens stand in the list, and in which order; it `stays` where it is scrolled to, or begins anew. */
+  /** Which tokens stand in the list, and in which order; it `stays` where it is scrolled to, or begins anew. @param {string} sought @param {boolean} [stays] */
   arrange(sought, stays = false) {
     const { stages, header, chosen } = this.ledger;
     const byVocabulary = chosen.tokens === VOCABULARY;
@@ -61,7 +67,7 @@ export class List {
     return this.hovered ?? this.places[this.current];
   }
 
-  /** The tokens in sight, at most so many. */
+  /** The tokens in sight, at most so many. @param {number} most */
   inSight(most) {
     const first = Math.floor(this.element.scrollTop / ROW);
     return this.places.slice(first, first + most);
@@ -73,7 +79,7 @@ export class List {
   render() {
     const { element, rows, places, ledger } = this;
     const { top_p } = ledger.chosen;
-    element.style.setProperty("--limit", top_p === 1 ? 2 : top_p);
+    element.style.setProperty("--limit", String(top_p === 1 ? 2 : top_p));
     const first = Math.floor(element.scrollTop / ROW);
     const seen = Math.min(places.length - first, Math.ceil(element.clientHeight / ROW) + 1);
     this.current = Math.max(0, Math.min(this.current, places.length - 1));
@@ -98,6 +104,7 @@ export class List {
     const mark = make("span", "mark");
     name.append(label, mark);
     element.append(name);
+    /** @type {Record<string, { cell: HTMLElement, bar: HTMLElement, text: HTMLElement }>} */
     const lanes = {};
     for (const lane of Object.keys(LANES).slice(1)) {
       const cell = make("span", `lane ${lane}`);
@@ -112,6 +119,7 @@ export class List {
     return { element, label, mark, lanes, seen };
   }
 
+  /** @param {ReturnType<List["row"]>} row @param {number} place */
   fill({ element, label, mark, lanes, seen }, place) {
     const { ledger } = this;
     const { header, observed } = ledger;
@@ -120,29 +128,30 @@ export class List {
     element.id = `row${place}`;
     element.style.top = `${ROW * place}px`;
     this.fillLook(element, token, place);
-    element.setAttribute("aria-posinset", place + 1);
-    element.setAttribute("aria-setsize", this.places.length);
-    element.setAttribute("aria-selected", token === ledger.drawn);
+    element.setAttribute("aria-posinset", String(place + 1));
+    element.setAttribute("aria-setsize", String(this.places.length));
+    element.setAttribute("aria-selected", String(token === ledger.drawn));
     element.setAttribute("aria-label", this.said(token));
     label.textContent = shortened(name, LONGEST_NAME);
     label.classList.toggle("blank", name in SPOKEN);
     mark.textContent = token === header.true ? "▲" : "";
     for (const [lane, [from, to, number]] of Object.entries(lanesOf(token, ledger))) {
       const { bar, text } = lanes[lane];
-      bar.style.setProperty("--from", from);
-      bar.style.setProperty("--to", to);
+      bar.style.setProperty("--from", String(from));
+      bar.style.setProperty("--to", String(to));
       text.textContent = number;
     }
-    seen.hidden = !observed || ledger.cut(token) !== "";
-    if (!seen.hidden) seen.style.setProperty("--at", lengthOf(observed[token] / DRAWS, ledger));
+    const often = observed && ledger.cut(token) === "" ? observed[token] : null;
+    seen.hidden = often === null;
+    if (often !== null) seen.style.setProperty("--at", String(lengthOf(often / DRAWS, ledger)));
   }
 
-  /** What the style sheet needs to know of a line. */
+  /** What the style sheet needs to know of a line. @param {HTMLElement} element @param {number} token @param {number} place */
   fillLook(element, token, place) {
     const { stages, drawn } = this.ledger;
     const rank = stages.rank[token];
     Object.assign(element.dataset, { token, cut: this.ledger.cut(token), after: stages.after[token] });
-    const { activeElement } = element.getRootNode();
+    const { activeElement } = /** @type {ShadowRoot} */ (element.getRootNode());
     const looks = {
       current: place === this.current && activeElement === this.element,
       drawn: token === drawn,
@@ -153,7 +162,7 @@ export class List {
     for (const [look, has] of Object.entries(looks)) element.classList.toggle(look, has);
   }
 
-  /** A line as it is read aloud. */
+  /** A line as it is read aloud. @param {number} token */
   said(token) {
     const { stages, header, seeds, drawn } = this.ledger;
     const cut = this.ledger.cut(token);
@@ -166,18 +175,20 @@ export class List {
 
   // What a reader does
 
+  /** @param {any} event */
   tokenAt(event) {
     const row = event.target.closest(".token-row");
     return row ? Number(row.dataset.token) : null;
   }
 
+  /** @param {number | null} token */
   hover(token) {
     if (token === this.hovered) return;
     this.hovered = token;
     this.ledger.ask();
   }
 
-  /** A click takes; of a finger the second tap does, as the first does what hovering does. */
+  /** A click takes; of a finger the second tap does, as the first does what hovering does. @param {any} event */
   clicked(event) {
     const token = this.tokenAt(event);
     if (token === null) return;
@@ -188,10 +199,12 @@ export class List {
     this.ledger.ask();
   }
 
+  /** @param {KeyboardEvent} event */
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const page = Math.max(1, Math.floor(this.element.clientHeight / ROW) - 1),
       last = this.places.length - 1;
+    /** @type {Record<string, number>} */
     const walk = {
       ArrowDown: this.current + 1,
       ArrowUp: this.current - 1,
@@ -207,6 +220,7 @@ export class List {
     event.stopPropagation();
   }
 
+  /** @param {number} place */
   walkTo(place) {
     const { element } = this;
     this.current = place;

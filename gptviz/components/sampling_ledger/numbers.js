@@ -2,7 +2,7 @@
 
 import { DRAWS } from "./draws.js";
 
-/** All columns over the whole vocabulary, with all digits. */
+/** All columns over the whole vocabulary, with all digits. @param {import("./sampling_ledger.js").Ledger} ledger */
 export function columnsOf({ stages, header, chosen, seeds, observed }) {
   stages.set(chosen); // a slider may just have moved
   const columns = ["id", "token", "logit", "before"];
@@ -21,7 +21,7 @@ export function columnsOf({ stages, header, chosen, seeds, observed }) {
   return { columns, rows };
 }
 
-/** The page's lines of Python, with the settings chosen here. */
+/** The page's lines of Python, with the settings chosen here. @param {import("./sampling_ledger.js").Ledger} ledger */
 export function codeOf({ header, chosen, seeds }) {
   if (!seeds) return header.code.join("");
   const { temperature, top_k, top_p, seed } = chosen;

@@ -18,6 +18,7 @@ const WIDTHS = [100, 70, 125, 125, 125, 165, 170],
 const GAP = 14;
 
 export class Picture {
+  /** @param {import("./sampling_ledger.js").Ledger} ledger */
   constructor(ledger) {
     this.ledger = ledger;
     this.ink = getComputedStyle(ledger.root).color;
@@ -49,11 +50,12 @@ export class Picture {
     const sums = sumTexts(this.ledger);
     return this.lanes.flatMap(({ x, name }) => {
       const [title, , key] = LANES[name];
-      const value = key ? ` ${CHOICES[key].says(chosen[key])}` : "";
+      const value = key ? ` ${CHOICES[key].says(chosen[/** @type {keyof typeof chosen} */ (key)])}` : "";
       return [this.text(x, 44, title + value, { "font-weight": 600 }), this.text(x, 58, sums[name], { "font-size": 10 })];
     });
   }
 
+  /** @param {number} y @param {number} token */
   line(y, token) {
     const {
       ledger,
@@ -63,6 +65,7 @@ export class Picture {
     const cut = ledger.cut(token);
     const label = `${shortened(header.labels[token], 9)}${token === header.true ? " ▲" : ""}`;
     const look = { "font-family": "monospace", "text-decoration": cut ? "line-through" : "none" };
+    /** @type {SVGElement[]} */
     const marks = [this.text(first.x, y + 13, label, look)];
     const shown = lanesOf(token, ledger);
     for (const { name, x, width } of lanes) {
@@ -76,12 +79,15 @@ export class Picture {
     return marks;
   }
 
+  /** @param {number} y */
   interval(y) {
     const { ledger } = this;
     const { number, drawn } = ledger;
     const all = this.width - 2 * PICTURE_MARGIN;
+    /** @param {number} place */
     const at = (place) => PICTURE_MARGIN + all * place;
     const name = shortened(ledger.header.labels[drawn], LONGEST_NAME);
+    /** @type {SVGElement[]} */
     const marks = [this.text(at(0), y - 14, `The draw, seed ${ledger.chosen.seed}: ${number.toFixed(3)} falls on ${name}`)];
     let odd = false;
     for (const [token, start, end] of intervalsOf(ledger)) {
@@ -100,10 +106,12 @@ export class Picture {
     return marks;
   }
 
+  /** @param {number} x @param {number} y @param {string} content @param {Record<string, string | number>} [look] */
   text(x, y, content, look = {}) {
     return shape("text", { x, y, fill: this.ink, "font-size": 12, ...look }, content);
   }
 
+  /** @param {number} x @param {number} y @param {number} width @param {string} fill @param {number} opacity */
   bar(x, y, width, fill, opacity) {
     return shape("rect", { x, y: y + 1, width: Math.max(0, width), height: ROW - 4, fill, opacity });
   }

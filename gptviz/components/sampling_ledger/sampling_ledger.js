@@ -16,13 +16,15 @@ import { Picture } from "./picture.js";
 import { Stages } from "./stages.js";
 import { factsOf, readingOf } from "./words.js";
 
+/** @typedef {import("./choices.js").Choices} Choices */
+
 // Milliseconds that nobody reads a new text in: the rest of a double click.
 const UNREAD = 400;
 
 // The labels that came last: they travel once for each vocabulary.
-const kept = { vocabulary: "", labels: null };
+const kept = { vocabulary: "", labels: /** @type {string[]} */ ([]) };
 
-/** The labels of the payload's vocabulary, null if they are not here. */
+/** The labels of the payload's vocabulary, null if they are not here. @param {any} payload @returns {string[] | null} */
 function labelsOf({ vocabulary, arrays }) {
   if (kept.vocabulary !== vocabulary && arrays.labels) {
     Object.assign(kept, { vocabulary, labels: JSON.parse(new TextDecoder().decode(arrays.labels)) });
@@ -33,11 +35,37 @@ function labelsOf({ vocabulary, arrays }) {
 // Whichever view on the page obeys a command, it is obeyed once.
 const commands = new Commands();
 
-class Ledger {
+export class Ledger {
+  /** @param {HTMLElement} root */
   constructor(root) {
     this.root = root;
+    /** @type {(event: string, value: unknown) => void} */
+    this.send = () => {}; // set from outside
+    /** @type {any} */
+    this.header = null; // of what is shown
+    /** @type {Stages} */
+    this.stages = /** @type {any} */ (null); // until the first text
+    /** @type {Float64Array} */
+    this.seeds = /** @type {any} */ (undefined); // the random number of each; none where nothing is drawn
+    /** @type {Int32Array | null} */
+    this.observed = null; // how often each token came in many draws
+    this.drawn = -1; // the token that the number falls on
+    this.lowest = 0; // the least finite logit
+    this.arrived = -Infinity; // when the text took the place of another
+    /** @type {number | null} */
+    this.lost = null; // the text whose labels were asked for
+    /** @type {number | null} */
+    this.frame = null; // the next one to be drawn
+    this.dirty = this.falls = false;
+    /** @type {Choices & Record<string, any>} */
     this.chosen = usualChoices();
     this.facts = make("p", "facts");
+    this.vain = make("span", "", "", { role: "status" });
+    this.orders = make("select", "tool", undefined, { "aria-label": "Order of the tokens" });
+    const search = { type: "search", placeholder: "find a token", "aria-label": "Find a token" };
+    this.finding = make("input", "tool find", undefined, search);
+    this.logs = make("button", "tool", "log bars", { title: "Equal ratios as equal lengths, down to 0.1 %" });
+    this.scale = make("span", "scale");
     this.asked = this.buildAsked();
     this.heads = new Heads();
     this.list = new List(this);
@@ -48,6 +76,11 @@ class Ledger {
       ...[this.facts, this.asked, this.heads.titles, this.heads.sums],
       ...[this.list.element, this.reading, this.draw.element, this.buildBelow()],
     );
+    this.observer = new ResizeObserver(() => {
+      this.dirty = true; // names fit or do not
+      this.ask();
+    });
+    this.observer.observe(this.list.element);
     this.listen();
   }
 
@@ -56,7 +89,6 @@ class Ledger {
   /** What a link asked for in vain. It stays until it is closed: a note that went by itself would move what is below. */
   buildAsked() {
     const asked = make("div", "note asked");
-    this.vain = make("span", "", "", { role: "status" });
     const close = make("button", "tool", "Close");
     close.onclick = () => (asked.hidden = true);
     asked.append(this.vain, " ", close);
@@ -66,24 +98,19 @@ class Ledger {
 
   buildBelow() {
     const choice = make("div", "tools");
-    this.orders = make("select", "tool", undefined, { "aria-label": "Order of the tokens" });
     this.orders.append(...Object.entries(ORDERS).map(([value, name]) => make("option", "", name, { value })));
     this.orders.onchange = () => this.choose({ tokens: this.orders.value });
-    const search = { type: "search", placeholder: "find a token", "aria-label": "Find a token" };
-    this.finding = make("input", "tool find", undefined, search);
     this.finding.oninput = () => this.arrange();
-    this.logs = make("button", "tool", "log bars", { title: "Equal ratios as equal lengths, down to 0.1 %" });
     this.logs.onclick = () => this.choose({ log: !this.chosen.log });
-    this.scale = make("span", "scale");
     choice.append(this.orders, this.finding, this.logs, this.scale);
-    const behind = tools(this.root, {
+    const details = tools(this.root, {
       name: "next_token",
       numbers: () => columnsOf(this),
       code: () => codeOf(this),
       picture: () => new Picture(this).draw(),
     });
     const below = make("div", "row below");
-    below.append(choice, behind);
+    below.append(choice, details);
     return below;
   }
 
@@ -96,24 +123,20 @@ class Ledger {
     // The page has keys of its own, and what is typed here is not meant for them.
     root.addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
-      if (event.target.matches("input, select, button")) event.stopPropagation();
+      if (/** @type {HTMLElement} */ (event.target).matches("input, select, button")) event.stopPropagation();
       if (event.key === "Escape" && event.target === this.finding) this.find("");
     });
-    this.observer = new ResizeObserver(() => {
-      this.dirty = true; // names fit or do not
-      this.ask();
-    });
-    this.observer.observe(this.list.element);
   }
 
   close() {
     this.observer.disconnect();
-    cancelAnimationFrame(this.frame);
+    if (this.frame !== null) cancelAnimationFrame(this.frame);
     this.frame = null;
   }
 
   // What is shown
 
+  /** @param {any} payload */
   show(payload) {
     const labels = labelsOf(payload);
     if (!labels) return this.askForLabels(payload);
@@ -131,7 +154,7 @@ class Ledger {
     this.ask();
   }
 
-  /** What came has no labels, and those of its vocabulary are not here: they are asked for, once for each text. */
+  /** What came has no labels, and those of its vocabulary are not here: they are asked for, once for each text. @param {any} payload */
   askForLabels({ generation }) {
     if (this.lost !== generation) this.send("lost", { generation });
     this.lost = generation;
@@ -147,10 +170,10 @@ class Ledger {
     this.root.classList.toggle("plain", !this.seeds);
     this.heads.prepare(header.takes);
     this.list.prepare();
-    this.sliders.find(({ key }) => key === "top_k").offer(notches(this.stages.size));
+    this.sliders.find(({ key }) => key === "top_k")?.offer(notches(this.stages.size));
     this.draw.taking.hidden = !header.takes;
     const { order, logits } = this.stages;
-    this.lowest = logits[order.findLast((token) => Number.isFinite(logits[token]))];
+    this.lowest = logits[order.findLast((token) => Number.isFinite(logits[token])) ?? order[0]];
   }
 
   /** The choices that this view has. */
@@ -176,11 +199,12 @@ class Ledger {
   }
 
   remember() {
+    /** @param {string} key */
     const text = (key) => (this.chosen[key] === CHOICES[key].usual ? null : String(this.chosen[key]));
     toAddress(Object.fromEntries(this.keys.map((key) => [key, text(key)])));
   }
 
-  /** Change some choices; `falls` lets the random number fall again. */
+  /** Change some choices; `falls` lets the random number fall again. @param {Record<string, any>} changes @param {boolean} [falls] */
   choose(changes, falls = false) {
     for (const [key, value] of Object.entries(changes)) {
       if (CHOICES[key]?.possible(value, this.stages.size)) this.chosen[key] = value;
@@ -193,11 +217,13 @@ class Ledger {
     this.ask();
   }
 
+  /** @param {boolean} [stays] */
   arrange(stays = false) {
     this.list.arrange(this.finding.value, stays);
     this.ask();
   }
 
+  /** @param {string} text */
   find(text) {
     this.finding.value = text;
     this.arrange();
@@ -205,7 +231,7 @@ class Ledger {
 
   // Of the text that is shown
 
-  /** What took a token out of the draw, "" if nothing did. */
+  /** What took a token out of the draw, "" if nothing did. @param {number} token */
   cut(token) {
     return this.seeds ? this.stages.cut(token) : "";
   }
@@ -236,10 +262,10 @@ class Ledger {
     const { stages, chosen } = this;
     this.dirty = false;
     stages.set(chosen);
-    this.drawn = this.seeds ? stages.draw(this.number) : null;
+    this.drawn = this.seeds ? stages.draw(this.number) : -1;
     for (const slider of this.sliders) slider.show(chosen[slider.key]);
     this.orders.value = chosen.tokens;
-    this.logs.setAttribute("aria-pressed", chosen.log);
+    this.logs.setAttribute("aria-pressed", String(chosen.log));
     this.scale.textContent = chosen.log ? "bars: 0.1 to 100 %, equal ratios equally long" : "bars: 0 to 100 %";
     this.heads.render(this);
     this.facts.replaceChildren(...factsOf(this));
@@ -257,9 +283,9 @@ class Ledger {
     announce(this.root, this.draw.test());
   }
 
-  /** Take a token: it joins the text. Not at the second half of a double click, under which another text has come. */
+  /** Take a token: it joins the text. Not at the second half of a double click, under which another text has come. @param {number} token @param {MouseEvent | null} [click] */
   take(token, click = null) {
-    if (!this.header.takes || (click?.detail > 1 && performance.now() - this.arrived < UNREAD)) return;
+    if (!this.header.takes || (click && click.detail > 1 && performance.now() - this.arrived < UNREAD)) return;
     this.send("take", { token, generation: this.header.generation });
     if (this.finding.value) this.find(""); // found
   }

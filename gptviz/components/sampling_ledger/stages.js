@@ -3,8 +3,11 @@
 // A sum that lacks no more than rounding has reached its limit: as in the library.
 const ROUNDING = 1e-12;
 
+/** @typedef {import("./choices.js").Choices} Choices */
+
 /** Every stage from logits to what is drawn from. */
 export class Stages {
+  /** @param {Float32Array} logits */
   constructor(logits) {
     this.logits = logits;
     this.size = logits.length;
@@ -14,12 +17,20 @@ export class Stages {
     this.order.forEach((token, rank) => {
       this.rank[token] = rank;
     });
-    for (const stage of ["before", "scaled", "hot", "reached", "after", "ends"]) this[stage] = new Float64Array(this.size);
+    this.before = new Float64Array(this.size); // the model's probabilities
+    this.scaled = new Float64Array(this.size); // logits ÷ temperature
+    this.hot = new Float64Array(this.size); // the softmax of these
+    this.reached = new Float64Array(this.size); // by rank: the sum that top-p is compared with
+    this.after = new Float64Array(this.size); // what is drawn from
+    this.ends = new Float64Array(this.size); // where each token's interval of [0, 1) ends
+    this.temperature = 1;
+    this.inTopK = this.kept = this.size; // how many of the likeliest top-k leaves, and top-p
+    this.sumOfTopK = this.sumKept = 1;
     this.scale(1);
     this.softmax(this.before);
   }
 
-  /** `scaled`: logits ÷ temperature, the largest moved to 0, which keeps a tiny temperature finite. */
+  /** `scaled`: logits ÷ temperature, the largest moved to 0, which keeps a tiny temperature finite. @param {number} temperature */
   scale(temperature) {
     const { logits, scaled, size, order } = this;
     const largest = logits[order[0]];
@@ -27,7 +38,7 @@ export class Stages {
     else for (let i = 0; i < size; i++) scaled[i] = (logits[i] - largest) / temperature;
   }
 
-  /** The softmax of `scaled` over the `kept` likeliest tokens. */
+  /** The softmax of `scaled` over the `kept` likeliest tokens. @param {Float64Array} into @param {number} [kept] */
   softmax(into, kept = this.size) {
     const { scaled, rank, size } = this;
     let sum = 0;
@@ -35,7 +46,7 @@ export class Stages {
     for (let i = 0; i < size; i++) into[i] /= sum;
   }
 
-  /** Compute every stage anew. Top-k and top-p keep the likeliest: two counts, `inTopK` and `kept`, say which. */
+  /** Compute every stage anew. Top-k and top-p keep the likeliest: two counts, `inTopK` and `kept`, say which. @param {Pick<Choices, "temperature" | "top_k" | "top_p">} chosen */
   set({ temperature, top_k, top_p }) {
     const { order, hot, reached } = this;
     this.temperature = temperature;
@@ -66,11 +77,12 @@ export class Stages {
     for (let i = 0; i < size; i++) ends[i] /= end;
   }
 
+  /** Where a token's interval begins. @param {number} token */
   start(token) {
     return token ? this.ends[token - 1] : 0;
   }
 
-  /** The token into whose interval a number in [0, 1) falls. */
+  /** The token into whose interval a number in [0, 1) falls. @param {number} number */
   draw(number) {
     let low = 0,
       high = this.size - 1;
@@ -82,7 +94,7 @@ export class Stages {
     return low;
   }
 
-  /** What took a token out of the draw, "" if nothing did. */
+  /** What took a token out of the draw, "" if nothing did. @param {number} token */
   cut(token) {
     if (this.rank[token] >= this.inTopK) return "top-k";
     if (this.rank[token] >= this.kept) return "top-p";
@@ -95,7 +107,7 @@ export class Stages {
   }
 }
 
-/** −Σ p ln p, in nats. */
+/** −Σ p ln p, in nats. @param {Float64Array} probabilities */
 export function entropy(probabilities) {
   let sum = 0;
   for (const p of probabilities) if (p > 0) sum -= p * Math.log(p);

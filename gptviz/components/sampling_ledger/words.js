@@ -8,15 +8,18 @@ import { entropy } from "./stages.js";
 
 export const LONGEST_NAME = 14; // characters of a token in a line
 
+/** @param {number} token @param {import("./sampling_ledger.js").Ledger} ledger */
 export function nameOf(token, { header }) {
   return chip(shortened(header.labels[token], LONGEST_NAME));
 }
 
-/** How unsure the model is, and how it found the token that really stands there. */
+/** How unsure the model is, and how it found the token that really stands there. @param {import("./sampling_ledger.js").Ledger} ledger */
 export function factsOf(ledger) {
   const { stages, header, seeds } = ledger;
   const entropies = [stages.before, ...(seeds ? [stages.after] : [])].map(entropy);
+  /** @param {(nats: number) => number} say */
   const said = (say) => entropies.map((nats) => brief(say(nats))).join(" → ");
+  /** @param {string} help @param {string} name @param {(string | Node)[]} values */
   const fact = (help, name, ...values) => {
     const shown = make("span", "fact", undefined, { title: help });
     shown.append(make("b", "", name), " ", ...values);
@@ -34,13 +37,14 @@ export function factsOf(ledger) {
   ];
 }
 
+/** @param {number} token @param {import("./sampling_ledger.js").Ledger} ledger */
 function foundOf(token, { stages, seeds }) {
   const before = percent(stages.before[token]),
     after = percent(stages.after[token]);
   return ` ${seeds ? `${before} → ${after}` : before}, rank ${count(stages.rank[token] + 1)}`;
 }
 
-/** A token through all stages in numbers. */
+/** A token through all stages in numbers. @param {number | undefined} token @param {import("./sampling_ledger.js").Ledger} ledger */
 export function readingOf(token, ledger) {
   if (token === undefined) return ["No token of the vocabulary has this in it."];
   const { stages, header, observed, list } = ledger;
@@ -51,7 +55,7 @@ export function readingOf(token, ledger) {
   return [nameOf(token, ledger), ` ${parts.join(" → ")}${end}`];
 }
 
-/** What sampling does to a token, step by step. */
+/** What sampling does to a token, step by step. @param {number} token @param {import("./sampling_ledger.js").Ledger} ledger */
 function stepsOf(token, ledger) {
   const {
     stages,
