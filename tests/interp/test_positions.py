@@ -11,7 +11,8 @@ import torch
 from gptviz.interp import positions
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Config, Transformer, build
-from gptviz.model.positions import Alibi, Rotary
+from gptviz.model.positions import POSITIONS, Alibi, Rotary
+from tests.tiny import tiny
 
 
 def model(kind: str, **changes: object) -> Transformer:
@@ -147,3 +148,16 @@ def test_looking_leaves_the_model_as_it_was() -> None:
         positions.vectors(rotary, kind)
     positions.score_bias(rotary)
     assert all(torch.equal(before[name], value) for name, value in rotary.state_dict().items())
+
+
+@pytest.mark.parametrize("kind", POSITIONS)
+def test_a_kind_says_whether_it_has_weights(kind: str) -> None:
+    has_weights = any(True for _ in POSITIONS[kind](tiny(positions=kind, d_head=4)).parameters())
+    assert POSITIONS[kind].is_trained == has_weights
+    assert positions.is_fixed(kind) == (kind in ("sinusoidal", "rotary", "alibi"))
+
+
+@pytest.mark.parametrize("kind", ["learned", "relative", "none"])
+def test_only_a_kind_that_acts_on_scores_by_distance_alone_has_a_bias(kind: str) -> None:
+    with pytest.raises(ValueError, match=f"{kind} positions add no number to a score"):
+        positions.score_bias(model(kind), kind)
