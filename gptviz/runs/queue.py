@@ -50,6 +50,7 @@ class Queue:
         self._lock = RLock()
         self._thread: Thread | None = None
         self._last = 0
+        self._closed = False
         self.wake()
 
     def submit(self, name: str, device: str | None = None) -> int:
@@ -134,6 +135,28 @@ class Queue:
                 self._thread = Thread(target=self._attend, name="training queue", daemon=True)
                 self._thread.start()
 
+    def processes(self) -> dict[str, int]:
+        """The ids of the processes that this queue started and that have not ended, by the names of their runs."""
+        with self._lock:
+            return {name: process.pid for name, process in self._processes.items()}
+
+    @property
+    def is_attended(self) -> bool:
+        """Whether the thread that starts the next run lives."""
+        return self._thread is not None
+
+    def close(self) -> None:
+        """Start no run any more, and kill those in training that this queue started; each can be resumed from its last state."""
+        with self._lock:
+            self._closed, thread = True, self._thread
+            for process in self._processes.values():
+                process.kill()
+                process.wait()
+            with suppress(OSError, checkpoints.CheckpointError):
+                self._look_after()
+        if thread is not None:
+            thread.join()
+
     def _folders(self) -> list[Path]:
         with suppress(OSError):
             return [folder for folder in self.root.iterdir() if not folder.name.startswith(".")]
@@ -158,11 +181,12 @@ class Queue:
                 self._stop_requests[name] = how
 
     def _attend(self) -> None:
+        """Look after the queue again and again, until nothing waits or trains or the queue is closed."""
         while True:
             # A disk that is full or a folder that is gone is no reason to let the others wait for ever.
             with self._lock, suppress(OSError, checkpoints.CheckpointError):
                 self._look_after()
-                if not self._processes and not self.waiting():
+                if self._closed or not (self._processes or self.waiting()):
                     self._thread = None
                     return
             time.sleep(POLL)
@@ -180,7 +204,7 @@ class Queue:
             self._stop_requests.pop(name, None)
             if folder.exists():
                 _after(folder, process.returncode)
-        if len(self._processes) < self.most_training and len(self.training()) < self.most_training:
+        if not self._closed and len(self._processes) < self.most_training and len(self.training()) < self.most_training:
             for name in self.waiting()[:1]:
                 self._start(name)
 

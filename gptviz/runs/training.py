@@ -24,7 +24,7 @@ from gptviz.model import Transformer
 from gptviz.text import Tokenizer
 from gptviz.train.distributed import World
 from gptviz.train.engine import Engine, choose, compiler_missing
-from gptviz.train.trainer import Diverged, Evaluated, Event, Stepped, Trainer
+from gptviz.train.trainer import DivergedError, Evaluated, Event, Stepped, Trainer
 
 from . import checkpoints
 from .card import LossEntry
@@ -63,7 +63,7 @@ def train(
     Raises:
         RunError: it is being trained already, is finished, or cannot be read.
         CheckpointError: the disk takes no more; the last good files are there.
-        Diverged: the loss is not a number any more.
+        DivergedError: the loss is not a number any more.
     """
     world = World() if world is None else world
     if read_run(folder).card.values.get("steps") and not (folder / "state.safetensors").exists():
@@ -71,7 +71,7 @@ def train(
     with locked(folder) if world.is_main else nullcontext():
         try:
             yield from _train(folder, torch.device(device), world, stop_requested)
-        except (Diverged, CheckpointError, ValueError, OSError, RuntimeError) as error:
+        except (DivergedError, CheckpointError, ValueError, OSError, RuntimeError) as error:
             with suppress(CheckpointError):
                 if world.is_main:
                     write_status(folder, "failed", str(error))
@@ -242,7 +242,7 @@ class _Recorder:
         try:
             checkpoints.write_weights(path, self.trainer.model, self.dtype)
         except NotNumbersError as error:
-            raise Diverged(f"{error}: lower the learning rate ({self.recipe.learning_rate:g})") from None
+            raise DivergedError(f"{error}: lower the learning rate ({self.recipe.learning_rate:g})") from None
 
     def _save(self) -> None:
         """Save the run as it is now. The state comes last: what a crash leaves beyond the saved state is made again."""

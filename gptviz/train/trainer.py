@@ -53,7 +53,7 @@ Event = Stepped | Evaluated
 COUNTS = ("step", "evaluated", "seconds")  # the numbers of a saved state
 
 
-class Diverged(RuntimeError):  # noqa: N818
+class DivergedError(RuntimeError):
     """The loss or its gradient is no longer a number; the message says what to change."""
 
 
@@ -132,7 +132,7 @@ class Trainer:
         """Take one step at this learning rate; the batch's loss, the gradient's norm, and how many predictions count.
 
         Raises:
-            Diverged: the loss or the norm is not a number; the weights are those before the step.
+            DivergedError: the loss or the norm is not a number; the weights are those before the step.
         """
         batch = self.data.training(self.recipe.batch_size, draw_seed(self.recipe.seed, self.step, "batch"))
         batch = batch.rows(self.shard).to(self.device)
@@ -180,7 +180,7 @@ class Trainer:
 
     def _still_numbers(self, *values: float) -> None:
         if not all(map(math.isfinite, values)):
-            raise Diverged(
+            raise DivergedError(
                 f"the loss or its gradient is no longer a number after {self.step:,} steps: "
                 f"lower the learning rate ({self.recipe.learning_rate:g})"
             )

@@ -119,12 +119,7 @@ def _nothing_trains_on(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     monkeypatch.setattr(estimate, "measure", lambda device: estimate.Speed(50e9, 4e9, 20e-6))
     monkeypatch.setattr(queue, "POLL", 0.05)
     yield
-    own = queue.own_queue()
-    for name in own.waiting():
-        own.stop(name)
-    for process in list(own._processes.values()):
-        process.kill()
-    wait_until(lambda: own._thread is None)
+    queue.own_queue().close()
 
 
 @pytest.fixture(autouse=True)

@@ -63,13 +63,7 @@ def log(name: str) -> Path:
 def queue(home: Path) -> Iterator[Queue]:
     made = Queue(home / "checkpoints", waiting=3)
     yield made
-    for process in list(made._processes.values()):
-        process.kill()
-    made.most_training = 0
-    for folder in made._folders():
-        if read_status(folder).state == "waiting":
-            made.pause(folder.name)
-    until(lambda: made._thread is None)
+    made.close()
 
 
 def test_runs_are_trained_one_at_a_time_in_the_order_they_came(queue: Queue) -> None:
@@ -89,7 +83,7 @@ def test_runs_are_trained_one_at_a_time_in_the_order_they_came(queue: Queue) -> 
     order = sorted(names, key=lambda name: (checkpoints.find(name) / "status.json").stat().st_mtime_ns)
     assert order == names
     assert [run for (run,) in seen] == [name for name in names if (name,) in seen]
-    until(lambda: queue._thread is None)
+    until(lambda: not queue.is_attended)
     assert [queue.place(name) for name in names] == [None, None, None]
 
 
@@ -149,7 +143,7 @@ def test_a_paused_and_resumed_run_ends_with_the_losses_of_one_that_never_was(que
 def test_a_pause_asked_for_before_the_process_has_begun_is_kept(queue: Queue) -> None:
     prepared("early", steps=LONG)
     queue.submit("early")
-    until(lambda: "early" in queue._processes)
+    until(lambda: "early" in queue.processes())
     assert state("early") == "waiting"
     queue.pause("early")
     until(lambda: state("early") == "paused")
@@ -159,8 +153,8 @@ def test_a_killed_process_leaves_a_run_that_says_so_and_can_be_resumed(queue: Qu
     folder = prepared("killed", steps=LONG)
     queue.submit("killed")
     until(lambda: trained("killed"))
-    queue._processes["killed"].kill()
-    until(lambda: queue._thread is None)
+    os.kill(queue.processes()["killed"], signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
+    until(lambda: not queue.is_attended)
     status = read_status(folder)
     assert status.state == "interrupted"
     assert "SIGKILL" in status.message or "exit status" in status.message
@@ -228,7 +222,7 @@ def test_a_process_outlives_the_server_that_started_it_and_the_next_one_takes_ov
         "import time; from gptviz.runs import queue\n"
         "queue.submit('survivor'); queue.submit('heir')\n"
         "while queue.place('survivor'): time.sleep(0.05)\n"
-        "print(queue.own_queue()._processes['survivor'].pid, flush=True)\n"
+        "print(queue.own_queue().processes()['survivor'], flush=True)\n"
         "time.sleep(60)\n"
     )
     first = subprocess.Popen(
@@ -248,7 +242,7 @@ def test_a_process_outlives_the_server_that_started_it_and_the_next_one_takes_ov
         stop("survivor")
         until(lambda: state("survivor") == "stopped")
         until(lambda: state("heir") == "finished")
-        until(lambda: again._thread is None)
+        until(lambda: not again.is_attended)
     finally:
         first.kill()
         with contextlib.suppress(ProcessLookupError):
@@ -303,5 +297,9 @@ def test_thirty_browsers_that_submit_at_once_all_get_a_place_or_a_refusal(queue:
     assert len(queue.waiting()) <= 3
     assert len(queue.training()) <= 1
     assert {state(f"run-{index:02d}") for index in range(12)} <= {"waiting", "running", "ready"}
-    content = [json.loads((folder / "status.json").read_text()) for folder in queue._folders()]
+    content = [
+        json.loads((folder / "status.json").read_text())
+        for folder in checkpoints.folders().values()
+        if (folder / "status.json").exists()
+    ]
     assert len(content) == 12

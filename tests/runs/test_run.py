@@ -34,7 +34,7 @@ from gptviz.text import CharTokenizer, Corpus, task
 from gptviz.train.engine import Engine
 from gptviz.train.evaluation import evaluate
 from gptviz.train.recipe import Recipe
-from gptviz.train.trainer import Diverged, Evaluated, Stepped, Trainer
+from gptviz.train.trainer import DivergedError, Evaluated, Stepped, Trainer
 from tests.small_runs import OPTIMISERS, TEXT, same, task_run, text_run, weights
 from tests.tiny import VOCAB, tiny
 
@@ -106,7 +106,7 @@ def killed() -> Path:
     folder = task_run("killed", steps=40, evaluations=2)
     process = in_a_process(folder, "getattr(event, 'step', 0) > 24 and time.sleep(0.3)")
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while not (lines := told(folder)) or lines[-1].step < 28:
             assert time.monotonic() < deadline
             assert process.poll() is None, process.communicate()[1]
@@ -203,7 +203,7 @@ def test_pausing_and_going_on_over_processes_is_never_having_stopped() -> None:
     folder = task_run("b", **settings)
     for step in (5, 12):
         process = in_a_process(folder, "getattr(event, 'step', 0) == 5 and (folder / 'stop_request').write_text('pause')")
-        assert process.communicate(timeout=60)[1] == ""
+        assert process.communicate(timeout=300)[1] == ""
         assert read_status(folder).state == ("paused" if step == 5 else "finished")
     assert_alike(folder, unbroken)
 
@@ -263,7 +263,7 @@ def test_a_killed_run_is_interrupted_and_going_on_ends_with_the_same_curve(kille
 def test_a_run_killed_before_anything_was_saved_begins_again() -> None:
     folder = task_run(steps=5)
     process = in_a_process(folder, "os.kill(os.getpid(), 9)")
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
     assert process.returncode == -signal.SIGKILL
     assert read_status(folder).state == "interrupted"
     assert_alike(finish(folder), finish(task_run("unbroken", steps=5)))
@@ -338,7 +338,7 @@ def test_a_run_begins_with_the_weights_it_is_given() -> None:
 @pytest.mark.parametrize(("rate", "store"), [(1e30, "float32"), (1e38, "float32"), (1e6, "float16")])
 def test_a_run_that_diverges_says_the_learning_rate_and_its_last_good_weights_stay(rate: float, store: str) -> None:
     folder = task_run(learning_rate=rate, evaluations=1, options={"store": store})
-    with pytest.raises(Diverged, match="lower the learning rate"):
+    with pytest.raises(DivergedError, match="lower the learning rate"):
         finish(folder)
     failed = read_status(folder)
     assert failed.state == "failed"
@@ -411,7 +411,7 @@ def test_two_processes_cannot_train_one_run() -> None:
     folder = task_run(steps=10**6, evaluations=1)
     process = in_a_process(folder)
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while read_status(folder).state != "running":
             assert time.monotonic() < deadline
             time.sleep(0.05)
@@ -421,7 +421,7 @@ def test_two_processes_cannot_train_one_run() -> None:
             task_run(options={"replace": True})
         assert read_status(folder).state == "running"
         request_stop(folder, "stop")
-        assert process.communicate(timeout=60)[1] == ""
+        assert process.communicate(timeout=300)[1] == ""
     finally:
         process.kill()
         process.communicate()

@@ -17,7 +17,7 @@ from gptviz.model import Transformer
 from gptviz.text import task
 from gptviz.train import trainer as training
 from gptviz.train.evaluation import evaluate
-from gptviz.train.trainer import Diverged, Evaluated, Event, Stepped, Trainer, draw_seed
+from gptviz.train.trainer import DivergedError, Evaluated, Event, Stepped, Trainer, draw_seed
 from tests.small_runs import OPTIMISERS, REPETITIVE, data, fresh, recipe, same, trainer, weights
 from tests.tiny import CONTEXT, VOCAB, scrambled, some_ids, tiny
 
@@ -249,7 +249,7 @@ def test_a_finished_run_leaves_the_model_in_evaluation_mode() -> None:
 @pytest.mark.parametrize("optimiser", OPTIMISERS)
 def test_an_absurd_rate_is_said_to_have_diverged_with_what_to_change(optimiser: str) -> None:
     model = fresh()
-    with pytest.raises(Diverged, match=r"no longer a number after \d+ steps: lower the learning rate \(1e\+30\)"):
+    with pytest.raises(DivergedError, match=r"no longer a number after \d+ steps: lower the learning rate \(1e\+30\)"):
         list(trainer(model, learning_rate=1e30, optimiser=optimiser))
     assert not model.training
 
@@ -258,14 +258,14 @@ def test_a_validation_loss_that_is_no_number_is_divergence_and_no_event() -> Non
     events = iter(trainer(fresh(), steps=2, evaluations=1, learning_rate=1e30))
     # The second step's own loss is still that of the weights before it.
     assert [type(next(events)) for _ in range(3)] == [Evaluated, Stepped, Stepped]
-    with pytest.raises(Diverged, match="after 2 steps"):
+    with pytest.raises(DivergedError, match="after 2 steps"):
         next(events)
 
 
 def test_weights_that_are_no_numbers_are_said_before_the_first_step() -> None:
     model = scrambled(tiny())
     model.embed.weight.data[0, 0] = math.nan
-    with pytest.raises(Diverged, match="after 0 steps"):
+    with pytest.raises(DivergedError, match="after 0 steps"):
         list(trainer(model))
 
 
@@ -276,7 +276,7 @@ def test_a_gradient_that_is_no_number_never_reaches_the_weights(factor: float) -
     list(islice(run, 4))
     before = weights(model)
     model.head.unembed.weight.register_hook(lambda gradient: gradient * factor)
-    with pytest.raises(Diverged, match="or its gradient is no longer a number after 3 steps"):
+    with pytest.raises(DivergedError, match="or its gradient is no longer a number after 3 steps"):
         list(run)
     assert same(weights(model), before)
 
