@@ -97,78 +97,116 @@ def cloud(
 
     Args:
         kinds: the kind of each token, for its colour and shape.
-        axes: what the axes say; without it they say nothing, as where coordinates mean nothing.
+        axes: the titles of the axes; none where coordinates mean nothing.
         chosen: index of a point to ring.
         neighbours: indices of points to join to it by a line.
-        ends: where each axis begins and ends, for pictures that are to be compared; without it, wherever the points do.
-        set_out: other coordinates [token, component], by which the labels are set out: so each keeps its side of its point
-            while that moves.
+        ends: where each axis begins and ends, for pictures that are to be compared; else the points decide.
+        set_out: other coordinates [token, component] that decide on which side of its point a label stands, so that it stays
+            on that side while the point moves.
         trail: where the chosen point was at other times, [time, component].
     """
-    solid = points.values.shape[1] == 3
-    labels = np.array([plain(label) for label in points.axes[0].labels], dtype=object)
-    # Text in a 3-D scene knows tags but no entities: a tag is broken up instead.
-    written = np.array([html.unescape(label).replace("<", "<\u2060") for label in labels], dtype=object) if solid else labels
-    few = len(labels) <= MOST_LABELLED
-    scatter = go.Scatter3d if solid else go.Scatter if few else go.Scattergl
+    picture = _Points(points, theme)
     figure = go.Figure(layout=base(theme, height=height))
-    writing: dict[str, Any] = {"textfont": {"family": "monospace", "size": 13, "color": theme.text}}
-    places = np.full(len(labels), "top center", dtype=object)
-    if few and not solid:
-        x, y = (points.values if set_out is None else set_out).astype(np.float64).T
-        places[:] = text_positions(x, y, [len(label) for label in points.axes[0].labels], across=WIDTH, along=height - 60)
-
-    def coordinates(which: Any) -> dict[str, Any]:
-        return {name: points.values[which, i].astype(np.float32) for i, name in enumerate("xyz"[: points.values.shape[1]])}
-
     if trail is not None:
-        figure.add_trace(_trail(trail, theme, scatter))
+        figure.add_trace(_trail(trail, theme, picture.scatter))
     if chosen is not None and len(neighbours):
-        pairs = np.column_stack((np.full(len(neighbours), chosen), neighbours, np.full(len(neighbours), -1))).ravel()
-        lines = {name: np.where(pairs < 0, np.nan, values) for name, values in coordinates(pairs).items()}
-        figure.add_trace(
-            scatter(**lines, mode="lines", line={"color": theme.text, "width": 1}, hoverinfo="skip", showlegend=False)
-        )
+        figure.add_trace(_lines(picture, chosen, neighbours))
+    places = _label_places(picture, points.values if set_out is None else set_out, height)
     # The rarest kinds last, on top, where the many would bury them.
     for kind, which in sorted(groups(kinds).items(), key=lambda group: -len(group[1])):
-        figure.add_trace(
-            scatter(
-                **coordinates(which),
-                name=kind,
-                legendrank=list(KIND_COLOURS).index(kind),
-                text=written[which].tolist() if few else None,
-                hovertext=labels[which].tolist(),
-                customdata=which.astype(np.int32),
-                mode="markers+text" if few else "markers",
-                textposition=places[which].tolist() if few else None,
-                **writing,
-                marker=_marker(kind, theme, few, solid),
-                hovertemplate=f"<b>%{{hovertext}}</b><br>{kind}<extra></extra>",
-            )
-        )
+        figure.add_trace(_tokens_of_kind(picture, kind, which, places))
     if chosen is not None:
-        marked = np.array([chosen] if few else [chosen, *neighbours])
-        figure.add_trace(
-            scatter(
-                **coordinates(marked),
-                text=written[marked].tolist(),
-                mode="markers" if few else "markers+text",
-                textposition="top center",
-                **writing,
-                marker={
-                    "symbol": "circle-open",
-                    "size": [(12 if solid else 20) if i == chosen else (4 if solid else 8) for i in marked],
-                    "color": theme.text,
-                    "line": {"width": 2, "color": theme.text},
-                },
-                hoverinfo="skip",
-                showlegend=False,
-            )
-        )
-    if solid or not few:
+        figure.add_trace(_ring(picture, chosen, neighbours))
+    if picture.solid or not picture.few:
         figure.update_layout(legend={"itemsizing": "constant"})
-    _lay_out(figure, theme, axes, ends, solid)
+    _lay_out(figure, theme, axes, ends, picture.solid)
     return figure
+
+
+class _Points:
+    """The points of a cloud, and what their number and dimensions say about how they are drawn.
+
+    Attributes:
+        solid: whether the picture is in 3-D.
+        few: whether each point has its label beside it.
+        labels: the label of each point, as plotly shows it unchanged.
+        written: the same, as text beside a point.
+        scatter: plotly's kind of trace.
+        font: that of labels beside points, an argument of the trace.
+    """
+
+    def __init__(self, points: LabelledArray, theme: Theme) -> None:
+        self.points, self.theme = points, theme
+        self.solid = points.values.shape[1] == 3
+        self.few = len(points.axes[0].labels) <= MOST_LABELLED
+        self.scatter: Any = go.Scatter3d if self.solid else go.Scatter if self.few else go.Scattergl
+        self.labels = np.array([plain(label) for label in points.axes[0].labels], dtype=object)
+        self.written = self.labels
+        if self.solid:  # text in a 3-D scene knows tags but no entities: a tag is broken up instead
+            broken_up = [html.unescape(label).replace("<", "<\u2060") for label in self.labels]
+            self.written = np.array(broken_up, dtype=object)
+        self.font = {"textfont": {"family": "monospace", "size": 13, "color": theme.text}}
+
+    def coordinates(self, which: Any) -> dict[str, Any]:
+        """The coordinates of the points with these indices, as arguments of a trace."""
+        values = self.points.values
+        return {name: values[which, i].astype(np.float32) for i, name in enumerate("xyz"[: values.shape[1]])}
+
+
+def _label_places(picture: _Points, values: npt.NDArray[Any], height: int) -> npt.NDArray[np.object_]:
+    """Where the label of each point stands; in 2-D chosen so that labels cover each other little."""
+    places = np.full(len(picture.labels), "top center", dtype=object)
+    if picture.few and not picture.solid:
+        x, y = values.astype(np.float64).T
+        lengths = [len(label) for label in picture.points.axes[0].labels]
+        places[:] = text_positions(x, y, lengths, across=WIDTH, along=height - 60)
+    return places
+
+
+def _lines(picture: _Points, chosen: int, neighbours: Sequence[int]) -> Any:
+    """A line from the chosen point to each of its neighbours."""
+    pairs = np.column_stack((np.full(len(neighbours), chosen), neighbours, np.full(len(neighbours), -1))).ravel()
+    lines = {name: np.where(pairs < 0, np.nan, values) for name, values in picture.coordinates(pairs).items()}
+    line = {"color": picture.theme.text, "width": 1}
+    return picture.scatter(**lines, mode="lines", line=line, hoverinfo="skip", showlegend=False)
+
+
+def _tokens_of_kind(picture: _Points, kind: str, which: npt.NDArray[np.int64], places: npt.NDArray[np.object_]) -> Any:
+    """The points with the indices `which`, all of one kind."""
+    return picture.scatter(
+        **picture.coordinates(which),
+        name=kind,
+        legendrank=list(KIND_COLOURS).index(kind),
+        text=picture.written[which].tolist() if picture.few else None,
+        hovertext=picture.labels[which].tolist(),
+        customdata=which.astype(np.int32),
+        mode="markers+text" if picture.few else "markers",
+        textposition=places[which].tolist() if picture.few else None,
+        **picture.font,
+        marker=_marker(kind, picture.theme, picture.few, picture.solid),
+        hovertemplate=f"<b>%{{hovertext}}</b><br>{kind}<extra></extra>",
+    )
+
+
+def _ring(picture: _Points, chosen: int, neighbours: Sequence[int]) -> Any:
+    """A ring around the chosen point; where points have no labels, smaller ones with labels around its neighbours too."""
+    marked = np.array([chosen] if picture.few else [chosen, *neighbours])
+    large, small = (12, 4) if picture.solid else (20, 8)
+    return picture.scatter(
+        **picture.coordinates(marked),
+        text=picture.written[marked].tolist(),
+        mode="markers" if picture.few else "markers+text",
+        textposition="top center",
+        **picture.font,
+        marker={
+            "symbol": "circle-open",
+            "size": [large if i == chosen else small for i in marked],
+            "color": picture.theme.text,
+            "line": {"width": 2, "color": picture.theme.text},
+        },
+        hoverinfo="skip",
+        showlegend=False,
+    )
 
 
 def _trail(trail: LabelledArray, theme: Theme, scatter: type[Any]) -> Any:

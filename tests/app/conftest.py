@@ -1,4 +1,4 @@
-"""What every test of a page shares: caches that no other test has filled."""
+"""What the tests of pages share: caches, and models to open."""
 
 from __future__ import annotations
 
@@ -15,10 +15,22 @@ from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from tests.tiny import TinyModel, scrambled, tiny
 
 
-@pytest.fixture(autouse=True)
-def _fresh_caches() -> None:
+# Caches are keyed by a model's name and by when its files were written: what one test filled is never the answer to another.
+# They are cleared once a file, so that memory is bounded and a file's tests do not depend on another file's.
+@pytest.fixture(autouse=True, scope="module")
+def _caches_of_this_file() -> None:
+    clear_caches()
+
+
+def clear_caches() -> None:
     st.cache_data.clear()
     st.cache_resource.clear()
+
+
+@pytest.fixture
+def fresh_caches() -> None:
+    """For a test that counts or replaces what a cached function computes."""
+    clear_caches()
 
 
 @pytest.fixture(scope="session")
