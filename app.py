@@ -15,7 +15,7 @@ open_page(pages.HOME, home.TITLES, home.SENTENCES)
 subject = subject_bar()
 glance = home.glance(subject.key, subject.seen)
 model_map.show(subject, glance.tokens, glance.guesses, glance.guess_ids, glance.shape)
-home.lead_on(subject)
+home.link_to_own_page(subject)
 
 st.subheader("Look inside", anchor=False)
 pictures = home.pictures(subject.key, subject.seen, theme()) | home.learning(subject.key.name, theme())

@@ -17,7 +17,7 @@ open_page(
 subject = subject_bar()
 stack = attention.stack_of(subject)
 if not encoder_decoder.n_blocks(subject.lm.model.config, stack):
-    attention.without(subject)
+    attention.no_attention(subject)
     st.stop()
 attention.show(subject, stack, default=2)
 

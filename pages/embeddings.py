@@ -30,7 +30,7 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
         key="space",
         help="Embedding: what a token is read as. Unembedding: what the model's last state is compared with, to guess the "
         "next token. A tied model has one matrix for both; a classifier guesses no token, and has no unembedding.",
-        format_func=lambda space: ui.called(space, config),
+        format_func=lambda space: ui.space_name(space, config),
         segmented=True,
         notices=notices,
     )
@@ -57,8 +57,8 @@ with side:
 with picture:
     projection, shown = ui.projection(view)
     ui.cloud(shown, projection, token, height=400 if shown == view else 330, trail=trail)
-    st.caption(ui.loses(projection, shown, token, config.d_model))
-    st.caption(ui.trust(shown, projection))
+    st.caption(ui.what_is_lost(projection, shown, token, config.d_model))
+    st.caption(ui.trust_in_picture(shown, projection))
 
 with st.container(horizontal=True, vertical_alignment="center"):
     st.text("Try this:", width="content")

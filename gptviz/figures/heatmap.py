@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from gptviz.figures.marks import brief
+from gptviz.figures.special_tokens import short_label
 from gptviz.figures.theme import PATTERN, Theme, base, plain, sequential
 from gptviz.labelled_array import Axis, LabelledArray
 
@@ -100,7 +100,7 @@ def _quiet(name: str, theme: Theme) -> dict[str, Any]:
 def _names(axis: Axis) -> list[str]:
     """One name per index: the position, which keeps equal tokens apart, then the token. Where names are written on the axis
     too, a mark is as short on it as elsewhere."""
-    shown = axis.labels if _all_fit(axis) else tuple(map(brief, axis.labels))
+    shown = axis.labels if _all_fit(axis) else tuple(map(short_label, axis.labels))
     return [f"{index} {plain(label, LONGEST_LABEL)}" for index, label in enumerate(shown)]
 
 
@@ -111,7 +111,7 @@ def _cells(label: str) -> int:
 
 def _all_fit(axis: Axis) -> bool:
     """Whether every token of the axis can be shown: they are single characters, or marks, and not too many."""
-    return len(axis.labels) <= MOST_STAGGERED and all(_cells(brief(label)) <= 1 for label in axis.labels)
+    return len(axis.labels) <= MOST_STAGGERED and all(_cells(short_label(label)) <= 1 for label in axis.labels)
 
 
 def _room(axis: Axis) -> int:
@@ -126,7 +126,7 @@ def _token_axis(axis: Axis, theme: Theme, down: bool = False) -> dict[str, Any]:
     look = _quiet(axis.name, theme) | {"type": "category"}
     if not _all_fit(axis):
         return look | {"tickfont": {"family": "monospace", "size": 11, "color": theme.text}, "tickangle": 0 if down else -90}
-    labels = [plain(brief(label), LONGEST_LABEL) for label in axis.labels]
+    labels = [plain(short_label(label), LONGEST_LABEL) for label in axis.labels]
     staggered = count > MOST_IN_A_ROW
     if staggered:
         labels = [

@@ -67,8 +67,8 @@ def predict(logits: Tensor | npt.NDArray[np.float32], sampling: Sampling) -> Pre
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a model made of each token of a text it was given.
+class TokenProbabilities:
+    """How probable each token of a text was to a model, and which tokens were likeliest there.
 
     Attributes:
         probability: [T], of the token that stands there, given those before it; NaN for the first.
@@ -82,12 +82,12 @@ class Found:
     likely_probability: Numbers
 
 
-def found(logits: npt.NDArray[np.float32], ids: Sequence[int], n: int = 8) -> Found:
-    """How the model found the tokens `ids` [T], from its logits [T, vocab_size] after each of them."""
+def token_probabilities(logits: npt.NDArray[np.float32], ids: Sequence[int], n: int = 8) -> TokenProbabilities:
+    """How probable each of the tokens `ids` [T] was to the model, from its logits [T, vocab_size] after each of them."""
     before = torch.from_numpy(np.asarray(logits)).double().softmax(-1)[:-1]  # [T - 1, vocab_size]
     given = before.gather(1, torch.tensor(ids)[1:, None])[:, 0]  # [T - 1]
     top = before.topk(min(n, before.shape[1]))
-    return Found(
+    return TokenProbabilities(
         np.concatenate(([np.nan], given.numpy())),
         np.pad(top.indices.numpy(), ((1, 0), (0, 0))),
         np.pad(top.values.numpy(), ((1, 0), (0, 0)), constant_values=np.nan),

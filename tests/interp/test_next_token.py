@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gptviz.generate.sampling import Sampling
-from gptviz.interp.next_token import found, logits_after, predict
+from gptviz.interp.next_token import logits_after, predict, token_probabilities
 from tests.tiny import CONTEXT, VOCAB, scrambled, some_ids, tiny
 
 
@@ -105,7 +105,7 @@ def test_only_the_positions_asked_for_are_unembedded() -> None:
 def test_how_a_text_was_found_is_the_probability_of_each_token_given_those_before() -> None:
     model = scrambled(tiny())
     text = some_ids(batch=1)[0].tolist()
-    seen = found(logits_after(model, text, slice(None)), text, n=3)
+    seen = token_probabilities(logits_after(model, text, slice(None)), text, n=3)
     assert math.isnan(seen.probability[0])
     for place in range(1, CONTEXT):
         alone = torch.softmax(model(torch.tensor([text[:place]]))[0, -1].double(), -1)
@@ -116,7 +116,7 @@ def test_how_a_text_was_found_is_the_probability_of_each_token_given_those_befor
 
 
 def test_a_text_of_one_token_was_found_by_nobody() -> None:
-    seen = found(np.zeros((1, VOCAB), np.float32), [3], n=3)
+    seen = token_probabilities(np.zeros((1, VOCAB), np.float32), [3], n=3)
     assert np.isnan(seen.probability).all()
     assert seen.likely.shape == seen.likely_probability.shape == (1, 3)
 

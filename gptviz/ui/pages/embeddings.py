@@ -54,7 +54,7 @@ def spaces(config: Config) -> tuple[str, ...]:
     return embeddings.SPACES[:1] if config.tied or config.kind == "classifier" else embeddings.SPACES
 
 
-def called(space: str, config: Config) -> str:
+def space_name(space: str, config: Config) -> str:
     """What the vectors are called on screen."""
     return " = ".join(embeddings.SPACES) if config.tied else space
 
@@ -232,7 +232,7 @@ def cloud(view: View, projected: Projection, token: int, *, height: int, trail: 
     )
 
 
-def loses(projected: Projection, view: View, token: int, d_model: int) -> str:
+def what_is_lost(projected: Projection, view: View, token: int, d_model: int) -> str:
     """What a projection keeps of the original space and what it loses; with a word if `token` is not in it."""
     if view.method == "PCA":
         kept = sum(projected.explained)
@@ -252,7 +252,7 @@ def loses(projected: Projection, view: View, token: int, d_model: int) -> str:
     )
 
 
-def trust(view: View, projected: Projection) -> str:
+def trust_in_picture(view: View, projected: Projection) -> str:
     """How far the picture's neighbours can be trusted."""
     score, judged = _trustworthiness(view)
     if math.isnan(score):

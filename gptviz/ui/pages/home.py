@@ -90,7 +90,7 @@ def _next(lm: LanguageModel, ids: tuple[int, ...]) -> tuple[tuple[Token, ...], t
     logits = next_token.logits_after(lm.model, ids, slice(None) if every else slice(-1, None))
     guess = next_token.predict(logits[-1], Sampling())
     order = guess.order()[:SHOWN].tolist()
-    seen = next_token.found(logits, ids, n=1).probability.tolist() if every else [np.nan] * len(ids)
+    seen = next_token.token_probabilities(logits, ids, n=1).probability.tolist() if every else [np.nan] * len(ids)
     tokens = tuple(Token(label(i), None if np.isnan(p) else p) for i, p in zip(ids, seen, strict=True))
     return tokens, tuple(Token(label(i), float(guess.before[i])) for i in order), tuple(order)
 
@@ -106,11 +106,11 @@ def _answer(key: ModelKey, source: tuple[int, ...]) -> tuple[Token, ...]:
     """The tokens of the answer to a source, with how probable each was."""
     lm, decoded = language_model(key), encoder_decoder.decoder_ids(key, source)
     logits = next_token.logits_after(lm.model, decoded, slice(None), source)
-    written = next_token.found(logits, decoded, n=1).probability.tolist()
+    written = next_token.token_probabilities(logits, decoded, n=1).probability.tolist()
     return tuple(Token(lm.tokenizer.label(i), p) for i, p in zip(decoded[1:], written[1:], strict=True))
 
 
-def lead_on(subject: Subject) -> None:
+def link_to_own_page(subject: Subject) -> None:
     """Of a model that guesses no next token, what it does instead, and the page that shows it."""
     if subject.kind == "decoder":
         return

@@ -13,7 +13,7 @@ import streamlit as st
 from gptviz.components.sampling_ledger import NO_COMMAND, Command, Payload, payload, sampling_ledger
 from gptviz.components.token_strip import Token, token_strip
 from gptviz.generate.sampling import uniform
-from gptviz.interp.next_token import found, logits_after
+from gptviz.interp.next_token import logits_after, token_probabilities
 from gptviz.ui.shell.models import ModelKey, language_model, load_call
 from gptviz.ui.shell.pages import DEFAULT_PROMPT
 from gptviz.ui.shell.subject import Subject
@@ -76,7 +76,7 @@ def _chips(key: ModelKey, ids: tuple[int, ...], small: bool) -> tuple[Token, ...
     tokenizer = language_model(key).tokenizer
     if not small:
         return tuple(Token(tokenizer.label(i)) for i in ids)
-    seen = found(_everywhere(key, ids), ids)
+    seen = token_probabilities(_everywhere(key, ids), ids)
 
     def chip(place: int) -> Token:
         label, probability = tokenizer.label(ids[place]), float(seen.probability[place])
@@ -139,8 +139,8 @@ def to_try(subject: Subject) -> list[tuple[str, str, dict[str, Any]]]:
         known = "The last token of an example can be known from those before it. Is the model sure, and right?"
         first = "After the first token nothing is known yet: whatever comes is drawn at random, and a good model says so."
         return [
-            ("The answer", known, end_of(subject, subject.default) | ask()),
-            ("Not to be known", first, {"prompt": subject.default, _WANTED: 0} | ask()),
+            ("The answer", known, end_of(subject, subject.default) | ledger_state()),
+            ("Not to be known", first, {"prompt": subject.default, _WANTED: 0} | ledger_state()),
         ]
     chanc = "Nearly everything stands on one letter: the model knows the word. Then click a space above: any word may follow."
     question = "A speech may begin with many a capital: high entropy. Move the temperature to 0.2 and to 2 and see what it does."
@@ -148,13 +148,13 @@ def to_try(subject: Subject) -> list[tuple[str, str, dict[str, Any]]]:
         "Temperature 1.5 lifts the unlikely; top-k, then top-p cut them off (hatched); what is left shares all the probability."
     )
     return [
-        ("How chanc…", chanc, end_of(subject, DEFAULT_PROMPT) | ask()),
-        ("An open question", question, end_of(subject, "ROMEO:\n") | ask()),
-        ("Cut the tail", tail, end_of(subject, "ROMEO:\n") | ask(temperature=1.5, top_k=10, top_p=0.8)),
+        ("How chanc…", chanc, end_of(subject, DEFAULT_PROMPT) | ledger_state()),
+        ("An open question", question, end_of(subject, "ROMEO:\n") | ledger_state()),
+        ("Cut the tail", tail, end_of(subject, "ROMEO:\n") | ledger_state(temperature=1.5, top_k=10, top_p=0.8)),
     ]
 
 
-def ask(**choices: float) -> dict[str, Any]:
+def ledger_state(**choices: float) -> dict[str, Any]:
     """The state in which the ledger is asked for these choices; sampling is else plain."""
     return {_ASKED: PLAIN | choices}
 

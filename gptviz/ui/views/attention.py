@@ -207,7 +207,7 @@ def _texts(subject: Subject, read: Read) -> dict[str, Any]:
     return {"queries": queries, "keys": source, "alone": False, "reads": WRITES, "isRead": SOURCE}
 
 
-def ask(**asked: Any) -> dict[str, tuple[int, str]]:
+def explorer_state(**asked: Any) -> dict[str, tuple[int, str]]:
     """The state (as `controls.try_this` sets it) that has the explorer show something: `block`, `head`, `query`, `key` and the
     other names of its part of the address; what is not named goes back to the view's own choice."""
     number, _ = st.session_state.get(ASKED, (0, ""))
@@ -226,14 +226,14 @@ def to_try(subject: Subject, stack: str) -> list[tuple[str, str, Mapping[str, An
         notice = (
             "The seed's picture: Sinai (2024) numbers from 1 and calls it block 3, head 3; here, from 0, it is block 2, head 2."
         )
-        tries.append(("The seed's picture", notice, {"prompt": subject.default, **ask(**there)}))
+        tries.append(("The seed's picture", notice, {"prompt": subject.default, **explorer_state(**there)}))
     if facts:
         b, h = attention.strongest(facts.previous)
         notice = f"Block {b}, head {h} looks there most: a line along the diagonal."
-        tries.append(("The token before", notice, ask(block=b, head=h)))
+        tries.append(("The token before", notice, explorer_state(block=b, head=h)))
         b, h = attention.strongest(facts.first)
         notice = f"Block {b}, head {h} rests there most: a column at the left."
-        tries.append(("The first token", notice, ask(block=b, head=h)))
+        tries.append(("The first token", notice, explorer_state(block=b, head=h)))
     spread = facts.spread if facts else attention.spread(seen.patterns)
     tries.append(_a_cell(subject, stack, seen, attention.strongest(-spread)))
     return tries
@@ -248,10 +248,10 @@ def _a_cell(subject: Subject, stack: str, seen: View, at: tuple[int, int]) -> tu
         f"How the last row of block {b}, head {h} comes to give {percent(float(row[key]))} to one key: the products of query and "
         "key in each dimension, their sum, the softmax."
     )
-    return "The arithmetic of a cell", notice, ask(block=b, head=h, query=query, key=key)
+    return "The arithmetic of a cell", notice, explorer_state(block=b, head=h, query=query, key=key)
 
 
-def without(subject: Subject) -> None:
+def no_attention(subject: Subject) -> None:
     """In place of the view, for a stack without blocks: that there is no attention, and the way on."""
     guesses = subject.kind == "decoder"
     alone = ": it guesses the next token from the last one alone" if guesses else ""

@@ -53,7 +53,7 @@ def read_by(subject: Subject) -> Read:
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
-def drawn(key: ModelKey, tokens: int, source: int) -> Anatomy:
+def anatomy_of(key: ModelKey, tokens: int, source: int) -> Anatomy:
     """The anatomy of a model that reads so many tokens. Read-only, other sessions share it."""
     return anatomy(language_model(key).model.config, tokens, max(1, source))
 
@@ -123,7 +123,7 @@ def _described(box: Box) -> dict[str, Any]:
     }
 
 
-def _kept(path: str) -> bool:
+def _travels(path: str) -> bool:
     """Whether a box travels by itself: of all blocks the first two do, the others are like the second."""
     place = path.removeprefix("encoder.")
     return not place.startswith("blocks.") or place.split(".")[1] in ("0", "1")
@@ -215,7 +215,7 @@ ids, source = torch.tensor([{list(read.ids)}]), torch.tensor([{list(read.source)
 trace = run(lm.model, ids, [{name!r}], source=source)"""
 
 
-def mark(key: ModelKey, read: Read) -> str:
+def map_id(key: ModelKey, read: Read) -> str:
     """What tells one map from another: a click on one that is gone is not taken for one on this."""
     return hashlib.blake2s(repr((key, read)).encode(), digest_size=8).hexdigest()
 
@@ -234,11 +234,11 @@ def payload(
     """What the browser gets."""
     lm = language_model(key)
     config = lm.model.config
-    whole = drawn(key, len(read.ids), len(read.source))
+    whole = anatomy_of(key, len(read.ids), len(read.source))
     label = lm.tokenizer.label
     own = _labelled(tokens)
     header: dict[str, Any] = {
-        "text": mark(key, read),
+        "text": map_id(key, read),
         "model": key.name,
         "step": key.step,
         "kind": config.kind,
@@ -249,8 +249,10 @@ def payload(
         "context": config.context_length,
         "mask": config.mask,
         "size": size,
-        "boxes": [_described(box) for box in whole.boxes if _kept(box.path)],
-        "arrows": [[arrow.start, arrow.end, arrow.shape] for arrow in whole.arrows if _kept(arrow.start) and _kept(arrow.end)],
+        "boxes": [_described(box) for box in whole.boxes if _travels(box.path)],
+        "arrows": [
+            [arrow.start, arrow.end, arrow.shape] for arrow in whole.arrows if _travels(arrow.start) and _travels(arrow.end)
+        ],
         "counts": _counts(whole),
         # Of an encoder–decoder the prompt is the source; the decoder reads its own answer.
         "tokens": own if not read.source else [[label(i), None] for i in read.ids],
@@ -292,8 +294,8 @@ def show(subject: Subject, tokens: tuple[Token, ...], guesses: tuple[Token, ...]
     """The map of the model, of this `size` in words, with the `tokens` of the prompt and the `guesses`; those with ids can be
     taken."""
     read = read_by(subject)
-    text = mark(subject.key, read)
-    whole = drawn(subject.key, len(read.ids), len(read.source))
+    text = map_id(subject.key, read)
+    whole = anatomy_of(subject.key, len(read.ids), len(read.source))
 
     def take(value: object) -> None:
         index = view.taken(value, text, len(guess_ids))
@@ -308,10 +310,10 @@ def show(subject: Subject, tokens: tuple[Token, ...], guesses: tuple[Token, ...]
     packed = payload(subject.key, read, tokens, guesses, bool(guess_ids), size, looked_at)
     view.model_map(packed, key=KEY, on_take=take, on_look=look)
     append_token.explain_refusal()
-    _lead_on(subject, whole, looked_at)
+    _link_to_page(subject, whole, looked_at)
 
 
-def _lead_on(subject: Subject, whole: Anatomy, looked_at: view.Look | None) -> None:
+def _link_to_page(subject: Subject, whole: Anatomy, looked_at: view.Look | None) -> None:
     """The way from the box that was opened last to the page that shows it."""
     box = None if looked_at is None else whole.box(looked_at.box)
     found = None if box is None else link(box, subject.kind)

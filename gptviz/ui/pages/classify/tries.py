@@ -81,4 +81,4 @@ def _selective(subject: Subject) -> Try:
     notice = (
         f"In block {block}, head {head} a word reads {facts.spread[block, head]:.1f} others on average, the fewest of all heads."
     )
-    return "The pickiest head", notice, {"view": ATTENTION, **attention.ask(block=block, head=head)}
+    return "The pickiest head", notice, {"view": ATTENTION, **attention.explorer_state(block=block, head=head)}

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import streamlit as st
 
-from gptviz.figures import heatmap, marks, scatter
+from gptviz.figures import heatmap, scatter, special_tokens
 from gptviz.interp import embeddings
 from gptviz.interp.attention import one_head
 from gptviz.labelled_array import Axis, LabelledArray
@@ -123,7 +123,7 @@ def _pattern(key: ModelKey, prompt: str, default: str, head: Head) -> None:
     block, number = min(head.block, n_layer - 1), min(head.head, config.n_head - 1)
     labels = tuple(map(lm.tokenizer.label, read.ids))
     pattern = one_head(attention.view(key, read).patterns, block, number, labels)
-    figure = heatmap.one_head(pattern, theme(), title=marks.said(labels), height=HEIGHT)
+    figure = heatmap.one_head(pattern, theme(), title=special_tokens.legend(labels), height=HEIGHT)
     about = f"How each of {len(labels)} tokens shares its attention among them, in block {block}, head {number}."
     st.plotly_chart(figure, key="looks", config={"displayModeBar": False}, alt=about)
 

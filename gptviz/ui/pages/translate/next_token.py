@@ -40,7 +40,7 @@ def show_strip(translation: Translation, position: int) -> None:
     label = translation.subject.lm.tokenizer.label
     logits = translation.computed.logits
     # The first of the ids has nothing before it; the last row, which nothing follows, is not looked at.
-    likely = next_token.found(np.concatenate((logits, logits[-1:])), (translation.decoded[0], *translation.written))
+    likely = next_token.token_probabilities(np.concatenate((logits, logits[-1:])), (translation.decoded[0], *translation.written))
     chips = []
     for place, token in enumerate(translation.written, 1):
         guesses = zip(likely.likely[place], likely.likely_probability[place], strict=True)

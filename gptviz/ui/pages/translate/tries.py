@@ -29,12 +29,15 @@ def tries(translation: Translation) -> list[Try]:
             "The sharpest head",
             f"Block {b}, head {h} spreads its look least, over {hidden.sharpest_spread:.1f} source tokens. Walk down "
             "the output: which part of the source does it follow?",
-            {"view": CROSS_ATTENTION, "output": "", **attention.ask(heads="one", block=b, head=h)},
+            {"view": CROSS_ATTENTION, "output": "", **attention.explorer_state(heads="one", block=b, head=h)},
         ),
         (
             "Every head",
             "Each head of the last block has a colour of its own: do they share the work, or all read the same?",
-            {"view": CROSS_ATTENTION, **attention.ask(heads="all", block=translation.subject.lm.model.config.n_layer - 1)},
+            {
+                "view": CROSS_ATTENTION,
+                **attention.explorer_state(heads="all", block=translation.subject.lm.model.config.n_layer - 1),
+            },
         ),
     ]
     if (wrong := _one_wrong(translation)) is not None:
@@ -43,7 +46,7 @@ def tries(translation: Translation) -> list[Try]:
         offers.append(("One wrong token", about, {"view": NEXT_TOKEN, "output": output, "position": place}))
     if (translation.subject.lm.card.source or {}).get("pair_task") == "dates":
         about = "Now the year stands in words and last, yet is written first: it begins at the far end, and reads 12 in twelve."
-        state = {"prompt": IN_WORDS, "output": "", "view": CROSS_ATTENTION, **attention.ask(query=0)}
+        state = {"prompt": IN_WORDS, "output": "", "view": CROSS_ATTENTION, **attention.explorer_state(query=0)}
         offers.append(("In words", about, state))
     about = "Five outputs side by side. Below the line: what was cut and never came back. The thick path won."
     return [*offers, ("A wide beam", about, {"view": BEAM_SEARCH, "width": 5, "output": ""})]
