@@ -1,4 +1,4 @@
-"""What the Embeddings page computes, cached, and its words; slow projections run beside the page, which stays usable."""
+"""What the Embeddings page shows, cached; slow projections are computed in a thread, so that the page stays usable."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from gptviz.language_model import LanguageModel
 from gptviz.model import Config
 from gptviz.ui.shell import scrubber
 from gptviz.ui.shell.models import ModelKey, language_model, load_call
+from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.theme import theme
 from gptviz.ui.views.vocabulary import tokens
+from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.markdown import escaped
 
 # A projection that is ready within this many seconds is shown at once; else PCA stands in for it.
@@ -68,6 +70,62 @@ class View:
     method: str
     dimensions: int
     seed: int
+
+
+def view_controls(key: ModelKey, config: Config, notices: Any) -> tuple[View, bool]:
+    """The controls of what is projected and how; and whether the trail of the chosen token is shown."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        space = controls.select(
+            "Vectors",
+            spaces(config),
+            key="space",
+            help="Embedding: what a token is read as. Unembedding: what the model's last state is compared with, to guess the "
+            "next token. A tied model has one matrix for both; a classifier guesses no token, and has no unembedding.",
+            format_func=lambda space: space_name(space, config),
+            segmented=True,
+            notices=notices,
+        )
+        about = "PCA: straight, at once. t-SNE and UMAP: bent, so that neighbours stay together; slower with many tokens."
+        method = controls.select("Projection", embeddings.METHODS, key="method", help=about, segmented=True, notices=notices)
+        about = "A 3-D picture turns under the pointer."
+        solid = controls.select("Picture", ("2-D", "3-D"), key="dimensions", help=about, segmented=True, notices=notices) == "3-D"
+        seed, trail = "0", False
+        if method != "PCA":
+            about = "They start with some noise: another seed gives another picture."
+            seed = controls.select("Seed", ("0", "1", "2", "3", "4"), key="seed", help=about, segmented=True, notices=notices)
+        elif scrubber.steps(key.name):
+            about = "The way the chosen token came through training, as a grey line."
+            trail = controls.switch("Trail", key="trail", help=about, notices=notices)
+    return View(key, space, method, 3 if solid else 2, int(seed)), trail
+
+
+def token_control(subject: Subject, notices: Any) -> int:
+    """The control `token`: the id of the chosen one."""
+    names = tokens(subject.key).names
+    about = "Type to search. In 2-D, a click on a point chooses it too."
+    first = "good" if subject.kind == "classifier" and "good" in names else "e"
+    return names.index(controls.select("Token", names, key="token", default=first, help=about, notices=notices))
+
+
+def to_try(subject: Subject) -> list[tuple[str, str, dict[str, Any]]]:
+    """What to try with this model: title, what to notice, and the state that shows it."""
+    names = tokens(subject.key).names
+    flat = {"method": "PCA", "dimensions": "2-D"}
+    tries: list[tuple[str, str, dict[str, Any]]] = []
+    if steps := scrubber.steps(subject.key.name):
+        notice = "Chance put every token where it is. Press play and follow the grey line."
+        tries.append(("Before training", notice, {"step": str(steps[0]), "trail": True, **flat}))
+    if "e" in names:
+        notice = "The vowels are near each other, though nobody told the model what a vowel is."
+        tries.append(("Vowels", notice, {"token": "e", "method": "t-SNE", "dimensions": "2-D"}))
+    if "good" in names and "bad" in names and subject.kind == "classifier":
+        notice = "Nobody told the model which words praise. Do those that blame keep to a side of their own?"
+        tries.append(("Praise and blame", notice, {"token": "bad", **flat}))
+    if "A" in names:
+        notice = "Capitals, small letters and punctuation keep to themselves."
+        tries.append(("Capitals apart", notice, {"token": "A", "space": spaces(subject.lm.model.config)[-1], **flat}))
+    notice = "Drag the picture: what is one heap from one side may be two from another."
+    return [*tries, ("Turn it", notice, {"method": "PCA", "dimensions": "3-D"})]
 
 
 @dataclass(frozen=True)
@@ -147,7 +205,7 @@ def _worker() -> ThreadPoolExecutor:
 
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _job(view: View) -> Job:
-    """A projection, computed once for all sessions; it goes on when its reader turns to something else."""
+    """A projection, computed once for all sessions; it is finished even if its user goes to another page."""
     rows, labels = _rows(view), tokens(view.key).labels
     settings = view.method, view.dimensions, view.seed
     result = _worker().submit(embeddings.project, rows, labels, *settings, reference=_reference(view))
