@@ -15,8 +15,8 @@ import gptviz
 from gptviz.components.kit import unpack
 from gptviz.components.model_map import Look
 from gptviz.files import home
-from gptviz.ui.pages import next_token
 from gptviz.ui.shell.pages import DEFAULT_PROMPT, PAGES
+from gptviz.ui.views import append_token
 from gptviz.ui.widgets.markdown import escaped
 from tests.tiny import TinyModel
 
@@ -117,7 +117,7 @@ def test_from_the_box_that_was_opened_a_link_leads_to_the_page_about_it(tiny_mod
 def test_a_guess_that_no_text_ends_in_is_refused_and_leads_to_generate(tiny_model: TinyModel) -> None:
     tiny_model("mine", text=ALPHABET)
     app = opened(model="mine", prompt="hello")
-    app.session_state[next_token._REFUSED] = "x"
+    app.session_state[append_token.REFUSED] = "x"
     app.run()
     assert any("“x” was not taken" in message.value for message in app.info)
     assert "Take it on Generate" in {link.proto.label for link in app.main.get("page_link")}

@@ -23,7 +23,7 @@ from gptviz.ui.views.learning_curves import curve_of
 from tests.app.opening import opened
 from tests.tiny import TinyModel
 
-pytestmark = pytest.mark.usefixtures("only_shakespeare")
+pytestmark = pytest.mark.usefixtures("only_shakespeare", "fresh_caches")
 RECIPE = Recipe(steps=100).to_dict()
 
 

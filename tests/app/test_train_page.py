@@ -36,6 +36,8 @@ from gptviz.ui.widgets.markdown import escaped
 from tests.app.opening import opened
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.usefixtures("fresh_caches")
+
 # In float32 and not compiled: nothing is tried out first.
 PLAIN = {"run_precision": "float32", "run_compile": "no"}
 TINY = PLAIN | {

@@ -33,6 +33,8 @@ from tests.app.explorer import pattern, sent
 from tests.app.opening import opened
 from tests.tiny import scrambled, tiny
 
+pytestmark = pytest.mark.usefixtures("fresh_caches")
+
 CONTEXT = 16
 SOURCE = "may the 3rd"
 MARKS = SpecialTokensTokenizer(CharTokenizer.from_text("may the 3rd of june 1977-0456"))

@@ -11,7 +11,8 @@ from gptviz.ui.shell import pages
 from gptviz.ui.shell.subject import LONGEST_PROMPT, Subject
 from gptviz.ui.widgets.markdown import escaped
 
-_REFUSED = "token not appended"
+# The key of the session's state under which the label of a refused token stands until the page says so.
+REFUSED = "token not appended"
 
 
 def prompt_with(lm: LanguageModel, ids: Sequence[int], token: int, prompt: str = "") -> str | None:
@@ -35,7 +36,7 @@ def append_token(subject: Subject, ids: Sequence[int], token: int) -> None:
     """
     text = prompt_with(subject.lm, ids, token, subject.prompt)
     if text is None:
-        st.session_state[_REFUSED] = subject.lm.tokenizer.label(token)
+        st.session_state[REFUSED] = subject.lm.tokenizer.label(token)
         return
     st.session_state["prompt"] = text
     st.query_params.pop("position", None)
@@ -43,7 +44,7 @@ def append_token(subject: Subject, ids: Sequence[int], token: int) -> None:
 
 def explain_refusal() -> None:
     """Say why the token that was clicked last is not in the prompt, and where it can be taken; nothing if it is."""
-    label = st.session_state.pop(_REFUSED, None)
+    label = st.session_state.pop(REFUSED, None)
     if label is None:
         return
     st.info(
