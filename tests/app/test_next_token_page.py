@@ -230,7 +230,7 @@ def test_a_damaged_model_is_named_and_the_page_stays(tiny_model: Callable[..., P
     monkeypatch.setattr(next_token, "logits_after", lambda *given: compute(*given) * np.float32("nan"))
     at = page()
     assert any("not numbers" in error.value for error in at.error)
-    assert len(at.get("bidi_component")) == 1
+    assert len([view for view in at.get("bidi_component") if view.proto.bytes]) == 1
 
 
 # Taking a token

@@ -282,6 +282,33 @@ def test_a_payload_that_comes_again_is_read_once(page: Page) -> None:
     assert counted == [3, 5, True]
 
 
+@pytest.mark.parametrize("early", [True, False], ids=["script first", "numbers first"])
+def test_a_view_waits_for_its_script(page: Page, early: bool) -> None:
+    shown = page.evaluate(
+        """async ([name, early]) => {
+            const shown = [], host = make("div");
+            root.replaceChildren(host);
+            const parentElement = host.attachShadow({ mode: "open" });
+            parentElement.append(make("div", "root", "x"));
+            const mount = ({ data }) => {
+                shown.push(data);
+                return () => shown.push("closed");
+            };
+            const give = () => provide(name, mount, ".root { color: #010203 }");
+            if (early) give();
+            const leaves = [1, 2].map((data) => mounted({ name, data, parentElement }));
+            await new Promise((done) => setTimeout(done, 20));
+            const before = shown.length;
+            if (!early) give();
+            (await Promise.all(leaves)).at(-1)();
+            const { color: colour } = getComputedStyle(parentElement.lastChild);
+            return { before, shown, colour, sheets: parentElement.adoptedStyleSheets.length };
+        }""",
+        [f"view {early}", early],
+    )
+    assert shown == {"before": 2 * early, "shown": [1, 2, "closed"], "colour": "rgb(1, 2, 3)", "sheets": 1}
+
+
 def test_the_address_keeps_what_a_view_shows_and_makes_no_history(browser: Browser) -> None:
     page = opened(browser.new_page(), "?prompt=a%20b&block=1")
     before = page.evaluate("history.length")

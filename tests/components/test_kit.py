@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from gptviz.components import kit
 from gptviz.components.kit import event, pack, unpack
@@ -129,3 +130,22 @@ def test_a_view_is_one_script_that_uses_all_its_modules(folder: Path) -> None:
     assert not [
         file.name for file in folder.glob("*.js") if file.stem != folder.name and f"${folder.name}_{file.stem}" not in script
     ]
+
+
+def test_the_script_of_a_view_travels_apart_from_its_numbers_and_does_not_change() -> None:
+    def script() -> None:
+        import streamlit as st
+
+        from gptviz.components.token_strip import Token, token_strip
+
+        token_strip([Token("a")] * st.session_state.get("tokens", 1), key="strip")
+
+    at = AppTest.from_function(script).run()
+    view, provided = (one.proto for one in at.get("bidi_component"))
+    assert len(view.js_content) + len(view.css_content) + len(view.html_content) < 3_000
+    assert len(provided.js_content) > 10_000, "Streamlit sends shorter messages each time"
+    at.session_state["tokens"] = 2
+    again_view, again_provided = (one.proto for one in at.run().get("bidi_component"))
+    assert again_provided == provided
+    assert again_view.bytes != view.bytes
+    assert (again_view.id, again_view.component_name, again_view.js_content) == (view.id, view.component_name, view.js_content)

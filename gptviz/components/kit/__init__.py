@@ -7,6 +7,7 @@ code and picture are the same in all of them.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import struct
 from collections.abc import Callable, Mapping
@@ -36,11 +37,30 @@ KINDS = ("float64", "float32", "float16", "int32", "uint8")
 ALIGNED = 8
 
 
-def register(folder: Path) -> Callable[..., Any]:
-    """The view in `folder`, to be mounted with `key=`, `data=` (from `pack`) and `on_<event>_change=`."""
-    return st.components.v2.component(
-        f"gptviz_{folder.name}", html='<div class="root"></div>', css=style(folder), js=script(folder)
-    )
+def register(folder: Path) -> Callable[..., None]:
+    """The view in `folder`, to be mounted with `key=`, `data=` (from `pack`) and `on_<event>_change=`.
+
+    Streamlit sends the script of a component with every message that changes. So the script of a view travels in an element of
+    its own beside it, which never changes, and Streamlit sends that once (kit/arrival.js).
+    """
+    name = f"gptviz_{folder.name}_{hashlib.sha256((script(folder) + style(folder)).encode()).hexdigest()[:8]}"
+    view = st.components.v2.component(name, html='<div class="root"></div>', js=modules.joined(FOLDER / "loader.js"))
+    provided = st.components.v2.component(f"{name}_script", js=_provided(folder, name))
+
+    def mount(*, key: str, data: bytes, **events: Any) -> None:
+        with st.container(gap=None):
+            view(key=key, data=data, **events)
+            provided(key=f"{key} script")
+
+    return mount
+
+
+def _provided(folder: Path, name: str) -> str:
+    """A script that hands over the view in `folder` and its style sheet under a name."""
+    arrival = FOLDER / "arrival.js"
+    text = modules.joined(folder / f"{folder.name}.js", arrival).replace("\nexport default ", "\nconst mount = ")
+    handed = ", ".join([json.dumps(name), "mount", json.dumps(style(folder))])
+    return f"{text}\nexport default () => {modules.scope(arrival)}.provide({handed});\n"
 
 
 def script(folder: Path) -> str:

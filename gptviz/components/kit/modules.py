@@ -18,8 +18,8 @@ EXPORT = re.compile(r"^export (?=(?:async function|function\*?|class|const) ([\w
 UNKNOWN = re.compile(r"^(?:import\b(?!\()|export\b(?! default )).*", re.MULTILINE)
 
 
-def joined(entry: Path) -> str:
-    """The module in the file `entry` and all that it imports, as the text of one module.
+def joined(entry: Path, *others: Path) -> str:
+    """The module in the file `entry`, the `others`, and all that they import, as the text of one module.
 
     Raises:
         ValueError: a module imports what another does not export, imports itself in a circle, or is written in a form that is
@@ -27,11 +27,15 @@ def joined(entry: Path) -> str:
         FileNotFoundError: a module imports a file that is not there.
     """
     exports: dict[Path, list[str]] = {}
-    return "".join(_parts(entry.resolve(), exports, ()))
+    first = entry.resolve()
+    parts = [part for other in others for part in _parts(other.resolve(), exports, (first,))]
+    return "".join([*parts, *_parts(first, exports, ())])
 
 
 def _parts(file: Path, exports: dict[Path, list[str]], above: tuple[Path, ...]) -> list[str]:
     """The modules that `file` needs and that are not in `exports` yet, each after those it imports, then `file` itself."""
+    if file in exports:
+        return []
     if file in above:
         circle = " → ".join(module.name for module in (*above[above.index(file) :], file))
         raise ValueError(f"modules import each other in a circle: {circle}")
@@ -39,8 +43,7 @@ def _parts(file: Path, exports: dict[Path, list[str]], above: tuple[Path, ...]) 
     parts: list[str] = []
     for names, source in IMPORT.findall(text):
         module = (file.parent / source).resolve()
-        if module not in exports:
-            parts += _parts(module, exports, (*above, file))
+        parts += _parts(module, exports, (*above, file))
         wanted = [name.split(" as ")[0].strip() for name in names.split(",") if name.strip()]
         missing = [name for name in wanted if name not in exports[module]]
         if missing:
@@ -48,7 +51,7 @@ def _parts(file: Path, exports: dict[Path, list[str]], above: tuple[Path, ...]) 
 
     def required(found: re.Match[str]) -> str:
         names = found[1].replace(" as ", ": ")
-        return f"const {{{names}}} = {_scope((file.parent / found[2]).resolve())};"
+        return f"const {{{names}}} = {scope((file.parent / found[2]).resolve())};"
 
     exports[file] = EXPORT.findall(text)
     body = EXPORT.sub("", IMPORT.sub(required, text))
@@ -58,9 +61,9 @@ def _parts(file: Path, exports: dict[Path, list[str]], above: tuple[Path, ...]) 
         return [*parts, body]
     if "\nexport default " in body:
         raise ValueError(f"{file.name} has a default export, which is for the first module alone")
-    return [*parts, f"const {_scope(file)} = (() => {{\n{body}\nreturn {{ {', '.join(exports[file])} }};\n}})();\n"]
+    return [*parts, f"const {scope(file)} = (() => {{\n{body}\nreturn {{ {', '.join(exports[file])} }};\n}})();\n"]
 
 
-def _scope(module: Path) -> str:
+def scope(module: Path) -> str:
     """The name of what a module exports, in the joined script."""
     return f"${module.parent.name}_{module.stem}"
