@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import streamlit as st
 import torch
+from gptviz.ui.views.settings import HELPS
 from streamlit.testing.v1 import AppTest
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -27,7 +28,6 @@ from gptviz.model.positions import POSITIONS, PositionEncoding, distances
 from gptviz.model.residuals import RESIDUALS, NormedResidual
 from gptviz.model.tap import Tap
 from gptviz.ui.pages.gradients import DEFAULTS, Setup, table
-from gptviz.ui.views.settings import HELPS
 from tests.app.opening import opened
 from tests.tiny import TinyModel, some_ids, tiny
 
