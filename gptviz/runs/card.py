@@ -194,7 +194,7 @@ def _labels(value: object) -> tuple[str, ...] | None:
 
 def _engine(value: object) -> Engine | None:
     try:
-        return Engine.from_dict(value) if isinstance(value, dict) else None
+        return Engine.from_dict(value) if isinstance(value, dict) and value else None
     except ValueError:
         return None
 

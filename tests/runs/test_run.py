@@ -197,6 +197,7 @@ def test_pausing_and_going_on_is_never_having_stopped(optimiser: str, monkeypatc
     assert_alike(finish(folder), unbroken)
 
 
+@pytest.mark.full
 def test_pausing_and_going_on_over_processes_is_never_having_stopped() -> None:
     settings = {"steps": 12, "evaluations": 3}
     unbroken = finish(task_run("a", **settings))
