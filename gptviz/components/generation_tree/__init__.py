@@ -1,6 +1,7 @@
 """The generation tree: what a model wrote from one prompt, left to right, forking where another token was taken.
 
-Hovering, replaying and choosing a head happen in the browser; Python hears of a place gone to and a token taken.
+Hovering, replaying and choosing a head happen in the browser. Python is told when the reader goes to a token, takes another one,
+or asks for attention that did not travel.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from gptviz.generate.tree import ROOT, Tree, TreeNode
 _mount = register(Path(__file__).parent)
 # What attention may take on the way to the browser; of more it asks for one step at a time.
 MOST_BYTES = 4 * 2**20
-# Code that rebuilds more tokens than this is no code to read: it then has the current branch alone.
+# Code that rebuilds more tokens than this would be too long to read: it then has only the current branch.
 MOST_IN_CODE = 5_000
 BY_HAND = "chosen by hand"
 
@@ -47,15 +48,15 @@ class Look:
     """How a tree is shown.
 
     Attributes:
-        number: tells the trees of a session apart: a click on another tree is not taken for one on this.
+        number: of the tree, among those of a session: a click on another tree does not count.
         prompt: the visible forms of the prompt's last tokens.
         label: the visible form of a token.
-        described: the settings of a draw in a few words.
+        described: describes the settings of a draw in a few words.
         ghosts: what may come next.
         code: the lines of `gptviz` that make the tree.
-        playing: the tree grows by itself: its cards wait.
-        full: no token may be added.
-        spaced: tokens are words of their own, with a gap between them.
+        playing: whether the tree is growing by itself; its card then waits.
+        full: whether no token may be added.
+        spaced: whether every token is a word of its own, with a gap between them.
         status: a line beside the legend.
     """
 
@@ -87,7 +88,7 @@ def generation_tree(
         on_go: a token was clicked; see `place`.
         on_take: a token was taken after another; see `taken`.
         on_attend: the attention of a step is asked for that did not travel; see `place`.
-        on_lost: what came goes on with a tree that the browser does not have; it was shown elsewhere in between, say.
+        on_lost: the payload continues a tree that the browser does not have, for example because another page was open.
     """
 
     def hear(name: str, act: Callable[[dict[str, Any]], None]) -> Callable[[], None]:
@@ -116,8 +117,13 @@ def taken(fields: dict[str, Any], tree: Tree, number: int) -> tuple[int, int] | 
 
 
 def whole(tree: Tree, look: Look, asked: int | None = None) -> bytes:
-    """All of the tree: for each node what it was chosen from, and the attention of as many steps as there is room for, those of
-    the current path first; that of the step after node `asked` in any case."""
+    """All of the tree: for each node what it was chosen from, and the attention of as many steps as there is room for.
+
+    Args:
+        tree: what was written.
+        look: how it is shown.
+        asked: the node after which the step was made whose attention travels in any case. Steps of the current path come next.
+    """
     nodes = [node for node in tree.nodes.values() if node.id != ROOT]
     how = {None: 0} | {drawn: i for i, drawn in enumerate(dict.fromkeys(node.drawn for node in nodes if node.drawn), start=1)}
     tokens = (token for node in nodes for token in (node.token, *(candidate.token for candidate in node.candidates)))
@@ -141,7 +147,7 @@ def whole(tree: Tree, look: Look, asked: int | None = None) -> bytes:
 
 
 def grown(tree: Tree, look: Look, since: int) -> bytes:
-    """What has come after node `since`, while the tree grows by itself, without what it was chosen from: little, soon packed."""
+    """Only the nodes after node `since`, without what they were chosen from: a small payload while the tree grows by itself."""
     nodes = [node for node in tree.nodes.values() if node.id > since]
     return pack(_header(tree, look, (node.token for node in nodes)) | {"since": since}, **_columns(nodes), **_ghosts(look.ghosts))
 

@@ -29,7 +29,7 @@ class Command:
 
     Attributes:
         asked: choice (`temperature`, `top_k`, `top_p`, `seed`, `tokens`, `log`) → value.
-        number: tells commands apart, each of which is obeyed once; 0 is none.
+        number: of the command, each of which is obeyed once; 0 is no command.
     """
 
     asked: Mapping[str, float | int | str | bool]
@@ -77,8 +77,8 @@ def payload(
     Args:
         logits: [vocab_size], as the model gave them there.
         labels: the visible forms of all tokens.
-        about: what the logits follow from (model, ids, position); its `repr` tells one text from another.
-        title: what is shown, for pictures and for who cannot see.
+        about: what the logits follow from (model, ids, position); two texts are the same if its `repr` is.
+        title: what is shown, for pictures and for screen readers.
         code: the lines of gptviz that compute the same, before and after the `Sampling` chosen in the browser.
         numbers: [seeds], the random number of each seed at this place. None shows what the model says and draws nothing.
         true: the token that stands there, where it is known; `true_name` is what to call it.
