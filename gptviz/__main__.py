@@ -168,11 +168,9 @@ def _add_recipe(group: argparse._ArgumentGroup) -> None:
 def app(options: argparse.Namespace) -> None:
     """`app [OPTION …]`"""
     command = [sys.executable, "-m", "streamlit", "run", str(APP), *options.options]
-    # Ctrl-C reaches the server too, which ends by itself.
-    with contextlib.suppress(KeyboardInterrupt):
-        ended = subprocess.run(command, check=False)
-        if ended.returncode:
-            raise UsageError(f"the app ended with exit status {ended.returncode}: see the message above")
+    if sys.platform == "win32":  # where exec would give the terminal back before the app has ended
+        sys.exit(subprocess.call(command))
+    os.execv(sys.executable, command)  # the server takes the place of this process: who ends the one ends the other
 
 
 def models(options: argparse.Namespace) -> None:
