@@ -107,6 +107,11 @@ def test_a_module_comes_after_all_it_imports_and_once(tmp_path: Path) -> None:
     assert "import" not in text
 
 
+def test_comments_stay_behind_and_code_beside_them_does_not(tmp_path: Path) -> None:
+    code = '/** @type {A} */ (a).b = 1;\nconst c = "/** x */";\n'
+    assert joined(write(tmp_path, a=f"/**\n * Words.\n */\n{code}  /** More. */\nf();\n")) == f"{code}f();\n"
+
+
 @pytest.mark.parametrize(
     ("modules", "error"),
     [

@@ -116,7 +116,7 @@ export function tools(root, { name, numbers, code, picture }) {
     button.onclick = act;
     row.append(button);
   };
-  add("Numbers", "The numbers behind the view, as a table and a CSV file", () => showNumbers(root, name, numbers()));
+  add("Numbers", "The numbers of the view, as a table and a CSV file", () => showNumbers(root, name, numbers()));
   add("Code", "The lines of Python that compute the same numbers", () => showCode(root, code()));
   add("PNG", "The view as a picture of pixels", async () => {
     try {
@@ -140,7 +140,7 @@ function showNumbers(root, name, table) {
   const download = make("button", "tool", "Download CSV");
   download.onclick = () => save(new Blob([csv(table)], { type: "text/csv;charset=utf-8" }), `${name}.csv`);
   const scroll = make("div", "scroll", undefined, { tabindex: "0" });
-  scroll.append(tableOf(table, "The numbers behind the view"));
+  scroll.append(tableOf(table, "The numbers of the view"));
   const rows = count(table.rows.length);
   const more = table.rows.length > ROWS_SHOWN ? `The first ${ROWS_SHOWN} of ${rows} rows; the file has all.` : `${rows} rows`;
   dialog(root, "Numbers", scroll, make("p", "note", more), download);

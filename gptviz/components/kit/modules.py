@@ -15,6 +15,8 @@ from pathlib import Path
 
 IMPORT = re.compile(r'^import \{([^}]*)\} from "(\.[^"]*)";$', re.MULTILINE)
 EXPORT = re.compile(r"^export (?=(?:async function|function\*?|class|const) ([\w$]+))", re.MULTILINE)
+# Comments on lines of their own, which need not travel.
+COMMENT = re.compile(r"^[ \t]*/\*\*(?:(?!\*/).)*\*/\n", re.MULTILINE | re.DOTALL)
 UNKNOWN = re.compile(r"^(?:import\b(?!\()|export\b(?! default )).*", re.MULTILINE)
 
 
@@ -39,7 +41,7 @@ def _parts(file: Path, exports: dict[Path, list[str]], above: tuple[Path, ...]) 
     if file in above:
         circle = " → ".join(module.name for module in (*above[above.index(file) :], file))
         raise ValueError(f"modules import each other in a circle: {circle}")
-    text = file.read_text(encoding="utf-8")
+    text = COMMENT.sub("", file.read_text(encoding="utf-8"))
     parts: list[str] = []
     for names, source in IMPORT.findall(text):
         module = (file.parent / source).resolve()
