@@ -172,13 +172,15 @@ def test_what_the_mean_hides_is_measured_on_this_answer(answer: list[int]) -> No
 def test_every_position_of_the_output_can_be_asked_for_what_may_stand_there(answer: list[int]) -> None:
     logits = traced(answer)["logits"][0].double()
     at = page(view="Next token")
+    first, arrays = ledger(at)
+    assert json.loads(arrays["labels"].tobytes()) == MARKS.labels()
     for place in range(len(answer) + 1):
         at.select_slider(key="position").set_value(place).run()
         header, arrays = ledger(at)
         np.testing.assert_allclose(arrays["logits"], logits[place], atol=1e-5)
-        assert set(arrays) == {"logits"}, "nothing is drawn here"
+        assert set(arrays) - {"labels"} == {"logits"}, "nothing is drawn here"
         assert header["true"] == [*answer, MARKS.end][place] == int(logits[place].argmax()), "greedily, the likeliest is written"
-        assert header["labels"] == MARKS.labels()
+        assert header["vocabulary"] == first["vocabulary"], "whose labels the browser has"
         assert not header["takes"]
         assert strip(at)["settings"]["selected"] == place
 
