@@ -121,6 +121,8 @@ def mount(
     dark: bool = False,
     width: int = 1280,
     height: int = 720,
+    script: str | None = None,
+    style: str | None = None,
     **query: object,
 ) -> Mounted:
     """A page on which the view in the folder of this name shows `payload`; `query` is in its address.
@@ -130,6 +132,7 @@ def mount(
         payload: the bytes that the view's Python packs.
         dark: the colour scheme, and with it the theme.
         width: pixels, as `height`.
+        script: in place of the view's own, as `style`: those of another version.
     """
     context = browser.new_context(
         viewport={"width": width, "height": height},
@@ -149,7 +152,7 @@ def mount(
     record_troubles(page, HOST, mounted.troubles)
     page.goto(f"{ADDRESS}?{urlencode(query)}" if query else ADDRESS)
     folder = kit.FOLDER.parent / view
-    page.evaluate(MOUNT, {"script": kit.script(folder), "style": kit.style(folder)})
+    page.evaluate(MOUNT, {"script": script or kit.script(folder), "style": style or kit.style(folder)})
     mounted.show(payload)
     return mounted
 
