@@ -1,13 +1,18 @@
 import { shape } from "../kit/elements.js";
 import { ROLES } from "../kit/roles.js";
 import { placed, sizes } from "./boxes.js";
+import { apart, squares } from "./geometry.js";
+
+// From the top of a block to the stream, and to the row of values, z and outputs.
+const STREAM = 194,
+  ROW = 134;
 
 /** The boxes of one block, laid out from left to right above the stream. */
 export class Block {
-  constructor(map, at, paths, top, y) {
-    Object.assign(this, { map, at, paths, top, y });
+  constructor(pen, at, paths, top) {
+    Object.assign(this, { pen, at, paths, top, y: top + STREAM });
     this.flows = new Map(
-      map.boxes.arrows(...Object.values(placedBlock(at))).map(([start, end, size]) => [`${start} ${end}`, size]),
+      pen.boxes.arrows(...Object.values(placedBlock(at))).map(([start, end, size]) => [`${start} ${end}`, size]),
     );
     this.parts = ["attention", "cross_attention", "mlp"].filter((part) =>
       [...paths].some((path) => path.startsWith(`${at}${part}.`)),
@@ -16,7 +21,7 @@ export class Block {
     this.w = this.tight
       ? { norm: 46, lead: 14, q: 78, scores: 58, mask: 38, gap: 9, pattern: 105, z: 42, mlp: 62 }
       : { norm: 52, lead: 18, q: 92, scores: 70, mask: 42, gap: 14, pattern: 178, z: 86, mlp: 78 };
-    this.row = top + 134; // where values, z and outputs stand
+    this.row = top + ROW;
     this.low = 38;
   }
 
@@ -30,12 +35,12 @@ export class Block {
   }
 
   draw() {
-    const { map, at, y } = this;
-    const shapeOf = sizes(map.boxes.get(`${at}resid_pre`).pieces[0].shape);
-    const spare = map.width - 58 - this.parts.reduce((sum, part) => sum + this.room(part), 34);
+    const { pen, at, y } = this;
+    const shapeOf = sizes(pen.boxes.get(`${at}resid_pre`).pieces[0].shape);
+    const spare = pen.width - 58 - this.parts.reduce((sum, part) => sum + this.room(part), 34);
     if (spare > 0) this.w.pattern = Math.min(320, this.w.pattern + spare);
-    let stream = map.drawPoint(`${at}resid_pre`, 26, y);
-    map.arrow(
+    let stream = pen.drawPoint(`${at}resid_pre`, 26, y);
+    pen.arrow(
       "",
       stream.path,
       [
@@ -51,16 +56,16 @@ export class Block {
       stream = this.join(part, stream, out);
       x = Math.max(stream.x + stream.w, out.right) + (this.tight ? 10 : 16);
     }
-    map.arrow(
+    pen.arrow(
       stream.path,
       "",
       [
         [stream.x + stream.w, y],
-        [map.width - 3, y],
+        [pen.width - 3, y],
       ],
       {
         width: 3,
-        label: stream.x + stream.w < map.width - 74 ? { x: map.width - 8, y: y - 8, text: shapeOf, anchor: "end" } : null,
+        label: stream.x + stream.w < pen.width - 74 ? { x: pen.width - 8, y: y - 8, text: shapeOf, anchor: "end" } : null,
       },
     );
   }
@@ -70,7 +75,7 @@ export class Block {
     const { w } = this;
     const pre = this.has(`${part}.norm`) ? w.norm + w.lead : w.lead + 6;
     const post = [...this.paths].some(
-      (path) => path.startsWith(`${this.at}resid_`) && this.map.boxes.get(path).part === `${part}.norm`,
+      (path) => path.startsWith(`${this.at}resid_`) && this.pen.boxes.get(path).part === `${part}.norm`,
     )
       ? w.norm + 8
       : 0;
@@ -81,18 +86,18 @@ export class Block {
   }
 
   caption(path, x, anchor = "middle", from = x) {
-    this.map.under.append(
-      this.map.text(anchor === "start" ? from : x, this.y + 23, path.slice(this.at.length), {
-        size: this.map.small,
+    this.pen.under.append(
+      this.pen.text(anchor === "start" ? from : x, this.y + 23, path.slice(this.at.length), {
+        size: this.pen.small,
         anchor,
-        fill: this.map.ink(0.72),
+        fill: this.pen.ink(0.72),
       }),
     );
   }
 
   /** From the stream up to what reads it: where it leaves from, for what stands right of it. */
   riser(part, x, stream) {
-    const { map, w, y } = this;
+    const { pen, w, y } = this;
     if (!this.has(`${part}.norm`))
       return {
         path: stream.path,
@@ -103,8 +108,8 @@ export class Block {
         ],
         right: x + w.lead,
       };
-    const norm = map.drawBox(`${this.at}${part}.norm`, x, this.row, w.norm, this.low);
-    map.arrow(stream.path, norm.path, [
+    const norm = pen.drawBox(`${this.at}${part}.norm`, x, this.row, w.norm, this.low);
+    pen.arrow(stream.path, norm.path, [
       [norm.cx, y],
       [norm.cx, norm.y + norm.h],
     ]);
@@ -112,35 +117,35 @@ export class Block {
   }
 
   attention(part, x, stream) {
-    const { map, w } = this,
+    const { pen, w } = this,
       at = `${this.at}${part}.`;
     const { q, k, v } = this.projections(part, x, stream);
     this.between(at, q, k);
     const scores = this.scores(at, q, k);
     const visible = this.masked(at, scores);
     const pattern = this.pattern(part, visible.x + visible.w + w.gap);
-    map.level(visible, pattern, scores.cy, { colour: ROLES.pattern });
+    pen.level(visible, pattern, scores.cy, { colour: ROLES.pattern });
     return this.gather(at, pattern, v);
   }
 
   sub(path) {
-    return sizes(this.map.boxes.get(path).pieces[0].shape);
+    return sizes(this.pen.boxes.get(path).pieces[0].shape);
   }
 
   /** Queries, keys and values, each from the stream, of cross-attention the latter two from the memory. */
   projections(part, x, stream) {
-    const { map, w, top, row } = this,
+    const { pen, w, top, row } = this,
       at = `${this.at}${part}.`,
       riser = this.riser(part, x, stream),
       left = riser.right + 10,
       bus = left - 12;
     // Where a norm and a turn stand between queries and keys, they need the room.
-    const head = (name, y) => map.drawBox(at + name, left, y, w.q, 44, { label: name, sub: this.sub(at + name) });
+    const head = (name, y) => pen.drawBox(at + name, left, y, w.q, 44, { label: name, sub: this.sub(at + name) });
     const q = head("q", top + 26),
       k = head("k", top + 84),
       v = head("v", row);
     const rise = (box) =>
-      map.arrow(riser.path, box.path, [...riser.from, [bus, riser.from.at(-1)[1]], [bus, box.cy], [box.x, box.cy]].filter(apart));
+      pen.arrow(riser.path, box.path, apart([...riser.from, [bus, riser.from.at(-1)[1]], [bus, box.cy], [box.x, box.cy]]));
     rise(q);
     if (part === "cross_attention") this.recall(bus - 9, [k, v]);
     else [k, v].forEach(rise);
@@ -149,19 +154,19 @@ export class Block {
 
   /** The memory comes down to what is made of it. */
   recall(x, boxes) {
-    const { map, top } = this;
+    const { pen, top } = this;
     for (const box of boxes)
-      map.arrow("memory", box.path, [
+      pen.arrow("memory", box.path, [
         [x, top + 2],
         [x, box.cy],
         [box.x, box.cy],
       ]);
-    map.under.append(map.text(x - 4, top + 34, "memory", { size: map.small, anchor: "end", fill: map.ink(0.72) }));
+    pen.under.append(pen.text(x - 4, top + 34, "memory", { size: pen.small, anchor: "end", fill: pen.ink(0.72) }));
   }
 
   scores(at, q, k) {
-    const { map, w, top } = this;
-    const scores = map.drawBox(`${at}scores`, q.x + w.q + w.gap + 8, top + 54, w.scores, 44, {
+    const { pen, w, top } = this;
+    const scores = pen.drawBox(`${at}scores`, q.x + w.q + w.gap + 8, top + 54, w.scores, 44, {
       sub: this.tight ? "" : this.sub(`${at}scores`),
     });
     const turn = scores.x - 9;
@@ -169,7 +174,7 @@ export class Block {
       [q, scores.cy - 8, ROLES.query],
       [k, scores.cy + 8, ROLES.key],
     ])
-      map.arrow(
+      pen.arrow(
         box.path,
         scores.path,
         [
@@ -180,45 +185,45 @@ export class Block {
         ],
         { colour },
       );
-    const places = map.boxes.get(`${at}positions`);
+    const places = pen.boxes.get(`${at}positions`);
     if (places?.part === "distance") {
-      const distance = map.drawBox(places.path, scores.x, top + 14, scores.w, places.role === "weight" ? 32 : 22);
-      map.plumb(distance, scores, distance.cx);
+      const distance = pen.drawBox(places.path, scores.x, top + 14, scores.w, places.role === "weight" ? 32 : 22);
+      pen.plumb(distance, scores, distance.cx);
     }
     return scores;
   }
 
   /** The mask behind the scores; the scores themselves where nothing is hidden. */
   masked(at, scores) {
-    const { map, w } = this;
+    const { pen, w } = this;
     if (!this.paths.has(`${at}mask`)) return scores;
-    const mask = map.drawBox(`${at}mask`, scores.x + scores.w + w.gap, scores.cy - 12, w.mask, 24, { label: "mask" });
-    map.level(scores, mask, scores.cy, { colour: ROLES.pattern });
+    const mask = pen.drawBox(`${at}mask`, scores.x + scores.w + w.gap, scores.cy - 12, w.mask, 24, { label: "mask" });
+    pen.level(scores, mask, scores.cy, { colour: ROLES.pattern });
     return mask;
   }
 
   /** Values weighted by the pattern, and what leaves the attention. */
   gather(at, pattern, v) {
-    const { map, w, row, low } = this;
-    const z = map.drawBox(`${at}z`, pattern.x, row, w.z, low, { sub: this.tight ? "" : this.sub(`${at}z`) });
-    map.plumb(pattern, z, z.cx, { colour: ROLES.pattern });
-    map.level(v, z, z.cy, { colour: ROLES.value });
+    const { pen, w, row, low } = this;
+    const z = pen.drawBox(`${at}z`, pattern.x, row, w.z, low, { sub: this.tight ? "" : this.sub(`${at}z`) });
+    pen.plumb(pattern, z, z.cx, { colour: ROLES.pattern });
+    pen.level(v, z, z.cy, { colour: ROLES.value });
     const from = z.x + z.w + (this.tight ? 9 : 16);
-    const out = map.drawBox(`${at}out`, from, row, Math.min(110, pattern.x + pattern.w - from), low);
-    map.level(z, out, z.cy, { colour: ROLES.value });
+    const out = pen.drawBox(`${at}out`, from, row, Math.min(110, pattern.x + pattern.w - from), low);
+    pen.level(z, out, z.cy, { colour: ROLES.value });
     return { ...out, right: Math.max(out.x + out.w, pattern.x + pattern.w) };
   }
 
   /** The norm and the turn that queries and keys both go through. */
   between(at, q, k) {
-    const { map } = this;
+    const { pen } = this;
     const shared = ["qk_norm", "positions"].filter(
-      (name) => this.paths.has(at + name) && map.boxes.get(at + name).part !== "distance",
+      (name) => this.paths.has(at + name) && pen.boxes.get(at + name).part !== "distance",
     );
     const each = (q.w - 4 * (shared.length - 1)) / shared.length,
       y = q.y + q.h;
     shared.forEach((name, i) => {
-      const pill = map.drawPill(
+      const pill = pen.drawPill(
         at + name,
         q.x + i * (each + 4),
         y + 1,
@@ -226,43 +231,43 @@ export class Block {
         k.y - y - 2,
         name === "qk_norm" ? "norm" : "rotary",
       );
-      for (const box of [q, k]) map.arrows.push({ start: pill.path, end: box.path, element: shape("g") });
+      for (const box of [q, k]) pen.arrows.push({ start: pill.path, end: box.path, element: shape("g") });
     });
   }
 
   /** The patterns of all heads, as large as they fit. */
   pattern(part, x) {
-    const { map, w, top } = this,
+    const { pen, w, top } = this,
       path = `${this.at}${part}.pattern`;
-    const box = map.boxes.get(path),
+    const box = pen.boxes.get(path),
       { stack, block } = placed(path);
     const y = top + 18,
       h = 106,
       area = { x: x + 5, y: y + 17, w: w.pattern - 10, h: h - 22 };
-    const place = map.drawBox(path, x, y, w.pattern, h, { label: " ", strength: 0.02 });
-    const group = map.elements.get(path);
-    group.append(map.text(x + 7, y + 13, "pattern", { size: 12.5, weight: 650, anchor: "start" }));
+    const place = pen.drawBox(path, x, y, w.pattern, h, { label: " ", strength: 0.02 });
+    const group = pen.elements.get(path);
+    group.append(pen.text(x + 7, y + 13, "pattern", { size: 12.5, weight: 650, anchor: "start" }));
     if (w.pattern > 130)
       group.append(
-        map.text(x + w.pattern - 7, y + 13, sizes(box.pieces[0].shape), { size: map.small, anchor: "end", fill: map.ink(0.72) }),
+        pen.text(x + w.pattern - 7, y + 13, sizes(box.pieces[0].shape), { size: pen.small, anchor: "end", fill: pen.ink(0.72) }),
       );
     const kind = part === "cross_attention" ? "cross" : stack ? "encoder" : "decoder";
-    const cells = map.data.arrays[kind];
+    const cells = pen.data.arrays[kind];
     if (!cells || block >= cells.shape[0]) return place;
     const heads = cells.shape[1],
-      [side, columns] = fitted(heads, area.w, area.h);
+      [side, columns] = squares(heads, area.w, area.h);
     const left = area.x + (area.w - columns * (side + 3) + 3) / 2,
       rows = Math.ceil(heads / columns);
     const above = area.y + (area.h - rows * (side + 3) + 3) / 2;
     for (let head = 0; head < heads; head++) {
       const hx = left + (head % columns) * (side + 3),
         hy = above + Math.floor(head / columns) * (side + 3);
-      const canvas = map.thumbnail(kind, block, head, hx, hy, side);
+      const canvas = pen.thumbnail(kind, block, head, hx, hy, side);
       if (canvas) canvas.dataset.of = path;
       group.append(
         shape(
           "rect",
-          { x: hx, y: hy, width: side, height: side, fill: map.colours.ground, class: "head", "data-head": head },
+          { x: hx, y: hy, width: side, height: side, fill: pen.colours.ground, class: "head", "data-head": head },
           shape("title", {}, `head ${head}`),
         ),
       );
@@ -271,43 +276,43 @@ export class Block {
   }
 
   mlp(x, stream) {
-    const { map, w, row, low, top } = this,
+    const { pen, w, row, low, top } = this,
       at = `${this.at}mlp.`;
     const riser = this.riser("mlp", x, stream);
-    const up = map.drawBox(`${at}up`, riser.right, row, w.mlp, low);
+    const up = pen.drawBox(`${at}up`, riser.right, row, w.mlp, low);
     const from = riser.from.at(-1);
-    map.arrow(riser.path, up.path, [...riser.from, [up.x, from[1]]]);
-    const down = map.drawBox(`${at}out`, up.x + up.w + 12, row, w.mlp, low);
-    const neurons = map.drawBox(`${at}neurons`, up.x, top + 62, down.x + down.w - up.x, 44, {
-      sub: sizes(map.boxes.get(`${at}neurons`).pieces[0].shape),
+    pen.arrow(riser.path, up.path, [...riser.from, [up.x, from[1]]]);
+    const down = pen.drawBox(`${at}out`, up.x + up.w + 12, row, w.mlp, low);
+    const neurons = pen.drawBox(`${at}neurons`, up.x, top + 62, down.x + down.w - up.x, 44, {
+      sub: sizes(pen.boxes.get(`${at}neurons`).pieces[0].shape),
     });
-    map.plumb(up, neurons, up.cx, { colour: ROLES.mlp });
-    map.plumb(neurons, down, down.cx, { colour: ROLES.mlp });
+    pen.plumb(up, neurons, up.cx, { colour: ROLES.mlp });
+    pen.plumb(neurons, down, down.cx, { colour: ROLES.mlp });
     return { ...down, right: down.x + down.w };
   }
 
   /** What a sublayer gives meets the stream. */
   join(part, stream, out) {
-    const { map, y, w } = this,
+    const { pen, y, w } = this,
       x = out.cx;
     const own = [...this.paths].filter((path) => !path.includes(`.${part}.`) || path.endsWith(".sum"));
-    const sum = own.find((path) => map.boxes.get(path).part === `${part}.join`);
-    const norm = own.find((path) => map.boxes.get(path).part === `${part}.norm`);
+    const sum = own.find((path) => pen.boxes.get(path).part === `${part}.join`);
+    const norm = own.find((path) => pen.boxes.get(path).part === `${part}.norm`);
     let last = stream;
     if (sum) {
-      const point = map.drawPoint(sum, x, y);
-      map.plumb(out, point, x, { colour: ROLES[out.role] });
-      if (this.joins(stream.path, sum)) map.level(stream, point, y, { width: 3, head: false });
+      const point = pen.drawPoint(sum, x, y);
+      pen.plumb(out, point, x, { colour: ROLES[out.role] });
+      if (this.joins(stream.path, sum)) pen.level(stream, point, y, { width: 3, head: false });
       last = point;
       if (!norm) this.caption(sum, x);
     }
     if (norm) {
       const left = sum ? x + 20 : x - w.norm / 2;
-      const box = map.drawBox(norm, left, y - 17, w.norm, 34);
-      if (sum) map.level(last, box, y, { width: 3, head: false });
-      else map.plumb(out, box, x);
+      const box = pen.drawBox(norm, left, y - 17, w.norm, 34);
+      if (sum) pen.level(last, box, y, { width: 3, head: false });
+      else pen.plumb(out, box, x);
       const name = norm.slice(this.at.length);
-      map.under.append(map.text(box.cx, y + 17 + map.small, name, { size: map.small, fill: map.ink(0.72) }));
+      pen.under.append(pen.text(box.cx, y + 17 + pen.small, name, { size: pen.small, fill: pen.ink(0.72) }));
       last = box;
     }
     return last;
@@ -317,18 +322,4 @@ export class Block {
 function placedBlock(at) {
   const { stack, block } = placed(`${at}x`);
   return { stack, block };
-}
-
-export function apart(point, i, all) {
-  return !i || Math.hypot(point[0] - all[i - 1][0], point[1] - all[i - 1][1]) > 0.5;
-}
-
-/** The largest side of `n` squares that fit side by side in a place, and how many stand in a row. */
-function fitted(n, width, height) {
-  let best = [0, 1];
-  for (let columns = 1; columns <= n; columns++) {
-    const side = Math.min((width + 3) / columns - 3, (height + 3) / Math.ceil(n / columns) - 3);
-    if (side > best[0]) best = [side, columns];
-  }
-  return best;
 }

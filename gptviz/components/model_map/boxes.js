@@ -1,11 +1,9 @@
-// What the map is of, and how it is written.
+// The boxes of a model, and what they are called. Nothing here draws.
 
-import { ROLES } from "../kit/roles.js";
 import { count, percent } from "../kit/text.js";
 
-// The ends of the tint of a token, in percent of the colour: text stays readable on either.
-export const LOWEST = 6;
-export const HIGHEST = 62;
+// Boxes whose names are signs.
+const IN_WORDS = { "⊕": "Sum", "=": "Stream", In: "Stream" };
 
 /** A probability; none where the model gives no number. */
 export function sure(probability) {
@@ -26,12 +24,29 @@ export function short(number) {
 
 /** Where a box is: its stack ("" or "encoder."), its block (null outside of them), and its path within. */
 export function placed(path) {
-  const found = /^(encoder\.)?(?:blocks\.(\d+)\.)?(.+)$/.exec(path);
+  const found = /^(encoder\.)?(?:blocks\.(\d+)\.)?(.+)$/s.exec(path);
   return { stack: found[1] ?? "", block: found[2] === undefined ? null : Number(found[2]), within: found[3] };
 }
 
 export function parametersOf(box) {
   return box.pieces.reduce((sum, piece) => sum + piece.parameters, 0);
+}
+
+/** The name of a box in words, with its block. */
+export function titleOf(box) {
+  const { stack, block, within } = placed(box.path);
+  const name = IN_WORDS[box.name] ?? box.name;
+  const part = within.startsWith("cross_attention.") ? "cross-attention" : box.part === "mlp.norm" ? "MLP" : null;
+  const place = [part, stack ? "encoder" : null, block === null ? null : `block ${block}`].filter(Boolean);
+  return place.length ? `${name} (${place.join(", ")})` : name;
+}
+
+/** What a box is called aloud: its name, the shapes of what it computes, its parameters. */
+export function aloud(box) {
+  const parameters = parametersOf(box);
+  const computed = box.pieces.filter((piece) => piece.kind === "activation");
+  const shapes = computed.map((piece) => `, ${piece.symbol} ${sizes(piece.shape)}`);
+  return `${titleOf(box)}${shapes.join("")}${parameters ? `, ${plural(parameters, "parameter")}` : ""}`;
 }
 
 export function plural(number, name) {
@@ -63,6 +78,11 @@ export class Boxes {
     return { ...alike, path, pieces: alike.pieces.map((piece) => ({ ...piece, name: own(piece.name) })) };
   }
 
+  /** What a block is called. */
+  blockName(stack, block) {
+    return `${stack ? "Encoder block" : this.data.sizes[0] ? "Decoder block" : "Block"} ${block}`;
+  }
+
   /** The paths of a block's boxes, as they are computed. */
   of(stack, block) {
     return (this.inside.get(stack) ?? []).map((within) => `${stack}blocks.${block}.${within}`);
@@ -81,9 +101,4 @@ export class Boxes {
         shape,
       ]);
   }
-}
-
-/** A token in the colour of its probability. */
-export function tint(element, probability) {
-  element.style.background = `color-mix(in srgb, ${ROLES.output} ${LOWEST + (HIGHEST - LOWEST) * probability}%, transparent)`;
 }

@@ -1,10 +1,9 @@
-import { mixed, paint, sequential } from "../kit/colour.js";
+import { background, mixed, paint, sequential } from "../kit/colour.js";
 import { make, shape } from "../kit/elements.js";
 import { ROLES } from "../kit/roles.js";
-import { parametersOf, placed, plural, short, sizes } from "./boxes.js";
+import { aloud, parametersOf, short } from "./boxes.js";
+import { SMALL, direction, rounded } from "./geometry.js";
 
-// The smallest text, where the map is as wide on the page as the narrower layout.
-export const SMALL = 10;
 // Of shapes and counts in the sans-serif of most systems, by weight, as a share of their size.
 const WIDTH_OF_LETTER = { 400: 0.5, 600: 0.57 };
 // Numbers as `thumbnails` in __init__.py packs them.
@@ -13,9 +12,36 @@ const HIDDEN = 255,
 export const SANS = "sans-serif";
 export const MONO = "monospace";
 
-/** What a map is drawn with: boxes, points on the stream, arrows, thumbnails. Colours are written out, so that a drawing can
- *  stand alone. */
-export class Drawing {
+/** What one drawing of the map is made with: boxes, points on the stream, arrows, thumbnails. Colours are written out, so that a
+ *  drawing can stand alone. */
+export class Pen {
+  constructor({ root, data, boxes, layout }) {
+    Object.assign(this, { root, data, boxes, layout, width: layout.width, small: layout.small });
+    this.colours = {
+      ground: background(root),
+      text: getComputedStyle(root).getPropertyValue("--st-text-color").trim() || "#1F2933",
+    };
+    this.under = shape("g"); // what boxes stand on
+    this.svg = shape(
+      "svg",
+      {
+        width: layout.width,
+        height: layout.height,
+        viewBox: `0 0 ${layout.width} ${layout.height}`,
+        class: "drawing",
+        "font-family": SANS,
+      },
+      this.under,
+    );
+    /** What can be clicked, by path. */
+    this.elements = new Map();
+    /** Their paths in the order of the stream. */
+    this.order = [];
+    this.arrows = [];
+    this.thumbnails = [];
+    this.scaleOfPattern = sequential(ROLES.pattern, root);
+  }
+
   ink(share = 1) {
     return share === 1 ? this.colours.text : this.mix(this.colours.text, share);
   }
@@ -48,18 +74,6 @@ export class Drawing {
     this.order.push(path);
     this.svg.append(group);
     return group;
-  }
-
-  titleOf(box) {
-    const { stack, block, within } = placed(box.path);
-    const name = { "⊕": "Sum", "=": "Stream", In: "Stream" }[box.name] ?? box.name;
-    const part = within.startsWith("cross_attention.") ? "cross-attention" : box.part === "mlp.norm" ? "MLP" : null;
-    const place = [part, stack ? "encoder" : null, block === null ? null : `block ${block}`].filter(Boolean);
-    return place.length ? `${name} (${place.join(", ")})` : name;
-  }
-
-  blockName(stack, block) {
-    return `${stack ? "Encoder block" : this.data.sizes[0] ? "Decoder block" : "Block"} ${block}`;
   }
 
   /** A box at x, y: its part that is computed in the colour of its role, its weights as a band below. */
@@ -102,16 +116,8 @@ export class Drawing {
       const size = this.fitting(sub, w - 6);
       parts.push(this.text(x + w / 2, middle + 10.5 + 0.3 * more, sub, { size, fill: this.ink(0.72) }));
     }
-    this.held(path, this.aloud(box, parameters), { "data-box": path }, ...parts);
+    this.held(path, aloud(box), { "data-box": path }, ...parts);
     return { path, x, y, w, h, cx: x + w / 2, cy: y + h / 2, role: box.role };
-  }
-
-  aloud(box, parameters) {
-    const own = parameters ? `, ${plural(parameters, "parameter")}` : "";
-    const shapes = box.pieces
-      .filter((piece) => piece.kind === "activation")
-      .map((piece) => `, ${piece.symbol} ${sizes(piece.shape)}`);
-    return `${this.titleOf(box)}${shapes.join("")}${own}`;
   }
 
   /** A point on the stream: where something is added, or taken up. */
@@ -133,36 +139,20 @@ export class Drawing {
     if (sum) parts.push(shape("path", { d: `M${x - 5} ${y}h10M${x} ${y - 5}v10`, stroke: this.ink(), "stroke-width": 1.8 }));
     // a generous place to hit
     parts.push(shape("circle", { cx: x, cy: y, r: 14, fill: "transparent" }));
-    this.held(path, this.aloud(box, 0), { "data-box": path }, ...parts);
+    this.held(path, aloud(box), { "data-box": path }, ...parts);
     return { path, x: x - r, y: y - r, w: 2 * r, h: 2 * r, cx: x, cy: y, role: "stream" };
   }
 
   /** An arrow through points, with rounded corners, and what flows in it. */
   arrow(start, end, points, { colour = ROLES.stream, width = 1.6, label = null, head = true } = {}) {
-    let path = `M${points[0]}`;
-    for (let i = 1; i < points.length - 1; i++) {
-      const [a, b, c] = [points[i - 1], points[i], points[i + 1]];
-      const toward = (from, to) => {
-        const [dx, dy] = [to[0] - from[0], to[1] - from[1]],
-          far = Math.hypot(dx, dy) || 1,
-          r = Math.min(8, far / 2);
-        return [from[0] + (dx / far) * r, from[1] + (dy / far) * r];
-      };
-      path += `L${toward(b, a)}Q${b} ${toward(b, c)}`;
-    }
-    const last = points.at(-1),
-      before = points.at(-2);
-    path += `L${last}`;
     const element = shape(
       "g",
       { class: "arrow" },
-      shape("path", { d: path, fill: "none", stroke: colour, "stroke-width": width, "stroke-linejoin": "round" }),
+      shape("path", { d: rounded(points), fill: "none", stroke: colour, "stroke-width": width, "stroke-linejoin": "round" }),
     );
     if (head) {
-      const angle = (Math.atan2(last[1] - before[1], last[0] - before[0]) * 180) / Math.PI;
-      element.append(
-        shape("path", { d: "M0 0L-7 -3.6L-7 3.6z", fill: colour, transform: `translate(${last}) rotate(${angle})` }),
-      );
+      const place = `translate(${points.at(-1)}) rotate(${direction(points)})`;
+      element.append(shape("path", { d: "M0 0L-7 -3.6L-7 3.6z", fill: colour, transform: place }));
     }
     if (label)
       element.append(
@@ -214,7 +204,7 @@ export class Drawing {
       }),
       this.text(x + w / 2, y + h / 2 + 3.4, label, { size: this.small, weight: 600 }),
     ];
-    this.held(path, this.aloud(box, parametersOf(box)), { "data-box": path }, ...parts);
+    this.held(path, aloud(box), { "data-box": path }, ...parts);
     return { path, x, y, w, h, cx: x + w / 2, cy: y + h / 2, role: box.role };
   }
 
@@ -248,11 +238,8 @@ export class Drawing {
       }
       return sum / WHOLE_SHARE / (head === null ? heads : 1);
     };
-    this.scaleOfPattern ??= {};
-    const table = (this.scaleOfPattern[this.colours.ground] ??= sequential(ROLES.pattern, this.root));
-    paint(canvas, rows, columns, share, table);
-    this.canvases.push(canvas);
-    this.pictures.push({ canvas, x, y, width: wide, height: tall });
+    paint(canvas, rows, columns, share, this.scaleOfPattern);
+    this.thumbnails.push({ canvas, x, y, width: wide, height: tall });
     return canvas;
   }
 }

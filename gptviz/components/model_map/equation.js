@@ -1,0 +1,49 @@
+// Equations, and the legend of their colours.
+
+import { make } from "../kit/elements.js";
+import { ROLES } from "../kit/roles.js";
+
+/** The role of a name in an equation, by which it is coloured. */
+const NAMED = {
+  ...{ q: "query", k: "key", kᵀ: "key", v: "value", z: "value" },
+  ...{ scores: "pattern", pattern: "pattern", mask: "pattern", softmax: "pattern" },
+  ...{ up: "mlp", neurons: "mlp" },
+  ...{ logits: "output", shares: "output", number: "output" },
+  ...{ embed: "stream", positions: "stream", memory: "stream", final_norm: "stream", out: "stream" },
+  ...{ resid_pre: "stream", resid_self: "stream", resid_mid: "stream", resid_post: "stream" },
+  ...{ gain: "weight", bias: "weight", slope: "weight", R: "weight" },
+};
+const LEGEND = [
+  ["query", "query"],
+  ["key", "key"],
+  ["value", "value"],
+  ["pattern", "attention"],
+  ["mlp", "MLP"],
+  ["stream", "stream"],
+  ["output", "output"],
+];
+
+/** An equation, its names in their colours. */
+export function coloured(equation) {
+  const line = make("span", "equation");
+  for (const part of equation.split(/([A-Za-z_]+ᵀ?)/)) {
+    const role = NAMED[part] ?? (/^[Wb]_/.test(part) ? "weight" : null);
+    line.append(role ? make("span", `named ${role}`, part) : part);
+  }
+  return line;
+}
+
+/** What the colours mean. */
+export function legend(pen) {
+  const list = make("div", "legend");
+  const add = (sample, role, share, name) => {
+    sample.style.background = pen.mix(ROLES[role], share);
+    sample.style.borderColor = ROLES[role];
+    const entry = make("span", "entry");
+    entry.append(sample, name);
+    list.append(entry);
+  };
+  for (const [role, name] of LEGEND) add(make("span", "sample"), role, 0.22, name);
+  add(make("span", "sample learned", "W"), "weight", 0.3, "learned (how many)");
+  return list;
+}

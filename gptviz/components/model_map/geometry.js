@@ -1,0 +1,134 @@
+// Where things stand on the map, in its own pixels. Nothing here draws.
+
+// What the layout is made for; on a page of another width all of it is made larger or smaller.
+export const WIDE = 820;
+const WIDEST = 1024;
+const LARGEST_ZOOM = 1.6;
+// The smallest text, where the map is as wide on the page as the narrower layout.
+export const SMALL = 10;
+// The columns of text at both ends.
+export const TOKENS = 122;
+export const GUESSES = 136;
+const ROW = 146,
+  ROW_OF_TWO = 112,
+  BETWEEN_ROWS = 8,
+  ABOVE_BLOCK = 22,
+  BLOCK = 224;
+// More blocks than this are not all drawn: the first, the last, and those around the open one.
+const MOST_BLOCKS = 16,
+  AROUND = 5;
+// The radius of an arrow's corners.
+const CORNER = 8;
+// Of the monospaced text of a picture, and the lines of it that there is room for.
+const LETTER = 7.3,
+  LINES = 7;
+
+/** @typedef {[x: number, y: number]} Point */
+
+/** The parts of the map from top to bottom, for a model with an encoder or without, with a block open or not. */
+export class Layout {
+  /** @param {{ isCrossed: boolean, isDouble: boolean, hasBlock: boolean }} model */
+  constructor({ isCrossed, isDouble, hasBlock }) {
+    this.width = isCrossed ? WIDEST : WIDE;
+    // A wide layout is drawn smaller on the page.
+    this.small = (SMALL * this.width) / WIDE;
+    this.stacks = isDouble ? ["encoder.", ""] : [""];
+    this.isDouble = isDouble;
+    this.row = isDouble ? ROW_OF_TWO : ROW;
+    this.block = BLOCK + 2 * (this.small - SMALL);
+    this.topOfBlock = this.topOf(this.stacks.length - 1) + this.row + ABOVE_BLOCK;
+    this.height = hasBlock ? this.topOfBlock + this.block : this.topOfBlock - ABOVE_BLOCK;
+  }
+
+  /** Where the row of a stack begins, counted from the top. @param {number} row */
+  topOf(row) {
+    return row * (this.row + BETWEEN_ROWS);
+  }
+
+  /** How much larger the map is drawn where it has this many pixels. @param {number} room */
+  zoom(room) {
+    return Math.min(LARGEST_ZOOM, Math.max(room, WIDE) / this.width);
+  }
+}
+
+/** The points of a path, of several in one place the first alone. @param {Point[]} points */
+export function apart(points) {
+  return points.filter((point, i) => !i || Math.hypot(point[0] - points[i - 1][0], point[1] - points[i - 1][1]) > 0.5);
+}
+
+/** A path through points, its corners rounded, as an SVG drawing has it. @param {Point[]} points */
+export function rounded(points) {
+  let path = `M${points[0]}`;
+  for (let i = 1; i < points.length - 1; i++) {
+    const [before, corner, after] = [points[i - 1], points[i], points[i + 1]];
+    path += `L${toward(corner, before)}Q${corner} ${toward(corner, after)}`;
+  }
+  return `${path}L${points[points.length - 1]}`;
+}
+
+/** A point near `from` on the way to another. @param {Point} from @param {Point} to @returns {Point} */
+function toward(from, to) {
+  const [dx, dy] = [to[0] - from[0], to[1] - from[1]];
+  const far = Math.hypot(dx, dy) || 1,
+    step = Math.min(CORNER, far / 2);
+  return [from[0] + (dx / far) * step, from[1] + (dy / far) * step];
+}
+
+/** Into which direction a path ends, in degrees. @param {Point[]} points */
+export function direction(points) {
+  const [before, last] = points.slice(-2);
+  return (Math.atan2(last[1] - before[1], last[0] - before[0]) * 180) / Math.PI;
+}
+
+/**
+ * The largest side of `n` squares, with a gap of three pixels, that fit side by side, and how many stand in a row.
+ *
+ * @param {number} n @param {number} width @param {number} height
+ * @returns {[side: number, columns: number]}
+ */
+export function squares(n, width, height) {
+  /** @type {[number, number]} */
+  let best = [0, 1];
+  for (let columns = 1; columns <= n; columns++) {
+    const side = Math.min((width + 3) / columns - 3, (height + 3) / Math.ceil(n / columns) - 3);
+    if (side > best[0]) best = [side, columns];
+  }
+  return best;
+}
+
+/**
+ * The numbers of the blocks that are drawn, null for a gap.
+ *
+ * @param {number} n how many blocks there are
+ * @param {number} open the one whose neighbours are drawn
+ * @returns {(number | null)[]}
+ */
+export function drawnBlocks(n, open) {
+  const all = [...Array(n).keys()];
+  if (n <= MOST_BLOCKS) return all;
+  const from = Math.max(1, Math.min(open - AROUND, n - 2 * AROUND - 3)),
+    to = Math.min(n - 2, from + 2 * AROUND + 1);
+  return [0, ...(from > 1 ? [null] : []), ...all.slice(from, to + 1), ...(to < n - 2 ? [null] : []), n - 1];
+}
+
+/**
+ * Tokens as lines of monospaced text in a picture: as many of the last lines as there is room for.
+ *
+ * @param {[label: string, probability: number | null][]} tokens
+ * @param {number} width
+ */
+export function lined(tokens, width) {
+  /** @type {{ label: string, probability: number | null, at: number, width: number }[][]} */
+  const lines = [[]];
+  let used = 0;
+  for (const [label, probability] of tokens) {
+    const own = [...label].length * LETTER + 2;
+    if (used + own > width && lines[lines.length - 1].length) {
+      lines.push([]);
+      used = 0;
+    }
+    lines[lines.length - 1].push({ label, probability, at: used, width: own });
+    used += own;
+  }
+  return lines.slice(-LINES);
+}

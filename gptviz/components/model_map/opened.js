@@ -1,0 +1,144 @@
+// What is open: a block, a box, one of the box's tensors, and a page of it. The address holds it. Nothing here draws.
+
+import { placed } from "./boxes.js";
+
+/** The keys of what is open, in the address. */
+export const KEYS = ["box", "block", "tensor", "head"];
+
+/** The block that is open before anybody chooses: one in the middle has more to show than the first. @param {number} count */
+function usualBlock(count) {
+  return Math.min(2, Math.max(0, count - 1));
+}
+
+export class Opened {
+  constructor() {
+    /** Of the model that is shown. @type {import("./boxes.js").Boxes} */
+    this.boxes;
+    /** The stack of the block that is drawn below, "" or "encoder.", and its number. */
+    this.stack = "";
+    this.block = 0;
+    /** The path of the open box. @type {string | null} */
+    this.path = null;
+    /** Which of its tensors is shown. */
+    this.piece = 0;
+    /** The first index shown along each axis of the tensor. @type {number[]} */
+    this.at = [];
+    /** The head that a link asks for, until it is shown. @type {number | null} */
+    this.askedHead = null;
+  }
+
+  /** The open box. */
+  get box() {
+    return this.path === null ? null : this.boxes.get(this.path);
+  }
+
+  /** The tensor that is shown. */
+  get tensor() {
+    return this.box?.pieces[this.piece];
+  }
+
+  /** The head whose numbers are shown, null where there is none to choose. */
+  get head() {
+    return this.tensor?.axes[0] === "head" ? this.at[0] : null;
+  }
+
+  /**
+   * What a link asks for; `fit` then leaves out what the model lacks.
+   *
+   * @param {Record<string, string | null>} asked by KEYS
+   */
+  take(asked) {
+    const block = /^(encoder\.)?(\d+)$/.exec(asked.block ?? "");
+    this.stack = block?.[1] ?? "";
+    this.block = block ? Number(block[2]) : usualBlock(this.boxes.blocks(""));
+    this.path = asked.box || null;
+    this.piece = Number(asked.tensor ?? 0);
+    this.askedHead = Number(asked.head ?? 0);
+  }
+
+  /** After another model: what it lacks is not open. */
+  fit() {
+    const { boxes } = this;
+    if (!this.box) this.path = null;
+    if (this.path !== null) {
+      const { stack, block } = placed(this.path);
+      if (block !== null) Object.assign(this, { stack, block });
+      if (!this.tensor) this.piece = 0;
+      this.at = (this.tensor?.shape ?? []).map((size, axis) => Math.min(this.at[axis] ?? 0, size - 1));
+    }
+    if (!boxes.blocks(this.stack)) this.stack = boxes.blocks("") || !boxes.blocks("encoder.") ? "" : "encoder.";
+    this.block = Math.max(0, Math.min(this.block, boxes.blocks(this.stack) - 1));
+  }
+
+  /** What the address says; null for what is usual. */
+  forAddress() {
+    const { boxes, stack, block, path, piece } = this;
+    const isUsual = stack === "" && block === usualBlock(boxes.blocks(""));
+    return {
+      box: path,
+      block: path !== null || !boxes.blocks(stack) || isUsual ? null : `${stack}${block}`,
+      tensor: path !== null && piece ? piece : null,
+      head: this.head || null,
+    };
+  }
+
+  /** Open a block, and in place of the open box the same one of this block. @param {string} stack @param {number} block */
+  openBlock(stack, block) {
+    Object.assign(this, { stack, block });
+    if (this.path === null) return;
+    const { block: before, within } = placed(this.path);
+    if (before === null) return;
+    const alike = `${stack}blocks.${block}.${within}`;
+    this.path = this.boxes.get(alike) ? alike : null;
+  }
+
+  /**
+   * Open a box.
+   *
+   * @param {string} path
+   * @param {number | null} head the one to show; null leaves it
+   * @returns {boolean} whether another block is open now
+   */
+  open(path, head) {
+    const isOther = path !== this.path;
+    if (isOther) this.piece = 0;
+    this.path = path;
+    const dimensions = this.tensor?.shape.length ?? 0;
+    if (isOther || this.at.length !== dimensions) this.at = new Array(dimensions).fill(0);
+    this.#show(head ?? this.askedHead);
+    this.askedHead = null;
+    const { stack, block } = placed(path);
+    if (block === null || (stack === this.stack && block === this.block)) return false;
+    Object.assign(this, { stack, block });
+    return true;
+  }
+
+  /** Show a head, where there is such. @param {number | null} head */
+  #show(head) {
+    if (this.head !== null && Number.isInteger(head) && head >= 0 && head < this.tensor.shape[0]) this.at[0] = head;
+  }
+
+  /** Close the box; the block stays. */
+  shut() {
+    this.path = null;
+  }
+
+  /** Show another tensor of the box from its beginning on; the head stays. @param {number} piece */
+  choosePiece(piece) {
+    const { head } = this;
+    this.piece = piece;
+    this.at = new Array(this.tensor.shape.length).fill(0);
+    if (head && this.head !== null) this.at[0] = Math.min(head, this.tensor.shape[0] - 1);
+  }
+
+  /** Show another page of the tensor. @param {number} axis @param {number} to its first index */
+  move(axis, to) {
+    this.at[axis] = Math.max(0, Math.min(to, this.tensor.shape[axis] - 1));
+  }
+
+  /** Whether these are the numbers to show. @param {{ box: string, piece: number, at: number[], whole: boolean }} tensor */
+  isOf(tensor) {
+    const isPage = tensor.whole || tensor.at.every((index, i) => index === this.at[i]);
+    return tensor.box === this.path && tensor.piece === this.piece && isPage;
+  }
+}

@@ -1,0 +1,168 @@
+// The drawing of the map on the page: above, all of the model from tokens to guesses; below, the block that is open.
+
+import { background } from "../kit/colour.js";
+import { TabStop, make, shape } from "../kit/elements.js";
+import { ROLES } from "../kit/roles.js";
+import { Block } from "./block.js";
+import { Layout } from "./geometry.js";
+import { walk } from "./keyboard.js";
+import { Pen } from "./pen.js";
+import { Whole } from "./whole.js";
+
+/** Draws the map, and says what is clicked or looked at on it. It is handed the map, whose methods it calls. */
+export class Stage {
+  /** @param {{ openBlock: Function, clickBox: Function, take: Function, shut: Function, tell: Function }} map */
+  constructor(map) {
+    this.map = map;
+    this.frame = make("div", "frame");
+    this.element = make("div", "stage");
+    this.frame.append(this.element);
+    this.stop = new TabStop();
+    this.current = undefined; // the path that the Tab key reaches
+    this.element.addEventListener("click", (event) => this.clicked(event));
+    this.element.addEventListener("keydown", (event) => this.key(event));
+    this.element.addEventListener("pointerover", (event) => this.over(event));
+    this.element.addEventListener("pointerleave", () => this.look(null));
+    this.element.addEventListener("focusin", (event) => this.over(event));
+  }
+
+  // Drawing
+
+  draw() {
+    const { data, opened, root } = this.map;
+    const focused = root.getRootNode().activeElement;
+    const held = this.element.contains(focused) ? focused.dataset.path : undefined;
+    const hasBlock = opened.boxes.blocks(opened.stack) > 0;
+    this.layout = new Layout({
+      isCrossed: data.boxes.some((box) => box.path.includes("cross_attention")),
+      isDouble: data.sizes[0] > 0,
+      hasBlock,
+    });
+    this.pen = new Pen({ root, data, boxes: opened.boxes, layout: this.layout });
+    const whole = new Whole(this.pen, opened);
+    this.layout.stacks.forEach((stack, row) => whole.drawStack(stack, this.layout.topOf(row)));
+    if (hasBlock) this.drawBlock(whole.lens);
+    this.order = [...new Set(this.pen.order)].filter((path) => this.pen.elements.has(path));
+    this.put(whole.columns);
+    if (!this.pen.elements.has(this.current)) this.current = this.order[0];
+    for (const element of this.pen.elements.values()) element.setAttribute("tabindex", -1);
+    this.stop.reach(this.pen.elements.get(this.current));
+    this.look(null);
+    this.light();
+    this.fit();
+    if (held) this.pen.elements.get(held)?.focus();
+  }
+
+  /** Put what is drawn on the page. */
+  put(columns) {
+    const { data } = this.map;
+    const { width, height, small } = this.layout;
+    Object.assign(this.element.style, { width: `${width}px`, height: `${height}px`, fontSize: small > 10 ? "13px" : "12px" });
+    this.element.setAttribute("role", "group");
+    const help = "Arrow keys walk along the stream, Enter opens a box.";
+    this.element.setAttribute("aria-label", `Map of the model ${data.model}: ${data.size}. ${help}`);
+    this.element.replaceChildren(this.pen.svg, ...columns, ...this.pen.thumbnails.map(({ canvas }) => canvas));
+    // A decoder goes on from the end of its text.
+    if (data.kind === "decoder")
+      for (const strip of this.element.querySelectorAll(".strip")) strip.scrollTop = strip.scrollHeight;
+  }
+
+  drawBlock(lens) {
+    const { pen, layout } = this;
+    const { stack, block, boxes } = this.map.opened;
+    const { width, topOfBlock: top } = layout;
+    const faint = pen.mix(ROLES.stream, 0.35);
+    if (lens) {
+      const d = `M${lens.x} ${lens.bottom}h${lens.w}L${width - 1} ${top}H1z`;
+      pen.under.prepend(shape("path", { d, fill: pen.mix(ROLES.stream, 0.1), stroke: faint, "stroke-width": 1 }));
+    }
+    const frame = { x: 1, y: top, width: width - 2, height: layout.block - 1, rx: 8 };
+    // Blocks are counted from 0, as in the names of their tensors.
+    const last = boxes.blocks(stack) - 1;
+    const title = `${boxes.blockName(stack, block)}${last ? ` (of 0 to ${last})` : ""}`;
+    pen.under.append(
+      shape("rect", { ...frame, fill: pen.colours.ground, stroke: faint, "stroke-width": 1 }),
+      pen.text(12, top + 19, title, { size: 12.5, weight: 650, anchor: "start" }),
+    );
+    new Block(pen, `${stack}blocks.${block}.`, new Set(boxes.of(stack, block)), top).draw();
+  }
+
+  /** As large as there is room. */
+  fit() {
+    const room = this.map.root.clientWidth;
+    if (room && this.layout) this.element.style.zoom = this.layout.zoom(room);
+  }
+
+  /** While a box is open, the rest of the map steps back. */
+  light() {
+    const { path: open } = this.map.opened;
+    this.pen.svg.classList.toggle("open", open !== null);
+    for (const [path, element] of this.pen.elements) {
+      if (!element.dataset.box) continue;
+      element.classList.toggle("open", path === open);
+      element.setAttribute("aria-expanded", path === open);
+    }
+    for (const { canvas } of this.pen.thumbnails)
+      canvas.classList.toggle("back", open !== null && Boolean(canvas.dataset.of) && canvas.dataset.of !== open);
+  }
+
+  /** The colours of the page, by which it is seen whether the map must be drawn anew. */
+  get ground() {
+    return background(this.map.root);
+  }
+
+  // What is looked at
+
+  over(event) {
+    this.look(event.target.closest?.("[data-box],[data-block]")?.dataset.path ?? null);
+  }
+
+  /** The arrows of what is under the pointer stand out, and a line tells of it. */
+  look(path) {
+    for (const { start, end, element } of this.pen?.arrows ?? [])
+      element.classList.toggle("lit", path !== null && (start === path || end === path));
+    this.map.tell(path);
+  }
+
+  // What is clicked, and the keyboard
+
+  clicked(event) {
+    const guess = event.target.closest("[data-guess]");
+    if (guess && this.map.data.takes) return this.map.take(Number(guess.dataset.guess));
+    const block = event.target.closest("[data-block]");
+    if (block) {
+      this.current = block.dataset.path;
+      return this.map.openBlock(block.dataset.stack, Number(block.dataset.number));
+    }
+    const box = event.target.closest("[data-box]");
+    if (!box) return;
+    this.current = box.dataset.path;
+    const head = event.target.closest("[data-head]");
+    this.map.clickBox(box.dataset.box, head ? Number(head.dataset.head) : null);
+  }
+
+  key(event) {
+    const held = event.target.closest("[data-path]");
+    if (!held) return;
+    const { path } = held.dataset;
+    const next = walk(event.key, path, this.order);
+    const block = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+    if (next) this.focus(next);
+    else if (block) this.focus(this.map.moveToBlock(block, path));
+    else if ((event.key === "Enter" || event.key === " ") && held.tagName !== "BUTTON") {
+      held.dispatchEvent(new MouseEvent("click", { bubbles: true }));
+      this.focus(path);
+    } else if (event.key === "Escape" && this.map.opened.path !== null) this.map.shut();
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  /** Give the focus to what has this path, if it is drawn. */
+  focus(path) {
+    const element = this.pen.elements.get(path);
+    if (!element) return;
+    this.current = path;
+    this.stop.focus(element, this.frame);
+  }
+}
