@@ -23,7 +23,7 @@ SHAKESPEARE = DATA / "tinyshakespeare.txt"
 REVIEWS = {"negative.txt": DATA / "rt-polarity.neg", "positive.txt": DATA / "rt-polarity.pos"}
 CARDS = {name: checkpoints.read_card(checkpoints.BUNDLED / name) for name in SHIPPED}
 ON_TASKS = [name for name in SHIPPED if "task" in CARDS[name]]
-ON_SHAKESPEARE = [name for name in SHIPPED if CARDS[name].get("corpus") == "tiny-shakespeare"]
+ON_SHAKESPEARE = [name for name in SHIPPED if CARDS[name].corpus == "tiny-shakespeare"]
 
 
 def evaluated(name: str, capsys: pytest.CaptureFixture[str]) -> dict[str, float]:
