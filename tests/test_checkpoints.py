@@ -58,7 +58,7 @@ def test_a_card_says_how_the_model_was_made_and_what_came_of_it(name: str) -> No
     assert card["command"].startswith("python -m gptviz train ")
     assert card["steps"] == (card["recipe"]["steps"] or card["steps"]) == card["losses"][-1]["step"]
     assert card["validation_loss"] == card["losses"][-1]["validation"]
-    assert read_log(checkpoints.BUNDLED / name / "log.jsonl")[-1]["step"] == card["steps"]
+    assert read_log(checkpoints.BUNDLED / name / "log.jsonl")[-1].step == card.steps
     assert "/" not in card["command"].replace("gptviz/", "")
 
 

@@ -799,7 +799,7 @@ def test_an_answer_that_never_ends_is_cut_and_said_to_be(capsys: Capture, mirror
     lm = gptviz.load("seq2seq")
     with torch.no_grad():
         lm.model.head.unembed.bias[lm.special_tokens.padding :] = -1e4  # no mark is ever written
-    checkpoints.save("seq2seq", lm.model, lm.tokenizer, dict(lm.card))
+    checkpoints.save("seq2seq", lm.model, lm.tokenizer, lm.card.to_json())
     for longest, options in ((7, ()), (7, ("--beams", "2")), (64, ())):
         assert main(["generate", "seq2seq", "--prompt", "abc", "--max-new-tokens", str(longest), *options]) == 0
         printed = capsys.readouterr()
