@@ -7,7 +7,7 @@ import { announce, tools } from "../kit/details.js";
 import { make } from "../kit/elements.js";
 import { ROLES } from "../kit/roles.js";
 import { shortened } from "../kit/text.js";
-import { view } from "../kit/view.js";
+import { Commands, view } from "../kit/view.js";
 import { Cell } from "./cell.js";
 import { KEYS, fitted, forAddress, takeOver, usualChoice } from "./choice.js";
 import { Controls } from "./controls.js";
@@ -23,9 +23,8 @@ import { Tokens } from "./tokens.js";
 
 const HINT = "A click holds a token; a click on another one then opens the arithmetic of the two. Escape goes back.";
 
-/** The number of the last command obeyed, for as long as this page of the browser lives: a view that
- *  comes anew obeys none of before. */
-const OBEYED = Symbol.for("gptviz attention command");
+// Whichever explorer on the page obeys a command, it is obeyed once.
+const commands = new Commands();
 
 /** Joins the parts: it holds the choice and what is under the pointer, and tells each part when to draw. */
 class Explorer {
@@ -108,8 +107,7 @@ class Explorer {
 
   /** Obey a command of the page ("Try this"), each once. */
   obey({ asked, number }) {
-    if (!asked || number <= (globalThis[OBEYED] ?? 0)) return false;
-    globalThis[OBEYED] = number;
+    if (!asked || !commands.isNew(number)) return false;
     takeOver(this.choice, asked, this.numbers);
     this.notices.replaceChildren();
     return true;
@@ -262,7 +260,7 @@ class Explorer {
     this.cell.draw();
     // The chip or button that had the focus is gone.
     if (isOpen && this.tokens.element.contains(had)) this.cell.element.focus({ preventScroll: true });
-    else if (!isOpen && this.cell.element.contains(had)) this.tokens.reached.focus({ preventScroll: true });
+    else if (!isOpen && this.cell.element.contains(had)) this.tokens.stop.element.focus({ preventScroll: true });
     if (isOpen) announce(this.root, this.cell.said());
     else this.tokens.resize();
   }

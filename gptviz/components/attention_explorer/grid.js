@@ -1,7 +1,8 @@
 // All heads at a glance.
 
 import { logarithmic, paint } from "../kit/colour.js";
-import { make } from "../kit/elements.js";
+import { TabStop, make } from "../kit/elements.js";
+import { Floating, beside } from "../kit/floating.js";
 import { brief, percent } from "../kit/text.js";
 import { ARROWS, FACTS, MEAN, clamp, same } from "./settings.js";
 
@@ -24,15 +25,15 @@ export class Grid {
     this.box = make("div", "heads", undefined, { role: "group", "aria-label": "All heads: blocks downwards, heads across" });
     this.pooled = make("p", "note pooled");
     this.element.append(this.order, this.filter, this.box, this.pooled);
-    this.card = make("div", "card floating");
-    this.card.popover = "manual";
+    this.card = new Floating();
     this.picture = make("canvas", "picture");
     this.words = make("div", "note");
     this.name = make("strong");
-    this.card.append(this.name, this.picture, this.words);
-    this.element.append(this.card);
+    this.card.element.append(this.name, this.picture, this.words);
+    this.element.append(this.card.element);
     this.buttons = new Map();
-    this.current = this.reached = null;
+    this.stop = new TabStop();
+    this.current = null;
 
     this.select.onchange = () => explorer.choose({ sort: this.select.value || null, least: null });
     this.range.oninput = () => explorer.choose({ least: Number(this.range.value) });
@@ -160,14 +161,7 @@ export class Grid {
       button.style.setProperty("--mark", colour);
     }
     const own = this.buttons.get(chosen.join(" "));
-    this.reach(own.isConnected ? own : this.box.querySelector(".head"));
-  }
-
-  /** Make a button the one that the Tab key reaches. */
-  reach(button) {
-    if (this.reached) this.reached.tabIndex = -1;
-    if (button) button.tabIndex = 0;
-    this.reached = button;
+    this.stop.reach(own.isConnected ? own : this.box.querySelector(".head"));
   }
 
   over(event) {
@@ -191,18 +185,14 @@ export class Grid {
       this.picture.height = small.height;
       this.picture.getContext("2d").drawImage(small, 0, 0);
     } else explorer.paint(this.picture, at, "pattern");
-    if (!this.card.matches(":popover-open")) this.card.showPopover();
-    const thumb = this.buttons.get(at.join(" ")).getBoundingClientRect();
-    const { offsetWidth: width, offsetHeight: height } = this.card;
-    const edge = this.explorer.narrow ? thumb.right : this.box.getBoundingClientRect().right; // the other heads stay in sight
-    const left = edge + width + 16 < innerWidth ? edge + 8 : Math.max(8, thumb.left - width - 8);
-    this.card.style.left = `${left}px`;
-    this.card.style.top = `${clamp(thumb.top - 40, 8, Math.max(8, innerHeight - height - 8))}px`;
+    // Beside all heads, so that the others stay in sight.
+    const edge = explorer.narrow ? undefined : this.box.getBoundingClientRect().right;
+    this.card.open(this.buttons.get(at.join(" ")), beside, { edge });
   }
 
   shut() {
     this.current = null;
-    if (this.card.matches(":popover-open")) this.card.hidePopover();
+    this.card.close();
   }
 
   clicked(event) {
@@ -233,9 +223,6 @@ export class Grid {
   }
 
   focus(at) {
-    const button = this.buttons.get(at.join(" "));
-    this.reach(button);
-    button.focus({ preventScroll: true });
-    button.scrollIntoView({ block: "nearest", inline: "nearest" });
+    this.stop.focus(this.buttons.get(at.join(" ")), this.box);
   }
 }

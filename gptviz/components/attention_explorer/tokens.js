@@ -1,7 +1,8 @@
 // The tokens, with what one of them reads or who reads it.
 
-import { make, shape } from "../kit/elements.js";
-import { SPOKEN, chip, spoken } from "../kit/text.js";
+import { TabStop, make, shape } from "../kit/elements.js";
+import { Flow } from "../kit/flow.js";
+import { chip, spoken } from "../kit/text.js";
 import { strongest } from "./selection.js";
 import { SIDES, clamp } from "./settings.js";
 
@@ -13,7 +14,6 @@ const COLUMNS_HEIGHT = 296;
 const LARGE_TEXT = 200;
 const LINES_IN_TEXT = 5;
 const FAINTEST_LINE = 0.01;
-const LONGEST_WORD = 24;
 
 /** The tokens, and what one of them reads or is read by, as shades, numbers and lines. */
 export class Tokens {
@@ -25,6 +25,7 @@ export class Tokens {
     this.shares = { query: [], key: [] };
     this.paths = [];
     this.boxes = null;
+    this.stop = new TabStop();
     this.element.addEventListener("pointerover", (event) => this.over(event));
     this.element.addEventListener("pointerleave", () => explorer.look({}));
     this.element.addEventListener("focusin", (event) => this.over(event));
@@ -71,7 +72,7 @@ export class Tokens {
       text.append(this.lines);
       this.element.replaceChildren(text);
     }
-    this.reach(this.chips.query.at(-1));
+    this.stop.reach(this.chips.query.at(-1));
   }
 
   chip(label, side, at) {
@@ -102,22 +103,13 @@ export class Tokens {
 
   /** Chips as text: lines break between words and after a newline. */
   flow(text, labels, side) {
-    const paragraph = make("div", `flow${this.explorer.numbers.spaced ? " spaced" : ""}`);
-    let word = null;
-    const chips = labels.map((label, at) => {
-      const isOwn = at === 0 || this.explorer.numbers.spaced;
-      const begins = isOwn || /[␣⏎⇥]$/.test(labels[at - 1]) || (/^[␣⏎⇥]/.test(label) && !(label in SPOKEN));
-      if (begins || word.childElementCount > LONGEST_WORD) {
-        word = make("span", "word");
-        paragraph.append(word);
-      }
+    const flow = new Flow(make("div", "flow"), { isSpaced: this.explorer.numbers.spaced });
+    text.append(flow.element);
+    return labels.map((label, at) => {
       const button = this.chip(label, side, at);
-      word.append(button);
-      if (label.endsWith("⏎")) word.append(make("br"));
+      flow.add(button, label);
       return button;
     });
-    text.append(paragraph);
-    return chips;
   }
 
   /** Where the chips of a flowing text are, measured once for each layout. */
@@ -284,19 +276,13 @@ export class Tokens {
   over(event) {
     const at = this.at(event);
     if (!at) return;
-    if (event.type === "focusin") this.reach(event.target.closest(".chip"));
+    if (event.type === "focusin") this.stop.reach(event.target.closest(".chip"));
     this.explorer.look({ [at.side]: at.index }, event.type === "focusin");
   }
 
   clicked(event) {
     const at = this.at(event);
     if (at) this.explorer.fix(at.side, at.index);
-  }
-
-  reach(one) {
-    if (this.reached) this.reached.tabIndex = -1;
-    this.reached = one;
-    one.tabIndex = 0;
   }
 
   key(event) {
@@ -323,9 +309,7 @@ export class Tokens {
     const next = walks[event.key]?.();
     if (next) {
       const chips = this.chips[next[0]];
-      const one = chips[clamp(next[1], 0, chips.length - 1)];
-      one.focus({ preventScroll: true });
-      one.scrollIntoView({ block: "nearest", inline: "nearest" });
+      this.stop.focus(chips[clamp(next[1], 0, chips.length - 1)], this.element);
     } else if (event.key === "Escape") this.explorer.free();
     else {
       if (event.key === "Enter" || event.key === " ") event.stopPropagation();

@@ -1,0 +1,240 @@
+// What is chosen in the attention explorer, and what a choice makes of the numbers.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { fitted, forAddress, takeOver, usualChoice } from "../../gptviz/components/attention_explorer/choice.js";
+import { Numbers } from "../../gptviz/components/attention_explorer/numbers.js";
+import { OF_HEADS, Selection, strongest } from "../../gptviz/components/attention_explorer/selection.js";
+
+/** Numbers of some blocks of heads over a text: a share is 1 / (place + 2), larger by the head. */
+function numbersOf({ n_block = 2, n_head = 3, tokens = 4, first = 0, count = n_block, triangle = true, ...more } = {}) {
+  const size = triangle ? (tokens * (tokens + 1)) / 2 : tokens * tokens;
+  const shaped = (array, ...shape) => Object.assign(array, { shape });
+  const labels = Array.from({ length: tokens }, (_, i) => `t${i}`);
+  const share = (_, i) => (1 + (Math.floor(i / size) % n_head)) / ((i % size) + 2);
+  const arrays = {
+    pattern: shaped(Float32Array.from({ length: count * n_head * size }, share), count, n_head, size),
+    moved: shaped(
+      Float32Array.from({ length: count * n_head * tokens }, (_, i) => 1 + i),
+      count,
+      n_head,
+      tokens,
+    ),
+    q: shaped(new Float32Array(count * n_head * tokens * 2), count, n_head, tokens, 2),
+  };
+  const start = { block: 1, head: 0 };
+  const header = { n_block, n_head, first, count, triangle, facts: ["spread"], alone: true, start };
+  return new Numbers({ ...header, arrays, queries: labels, keys: labels, ...more });
+}
+
+function choose(numbers, changes = {}) {
+  return { ...usualChoice(numbers), ...changes };
+}
+
+test("the usual choice is what the page asks for, as far as the model has it, and leaves the address empty", () => {
+  const numbers = numbersOf({ start: { block: 9, head: 9, show: "value" } });
+  const choice = usualChoice(numbers);
+  assert.deepEqual([choice.block, choice.head, choice.show, choice.heads], [1, 2, "value", "one"]);
+  assert.deepEqual(new Set(Object.values(forAddress(choice, numbers))), new Set([null]));
+});
+
+test("possible values of a link are taken, impossible ones are refused by name", () => {
+  const numbers = numbersOf();
+  for (const [key, value, expected] of [
+    ["block", "0", 0],
+    ["head", "2", 2],
+    ["heads", "mean", "mean"],
+    [
+      "heads",
+      "0.1 1.2",
+      [
+        [0, 1],
+        [1, 2],
+      ],
+    ],
+    ["show", "value", "value"],
+    ["direction", "in", "in"],
+    ["query", "3", 3],
+    ["sort", "spread", "spread"],
+    ["least", "12", 12],
+    ["log", "True", true],
+  ]) {
+    const choice = usualChoice(numbers);
+    assert.deepEqual(takeOver(choice, { [key]: value }, numbers), [], `${key} = ${value}`);
+    assert.deepEqual(choice[key], expected);
+  }
+  const made = { block: ["2", "-1", "x", "1.0", ""], heads: ["7.7", "0.1,1.2", "all "], show: ["all", "rollout", "__proto__"] };
+  Object.assign(made, { query: ["4", "<b>x</b>", "9999999"], sort: ["size"], least: ["a", "-3"], direction: ["up"], log: ["1"] });
+  for (const [key, values] of Object.entries(made)) {
+    for (const value of values) {
+      const choice = usualChoice(numbers);
+      assert.deepEqual(takeOver(choice, { [key]: value }, numbers), [[key, value]]);
+      assert.deepEqual(choice, usualChoice(numbers));
+    }
+  }
+});
+
+test("keys that are none of a choice are passed over, and null asks for what is usual", () => {
+  const numbers = numbersOf();
+  const choice = choose(numbers, { show: "value", query: 2 });
+  assert.deepEqual(takeOver(choice, { constructor: "1", model: "x", show: null, query: null }, numbers), []);
+  assert.deepEqual(choice, usualChoice(numbers));
+});
+
+test("a cell that the mask hides is refused as a whole, whichever order it is asked for in", () => {
+  const numbers = numbersOf();
+  for (const asked of [
+    { query: "1", key: "2" },
+    { key: "2", query: "1" },
+  ]) {
+    const choice = usualChoice(numbers);
+    assert.deepEqual(takeOver(choice, asked, numbers), [["key", "2"]]);
+    assert.deepEqual([choice.query, choice.key], [1, null]);
+  }
+  assert.deepEqual(takeOver(usualChoice(numbers), { query: "2", key: "2" }, numbers), []);
+});
+
+test("for other numbers a choice stays where it is possible, as a link to it would be read", () => {
+  const before = choose(numbersOf({ n_block: 4, n_head: 8, tokens: 9 }), {
+    block: 3,
+    head: 1,
+    query: 7,
+    show: "value",
+    log: true,
+  });
+  const numbers = numbersOf();
+  assert.deepEqual(fitted(before, numbers), choose(numbers, { head: 1, show: "value", log: true }));
+  const same = choose(numbers, {
+    heads: [
+      [0, 1],
+      [1, 2],
+    ],
+    direction: "in",
+    key: 3,
+  });
+  assert.deepEqual(fitted(same, numbers), same);
+});
+
+test("a link to a choice reopens it", () => {
+  const numbers = numbersOf();
+  const choice = choose(numbers, {
+    block: 0,
+    head: 2,
+    heads: [
+      [0, 2],
+      [1, 1],
+    ],
+    show: "value",
+    direction: "in",
+    log: true,
+  });
+  Object.assign(choice, { query: 3, key: 1, sort: "spread", least: 4 });
+  const address = Object.fromEntries(Object.entries(forAddress(choice, numbers)).filter(([, value]) => value !== null));
+  assert.equal(address.heads, "0.2 1.1");
+  const again = usualChoice(numbers);
+  assert.deepEqual(takeOver(again, address, numbers), []);
+  assert.deepEqual(again, choice);
+});
+
+test("the strongest are the largest in their order, without what is hidden, the first of equals first", () => {
+  assert.deepEqual(strongest([0.1, NaN, 0.5, 0.5, 0.2], 3), [2, 3, 4]);
+  assert.deepEqual(strongest([NaN, NaN], 2), []);
+  assert.deepEqual(strongest([1, 2], 5), [1, 0]);
+  const values = Array.from({ length: 200 }, (_, i) => (i * 7919) % 211);
+  const sorted = values.map((_, i) => i).sort((a, b) => values[b] - values[a]);
+  assert.deepEqual(strongest(values, 20), sorted.slice(0, 20));
+});
+
+test("the heads drawn follow from the choice, each several in a colour of its own", () => {
+  const numbers = numbersOf();
+  const heads = (changes) => new Selection(numbers, choose(numbers, changes));
+  assert.deepEqual(heads({ head: 2 }).heads, [[1, 2]]);
+  assert.deepEqual(heads({ heads: "all" }).heads, [
+    [1, 0],
+    [1, 1],
+    [1, 2],
+  ]);
+  assert.deepEqual(heads({ heads: "mean" }).heads, [[1, "mean"]]);
+  assert.deepEqual(heads({ heads: "mean" }).marked, [
+    [1, 0],
+    [1, 1],
+    [1, 2],
+  ]);
+  assert.deepEqual(heads({ heads: "all", show: "rollout" }).heads, [[1, 0]]);
+  assert.equal(new Set(heads({ heads: "all" }).colours).size, 3);
+  const some = new Selection(
+    numbersOf({ first: 1, count: 1 }),
+    choose(numbers, {
+      heads: [
+        [0, 0],
+        [1, 1],
+      ],
+    }),
+  );
+  assert.deepEqual(some.loaded, [[1, 1]]);
+});
+
+test("a row is that of the tensor, a column too, NaN where the mask hides; a mean is that of all heads", () => {
+  const numbers = numbersOf();
+  const one = new Selection(numbers, choose(numbers, { head: 2 }));
+  const at = (query, key) => (key > query ? NaN : Math.fround(3 / ((query * (query + 1)) / 2 + key + 2)));
+  assert.deepEqual(
+    [...one.row({ side: "query", index: 2 }, [1, 2])],
+    [0, 1, 2, 3].map((key) => at(2, key)),
+  );
+  assert.deepEqual(
+    [...one.row({ side: "key", index: 1 }, [1, 2])],
+    [0, 1, 2, 3].map((query) => at(query, 1)),
+  );
+  const mean = new Selection(numbers, choose(numbers, { heads: "mean" }));
+  const [value] = mean.row({ side: "query", index: 2 }, mean.large);
+  assert.ok(Math.abs(value - (2 / 3) * at(2, 0)) < 1e-7);
+});
+
+test("a head compared is added, or taken out; the last one and a thirteenth change nothing", () => {
+  const numbers = numbersOf({ n_head: 20 });
+  const compared = (heads, at) => new Selection(numbers, choose(numbers, { heads, block: 0, head: 1 })).compared(at);
+  assert.deepEqual(compared("one", [1, 2]), {
+    heads: [
+      [0, 1],
+      [1, 2],
+    ],
+    block: 1,
+    head: 2,
+  });
+  assert.deepEqual(
+    compared(
+      [
+        [0, 1],
+        [1, 2],
+      ],
+      [1, 2],
+    ),
+    { heads: [[0, 1]], block: 0, head: 1 },
+  );
+  assert.equal(compared([[0, 1]], [0, 1]), null);
+  const full = OF_HEADS.map((_, head) => [0, head]);
+  assert.equal(compared(full, [1, 0]), null);
+  assert.equal(compared(full, [0, 3]).heads.length, OF_HEADS.length - 1);
+});
+
+test("what is looked at: the pointer before what is held, both sides together where one is held", () => {
+  const numbers = numbersOf();
+  const aim = (changes, over = {}, isAlways = true) => new Selection(numbers, choose(numbers, changes)).aim(over, isAlways);
+  assert.equal(aim({}, {}, false), null);
+  assert.deepEqual(aim({}), { side: "query", index: 3, partner: null });
+  assert.deepEqual(aim({ direction: "in" }), { side: "key", index: 0, partner: null });
+  assert.deepEqual(aim({}, { query: 2 }), { side: "query", index: 2, partner: null });
+  assert.deepEqual(aim({}, { key: 1 }), { side: "key", index: 1, partner: null });
+  assert.deepEqual(aim({ query: 2 }), { side: "query", index: 2, partner: null });
+  assert.deepEqual(aim({ query: 2 }, { key: 1 }), { side: "query", index: 2, partner: 1 });
+  assert.deepEqual(aim({ key: 1 }, { query: 3 }), { side: "key", index: 1, partner: 3 });
+  assert.deepEqual(aim({ query: 2, key: 1 }), { side: "query", index: 2, partner: 1 });
+  assert.deepEqual(aim({ query: 2, direction: "in" }, { query: 3, key: 1 }), { side: "key", index: 1, partner: 3 });
+});
+
+test("of a mean the arithmetic is that of the head that reads most there", () => {
+  const numbers = numbersOf();
+  assert.deepEqual(new Selection(numbers, choose(numbers, { heads: "mean", query: 2, key: 0 })).opened, [1, 2]);
+  assert.deepEqual(new Selection(numbers, choose(numbers, { head: 1, query: 2, key: 0 })).opened, [1, 1]);
+});
