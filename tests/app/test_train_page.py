@@ -150,21 +150,27 @@ def test_without_any_run_of_ones_own_the_page_shows_how_a_shipped_model_learned(
     assert at.query_params["run"] == "shakespeare"
 
 
-def test_every_plan_opens_and_says_how_many_parameters_it_has(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+# test_train_rules tests without the page which run every plan describes. Here: one plan that needs a text, one that needs none.
+OPENED = ("generator", "induction")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in OPENED else pytest.mark.full) for name, plan in PLANS.items() if plan.begin is None],
+)
+def test_every_plan_opens_and_says_how_many_parameters_it_has(name: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inside, "look_inside", lambda *arguments: None)
-    for name, plan in PLANS.items():
-        if plan.begin is not None:
-            continue
-        at = page(plan=name)
-        assert plan.sentence in says(at), name
-        if plan.data == "tiny-shakespeare":
-            assert f"{parameter_count(plan.config):,} parameters" in says(at), name
-            assert "not on this machine yet" in says(at), name
-        else:
-            source = plan.source()
-            fitted = source.fitted(plan.config, plan.learn_tokenizer(source))
-            assert f"{parameter_count(fitted):,} parameters" in says(at), name
-            assert not button(at, "Train").disabled, name
+    plan = PLANS[name]
+    at = page(plan=name)
+    assert plan.sentence in says(at)
+    if plan.data == "tiny-shakespeare":
+        assert f"{parameter_count(plan.config):,} parameters" in says(at)
+        assert "not on this machine yet" in says(at)
+    else:
+        source = plan.source()
+        fitted = source.fitted(plan.config, plan.learn_tokenizer(source))
+        assert f"{parameter_count(fitted):,} parameters" in says(at)
+        assert not button(at, "Train").disabled
 
 
 def test_a_changed_dimension_changes_the_count_and_another_plan_sets_all_of_them(home: Path) -> None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gptviz.data.text import TextSource
-from gptviz.model import changed
+from gptviz.fields import field_info
+from gptviz.model import Config, changed
 from gptviz.runs import checkpoints
 from gptviz.runs.experiments import PLANS
 from gptviz.text import Corpus
+from gptviz.train.recipe import Recipe
+from gptviz.ui.pages.train.fields import LARGEST, ZERO, limits
 from gptviz.ui.pages.train.rules import (
     FRESH,
     OWN,
@@ -52,6 +55,13 @@ def test_a_form_that_nobody_touched_describes_the_experiment_itself(name: str) -
     source = plan.source()
     assert planned.config == source.fitted(plan.config, plan.learn_tokenizer(source))
     assert planned.is_as_published
+
+
+@pytest.mark.parametrize("name", [name for name, plan in PLANS.items() if plan.data == "tiny-shakespeare" and not plan.begin])
+def test_without_its_text_an_experiment_has_the_sizes_it_was_planned_with(name: str) -> None:
+    planned = planned_run(choices(name, problem="the text is not on this machine yet"))
+    assert planned.config == PLANS[name].config
+    assert planned.problem == "the text is not on this machine yet"
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -137,3 +147,31 @@ def test_data_that_bring_their_tokens_leave_no_choice_of_a_tokenizer() -> None:
 def test_a_vocabulary_is_as_large_as_the_plan_says_where_that_learns_one() -> None:
     assert usual_vocabulary(PLANS["bpe"], "bpe") == PLANS["bpe"].config.vocab_size
     assert usual_vocabulary(OWN_PLAN, "bpe") == 1_000
+
+
+def test_a_control_takes_no_number_that_its_field_refuses() -> None:
+    described = [field_info(kind, one.name) for kind in (Config, Recipe) for one in fields(kind)]
+    numbers = [info for info in described if info.kind in ("whole", "number")]
+    assert {*LARGEST, *ZERO} <= {info.name for info in numbers}
+    for info in numbers:
+        low, high = limits(info)
+        if info.name in ZERO:
+            assert low == 0, info.name
+        elif info.low is not None:
+            assert low is not None, info.name
+            assert low > info.low if info.low_excluded else low >= info.low, info.name
+        if info.high is not None:
+            assert high is not None, info.name
+            assert high < info.high if info.high_excluded else high <= info.high, info.name
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_control_takes_the_numbers_of_every_experiment(name: str) -> None:
+    plan = PLANS[name]
+    chosen = {Config: architecture_values(plan.config), Recipe: recipe_values(plan.recipe)}
+    for kind, values in chosen.items():
+        for info in (field_info(kind, field) for field in values):
+            if info.kind in ("whole", "number"):
+                low, high = limits(info)
+                assert low is None or low <= values[info.name], info.name
+                assert high is None or values[info.name] <= high, info.name

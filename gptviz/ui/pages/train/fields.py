@@ -10,29 +10,28 @@ import streamlit as st
 from gptviz.fields import FieldInfo
 from gptviz.ui.widgets import controls
 
-# What a page offers where the field itself allows more: enough for a laptop. The command line takes all of it.
-PAGE_LIMITS: dict[str, tuple[float, float]] = {
-    "n_layer": (0, 48),
-    "n_encoder_layer": (1, 48),
-    "n_head": (1, 64),
-    "d_model": (1, 4_096),
-    "context_length": (1, 4_096),
-    "d_head": (0, 1_024),
-    "d_mlp": (0, 16_384),
-    "dropout": (0.0, 0.99),
-    "steps": (1, 1_000_000),
-    "batch_size": (1, 4_096),
-    "evaluations": (1, 1_000),
-    "seed": (0, 10**9),
-    "minutes": (0.0, 10_000.0),
-    "learning_rate": (1e-7, 1_000.0),
-    "warmup": (0.0, 0.99),
-    "beta1": (0.0, 0.9999),
-    "beta2": (0.0, 0.9999),
-    "final_rate": (0.0, 10.0),
-    "weight_decay": (0.0, 100.0),
-    "clip": (0.0, 1_000.0),
+# The largest numbers the page offers, where the field itself allows more: enough for a laptop, and beyond what any lesson needs.
+# The command line takes all that the field allows.
+LARGEST: dict[str, float] = {
+    "n_layer": 48,
+    "n_encoder_layer": 48,
+    "n_head": 64,
+    "d_model": 4_096,
+    "context_length": 4_096,
+    "d_head": 1_024,
+    "d_mlp": 16_384,
+    "steps": 1_000_000,
+    "batch_size": 4_096,
+    "evaluations": 1_000,
+    "seed": 10**9,
+    "minutes": 10_000,
+    "learning_rate": 1_000,
+    "final_rate": 10,
+    "weight_decay": 100,
+    "clip": 1_000,
 }
+# A control of Streamlit includes its limits. Where a field excludes one, its control ends this far from it.
+ABOVE, BELOW = 1e-7, 1e-4
 # What 0 means in the control of a field that may also be left out.
 ZERO = {"d_head": "0: width ÷ heads", "minutes": "0: steps"}
 HEAD_WITHOUT_LABELS = "unembed"
@@ -74,11 +73,25 @@ def _control(info: FieldInfo, value: Any) -> Any:
     if info.kind == "choice":
         choices = [choice for choice in info.choices if choice != HEAD_WITHOUT_LABELS]
         return controls.select(label, choices, key=key, default=value, help=info.full_help)
-    low, high = PAGE_LIMITS.get(info.name, (info.low, info.high))
+    low, high = limits(info)
     if info.kind == "whole":
         return st.number_input(label, _as(int, low), _as(int, high), value, 1, key=key, help=info.help, bind="query-params")
     least, most, value, form = _as(float, low), _as(float, high), float(value), "%.6g"
     return st.number_input(label, least, most, value, _notch(value), form, key=key, help=info.help, bind="query-params")
+
+
+def limits(info: FieldInfo) -> tuple[float | None, float | None]:
+    """The least and the largest number that the control of a field takes; None where there is no limit."""
+    low, high = info.low, LARGEST.get(info.name, info.high)
+    if info.name in ZERO:
+        low = 0
+    elif info.name == "n_encoder_layer":  # only a model with an encoder has this control
+        low = 1
+    elif low is not None and info.low_excluded:
+        low += ABOVE
+    if high is not None and high == info.high and info.high_excluded:
+        high -= BELOW
+    return low, high
 
 
 def _as(kind: type[Number], value: float | None) -> Number | None:
