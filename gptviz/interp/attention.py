@@ -1,4 +1,4 @@
-"""What each head looks at: the patterns of every head from one forward pass, what they are made of, and what they come to."""
+"""Attention: the patterns of every head from one forward pass, the numbers they are computed from, and summaries of them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ UNIT = "attention (share of the row, 0 … 1)"
 QUERY = "query (reads)"
 KEY = "key (is read)"
 
-# The cells of a picture of all heads, along its longer side: about the pixels it has on a page, since more of them would
-# cost time and then be dropped by the screen.
+# The number of cells along the longer side of a picture of all heads. It is about the number of pixels that the picture has on
+# a page: more cells would cost time, and the screen could not show them.
 CELLS_ACROSS = 264
 SMALLEST_SIDE = 8
 
@@ -34,8 +34,8 @@ class Patterns:
     """The attention of every head over one text.
 
     Attributes:
-        blocks: for each block its patterns [n_head, query, key], each row sums to 1. Shared: not to be written to.
-        blocked: where the model's mask forbids a query to look at a key [query, key]; None where all may look at all.
+        blocks: for each block its patterns [n_head, query, key]; each row sums to 1. Shared: do not write to them.
+        blocked: [query, key], true where the model's mask forbids a query to look at a key; None where nothing is forbidden.
     """
 
     blocks: tuple[npt.NDArray[np.float32], ...]
@@ -43,7 +43,7 @@ class Patterns:
 
     @property
     def n_tokens(self) -> int:
-        """How many tokens are read: the keys."""
+        """The number of keys: of tokens that can be looked at."""
         return self.blocks[0].shape[-1]
 
     @property
@@ -56,11 +56,16 @@ class Patterns:
 def patterns(model: Transformer, ids: Sequence[int], source: Sequence[int] | None = None) -> Patterns:
     """The patterns of self-attention of all heads over `ids`, from one forward pass of `model`.
 
-    An encoder–decoder's decoder reads `ids` beside the `source`, which its encoder reads; the patterns of the encoder are
-    those of `model.encoder` over the source. Padding is read by nobody, and its own rows mean nothing: both are masked.
+    For the patterns of an encoder, call this with `model.encoder` and the ids of the source. No token looks at padding, and the
+    rows of padding mean nothing: both are masked.
+
+    Args:
+        ids: the tokens that the model reads; in an encoder–decoder, those that its decoder reads.
+        source: the tokens that the encoder of an encoder–decoder reads.
 
     Raises:
-        ValueError: the model has no block, hence no attention, or more ids than the context holds; or a source is lacking.
+        ValueError: the model has no blocks and so no attention, there are more ids than the context holds, or an
+            encoder–decoder was given no source.
     """
     record, blocked = _recorded(model, ids, source, ["blocks.*.attention.pattern"])
     names = [f"blocks.{block}.attention.pattern" for block in range(model.config.n_layer)]
@@ -70,14 +75,15 @@ def patterns(model: Transformer, ids: Sequence[int], source: Sequence[int] | Non
 def _recorded(
     model: Transformer, ids: Sequence[int], source: Sequence[int] | None, names: Sequence[str]
 ) -> tuple[Record, npt.NDArray[np.bool_] | None]:
-    """What one forward pass taps under `names`, and where [query, key] self-attention over `ids` may not look."""
+    """The values called `names` from one forward pass, and the mask [query, key] of self-attention over `ids`: true where a
+    query may not look."""
     if not model.config.n_layer:
         raise ValueError("this model has no blocks, hence no attention")
     device = model.embed.weight.device
     batch = torch.tensor([ids], device=device)  # [1, T]
     beside = None if source is None else torch.tensor([source], device=device)  # [1, S]
     record = Record(names)
-    # The unembedding is a large share of the work, and no pattern depends on it.
+    # No pattern depends on the unembedding, which is a large share of the work: it is computed for one token only.
     model(batch, beside, tap=record, logits_at=slice(-1, None))
     return record, _blocked(model, batch.cpu())
 
@@ -87,7 +93,7 @@ def _numbers(tensor: Tensor) -> Numbers:
 
 
 def _blocked(model: Transformer, ids: Tensor) -> npt.NDArray[np.bool_] | None:
-    """Where [query, key] the model's mask forbids to look, over `ids` [1, T], or where one of the two is padding."""
+    """The mask [query, key] over `ids` [1, T]: true where the model's own mask forbids to look, or where either is padding."""
     padding = model.config.padding
     is_padding = torch.zeros_like(ids[0], dtype=torch.bool) if padding is None else ids[0] == padding  # [T]
     later = model.mask(ids, slice(0, ids.shape[1]), None)
@@ -97,7 +103,7 @@ def _blocked(model: Transformer, ids: Tensor) -> npt.NDArray[np.bool_] | None:
 
 
 def one_head(patterns: Patterns, block: int, head: int, labels: Sequence[str]) -> LabelledArray:
-    """The pattern of one head [query, key], its tokens called `labels`; NaN where the mask forbids to look."""
+    """The pattern of one head [query, key], with `labels` on both axes; NaN where the mask forbids to look."""
     values = patterns.blocks[block][head].copy()
     if patterns.blocked is not None:
         values[patterns.blocked] = np.nan
@@ -106,15 +112,15 @@ def one_head(patterns: Patterns, block: int, head: int, labels: Sequence[str]) -
 
 @dataclass(frozen=True)
 class Reading:
-    """How the heads of a stack come to their patterns over one text, and how much there is to read at each key.
+    """What the patterns of a stack's heads over one text are computed from, and the length of what each key adds.
 
     Attributes:
         patterns: what every head looks at.
-        q: the queries, as they meet the keys: after rotation and normalisation, [n_block, n_head, queries, d_head].
-        k: the keys, likewise, [n_block, n_head, keys, d_head].
-        position: what positions add to the scores, [n_block, n_head, queries, keys]; None where they act elsewhere.
-        moved: ‖v W_O‖, the length of what a head adds to the stream where it looks at this key alone, without the bias:
-            [n_block, n_head, keys].
+        q: [n_block, n_head, queries, d_head], the queries after rotation and normalisation, as the scores use them.
+        k: [n_block, n_head, keys, d_head], the keys, likewise.
+        position: [n_block, n_head, queries, keys], what positions add to the scores; None where they act elsewhere.
+        moved: [n_block, n_head, keys], ‖v W_O‖: the length of the vector that a head adds to the stream when it looks at this
+            key alone, without the bias.
     """
 
     patterns: Patterns
@@ -128,60 +134,74 @@ class Reading:
         return values if self.patterns.blocked is None else np.where(self.patterns.blocked, np.float32(np.nan), values)
 
     def pattern(self, block: int, head: int | None) -> Numbers:
-        """The shares [query, key] of a head, or the mean of all heads of the block where it is None; NaN where the mask forbids
-        to look, as in all that follows."""
+        """The pattern [query, key] of a head, or the mean over the heads of the block where `head` is None.
+
+        Here and in the methods below, values are NaN where the mask forbids to look.
+        """
         of = self.patterns.blocks[block]
         return self._seen(of.mean(0) if head is None else of[head])
 
     def scores(self, block: int, head: int) -> Numbers:
-        """q · k / √d_head, and what positions add: [query, key]. Their softmax over a row is the pattern."""
+        """The scores [query, key]: q · k / √d_head, plus what positions add. The softmax of a row is a row of the pattern."""
         q, k = self.q[block, head], self.k[block, head]
         scores = q @ k.T / np.float32(np.sqrt(q.shape[-1]))
         return self._seen(scores if self.position is None else scores + self.position[block, head])
 
     def value_weighted(self, block: int, head: int | None) -> Numbers:
-        """‖pattern · v W_O‖: how much each key adds to the stream at each query [query, key] (Kobayashi et al. 2020), by a
-        head, or the mean of these lengths over all heads where it is None."""
+        """‖pattern · v W_O‖ [query, key]: the length of the vector that a key adds to the stream at a query.
+
+        Where `head` is None, the mean of these lengths over the heads of the block.
+
+        Source: Kobayashi et al. 2020, "Attention is not only a weight".
+        """
         some = slice(None) if head is None else slice(head, head + 1)
         return self._seen((self.patterns.blocks[block][some] * self.moved[block, some, None]).mean(0))
 
     def rollout(self, block: int) -> Numbers:
-        """`rollout` up to this block [query, key]."""
+        """Attention rollout up to this block [query, key]: see the function `rollout`."""
         return self._seen(rollout(self.patterns)[block])
 
 
 @torch.inference_mode()
 def read(model: Transformer, ids: Sequence[int], source: Sequence[int] | None = None, part: Part = "attention") -> Reading:
-    """What `patterns` gives, with the queries, keys and values behind it, from one forward pass; of a decoder beside an
-    encoder also of its other `part`, cross-attention, whose keys are the tokens of the `source`.
+    """The patterns of all heads with the queries, keys and values they are computed from, in one forward pass.
+
+    Args:
+        ids: as in `patterns`.
+        source: as in `patterns`.
+        part: self-attention, or the cross-attention of a decoder, whose keys are the tokens of the `source`.
 
     Raises:
-        ValueError: as in `patterns`; or there is no cross-attention.
+        ValueError: as in `patterns`, or the model has no cross-attention.
     """
     if part == "cross_attention" and model.encoder is None:
         raise ValueError("this model has no cross-attention: it has no encoder to look into")
     taps = ("pattern", "q", "k", "v")
     record, blocked = _recorded(model, ids, source, [f"blocks.*.{part}.{tap}" for tap in taps])
-    found = {tap: [record.values[f"blocks.{i}.{part}.{tap}"][0] for i in range(model.config.n_layer)] for tap in taps}
+    tapped = {tap: [record.values[f"blocks.{i}.{part}.{tap}"][0] for i in range(model.config.n_layer)] for tap in taps}
     if part == "cross_attention":
         blocked = _padded(model, source or ())
     return Reading(
-        Patterns(tuple(map(_numbers, found["pattern"])), blocked),
-        _numbers(torch.stack(found["q"])),
-        _numbers(torch.stack(found["k"])),
-        _position_terms(model, found["q"]) if part == "attention" else None,
-        np.stack([_moved(getattr(block, part).output.weight, v) for block, v in zip(model.blocks, found["v"], strict=True)]),
+        Patterns(tuple(map(_numbers, tapped["pattern"])), blocked),
+        _numbers(torch.stack(tapped["q"])),
+        _numbers(torch.stack(tapped["k"])),
+        _position_terms(model, tapped["q"]) if part == "attention" else None,
+        np.stack([_moved(getattr(block, part).output.weight, v) for block, v in zip(model.blocks, tapped["v"], strict=True)]),
     )
 
 
 def _padded(model: Transformer, source: Sequence[int]) -> npt.NDArray[np.bool_] | None:
-    """Where [1, S] the source is padding; None where it is nowhere."""
+    """The mask [1, S] of a source: true where it is padding; None where it has no padding."""
     padded = np.array([source]) == model.config.padding
     return padded if padded.any() else None
 
 
 def _position_terms(model: Transformer, q: Sequence[Tensor]) -> Numbers | None:
-    """What positions add to the scores of the queries `q`, [n_head, T, d_head] of each block; None where they add nothing."""
+    """What positions add to the scores, [n_block, n_head, T, T]; None where they add nothing.
+
+    Args:
+        q: for each block its queries [n_head, T, d_head].
+    """
     parts = [cast(Attention, block.attention).positions for block in model.blocks]
     if any(part.acts_on != "scores" for part in parts):
         return None
@@ -192,35 +212,41 @@ def _position_terms(model: Transformer, q: Sequence[Tensor]) -> Numbers | None:
 
 
 def _moved(output: Tensor, v: Tensor) -> Numbers:
-    """‖v W_O‖ [n_head, keys] of the values `v` [n_head, keys, d_head]: every head has columns of its own in `output`
-    [d_model, n_head · d_head]."""
+    """‖v W_O‖ [n_head, keys] for the values `v` [n_head, keys, d_head].
+
+    Args:
+        output: W_O, [d_model, n_head · d_head]. Each head has its own columns in it.
+    """
     n_head, _, d_head = v.shape
     slices = output.view(-1, n_head, d_head).permute(1, 2, 0)  # [n_head, d_head, d_model]
     return _numbers((v @ slices).norm(dim=-1))
 
 
 def rollout(patterns: Patterns) -> Numbers:
-    """How much of the text's beginning each place holds after each block, were attention all that counts: [block, query, key].
+    """Attention rollout [block, query, key]: how much of each key's token a query's position holds after each block, if nothing
+    but attention moved information. Rows sum to 1. Only for self-attention.
 
-    Per block the mean of its heads, half of it and half the token itself (the residual connection), multiplied from the
-    first block up (Abnar & Zuidema 2020). Rows sum to 1. For self-attention alone.
+    For each block, the mean of its heads and the identity (the residual connection) count one half each; these matrices are
+    multiplied from the first block up.
+
+    Source: Abnar & Zuidema 2020, "Quantifying Attention Flow in Transformers".
     """
     itself = np.eye(patterns.n_tokens)
-    through, found = itself, []
+    through, rollouts = itself, []
     for block in patterns.blocks:
         through = (block.mean(0, dtype=np.float64) / 2 + itself / 2) @ through
-        found.append(through.astype(np.float32))
-    return np.stack(found)
+        rollouts.append(through.astype(np.float32))
+    return np.stack(rollouts)
 
 
 def spread(patterns: Patterns) -> Numbers:
-    """Among how many keys a row is shared out: e to the mean entropy of the rows, [block, head]."""
+    """Over how many keys a head spreads its attention: e to the mean entropy (in nats) of its rows, [block, head]."""
     entropy = [torch.special.entr(torch.from_numpy(block)).sum(-1).mean(-1) for block in patterns.blocks]
     return torch.stack(entropy).exp().numpy()
 
 
 def pooling(patterns: Patterns) -> int:
-    """How many tokens a cell of a thumbnail stands for, down and across: 1 where all fit."""
+    """How many tokens one cell of a thumbnail stands for along each axis; 1 where every token has a cell."""
     side = max(SMALLEST_SIDE, CELLS_ACROSS // max(len(patterns.blocks), patterns.n_head))
     return -(-max(patterns.blocks[0].shape[1:]) // side)
 
@@ -228,8 +254,8 @@ def pooling(patterns: Patterns) -> int:
 def thumbnails(patterns: Patterns) -> LabelledArray:
     """All heads [block, head, query, key], each pooled to a thumbnail.
 
-    A cell is the largest value of the `pooling` × `pooling` it stands for, so that no bright spot is lost; it is NaN
-    where the mask forbids all of them. The labels of a pooled axis are ranges of positions.
+    A cell is the largest of the `pooling` × `pooling` values it stands for, so that no bright spot is lost. It is NaN where the
+    mask forbids all of them. The labels of a pooled axis are ranges of positions.
     """
     pool = pooling(patterns)
     values = np.stack([_largest(torch.from_numpy(block), pool).numpy() for block in patterns.blocks])
@@ -249,19 +275,19 @@ def _range(start: int, pool: int, size: int) -> str:
 
 
 def _largest(values: Tensor, pool: int) -> Tensor:
-    """[n, T, T] → [n, ⌈T / pool⌉, ⌈T / pool⌉], the largest of each square."""
+    """The largest value of each square of `pool` × `pool`: [n, T, T] → [n, ⌈T / pool⌉, ⌈T / pool⌉]."""
     return F.max_pool2d(values, pool, ceil_mode=True) if pool > 1 else values
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Where each head looks on average: arrays [block, head] over all queries but the first, which has none before it.
+    """Where each head looks on average over all queries but the first, which has no token before it. Arrays are [block, head].
 
     Attributes:
-        previous: share of the row on the token just before the query.
-        first: share on the first token of the text.
-        itself: share on the query's own token.
-        spread: among how many tokens a row is shared out: e to the mean entropy; 1 is a single token.
+        previous: the share of the row on the token just before the query.
+        first: the share on the first token of the text.
+        itself: the share on the query's own token.
+        spread: over how many tokens a row is spread: e to the mean entropy (in nats); 1 is a single token.
     """
 
     previous: npt.NDArray[np.float32]
@@ -271,13 +297,13 @@ class Facts:
 
 
 def strongest(values: npt.NDArray[np.float32]) -> tuple[int, int]:
-    """Block and head of the largest of `values` [block, head]."""
+    """The block and the head with the largest of `values` [block, head]."""
     block, head = np.unravel_index(values.argmax(), values.shape)
     return int(block), int(head)
 
 
 def facts(patterns: Patterns) -> Facts | None:
-    """The facts of every head; None for a single token, which has nothing else to look at."""
+    """The facts about every head; None for a text of one token, which can look only at itself."""
     if patterns.n_tokens < 2:
         return None
 

@@ -26,7 +26,7 @@ class Classified:
         logits: [n_label].
         probabilities: [n_label], their softmax.
         shares: [T, n_label], what each token adds to the logit of each label.
-        bias: [n_label], the logits of a text of which no token says anything.
+        bias: [n_label], the logits without what the tokens add.
     """
 
     logits: Numbers
@@ -45,10 +45,10 @@ class Classified:
 
 
 def classify(model: Transformer, ids: Tensor) -> Classified:
-    """What `model` makes of the text `ids` [T], without padding.
+    """How `model` classifies the text `ids` [T], which has no padding.
 
     Raises:
-        ValueError: the model is no classifier, there is no token, or there are more than the context holds.
+        ValueError: the model is not a classifier, there is no token, or there are more than the context holds.
     """
     _check(model)
     if not len(ids):
@@ -61,20 +61,23 @@ def classify(model: Transformer, ids: Tensor) -> Classified:
 
 @torch.inference_mode()
 def probabilities(model: Transformer, ids: Tensor) -> Numbers:
-    """The probability of each label for many texts `ids` [N, T], the shorter filled up with padding: [N, n_label].
+    """The probability of each label for many texts, [N, n_label].
+
+    Args:
+        ids: [N, T]; shorter texts are filled up with padding.
 
     Raises:
-        ValueError: the model is no classifier, or the texts are longer than its context.
+        ValueError: the model is not a classifier, or the texts are longer than its context.
     """
     _check(model)
     rows = max(1, _AT_A_TIME // max(1, ids.shape[1]))
     parts = (ids[start : start + rows].to(model.embed.weight.device) for start in range(0, len(ids), rows))
-    found = [_numbers(model(part).double().softmax(-1)) for part in parts]
-    return np.concatenate([np.empty((0, model.config.n_label)), *found])
+    batches = [_numbers(model(part).double().softmax(-1)) for part in parts]
+    return np.concatenate([np.empty((0, model.config.n_label)), *batches])
 
 
 def confusion(labels: Sequence[int], predicted: Sequence[int], names: Sequence[str]) -> LabelledArray:
-    """How many texts of each label [label, predicted] were taken for which."""
+    """The confusion matrix [label, predicted]: how many texts with each label were given each label."""
     counts = np.zeros((len(names), len(names)), np.int64)
     np.add.at(counts, (np.asarray(labels, np.int64), np.asarray(predicted, np.int64)), 1)
     return LabelledArray(counts, (Axis("label", tuple(names)), Axis("predicted", tuple(names))), "texts")
@@ -82,7 +85,14 @@ def confusion(labels: Sequence[int], predicted: Sequence[int], names: Sequence[s
 
 @dataclass(frozen=True)
 class Mistake:
-    """A text taken for something else: its row, its label, what it was taken for and how likely that seemed."""
+    """A text that the model gives a wrong label.
+
+    Attributes:
+        row: which of the texts it is.
+        label: its own label.
+        predicted: the label that the model gives it.
+        probability: of that label, by the model.
+    """
 
     row: int
     label: int
@@ -91,7 +101,13 @@ class Mistake:
 
 
 def mistakes(labels: Sequence[int], probabilities: Numbers, at_most: int = 20) -> list[Mistake]:
-    """The texts whose likeliest label is not theirs, given `probabilities` [N, n_label], the most confident first."""
+    """The texts whose likeliest label is wrong, those with the most confident predictions first.
+
+    Args:
+        labels: [N], the right ones.
+        probabilities: [N, n_label].
+        at_most: how many texts.
+    """
     truth = np.asarray(labels, np.int64)
     predicted = probabilities.argmax(-1)
     confidence = probabilities.max(-1, initial=0.0)
@@ -106,5 +122,5 @@ def _check(model: Transformer) -> None:
 
 
 def _numbers(values: Tensor) -> Numbers:
-    found: Numbers = values.double().cpu().numpy()
-    return found
+    numbers: Numbers = values.double().cpu().numpy()
+    return numbers

@@ -13,19 +13,19 @@ from gptviz.interp.attention import Patterns
 from gptviz.interp.trace import run
 from gptviz.model import Transformer
 
-# A row of cross-attention is called by the token that is written there. Its query comes from the token before, the last that
-# the decoder has read: it looks into the source to find out what to write.
+# A row of cross-attention is named after the token that is written there. Its query comes from the token before, the last one
+# that the decoder has read: it looks into the source to find out what to write.
 WRITES = "query: output (reads)"
 SOURCE = "key: source (is read)"
 
 
 @dataclass(frozen=True)
 class Output:
-    """What one forward pass makes of an output of T tokens to a source of S.
+    """What one forward pass computes from a source of S tokens and an output of T.
 
     Attributes:
         cross: the attention of the output (queries) over the source (keys), [n_head, T, S] in each block.
-        logits: [T, vocab_size], of the token written after each the decoder has read. Shared: not to be written to.
+        logits: [T, vocab_size], of the token after each one that the decoder has read. Shared: do not write to it.
     """
 
     cross: Patterns
@@ -33,10 +33,14 @@ class Output:
 
 
 def read(model: Transformer, source: Sequence[int], decoded: Sequence[int]) -> Output:
-    """One forward pass of an encoder–decoder that reads `source` and has written `decoded`, whose first id is the start mark.
+    """One forward pass of an encoder–decoder.
+
+    Args:
+        source: the ids that the encoder reads.
+        decoded: the ids that the decoder reads: the start token, then what has been written.
 
     Raises:
-        ValueError: the model has no encoder, its decoder no blocks, or there are more ids than the context holds.
+        ValueError: the model has no encoder, its decoder has no blocks, or there are more ids than the context holds.
     """
     config = model.config
     if model.encoder is None or not config.n_layer:
@@ -51,7 +55,7 @@ def read(model: Transformer, source: Sequence[int], decoded: Sequence[int]) -> O
 
 
 def averaged(patterns: Patterns, block: int | None) -> Patterns:
-    """One head in place of many: the mean of the heads of `block`, of all heads of all blocks where it is None."""
+    """The mean of the heads of `block`, or of all heads of all blocks where it is None, as the pattern of a single head."""
     some = patterns.blocks if block is None else patterns.blocks[block : block + 1]
     return Patterns((np.mean(np.concatenate(some), axis=0, keepdims=True),), patterns.blocked)
 
@@ -61,11 +65,12 @@ class Hidden:
     """What an average of heads hides.
 
     Attributes:
-        heads: how many heads it is the mean of; a source token that one of them reads alone has at most 1 / heads in it.
-        spread: among how many source tokens a row of the average is shared out (e to the mean entropy).
-        alone: the same for the heads taken one by one, never more than `spread`; they are equal where all heads read alike.
-        sharpest: block and head that spread their rows least.
-        sharpest_spread: among how many tokens they do.
+        heads: how many heads it is the mean of; a source token that only one of them reads has at most 1 / heads in it.
+        spread: over how many source tokens a row of the average is spread: e to the mean entropy (in nats).
+        alone: the same for each head by itself, as e to the mean of their entropies: at most `spread`, and equal to it where all
+            heads read alike.
+        sharpest: the block and the head with the least spread.
+        sharpest_spread: the spread of that head.
     """
 
     heads: int
@@ -76,7 +81,7 @@ class Hidden:
 
 
 def hidden(cross: Patterns, block: int | None) -> Hidden:
-    """What the mean of the heads of `block`, or of all blocks where it is None, hides of them."""
+    """What the mean of the heads of `block`, or of all heads of all blocks where it is None, hides."""
     first = 0 if block is None else block
     entropies = np.stack([_entropy(values) for values in (cross.blocks if block is None else cross.blocks[block : block + 1])])
     mean = float(_entropy(averaged(cross, block).blocks[0])[0])
@@ -91,5 +96,5 @@ def hidden(cross: Patterns, block: int | None) -> Hidden:
 
 
 def _entropy(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-    """The entropy of the rows of patterns [n_head, query, key] in nats, its mean over the queries: [n_head]."""
+    """The entropy in nats of the rows of patterns [n_head, query, key], averaged over the queries: [n_head]."""
     return torch.special.entr(torch.from_numpy(values).double()).sum(-1).mean(-1).numpy()

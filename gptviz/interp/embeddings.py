@@ -23,7 +23,8 @@ PERPLEXITY, ITERATIONS = 20.0, 1_000
 MOST_PLACED = 5_000
 MOST_JUDGED = 2_000
 FEWEST_PLACED = 4
-# A start this small lets t-SNE sort the points before it pushes them apart; of it, so much is the seed's (Kobak & Berens 2019).
+# The spread of the points that t-SNE and UMAP start from, so small that t-SNE sorts the points before it pushes them apart, and
+# how large the seeded noise in it is beside the picture by PCA (Kobak & Berens 2019).
 START, CHANCE = 1e-4, 0.25
 
 
@@ -33,8 +34,8 @@ class Projection:
 
     Attributes:
         points: [token, component].
-        ids: the id of each token shown, [token], rising: all, or a sample.
-        explained: by PCA, the share of the variance along each component; empty for the others.
+        ids: [token], the id of each token in the picture, in rising order: all tokens, or a sample.
+        explained: for PCA, the share of the variance along each component; empty for the other methods.
     """
 
     points: LabelledArray
@@ -43,17 +44,17 @@ class Projection:
 
     def index(self, token: int) -> int | None:
         """Which point stands for the token with this id; None where it is not in the sample."""
-        found = int(np.searchsorted(self.ids, token))
-        return found if found < len(self.ids) and self.ids[found] == token else None
+        index = int(np.searchsorted(self.ids, token))
+        return index if index < len(self.ids) and self.ids[index] == token else None
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The tokens whose vectors point most nearly the same way as one token's.
+    """The tokens whose vectors have the most similar direction to the vector of one token.
 
     Attributes:
-        ids: nearest first.
-        similarity: cosine, from -1 to 1, [neighbour].
+        ids: the nearest first.
+        similarity: [neighbour], the cosine, from -1 to 1.
     """
 
     ids: tuple[int, ...]
@@ -61,11 +62,14 @@ class Neighbours:
 
 
 def vectors(model: Transformer, space: str) -> Vectors:
-    """One row per token [vocab_size, d_model]: what a token is read as (`embedding`), or the row of the output matrix
-    whose product with the final residual stream is the token's logit (`unembedding`).
+    """One row per token, [vocab_size, d_model].
+
+    Args:
+        space: "embedding" for the vectors that tokens are read as; "unembedding" for the rows of the output matrix, whose product
+            with the final residual stream is a token's logit.
 
     Raises:
-        ValueError: the model tells labels apart, and has no row of output per token.
+        ValueError: the model is a classifier, whose output has no row per token.
     """
     if space == "embedding":
         weight = model.embed.weight
@@ -79,18 +83,18 @@ def vectors(model: Transformer, space: str) -> Vectors:
 
 @dataclass(frozen=True)
 class Axes:
-    """What a picture is seen along: the same for every snapshot of a model, so that only what changed moves.
+    """The axes of a picture. All snapshots of a model share them, so that a point moves only when its vector changed.
 
     Attributes:
-        origin: what lies in the middle, [d].
-        directions: orthonormal, [d, component]; a column is zero where there are no further directions.
+        origin: [d], the vector in the middle of the picture.
+        directions: [d, component], orthonormal; a column is zero where there are no more directions.
     """
 
     origin: Vectors
     directions: Vectors
 
     def place(self, rows: Vectors) -> Vectors:
-        """The coordinates [token, component] of `rows` [token, d]. Those of a row depend on that row alone."""
+        """The coordinates [token, component] of `rows` [token, d]. The coordinates of a row depend on no other row."""
         return np.asarray((rows - self.origin) @ self.directions, np.float32)
 
     def explained(self, rows: Vectors) -> tuple[float, ...]:
@@ -103,16 +107,16 @@ class Axes:
 def principal_axes(rows: Vectors, dimensions: int) -> Axes:
     """The directions in which the centred `rows` [token, d] vary most.
 
-    By the covariance matrix and its largest eigenvalues (Pearson 1901): quick where there are far more tokens than
-    dimensions. The sign of a direction is arbitrary; the coordinate that lies farthest out is made positive.
+    They are the eigenvectors of the covariance matrix with the largest eigenvalues (Pearson 1901), which is quick where there are
+    far more tokens than dimensions. The sign of a direction is arbitrary: the coordinate farthest from 0 is made positive.
     """
     origin = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
     centred = rows - origin
     size = rows.shape[1]
-    kept = min(dimensions, size)
-    _, found = np.linalg.eigh((centred.T @ centred).astype(np.float64))  # [d, d], rising
+    n_directions = min(dimensions, size)
+    _, eigenvectors = np.linalg.eigh((centred.T @ centred).astype(np.float64))  # [d, d], by rising eigenvalue
     directions: Vectors = np.zeros((size, dimensions), np.float32)
-    directions[:, :kept] = found[:, : -kept - 1 : -1]
+    directions[:, :n_directions] = eigenvectors[:, : -n_directions - 1 : -1]
     points = centred @ directions
     farthest = np.take_along_axis(points, np.abs(points).argmax(axis=0)[None], axis=0)  # [1, dimensions]
     directions[:, farthest[0] < 0] *= -1
@@ -120,8 +124,11 @@ def principal_axes(rows: Vectors, dimensions: int) -> Axes:
 
 
 def pca(rows: Vectors, dimensions: int, reference: Vectors | None = None) -> tuple[Vectors, tuple[float, ...]]:
-    """The coordinates [token, dimensions] of `rows` [token, d] along their `principal_axes`, or those of `reference`, and
-    the share of the variance of `rows` along each."""
+    """The coordinates [token, dimensions] of `rows` [token, d] along principal axes, and the share of their variance along each.
+
+    Args:
+        reference: the rows whose principal axes are used; those of `rows` unless given.
+    """
     axes = principal_axes(rows if reference is None else reference, dimensions)
     return axes.place(rows), axes.explained(rows)
 
@@ -135,18 +142,19 @@ def project(
     *,
     reference: Vectors | None = None,
 ) -> Projection:
-    """`rows` [token, d] in 2 or 3 `dimensions`, by one of `METHODS`. Equal rows, reference and seed give equal pictures; PCA
-    has no chance in it.
+    """A picture of `rows` [token, d] in 2 or 3 `dimensions`.
 
-    PCA takes all tokens, the others a seeded sample of at most 5,000. t-SNE and UMAP begin with the picture by PCA and a
-    little noise, the seed's, and are turned to lie as it does.
+    Equal arguments give equal pictures; PCA does not depend on the seed. PCA places all tokens, the others a seeded sample of at
+    most 5,000. t-SNE and UMAP start from the picture by PCA with a little noise from the seed, and their result is rotated and
+    mirrored to match it.
 
     Args:
-        reference: rows [token, d] whose principal axes PCA uses; without it, those of `rows`. With one reference for all
-            snapshots of a model their pictures can be laid on each other.
+        method: one of `METHODS`.
+        reference: rows [token, d] whose principal axes PCA uses; those of `rows` unless given. With one reference for all
+            snapshots of a model, their pictures can be compared.
 
     Raises:
-        ValueError: t-SNE or UMAP of fewer than 4 tokens.
+        ValueError: t-SNE or UMAP was asked to place fewer than 4 tokens.
     """
     ids = np.arange(len(rows))
     points, explained = pca(rows, dimensions, reference)
@@ -154,15 +162,15 @@ def project(
         if len(rows) < FEWEST_PLACED:
             raise ValueError(f"{method} needs at least {FEWEST_PLACED} tokens; this vocabulary has {len(rows)}")
         ids = sample(len(rows), MOST_PLACED, seed)
-        found = {"t-SNE": tsne, "UMAP": umap}[method](rows[ids], start(points[ids], seed), seed)
-        points, explained = aligned(found, points[ids]), ()
+        placed = {"t-SNE": tsne, "UMAP": umap}[method](rows[ids], start(points[ids], seed), seed)
+        points, explained = aligned(placed, points[ids]), ()
     tokens = Axis("token", tuple(labels[i] for i in ids.tolist()))
     components = Axis("component", tuple(str(i + 1) for i in range(dimensions)))
     return Projection(LabelledArray(points, (tokens, components), "coordinate"), ids, explained)
 
 
 def start(points: Vectors, seed: int) -> Vectors:
-    """What t-SNE and UMAP begin with [token, dimensions]: `points` made small, a quarter of it noise that is the seed's."""
+    """The points [token, dimensions] that t-SNE and UMAP start from: `points` scaled down, with a little noise from the seed."""
     spread = max(float(points[:, 0].std()), 1e-12)
     noise = np.random.default_rng(seed).normal(size=points.shape)
     return np.asarray(START * (points / spread + CHANCE * noise), np.float32)
@@ -176,10 +184,11 @@ def sample(size: int, most: int, seed: int) -> npt.NDArray[np.int64]:
 
 
 def aligned(points: Vectors, like: Vectors) -> Vectors:
-    """`points` [token, dimensions], centred, and rotated or mirrored to lie as near as possible to `like`.
+    """The `points` [token, dimensions], centred, then rotated or mirrored to lie as near as possible to `like`.
 
-    Orthogonal Procrustes (Schönemann 1966). No direction of such a picture means anything, so one picture after another may
-    lie in the same direction.
+    The directions of such a picture mean nothing, so rotating it loses nothing, and makes two pictures comparable.
+
+    Source: Schönemann 1966, orthogonal Procrustes.
     """
     centred = points - points.mean(axis=0)
     left, _, right = np.linalg.svd(centred.T.astype(np.float64) @ (like - like.mean(axis=0)))
@@ -187,21 +196,28 @@ def aligned(points: Vectors, like: Vectors) -> Vectors:
 
 
 def tsne(rows: Vectors, start: Vectors, seed: int) -> Vectors:
-    """t-SNE (van der Maaten & Hinton 2008) from `start` [token, dimensions]: neighbours stay together, distances do not."""
+    """The picture by t-SNE [token, dimensions] from `start`: it keeps neighbours together, but not distances.
+
+    Source: van der Maaten & Hinton 2008.
+    """
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 
     perplexity = min(PERPLEXITY, (len(rows) - 1) / 3)
     method = TSNE(start.shape[1], perplexity=perplexity, max_iter=ITERATIONS, init=start, random_state=seed)
-    # Threads that wait for each other on cores a training is using: 30 s instead of 0.7 s for 65 tokens.
+    # Several threads would wait for each other on cores that a training uses: 30 s instead of 0.7 s for 65 tokens.
     with threadpool_limits(1):
         return method.fit_transform(rows)
 
 
 def umap(rows: Vectors, start: Vectors, seed: int) -> Vectors:
-    """UMAP (McInnes et al. 2018) with its own defaults, from `start` [token, dimensions]. The first call in a process
-    compiles for 10 to 35 seconds."""
-    from umap import UMAP  # eleven seconds to import: only who asks for it waits
+    """The picture by UMAP [token, dimensions] from `start`, with UMAP's own defaults.
+
+    The first call in a process compiles for 10 to 35 seconds.
+
+    Source: McInnes et al. 2018.
+    """
+    from umap import UMAP  # importing it takes eleven seconds: only those who use UMAP should wait
 
     neighbours = min(15, len(rows) - 1)
     method = UMAP(n_components=start.shape[1], n_neighbors=neighbours, init=start, random_state=seed, n_jobs=1)
@@ -209,11 +225,13 @@ def umap(rows: Vectors, start: Vectors, seed: int) -> Vectors:
 
 
 def trustworthiness(rows: Vectors, projection: Projection) -> tuple[float, int]:
-    """How far neighbours in the picture are neighbours in truth, and on how many tokens that was judged.
+    """How far neighbours in the picture are neighbours in the original space too, and the number of tokens this was measured on.
 
-    1 where each of a point's 5 nearest in the picture is among its 5 nearest in the original space, less the farther a
-    false one really is (Venna & Kaski 2001; `sklearn.manifold.trustworthiness`), about 0.5 by chance; NaN for fewer than
-    4 tokens. Judged on a fixed sample of at most 2,000 tokens, among themselves.
+    It is 1 where each of a point's 5 nearest in the picture is among its 5 nearest in the original space, and smaller the farther
+    away false neighbours really are; about 0.5 by chance, NaN for fewer than 4 tokens. Measured on a fixed sample of at most
+    2,000 tokens.
+
+    Source: Venna & Kaski 2001, as in `sklearn.manifold.trustworthiness`.
     """
     from sklearn.manifold import trustworthiness as judge
 
@@ -226,10 +244,10 @@ def trustworthiness(rows: Vectors, projection: Projection) -> tuple[float, int]:
 
 
 def neighbours(rows: Vectors, labels: Sequence[str], token: int, count: int = 8) -> Neighbours:
-    """The `count` tokens nearest to `token` by the cosine of their `rows` [token, d]: all rows, all dimensions."""
+    """The `count` tokens nearest to `token` by the cosine of their `rows` [token, d], over all dimensions."""
     length = np.linalg.norm(rows, axis=1) * np.linalg.norm(rows[token])
     cosine = rows @ rows[token] / np.where(length > 0, length, 1)
-    cosine[token] = -np.inf  # itself is no news
+    cosine[token] = -np.inf  # a token is not its own neighbour
     nearest = np.argsort(-cosine, kind="stable")[: min(count, len(rows) - 1)]
     values = np.clip(cosine[nearest], -1, 1).astype(np.float32)
     axis = Axis("token", tuple(labels[i] for i in nearest.tolist()))

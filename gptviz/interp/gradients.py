@@ -1,4 +1,4 @@
-"""How large the gradient is that reaches each block, beside the stream that went up there and the gradient of the weights.
+"""The size of the gradient that reaches each block, of the stream at that block, and of the gradient of its weights.
 
 The stream x_i enters block i, and x_n leaves the last of n blocks. By the chain rule ∂L/∂x_i = J_iᵀ … J_{n-1}ᵀ ∂L/∂x_n with
 J_i = ∂x_{i+1}/∂x_i: without a residual connection J_i is the sublayers' Jacobian alone, with one the identity is added to it.
@@ -31,11 +31,14 @@ def sizes(model: Transformer, ids: Tensor, targets: Tensor) -> LabelledArray:
     - that stream itself, x_i
     - the gradient of the loss with respect to the block's matrices; NaN at "out"
 
-    The loss is the mean cross-entropy of `targets` (-100 does not count) given `ids`, both [B, T] (of a classifier, `targets`
-    are labels [B]). The model is left as it was: its parameters' own `.grad` do not change.
+    The loss is the mean cross-entropy in nats. The model does not change, nor does the `.grad` of its parameters.
+
+    Args:
+        ids: [B, T].
+        targets: [B, T], the ids that should follow; -100 does not count. For a classifier, the labels [B].
 
     Raises:
-        ValueError: a model without blocks, or ids that do not fit in its context.
+        ValueError: the model has no blocks, or the ids do not fit in its context.
     """
     if not len(model.blocks):
         raise ValueError("this model has no blocks, so there is no depth for a gradient to pass")
@@ -54,7 +57,7 @@ def sizes(model: Transformer, ids: Tensor, targets: Tensor) -> LabelledArray:
 
 
 def _rms(*tensors: Tensor) -> float:
-    """The root mean square of all numbers of the tensors; their squares alone could be too small for any float."""
+    """The root mean square of all numbers of the tensors. They are scaled first: the square of a small number may underflow."""
     numbers = torch.cat([tensor.flatten() for tensor in tensors])
     largest = numbers.abs().max()
     if not largest > 0 or largest.isinf():
@@ -64,11 +67,12 @@ def _rms(*tensors: Tensor) -> float:
 
 @torch.no_grad()
 def fresh(config: Config, *, seed: int, std: float = INITIAL_STD, shrink: bool = True) -> Transformer:
-    """The model that `build` makes, its blocks' matrices rescaled to another start, in float64: small numbers stay numbers.
+    """A new model as `build` makes it, but with rescaled matrices in its blocks, and in float64: small numbers do not underflow.
 
     Args:
         std: the standard deviation of the blocks' matrices.
-        shrink: projections into the stream begin smaller by √(2 · n_layer), as `build` has it; else like the others.
+        shrink: whether projections into the stream start smaller by √(2 · n_layer), as `build` makes them; else they start like
+            the other matrices.
     """
     model = build(config, seed=seed).double()
     for name, weight in model.blocks.named_parameters():
@@ -82,21 +86,27 @@ def fresh(config: Config, *, seed: int, std: float = INITIAL_STD, shrink: bool =
 def compare(
     config: Config, ids: Tensor, targets: Tensor, *, seed: int, std: float = INITIAL_STD, shrink: bool = True
 ) -> LabelledArray:
-    """`sizes` for fresh models that differ in their residual alone [quantity, residual, place]; the rest as in `fresh`.
+    """The `sizes` [quantity, residual, place] for new models that differ only in their residual connections.
 
-    All draw the same matrices. A final norm, where the config has one, belongs to residuals that normalise what a sublayer reads
-    (pre-norm): the other models have none.
+    All have the same matrices. If the config has a final norm, only models whose residual normalises what a sublayer reads
+    (pre-norm) have one.
+
+    Args:
+        ids: as in `sizes`.
+        targets: as in `sizes`.
+        std: as in `fresh`.
+        shrink: as in `fresh`.
 
     Raises:
-        ValueError: as `sizes`.
+        ValueError: as in `sizes`.
     """
-    found = []
+    tables = []
     for residual, kind in RESIDUALS.items():
         own = replace(config, residual=residual, final_norm=config.final_norm and kind.steps[0] == "norm")
-        found.append(sizes(fresh(own, seed=seed, std=std, shrink=shrink), ids, targets))
-    quantities, places = found[0].axes
-    values = np.stack([one.values for one in found], 1)
-    return LabelledArray(values, (quantities, Axis("residual", tuple(RESIDUALS)), places), found[0].unit)
+        tables.append(sizes(fresh(own, seed=seed, std=std, shrink=shrink), ids, targets))
+    quantities, places = tables[0].axes
+    values = np.stack([table.values for table in tables], 1)
+    return LabelledArray(values, (quantities, Axis("residual", tuple(RESIDUALS)), places), tables[0].unit)
 
 
 def of(table: LabelledArray, quantity: str) -> LabelledArray:
@@ -108,7 +118,7 @@ def of(table: LabelledArray, quantity: str) -> LabelledArray:
 
 
 def reaching(table: LabelledArray) -> dict[str, float]:
-    """By residual, what share of the gradient at "out" there is at the entrance of block 0."""
+    """By residual, the size of the gradient that enters block 0 as a share of the gradient at "out"."""
     gradient = of(table, GRADIENT)
     sizes = gradient.values.astype(np.float64)
     return dict(zip(gradient.axes[0].labels, (sizes[:, 0] / sizes[:, -1]).tolist(), strict=True))

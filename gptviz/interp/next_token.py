@@ -1,4 +1,4 @@
-"""The next token: how likely each one is, before and after sampling has its say, and how the model found those of a text."""
+"""The next token: its probabilities before and after sampling settings, and how probable the tokens of a text were."""
 
 from __future__ import annotations
 
@@ -20,11 +20,15 @@ Numbers = npt.NDArray[np.float64]
 def logits_after(
     model: Transformer, ids: Sequence[int], at: slice, source: Sequence[int] | None = None
 ) -> npt.NDArray[np.float32]:
-    """The logits [positions, vocab_size] of the token after each position `at` of `ids`; only these are unembedded. An
-    encoder–decoder reads the `source` beside them.
+    """The logits [positions, vocab_size] of the token after each position `at` of `ids`. No others are computed.
+
+    Args:
+        ids: the tokens that the model reads; in an encoder–decoder, those that its decoder reads.
+        at: the positions.
+        source: the tokens that the encoder of an encoder–decoder reads.
 
     Raises:
-        ValueError: a classifier, which guesses no token, or more ids than the context holds.
+        ValueError: the model is a classifier, which guesses no token, or there are more ids than the context holds.
     """
     if model.config.kind == "classifier":
         raise ValueError("this model gives a whole text a label: it has no next token")
@@ -39,10 +43,10 @@ class Prediction:
     """What the next token may be, over the whole vocabulary.
 
     Attributes:
-        before: [vocab_size], softmax of the logits: what the model says.
-        after: [vocab_size], what a token is drawn from: after temperature, top-k and top-p, renormalised.
-        cut: [vocab_size], what took a token out of the draw: "" for one that is still in it, else "temperature 0",
-            "top-k" or "top-p".
+        before: [vocab_size], the softmax of the logits: the model's own probabilities.
+        after: [vocab_size], the probabilities a token is drawn from: after temperature, top-k and top-p, renormalised.
+        cut: [vocab_size], the setting that excluded a token: "temperature 0", "top-k" or "top-p"; "" for a token that can be
+            drawn.
     """
 
     before: Numbers
@@ -55,7 +59,7 @@ class Prediction:
 
 
 def predict(logits: Tensor | npt.NDArray[np.float32], sampling: Sampling) -> Prediction:
-    """The prediction that `logits` [vocab_size] and `sampling` make."""
+    """The prediction from the `logits` [vocab_size] of a position and the settings of `sampling`."""
     stages = ledger(torch.as_tensor(logits), sampling)
     after = stages.after.cpu().numpy()
     cut = np.full(after.shape, "", dtype="<U13")
@@ -72,9 +76,9 @@ class TokenProbabilities:
 
     Attributes:
         probability: [T], of the token that stands there, given those before it; NaN for the first.
-        likely: [T, n] token ids: the likeliest at that place, the likeliest first (of the first token: those after nothing
-            are unknown, all 0).
-        likely_probability: [T, n], theirs; NaN for the first.
+        likely: [T, n], the ids of the likeliest tokens at that place, the likeliest first; 0 for the first token, before which
+            there is nothing to guess from.
+        likely_probability: [T, n], the probabilities of these tokens; NaN for the first.
     """
 
     probability: Numbers
@@ -85,10 +89,10 @@ class TokenProbabilities:
 def token_probabilities(logits: npt.NDArray[np.float32], ids: Sequence[int], n: int = 8) -> TokenProbabilities:
     """How probable each of the tokens `ids` [T] was to the model, from its logits [T, vocab_size] after each of them."""
     before = torch.from_numpy(np.asarray(logits)).double().softmax(-1)[:-1]  # [T - 1, vocab_size]
-    given = before.gather(1, torch.tensor(ids)[1:, None])[:, 0]  # [T - 1]
+    actual = before.gather(1, torch.tensor(ids)[1:, None])[:, 0]  # [T - 1]
     top = before.topk(min(n, before.shape[1]))
     return TokenProbabilities(
-        np.concatenate(([np.nan], given.numpy())),
+        np.concatenate(([np.nan], actual.numpy())),
         np.pad(top.indices.numpy(), ((1, 0), (0, 0))),
         np.pad(top.values.numpy(), ((1, 0), (0, 0)), constant_values=np.nan),
     )

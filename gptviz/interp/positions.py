@@ -1,6 +1,6 @@
-"""How positions differ from each other: the vectors, turns and biases of each kind of position encoding.
+"""How positions differ from each other: the vectors, rotations and biases of each kind of position encoding.
 
-Every number comes out of the position object itself, by the method the forward pass calls: no formula is written twice.
+Every number comes from the position object itself, by the method that the forward pass calls: no formula is written twice.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import IDENTITY, Config, Transformer
 from gptviz.model.positions import POSITIONS, PositionEncoding, Relative
 
-# A map of 512 x 512 cells is what a browser takes without waiting; a longer context is thinned to that.
+# A browser draws a map of 512 × 512 cells without delay. Of a longer context, every second, third … position is left.
 MOST_SHOWN = 512
 LONGEST = 2_048
 
@@ -26,18 +26,18 @@ def is_fixed(kind: str) -> bool:
 
 
 def has_vectors(kind: str) -> bool:
-    """Whether positions of this kind are vectors (see `vectors`); others that act on scores are numbers (see `score_bias`)."""
+    """Whether positions of this kind are vectors (see `vectors`). Others that act on scores are numbers (see `score_bias`)."""
     return POSITIONS[kind].acts_on in ("embedding", "query and key") or issubclass(POSITIONS[kind], Relative)
 
 
 def shown(config: Config) -> range:
-    """The positions that are shown: all up to 512, else every second, third, …, of the first 2,048."""
+    """The positions that are shown: all of up to 512; of a longer context every second, third, … of the first 2,048."""
     length = min(config.context_length, LONGEST)
     return range(0, length, math.ceil(length / MOST_SHOWN))
 
 
 def fixed_kinds(config: Config) -> tuple[str, ...]:
-    """The kinds without training that a model of these sizes could have; an odd size rules out those that pair numbers."""
+    """The kinds without training that a model of these sizes could have. Some kinds pair numbers and need an even size."""
     return tuple(kind for kind in POSITIONS if is_fixed(kind) and _with_positions(config, kind) is not None)
 
 
@@ -49,7 +49,7 @@ def _with_positions(config: Config, kind: str) -> Config | None:
 
 
 def own_kind(model: Transformer) -> str:
-    """The kind of positions at work in `model`; "none" too where they would act in attention and there is no block."""
+    """The kind of positions that `model` uses; "none" also where they act in attention and the model has no block."""
     kind = model.config.positions
     return kind if POSITIONS[kind].acts_on == "embedding" or len(model.blocks) else "none"
 
@@ -58,7 +58,7 @@ def encoding(model: Transformer, kind: str, block: int = 0) -> PositionEncoding:
     """The model's own position object (of `block`, where each block has one), or a fresh one of a fixed kind at its sizes.
 
     Raises:
-        ValueError: a kind that is learned and that this model has not learned, or that its sizes do not allow.
+        ValueError: the kind is learned and this model has not learned it, or the sizes of the model do not allow it.
     """
     if kind == own_kind(model):
         own = model if POSITIONS[kind].acts_on == "embedding" else model.blocks[block].attention
@@ -74,13 +74,13 @@ def vectors(model: Transformer, kind: str, block: int = 0) -> LabelledArray:
     """One vector per position [position, dimension], or per distance for relative positions.
 
     - learned, sinusoidal: what is added to the embedding, [position, d_model]
-    - rotary: the query (or key) whose pairs all are (1, 0), turned to each position, [position, d_head]: first the
+    - rotary: the query (or key) whose pairs are all (1, 0), rotated to each position, [position, d_head]: first the
       cosines cos(p · θ_i), then the sines
     - relative: what a query of `block` is multiplied with at each distance, all heads joined, [distance, n_head · d_head];
       under a causal mask only the distances from 0 up are ever used, and only they are given
 
     Raises:
-        ValueError: a kind without vectors, or one this model cannot show (see `encoding`).
+        ValueError: the kind has no vectors, or this model cannot show it (see `encoding`).
     """
     if not has_vectors(kind):
         raise ValueError(f"{kind} positions are not vectors")
@@ -115,7 +115,7 @@ def similarity(table: LabelledArray) -> LabelledArray:
 
 
 def spread(square: LabelledArray) -> float:
-    """How far values on one diagonal of `square` [T, T] lie apart, at most: 0 where only the distance counts."""
+    """The largest difference between values on one diagonal of `square` [T, T]: 0 where only the distance counts."""
     size = len(square.values)
     diagonals = (np.diagonal(square.values, offset) for offset in range(1 - size, size))
     return max((float(np.ptp(d[~np.isnan(d)])) for d in diagonals if not np.isnan(d).all()), default=0.0)
@@ -123,13 +123,13 @@ def spread(square: LabelledArray) -> float:
 
 @torch.inference_mode()
 def score_bias(model: Transformer, kind: str = "alibi", block: int = 0) -> LabelledArray:
-    """What ALiBi, or another kind that acts on scores, adds to a score, per head and distance of query and key: [head, distance].
+    """What ALiBi, or another kind that acts on scores, adds to a score by the distance of query and key: [head, distance].
 
     Args:
-        kind: a fixed kind is shown at this model's sizes; of a trained one the weights of `block` are shown.
+        kind: a fixed kind is computed for this model's sizes; of a trained kind the weights of `block` are used.
 
     Raises:
-        ValueError: a kind that does not act on scores by distance alone, or that this model cannot show (see `encoding`).
+        ValueError: the kind does not act on scores by distance alone, or this model cannot show it (see `encoding`).
     """
     if has_vectors(kind) or POSITIONS[kind].acts_on != "scores":
         raise ValueError(f"{kind} positions add no number to a score that depends on the distance alone")
@@ -153,5 +153,5 @@ def column(table: LabelledArray, index: int) -> LabelledArray:
 
 
 def bound(table: LabelledArray) -> float:
-    """The largest size of any value of a table: what a scale symmetric about zero must reach."""
+    """The largest absolute value of a table, 1 if all are 0: the end of a colour scale that is symmetric about zero."""
     return float(np.abs(table.values).max()) or 1.0

@@ -1,4 +1,4 @@
-"""A trace: what one forward pass computed, by name. The pass is the one that trains and generates."""
+"""A trace: the values that one forward pass computed, by name. Training and generating use the same forward pass."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ from gptviz.model import Edit, Record, Transformer
 
 
 class Trace(Mapping[str, Tensor]):
-    """Tensors by tap name (`model.tap.GLOSSARY` lists them), with the ids [B, T] they were computed from, and those of the
-    source [B, S] where there is an encoder."""
+    """Tensors by tap name; `model.tap.GLOSSARY` lists the names.
+
+    Attributes:
+        ids: [B, T], the ids they were computed from.
+        source: [B, S], the ids that the encoder read; None where there is no encoder.
+    """
 
     def __init__(self, ids: Tensor, values: Mapping[str, Tensor], source: Tensor | None = None) -> None:
         self.ids, self.source = ids, source
@@ -45,11 +49,11 @@ def run(
 
     Args:
         source: what an encoder reads, [B, S] ids; for models that have one.
-        edits: by tap name, what to replace a value with; later parts see the replacement.
+        edits: by tap name, a function from a value to its replacement; later parts read the replacement.
         logits_at: the positions to compute logits for.
 
     Raises:
-        ValueError: more tokens than the context holds, or an edit of something the model does not compute.
+        ValueError: there are more tokens than the context holds, or an edit of something the model does not compute.
     """
     record = Record(names)
     if edits:

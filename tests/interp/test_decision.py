@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from gptviz.interp.classification import classify
-from gptviz.interp.decision import BIAS, decision, left_out, runner_up, turning
+from gptviz.interp.decision import BIAS, decision, decisive_token, left_out, runner_up
 from tests.tiny import scrambled, some_ids, tiny
 
 LABELS = 3
@@ -64,11 +64,11 @@ def test_each_row_is_the_text_without_one_token(head: str) -> None:
         np.testing.assert_allclose(rows[place], classify(model, rest).probabilities, atol=1e-9)
 
 
-def test_the_turning_word_costs_the_label_most() -> None:
+def test_the_decisive_word_costs_the_label_most() -> None:
     model, ids = classifier("flatten"), some_ids(7, batch=1, seed=3)[0]
     whole, rows = classify(model, ids).probabilities, left_out(model, ids)
     label = max(range(LABELS), key=whole.__getitem__)
-    token, instead = turning(whole, rows)
+    token, instead = decisive_token(whole, rows)
     assert all(rows[token, label] <= row[label] for row in rows)
     assert instead == max(range(LABELS), key=rows[token].__getitem__)
 

@@ -1,7 +1,7 @@
 """The anatomy of a model, from its config alone: every step from token ids to logits as a box, and what flows between them.
 
-A box says what it computes and by which equation, which values of a pass are its output (names as in `model.tap.GLOSSARY`),
-which weights it holds, and which lines of the project do it. `values` gives any of its tensors.
+A box has a description and an equation, the values of a pass that are its output (named as in `model.tap.GLOSSARY`), its weights,
+and the lines of the project that compute it. `values` gives any of its tensors.
 """
 
 from __future__ import annotations
@@ -19,9 +19,12 @@ __all__ = ["ROOT", "Anatomy", "Arrow", "Box", "Lines", "Piece", "anatomy", "valu
 
 
 def anatomy(config: Config, tokens: int, source: int = 1) -> Anatomy:
-    """The anatomy of a model that reads so many `tokens`; beside them, so many of a `source` where it has an encoder.
+    """The anatomy of a model. No memory is allocated for its weights.
 
-    Nothing is allocated.
+    Args:
+        config: the model's.
+        tokens: how many tokens it reads; in an encoder–decoder, how many its decoder reads.
+        source: how many tokens its encoder reads, where it has one.
     """
     return Whole(config, tokens, source).whole()
 

@@ -22,13 +22,14 @@ class Piece:
     """A tensor of a box.
 
     Attributes:
-        name: of an activation its tap; of a weight the parameter, of fixed numbers the buffer, that it is part of.
-        kind: computed for a text, learned, or fixed by a formula.
+        name: the name of the tap (for an activation), of the parameter (for a weight) or of the buffer (for fixed numbers).
+        kind: computed for a text (activation), learned (weight), or fixed by a formula (fixed).
         shape: without the batch.
-        axes: what is counted along each axis.
-        symbol: how equations call it.
-        rows: of a matrix that several boxes share, the rows from the first up to the second; None for all of it.
-        parameters: how many numbers it adds to the model: 0 where the weight was counted before (tied).
+        axes: what each axis counts.
+        symbol: its name in equations.
+        rows: where several boxes share a matrix, the first row that belongs to this box, and the row after its last; None where
+            the whole matrix does.
+        parameters: how many parameters it adds to the model; 0 where another box counts them (tied weights).
     """
 
     name: str
@@ -42,7 +43,15 @@ class Piece:
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines `first` to `last` of a file of the project (its path from the project's folder), and those of them to look at."""
+    """Some lines of the project's source.
+
+    Attributes:
+        file: the path from the project's folder.
+        first: the number of the first line, from 1.
+        last: the number of the last line.
+        text: the lines.
+        marked: the numbers of the lines that do what the box is about.
+    """
 
     file: str
     first: int
@@ -56,13 +65,14 @@ class Box:
     """A step of the computation.
 
     Attributes:
-        path: its own name: that of the value that it computes, where a pass shows that value.
-        part: what it is within its block or model, such as "q" or "norm": the same in all blocks.
+        path: its unique name: that of the value it computes, where a tap shows that value.
+        part: its name within its block or model, such as "q" or "norm": the same in all blocks.
+        name: its title on the map.
         role: decides its colour.
         about: what it does, in a sentence.
         equation: the same as an equation, for this config.
         lines: the source that computes it.
-        pieces: what it computes, then its weights and fixed numbers.
+        pieces: the values it computes, then its weights and fixed numbers.
     """
 
     path: str
@@ -76,18 +86,24 @@ class Box:
 
     @property
     def taps(self) -> tuple[Piece, ...]:
-        """The values of a pass that it computes."""
+        """The values that it computes in a forward pass."""
         return tuple(piece for piece in self.pieces if piece.kind == "activation")
 
     @property
     def parameters(self) -> int:
-        """How many numbers of the model are its own."""
+        """How many of the model's parameters belong to it."""
         return sum(piece.parameters for piece in self.pieces)
 
 
 @dataclass(frozen=True)
 class Arrow:
-    """What flows from one box (by path) to another, with its shape."""
+    """What flows from one box to another.
+
+    Attributes:
+        start: the path of the box that computes it.
+        end: the path of the box that reads it.
+        shape: without the batch.
+    """
 
     start: str
     end: str
@@ -108,14 +124,16 @@ class Anatomy:
 
 
 def lines(what: Callable[..., Any], looked_at: str = "") -> Lines:
-    """Where a function or class is written; marked are the lines with the text `looked_at`."""
+    """The source of a function or class; the lines with the text `looked_at` are marked."""
     return _lines(cast(Hashable, what), looked_at)
 
 
 @lru_cache(maxsize=256)
 def _lines(what: Any, looked_at: str) -> Lines:
-    found, first = inspect.getsourcelines(what)
+    source, first = inspect.getsourcelines(what)
     file = inspect.getsourcefile(what)
     assert file is not None
-    marked = tuple(first + i for i, line in enumerate(found) if looked_at and looked_at in line)
-    return Lines(Path(file).relative_to(ROOT).as_posix(), first, first + len(found) - 1, dedent("".join(found)).rstrip(), marked)
+    marked = tuple(first + i for i, line in enumerate(source) if looked_at and looked_at in line)
+    return Lines(
+        Path(file).relative_to(ROOT).as_posix(), first, first + len(source) - 1, dedent("".join(source)).rstrip(), marked
+    )

@@ -22,9 +22,9 @@ class Operand:
     """What a step reads.
 
     Attributes:
-        path: the box that gives it.
-        symbol: how equations call it.
-        axis: what its rows are: tokens of the text, or of the source.
+        path: the path of the box that computes it.
+        symbol: its name in equations.
+        axis: what its rows are: tokens of the text ("token") or of the source ("source token").
     """
 
     path: str
@@ -34,7 +34,7 @@ class Operand:
 
 @lru_cache(maxsize=32)
 def _parameters(config: Config) -> dict[str, tuple[tuple[int, ...], bool]]:
-    """By name, the shape of every parameter, and whether it is counted under this name."""
+    """By name, the shape of every parameter, and whether its numbers are counted under this name."""
     return {
         f"{layer.name}.{name}": (shape, layer.parameters > 0)
         for layer in describe(config)
@@ -50,7 +50,15 @@ def _buffers(config: Config) -> dict[str, tuple[int, ...]]:
 
 
 class Drawing:
-    """Boxes and arrows as they are added, in the order of the computation."""
+    """Boxes and arrows as they are added, in the order of the computation.
+
+    Attributes:
+        config: the model's.
+        tokens: how many tokens the model, or its decoder, reads.
+        source: how many tokens the encoder reads.
+        flows: by path of a box, the shape of what it computes.
+        width: the numbers per token in the queries of all heads together.
+    """
 
     def __init__(self, config: Config, tokens: int, source: int) -> None:
         self.config, self.tokens, self.source = config, tokens, source
@@ -60,18 +68,24 @@ class Drawing:
         self.width = config.n_head * config.head_size
 
     def add(self, box: Box, reads: Sequence[str] = (), gives: tuple[int, ...] | None = None) -> str:
-        """Add a box that reads what other boxes (by path) give; it gives its first piece, or something of the shape `gives`."""
+        """Add a box with arrows to it; the path of the box.
+
+        Args:
+            box: the box.
+            reads: the paths of the boxes that it reads from.
+            gives: the shape of what it computes; that of its first piece unless given.
+        """
         self.boxes.append(box)
         self.flows[box.path] = gives if gives is not None else box.pieces[0].shape
         self.arrows += [Arrow(start, box.path, self.flows[start]) for start in reads]
         return box.path
 
     def activation(self, name: str, shape: tuple[int, ...], axes: tuple[str, ...], symbol: str) -> Piece:
-        """A value that a pass computes, tapped as `name`."""
+        """A value of a forward pass, tapped under `name`."""
         return Piece(name, "activation", shape, axes, symbol)
 
     def weight(self, name: str, axes: tuple[str, ...], symbol: str, rows: tuple[int, int] | None = None) -> list[Piece]:
-        """The parameter of this name, or some rows of it; nothing where the model has no such parameter."""
+        """The parameter with this name, or some `rows` of it; empty where the model has no such parameter."""
         if name not in _parameters(self.config):
             return []
         shape, counted = _parameters(self.config)[name]
@@ -80,17 +94,19 @@ class Drawing:
         return [Piece(name, "weight", shape, axes, symbol, rows, prod(shape) if counted else 0)]
 
     def linear(self, name: str, out: str, into: str, symbol: str, rows: tuple[int, int] | None = None) -> list[Piece]:
-        """Matrix and, where there is one, bias of a linear part with axes `out` and `into`."""
+        """The matrix, with axes `out` and `into`, and the bias (if there is one) of a linear part."""
         return [
             *self.weight(f"{name}.weight", (out, into), f"W_{symbol}", rows),
             *self.weight(f"{name}.bias", (out,), f"b_{symbol}", rows),
         ]
 
     def tensors(self, kind: type[ModelPart], at: str, inner: Sequence[str] = ()) -> list[Piece]:
-        """Parameters and fixed numbers of the part `at`, as its class names them, then its other parameters.
+        """The parameters and fixed numbers of the part `at` that its class describes, then its other parameters.
 
         Args:
-            inner: the names of parts of it that are drawn by themselves.
+            kind: the class of the part.
+            at: its path.
+            inner: the names of those of its own parts that have boxes of their own.
         """
         pieces = []
         for name, symbol, axes in kind.tensors:
@@ -105,18 +121,18 @@ class Drawing:
         return pieces
 
     def times(self, x: str, symbol: str, pieces: Sequence[Piece]) -> str:
-        """x · Wᵀ, plus a bias where there is one."""
+        """The equation of a linear part of `x`: x · Wᵀ, plus the bias where `pieces` has one."""
         bias = f" + b_{symbol}" if any(piece.symbol == f"b_{symbol}" for piece in pieces) else ""
         return f"{x} · W_{symbol}ᵀ{bias}"
 
     def normed(self, x: str, pieces: Sequence[Piece]) -> str:
-        """The equation of the config's norm of `x`, with the gain and bias that it has."""
+        """The equation of the model's norm of `x`, with gain and bias where `pieces` has them."""
         symbols = {piece.symbol for piece in pieces}
         gain = " · gain" if "gain" in symbols else ""
         return NORMS[self.config.norm].equation_of(x) + gain + (" + bias" if "bias" in symbols else "")
 
     def gains(self, name: str, axis: str) -> list[Piece]:
-        """What the norm `name` has learned; `axis` is what it normalises over."""
+        """The gain and bias of the norm called `name`, which normalises over `axis`."""
         renamed = {"d_model": axis}
         pieces = self.tensors(NORMS[self.config.norm], name)
         return [replace(piece, axes=tuple(renamed.get(one, one) for one in piece.axes)) for piece in pieces]

@@ -18,7 +18,7 @@ from .drawing import Drawing, Operand
 
 @dataclass(frozen=True)
 class Projection:
-    """Queries, keys or values: what the map says of them, wherever they come from."""
+    """What the map says about queries, keys or values, in self-attention and in cross-attention alike."""
 
     part: str
     name: str
@@ -32,10 +32,10 @@ VALUE = Projection("v", "Value", "value", "What {each} hands over to those who l
 
 
 class Sublayers(Drawing):
-    """What stands within a block: each method gives the path of the box whose value is added to the stream."""
+    """The boxes inside a block. Each sublayer's method returns the path of the box whose value is added to the stream."""
 
     def attention(self, at: str, x: Operand) -> str:
-        """Self-attention over `x`, the stream or its norm; the path of the box of its output."""
+        """Add self-attention over `x`, the stream or its norm; the path of the box with its output."""
         config, width, size = self.config, self.width, self.config.head_size
         positions = POSITIONS[config.positions]
         shared = self.shared(at, turned=positions.acts_on == "query and key")
@@ -53,7 +53,7 @@ class Sublayers(Drawing):
         return self.read(at, scores, MASKS["full" if at.startswith("encoder.") else config.mask], v, x.axis, x.axis)
 
     def cross(self, at: str, x: Operand, memory: str) -> str:
-        """Attention of `x` to the memory of the encoder."""
+        """Add cross-attention from `x` to the encoder's `memory`; the path of the box with its output."""
         shared, width = self.shared(at, turned=False), self.width
         source = Operand(memory, "memory", "source token")
         q = self.project(at, QUERY, x, f"{at}.q", None, shared)
@@ -65,7 +65,11 @@ class Sublayers(Drawing):
         return self.read(at, scores, FullMask, v, x.axis, source.axis)
 
     def shared(self, at: str, *, turned: bool) -> dict[str, str]:
-        """What queries and keys both go through, in order: by path of its box, the name of its function in equations."""
+        """Add what both queries and keys pass through (normalisation, rotation), in this order.
+
+        Returns:
+            By path of its box, the name of its function in equations.
+        """
         config = self.config
         functions = {}
         if config.qk_norm:
@@ -107,11 +111,15 @@ class Sublayers(Drawing):
         rows: tuple[int, int] | None,
         functions: dict[str, str],
     ) -> str:
-        """Queries, keys or values of `x`, cut into heads.
+        """Add the queries, keys or values of `x`, split into heads; the path of their box.
 
         Args:
-            linear: the linear part that computes them, in these `rows` of its matrix.
-            functions: what they go through after it (see `shared`).
+            at: the path of the attention they belong to.
+            one: which of the three.
+            x: what they are computed from.
+            linear: the name of the linear part that computes them.
+            rows: the rows of its matrix that do; None for all.
+            functions: what they pass through afterwards (see `shared`).
         """
         config, symbol = self.config, one.part.upper()
         pieces = self.linear(linear, "head · d_head", "d_model", symbol, rows)
@@ -134,11 +142,11 @@ class Sublayers(Drawing):
         return self.add(box, [x.path])
 
     def score_term(self) -> str:
-        """What positions that act on scores add to them."""
+        """What positions add to the scores, as a term of an equation."""
         return POSITIONS[self.config.positions].equation.replace("d_head", str(self.config.head_size))
 
     def by_distance(self, at: str) -> str:
-        """What the distance of two tokens adds to their score."""
+        """Add the positions that act on scores, by the distance of two tokens; the path of their box."""
         kind = POSITIONS[self.config.positions]
         pieces = self.tensors(kind, f"{at}.positions")
         box = Box(
@@ -154,7 +162,16 @@ class Sublayers(Drawing):
         return self.add(box, gives=pieces[0].shape if pieces else (self.config.n_head,))
 
     def scores(self, at: str, equation: str, reads: Sequence[str], where: Lines, query: str, key: str) -> str:
-        """Every query with every key; `query` and `key` are what the rows of both are."""
+        """Add the scores of every query with every key; the path of their box.
+
+        Args:
+            at: the path of the attention.
+            equation: for this config.
+            reads: the paths of the queries, of the keys and of what else is added.
+            where: the source that computes them.
+            query: what the rows of the queries are, such as "token".
+            key: the same of the keys.
+        """
         shape = (self.config.n_head, self.flows[reads[0]][1], self.flows[reads[1]][1])
         box = Box(
             path=f"{at}.scores",
@@ -169,7 +186,7 @@ class Sublayers(Drawing):
         return self.add(box, reads)
 
     def read(self, at: str, scores: str, mask: type[Mask], v: str, query: str, key: str) -> str:
-        """From scores and values to what attention adds to the stream."""
+        """Add all boxes from the scores and the values `v` to the attention's output; the path of its box."""
         visible = scores if mask.only_padding and self.config.padding is None else self.masked(at, scores, mask)
         axes = ("head", f"query ({query})", f"key ({key})")
         box = Box(
@@ -185,7 +202,7 @@ class Sublayers(Drawing):
         return self.gather(at, self.add(box, [visible]), v, query)
 
     def masked(self, at: str, scores: str, mask: type[Mask]) -> str:
-        """The scores with what a query may not read hidden."""
+        """Add the mask over the scores; the path of its box."""
         box = Box(
             path=f"{at}.mask",
             part="mask",
@@ -198,7 +215,7 @@ class Sublayers(Drawing):
         return self.add(box, [scores], gives=self.flows[scores])
 
     def gather(self, at: str, pattern: str, v: str, query: str) -> str:
-        """The values weighted by a pattern, and what is made of those of all heads."""
+        """Add the values weighted by the pattern, and their projection to the stream; the path of the latter's box."""
         config = self.config
         queries = self.flows[pattern][1]
         shape = (config.n_head, queries, config.head_size)
@@ -227,7 +244,7 @@ class Sublayers(Drawing):
         return self.add(box, [z])
 
     def mlp(self, at: str, x: Operand) -> str:
-        """The MLP over `x`; the path of the box of its output."""
+        """Add the MLP over `x`; the path of the box with its output."""
         config, activation = self.config, ACTIVATIONS[self.config.activation]
         tokens = self.flows[x.path][0]
         up = self.linear(f"{at}.up", "neuron", "d_model", "up")

@@ -21,10 +21,10 @@ SUBLAYERS = {"attention": "the attention", "cross_attention": "the cross-attenti
 
 
 class Whole(Sublayers):
-    """A whole model."""
+    """The boxes of a whole model."""
 
     def whole(self) -> Anatomy:
-        """Every box, from the tokens to the logits."""
+        """The anatomy with all boxes, from the tokens to the logits."""
         config = self.config
         memory = self.encoder() if config.n_encoder_layer else None
         stream = self.stack("", config.n_layer, self.tokens, memory)
@@ -34,7 +34,7 @@ class Whole(Sublayers):
         return Anatomy(config, tuple(self.boxes), tuple(self.arrows))
 
     def encoder(self) -> str:
-        """The boxes of the encoder; the path of the memory that the decoder reads."""
+        """Add the encoder; the path of the box with the memory, which the decoder reads."""
         config = self.config
         stream = self.stack("encoder.", config.n_encoder_layer, self.source, None)
         if config.final_norm:
@@ -55,7 +55,14 @@ class Whole(Sublayers):
     # A stack: tokens, positions, blocks
 
     def stack(self, at: str, n_layer: int, tokens: int, memory: str | None) -> str:
-        """The boxes from token ids to the stream after the last block; the path of the box that gives it."""
+        """Add a stack from its token ids to the stream after its last block; the path of the box with that stream.
+
+        Args:
+            at: the prefix of its paths: "encoder." or "".
+            n_layer: how many blocks it has.
+            tokens: how many tokens it reads.
+            memory: the path of the encoder's memory, where this stack reads it.
+        """
         axis = "source token" if at else "token"
         shape = (tokens, self.config.d_model)
         reads = [self.embed(at, axis, shape)]
@@ -78,7 +85,7 @@ class Whole(Sublayers):
         return reads[0]
 
     def embed(self, at: str, axis: str, shape: tuple[int, ...]) -> str:
-        """Token ids and their vectors."""
+        """Add the token ids and their vectors; the path of the box with the vectors."""
         box = Box(
             path=f"{at}ids",
             part="ids",
@@ -106,7 +113,7 @@ class Whole(Sublayers):
         return self.add(box, [ids])
 
     def positions(self, at: str, axis: str, shape: tuple[int, ...]) -> str:
-        """The vectors of the places, where they are added to the embeddings."""
+        """Add the vectors of the positions that are added to the embeddings; the path of their box."""
         kind = POSITIONS[self.config.positions]
         tap = self.activation(f"{at}positions", shape, (axis, "d_model"), "positions")
         box = Box(
@@ -122,8 +129,18 @@ class Whole(Sublayers):
         return self.add(box)
 
     def block(self, at: str, axis: str, shape: tuple[int, ...], reads: Sequence[str], memory: str | None) -> str:
-        """A block that begins with what `reads` give: attention, cross-attention where there is a memory, an MLP where the
-        model has one, each inside its residual."""
+        """Add a block: attention, cross-attention if there is a `memory`, an MLP if the model has one, each inside its residual.
+
+        Args:
+            at: the path of the block.
+            axis: what the rows of the stream are.
+            shape: of the stream.
+            reads: the paths of the boxes whose sum enters the block.
+            memory: the path of the encoder's memory, where the block reads it.
+
+        Returns:
+            The path of the box with the stream after the block.
+        """
         has_mlp = self.config.mlp_size > 0
         before = " + ".join(path.rpartition(".")[2] for path in reads)
         box = Box(
@@ -148,7 +165,18 @@ class Whole(Sublayers):
         return stream.path
 
     def join(self, at: str, part: str, stream: Operand, after: str, sublayer: Callable[[Operand], str]) -> Operand:
-        """A sublayer and, step by step, what joins it to the `stream`; the last step gives the value tapped as `after`."""
+        """Add a sublayer and each step of the residual that joins it to the `stream`.
+
+        Args:
+            at: the path of the block.
+            part: the name of the sublayer.
+            stream: the stream before it.
+            after: the tap of the stream after it.
+            sublayer: adds the boxes of the sublayer over an operand, and returns the path of the box with its output.
+
+        Returns:
+            The stream after it.
+        """
         kind = RESIDUALS[self.config.residual]
         module = f"{at}.{'cross' if part == 'cross_attention' else part}_residual"
         value = self.activation(f"{at}.{after}", self.flows[stream.path], (stream.axis, "d_model"), after)
@@ -178,7 +206,7 @@ class Whole(Sublayers):
         return replace(x, symbol=after)
 
     def joined(self, at: str, part: str, stream: str, *, adds: bool) -> Box:
-        """What a sublayer computed, added to the stream or in its place."""
+        """The box where a sublayer's output is added to the stream, or replaces it."""
         kind = RESIDUALS[self.config.residual]
         about = (
             f"What {SUBLAYERS[part]} found is added to the stream, which keeps all it had."
@@ -199,7 +227,7 @@ class Whole(Sublayers):
         )
 
     def norm(self, at: str, part: str, step: str, x: str, gains: Sequence[Piece], *, after_sublayer: bool) -> Box:
-        """A norm inside a residual, of what equations call `x`."""
+        """The box of a norm inside a residual, which normalises what equations call `x`."""
         kind = NORMS[self.config.norm]
         about = (
             "Brings the numbers of every token's vector to one size, so that no sum grows out of hand."
@@ -217,7 +245,7 @@ class Whole(Sublayers):
         )
 
     def final_norm(self, at: str, stream: str, tokens: int) -> str:
-        """The norm after the last block."""
+        """Add the norm after the last block; the path of its box."""
         kind, gains = NORMS[self.config.norm], self.gains(f"{at}head.final_norm", "d_model")
         axis = "source token" if at else "token"
         last = stream.rpartition(".")[2]
@@ -238,7 +266,7 @@ class Whole(Sublayers):
     # The head
 
     def head(self, stream: str) -> None:
-        """From the finished stream to logits."""
+        """Add the boxes from the final stream to the logits."""
         last = stream.rpartition(".")[2]
         x = "(embed + positions)" if last == "stream" else last
         if HEADS[self.config.head].classifies:
@@ -247,7 +275,7 @@ class Whole(Sublayers):
             self.unembed(stream, x)
 
     def unembed(self, stream: str, x: str) -> None:
-        """A score for every token of the vocabulary, from `x`, what equations call the `stream`."""
+        """Add a score for every token of the vocabulary; `x` is the name of the `stream` in equations."""
         config = self.config
         pieces = self.linear("head.unembed", "vocabulary", "d_model", "U")
         about = Unembed.about
@@ -267,7 +295,7 @@ class Whole(Sublayers):
         self.add(box, [stream])
 
     def labels(self, stream: str, x: str) -> None:
-        """A score for every label, and what each token adds to it."""
+        """Add a score for every label, and what each token adds to it."""
         config, kind = self.config, HEADS[self.config.head]
         by_place = issubclass(kind, Flatten)
         weight, bias = self.linear("head.label", "label", "position" if by_place else "d_model", "label")
@@ -298,7 +326,7 @@ class Whole(Sublayers):
         self.add(box, [shares])
 
     def numbers(self, stream: str, x: str) -> str:
-        """A number for every token, where a label is decided from all places side by side."""
+        """Add a number for every token, for a head that gives each position its own weights; the path of their box."""
         token = self.linear("head.token", "number", "d_model", "token")
         box = Box(
             path="head.token",

@@ -11,7 +11,7 @@ import torch
 from gptviz.figures.format import percent
 from gptviz.interp.attention import strongest
 from gptviz.interp.classification import Numbers
-from gptviz.interp.decision import left_out, turning
+from gptviz.interp.decision import decisive_token, left_out
 from gptviz.text import words_of
 from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.shell.subject import Subject
@@ -60,7 +60,7 @@ def _left_out(key: ModelKey, ids: tuple[int, ...]) -> Numbers:
 def _turning(subject: Subject) -> Try | None:
     """The text without the word on which its label hangs most; None where every word speaks against it."""
     read, without = classified(subject.key, subject.seen), _left_out(subject.key, subject.seen)
-    place, label = turning(read.probabilities, without)
+    place, label = decisive_token(read.probabilities, without)
     before, after = read.probabilities[read.label], without[place, read.label]
     if after >= before:
         return None
