@@ -198,7 +198,7 @@ def models(options: argparse.Namespace) -> None:
 
 
 def _result(card: Card) -> dict[str, Any]:
-    return {key: card[key] for key in ("preset", "corpus", "validation_loss") if key in card}
+    return {key: card.values[key] for key in ("preset", "corpus", "validation_loss") if key in card.values}
 
 
 def describe(options: argparse.Namespace) -> None:

@@ -16,13 +16,14 @@ from gptviz.runs import checkpoints
 from gptviz.runs.experiments import PLANS
 from gptviz.runs.log import read_log
 from gptviz.text import PAIR_TASKS, TASKS, read_labelled
+from gptviz.train.recipe import Recipe
 
 SHIPPED = sorted(folder.name for folder in checkpoints.BUNDLED.iterdir() if (folder / "config.json").exists())
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 SHAKESPEARE = DATA / "tinyshakespeare.txt"
 REVIEWS = {"negative.txt": DATA / "rt-polarity.neg", "positive.txt": DATA / "rt-polarity.pos"}
 CARDS = {name: checkpoints.read_card(checkpoints.BUNDLED / name) for name in SHIPPED}
-ON_TASKS = [name for name in SHIPPED if "task" in CARDS[name]]
+ON_TASKS = [name for name in SHIPPED if CARDS[name].task is not None]
 ON_SHAKESPEARE = [name for name in SHIPPED if CARDS[name].corpus == "tiny-shakespeare"]
 
 
@@ -55,11 +56,12 @@ def test_everything_announced_ships_and_is_small() -> None:
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_card_says_how_the_model_was_made_and_what_came_of_it(name: str) -> None:
     card = CARDS[name]
-    assert card["command"].startswith("python -m gptviz train ")
-    assert card["steps"] == (card["recipe"]["steps"] or card["steps"]) == card["losses"][-1]["step"]
-    assert card["validation_loss"] == card["losses"][-1]["validation"]
+    assert card.command is not None
+    assert card.command.startswith("python -m gptviz train ")
+    assert card.steps == (Recipe.from_dict(card.recipe).steps or card.steps) == card.losses[-1].step
+    assert card.validation_loss == card.losses[-1].validation
     assert read_log(checkpoints.BUNDLED / name / "log.jsonl")[-1].step == card.steps
-    assert "/" not in card["command"].replace("gptviz/", "")
+    assert "/" not in card.command.replace("gptviz/", "")
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -127,18 +129,18 @@ def test_evaluating_on_film_reviews_gives_the_confusion_on_the_card(name: str, t
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_the_confusion_on_a_card_is_of_all_held_out_texts_and_as_often_right(name: str) -> None:
     card = CARDS[name]
-    counts = card["confusion"]
-    assert [len(row) for row in counts] == [len(card["labels"])] * len(card["labels"])
-    assert sum(map(sum, counts)) == card["texts"]["held_out"]
-    right = sum(row[label] for label, row in enumerate(counts)) / card["texts"]["held_out"]
+    counts = card.confusion
+    assert [len(row) for row in counts] == [len(card.labels)] * len(card.labels)
+    assert sum(map(sum, counts)) == card.texts["held_out"]
+    right = sum(row[label] for label, row in enumerate(counts)) / card.texts["held_out"]
     # Counted with the weights as they ship: rounding to float16 may turn a text or two on the border.
-    assert right == pytest.approx(card["accuracy"], abs=3 / card["texts"]["held_out"])
+    assert right == pytest.approx(card.accuracy, abs=3 / card.texts["held_out"])
 
 
 def test_the_classifier_tells_as_much_as_counting_words() -> None:
     card = CARDS["classifier"]
-    assert card["labels"] == ["negative", "positive"]
-    assert card["accuracy"] >= card["baseline_accuracy"] - 0.01
+    assert card.labels == ("negative", "positive")
+    assert card.accuracy >= card.baseline_accuracy - 0.01
 
 
 def test_without_dropout_texts_held_out_are_told_apart_less_well() -> None:
@@ -155,11 +157,11 @@ def test_both_classifiers_are_small() -> None:
 
 def test_dates_never_trained_on_are_answered_exactly(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     card, row = CARDS["seq2seq"], evaluated("seq2seq", capsys)
-    assert card["task"] == "dates"
+    assert card.task == "dates"
     assert row["tokens"] == 2_000 * len("1977-03-03.")
     assert row["exact_match"] >= 0.99
     # Rounding to float16 may turn an answer or two.
-    assert row["exact_match"] == pytest.approx(card["exact_match"], abs=3 / 2_000)
+    assert row["exact_match"] == pytest.approx(card.to_json()["exact_match"], abs=3 / 2_000)
     assert main(["generate", "seq2seq", "--prompt", "the third of march 1977"]) == 0
     assert capsys.readouterr().out == "1977-03-03\n"
 

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import fields, replace
 from itertools import count, islice
 from pathlib import Path
@@ -30,6 +31,8 @@ from gptviz.runs.status import read_status
 from gptviz.text import BPETokenizer, read_corpus
 from gptviz.train.evaluation import Evaluation, evaluate
 from gptviz.train.recipe import Recipe
+from gptviz.train.trainer import Trainer
+from tests.processes import running
 from tests.tiny import CONTEXT, TinyModel
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -199,16 +202,16 @@ def test_train_keeps_a_model_that_opens_with_a_card_that_says_how_it_was_made(ca
     assert told == ["0", "20", "40"]
     assert out.endswith(f"finished: kept as {home / 'checkpoints/rung'}\n")
     lm = gptviz.load("rung")
-    assert lm.card["preset"] == "bigram"
-    assert lm.card["command"] == shlex.join(["python", "-m", "gptviz", *arguments, *QUICK, "--learning-rate", "0.02"])
-    assert lm.card["corpus"] == "corpus.txt"
-    assert lm.card["corpus_sha256"] == read_corpus(corpus).sha256
-    assert lm.card["recipe"]["learning_rate"] == 0.02
-    assert lm.card["steps"] == 40
-    assert [entry["step"] for entry in lm.card["losses"]] == [0, 20, 40]
-    validation = [entry["validation"] for entry in lm.card["losses"]]
+    assert lm.card.plan == "bigram"
+    assert lm.card.command == shlex.join(["python", "-m", "gptviz", *arguments, *QUICK, "--learning-rate", "0.02"])
+    assert lm.card.corpus == "corpus.txt"
+    assert lm.card.corpus_sha256 == read_corpus(corpus).sha256
+    assert Recipe.from_dict(lm.card.recipe).learning_rate == 0.02
+    assert lm.card.steps == 40
+    assert [entry.step for entry in lm.card.losses] == [0, 20, 40]
+    validation = [entry.validation for entry in lm.card.losses]
     assert validation[-1] < validation[0] - 0.2
-    assert lm.card["validation_loss"] == validation[-1]
+    assert lm.card.validation_loss == validation[-1]
     told = json.loads(output(capsys, "evaluate", "rung", "--corpus", corpus, "--json"))
     assert told["loss"] == pytest.approx(validation[-1], abs=2e-3)  # stored in float16
     corpus.unlink()
@@ -221,7 +224,7 @@ def test_a_model_of_a_task_is_evaluated_without_a_text(capsys: Capture) -> None:
     card = gptviz.load("reversal").card
     assert set(told) == {"loss", "perplexity", "accuracy", "floor", "tokens"}
     assert told["floor"] == math.log(100) * 7 / 15
-    assert (told["loss"], told["accuracy"]) == (card["validation_loss"], card["accuracy"])
+    assert (told["loss"], told["accuracy"]) == (card.validation_loss, card.accuracy)
     assert told["tokens"] == 2_000 * 15
     plain = output(capsys, "evaluate", "reversal")
     assert plain.startswith(f"loss {told['loss']:.4f} nats per token (no model gets below 2.1491), perplexity ")
@@ -261,21 +264,21 @@ def test_every_setting_of_a_recipe_is_an_option_that_reaches_the_run(capsys: Cap
             assert value != getattr(plan, field.name), field.name
     output(capsys, "train", "copy", *options, *SMALL, "--set", "dropout=0.5", "--set", "positions=rotary")
     lm = gptviz.load("copy")
-    assert Recipe.from_dict(lm.card["recipe"]) == asked
+    assert Recipe.from_dict(lm.card.recipe) == asked
     config = lm.model.config
     assert (config.d_model, config.n_head, config.n_layer, config.dropout, config.positions) == (12, 3, 1, 0.5, "rotary")
     assert config.d_mlp == 48
     output(capsys, "train", "copy", "--minutes", "1e-9", "--name", "timed", *QUICK, *SMALL)
-    recipe = Recipe.from_dict(gptviz.load("timed").card["recipe"])
+    recipe = Recipe.from_dict(gptviz.load("timed").card.recipe)
     assert (recipe.steps, recipe.minutes) == (None, 1e-9)
 
 
 def test_a_name_is_taken_until_the_model_is_to_be_replaced(capsys: Capture) -> None:
     output(capsys, *TASK, "--steps", "1", "--name", "mine")
     assert "there is a model named mine already" in error(capsys, *TASK, "--steps", "2", "--name", "mine")
-    assert gptviz.load("mine").card["steps"] == 1
+    assert gptviz.load("mine").card.steps == 1
     output(capsys, *TASK, "--steps", "2", "--name", "mine", "--replace")
-    assert gptviz.load("mine").card["steps"] == 2
+    assert gptviz.load("mine").card.steps == 2
 
 
 def test_a_run_begins_from_another_model_with_its_weights_and_tokens(capsys: Capture, corpus: Path) -> None:
@@ -321,7 +324,7 @@ def test_a_run_kept_elsewhere_is_resumed_there(capsys: Capture, tmp_path: Path, 
         output(capsys, *TASK, "--steps", "3", "--root", tmp_path / "there")
     assert "no model named 'reversal'" in error(capsys, "train", "--resume", "reversal")
     output(capsys, "train", "--resume", "reversal", "--root", tmp_path / "there")
-    assert gptviz.load(tmp_path / "there/reversal").card["steps"] == 3
+    assert gptviz.load(tmp_path / "there/reversal").card.steps == 3
     assert "the model other" in error(capsys, "train", "--resume", "other", "--root", tmp_path / "there")
 
 
@@ -362,7 +365,7 @@ def test_a_corpus_trains_or_gives_one_clear_line(kind: str, capsys: Capture, tmp
     assert time.process_time() - begun < 60
     lm = gptviz.load("bigram")
     assert lm.model.config.vocab_size == lm.tokenizer.vocab_size
-    assert math.isfinite(lm.card["validation_loss"])
+    assert math.isfinite(lm.card.validation_loss)
     text = read_corpus(file).text
     assert lm.tokenizer.decode(lm.tokenizer.encode_ids(text[:6_000])) == text[:6_000]
 
@@ -516,22 +519,28 @@ def test_as_a_program_it_ends_with_status_two_and_one_line_and_no_traceback(tiny
     assert ended.stderr == "gptviz: top-k is 0; it must keep at least 1 token\n"
 
 
-def test_a_closed_pipe_ends_the_program_quietly_and_json_is_ascii_wherever_it_goes(tiny_model: TinyModel) -> None:
+def test_a_closed_pipe_ends_the_program_quietly(tiny_model: TinyModel) -> None:
     tiny_model("mine", text="é日\n ")
     line = f"{sys.executable} -m gptviz generate mine --prompt é --max-new-tokens 3000 | head -c 5; echo ${{PIPESTATUS[0]}}"
     piped = subprocess.run(["bash", "-c", line], cwd=ROOT, capture_output=True, timeout=120)
     assert piped.stderr == b""
     assert piped.stdout.endswith(b"0\n")
-    told = run("generate", "mine", "--prompt", "é", "--max-new-tokens", "30", "--json", PYTHONIOENCODING="ascii")
-    assert set(json.loads(told.stdout)["text"]) <= set("é日\n ")
 
 
-def training(*arguments: str | Path) -> subprocess.Popen[str]:
+def test_json_is_ascii_wherever_it_goes(capsys: Capture, tiny_model: TinyModel) -> None:
+    tiny_model("mine", text="é日\n ")
+    printed = output(capsys, "generate", "mine", "--prompt", "é", "--max-new-tokens", "30", "--json")
+    assert printed.isascii()
+    text = json.loads(printed)["text"]
+    assert set(text) <= set("é日\n ")
+    assert not text.isascii()
+
+
+def training(*arguments: str | Path) -> AbstractContextManager[subprocess.Popen[str]]:
     """A training in a process of its own, which can be interrupted."""
-    command = [sys.executable, "-m", "gptviz", *map(str, arguments)]
     # A shell's background job ignores the signal, and so would what it starts.
     unignore = functools.partial(signal.signal, signal.SIGINT, signal.default_int_handler)
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=unignore)
+    return running(["-m", "gptviz", *map(str, arguments)], preexec_fn=unignore)
 
 
 def read_until(process: subprocess.Popen[str], start: str) -> list[str]:
@@ -547,10 +556,11 @@ def read_until(process: subprocess.Popen[str], start: str) -> list[str]:
 
 def test_ctrl_c_stops_a_training_after_the_step_and_keeps_it_evaluated(corpus: Path) -> None:
     # A million steps, evaluated every hundred: it never ends by itself, however late the signal arrives.
-    process = training("train", "bigram", "--corpus", corpus, "--steps", "1000000", *QUICK, "--evaluations", "10000")
-    read_until(process, "step 100:")
-    process.send_signal(signal.SIGINT)
-    rest, errors = process.communicate(timeout=120)
+    endless = ("train", "bigram", "--corpus", corpus, "--steps", "1000000", *QUICK, "--evaluations", "10000")
+    with training(*endless) as process:
+        read_until(process, "step 100:")
+        process.send_signal(signal.SIGINT)
+        rest, errors = process.communicate(timeout=120)
     assert (process.returncode, errors) == (0, ""), rest
     assert "stopping after this step" in rest
     assert rest.splitlines()[-1].startswith("stopped: kept as")
@@ -562,25 +572,46 @@ def test_ctrl_c_stops_a_training_after_the_step_and_keeps_it_evaluated(corpus: P
     assert lm.card.validation_loss == evaluate(lm.model, consecutive_windows(held_out, 8)).loss
 
 
+def test_a_second_ctrl_c_ends_at_once_and_the_run_goes_on_from_what_was_saved(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = []
+
+    def interrupted_twice(self: Trainer, rate: float = 0.0) -> tuple[float, float, int]:
+        signal.raise_signal(signal.SIGINT)
+        said.append(capsys.readouterr().out)
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError("the step is not ended")
+
+    before = signal.getsignal(signal.SIGINT)
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "advance", interrupted_twice)
+        assert main([*TASK, "--steps", "3"]) == 130
+    assert "stopping after this step" in said[0]
+    assert capsys.readouterr() == ("", "")
+    assert signal.getsignal(signal.SIGINT) is before
+    folder = checkpoints.find("reversal")
+    assert read_status(folder).state == "interrupted"
+    assert checkpoints.load(folder).card.steps == 0
+    assert output(capsys, "train", "--resume", "reversal").splitlines()[-1].startswith("finished: kept as")
+
+
+@pytest.mark.full
 @pytest.mark.alone
-def test_a_second_ctrl_c_ends_at_once_and_the_run_goes_on_from_what_was_saved(corpus: Path) -> None:
+def test_a_second_ctrl_c_ends_a_process_at_once(corpus: Path) -> None:
     # Steps of seconds: the first signal waits for the end of one, the second does not.
     wide = ("--set", "d_model=2000", "--set", "context_length=100", "--batch-size", "500")
-    process = training("train", "bigram", "--corpus", corpus, "--steps", "50", "--compile", "no", "--precision", "float32", *wide)
-    try:
+    slow = ("train", "bigram", "--corpus", corpus, "--steps", "50", "--compile", "no", "--precision", "float32", *wide)
+    with training(*slow) as process:
         read_until(process, "step 0:")
-        time.sleep(0.5)
         process.send_signal(signal.SIGINT)
         read_until(process, "stopping after this step")
         process.send_signal(signal.SIGINT)
         rest, errors = process.communicate(timeout=120)
-    finally:
-        process.kill()
-        process.communicate()
     assert (process.returncode, errors) == (130, ""), rest
     folder = checkpoints.find("bigram")
     assert read_status(folder).state == "interrupted"
-    assert checkpoints.load(folder).card["steps"] == 0
+    assert checkpoints.load(folder).card.steps == 0
 
 
 def test_the_experiments_that_can_be_trained_are_said(capsys: Capture) -> None:
@@ -615,11 +646,11 @@ def test_a_classifier_is_trained_on_a_table_and_says_beside_it_what_counting_wor
     ]
     assert re.search(r"^    bad \d+% \(bad\): the film, number \w, was \w bad$", out, re.M)
     lm = gptviz.load("classifier")
-    assert lm.card["labels"] == list(lm.labels) == ["bad", "good"]
-    assert (lm.card["accuracy"], lm.card["baseline_accuracy"]) == (1.0, 1.0)
+    assert lm.card.labels == lm.labels == ("bad", "good")
+    assert (lm.card.accuracy, lm.card.baseline_accuracy) == (1.0, 1.0)
     told = json.loads(output(capsys, "evaluate", "classifier", "--corpus", reviews, "--json"))
     assert told == {
-        "loss": pytest.approx(lm.card["validation_loss"], rel=1e-5),
+        "loss": pytest.approx(lm.card.validation_loss, rel=1e-5),
         "accuracy": 1.0,
         "texts": 12,  # every text stands twice in the table, both times on one side
         "baseline_accuracy": 1.0,
@@ -746,11 +777,11 @@ def test_an_encoder_decoder_is_trained_on_two_columns_and_tells_how_often_it_is_
     out = output(capsys, *ANSWER, "--corpus", mirrored, "--steps", "4")
     assert re.search(r"^step 4: training [\d.]+, validation [\d.]+ nats/token, accuracy [\d.]+%\n    [a-f]{3} → ", out, re.M)
     lm = gptviz.load("seq2seq")
-    assert lm.card["corpus"] == "mirrored.tsv"
+    assert lm.card.corpus == "mirrored.tsv"
     told = json.loads(output(capsys, "evaluate", "seq2seq", "--json"))
     assert set(told) == {"loss", "perplexity", "accuracy", "exact_match", "tokens"}
-    assert told["loss"] == pytest.approx(lm.card["validation_loss"], rel=1e-5)
-    assert (told["exact_match"], told["tokens"]) == (lm.card["exact_match"], 20 * 4)
+    assert told["loss"] == pytest.approx(lm.card.validation_loss, rel=1e-5)
+    assert (told["exact_match"], told["tokens"]) == (lm.card.to_json()["exact_match"], 20 * 4)
     whole = json.loads(output(capsys, "evaluate", "seq2seq", "--corpus", mirrored, "--split", "all", "--json"))
     assert whole["tokens"] == 200 * 4
     mirrored.with_name("odd.csv").write_text("abc,€ba\nabd,dba\n", encoding="utf-8")
@@ -770,8 +801,8 @@ def test_pairs_that_are_generated_are_trained_on_by_name(name: str, capsys: Capt
     told = json.loads(output(capsys, "evaluate", "seq2seq", "--json"))
     assert set(told) == {"loss", "perplexity", "accuracy", "exact_match", "floor", "tokens"}
     card = gptviz.load("seq2seq").card
-    assert (card["task"], card["floor"], told["floor"]) == (name, 0.0, 0.0)
-    assert (told["loss"], told["exact_match"]) == (pytest.approx(card["validation_loss"]), card["exact_match"])
+    assert (card.task, card.floor, told["floor"]) == (name, 0.0, 0.0)
+    assert (told["loss"], told["exact_match"]) == (pytest.approx(card.validation_loss), card.to_json()["exact_match"])
 
 
 def test_generate_answers_greedily_or_by_beams(capsys: Capture, mirrored: Path) -> None:

@@ -21,7 +21,7 @@ def test_a_model_opens_by_name_or_by_folder(tiny_model: TinyModel) -> None:
     folder = tiny_model("mine", card={"corpus": "pangram"})
     for lm in (gptviz.load("mine"), gptviz.load(folder, "cpu")):
         assert isinstance(lm, gptviz.LanguageModel)
-        assert (lm.name, lm.card["corpus"], lm.device.type) == ("mine", "pangram", "cpu")
+        assert (lm.name, lm.card.corpus, lm.device.type) == ("mine", "pangram", "cpu")
         assert not lm.model.training
 
 

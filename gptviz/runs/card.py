@@ -78,7 +78,7 @@ class LossEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """A card as read. `card[key]` is a value as it is written down, also one that has no field here.
+    """A card as read. `values[key]` is a value as it is written down, also one that has no field here.
 
     Attributes:
         values: everything as it is written down.
@@ -168,12 +168,6 @@ class Card:
     def changed(self, **values: Any) -> Card:
         """A card in which these keys have these JSON values."""
         return Card.from_json({**self.values, **values})
-
-    def __getitem__(self, key: str) -> Any:
-        return self.values[key]
-
-    def __contains__(self, key: object) -> bool:
-        return key in self.values
 
 
 def _text(value: object) -> str | None:

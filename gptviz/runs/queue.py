@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -39,11 +40,25 @@ class QueueFullError(RunError):
 class Queue:
     """The runs below `root` that train or wait. One per process and folder: see `own_queue`.
 
-    A thread starts the next run when there is room; it lives as long as something waits or trains.
+    A thread starts the next run when there is room; it lives as long as a run waits or trains.
+
+    Args:
+        root: the folder that holds the runs' folders.
+        training: the most runs that train at the same time.
+        waiting: the most runs that may wait.
+        launch: what starts a process, with the arguments of `subprocess.Popen`; default: that class.
     """
 
-    def __init__(self, root: Path, *, training: int = MOST_TRAINING, waiting: int = MOST_WAITING) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        training: int = MOST_TRAINING,
+        waiting: int = MOST_WAITING,
+        launch: Callable[..., subprocess.Popen[bytes]] | None = None,
+    ) -> None:
         self.root, self.most_training, self.most_waiting = root, training, waiting
+        self._launch = subprocess.Popen if launch is None else launch
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._stop_requests: dict[str, StopRequest] = {}
         self._devices: dict[str, str] = {}
@@ -219,7 +234,7 @@ class Queue:
         environment = {"GOMP_SPINCOUNT": "10000", **os.environ, "PYTHONPATH": path, "GPTVIZ_HOME": str(self.root.parent)}
         try:
             with (folder / COMPLAINTS).open("wb") as complaints:
-                self._processes[name] = subprocess.Popen(
+                self._processes[name] = self._launch(
                     command,
                     env=environment,
                     stdin=subprocess.DEVNULL,

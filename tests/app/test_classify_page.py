@@ -400,8 +400,8 @@ def test_a_labelled_file_trains_a_classifier_of_its_labels(judge: Make, monkeypa
     next(button for button in at.button if button.label.startswith("Train")).click().run()
     assert [name for name, _ in begun] == [train_on_file.NAME]
     card = checkpoints.read_card(checkpoints.find(train_on_file.NAME))
-    assert card["labels"] == ["blue", "green", "red"]
-    assert card["corpus"] == "colours"
+    assert card.labels == ("blue", "green", "red")
+    assert card.corpus == "colours"
     assert gptviz.load(train_on_file.NAME).model.config.n_label == 3
     assert evaluation.split(models.model_key(train_on_file.NAME, "cpu"))[0].names == ("blue", "green", "red")
 

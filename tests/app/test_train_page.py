@@ -352,8 +352,8 @@ def test_a_file_is_trained_on_character_by_character(home: Path) -> None:
     assert f"{parameter_count(config):,} parameters" in says(at)
     press(at, "Train")
     card = checkpoints.read_card(checkpoints.find("my-own"))
-    assert card["corpus"] == "ham<b>let.txt"
-    assert card["preset"] == "my own"
+    assert card.corpus == "ham<b>let.txt"
+    assert card.plan == "my own"
 
 
 def test_a_text_shorter_than_the_context_is_refused_in_a_sentence(home: Path) -> None:
@@ -519,8 +519,8 @@ def test_a_classifier_is_trained_and_watched_beside_its_baseline(home: Path) -> 
     at = at_state(press(page(plan="classifier", **PLAIN, **query), "Train"), "classifier", "finished")
     assert "Finished: 6 steps" in progress(at)
     card = checkpoints.read_card(checkpoints.find("classifier"))
-    assert f"{card['accuracy']:.1%} right" in says(at)
-    assert f"baseline {card['baseline_accuracy']:.1%}" in says(at)
+    assert f"{card.accuracy:.1%} right" in says(at)
+    assert f"baseline {card.baseline_accuracy:.1%}" in says(at)
     assert "perplexity" not in state.numbers(watch("classifier"))
     assert any("guessing: ln 2 = 0.693" in note["text"] for note in live(at)["layout"]["annotations"])
     assert any("What it makes of some texts" in element.value for element in at.markdown)

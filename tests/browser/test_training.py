@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from gptviz.runs.status import read_status, request_stop
 from tests.browser.machinery import Server, Visit, visiting
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -21,9 +22,16 @@ ENOUGH = 240_000  # milliseconds until Python and torch are loaded and some step
 def _nothing_trains_on(server: Server) -> Iterator[None]:
     """Runs outlive the server, on purpose: whatever a failing test leaves behind is stopped."""
     yield
-    for folder in (server.log.parent / "home" / "checkpoints").glob("[!.]*"):
-        if read_status(folder).state == "running":
-            request_stop(folder, "stop")
+
+    def nothing_trains() -> bool:
+        states = {folder: read_status(folder).state for folder in (server.log.parent / "home" / "checkpoints").glob("[!.]*")}
+        for folder, state in states.items():
+            if state == "running":
+                request_stop(folder, "stop")
+        # One that waits begins soon, and forgets then what was asked of it before.
+        return not {"running", "waiting"} & set(states.values())
+
+    wait_until(nothing_trains)
 
 
 def begin(visit: Visit, name: str, **query: object) -> Page:

@@ -310,11 +310,13 @@ def test_a_card_carries_the_confusion_and_the_log_numbers_alone() -> None:
         pass
     card, opened = checkpoints.read_card(folder), checkpoints.load(folder)
     data = source.data(opened.tokenizer, opened.model.config)
-    assert card["confusion"] == source.measured(opened.model.eval(), opened.tokenizer, data)["confusion"]
-    assert sum(map(sum, card["confusion"])) == card["texts"]["held_out"]
+    assert card.to_json()["confusion"] == source.measured(opened.model.eval(), opened.tokenizer, data)["confusion"]
+    assert card.confusion is not None
+    assert card.texts is not None
+    assert sum(map(sum, card.confusion)) == card.texts["held_out"]
     lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     assert any(line["kind"] == "evaluation" for line in lines)
-    assert not any("confusion" in entry for entry in (*lines, *card["losses"]))
+    assert not any("confusion" in entry for entry in (*lines, *card.to_json()["losses"]))
 
 
 def test_what_counting_words_cannot_solve_a_block_of_attention_can() -> None:
@@ -324,8 +326,8 @@ def test_what_counting_words_cannot_solve_a_block_of_attention_can() -> None:
     for _ in train(folder):
         pass
     card = checkpoints.read_card(folder)
-    assert 0.65 < card["baseline_accuracy"] < 0.8
-    assert card["accuracy"] > 0.95
+    assert 0.65 < card.baseline_accuracy < 0.8
+    assert card.accuracy > 0.95
 
 
 def test_five_labels_are_learned_as_two_are() -> None:
@@ -338,5 +340,5 @@ def test_five_labels_are_learned_as_two_are() -> None:
     for _ in train(folder):
         pass
     card = checkpoints.read_card(folder)
-    assert card["labels"] == list("12345")
-    assert card["accuracy"] == card["baseline_accuracy"] == 1.0
+    assert card.labels == tuple("12345")
+    assert card.accuracy == card.baseline_accuracy == 1.0

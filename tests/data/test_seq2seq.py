@@ -235,12 +235,14 @@ def test_a_run_on_pairs_keeps_what_it_measured_and_goes_on_from_its_folder() -> 
     card, log = checkpoints.read_card(folder), read_log(folder / "log.jsonl")
     opened = checkpoints.load(folder)
     data = source.data(tokenizer, opened.model.config)
-    assert card["exact_match"] == exact_match(opened.model, tokenizer, data.held_out)
-    assert [entry["exact_match"] for entry in card["losses"]] == [line.exact_match for line in log if line.kind == "evaluation"]
-    assert card["corpus_sha256"] == MIRRORED.sha256
+    assert card.to_json()["exact_match"] == exact_match(opened.model, tokenizer, data.held_out)
+    assert [entry.others["exact_match"] for entry in card.losses] == [
+        line.exact_match for line in log if line.kind == "evaluation"
+    ]
+    assert card.corpus_sha256 == MIRRORED.sha256
     first = data.held_out[0]
     assert all(sample.startswith(f"{first[0]} → ") for sample in samples)
-    assert source_from(card["source"]) == source
+    assert source_from(dict(card.source or {})) == source
 
 
 def test_a_sample_says_what_is_right_where_the_answer_is_wrong() -> None:

@@ -84,7 +84,7 @@ def test_saving_again_replaces_the_whole_model() -> None:
     other = scrambled(tiny(n_layer=1), seed=5)
     folder = checkpoints.save("one", other, TOKENIZER, {"steps": 2})
     opened = checkpoints.load(folder)
-    assert opened.card["steps"] == 2
+    assert opened.card.steps == 2
     assert torch.equal(opened.model.embed.weight, other.embed.weight)
     assert [file.name for file in folder.parent.iterdir()] == ["one"]
 
@@ -140,7 +140,7 @@ def test_a_save_that_fails_at_the_last_rename_puts_the_old_model_back(
     monkeypatch.setattr(Path, "rename", failing)
     with pytest.raises(CheckpointError if error is OSError else KeyboardInterrupt):
         checkpoints.save("one", scrambled(tiny()), TOKENIZER, {"steps": 2})
-    assert checkpoints.load(folder).card["steps"] == 1
+    assert checkpoints.load(folder).card.steps == 1
     assert [file.name for file in folder.parent.iterdir()] == ["one"]
 
 

@@ -1,16 +1,14 @@
-"""The queue in front of the machine, with real processes that train tiny runs."""
+"""The queue in front of the machine: tiny runs, trained by threads that stand in for processes, and by real ones."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
-import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +17,17 @@ from safetensors.torch import load_file
 
 from gptviz.data.text import TaskSource
 from gptviz.runs import checkpoints
+from gptviz.runs import queue as queue_module
 from gptviz.runs.log import read_log
-from gptviz.runs.queue import POLL, Queue, QueueFullError, own_queue, stop
+from gptviz.runs.queue import Queue, QueueFullError, own_queue, stop
 from gptviz.runs.run import RunSpec, prepare, read_run
 from gptviz.runs.status import RunError, read_status
 from gptviz.text import task
 from gptviz.train.recipe import Recipe
+from tests.processes import GuardedProcess, TrainingThread, guarded, running
 from tests.tiny import tiny
+from tests.waiting import wait_until
 
-ROOT = Path(__file__).resolve().parents[2]
 LONG = 1_000_000
 
 
@@ -39,11 +39,8 @@ def prepared(name: str, steps: int, **settings: Any) -> Path:
     return prepare(RunSpec(name=name, config=tiny(), tokenizer=reversal.tokenizer, source=source, recipe=recipe))
 
 
-def until(true: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it did not come true in time"
-        time.sleep(0.02)
+def until(condition: Callable[[], object]) -> None:
+    wait_until(condition, every=0.01)
 
 
 def state(name: str) -> str:
@@ -59,30 +56,63 @@ def log(name: str) -> Path:
     return checkpoints.find(name) / "log.jsonl"
 
 
+class Launches:
+    """Starts the queue's processes, and notes the name of each run with the names of those that train at that moment."""
+
+    def __init__(self, launch: Callable[..., Any] = TrainingThread) -> None:
+        self.launch = launch
+        self.made: list[tuple[str, list[str]]] = []
+
+    def __call__(self, command: list[str], **options: Any) -> Any:
+        training = [folder.name for folder in checkpoints.folders().values() if read_status(folder).state == "running"]
+        self.made.append((command[command.index("--resume") + 1], training))
+        return self.launch(command, **options)
+
+
+@pytest.fixture(autouse=True)
+def _attended_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue_module, "POLL", 0.02)
+
+
 @pytest.fixture
-def queue(home: Path) -> Iterator[Queue]:
-    made = Queue(home / "checkpoints", waiting=3)
+def launches() -> Launches:
+    return Launches()
+
+
+@pytest.fixture
+def queue(home: Path, launches: Launches) -> Iterator[Queue]:
+    """A queue whose runs are trained by threads of this process."""
+    made = Queue(home / "checkpoints", waiting=3, launch=launches)
     yield made
     made.close()
 
 
-def test_runs_are_trained_one_at_a_time_in_the_order_they_came(queue: Queue) -> None:
+@pytest.fixture
+def process_queue(home: Path) -> Iterator[Queue]:
+    """A queue whose runs are trained by processes of their own."""
+    made = Queue(home / "checkpoints", waiting=3, launch=GuardedProcess)
+    yield made
+    made.close()
+
+
+def test_a_process_trains_a_run_from_beginning_to_end(process_queue: Queue) -> None:
+    folder = prepared("alone", steps=5)
+    assert process_queue.submit("alone", device="cpu") == 0
+    assert process_queue.processes()["alone"] not in (0, os.getpid())
+    until(lambda: state("alone") == "finished")
+    until(lambda: not process_queue.is_attended)
+    assert process_queue.processes() == {}
+    assert [line.step for line in read_log(log("alone")) if line.kind == "step"] == [1, 2, 3, 4, 5]
+    assert (folder / ".stderr").read_text() == ""
+
+
+def test_runs_are_trained_one_at_a_time_in_the_order_they_came(queue: Queue, launches: Launches) -> None:
     names = ["zebra", "ape", "mole"]
     for name in names:
         prepared(name, steps=20)
     assert [queue.submit(name) for name in names] == [0, 1, 2]
-    seen: list[tuple[str, ...]] = []
-    finished = []
-    while len(finished) < 3:
-        running = tuple(name for name in names if state(name) == "running")
-        assert len(running) <= 1
-        if running and running != (seen or [None])[-1]:
-            seen.append(running)
-        finished = [name for name in names if state(name) == "finished"]
-        time.sleep(0.01)
-    order = sorted(names, key=lambda name: (checkpoints.find(name) / "status.json").stat().st_mtime_ns)
-    assert order == names
-    assert [run for (run,) in seen] == [name for name in names if (name,) in seen]
+    until(lambda: all(state(name) == "finished" for name in names))
+    assert launches.made == [(name, []) for name in names]
     until(lambda: not queue.is_attended)
     assert [queue.place(name) for name in names] == [None, None, None]
 
@@ -116,8 +146,30 @@ def test_a_run_submitted_twice_is_trained_once_and_keeps_its_place(queue: Queue)
     assert queue.waiting() == ["second", "third"]
 
 
+def test_a_paused_run_goes_on_from_where_it_was(queue: Queue) -> None:
+    folder = prepared("long", LONG)
+    queue.submit("long")
+    until(lambda: trained("long"))
+    queue.pause("long")
+    until(lambda: state("long") == "paused")
+    paused_at = read_run(folder).card.steps
+    assert paused_at is not None
+    assert paused_at > 0
+    assert queue.place("long") is None
+    before = log("long").read_text()
+    assert queue.submit("long") == 0
+    until(lambda: state("long") == "running" and log("long").read_text() != before)
+    queue.stop("long")
+    until(lambda: state("long") == "stopped")
+    assert log("long").read_text().startswith(before)
+    steps = [line.step for line in read_log(log("long")) if line.kind == "step"]
+    assert steps == sorted(set(steps))
+    assert steps[-1] > paused_at
+
+
 @pytest.mark.full
-def test_a_paused_and_resumed_run_ends_with_the_losses_of_one_that_never_was(queue: Queue) -> None:
+def test_a_paused_and_resumed_run_ends_with_the_losses_of_one_that_never_was(process_queue: Queue) -> None:
+    queue = process_queue
     steps = 600
     prepared("straight", steps)
     prepared("broken", steps)
@@ -127,7 +179,8 @@ def test_a_paused_and_resumed_run_ends_with_the_losses_of_one_that_never_was(que
     until(lambda: trained("broken"))
     queue.pause("broken")
     until(lambda: state("broken") == "paused")
-    paused_at = read_run(checkpoints.find("broken")).card["steps"]
+    paused_at = read_run(checkpoints.find("broken")).card.steps
+    assert paused_at is not None
     assert 0 < paused_at < steps
     assert queue.place("broken") is None
     queue.submit("broken")
@@ -140,20 +193,39 @@ def test_a_paused_and_resumed_run_ends_with_the_losses_of_one_that_never_was(que
     assert all((weights[0][name] == weights[1][name]).all() for name in weights[0])
 
 
-def test_a_pause_asked_for_before_the_process_has_begun_is_kept(queue: Queue) -> None:
+def test_a_pause_asked_for_before_the_process_has_begun_is_kept(home: Path) -> None:
+    begin = threading.Event()
+    queue = Queue(home / "checkpoints", launch=partial(TrainingThread, begin=begin))
     prepared("early", steps=LONG)
-    queue.submit("early")
-    until(lambda: "early" in queue.processes())
-    assert state("early") == "waiting"
-    queue.pause("early")
-    until(lambda: state("early") == "paused")
+    try:
+        queue.submit("early")
+        assert "early" in queue.processes()
+        assert state("early") == "waiting"
+        queue.pause("early")
+        begin.set()
+        until(lambda: state("early") == "paused")
+    finally:
+        queue.close()
 
 
 def test_a_killed_process_leaves_a_run_that_says_so_and_can_be_resumed(queue: Queue) -> None:
     folder = prepared("killed", steps=LONG)
     queue.submit("killed")
     until(lambda: trained("killed"))
-    os.kill(queue.processes()["killed"], signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
+    queue._processes["killed"].kill()
+    interrupted_and_resumed(queue, folder)
+
+
+@pytest.mark.full
+def test_a_real_process_that_is_killed_does_too(process_queue: Queue) -> None:
+    folder = prepared("killed", steps=LONG)
+    process_queue.submit("killed")
+    until(lambda: trained("killed"))
+    os.kill(process_queue.processes()["killed"], signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
+    interrupted_and_resumed(process_queue, folder)
+
+
+def interrupted_and_resumed(queue: Queue, folder: Path) -> None:
     until(lambda: not queue.is_attended)
     status = read_status(folder)
     assert status.state == "interrupted"
@@ -171,12 +243,33 @@ def test_what_a_process_last_complained_of_is_the_message(queue: Queue) -> None:
 
 
 def test_a_process_that_cannot_begin_fails_the_run_with_its_last_line(queue: Queue) -> None:
+    cannot_begin(queue)
+
+
+@pytest.mark.full
+def test_a_real_process_that_cannot_begin_does_too(process_queue: Queue) -> None:
+    cannot_begin(process_queue)
+
+
+def cannot_begin(queue: Queue) -> None:
     folder = prepared("stillborn", steps=5)
     queue.submit("stillborn", device="abacus")
     until(lambda: read_status(folder).state == "failed")
     assert "could not begin: no device 'abacus'" in read_status(folder).message
     queue.submit("stillborn", device="cpu")
     until(lambda: state("stillborn") == "finished")
+
+
+def test_a_system_that_starts_no_process_fails_the_run(home: Path) -> None:
+    def refused(command: list[str], **options: Any) -> Any:
+        raise OSError("out of processes")
+
+    queue = Queue(home / "checkpoints", launch=refused)
+    folder = prepared("unlucky", steps=5)
+    queue.submit("unlucky")
+    assert read_status(folder).state == "failed"
+    assert "no process could be started to train it (out of processes)" in read_status(folder).message
+    queue.close()
 
 
 def test_a_run_whose_loss_explodes_fails_with_what_to_change_and_the_next_goes_on(queue: Queue) -> None:
@@ -189,29 +282,42 @@ def test_a_run_whose_loss_explodes_fails_with_what_to_change_and_the_next_goes_o
     assert "lower the learning rate" in read_status(folder).message
 
 
-@pytest.mark.full
-def test_a_run_trained_by_another_process_counts_and_can_be_paused(queue: Queue, home: Path) -> None:
+def command(name: str) -> list[str]:
+    return ["-m", "gptviz", "train", "--resume", name]
+
+
+def test_a_run_trained_outside_the_queue_counts_and_can_be_paused(queue: Queue, launches: Launches, home: Path) -> None:
     prepared("orphan", steps=LONG)
-    prepared("patient", steps=20)
-    other = subprocess.Popen(
-        [sys.executable, "-m", "gptviz", "train", "--resume", "orphan"],
-        cwd=ROOT,
-        env={**os.environ, "GPTVIZ_HOME": str(home)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    with (home / "errors").open("wb") as errors:
+        other = TrainingThread(command("orphan"), env={"GPTVIZ_HOME": str(home)}, stderr=errors)
     try:
-        until(lambda: trained("orphan"))
-        assert queue.place("orphan") == 0
-        assert queue.submit("patient") == 1
-        time.sleep(3 * POLL)
-        assert queue.place("patient") == 1
-        queue.pause("orphan")
-        assert other.wait(30) == 0
-        assert state("orphan") == "paused"
-        until(lambda: state("patient") == "finished")
+        waits_for_the_orphan(queue, launches)
+        assert other.wait(60) == 0
     finally:
         other.kill()
+        other.wait()
+
+
+@pytest.mark.full
+def test_a_run_trained_by_a_process_of_the_command_line_counts_and_can_be_paused(queue: Queue, launches: Launches) -> None:
+    prepared("orphan", steps=LONG)
+    with running(command("orphan")) as other:
+        waits_for_the_orphan(queue, launches)
+        other.communicate(timeout=60)
+        assert other.returncode == 0
+
+
+def waits_for_the_orphan(queue: Queue, launches: Launches) -> None:
+    """The next run begins once the orphan, which the queue has not started, is paused."""
+    prepared("patient", steps=20)
+    until(lambda: trained("orphan"))
+    assert queue.place("orphan") == 0
+    assert queue.submit("patient") == 1
+    assert queue.place("patient") == 1
+    queue.pause("orphan")
+    until(lambda: state("patient") == "finished")
+    assert state("orphan") == "paused"
+    assert launches.made == [("patient", [])]
 
 
 @pytest.mark.full
@@ -223,30 +329,27 @@ def test_a_process_outlives_the_server_that_started_it_and_the_next_one_takes_ov
         "queue.submit('survivor'); queue.submit('heir')\n"
         "while queue.place('survivor'): time.sleep(0.05)\n"
         "print(queue.own_queue().processes()['survivor'], flush=True)\n"
-        "time.sleep(60)\n"
+        "time.sleep(600)\n"
     )
-    first = subprocess.Popen(
-        [sys.executable, "-c", server], cwd=ROOT, env={**os.environ, "GPTVIZ_HOME": str(home)}, stdout=subprocess.PIPE, text=True
-    )
-    assert first.stdout is not None
-    worker = int(first.stdout.readline())
-    try:
-        until(lambda: trained("survivor"))
-        if hasattr(os, "killpg"):
-            os.kill(first.pid, signal.SIGINT)
-        first.kill()
-        first.wait()
-        assert state("survivor") == "running"
-        again = own_queue()
-        assert (again.place("survivor"), again.place("heir")) == (0, 1)
-        stop("survivor")
-        until(lambda: state("survivor") == "stopped")
-        until(lambda: state("heir") == "finished")
-        until(lambda: not again.is_attended)
-    finally:
-        first.kill()
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(worker, signal.SIGTERM)
+    with running(["-c", server]) as first:
+        assert first.stdout is not None
+        worker = int(first.stdout.readline())
+        with guarded(worker):
+            until(lambda: trained("survivor"))
+            if hasattr(os, "killpg"):
+                os.kill(first.pid, signal.SIGINT)
+            first.kill()
+            first.wait()
+            assert state("survivor") == "running"
+            again = own_queue()
+            try:
+                assert (again.place("survivor"), again.place("heir")) == (0, 1)
+                stop("survivor")
+                until(lambda: state("survivor") == "stopped")
+                until(lambda: state("heir") == "finished")
+                until(lambda: not again.is_attended)
+            finally:
+                again.close()
 
 
 def test_what_cannot_be_trained_is_refused_with_the_reason(queue: Queue, tiny_model: Callable[..., Path]) -> None:

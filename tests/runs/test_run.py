@@ -8,9 +8,8 @@ import math
 import os
 import signal
 import subprocess
-import sys
-import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,10 +34,11 @@ from gptviz.train.engine import Engine
 from gptviz.train.evaluation import evaluate
 from gptviz.train.recipe import Recipe
 from gptviz.train.trainer import DivergedError, Evaluated, Stepped, Trainer
+from tests.processes import running
 from tests.small_runs import OPTIMISERS, TEXT, same, task_run, text_run, weights
 from tests.tiny import VOCAB, tiny
+from tests.waiting import wait_until
 
-ROOT = Path(__file__).resolve().parents[2]
 TIMES = ("seconds", "seconds_left", "tokens_per_second", "wall_seconds")
 
 
@@ -92,28 +92,20 @@ def finish(folder: Path) -> Path:
     return folder
 
 
-def in_a_process(folder: Path, body: str = "pass") -> subprocess.Popen[str]:
-    """A process that trains the run; `body` is done for each event."""
-    code = f"from gptviz.runs.training import train\nimport os, time, pathlib\nfolder = pathlib.Path({str(folder)!r})\n"
-    code += f"for event in train(folder):\n    {body}\n"
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
+def in_a_process(folder: Path, body: str = "pass") -> AbstractContextManager[subprocess.Popen[str]]:
+    """A process that trains the run; `body` is done for each event. Every line of the log is on the disk at once."""
+    code = "from gptviz.runs import log\nfrom gptviz.runs.training import train\nimport os, pathlib, signal\n"
+    code += f"log.FLUSH_EVERY = -1\nfolder = pathlib.Path({str(folder)!r})\nfor event in train(folder):\n    {body}\n"
+    return running(["-c", code], env={**os.environ, "OMP_NUM_THREADS": "1"}, stdout=subprocess.DEVNULL)
 
 
 @pytest.fixture
 def killed() -> Path:
     """A run whose process was killed after its 28th step, well after the state saved at the 20th."""
     folder = task_run("killed", steps=40, evaluations=2)
-    process = in_a_process(folder, "getattr(event, 'step', 0) > 24 and time.sleep(0.3)")
-    try:
-        deadline = time.monotonic() + 300
-        while not (lines := told(folder)) or lines[-1].step < 28:
-            assert time.monotonic() < deadline
-            assert process.poll() is None, process.communicate()[1]
-            time.sleep(0.05)
-    finally:
-        process.kill()
-        process.communicate()
+    with in_a_process(folder, "getattr(event, 'step', 0) == 29 and os.kill(os.getpid(), signal.SIGKILL)") as process:
+        _, errors = process.communicate(timeout=300)
+        assert process.returncode == -signal.SIGKILL, errors
     return folder
 
 
@@ -123,7 +115,7 @@ def test_a_run_written_down_has_everything_and_has_not_begun() -> None:
     assert read_status(folder).state == "ready"
     assert (run.name, run.engine, run.recipe.steps) == ("run", None, 30)
     assert isinstance(source_from(run.source), TaskSource)
-    assert (run.card["preset"], run.card["steps"], run.card["validation_loss"]) == ("copy", 0, None)
+    assert (run.card.plan, run.card.steps, run.card.validation_loss) == ("copy", 0, None)
     assert same(weights(checkpoints.load(folder).model), weights(build(tiny(n_layer=1), seed=0)))
 
 
@@ -141,15 +133,15 @@ def test_a_finished_run_is_a_model_with_a_card_that_says_how_it_was_made() -> No
     events = list(train(folder))
     opened = checkpoints.load(folder)
     evaluations = [event for event in events if isinstance(event, Evaluated)]
-    source = source_from(opened.card["source"])
+    source = source_from(dict(opened.card.source or {}))
     final = evaluate(opened.model, source.data(opened.tokenizer, opened.model.config).validation())
-    assert opened.card["validation_loss"] == final.loss == evaluations[-1].loss
-    assert opened.card["accuracy"] == final.accuracy
-    assert opened.card["accuracy_by_place"] == final.by_place()
-    assert opened.card["floor"] == task("copy", vocab=VOCAB, lag=3, length=9).floor
-    assert [entry["step"] for entry in opened.card["losses"]] == [0, 2, 4, 6, 8]
-    assert [entry["validation"] for entry in opened.card["losses"]] == [event.loss for event in evaluations]
-    assert opened.card["steps"] == 8
+    assert opened.card.validation_loss == final.loss == evaluations[-1].loss
+    assert opened.card.accuracy == final.accuracy
+    assert opened.card.accuracy_by_place == tuple(final.by_place())
+    assert opened.card.floor == task("copy", vocab=VOCAB, lag=3, length=9).floor
+    assert [entry.step for entry in opened.card.losses] == [0, 2, 4, 6, 8]
+    assert [entry.validation for entry in opened.card.losses] == [event.loss for event in evaluations]
+    assert opened.card.steps == 8
     assert read_status(folder).state == "finished"
     assert {file.name for file in folder.iterdir() if not file.name.startswith(".")} == (
         checkpoints.FILES - {"state.safetensors", "stop_request", "wish"}
@@ -193,7 +185,7 @@ def test_pausing_and_going_on_is_never_having_stopped(optimiser: str, monkeypatc
     for step in (1, 6, 11, 13):  # an evaluation is due after 6
         assert [event.step for event in until(folder, step) if isinstance(event, Stepped)][-1] == step
         assert read_status(folder).state == "paused"
-        assert checkpoints.load(folder).card["steps"] == step
+        assert checkpoints.load(folder).card.steps == step
     assert_alike(finish(folder), unbroken)
 
 
@@ -203,8 +195,9 @@ def test_pausing_and_going_on_over_processes_is_never_having_stopped() -> None:
     unbroken = finish(task_run("a", **settings))
     folder = task_run("b", **settings)
     for step in (5, 12):
-        process = in_a_process(folder, "getattr(event, 'step', 0) == 5 and (folder / 'stop_request').write_text('pause')")
-        assert process.communicate(timeout=300)[1] == ""
+        body = "getattr(event, 'step', 0) == 5 and (folder / 'stop_request').write_text('pause')"
+        with in_a_process(folder, body) as process:
+            assert process.communicate(timeout=300)[1] == ""
         assert read_status(folder).state == ("paused" if step == 5 else "finished")
     assert_alike(folder, unbroken)
 
@@ -219,10 +212,10 @@ def test_a_stopped_run_is_evaluated_and_can_go_on_all_the_same(stop: int) -> Non
     assert isinstance(events[-1], Sampled)
     opened = checkpoints.load(folder)
     loss = evaluate(
-        opened.model, source_from(opened.card["source"]).data(opened.tokenizer, opened.model.config).validation()
+        opened.model, source_from(dict(opened.card.source or {})).data(opened.tokenizer, opened.model.config).validation()
     ).loss
-    assert opened.card["validation_loss"] == loss
-    assert opened.card["losses"][-1]["step"] == stop
+    assert opened.card.validation_loss == loss
+    assert opened.card.losses[-1].step == stop
     assert same(load_file(folder / f"snapshots/{stop:08d}.safetensors"), weights(opened.model))
     finish(folder)
     extra = [line for line in told(folder) if line not in told(unbroken)]
@@ -249,7 +242,7 @@ def test_a_stop_request_left_over_stops_nothing_and_one_made_now_does() -> None:
 def test_a_killed_run_is_interrupted_and_going_on_ends_with_the_same_curve(killed: Path) -> None:
     assert read_status(killed).state == "interrupted"
     assert "can be resumed" in read_status(killed).message
-    assert checkpoints.load(killed).card["steps"] == 20
+    assert checkpoints.load(killed).card.steps == 20
     assert max(line.step for line in told(killed)) > 20
     assert max(checkpoints.snapshots(killed)) > 20
     begun = train(killed)
@@ -263,9 +256,10 @@ def test_a_killed_run_is_interrupted_and_going_on_ends_with_the_same_curve(kille
 
 def test_a_run_killed_before_anything_was_saved_begins_again() -> None:
     folder = task_run(steps=5)
-    process = in_a_process(folder, "os.kill(os.getpid(), 9)")
-    process.communicate(timeout=300)
-    assert process.returncode == -signal.SIGKILL
+    begun = train(folder)
+    next(begun)
+    assert read_status(folder).state == "running"
+    begun.close()  # as a killed process does, it gives its lock back and writes nothing more
     assert read_status(folder).state == "interrupted"
     assert_alike(finish(folder), finish(task_run("unbroken", steps=5)))
 
@@ -408,24 +402,31 @@ def test_a_disk_too_full_for_the_log_or_the_status_is_reported_too(monkeypatch: 
     assert read_status(folder).state == "ready"
 
 
+def refused_while_it_trains(folder: Path) -> None:
+    with pytest.raises(RunError, match="run is being trained by another process: wait for it, or stop it"):
+        next(train(folder))
+    with pytest.raises(RunError, match="run is being trained: stop that run first"):
+        task_run(options={"replace": True})
+    assert read_status(folder).state == "running"
+    request_stop(folder, "stop")
+
+
+def test_a_run_is_trained_by_one_alone() -> None:
+    folder = task_run(steps=10**6, evaluations=1)
+    first = train(folder)
+    next(first)
+    refused_while_it_trains(folder)
+    assert isinstance(list(first)[-1], Sampled)
+    assert read_status(folder).state == "stopped"
+
+
+@pytest.mark.full
 def test_two_processes_cannot_train_one_run() -> None:
     folder = task_run(steps=10**6, evaluations=1)
-    process = in_a_process(folder)
-    try:
-        deadline = time.monotonic() + 300
-        while read_status(folder).state != "running":
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        with pytest.raises(RunError, match="run is being trained by another process: wait for it, or stop it"):
-            next(train(folder))
-        with pytest.raises(RunError, match="run is being trained: stop that run first"):
-            task_run(options={"replace": True})
-        assert read_status(folder).state == "running"
-        request_stop(folder, "stop")
+    with in_a_process(folder) as process:
+        wait_until(lambda: read_status(folder).state == "running")
+        refused_while_it_trains(folder)
         assert process.communicate(timeout=300)[1] == ""
-    finally:
-        process.kill()
-        process.communicate()
     assert read_status(folder).state == "stopped"
 
 
@@ -444,7 +445,7 @@ def test_a_name_taken_is_said_and_the_model_stays_unless_it_is_to_be_replaced() 
     assert snapshots(folder) == {}
     assert not (folder / "log.jsonl").exists()
     finish(folder)
-    assert checkpoints.load(folder).card["steps"] == 5
+    assert checkpoints.load(folder).card.steps == 5
 
 
 @pytest.mark.parametrize(
@@ -573,10 +574,10 @@ def test_what_a_card_says_beside_the_recipe_stops_no_run(changes: dict[str, Any]
     edit_card(paused, **changes)
     finish(paused)
     card = checkpoints.load(paused).card
-    assert card["steps"] == 12
-    assert card["losses"][-1]["step"] == 12
-    assert math.isfinite(card["wall_seconds"])
-    assert math.isfinite(card["validation_loss"])
+    assert card.steps == 12
+    assert card.losses[-1].step == 12
+    assert math.isfinite(card.wall_seconds)
+    assert math.isfinite(card.validation_loss)
 
 
 STATUSES: list[str | bytes] = [
@@ -624,7 +625,7 @@ def test_a_compiled_run_goes_on_without_a_compiler(paused: Path, monkeypatch: py
     engine, *_ = train(paused)
     assert isinstance(engine, Engine)
     assert (engine.compiled, engine.why) == (False, "not compiled as before: there is no C++ compiler (g++) on this machine")
-    assert checkpoints.load(paused).card["steps"] == 12
+    assert checkpoints.load(paused).card.steps == 12
 
 
 def test_a_run_that_waits_or_failed_says_so(paused: Path) -> None:
@@ -647,7 +648,7 @@ def test_the_text_of_a_run_is_kept_for_it(home: Path) -> None:
     opened = checkpoints.load(folder)
     held_out = opened.tokenizer.encode_ids(Corpus("x", TEXT).split()[1])
     loss = evaluate(opened.model, consecutive_windows(torch.from_numpy(held_out), 8)).loss
-    assert opened.card["validation_loss"] == loss
+    assert opened.card.validation_loss == loss
     for file in (home / "corpora").iterdir():
         file.unlink()
     folder = text_run("other", steps=4)

@@ -7,6 +7,7 @@ import math
 import os
 import subprocess
 import sys
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
 from gptviz.model import Config, build, preset
@@ -73,6 +75,39 @@ def test_an_optimiser_remembers_as_much_as_is_said(name: str) -> None:
     assert name == "muon" or said == pytest.approx(held, rel=0.01)
 
 
+def most_at_once(config: Config, recipe: Recipe) -> int:
+    """The most bytes that a step has in memory beside weights and optimiser, as torch's profiler counts them."""
+    trainer = Trainer(build(config, seed=0), estimate._Noise(config), recipe)
+    trainer.advance(1e-3)  # from now on there is what the optimiser remembers
+    for optimiser in trainer.optimisers:
+        optimiser.zero_grad()
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
+        trainer.advance(1e-3)
+    kineto = profiled.profiler
+    assert kineto is not None
+    changes = [event.nbytes() for event in kineto.kineto_results.events() if event.name() == "[memory]"]
+    return max(accumulate(changes))
+
+
+@pytest.mark.parametrize(
+    ("config", "recipe"),
+    [
+        (Config(vocab_size=2_000, context_length=32, d_model=16, n_layer=0), Recipe(steps=2, batch_size=8)),
+        (Config(vocab_size=65, context_length=32, d_model=32, n_layer=3, n_head=4), Recipe(steps=2, batch_size=4)),
+        (
+            Config(vocab_size=65, context_length=32, d_model=32, n_layer=2, n_head=4, positions="relative", dropout=0.1),
+            Recipe(steps=2, batch_size=4, optimiser="sgd"),
+        ),
+    ],
+    ids=["logits", "blocks", "relative"],
+)
+def test_a_step_has_as_much_in_memory_at_once_as_is_said(config: Config, recipe: Recipe) -> None:
+    said, real = estimate.estimate(config, recipe, SPEED), most_at_once(config, recipe)
+    assert 0.9 < said.activations / real < 1.5
+    assert said.logits < said.activations
+    assert said.memory > said.weights + said.optimiser + said.activations + estimate.PROCESS / 2
+
+
 def real_memory(config: Config, recipe: Recipe) -> dict[str, int]:
     """Bytes that a fresh process has at most after building a model, and after steps with it."""
     script = f"""
@@ -103,19 +138,16 @@ print(json.dumps({{"before": before, "step": most() - before}}))
     return dict(json.loads(done.stdout))
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows does not tell the most a process had")
 @pytest.mark.parametrize(
     ("config", "batch"),
     [
-        pytest.param(preset("shakespeare"), 16, marks=pytest.mark.full),
-        pytest.param(preset("ladder"), 256, marks=pytest.mark.full),
-        pytest.param(preset("bpe"), 8, marks=pytest.mark.full),
+        (preset("shakespeare"), 16),
+        (preset("ladder"), 256),
+        (preset("bpe"), 8),
         (Config(vocab_size=20_000, context_length=64, d_model=64, n_layer=0), 32),
-        pytest.param(
-            Config(vocab_size=65, context_length=128, d_model=128, n_layer=3, n_head=4, positions="relative", dropout=0.1),
-            16,
-            marks=pytest.mark.full,
-        ),
+        (Config(vocab_size=65, context_length=128, d_model=128, n_layer=3, n_head=4, positions="relative", dropout=0.1), 16),
     ],
     ids=["long-context", "large-batch", "large-vocabulary", "logits", "relative"],
 )
