@@ -106,11 +106,11 @@ class LanguageModel:
         if self.model.config.kind != "encoder-decoder":
             raise ValueError(f"{self.name} is a {self.model.config.kind}: only an encoder–decoder answers a text with another")
         if not isinstance(self.tokenizer, SpecialTokensTokenizer):
-            raise ValueError(f"{self.name} cannot answer: its tokens ({self.tokenizer.kind}) have no marks for start and end")
+            raise ValueError(f"{self.name} cannot answer: its tokens ({self.tokenizer.kind}) have no start and end tokens")
         return self.tokenizer
 
     def source(self, text: str) -> Tensor:
-        """What an encoder reads of `text`: its ids and the end mark, [S].
+        """What an encoder reads of `text`: its ids and the end token, [S].
 
         Raises:
             ValueError: the text is empty or longer than the model's context, or the model is no encoder–decoder.
@@ -182,7 +182,7 @@ class LanguageModel:
         For example `trace("O Romeo")["blocks.2.attention.pattern"]` [1, head, query, key]. `names` (shell patterns)
         choose what to keep, `edits` replace values on the way: see `gptviz.interp.trace.run`.
 
-        An encoder–decoder reads `prompt` as its source, and writes `target`: its decoder reads the start mark and the tokens of
+        An encoder–decoder reads `prompt` as its source, and writes `target`: its decoder reads the start token and the tokens of
         `target`, by default of its own answer.
 
         Raises:

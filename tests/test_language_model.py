@@ -204,5 +204,5 @@ def test_what_an_encoder_decoder_cannot_read_or_do_is_said(home: Path, tiny_mode
     with pytest.raises(ValueError, match="only an encoder–decoder has a target"):
         decoder.trace("fox", target="dog")
     unmarked = scrambled(tiny(n_encoder_layer=1, vocab_size=6))
-    with pytest.raises(ValueError, match=r"its tokens \(characters\) have no marks"):
+    with pytest.raises(ValueError, match=r"its tokens \(characters\) have no start and end tokens"):
         gptviz.load(checkpoints.save("unmarked", unmarked, CharTokenizer("abcdef"), {})).answer("face")

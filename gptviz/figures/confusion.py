@@ -1,4 +1,4 @@
-"""Which label was taken for which."""
+"""The confusion matrix: which labels the texts of each label were given."""
 
 from __future__ import annotations
 
@@ -74,5 +74,5 @@ def confusion(counts: LabelledArray, theme: Theme, *, height: int = 360) -> go.F
 
 
 def _distinct(names: list[str]) -> list[str]:
-    """The names, an unseen mark after each that was cut down to the same as one before it: categories must differ."""
+    """The names; those that became equal by shortening get invisible characters at their end, since categories must differ."""
     return [name + "\u200b" * names[:place].count(name) for place, name in enumerate(names)]

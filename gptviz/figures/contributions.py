@@ -85,7 +85,7 @@ def _reach(values: npt.NDArray[np.generic]) -> tuple[float, float]:
 
 
 def _names(words: tuple[str, ...]) -> list[str]:
-    """A name per bar: the word, and an unseen mark for each time it stood before, since categories must differ."""
+    """A name per bar: the word, then an invisible character for each time it occurred before, since categories must differ."""
     seen: dict[str, int] = {}
     names = []
     for word in words:

@@ -15,8 +15,8 @@ from gptviz.figures.theme import Theme, base, blend, plain
 
 Numbers = npt.NDArray[np.float64]
 
-# Tol's "bright" set, made for colour-blind readers, in an order in which neighbours differ most. A run has no role, so
-# these are none of the roles' colours. Strokes and markers tell the runs apart for whoever cannot tell the colours apart.
+# Tol's "bright" set, made for colour-blind readers, in an order in which neighbours differ most. None of
+# them is the colour of a role, since a run has no role. Strokes and markers distinguish the runs without colours.
 COLOURS = ("#4477AA", "#EE6677", "#228833", "#AA3377", "#CCBB44", "#66CCEE")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 MARKERS = ("circle", "square", "diamond", "triangle-up", "x", "star", "triangle-down")
@@ -34,12 +34,12 @@ class Curve:
 
     Attributes:
         name: what the run is called.
-        steps: where `training` was taken [points], in order.
-        training: the loss of the batches trained on [points]; None where it was not kept.
-        validation_steps: where `validation` was taken [evaluations], in order.
-        validation: the loss on held-out data [evaluations].
-        floor: the loss no model can beat, where it is known.
-        uniform: ln V, the loss of guessing among V tokens without knowing anything.
+        steps: [points], the steps of `training`, in rising order.
+        training: [points], the loss on the training batches; None where it was not recorded.
+        validation_steps: [evaluations], the steps of `validation`, in rising order.
+        validation: [evaluations], the loss on held-out data.
+        floor: the lowest loss that any model can reach, where it is known.
+        uniform: ln V, the loss of guessing among V tokens (or labels) without any knowledge.
     """
 
     name: str
@@ -122,7 +122,7 @@ def values(
 
 
 def thinned(steps: npt.ArrayLike, values: npt.ArrayLike, *, log_steps: bool = False) -> tuple[Numbers, Numbers]:
-    """At most some 1,000 of the points, with the first, the last and all that stands out; what is no number is left out.
+    """About 1,000 of the points at most, with the first, the last and all that stand out. What is not a number is left out.
 
     The axis is cut into equal parts (equal on a logarithmic axis with `log_steps`), and each keeps its lowest and its
     highest point.
@@ -134,28 +134,28 @@ def thinned(steps: npt.ArrayLike, values: npt.ArrayLike, *, log_steps: bool = Fa
         return x, y
     places = np.log1p(x) if log_steps else x
     ends = np.searchsorted(places, np.linspace(places[0], places[-1], BUCKETS + 1)[1:-1])
-    kept = {0, len(x) - 1}
+    indices = {0, len(x) - 1}
     for start, part in zip([0, *ends], np.split(y, ends), strict=True):
         if len(part):
-            kept |= {start + int(part.argmin()), start + int(part.argmax())}
-    chosen = sorted(kept)
+            indices |= {start + int(part.argmin()), start + int(part.argmax())}
+    chosen = sorted(indices)
     return x[chosen], y[chosen]
 
 
 def trailing_mean(steps: Numbers, values: Numbers) -> Numbers:
-    """At every step the mean over the last twentieth of the steps until then: smooth, and no later step changes it."""
+    """At every step the mean over the last twentieth of the steps up to it. No later step changes it."""
     first = np.searchsorted(steps, 0.95 * steps, side="right").clip(max=np.arange(len(steps)))
     sums = np.concatenate([[0.0], np.cumsum(values)])
     return np.asarray((sums[1:] - sums[first]) / (np.arange(1, len(values) + 1) - first))
 
 
 def colour(index: int, theme: Theme) -> str:
-    """The colour of the run in this place: one of the set, moved towards the text's until it is seen well on the page."""
+    """The colour of the run with this index: one of `COLOURS`, moved towards the colour of text until it is clearly visible."""
     return blend(COLOURS[index % len(COLOURS)], theme.text, 0.7)
 
 
 def perplexity(loss: float) -> str:
-    """e to the loss, as it is shown."""
+    """The perplexity, e to the loss, as text."""
     value = float(np.exp(min(loss, 700.0)))
     return f"{value:.3g}" if value < 1_000 else f"{value:,.0f}" if value < 1e9 else f"{value:.2e}"
 
@@ -210,7 +210,7 @@ def _hover(name: str, what: str, values: Numbers) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Level:
-    """A line across: the loss, what is written at it, at which end and on which side of it."""
+    """A horizontal line at a loss: the text on it, at which end and on which side of the line."""
 
     value: float
     text: str
@@ -219,10 +219,10 @@ class _Level:
 
 
 def _levels(curves: Sequence[Curve]) -> list[_Level]:
-    """The lines to draw across, one for all runs that share it; written where a falling curve leaves room."""
+    """The horizontal lines: one for all runs that share a value, with its text where a falling curve leaves room."""
     guesses = sorted({round(curve.uniform, 6) for curve in curves if curve.uniform is not None}, reverse=True)
-    found = [
-        # The second is written below its line: two vocabularies may be near each other.
+    levels = [
+        # The text of the second is below its line: the sizes of two vocabularies may be close.
         _Level(value, f"guessing: ln {np.exp(min(value, 40)):,.0f} = {value:.3f}", "right", "top" if rank else "bottom")
         for rank, value in enumerate(guesses)
     ]
@@ -232,8 +232,8 @@ def _levels(curves: Sequence[Curve]) -> list[_Level]:
             floors.setdefault(round(curve.floor, 6), []).append(curve.name)
     for value, names in floors.items():
         whose = f" of {plain(names[0])}" if len(floors) > 1 else ""
-        found.append(_Level(value, f"floor{whose}: {value:.3f}, nothing can be lower", "left"))
-    return found
+        levels.append(_Level(value, f"floor{whose}: {value:.3f}, nothing can be lower", "left"))
+    return levels
 
 
 def _add_level(figure: go.Figure, level: _Level, theme: Theme, log_loss: bool) -> None:

@@ -15,7 +15,7 @@ from gptviz.labelled_array import LabelledArray
 
 # Between these a float32 has numbers: the numbers that training computes with.
 SMALLEST, LARGEST = 2.0**-149, (2 - 2.0**-23) * 2.0**127
-# Some decades beyond, so that a line that leaves is seen to leave.
+# Some decades more, so that one can see a line leave this range.
 LOWEST, HIGHEST = -50, 45
 MOST_NAMED, MOST_MARKED = 9, 17
 
@@ -27,7 +27,7 @@ def decades(table: LabelledArray) -> Decades:
     with np.errstate(divide="ignore"):
         powers = np.log10(table.values[~np.isnan(table.values)])  # -inf for 0
     low, high = (float(powers.min()), float(powers.max())) if len(powers) else (0.0, 0.0)
-    # A norm leaves sizes of 1: a hair above is no reason for five more decades.
+    # After a norm sizes are 1: a size just above 1 is no reason for five more decades.
     ends = 5 * math.floor(max(low, LOWEST) / 5), 5 * math.ceil(min(max(high - 0.02, LOWEST), HIGHEST) / 5)
     return ends if ends[0] < ends[1] else (ends[1] - 5, ends[1])
 

@@ -98,10 +98,12 @@ def _quiet(name: str, theme: Theme) -> dict[str, Any]:
 
 
 def _names(axis: Axis) -> list[str]:
-    """One name per index: the position, which keeps equal tokens apart, then the token. Where names are written on the axis
-    too, a mark is as short on it as elsewhere."""
-    shown = axis.labels if _all_fit(axis) else tuple(map(short_label, axis.labels))
-    return [f"{index} {plain(label, LONGEST_LABEL)}" for index, label in enumerate(shown)]
+    """One name per index: its position, which keeps equal tokens apart, then its token.
+
+    Where the names are also written on the axis, special tokens are shortened as elsewhere.
+    """
+    labels = axis.labels if _all_fit(axis) else tuple(map(short_label, axis.labels))
+    return [f"{index} {plain(label, LONGEST_LABEL)}" for index, label in enumerate(labels)]
 
 
 def _cells(label: str) -> int:
@@ -110,12 +112,12 @@ def _cells(label: str) -> int:
 
 
 def _all_fit(axis: Axis) -> bool:
-    """Whether every token of the axis can be shown: they are single characters, or marks, and not too many."""
+    """Whether every token of the axis can be shown: they are single characters or special tokens, and not too many."""
     return len(axis.labels) <= MOST_STAGGERED and all(_cells(short_label(label)) <= 1 for label in axis.labels)
 
 
 def _room(axis: Axis) -> int:
-    """Pixels beside the picture for the labels and the name of an axis. Plotly can find them, but draws all twice then."""
+    """Pixels beside the picture for the labels and the name of an axis. Plotly could measure this, but would then draw twice."""
     return 54 if _all_fit(axis) else 40 + 7 * max(min(_cells(name), LONGEST_LABEL + 5) for name in _names(axis))
 
 

@@ -37,7 +37,7 @@ def labels(probabilities: LabelledArray, theme: Theme) -> go.Figure:
     ]
     longest = max(min(len(name), LONGEST_LABEL) for name in names)
     figure.update_layout(
-        # Room is set, not measured: the picture keeps its place while its numbers change.
+        # Room is fixed and not measured, so that the picture keeps its place when its numbers change.
         margin={"l": 12 + 8 * longest, "r": 62, "t": 4, "b": 4},
         annotations=numbers,
         barmode="overlay",

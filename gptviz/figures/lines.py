@@ -8,7 +8,7 @@ from gptviz.figures.matrix import MARGIN, axis
 from gptviz.figures.theme import KEY, PATTERN, QUERY, Theme, base, blend
 from gptviz.labelled_array import LabelledArray
 
-# Whoever cannot tell the colours apart tells the strokes apart.
+# Strokes distinguish the lines without colours.
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 MOST_DOTTED = 64
 

@@ -1,4 +1,4 @@
-"""Signed numbers as a heatmap: zero is the background, orange below, blue above, on a scale that is stated."""
+"""Signed numbers as a heatmap: zero is the background, orange below, blue above, on a scale that the figure shows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from gptviz.figures.theme import Theme, base, diverging
 from gptviz.labelled_array import Axis, LabelledArray
 
-# Room for ticks and titles is set, not measured: a figure that is drawn anew then keeps its place.
+# Room for ticks and titles is fixed and not measured, so that a figure keeps its place when it is drawn again.
 MARGIN = {"l": 66, "r": 20, "t": 12, "b": 48}
 
 

@@ -1,4 +1,4 @@
-"""How often a model is right, by place in the sequence: what of a task it has learned."""
+"""How often a model is right at each position of a sequence: which part of a task it has learned."""
 
 from __future__ import annotations
 

@@ -24,11 +24,11 @@ KIND_SHAPES = {
     "space": "cross",
     "other": "diamond-open",
 }
-# What a shape must be shrunk to in 3-D to look as large as a circle of the same size.
+# The factors by which shapes are shrunk in 3-D to look as large as a circle of the same size.
 SOLID_SIZES = {"x": 0.5, "cross": 0.6, "diamond": 0.8, "diamond-open": 0.8}
 # More labels than this cover each other; the pointer then shows them.
 MOST_LABELLED = 300
-# Labels are set out for a picture this wide, in pixels.
+# The width in pixels of the picture for which the places of labels are chosen.
 WIDTH = 560
 
 PLACES = {
@@ -112,7 +112,7 @@ def cloud(
     if chosen is not None and len(neighbours):
         figure.add_trace(_lines(picture, chosen, neighbours))
     places = _label_places(picture, points.values if set_out is None else set_out, height)
-    # The rarest kinds last, on top, where the many would bury them.
+    # The rarest kinds come last, on top: the common ones would hide them.
     for kind, which in sorted(groups(kinds).items(), key=lambda group: -len(group[1])):
         figure.add_trace(_tokens_of_kind(picture, kind, which, places))
     if chosen is not None:
@@ -210,7 +210,7 @@ def _ring(picture: _Points, chosen: int, neighbours: Sequence[int]) -> Any:
 
 
 def _trail(trail: LabelledArray, theme: Theme, scatter: type[Any]) -> Any:
-    """Where a point was, as a line with a dot for each time, its first and last one named."""
+    """The earlier places of a point, as a line with a dot for each step; the first and the last have labels."""
     times = trail.axes[0].labels
     return scatter(
         **dict(zip("xyz", trail.values.astype(np.float32).T, strict=False)),

@@ -162,11 +162,11 @@ def test_the_code_computes_the_numbers_that_are_sent(seed_sized: Path, tokens: i
     made: dict[str, Any] = {}
     exec(header["code"], made)
     for block in range(3):
-        np.testing.assert_allclose(made["found"].pattern(block, 1), pattern(at, block, 1), atol=1e-6)
-        rollout = made["found"].rollout(block)[np.tril_indices(tokens)]
+        np.testing.assert_allclose(made["reading"].pattern(block, 1), pattern(at, block, 1), atol=1e-6)
+        rollout = made["reading"].rollout(block)[np.tril_indices(tokens)]
         np.testing.assert_allclose(rollout, arrays["rollout"][block], atol=1e-6)
         weighted = pattern(at, block, 1) * arrays["moved"][block, 1]
-        np.testing.assert_allclose(made["found"].value_weighted(block, 1), weighted, atol=1e-6)
+        np.testing.assert_allclose(made["reading"].value_weighted(block, 1), weighted, atol=1e-6)
 
 
 def test_a_block_that_was_not_sent_is_sent_when_the_view_asks_for_it(seed_sized: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -511,7 +511,7 @@ def test_the_code_behind_each_view_runs_and_makes_it(
     if view == WORDS:
         np.testing.assert_allclose([made["chosen"].bias, *made["chosen"].shares], bars(at), atol=1e-6)
     elif view == ATTENTION:
-        np.testing.assert_allclose(made["found"].pattern(1, 2), pattern(at, 1, 2), atol=1e-6)
+        np.testing.assert_allclose(made["reading"].pattern(1, 2), pattern(at, 1, 2), atol=1e-6)
     elif view == HELD_OUT:
         assert made["counts"].values.tolist() == array(chart(at, "confusion")["data"][0]["text"]).tolist()
     else:

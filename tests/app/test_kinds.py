@@ -70,7 +70,7 @@ def trace(name: str, ids: tuple[int, ...], wanted: str, source: tuple[int, ...] 
 
 
 def answer_by_loop(name: str, source: tuple[int, ...]) -> tuple[int, ...]:
-    """The start mark and the likeliest token each time until the end mark, each from a whole forward pass."""
+    """The start token, then the likeliest token each time until the end token, each from a whole forward pass."""
     lm = gptviz.load(name)
     ids = [lm.special_tokens.start]
     while len(ids) < lm.model.config.context_length:
@@ -240,7 +240,7 @@ def test_the_code_behind_the_attention_makes_it(query: dict[str, str], prompt: s
     at = page("pages/attention.py", **query, prompt=prompt)
     made: dict[str, Any] = {}
     exec(sent(at)[0]["code"], made)
-    np.testing.assert_allclose(made["found"].pattern(1, 0), pattern(at, 1, 0), atol=1e-6)
+    np.testing.assert_allclose(made["reading"].pattern(1, 0), pattern(at, 1, 0), atol=1e-6)
 
 
 @pytest.mark.usefixtures("both")

@@ -37,28 +37,28 @@ pytestmark = pytest.mark.usefixtures("fresh_caches")
 
 CONTEXT = 16
 SOURCE = "may the 3rd"
-MARKS = SpecialTokensTokenizer(CharTokenizer.from_text("may the 3rd of june 1977-0456"))
+TOKENIZER = SpecialTokensTokenizer(CharTokenizer.from_text("may the 3rd of june 1977-0456"))
 
 
 def made(seed: int, end_bias: float) -> Transformer:
-    """A small encoder–decoder that is the likelier to end the larger `end_bias` is, and that never writes the other marks."""
-    sizes: dict[str, Any] = {"vocab_size": MARKS.vocab_size, "context_length": CONTEXT, "padding": MARKS.padding}
+    """A small encoder–decoder, the likelier to end the larger `end_bias` is, that never writes the other special tokens."""
+    sizes: dict[str, Any] = {"vocab_size": TOKENIZER.vocab_size, "context_length": CONTEXT, "padding": TOKENIZER.padding}
     model = scrambled(tiny(**sizes, n_encoder_layer=2, unembed_bias=True, positions="sinusoidal"), seed)
     with torch.no_grad():
-        model.head.unembed.bias[MARKS.end] += end_bias
-        model.head.unembed.bias[[MARKS.start, MARKS.padding]] -= 1e4
+        model.head.unembed.bias[TOKENIZER.end] += end_bias
+        model.head.unembed.bias[[TOKENIZER.start, TOKENIZER.padding]] -= 1e4
     return model
 
 
 def answered(model: Transformer) -> list[int]:
     """Its answer to `SOURCE`, without the end."""
-    source = torch.tensor([MARKS.source_ids(SOURCE)])
-    return until_end(decode_greedily(model, source, MARKS.start, MARKS.end)[0], MARKS.end)[0]
+    source = torch.tensor([TOKENIZER.source_ids(SOURCE)])
+    return until_end(decode_greedily(model, source, TOKENIZER.start, TOKENIZER.end)[0], TOKENIZER.end)[0]
 
 
 def save(model: Transformer) -> list[int]:
     """Put the model into this test's home; its answer."""
-    checkpoints.save("tiny", model, MARKS, {})
+    checkpoints.save("tiny", model, TOKENIZER, {})
     return answered(model)
 
 
@@ -106,7 +106,7 @@ def run_code(at: AppTest) -> Any:
     """What the code behind the explorer finds."""
     made: dict[str, Any] = {}
     exec(sent(at)[0]["code"], made)
-    return made["found"]
+    return made["reading"]
 
 
 def strip(at: AppTest) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def ledger(at: AppTest) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]
 def traced(written: list[int], source: str = SOURCE) -> Any:
     """What the model computes when it has written these ids after the start mark."""
     lm = gptviz.load("tiny")
-    return run(lm.model, torch.tensor([[MARKS.start, *written]]), source=torch.tensor([MARKS.source_ids(source)]))
+    return run(lm.model, torch.tensor([[TOKENIZER.start, *written]]), source=torch.tensor([TOKENIZER.source_ids(source)]))
 
 
 def test_the_page_opens_on_the_mean_of_what_the_last_blocks_heads_read_for_the_models_own_answer(answer: list[int]) -> None:
@@ -131,8 +131,8 @@ def test_the_page_opens_on_the_mean_of_what_the_last_blocks_heads_read_for_the_m
     header, _ = sent(at)
     assert header["start"] == {"block": 1, "head": 0, "heads": "mean"}
     np.testing.assert_allclose(mean(at), traced(answer)["blocks.1.cross_attention.pattern"][0].mean(0), atol=1e-6)
-    assert header["queries"] == [MARKS.label(i) for i in (*answer, MARKS.end)], "a row is called by what is written there"
-    assert header["keys"] == [MARKS.label(i) for i in MARKS.source_ids(SOURCE)]
+    assert header["queries"] == [TOKENIZER.label(i) for i in (*answer, TOKENIZER.end)], "a row is called by what is written there"
+    assert header["keys"] == [TOKENIZER.label(i) for i in TOKENIZER.source_ids(SOURCE)]
     assert not at.warning
     assert not at.info
 
@@ -173,13 +173,15 @@ def test_every_position_of_the_output_can_be_asked_for_what_may_stand_there(answ
     logits = traced(answer)["logits"][0].double()
     at = page(view="Next token")
     first, arrays = ledger(at)
-    assert json.loads(arrays["labels"].tobytes()) == MARKS.labels()
+    assert json.loads(arrays["labels"].tobytes()) == TOKENIZER.labels()
     for place in range(len(answer) + 1):
         at.select_slider(key="position").set_value(place).run()
         header, arrays = ledger(at)
         np.testing.assert_allclose(arrays["logits"], logits[place], atol=1e-5)
         assert set(arrays) - {"labels"} == {"logits"}, "nothing is drawn here"
-        assert header["true"] == [*answer, MARKS.end][place] == int(logits[place].argmax()), "greedily, the likeliest is written"
+        assert header["true"] == [*answer, TOKENIZER.end][place] == int(logits[place].argmax()), (
+            "greedily, the likeliest is written"
+        )
         assert header["vocabulary"] == first["vocabulary"], "whose labels the browser has"
         assert not header["takes"]
         assert strip(at)["settings"]["selected"] == place
@@ -187,22 +189,22 @@ def test_every_position_of_the_output_can_be_asked_for_what_may_stand_there(answ
 
 def test_the_chips_of_the_output_have_the_probability_of_what_is_written(answer: list[int]) -> None:
     logits = traced(answer)["logits"][0].double()
-    written = [*answer, MARKS.end]
+    written = [*answer, TOKENIZER.end]
     for chip, token, row in zip(strip(page(view="Next token"))["tokens"], written, logits, strict=True):
         label, probability, likely, _, mark, _ = chip
-        assert (label, mark) == (MARKS.label(token), 0)
+        assert (label, mark) == (TOKENIZER.label(token), 0)
         assert probability == pytest.approx(float(row.softmax(-1)[token]), rel=1e-3)
         assert likely[0] == [label, probability]
 
 
 def test_a_typed_output_is_read_as_it_stands_and_the_model_says_what_it_would_have_written(answer: list[int]) -> None:
     typed = "june 3"
-    forced = MARKS.encode(typed).ids
+    forced = TOKENIZER.encode(typed).ids
     logits = traced(forced)["logits"][0]
     at = page(output=typed, view="Next token")
     chips = strip(at)["tokens"]
-    assert [chip[0] for chip in chips[:-1]] == [MARKS.label(i) for i in forced]
-    assert chips[-1][0] == MARKS.label(int(logits[-1].argmax())), "after the last, the model's own guess"
+    assert [chip[0] for chip in chips[:-1]] == [TOKENIZER.label(i) for i in forced]
+    assert chips[-1][0] == TOKENIZER.label(int(logits[-1].argmax())), "after the last, the model's own guess"
     assert [bool(chip[4]) for chip in chips[:-1]] == [
         int(row.argmax()) != token for row, token in zip(logits, forced, strict=False)
     ]
@@ -211,7 +213,7 @@ def test_a_typed_output_is_read_as_it_stands_and_the_model_says_what_it_would_ha
     expected = traced(forced)["blocks.1.cross_attention.pattern"][0].mean(0)
     np.testing.assert_allclose(mean(at), expected, atol=1e-6)
     assert any(
-        "By itself it writes" in caption.value and escaped(MARKS.decode(answer)) in caption.value for caption in at.caption
+        "By itself it writes" in caption.value and escaped(TOKENIZER.decode(answer)) in caption.value for caption in at.caption
     )
     at.text_input(key="output").set_value("").run()
     np.testing.assert_allclose(mean(at), traced(answer)["blocks.1.cross_attention.pattern"][0].mean(0), atol=1e-6)
@@ -220,9 +222,10 @@ def test_a_typed_output_is_read_as_it_stands_and_the_model_says_what_it_would_ha
 def test_a_beam_of_one_is_the_greedy_answer_and_a_wider_one_lists_its_answers_best_first(answer: list[int]) -> None:
     at = page(view="Beam search", width="1")
     table = at.dataframe[0].value
-    assert table["answer"].tolist() == [MARKS.decode(answer)]
+    assert table["answer"].tolist() == [TOKENIZER.decode(answer)]
     total = sum(
-        float(row.log_softmax(-1)[token]) for row, token in zip(traced(answer)["logits"][0], [*answer, MARKS.end], strict=True)
+        float(row.log_softmax(-1)[token])
+        for row, token in zip(traced(answer)["logits"][0], [*answer, TOKENIZER.end], strict=True)
     )
     assert table["sum (nats)"].tolist() == pytest.approx([total], abs=1e-4)
     at.select_slider(key="width").set_value(4).run()
@@ -243,23 +246,23 @@ def test_the_path_of_the_winner_is_the_best_answer(answer: list[int]) -> None:
     assert [x for x in array(thick["x"]).tolist() if x is not None][1::2] == list(
         range(1, found.nodes[found.best.node].depth + 1)
     )
-    assert at.dataframe[0].value["answer"][0] == MARKS.decode(found.best.ids)
+    assert at.dataframe[0].value["answer"][0] == TOKENIZER.decode(found.best.ids)
 
 
 def test_the_numbers_behind_the_tree_are_its_sums_by_the_output_up_to_there(answer: list[int]) -> None:
     key = model_key("tiny", "cpu")
-    search = beam_search._search(key, tuple(MARKS.source_ids(SOURCE)), MARKS.start, MARKS.end, 2, 0.0)
+    search = beam_search._search(key, tuple(TOKENIZER.source_ids(SOURCE)), TOKENIZER.start, TOKENIZER.end, 2, 0.0)
     numbers = beam_search.numbers(beam_search.Search(SimpleNamespace(), 2, 0.0, *search))
     found = gptviz.load("tiny").beams(SOURCE, 2)
     at = {name: row for name, row in zip(numbers.axes[0].labels, numbers.values, strict=True) if "(cut)" not in name}
     assert len(numbers.values) == len(found.nodes) - 1
     assert len(at) == sum(node.kept for node in found.nodes) - 1
     for one in found.finished:
-        assert at[f"{MARKS.decode(one.ids)}{'⟨end⟩' if one.ended else ''}"][1] == pytest.approx(one.total)
+        assert at[f"{TOKENIZER.decode(one.ids)}{'⟨end⟩' if one.ended else ''}"][1] == pytest.approx(one.total)
     path = found.path(found.best.node)[1:]
-    assert sum(at[MARKS.decode([found.nodes[i].token for i in path[: n + 1]])][0] for n in range(len(path) - 1)) == pytest.approx(
-        found.best.total - found.nodes[found.best.node].log_probability
-    )
+    assert sum(
+        at[TOKENIZER.decode([found.nodes[i].token for i in path[: n + 1]])][0] for n in range(len(path) - 1)
+    ) == pytest.approx(found.best.total - found.nodes[found.best.node].log_probability)
 
 
 def test_an_output_that_never_ends_is_stopped_where_the_positions_end_and_says_so(home: Path) -> None:
@@ -280,14 +283,14 @@ def test_an_output_that_never_ends_is_stopped_where_the_page_ends_in_a_long_cont
     at = page(view="Next token")
     assert any("stopped after 6 tokens, as many as are shown here" in info.value for info in at.info)
     assert at.select_slider(key="position").options == [str(place) for place in range(6)]
-    assert [chip[0] for chip in strip(at)["tokens"]] == [MARKS.label(i) for i in answer[:6]]
+    assert [chip[0] for chip in strip(at)["tokens"]] == [TOKENIZER.label(i) for i in answer[:6]]
     at = page(view="Beam search", width="2")
     assert any("stopped after 6 tokens" in caption.value for caption in at.caption)
     written = at.dataframe[0].value["answer"].tolist()
-    assert all(len(MARKS.encode(text).ids) <= 6 for text in written)
+    assert all(len(TOKENIZER.encode(text).ids) <= 6 for text in written)
     made_by_code: dict[str, Any] = {}
     exec(at.code[0].value, made_by_code)
-    assert [MARKS.decode(one.ids) for one in made_by_code["found"].finished] == written
+    assert [TOKENIZER.decode(one.ids) for one in made_by_code["search"].finished] == written
     at = page()
     np.testing.assert_allclose(run_code(at).pattern(1, 2), pattern(at, 1, 2), atol=1e-6)
 
@@ -296,7 +299,7 @@ def test_a_typed_output_is_cut_where_the_page_ends_in_a_long_context(answer: lis
     monkeypatch.setattr(encoder_decoder, "LONGEST_ANSWER", 6)
     at = page(output="june june")
     assert any("9 tokens: the first 5 are shown" in info.value for info in at.info)
-    expected = traced(MARKS.encode("june ").ids)["blocks.1.cross_attention.pattern"][0].mean(0)
+    expected = traced(TOKENIZER.encode("june ").ids)["blocks.1.cross_attention.pattern"][0].mean(0)
     np.testing.assert_allclose(mean(at), expected, atol=1e-6)
     np.testing.assert_allclose(run_code(at).pattern(1, None), expected, atol=1e-6)
 
@@ -330,22 +333,25 @@ def test_an_answer_is_decoded_once_for_all_pages(answer: list[int], monkeypatch:
 
     monkeypatch.setattr(decoding, "Decoder", Counted)
     page()
-    assert encoder_decoder.decoder_ids(model_key("tiny", "cpu"), tuple(MARKS.source_ids(SOURCE))) == (MARKS.start, *answer)
+    assert encoder_decoder.decoder_ids(model_key("tiny", "cpu"), tuple(TOKENIZER.source_ids(SOURCE))) == (
+        TOKENIZER.start,
+        *answer,
+    )
     assert not opened("pages/attention.py", model="tiny", prompt=SOURCE, stack="decoder").exception
     assert len(decoders) == 1
 
 
 def test_of_patterns_and_trees_only_a_few_are_kept(answer: list[int]) -> None:
-    key, source = model_key("tiny", "cpu"), tuple(MARKS.source_ids(SOURCE))
+    key, source = model_key("tiny", "cpu"), tuple(TOKENIZER.source_ids(SOURCE))
 
     def kept(made: list[Any], make: Any) -> int:
         return sum(make(place) is one for place, one in reversed(list(enumerate(made))))
 
     def stacks(place: int) -> Any:
-        return translation.output_of(key, source, (MARKS.start, place))
+        return translation.output_of(key, source, (TOKENIZER.start, place))
 
     def tree(place: int) -> Any:
-        return beam_search._search(key, source, MARKS.start, MARKS.end, 1, place / 10)
+        return beam_search._search(key, source, TOKENIZER.start, TOKENIZER.end, 1, place / 10)
 
     assert kept([stacks(place) for place in range(4)], stacks) == 2
     assert kept([tree(place) for place in range(8)], tree) <= 4
@@ -407,12 +413,12 @@ def test_a_model_that_writes_on_is_sent_where_that_is_shown_and_one_without_mark
     assert any("pages/generate" in str(link.proto) or "generate" in str(link.proto) for link in at.get("page_link"))
     checkpoints.save("plain", scrambled(tiny(vocab_size=5, n_encoder_layer=1)), CharTokenizer("abcde"), {})
     at = page(model="plain", prompt="abc")
-    assert any("no marks" in error.value for error in at.error)
+    assert any("no start and end tokens" in error.value for error in at.error)
 
 
 def test_a_decoder_without_blocks_reads_no_source_and_says_so(home: Path) -> None:
-    sizes: dict[str, Any] = {"vocab_size": MARKS.vocab_size, "context_length": CONTEXT, "padding": MARKS.padding}
-    checkpoints.save("tiny", scrambled(tiny(**sizes, n_layer=0, n_encoder_layer=1)), MARKS, {})
+    sizes: dict[str, Any] = {"vocab_size": TOKENIZER.vocab_size, "context_length": CONTEXT, "padding": TOKENIZER.padding}
+    checkpoints.save("tiny", scrambled(tiny(**sizes, n_layer=0, n_encoder_layer=1)), TOKENIZER, {})
     at = page()
     assert not at.get("bidi_component")
     assert any("no cross-attention" in info.value for info in at.info)
@@ -443,7 +449,7 @@ def test_what_one_may_try_shows_what_it_says(answer: list[int]) -> None:
     at.button(key="try One wrong token").click().run()
     chips, place = strip(at)["tokens"], strip(at)["settings"]["selected"]
     assert place == len(answer) // 2
-    assert [chip[0] for chip in chips[:place]] == [MARKS.label(i) for i in answer[:place]]
+    assert [chip[0] for chip in chips[:place]] == [TOKENIZER.label(i) for i in answer[:place]]
     assert chips[place][4], "another is likelier there"
     at.button(key="try A wide beam").click().run()
     assert at.select_slider(key="width").value == 5
@@ -466,4 +472,4 @@ def test_the_code_behind_the_ledger_and_the_tree_makes_them(answer: list[int]) -
     np.testing.assert_allclose(made["prediction"].before, logits.softmax(-1), rtol=1e-6)
     at = page(view="Beam search", width="2", penalty="0.5")
     exec(at.code[0].value, made)
-    assert [MARKS.decode(one.ids) for one in made["found"].finished] == at.dataframe[0].value["answer"].tolist()
+    assert [TOKENIZER.decode(one.ids) for one in made["search"].finished] == at.dataframe[0].value["answer"].tolist()

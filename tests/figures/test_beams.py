@@ -9,14 +9,14 @@ import plotly.graph_objects as go
 import pytest
 
 from gptviz.figures import beams
-from gptviz.figures.beams import Node
+from gptviz.figures.beams import DrawnNode
 from gptviz.figures.theme import LIGHT, OUTPUT
 
 
-def searched(width: int = 2, depth: int = 4, per_parent: int = 3, seed: int = 0) -> list[Node]:
+def searched(width: int = 2, depth: int = 4, per_parent: int = 3, seed: int = 0) -> list[DrawnNode]:
     """A tree as a beam search of this width grows it, with random log-probabilities, in which nothing ends before the last."""
     random = np.random.default_rng(seed)
-    nodes = [Node(None, "⟨start⟩", 0.0, 0.0, 0, True, "")]
+    nodes = [DrawnNode(None, "⟨start⟩", 0.0, 0.0, 0, True, "")]
     beam = [0]
     for level in range(1, depth + 1):
         found = []
@@ -26,12 +26,12 @@ def searched(width: int = 2, depth: int = 4, per_parent: int = 3, seed: int = 0)
                 found.append((parent, "abcdef"[token], step, nodes[parent].total + step))
         best = sorted(range(len(found)), key=lambda i: -found[i][3])[:width]
         first = len(nodes)
-        nodes += [Node(*one, level, i in best, nodes[one[0]].text + one[1]) for i, one in enumerate(found)]
+        nodes += [DrawnNode(*one, level, i in best, nodes[one[0]].text + one[1]) for i, one in enumerate(found)]
         beam = [first + i for i in best]
     return nodes
 
 
-def winner(nodes: list[Node]) -> list[int]:
+def winner(nodes: list[DrawnNode]) -> list[int]:
     last = max((i for i, node in enumerate(nodes) if node.depth == 4 and node.kept), key=lambda i: nodes[i].total)
     path = [last]
     while (parent := nodes[path[-1]].parent) is not None:
@@ -127,7 +127,7 @@ def test_the_pointer_tells_step_and_sum_and_the_squares_the_winner() -> None:
 
 
 def test_a_token_cannot_become_markup() -> None:
-    nodes = [Node(None, "<b>", 0.0, 0.0, 0, True, ""), Node(0, "<i>", -1.0, -1.0, 1, True, "<u>")]
+    nodes = [DrawnNode(None, "<b>", 0.0, 0.0, 0, True, ""), DrawnNode(0, "<i>", -1.0, -1.0, 1, True, "<u>")]
     figure = beams.tree(nodes, [0, 1], LIGHT, width=1)
     shown = " ".join([*(note.text for note in figure.layout.annotations), *figure.data[3].text])
     assert not any(tag in shown for tag in ("<i>", "<u>"))

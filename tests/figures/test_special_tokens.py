@@ -1,4 +1,4 @@
-"""The marks for start and end: short on a figure, and said what they mean."""
+"""Start and end tokens on a figure: short, and explained in its legend."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class Explorer {
     const refused = takeOver(this.choice, asked, this.numbers);
     this.notices.replaceChildren(
       ...refused.map(([key, value]) => {
-        const why = `The link asks for ${key} = “${shortened(value, 80)}”, which is not to be had here`;
+        const why = `The link asks for ${key} = “${shortened(value, 80)}”, which is not available here`;
         const instead = this.choice[key] === null ? "none" : `“${this.choice[key]}”`;
         return make("p", "notice", `${why}; showing ${instead}.`);
       }),

@@ -24,7 +24,7 @@ export function codeOfHeads({ numbers, choice, heads, isOpen, opened }) {
   const { block, query, key, show } = choice;
   const places = heads.map(([of, head]) => [of, head === MEAN ? "None" : head]);
   const calls = {
-    pattern: (at) => `found.pattern(${at})`,
+    pattern: (at) => `reading.pattern(${at})`,
     value: (at) => `found.value_weighted(${at})`,
     rollout: () => `found.rollout(${block})`,
   };
@@ -40,7 +40,7 @@ export function codeOfHeads({ numbers, choice, heads, isOpen, opened }) {
       "",
       `products = found.q[${block}, ${head}, ${query}] * found.k[${block}, ${head}, ${key}]  # their sum is q · k`,
       `score = found.scores(${block}, ${head})[${query}, ${key}]`,
-      `share = found.pattern(${block}, ${head})[${query}, ${key}]`,
+      `share = reading.pattern(${block}, ${head})[${query}, ${key}]`,
     );
   }
   return lines.join("\n");

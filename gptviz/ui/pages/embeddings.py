@@ -293,12 +293,12 @@ def cloud(view: View, projected: Projection, token: int, *, height: int, trail: 
 def what_is_lost(projected: Projection, view: View, token: int, d_model: int) -> str:
     """What a projection keeps of the original space and what it loses; with a word if `token` is not in it."""
     if view.method == "PCA":
-        kept = sum(projected.explained)
+        explained = sum(projected.explained)
         when = " when training ends (the same axes at every step)" if scrubber.steps(view.key.name) else ""
         here = "" if view.key.step is None else " of this step"
         return (
-            f"PCA keeps the {view.dimensions} directions of {d_model} in which the tokens differ most{when}: {kept:.0%} of the "
-            f"variance{here}. The other {1 - kept:.0%} is not in the picture."
+            f"PCA keeps the {view.dimensions} directions of {d_model} in which the tokens differ most{when}: {explained:.0%} of "
+            f"the variance{here}. The other {1 - explained:.0%} is not in the picture."
         )
     every = len(tokens(view.key).labels)
     sampled = f"A sample of {len(projected.ids):,} of the {every:,} tokens. " if len(projected.ids) < every else ""

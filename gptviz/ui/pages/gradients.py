@@ -162,9 +162,9 @@ def panel(place: str, sizes: LabelledArray, quantity: str, *, height: int) -> No
 
 def says(sizes: LabelledArray) -> str:
     """What of the gradient reaches block 0, in words."""
-    found = gradients.reaching(sizes).items()
+    shares = gradients.reaching(sizes).items()
     return "From behind the last block to block 0 the gradient is multiplied by: " + " · ".join(
-        f"{kind}, `{RESIDUALS[kind].equation}`: **{power(share)}**" for kind, share in found
+        f"{kind}, `{RESIDUALS[kind].equation}`: **{power(share)}**" for kind, share in shares
     )
 
 

@@ -97,9 +97,9 @@ def _next(lm: LanguageModel, ids: tuple[int, ...]) -> tuple[tuple[Token, ...], t
 
 def _labels(lm: LanguageModel, ids: tuple[int, ...]) -> tuple[Token, ...]:
     """The likeliest labels of a text."""
-    found = classify(lm.model, torch.tensor(ids, device=lm.device)).probabilities
-    order = np.argsort(-found, kind="stable")[:SHOWN].tolist()
-    return tuple(Token(lm.labels[i], float(found[i]), note=lm.labels[i]) for i in order)
+    probabilities = classify(lm.model, torch.tensor(ids, device=lm.device)).probabilities
+    order = np.argsort(-probabilities, kind="stable")[:SHOWN].tolist()
+    return tuple(Token(lm.labels[i], float(probabilities[i]), note=lm.labels[i]) for i in order)
 
 
 def _answer(key: ModelKey, source: tuple[int, ...]) -> tuple[Token, ...]:

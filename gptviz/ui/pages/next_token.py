@@ -102,7 +102,7 @@ def position(subject: Subject) -> int:
     chosen = int(asked) if possible else last
     if asked not in ("", "-1") and not possible and _SLIDER not in st.session_state:
         st.warning(
-            f"The link asks for position = “{escaped(asked[:80])}”, which is not to be had here; showing {last}.",
+            f"The link asks for position = “{escaped(asked[:80])}”, which is not available here; showing {last}.",
             icon=":material/link_off:",
         )
     go_to(chosen if chosen < last else None)
@@ -214,12 +214,12 @@ def ledger(subject: Subject, position: int) -> None:
     """The sampling ledger of the token after `position`; one that is taken joins the text up to there."""
     gone = len(subject.encoding.ids) - len(subject.seen)
     try:
-        shown = _payload(subject.key, subject.prompt, subject.seen, position, gone, _command())
+        data = _payload(subject.key, subject.prompt, subject.seen, position, gone, _command())
     except ValueError as error:
         st.error(escaped(f"{subject.key.name}: {error}. Choose another model or step above."))
         return
     ids = subject.encoding.ids[: gone + position + 1]
-    sampling_ledger(shown, key="ledger", on_take=lambda token: append_token(subject, ids, token))
+    sampling_ledger(data, key="ledger", on_take=lambda token: append_token(subject, ids, token))
 
 
 def code(key: ModelKey, prompt: str, position: int, tokens_before: int) -> tuple[str, str]:

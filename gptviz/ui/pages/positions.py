@@ -144,10 +144,10 @@ def map_shows(kind: str) -> str:
 def _thinned(key: ModelKey) -> str:
     """Says so where not every position is shown."""
     config = language_model(key).model.config
-    shown = positions.shown(config)
-    if len(shown) == config.context_length:
+    places = positions.shown(config)
+    if len(places) == config.context_length:
         return ""
-    return f" Of the {config.context_length:,} positions one in {shown.step} is shown, up to {shown[-1]:,}."
+    return f" Of the {config.context_length:,} positions one in {places.step} is shown, up to {places[-1]:,}."
 
 
 def name(kind: str) -> str:

@@ -100,5 +100,5 @@ def _snapshots() -> SnapshotCache:
 
 
 def load_call(lm: LanguageModel) -> str:
-    """The call that opens this model, as the code behind a figure shows it."""
+    """The call that opens this model, as the code below a figure shows it."""
     return f"gptviz.load({lm.name!r})" if lm.step is None else f"gptviz.load({lm.name!r}, step={lm.step})"

@@ -67,7 +67,7 @@ def without_snapshots(notices: Any) -> None:
     """In place of `scrubber`, for a model without snapshots: forgets a step chosen before; warns where a link asks for one."""
     if st.session_state.pop("step", LAST) == LAST and (asked := st.query_params.get("step", LAST)) != LAST:
         notices.warning(
-            f"The link asks for step = “{escaped(asked[:80])}”, which is not to be had here; showing the model as it was saved.",
+            f"The link asks for step = “{escaped(asked[:80])}”, which is not available here; showing the model as it was saved.",
             icon=":material/link_off:",
         )
     st.session_state[_PLAYING] = False
@@ -78,10 +78,10 @@ def readout(chosen: str, card: Card) -> str:
     step = card.steps if chosen == LAST else int(chosen)
     if step is None:
         return "As saved last"
-    found = measured(card, step)
-    if found is None:
+    measurement = measured(card, step)
+    if measurement is None:
         return f"Step {step:,}"
-    at, loss, accuracy = found
+    at, loss, accuracy = measurement
     about = "" if at == step else "≈ "
     # Perplexity, the number of tokens a model wavers between, says nothing about a classifier.
     how_good = f"perplexity {math.exp(min(loss, 50)):.3g}" if card.labels is None or accuracy is None else f"{accuracy:.1%} right"
@@ -91,8 +91,8 @@ def readout(chosen: str, card: Card) -> str:
 def measured(card: Card, step: int) -> tuple[int, float, float | None] | None:
     """The measurement of the validation loss nearest to `step`: its step, the loss in nats, and the accuracy where there is
     one; None where nothing was measured."""
-    found = [(entry.step, entry.validation, entry.accuracy) for entry in card.losses if entry.validation is not None]
-    return min(found, key=lambda entry: (abs(entry[0] - step), entry[0]), default=None)
+    measurements = [(entry.step, entry.validation, entry.accuracy) for entry in card.losses if entry.validation is not None]
+    return min(measurements, key=lambda entry: (abs(entry[0] - step), entry[0]), default=None)
 
 
 def following(options: Sequence[str], chosen: str) -> str | None:

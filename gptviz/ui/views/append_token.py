@@ -18,7 +18,7 @@ REFUSED = "token not appended"
 def prompt_with(lm: LanguageModel, ids: Sequence[int], token: int, prompt: str = "") -> str | None:
     """The prompt that reads as exactly `ids` and then `token`; None where no prompt does.
 
-    The text of a token, written behind another, may be read as other tokens: a byte-pair encoding merges letters that meet.
+    After another token, the text of a token may be read as other tokens: a byte-pair encoding merges neighbouring letters.
     A `prompt` that reads as `ids` stays as it was written, with what the vocabulary lacks.
     """
     wanted = [*ids, token]
@@ -48,7 +48,7 @@ def explain_refusal() -> None:
     if label is None:
         return
     st.info(
-        f"“{escaped(label)}” was not taken: written behind this text, its text would be read as other tokens. Generate keeps "
+        f"“{escaped(label)}” was not taken: after this text, its text would be read as other tokens. Generate keeps "
         "each token as it was taken.",
         icon=":material/info:",
     )

@@ -51,9 +51,9 @@ class Read:
 
     Attributes:
         stack: the encoder; the decoder, which is all there is of other models; or the cross-attention between the two.
-        ids: its tokens; of a decoder beside an encoder, the start mark and the model's own answer.
+        ids: the tokens that the stack reads; for the decoder of an encoder–decoder, the start token and its own answer.
         source: what the encoder reads beside a decoder; None for a stack that reads alone.
-        written: of cross-attention the tokens that are written, one after each of `ids`, by which its rows are called.
+        written: for cross-attention, the tokens written after each of `ids`, which its rows are named after.
     """
 
     stack: str
@@ -85,7 +85,7 @@ def read_by(subject: Subject, stack: str) -> Read:
 
 
 def _written(subject: Subject) -> tuple[int, ...]:
-    """What an encoder–decoder writes, with the end mark where it ends; nothing where nobody knows how its answers begin."""
+    """What an encoder–decoder writes, with the end token if it ends; empty where the tokenizer has no start token."""
     if not isinstance(subject.lm.tokenizer, SpecialTokensTokenizer):
         return ()
     special = subject.lm.tokenizer
@@ -95,8 +95,14 @@ def _written(subject: Subject) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class View:
-    """All there is to show of one text: the patterns and what they are made of, their thumbnails with how many tokens a cell of
-    them stands for, and where each head looks on average."""
+    """What the explorer shows about one text.
+
+    Attributes:
+        reading: the patterns and what they are computed from.
+        thumbnails: of all heads [block, head, query, key].
+        pooling: how many tokens a cell of a thumbnail stands for along each axis.
+        facts: where each head looks on average; None for cross-attention and for a single token.
+    """
 
     reading: attention.Reading
     thumbnails: LabelledArray
@@ -124,7 +130,7 @@ def view(key: ModelKey, read: Read) -> View:
 
 
 def heads(key: ModelKey, read: Read) -> explorer.Heads:
-    """The same as the explorer takes it."""
+    """The attention of every head as the explorer takes it."""
     seen = view(key, read)
     reading, facts = seen.reading, seen.facts
     if facts is not None:
@@ -155,8 +161,15 @@ def show(subject: Subject, stack: str, *, default: int) -> None:
 
 
 def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any], key: str = "explorer") -> None:
-    """The explorer of what is `read`, with the code that computes it as `found`; it opens on what `start` says: `block` and
-    `head`, the nearest there is, and other names of the view's part of the address."""
+    """The explorer of what is `read`.
+
+    Args:
+        subject: the model.
+        read: what its stack reads.
+        code: the code that computes what is shown, as a variable called `reading`.
+        start: what it opens on: `block` and `head` (or the nearest there are), and other names of the view's part of the address.
+        key: of the component.
+    """
     of = blake2b(repr((subject.key, read)).encode("utf-8", "backslashreplace"), digest_size=12).hexdigest()
     n_block = encoder_decoder.n_blocks(subject.lm.model.config, read.stack)
     text, block = st.session_state.get(f"{key} block", ("", 0))
@@ -184,7 +197,7 @@ def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any], k
 
 
 def _hidden(patterns: attention.Patterns) -> list[str]:
-    """What the mean of its heads hides, of each block a sentence; nothing of a head that is alone."""
+    """For each block, a sentence on what the mean of its heads hides; none for blocks with a single head."""
     if patterns.n_head == 1:
         return []
     each = [hidden(patterns, block) for block in range(len(patterns.blocks))]
@@ -197,7 +210,7 @@ def _hidden(patterns: attention.Patterns) -> list[str]:
 
 
 def _texts(subject: Subject, read: Read) -> dict[str, Any]:
-    """What queries and keys are called, and of what texts they are."""
+    """The labels of queries and keys, and the names of the two axes."""
     label = subject.lm.tokenizer.label
     ids = [label(i) for i in read.ids]
     if read.stack != CROSS:
@@ -208,8 +221,12 @@ def _texts(subject: Subject, read: Read) -> dict[str, Any]:
 
 
 def explorer_state(**asked: Any) -> dict[str, tuple[int, str]]:
-    """The state (as `controls.try_this` sets it) that has the explorer show something: `block`, `head`, `query`, `key` and the
-    other names of its part of the address; what is not named goes back to the view's own choice."""
+    """The state (as `controls.try_this` sets it) that makes the explorer show something.
+
+    Args:
+        asked: `block`, `head`, `query`, `key` and other names of its part of the address. What is not given goes back to the
+            view's own choice.
+    """
     number, _ = st.session_state.get(ASKED, (0, ""))
     usual = dict.fromkeys(("heads", "show", "direction", "query", "key"))
     return {ASKED: (number + 1, json.dumps({**usual, **asked}))}
@@ -252,7 +269,8 @@ def _a_cell(subject: Subject, stack: str, seen: View, at: tuple[int, int]) -> tu
 
 
 def no_attention(subject: Subject) -> None:
-    """In place of the view, for a stack without blocks: that there is no attention, and the way on."""
+    """For a stack without blocks, in place of the view: say that there is no attention, and link to a page that has something to
+    show."""
     guesses = subject.kind == "decoder"
     alone = ": it guesses the next token from the last one alone" if guesses else ""
     st.info(f"This model has no blocks, hence no attention{alone}.")
@@ -261,7 +279,7 @@ def no_attention(subject: Subject) -> None:
 
 
 def code(subject: Subject, stack: str) -> str:
-    """The lines of `gptviz` that compute `found`, of which all that is shown is a part."""
+    """The code that computes a `reading`, which contains everything that is shown."""
     read, prompt = read_by(subject, stack), subject.prompt
     if read.source is not None:
         return code_of_two(subject, read)
@@ -275,17 +293,17 @@ def code(subject: Subject, stack: str) -> str:
 from gptviz.interp.attention import read
 
 lm = {load_call(subject.lm)}
-found = read({model}, {ids}.tolist())"""
+reading = read({model}, {ids}.tolist())"""
 
 
 def code_of_two(subject: Subject, read: Read) -> str:
-    """The same of a decoder beside an encoder, or of the cross-attention between the two."""
+    """The same code for the decoder of an encoder–decoder, or for its cross-attention."""
     part = ', "cross_attention"' if read.stack == CROSS else ""
     return f"""import gptviz
 from gptviz.interp.attention import read
 
 lm = {load_call(subject.lm)}
-# The ids of the output from its start mark on, and of the source.
+# The ids of the output from its start token on, and of the source.
 output = {list(read.ids)}
 source = {list(read.source or ())}
-found = read(lm.model, output, source{part})"""
+reading = read(lm.model, output, source{part})"""

@@ -1,4 +1,4 @@
-"""The map of the model at the top of Home: what it shows of a model and a prompt, and what follows from a click on it."""
+"""The map of the model at the top of Home: what it shows about a model and a prompt, and what a click on it does."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Read:
     """What a model reads.
 
     Attributes:
-        ids: of a decoder beside an encoder, the start mark and its own answer.
+        ids: the tokens that the model reads; in an encoder–decoder, those its decoder reads: the start token and its own answer.
         source: what the encoder reads; empty where there is none.
         prompt: the text that `ids`, or the source, are the tokens of.
     """
@@ -78,21 +78,21 @@ def page_of(box: Box) -> tuple[Page, dict[str, str]] | None:
 
 
 def link(box: Box, kind: Kind) -> tuple[Page, dict[str, str]] | None:
-    """The same for a model of this kind: only pages about such models."""
-    found = page_of(box)
-    if found is None:
+    """The page that shows what a box computes, if that page is about models of this kind: see `page_of`."""
+    destination = page_of(box)
+    if destination is None:
         return None
-    page, query = found
+    page, query = destination
     if page is pages.NEXT_TOKEN:
         page = page if kind in page.kinds else pages.page_about(kind)
     if kind not in page.kinds:
         return None
-    asked = {name: value for name, value in query.items() if kind == "encoder-decoder" or name != "stack"}
-    return page, asked
+    suitable = {name: value for name, value in query.items() if kind == "encoder-decoder" or name != "stack"}
+    return page, suitable
 
 
 def _described(box: Box) -> dict[str, Any]:
-    """A box as it travels."""
+    """A box as it is sent to the browser."""
     return {
         "path": box.path,
         "part": box.part,
@@ -124,7 +124,7 @@ def _described(box: Box) -> dict[str, Any]:
 
 
 def _travels(path: str) -> bool:
-    """Whether a box travels by itself: of all blocks the first two do, the others are like the second."""
+    """Whether a box is sent to the browser. Of the blocks only the first two are: the others are like the second."""
     place = path.removeprefix("encoder.")
     return not place.startswith("blocks.") or place.split(".")[1] in ("0", "1")
 
@@ -138,45 +138,45 @@ def _patterns(key: ModelKey, ids: tuple[int, ...], source: tuple[int, ...]) -> d
     beside = torch.tensor([source], device=lm.device) if source else None
     names = ["*.pattern"]
     trace = run(lm.model, torch.tensor([ids], device=lm.device), names, source=beside, logits_at=slice(-1, None))
-    found = {}
+    pictures = {}
     for name, prefix, part, blocks in (
         ("encoder", "encoder.", "attention", config.n_encoder_layer),
         ("decoder", "", "attention", config.n_layer),
         ("cross", "", "cross_attention", config.n_layer if source else 0),
     ):
         heads = min(config.n_head, view.MOST_HEADS)
-        shown = min(blocks, view.MOST_THUMBNAILS // heads)
-        if shown:
-            each = [trace[f"{prefix}blocks.{block}.{part}.pattern"][0, :heads].float().cpu().numpy() for block in range(shown)]
+        n_shown = min(blocks, view.MOST_THUMBNAILS // heads)
+        if n_shown:
+            each = [trace[f"{prefix}blocks.{block}.{part}.pattern"][0, :heads].float().cpu().numpy() for block in range(n_shown)]
             causal = config.mask == "causal" and name == "decoder"
-            found[name] = view.thumbnails(np.stack(each), causal)
-    return found
+            pictures[name] = view.thumbnails(np.stack(each), causal)
+    return pictures
 
 
 def _tensor(key: ModelKey, read: Read, box: Box, piece: Piece, at: tuple[int, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A tensor of a box: what the browser is told of it, and its numbers."""
+    """A tensor of a box: its description for the browser, and its numbers."""
     lm = language_model(key)
     numbers = values(lm.model, _pass(lm, read, piece), piece).detach().float().cpu().numpy()
-    shown, whole = view.page(numbers, at)
+    part, whole = view.page(numbers, at)
     span = [(0, size) for size in piece.shape] if whole else [(first, first + view.PAGE) for first in at]
     header = {
         "box": box.path,
         "piece": box.pieces.index(piece),
         "at": at,
         "whole": whole,
-        "labels": [_labels(lm, read, axis, *part) for axis, part in zip(piece.axes, span, strict=True)],
+        "labels": [_labels(lm, read, axis, *ends) for axis, ends in zip(piece.axes, span, strict=True)],
         "code": view.code_of(piece, load_call(lm), lambda name: traced(key, read, name)),
     }
-    return header, {"tensor": shown, "summary": view.summary(numbers)}
+    return header, {"tensor": part, "summary": view.summary(numbers)}
 
 
 def _pass(lm: LanguageModel, read: Read, piece: Piece) -> Trace:
-    """A pass that recorded `piece`; what is no value of a pass needs none."""
+    """A trace with the value of `piece`; an empty one for weights and fixed numbers, which need no forward pass."""
     ids = torch.tensor([read.ids], device=lm.device)
     beside = torch.tensor([read.source], device=lm.device) if read.source else None
     if piece.kind != "activation":
         return Trace(ids, {}, beside)
-    # The head works on every position only where it is looked at: logits of a large vocabulary are as large as a model.
+    # Values inside blocks need logits of one position only: all logits of a large vocabulary may be as large as the model.
     at = slice(-1, None) if "blocks." in piece.name else slice(None)
     return run(lm.model, ids, [piece.name], source=beside, logits_at=at)
 
@@ -210,13 +210,13 @@ import torch
 from gptviz.interp.trace import run
 
 lm = {load_call(lm)}
-# The ids of the output from the start mark on, and of the source, each as far as it is read.
+# The ids of the output from the start token on, and of the source, each as far as it is read.
 ids, source = torch.tensor([{list(read.ids)}]), torch.tensor([{list(read.source)}])
 trace = run(lm.model, ids, [{name!r}], source=source)"""
 
 
 def map_id(key: ModelKey, read: Read) -> str:
-    """What tells one map from another: a click on one that is gone is not taken for one on this."""
+    """An identifier of the map, so that a late click on an earlier map is not taken for a click on this one."""
     return hashlib.blake2s(repr((key, read)).encode(), digest_size=8).hexdigest()
 
 
@@ -266,8 +266,8 @@ def payload(
         "tensor": None,
     }
     arrays: dict[str, Any] = dict(_patterns(key, read.ids, read.source))
-    if look is not None and (found := view.fit(look, whole)) is not None:
-        header["tensor"], numbers = _tensor(key, read, *found)
+    if look is not None and (opened := view.fit(look, whole)) is not None:
+        header["tensor"], numbers = _tensor(key, read, *opened)
         arrays |= numbers
     return pack(header, **arrays)
 
@@ -303,8 +303,8 @@ def show(subject: Subject, tokens: tuple[Token, ...], guesses: tuple[Token, ...]
             append_token.append_token(subject, subject.encoding.ids, guess_ids[index])
 
     def look(value: object) -> None:
-        if (asked := view.looked(value)) is not None:
-            st.session_state[_LOOK] = asked
+        if (wanted := view.looked(value)) is not None:
+            st.session_state[_LOOK] = wanted
 
     looked_at: view.Look | None = st.session_state.get(_LOOK)
     packed = payload(subject.key, read, tokens, guesses, bool(guess_ids), size, looked_at)
@@ -316,11 +316,11 @@ def show(subject: Subject, tokens: tuple[Token, ...], guesses: tuple[Token, ...]
 def _link_to_page(subject: Subject, whole: Anatomy, looked_at: view.Look | None) -> None:
     """The way from the box that was opened last to the page that shows it."""
     box = None if looked_at is None else whole.box(looked_at.box)
-    found = None if box is None else link(box, subject.kind)
-    if looked_at is None or box is None or found is None:
+    destination = None if box is None else link(box, subject.kind)
+    if looked_at is None or box is None or destination is None:
         st.caption("A box that is open shows its numbers, its lines of source, and the way to the page about it.")
         return
-    page, query = found
+    page, query = destination
     where = f", block {query['block']}" if "block" in query else ""
     fitting = view.fit(looked_at, whole)
     if "block" in query and fitting is not None and fitting[1].axes[0] == "head":

@@ -1,4 +1,4 @@
-"""A run that is planned but not begun: what it will take, why it cannot begin, and its beginning. Train and Classify share it."""
+"""A planned run, which Train and Classify share: what it will take, why it cannot start, and how it starts."""
 
 from __future__ import annotations
 
@@ -119,8 +119,8 @@ def begin(planned: PlannedRun, name: str, device: str) -> int:
     """Write the run down under this name and put it into the queue; its place there.
 
     Raises:
-        ValueError: it cannot be trained, or too many wait; the message says what to do.
-        OSError: its text cannot be had.
+        ValueError: it cannot be trained, or too many runs wait; the message says what to do.
+        OSError: its text cannot be fetched.
     """
     # One at a time: two browsers that save under one name at once must not both get it.
     with _PREPARING:

@@ -1,1 +1,1 @@
-"""Controls whose values live in the address, and what is folded behind a figure."""
+"""Controls whose values live in the address, and the details folded below a figure."""

@@ -23,7 +23,7 @@ def _warn(key: str, possible: bool, instead: str, notices: Any) -> None:
     asked = st.query_params.get(key)
     if asked is not None and not possible and key not in st.session_state:
         notices.warning(
-            f"The link asks for {key} = “{escaped(asked[:80])}”, which is not to be had here; showing {escaped(instead)}.",
+            f"The link asks for {key} = “{escaped(asked[:80])}”, which is not available here; showing {escaped(instead)}.",
             icon=":material/link_off:",
         )
 
@@ -50,8 +50,8 @@ def select(
 ) -> str:
     """One of `options`, kept in the URL as `key`. `segmented` shows all of them side by side; `notices` takes warnings."""
     first = default if default is not None and default in options else options[0]
-    shown = [format_func(option) for option in options]
-    _warn(key, st.query_params.get(key) in shown, f"“{format_func(first)}”", notices)
+    labels = [format_func(option) for option in options]
+    _warn(key, st.query_params.get(key) in labels, f"“{format_func(first)}”", notices)
     _forget_impossible(key, lambda value: value in options)
     common: dict[str, Any] = {
         "key": key,

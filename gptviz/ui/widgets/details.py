@@ -1,4 +1,4 @@
-"""What stands folded behind every figure: its numbers, the code that makes it, how it is computed, what it cannot tell."""
+"""The details folded below every figure: its numbers, the code that makes it, how it is computed, and what it cannot show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands folded behind each view of the Classify page: how it comes about, what it does not say, and its code."""
+"""The details folded below each view of the Classify page: how it comes about, what it does not say, and its code."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ trained on may fare much worse."""
 
 @dataclass(frozen=True)
 class Folded:
-    """What stands folded behind a view: the arguments of `details`; one made by hand has its own numbers and code."""
+    """The details folded below a view: the arguments of `details`; one made by hand has its own numbers and code."""
 
     numbers: Callable[[], LabelledArray] | None = None
     code: str | None = None

@@ -46,14 +46,14 @@ def train_on_file(labelled: LabelledTexts, device: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         about = f"As the plan {PLAN} says: nine in ten texts teach, the others test. The Train page then shows it learn."
         icon = ":material/model_training:"
-        begun = st.button("Train a classifier on it", type="primary", icon=icon, help=about, disabled=refused is not None)
+        started = st.button("Train a classifier on it", type="primary", icon=icon, help=about, disabled=refused is not None)
         if expected is not None:
             st.caption(planned_run.summary(expected), width="content")
         query = {**pages.shared_state(), "plan": PLAN, "data": planned_run.UPLOADED}
         st.page_link(pages.TRAIN.path, label="Choose every dimension instead", query_params=query)
     if refused:
         st.info(f"None can be trained on it: {escaped(refused)}.")
-    if not begun:
+    if not started:
         return
     try:
         with st.spinner("Getting the data ready"):

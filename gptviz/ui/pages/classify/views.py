@@ -17,7 +17,7 @@ from .words import words
 
 
 def show(view: str, subject: Subject) -> Folded | None:
-    """The view of this name, and what stands folded behind it; None where nothing does."""
+    """The view of this name, and the details folded below it; None where there are none."""
     if view == WORDS:
         return _words(subject)
     if view == ATTENTION:

@@ -27,8 +27,8 @@ def begin_short(writing: Writing) -> None:
 
 def grow(writing: Writing, tokens: int, seconds: float) -> None:
     """Draw up to `tokens` tokens, fewer where that takes longer than `seconds`."""
-    begun = perf_counter()
-    while tokens > 0 and perf_counter() - begun < seconds:
+    started = perf_counter()
+    while tokens > 0 and perf_counter() - started < seconds:
         writing.step()
         tokens -= 1
 

@@ -54,16 +54,16 @@ class Speedometer:
     @contextmanager
     def logits(self, is_new: bool) -> Iterator[None]:
         """Measures the pass for the next token, where `is_new`; else the logits were there already."""
-        begun = perf_counter()
+        started = perf_counter()
         yield
         if is_new and self._is_single:
-            self._seconds_of_logits = perf_counter() - begun
+            self._seconds_of_logits = perf_counter() - started
 
     @contextmanager
     def draw(self) -> Iterator[None]:
         """Measures the draw of a token from these logits."""
-        begun = perf_counter()
+        started = perf_counter()
         yield
         if self._seconds_of_logits:
-            self._seconds.append(self._seconds_of_logits + perf_counter() - begun)
+            self._seconds.append(self._seconds_of_logits + perf_counter() - started)
         self._seconds_of_logits, self._is_single = 0.0, True

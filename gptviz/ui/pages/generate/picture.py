@@ -1,4 +1,4 @@
-"""What the browser gets of a text's tree, packed anew only where something changed."""
+"""What the browser gets of a text's tree, packed again only when something changed."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Picture:
         """The same bytes as long as nothing changes; while the text plays, only what is new."""
         writing = self.writing
         with writing.lock:
-            shown = writing.tree.state, writing.sampling, writing.playing, writing.full, writing.attention_of, writing.sent_until
-            if self._packed[0] != shown:
+            state = writing.tree.state, writing.sampling, writing.playing, writing.full, writing.attention_of, writing.sent_until
+            if self._packed[0] != state:
                 look = self._look()
                 if writing.playing:
                     data = generation_tree.grown(writing.tree, look, writing.sent_until)
                 else:
                     data = generation_tree.whole(writing.tree, look, writing.attention_of)
-                self._packed = shown, data
+                self._packed = state, data
             return self._packed[1]
 
     def ghosts(self) -> tuple[Ghost, ...]:

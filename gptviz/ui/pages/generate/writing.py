@@ -191,9 +191,9 @@ class Writing:
 
         What a slow model cannot do in time is left out.
         """
-        begun = perf_counter()
+        started = perf_counter()
         for _ in range(self.pace.tokens_due(rate)):
-            if perf_counter() - begun >= TICK_SECONDS:
+            if perf_counter() - started >= TICK_SECONDS:
                 return
             with self.lock:
                 if not self.playing:

@@ -1,4 +1,4 @@
-"""What stands folded behind the Runs page: how its numbers come about, what they do not say, and the code that reads them."""
+"""The details folded on the Runs page: how its numbers come about, what they do not say, and the code that reads them."""
 
 from __future__ import annotations
 

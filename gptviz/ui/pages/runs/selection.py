@@ -37,7 +37,7 @@ def chosen(entries: Mapping[str, Entry], *, quiet: bool = False) -> list[Entry]:
     with_curve = [name for name in names if name in entries and entries[name].has_curve]
     missing = [name for name in names if name not in with_curve and name != NONE]
     if missing and not quiet:
-        why = "has no curve yet" if missing[0] in entries else "is not to be had here"
+        why = "has no curve yet" if missing[0] in entries else "is not available here"
         st.warning(f"The link asks for the model “{escaped(missing[0][:80])}”, which {why}.", icon=":material/link_off:")
     if len(with_curve) > MOST_COMPARED and not quiet:
         st.info(f"{len(with_curve)} models are chosen; the curves of the first {MOST_COMPARED} are shown.")

@@ -1,4 +1,4 @@
-"""What stands folded behind the Train page: how training works, what its curves do not say, the code and the numbers."""
+"""The details folded on the Train page: how training works, what its curves do not say, the code and the numbers."""
 
 from __future__ import annotations
 

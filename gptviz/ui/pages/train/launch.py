@@ -12,13 +12,13 @@ from gptviz.ui.widgets.markdown import escaped
 from .rules import OWN
 
 LONGEST_NAME = 400  # a name too long for a model gets a message, which says more than a field that takes no more
-_BEGUN = "a run was begun"
+_STARTED = "a run was started"
 
 
 def name_control(planned: PlannedRun) -> str:
     """The control `save_as`: the name of the model; left empty, the first free one."""
     free = free_name(OWN.replace(" ", "-") if planned.plan_name == OWN else planned.plan_name)
-    if st.session_state.pop(_BEGUN, False):
+    if st.session_state.pop(_STARTED, False):
         st.session_state["save_as"] = ""
     typed = st.text_input(
         "Save as",
@@ -47,5 +47,5 @@ def train_button(planned: PlannedRun, name: str, device: str) -> None:
             st.error(escaped(str(error)) or "There is not enough memory for this model.")
         else:
             st.session_state["run"] = name
-            st.session_state[_BEGUN] = True  # the name is taken now: the field goes back to the next free one
+            st.session_state[_STARTED] = True  # the name is taken now: the field goes back to the next free one
             st.rerun()

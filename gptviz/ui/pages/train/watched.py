@@ -77,7 +77,7 @@ def run_control(notices: Any) -> str | None:
     if st.session_state.get("run") not in names:
         if in_link is not None and in_link not in names:
             notices.warning(
-                f"The link asks for run = “{escaped(in_link[:80])}”, which is not to be had here.",
+                f"The link asks for run = “{escaped(in_link[:80])}”, which is not available here.",
                 icon=":material/link_off:",
             )
         st.session_state["run"] = in_link if in_link in names else _most_interesting(names)

@@ -31,23 +31,23 @@ class Search:
     Attributes:
         subject: the model, and the source.
         width: how many outputs are kept at each step.
-        penalty: what the length of an answer counts when they are compared.
-        result: the tree, and the answers.
-        nodes: the nodes of the tree as they are drawn.
+        penalty: the exponent of an answer's length, by which its sum is divided when answers are compared.
+        result: the nodes of the search, and the answers.
+        nodes: the same nodes as the tree draws them.
     """
 
     subject: Subject
     width: int
     penalty: float
     result: Beams
-    nodes: tuple[beams.Node, ...]
+    nodes: tuple[beams.DrawnNode, ...]
 
 
 # Shared by all sessions: read-only.
 @st.cache_resource(max_entries=4, show_spinner="Searching")
 def _search(
     key: ModelKey, source: tuple[int, ...], start: int, end: int, width: int, penalty: float
-) -> tuple[Beams, tuple[beams.Node, ...]]:
+) -> tuple[Beams, tuple[beams.DrawnNode, ...]]:
     lm = language_model(key)
     most = longest_answer(lm.model.config)
     result = beam_search(lm.model, torch.tensor(source), start, end, width, most, penalty)
@@ -55,7 +55,7 @@ def _search(
     for node in result.nodes:
         ids.append(() if node.parent is None else (*ids[node.parent], node.token))
     nodes = tuple(
-        beams.Node(
+        beams.DrawnNode(
             node.parent,
             lm.tokenizer.label(node.token),
             node.log_probability,
@@ -85,8 +85,8 @@ def search(subject: Subject) -> Search:
             help="Answers are compared by sum ÷ length^penalty: 0 by their probability, which favours short ones; 1 by the mean "
             "per token.",
         )
-    marks = special_tokens_of(subject)
-    return Search(subject, width, penalty, *_search(subject.key, subject.seen, marks.start, marks.end, width, penalty))
+    tokens = special_tokens_of(subject)
+    return Search(subject, width, penalty, *_search(subject.key, subject.seen, tokens.start, tokens.end, width, penalty))
 
 
 def show_tree(search: Search) -> None:
@@ -124,9 +124,9 @@ def show_answers(search: Search) -> None:
 def numbers(search: Search) -> LabelledArray:
     """Every node of the tree but its root: [node, (log-probability, sum)]."""
 
-    def name(node: beams.Node, before: beams.Node) -> str:
-        mark = node.label if node.text == before.text else ""  # a mark stands for no text
-        return f"{node.text}{mark}{'' if node.kept else ' (cut)'}"
+    def name(node: beams.DrawnNode, before: beams.DrawnNode) -> str:
+        end = node.label if node.text == before.text else ""  # a special token has no text
+        return f"{node.text}{end}{'' if node.kept else ' (cut)'}"
 
     inside = [(node, search.nodes[node.parent]) for node in search.nodes if node.parent is not None]
     values = np.array([[node.log_probability, node.total] for node, _ in inside])
@@ -136,16 +136,16 @@ def numbers(search: Search) -> LabelledArray:
 
 def code(search: Search) -> str:
     """The lines of Python that search the same tree."""
-    subject, marks = search.subject, special_tokens_of(search.subject)
+    subject, tokens = search.subject, special_tokens_of(search.subject)
     opened = f"import gptviz\n\nlm = {load_call(subject.lm)}\n"
-    result = "found.nodes, found.finished  # the tree; the answers, best first"
+    result = "search.nodes, search.finished  # the tree; the answers, best first"
     config = subject.lm.model.config
     most = f"longest={longest_answer(config)}, " if longest_answer(config) < config.context_length else ""
     if len(subject.encoding.ids) < config.context_length:
-        return f"{opened}found = lm.beams({subject.prompt!r}, {search.width}, {most}length_penalty={search.penalty})\n{result}"
+        return f"{opened}search = lm.beams({subject.prompt!r}, {search.width}, {most}length_penalty={search.penalty})\n{result}"
     return f"""import torch
 from gptviz.generate.decoding import beam_search
-{opened}# The ids of what is read of the source, then the marks for start and end.
+{opened}# The ids of what is read of the source, then the start token and the end token.
 source = torch.tensor({subject.seen})
-found = beam_search(lm.model, source, {marks.start}, {marks.end}, {search.width}, {most}length_penalty={search.penalty})
+search = beam_search(lm.model, source, {tokens.start}, {tokens.end}, {search.width}, {most}length_penalty={search.penalty})
 {result}"""

@@ -1,4 +1,4 @@
-"""What stands folded behind each view of the Translate page: how it comes about, and what it does not say."""
+"""The details folded below each view of the Translate page: how it comes about, and what it does not say."""
 
 HOW_ATTENTION = r"""
 $\text{pattern} = \text{softmax}\big(q\,k^\top / \sqrt{d_\text{head}}\big)$; each row sums to 1. In **cross-attention** the

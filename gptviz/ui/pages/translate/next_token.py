@@ -97,7 +97,7 @@ from gptviz.interp.next_token import predict
 from gptviz.generate.sampling import Sampling
 
 lm = {load_call(language_model(key))}
-# The ids of the source, and of the output from the start mark on.
+# The ids of the source, and of the output from the start token on.
 output = read(lm.model, {source}, {decoded})
 prediction = predict(output.logits[{position}], Sampling())
 prediction.before  # [vocab_size]"""

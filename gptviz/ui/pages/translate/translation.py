@@ -64,8 +64,8 @@ def special_tokens_of(subject: Subject) -> SpecialTokensTokenizer:
         st.stop()
     if not isinstance(tokenizer, SpecialTokensTokenizer):
         st.error(
-            f"{escaped(subject.key.name)} cannot write: its tokenizer is of the kind {tokenizer.kind}, which has no marks for "
-            "start and end. Choose a model above that was trained here on sources and answers."
+            f"{escaped(subject.key.name)} cannot write: its tokenizer is of the kind {tokenizer.kind}, which has no "
+            "start and end tokens. Choose a model above that was trained here on sources and answers."
         )
         st.stop()
     return tokenizer
@@ -107,7 +107,7 @@ def output_control(subject: Subject, notices: Any) -> Translation:
     most = longest_answer(subject.lm.model.config) - 1  # the start token has a place too
     if len(encoding.ids) > most:
         notices.info(
-            f"The output has {len(encoding.ids):,} tokens: the first {most} are shown. After the start mark no more than {most} "
+            f"The output has {len(encoding.ids):,} tokens: the first {most} are shown. After the start token no more than {most} "
             f"{limit(subject)}.",
             icon=":material/content_cut:",
         )
