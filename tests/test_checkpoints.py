@@ -70,15 +70,15 @@ def test_the_last_snapshot_is_the_model(name: str) -> None:
     if kept:
         last = checkpoints.load(checkpoints.BUNDLED / name, step=max(kept)).model.state_dict()
         now = checkpoints.load(checkpoints.BUNDLED / name).model.state_dict()
-        assert max(kept) == CARDS[name]["steps"]
+        assert max(kept) == CARDS[name].steps
         assert all(last[key].equal(now[key]) for key in now)
 
 
 @pytest.mark.parametrize("name", ON_TASKS)
 def test_evaluating_a_task_gives_the_number_on_the_card(name: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     row = evaluated(name, capsys)
-    assert row["loss"] == pytest.approx(CARDS[name]["validation_loss"], abs=1e-3)
-    assert row["accuracy"] == pytest.approx(CARDS[name]["accuracy"], abs=1e-3)
+    assert row["loss"] == pytest.approx(CARDS[name].validation_loss, abs=1e-3)
+    assert row["accuracy"] == pytest.approx(CARDS[name].accuracy, abs=1e-3)
     # 2,000 sequences: their luck may put a perfect model a little below the floor.
     assert row["loss"] > row["floor"] - 0.01
 
@@ -94,7 +94,7 @@ def test_evaluating_on_shakespeare_gives_the_number_on_the_card(
     (home / "corpora").mkdir()
     shutil.copy(SHAKESPEARE, home / "corpora" / "tinyshakespeare.txt")
     # Weights are stored in float16, the card's loss is that of the float32 they were rounded from.
-    assert evaluated(name, capsys)["loss"] == pytest.approx(CARDS[name]["validation_loss"], abs=2e-3)
+    assert evaluated(name, capsys)["loss"] == pytest.approx(CARDS[name].validation_loss, abs=2e-3)
 
 
 @pytest.mark.parametrize("name", ["classifier", "classifier-no-dropout"])
@@ -102,14 +102,14 @@ def test_evaluating_on_film_reviews_gives_the_numbers_on_the_card(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = film_reviews(tmp_path)
-    assert read_labelled(folder).sha256 == CARDS[name]["corpus_sha256"]
+    assert read_labelled(folder).sha256 == CARDS[name].corpus_sha256
     assert main(["evaluate", name, "--corpus", str(folder), "--json", "--device", "cpu"]) == 0
     row = json.loads(capsys.readouterr().out)
-    assert row["texts"] == CARDS[name]["texts"]["held_out"] == 1_066
-    assert row["loss"] == pytest.approx(CARDS[name]["validation_loss"], abs=2e-3)
+    assert row["texts"] == CARDS[name].texts["held_out"] == 1_066
+    assert row["loss"] == pytest.approx(CARDS[name].validation_loss, abs=2e-3)
     # Rounding to float16 may turn a text or two on the border.
-    assert row["accuracy"] == pytest.approx(CARDS[name]["accuracy"], abs=3 / 1_066)
-    assert row["baseline_accuracy"] == pytest.approx(CARDS[name]["baseline_accuracy"], abs=2 / 1_066)
+    assert row["accuracy"] == pytest.approx(CARDS[name].accuracy, abs=3 / 1_066)
+    assert row["baseline_accuracy"] == pytest.approx(CARDS[name].baseline_accuracy, abs=2 / 1_066)
 
 
 CLASSIFIERS = ["classifier", "classifier-no-dropout"]
@@ -122,7 +122,7 @@ def test_evaluating_on_film_reviews_gives_the_confusion_on_the_card(name: str, t
     data = source.data(opened.tokenizer, opened.model.config)
     found = source.measured(opened.model.eval(), opened.tokenizer, data)["confusion"]
     # Another machine's arithmetic may turn a text or two on the border.
-    for row, expected in zip(found, CARDS[name]["confusion"], strict=True):
+    for row, expected in zip(found, CARDS[name].confusion, strict=True):
         assert row == [pytest.approx(count, abs=3) for count in expected]
 
 
@@ -146,8 +146,8 @@ def test_the_classifier_tells_as_much_as_counting_words() -> None:
 def test_without_dropout_texts_held_out_are_told_apart_less_well() -> None:
     for name in ("classifier", "classifier-no-dropout"):
         assert checkpoints.read_config(checkpoints.BUNDLED / name).dropout == (0.0 if name.endswith("no-dropout") else 0.1)
-    assert CARDS["classifier"]["validation_loss"] < CARDS["classifier-no-dropout"]["validation_loss"]
-    assert CARDS["classifier"]["accuracy"] > CARDS["classifier-no-dropout"]["accuracy"]
+    assert CARDS["classifier"].validation_loss < CARDS["classifier-no-dropout"].validation_loss
+    assert CARDS["classifier"].accuracy > CARDS["classifier-no-dropout"].accuracy
 
 
 def test_both_classifiers_are_small() -> None:
@@ -171,9 +171,9 @@ def test_the_encoder_decoder_is_small() -> None:
     assert sum(file.stat().st_size for file in files if file.is_file()) < 3 * 2**20
 
 
-@pytest.mark.parametrize("name", [name for name in SHIPPED if "target" in CARDS[name]])
+@pytest.mark.parametrize("name", [name for name in SHIPPED if "target" in CARDS[name].values])
 def test_a_published_number_is_reproduced(name: str) -> None:
-    target, loss = CARDS[name]["target"], CARDS[name]["validation_loss"]
+    target, loss = CARDS[name].values["target"], CARDS[name].validation_loss
     assert target["value"] == PLANS[name].target.value  # type: ignore[union-attr]
     reached = math.exp(loss) if target["quantity"] == "perplexity" else loss
     if target["exact"]:
@@ -183,21 +183,21 @@ def test_a_published_number_is_reproduced(name: str) -> None:
 
 
 def test_tasks_are_solved_where_they_can_be() -> None:
-    assert {CARDS[name]["task"] for name in ON_TASKS} <= {*TASKS, *PAIR_TASKS}
-    assert CARDS["addition"]["accuracy"] > 0.99
-    by_place = CARDS["reversal"]["accuracy_by_place"]
+    assert {CARDS[name].task for name in ON_TASKS} <= {*TASKS, *PAIR_TASKS}
+    assert CARDS["addition"].accuracy > 0.99
+    by_place = CARDS["reversal"].accuracy_by_place
     assert max(by_place[:7]) < 0.03
     assert min(by_place[7:]) > 0.99
-    assert CARDS["induction"]["validation_loss"] < CARDS["induction"]["floor"] + 0.1
+    assert CARDS["induction"].validation_loss < CARDS["induction"].floor + 0.1
 
 
 def test_without_its_mask_the_generator_reads_the_answers() -> None:
-    assert CARDS["generator-unmasked"]["validation_loss"] < 0.5
-    assert CARDS["generator"]["validation_loss"] > 1.5
+    assert CARDS["generator-unmasked"].validation_loss < 0.5
+    assert CARDS["generator"].validation_loss > 1.5
 
 
 def test_every_rung_of_the_ladder_that_can_help_lowers_the_loss() -> None:
-    losses = [CARDS[f"ladder-{number}"]["validation_loss"] for number in range(len(RUNGS))]
+    losses = [CARDS[f"ladder-{number}"].validation_loss for number in range(len(RUNGS))]
     assert losses[-1] == min(losses)
     assert losses[2] < losses[1]  # attention
     assert losses[5] < losses[4]  # residual connections

@@ -69,7 +69,7 @@ def test_every_model_has_a_row_with_its_numbers(trained: Callable[..., Path]) ->
     assert row["perplexity"] == pytest.approx(math.exp(2.5), rel=0.005)
     assert (row["accuracy"], row["data"], row["state"]) == (25.0, "reversal", "finished")
     assert row["published"] == "loss 1.7507"
-    assert row["parameters"] == checkpoints.read_card(checkpoints.find("mine"))["parameters"]
+    assert row["parameters"] == checkpoints.read_card(checkpoints.find("mine")).values["parameters"]
     assert set(table(at)) == set(checkpoints.folders())
 
 

@@ -537,7 +537,10 @@ def test_an_encoder_decoder_is_trained_and_both_its_stacks_are_watched(home: Pat
     query = {"run_steps": "6", "run_batch_size": "4", "run_d_model": "8", "run_context_length": "32", "run_evaluations": "1"}
     at = at_state(press(page(plan="mirror", **PLAIN, **query), "Train"), "mirror", "finished")
     assert "Finished: 6 steps" in progress(at)
-    assert f"{checkpoints.read_card(checkpoints.find('mirror'))['exact_match']:.1%} of the answers without a mistake" in says(at)
+    assert (
+        f"{checkpoints.read_card(checkpoints.find('mirror')).values['exact_match']:.1%} of the answers without a mistake"
+        in says(at)
+    )
     assert any("What it answers" in element.value for element in at.markdown)
     assert any("of the encoder looks at" in element.value for element in at.markdown)
     at.segmented_control(key="stack").set_value("decoder").run()
@@ -587,5 +590,5 @@ def test_pairs_of_ones_own_are_trained_on(home: Path) -> None:
     assert button(at, "Train").disabled
     press(upload(at, "mine.tsv", pairs.encode(), "pairs"), "Train")
     folder = checkpoints.find("mirror")
-    assert checkpoints.read_card(folder)["corpus"] == "mine.tsv"
+    assert checkpoints.read_card(folder).corpus == "mine.tsv"
     assert checkpoints.read_config(folder).n_encoder_layer == PLANS["mirror"].config.n_encoder_layer
