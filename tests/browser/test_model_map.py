@@ -376,7 +376,7 @@ def test_the_files_and_the_code_give_what_is_shown(shown: Callable[..., Map], tm
         return names[name]
 
     numbers = table(panel(page))
-    values = np.array(made(panel(page), "values"))
+    values = np.asarray(made(panel(page), "values"))
     assert values.shape == (6, 14, 32)
     np.testing.assert_allclose([float(row["v"]) for row in numbers], values.ravel(), atol=1e-6)
     assert numbers[33]["token"] == "␣"
