@@ -1,4 +1,4 @@
-"""A language model: a trained transformer with its tokenizer, from text to text, and to every tensor between."""
+"""A language model: a trained transformer with its tokenizer, which gives texts, probabilities and every tensor between."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from .runs.card import Card
 
 
 class LanguageModel:
-    """What `gptviz.load` returns.
+    """A trained model that is ready to use, as `gptviz.load` returns it.
 
     Attributes:
         name: the checkpoint's name.
         model: the transformer, in evaluation mode.
         tokenizer: text to ids and back.
-        card: how it was made.
-        step: the step of training whose snapshot this is, None for the model as it was saved last.
+        card: how it was made and how good it is.
+        step: the training step of the snapshot; None for the model as it was last saved.
     """
 
     def __init__(self, name: str, model: Transformer, tokenizer: Tokenizer, card: Card, step: int | None = None) -> None:
@@ -40,7 +40,7 @@ class LanguageModel:
 
     @property
     def device(self) -> torch.device:
-        """Where the weights live."""
+        """The device that holds the weights."""
         return self.model.embed.weight.device
 
     def encode(self, text: str) -> Tensor:
@@ -55,7 +55,7 @@ class LanguageModel:
         """The ids [T] of an encoding, on the model's device.
 
         Raises:
-            ValueError: there are none.
+            ValueError: the encoding has no ids.
         """
         if not encoding.ids:
             raise ValueError(
@@ -66,13 +66,13 @@ class LanguageModel:
         return torch.tensor(encoding.ids, device=self.device)
 
     def seen(self, ids: Tensor) -> Tensor:
-        """What the model sees of a longer text `ids` [T]: the last `context_length` of them, an encoder the first."""
+        """The part of `ids` [T] that the model sees: the last `context_length`; for an encoder, the first."""
         if self.model.config.kind != "decoder":
             return ids[: self.model.config.context_length]
         return ids[window_start(len(ids), self.model.config.context_length) :]
 
     def generation(self, prompt: str, sampling: Sampling | None = None, **options: Any) -> Generation:
-        """The prompt as a `Generation`, to be stepped, undone and steered; `options` are that class's.
+        """A `Generation` that begins with the prompt; `options` are the arguments of that class.
 
         Raises:
             ValueError: the prompt is empty, or the model is a classifier, which writes nothing, or an encoder–decoder, which
@@ -87,7 +87,10 @@ class LanguageModel:
     def generate(self, prompt: str, max_new_tokens: int = 200, **sampling: Any) -> str:
         """The text that follows `prompt`, without the prompt; `sampling` are the fields of `Sampling`.
 
-        Of an encoder–decoder the `answer`, for which nothing is drawn.
+        For an encoder–decoder, this is its `answer`, which has nothing random.
+
+        Raises:
+            ValueError: as in `generation`; a `sampling` that is not possible; for an encoder–decoder, any `sampling`.
         """
         if self.model.config.kind == "encoder-decoder":
             if sampling:
@@ -101,7 +104,7 @@ class LanguageModel:
         """The tokenizer of an encoder–decoder, which has start, end and padding.
 
         Raises:
-            ValueError: the model is none, or its tokenizer lacks them.
+            ValueError: the model is no encoder–decoder, or its tokenizer has no special tokens.
         """
         if self.model.config.kind != "encoder-decoder":
             raise ValueError(f"{self.name} is a {self.model.config.kind}: only an encoder–decoder answers a text with another")
@@ -121,9 +124,9 @@ class LanguageModel:
         return ids
 
     def decoded(self, text: str, longest: int | None = None) -> tuple[list[int], bool]:
-        """The tokens of an encoder–decoder's answer to `text`, the likeliest each time, and whether it ends.
+        """An encoder–decoder's greedy answer to `text`: its tokens, the likeliest at each step, and whether it ends.
 
-        One that does not is cut after `longest` tokens, by default as many as the context takes.
+        An answer without an end is cut after `longest` tokens, by default after `context_length`.
 
         Raises:
             ValueError: as in `source`, or an impossible `longest`.
@@ -132,11 +135,15 @@ class LanguageModel:
         return until_end(decode_greedily(self.model, source[None], special.start, special.end, longest)[0], special.end)
 
     def answer(self, text: str, longest: int | None = None) -> str:
-        """An encoder–decoder's answer to `text`, as `decoded` gives it."""
+        """An encoder–decoder's answer to `text`, as `decoded` returns it.
+
+        Raises:
+            ValueError: as in `decoded`.
+        """
         return self.tokenizer.decode(self.decoded(text, longest)[0])
 
     def beams(self, text: str, width: int, longest: int | None = None, length_penalty: float = 0.0) -> Beams:
-        """The answers to `text` that a beam of this width finds: see `gptviz.generate.decoding.beam_search`.
+        """The answers to `text` that a beam search of this `width` finds: see `gptviz.generate.decoding.beam_search`.
 
         Raises:
             ValueError: as in `source`, or an impossible width or `longest`.
@@ -146,23 +153,23 @@ class LanguageModel:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The names of the labels a classifier tells apart, "0", "1", … where its card gives no different ones; else none."""
+        """The names of a classifier's labels, or "0", "1", … if its card has none that differ. Empty for other models."""
         named, n_label = self.card.labels or (), self.model.config.n_label
         return named if len(named) == len(set(named)) == n_label else tuple(map(str, range(n_label)))
 
     def classify(self, text: str) -> dict[str, float]:
         """The probability of every label, by name, for the first `context_length` words of `text`.
 
-        `gptviz.interp.classification.classify` also tells what each word adds to each label.
+        `gptviz.interp.classification.classify` also gives what each word adds to each label.
 
         Raises:
             ValueError: there is no word in the text, or the model is no classifier.
         """
-        found = classify(self.model, self.seen(self.encode(text)))
-        return dict(zip(self.labels, found.probabilities.tolist(), strict=True))
+        result = classify(self.model, self.seen(self.encode(text)))
+        return dict(zip(self.labels, result.probabilities.tolist(), strict=True))
 
     def probabilities(self, texts: Sequence[str]) -> Numbers:
-        """The probability of every label for each of `texts`: [texts, n_label]. Without any word it is read as unknown.
+        """The probability of every label for each of `texts`: [texts, n_label]. A text without words is read as one unknown word.
 
         Raises:
             ValueError: the model is no classifier.
@@ -180,20 +187,20 @@ class LanguageModel:
         """What the model computes over the tokens of `prompt` that it sees, by tap name.
 
         For example `trace("O Romeo")["blocks.2.attention.pattern"]` [1, head, query, key]. `names` (shell patterns)
-        choose what to keep, `edits` replace values on the way: see `gptviz.interp.trace.run`.
+        choose the tensors to keep, `edits` replace values during the forward pass: see `gptviz.interp.trace.run`.
 
         An encoder–decoder reads `prompt` as its source, and writes `target`: its decoder reads the start token and the tokens of
         `target`, by default of its own answer.
 
         Raises:
-            ValueError: the prompt is empty; of an encoder–decoder, also as in `source`.
+            ValueError: the prompt is empty; for an encoder–decoder, also as in `source`.
         """
         if self.model.config.kind != "encoder-decoder":
             if target is not None:
                 raise ValueError(f"{self.name} is a {self.model.config.kind}: only an encoder–decoder has a target to write")
             return run(self.model, self.seen(self.encode(prompt))[None], names, edits=edits)
         source, start = self.source(prompt), self.special_tokens.start
-        # An answer that never ends fills the context, and nothing is predicted from its last token.
+        # An answer without an end fills the context: with the start token before it, its last token has no place.
         written = self.decoded(prompt)[0] if target is None else self.tokenizer.encode(target).ids
         ids = [start, *written] if target is not None else [start, *written][: self.model.config.context_length]
         return run(self.model, torch.tensor([ids], device=self.device), names, source=source[None], edits=edits)
@@ -202,11 +209,11 @@ class LanguageModel:
 def load(name: str | Path, device: str | None = None, step: int | None = None) -> LanguageModel:
     """Open the checkpoint called `name`, or the one in the folder given as a `Path`, on `device` (default: the fastest).
 
-    With `step`, as it was after so many steps of its training: one of the snapshots kept then.
+    With `step`, the snapshot after that many steps of training.
 
     Raises:
-        CheckpointError: no such checkpoint or snapshot, or one that cannot be opened; the message says why and what to do.
-        ValueError: no such device.
+        CheckpointError: there is no such checkpoint or snapshot, or it cannot be opened; the message says why and what to do.
+        ValueError: there is no such device.
     """
     folder = name.absolute() if isinstance(name, Path) else checkpoints.find(name)
     opened = checkpoints.load(folder, choose_device(device), step)

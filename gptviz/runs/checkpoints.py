@@ -3,9 +3,9 @@
 config.json         {"format": 1, "config": the fields of Config}
 tokenizer.json      the tokenizer
 model.safetensors   the weights, tied ones once
-card.json           how it was made: data, recipe, command, steps, losses, date, version
-snapshots/          weights as they were on the way, one file per step, where training kept them
-log.jsonl           what happened on the way (see `runs`)
+card.json           how it was made: data, recipe, command, steps, losses, date, version (see `card`)
+snapshots/          the weights after some steps of training, one file per step, if training kept them
+log.jsonl           what happened during training (see `log`)
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ STORED_TYPES = ("F16", "BF16", "F32", "F64")  # as safetensors calls them
 
 
 class CheckpointError(ValueError):
-    """A checkpoint that cannot be opened or saved; the message names it, what is wrong and what to do."""
+    """A checkpoint that cannot be opened or saved; the message names the checkpoint, what is wrong and what to do."""
 
 
 class NotNumbersError(CheckpointError):
-    """Weights that the type they are to be stored in cannot hold."""
+    """Weights with values that the type they would be stored in cannot hold."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A model as opened from a folder."""
+    """A model opened from a folder."""
 
     name: str
     model: Transformer
@@ -59,37 +59,37 @@ class Checkpoint:
 def folders() -> dict[str, Path]:
     """Every checkpoint by name: the user's own first, then the bundled ones. A name is a key of this table, never a path.
 
-    A link that leads out of the place it lies in is left out, and so is what may not be read.
+    Left out are links to places outside the folder of checkpoints, and whatever may not be read.
     """
-    found: dict[str, Path] = {}
+    by_name: dict[str, Path] = {}
     for root in (home() / "checkpoints", BUNDLED):
         inside = os.path.join(os.path.realpath(root), "")
         with suppress(OSError):
             for folder in sorted(root.iterdir()):
-                # os.path, since pathlib raises on what may not be read and on a link to itself.
+                # os.path instead of pathlib, which raises for a folder that may not be read and for a link to itself.
                 readable = os.path.isfile(folder / "config.json") and not folder.name.startswith(".")
                 if readable and os.path.realpath(folder).startswith(inside):
-                    found.setdefault(folder.name, folder)
-    return found
+                    by_name.setdefault(folder.name, folder)
+    return by_name
 
 
 def find(name: str) -> Path:
     """The folder of the checkpoint called `name`.
 
     Raises:
-        CheckpointError: there is none; the message names those there are.
+        CheckpointError: there is no such checkpoint; the message names all that there are.
     """
-    found = folders()
-    if name not in found:
-        raise CheckpointError(f"no model named {name[:80]!r}; there are {', '.join(found) or 'none'}")
-    return found[name]
+    by_name = folders()
+    if name not in by_name:
+        raise CheckpointError(f"no model named {name[:80]!r}; there are {', '.join(by_name) or 'none'}")
+    return by_name[name]
 
 
 def read_card(folder: Path) -> Card:
-    """The card of a checkpoint, empty where there is none.
+    """The card of a checkpoint; an empty card if there is none.
 
     Raises:
-        CheckpointError: it is not JSON.
+        CheckpointError: the card is not JSON.
     """
     return Card.from_json(_read_json(folder, "card.json") if (folder / "card.json").exists() else {})
 
@@ -98,7 +98,7 @@ def read_config(folder: Path) -> Config:
     """The config of a checkpoint; no weights are read.
 
     Raises:
-        CheckpointError: it is missing, of another version or impossible.
+        CheckpointError: the config is missing, of another version or impossible.
     """
     content = _read_json(folder, "config.json")
     if content.get("format") != FORMAT:
@@ -125,13 +125,13 @@ def _read_json(folder: Path, file: str) -> dict[str, Any]:
 
 
 def snapshots(folder: Path) -> dict[int, Path]:
-    """The file of every snapshot of the checkpoint in `folder`, by its step, the first step first."""
-    found = {}
+    """The file of every snapshot of the checkpoint in `folder`, by its step, in the order of the steps."""
+    by_step = {}
     with suppress(OSError):
         for file in (folder / "snapshots").iterdir():
             if SNAPSHOT.fullmatch(file.name):
-                found[int(file.stem)] = file
-    return dict(sorted(found.items()))
+                by_step[int(file.stem)] = file
+    return dict(sorted(by_step.items()))
 
 
 def snapshot_path(folder: Path, step: int) -> Path:
@@ -140,15 +140,15 @@ def snapshot_path(folder: Path, step: int) -> Path:
 
 
 def load(folder: Path, device: torch.device | str = "cpu", step: int | None = None) -> Checkpoint:
-    """Open the checkpoint in `folder` on `device`, weights in float32; with `step`, as it was after so many steps.
+    """Open the checkpoint in `folder` on `device`, weights in float32; with `step`, the snapshot after that many steps.
 
     Raises:
         CheckpointError: a file is missing, truncated, of another version, or does not fit the others; or there is no
             snapshot of that step.
     """
-    kept = snapshots(folder)
-    if step is not None and step not in kept:
-        steps = ", ".join(map(str, kept)) or "none"
+    by_step = snapshots(folder)
+    if step is not None and step not in by_step:
+        steps = ", ".join(map(str, by_step)) or "none"
         raise CheckpointError(f"{folder.name} has no snapshot of step {step}: there are {steps}")
     config = read_config(folder)
     try:
@@ -162,10 +162,11 @@ def load(folder: Path, device: torch.device | str = "cpu", step: int | None = No
             f"{folder.name}: the tokenizer has {tokenizer.vocab_size:,} tokens, the model {config.vocab_size:,}: "
             "they are not from one model"
         )
-    # Names and shapes are compared first, so that no file can make this machine allocate what it does not hold.
+    # Names and shapes are compared before weights are allocated: a config alone cannot make this machine allocate memory
+    # for weights that the file does not hold.
     with torch.device("meta"):
         described = lay_out(config)
-    weights = read_weights(folder / "model.safetensors" if step is None else kept[step], described)
+    weights = read_weights(folder / "model.safetensors" if step is None else by_step[step], described)
     model = lay_out(config)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -174,10 +175,10 @@ def load(folder: Path, device: torch.device | str = "cpu", step: int | None = No
 
 
 def read_weights(path: Path, model: Transformer) -> dict[str, Tensor]:
-    """The tensors of a file in float32, checked against the model's names and shapes before any is read.
+    """The tensors of a file in float32, after their names and shapes were compared with the model's.
 
     Raises:
-        CheckpointError: it is missing, damaged, or of another model.
+        CheckpointError: the file is missing, damaged, or of another model.
     """
     folder = path.parent if path.name == "model.safetensors" else path.parent.parent
     file_name = path.relative_to(folder)
@@ -229,7 +230,7 @@ def destination(name: str, root: Path | None = None) -> Path:
     """The folder that a checkpoint saved as `name` below `root` (default: the user's own) takes or replaces.
 
     Raises:
-        CheckpointError: no folder can be called so, or one that is no checkpoint would be lost.
+        CheckpointError: the name is not possible, or a folder that is no checkpoint would be lost.
     """
     if not NAME.fullmatch(name) or name.endswith("."):
         raise CheckpointError(
@@ -253,14 +254,14 @@ def save(
 ) -> Path:
     """Write a checkpoint called `name` below `root` (default: the user's own) and return its folder.
 
-    Atomic: written beside, then renamed, so that a crash or a full disk leaves the last good one.
+    It is written to a folder beside, which is then renamed: after a crash or on a full disk the last good one is still there.
 
     Args:
         dtype: the type weights are stored in; float16 halves the file where it keeps the loss.
 
     Raises:
-        CheckpointError: a name it cannot have (see `destination`), weights that `dtype` cannot hold, or a disk that will
-            not take it.
+        CheckpointError: the name is not possible (see `destination`), `dtype` cannot hold the weights, or the disk is full or
+            not writable.
     """
     target = destination(name, root)
     root = target.parent
@@ -291,7 +292,7 @@ def save(
 
 
 def _stored(name: str, model: Transformer, dtype: torch.dtype) -> dict[str, Tensor]:
-    """The weights as they are written."""
+    """The weights in the type in which they are stored."""
     weights = {key: value.detach().to("cpu", dtype).contiguous() for key, value in model.named_parameters()}
     for key, value in weights.items():
         if not value.isfinite().all():
@@ -301,39 +302,39 @@ def _stored(name: str, model: Transformer, dtype: torch.dtype) -> dict[str, Tens
 
 
 def write_weights(path: Path, model: Transformer, dtype: torch.dtype = torch.float32) -> None:
-    """Put the weights of `model` in place of the file at `path`, all or nothing.
+    """Replace the file at `path` by the weights of `model`, as a whole or not at all.
 
     Raises:
-        CheckpointError: weights that `dtype` cannot hold, or a disk that will not take them.
+        CheckpointError: `dtype` cannot hold the weights, or the disk is full or not writable.
     """
     write_tensors(path, _stored(path.name, model, dtype))
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    """Put `tensors` in place of the safetensors file at `path`, all or nothing.
+    """Replace the safetensors file at `path` by `tensors`, as a whole or not at all.
 
     Raises:
-        CheckpointError: the disk will not take them.
+        CheckpointError: the disk is full or not writable.
     """
     with _in_place_of(path) as beside:
         safetensors.torch.save_file(tensors, beside, metadata={"format": "pt"})
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Put `content` in place of the JSON file at `path`, all or nothing.
+    """Replace the JSON file at `path` by `content`, as a whole or not at all.
 
     Raises:
-        CheckpointError: the disk will not take it.
+        CheckpointError: the disk is full or not writable.
     """
     with _in_place_of(path) as beside:
         _write_json(beside, content)
 
 
 def write_text(path: Path, content: str) -> None:
-    """Put `content` in place of the file at `path`, all or nothing.
+    """Replace the file at `path` by `content`, as a whole or not at all.
 
     Raises:
-        CheckpointError: the disk will not take it.
+        CheckpointError: the disk is full or not writable.
     """
     with _in_place_of(path) as beside:
         beside.write_text(content, encoding="utf-8")
@@ -341,7 +342,7 @@ def write_text(path: Path, content: str) -> None:
 
 @contextmanager
 def _in_place_of(path: Path) -> Iterator[Path]:
-    """A path beside `path` to write to, then renamed, so that a crash or a full disk leaves the last good file."""
+    """A path beside `path`, renamed to `path` at the end: after a crash or on a full disk the last good file is still there."""
     try:
         with in_place_of(path) as beside:
             yield beside

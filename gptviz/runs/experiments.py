@@ -1,4 +1,4 @@
-"""Plans: for each preset, what it is trained on and how unless asked otherwise, and the number it should come to."""
+"""Plans: experiments with an architecture, the data and recipe it is trained with by default, and a number to reach."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Target:
     """A number somebody published for this experiment.
 
     Attributes:
-        quantity: "validation_loss" (nats per token), "perplexity" (its exponential) or "parameters".
+        quantity: "validation_loss" (in nats per token), "perplexity" (the exponential of that) or "parameters".
         value: the number.
         by: who published it.
-        exact: whether it is to be met; else what is better is as good.
+        exact: whether the number itself is to be reached; otherwise a better one counts as well.
     """
 
     quantity: Literal["validation_loss", "perplexity", "parameters"]
@@ -38,7 +38,7 @@ class Target:
 
     @property
     def quantity_name(self) -> str:
-        """What the number is, in a word: "loss", "perplexity" or "parameters"."""
+        """The quantity in one word: "loss", "perplexity" or "parameters"."""
         return self.quantity.removeprefix("validation_")
 
     def __str__(self) -> str:
@@ -51,14 +51,14 @@ class Plan:
 
     Attributes:
         preset: the architecture.
-        sentence: what it is and what to notice.
+        sentence: what the experiment is and what to look at.
         recipe: how it is trained.
-        data: a task or a corpus by name; "tiny-shakespeare" may be replaced by any text.
-        tokenizer: how a text becomes tokens; a task has a tokenizer of its own.
+        data: the name of a task or a corpus; instead of "tiny-shakespeare" any text can be used.
+        tokenizer: how a text becomes tokens; tasks have their own tokenizer instead.
         fraction: the share of a text that is trained on.
         target: a published number.
-        beside: plans whose loss curves belong beside this one's.
-        begin: the model it begins with, for finetuning: the one that the plan of this name makes.
+        beside: the plans whose loss curves are compared with this one's.
+        begin: for finetuning, the name of the plan whose model it begins with.
         changes: fields of the architecture that differ from the preset's.
     """
 
@@ -75,20 +75,20 @@ class Plan:
 
     @property
     def name(self) -> str:
-        """Its name in `PLANS`; for a plan that is not there, the name of its preset."""
+        """The plan's name in `PLANS`; the name of its preset if it is not there."""
         return next((name for name, plan in PLANS.items() if plan == self), self.preset)
 
     @property
     def config(self) -> Config:
-        """The architecture, before a tokenizer fixes the size of its vocabulary."""
+        """The architecture, before the tokenizer determines the size of its vocabulary."""
         return changed(PRESETS[self.preset], **dict(self.changes))
 
     def source(self) -> Source:
-        """The data it is meant for."""
+        """The data of the plan."""
         return source_named(self.data, self.fraction)
 
     def learn_tokenizer(self, source: Source) -> Tokenizer:
-        """The tokenizer of a task, or one learned on a text."""
+        """The tokenizer of a task, or one that is learned from a text."""
         return source.tokenizer(self.tokenizer, PRESETS[self.preset].vocab_size)
 
     def prepare(
@@ -104,20 +104,22 @@ class Plan:
         store: Literal["float32", "float16"] = "float32",
         **options: Any,
     ) -> Path:
-        """Write down a run called `name` of this plan, for `training.train`, and return its folder.
+        """Write a run of this plan called `name`, and return its folder; `training.train` trains it.
 
         Args:
-            source: other data than the plan's.
-            recipe: another recipe.
+            source: the data; default: the plan's.
+            recipe: the recipe; default: the plan's.
             changes: fields of the architecture to change.
-            tokenizer: one to use as it is, instead of learning one.
-            begin: the model to begin with, instead of fresh weights; its architecture and tokenizer are kept.
-            about: more for the card: the command, and as "preset" the experiment, where that is no plan.
+            tokenizer: a tokenizer to use unchanged; default: one is learned.
+            begin: the model to begin with, instead of fresh weights; the run has its architecture and tokenizer.
+            about: more keys of the card: "command", and "preset" for an experiment that is no plan.
             store: the type its weights are stored in.
             options: those of `run.prepare`.
 
         Raises:
-            ValueError: these do not go together; the message says what to change. `run.prepare` raises more.
+            ValueError: the arguments do not fit together; the message says what to change.
+            RunError: as in `run.prepare`.
+            CheckpointError: as in `run.prepare`, or the model to begin with cannot be opened.
         """
         source = self.source() if source is None else source
         recipe = self.recipe if recipe is None else recipe
@@ -153,8 +155,8 @@ _NANOGPT = "A. Karpathy, nanoGPT (2022), 10.7 million parameters on a data-centr
 
 _LADDER = Recipe(steps=10_000, batch_size=16, learning_rate=1e-3, weight_decay=0.01, beta2=0.999)
 _RUNGS = tuple(f"ladder-{number}" for number in range(len(RUNGS)))
-# Ten passes over the text, as in the seed; Muon and a line to 0 come further than its Adam at 0.01, and so small a
-# model cannot learn by heart: dropout only slows it.
+# Ten passes over the text, as in the original. Muon with a linear schedule to 0 reaches a lower loss than the original's Adam
+# at 0.01. So small a model cannot learn the text by heart, so dropout would only slow it down.
 _GENERATOR = Recipe(
     steps=5_000, batch_size=32, optimiser="muon", learning_rate=1e-2, schedule="linear", final_rate=0.0, weight_decay=0.01
 )
@@ -163,20 +165,20 @@ _SMALL = (("d_model", 128),)
 _FEW = Recipe(steps=500, batch_size=16, learning_rate=1e-3)
 _TASK = Recipe(steps=3_000, batch_size=64, optimiser="muon", learning_rate=4e-3, evaluations=30)
 _REVERSAL = replace(_TASK, steps=6_000)
-# Answers follow from sources that come anew each time: nothing is learned by heart, and dropout would only slow it down.
-# AdamW answers 99 % of the dates after 1,500 steps; Muon at 0.01 has not begun to read the source by then.
+# Every batch has new sources, so nothing can be learned by heart, and dropout would only slow training down. AdamW answers
+# 99 % of the dates correctly after 1,500 steps; Muon at 0.01 does not use the source by then.
 _PAIRS = Recipe(
     steps=4_000, batch_size=64, learning_rate=5e-3, beta2=0.98, precision="float32", compile="no", evaluations=20, snapshots=1
 )
-# Ten passes over ten thousand reviews. So strong a decay acts most on words that are rarely read: without it the model learns
-# them by heart, and is as often right but far too sure.
+# Ten passes over ten thousand reviews. The strong weight decay acts most on rare words. Without it the model learns them by
+# heart: it is right as often, but far too certain.
 _LABELS = Recipe(steps=1_500, batch_size=64, learning_rate=1e-3, weight_decay=5.0)
 _MEAN = (("head", "mean"),)
 
 PLANS: dict[str, Plan] = {
     "shakespeare": Plan(
         "shakespeare",
-        "The best character model that half an hour of a laptop makes.",
+        "The best character model that a laptop trains in half an hour.",
         Recipe(minutes=28, batch_size=16, optimiser="muon", learning_rate=5e-3, schedule="linear", final_rate=0.0),
         target=Target("validation_loss", 1.4697, _NANOGPT),
     ),
@@ -191,7 +193,7 @@ PLANS: dict[str, Plan] = {
     ),
     "generator-unmasked": Plan(
         "generator",
-        "The same with the mask off: it reads the answers. The loss falls far below, the text does not get better.",
+        "The same without the mask: it sees the answers. The loss falls far lower, but the text does not get better.",
         _GENERATOR,
         fraction=0.95,
         beside=("generator",),
@@ -215,7 +217,7 @@ PLANS: dict[str, Plan] = {
     ),
     "reversal": Plan(
         "reversal",
-        "The second half mirrors the first: nobody can guess the first half, anybody can know the second.",
+        "The second half mirrors the first: the first half is random, and the second follows from it.",
         _REVERSAL,
         data="reversal",
         target=Target("validation_loss", 2.149, _CHANG, exact=True),
@@ -223,23 +225,28 @@ PLANS: dict[str, Plan] = {
     ),
     "reversal-no-positions": Plan(
         "reversal-no-positions",
-        "The same without positions: the causal mask alone tells the order, and it learns more slowly.",
+        "The same without positions: it knows the order from the causal mask alone, and learns more slowly.",
         _REVERSAL,
         data="reversal",
         target=Target("validation_loss", 2.149, _CHANG, exact=True),
         beside=("reversal",),
     ),
-    "addition": Plan("addition", "Sums of three digits, answered from the last digit on.", _TASK, data="addition"),
-    "copy": Plan("copy", "Every token repeats the one a fixed distance before it.", _TASK, data="copy"),
+    "addition": Plan(
+        "addition",
+        "Sums of three-digit numbers; the answer begins with its last digit.",
+        _TASK,
+        data="addition",
+    ),
+    "copy": Plan("copy", "Every token repeats the token a fixed distance before it.", _TASK, data="copy"),
     "induction": Plan(
         "induction",
-        "Random blocks that repeat: two blocks of attention find where the token stood before, and what came after it.",
+        "Random blocks that repeat: two layers of attention find where the token stood before, and which token followed it.",
         replace(_TASK, steps=4_000, optimiser="adamw", learning_rate=2e-3),
         data="induction",
     ),
     "pretrain": Plan(
         "bpe",
-        "Python's reference first, a large text of another kind, character by character.",
+        "Python's language reference, character by character: a large text of another kind, for pretraining.",
         Recipe(steps=2_000, batch_size=16, learning_rate=3e-3),
         data="python-reference",
         beside=("finetune", "from-scratch"),
@@ -247,21 +254,21 @@ PLANS: dict[str, Plan] = {
     ),
     "finetune": Plan(
         "bpe",
-        "Shakespeare after Python's reference, in few steps: what has it left behind?",
+        "Shakespeare in few steps, after pretraining on Python's reference: does that help?",
         _FEW,
         beside=("from-scratch", "pretrain"),
         begin="pretrain",
     ),
     "from-scratch": Plan(
         "bpe",
-        "Shakespeare alone, in as few steps: what was the reference worth?",
+        "Shakespeare in as few steps, without pretraining: the comparison for finetune.",
         _FEW,
         beside=("finetune", "pretrain"),
         changes=_SMALL,
     ),
     "classifier": Plan(
         "classifier",
-        "An encoder that tells what an opinion is: every word reads all others, and adds its share to the decision.",
+        "An encoder that classifies opinions: every word attends to all others, and adds its share to the decision.",
         _LABELS,
         data="opinions",
         tokenizer="words",
@@ -270,7 +277,7 @@ PLANS: dict[str, Plan] = {
     ),
     "classifier-no-dropout": Plan(
         "classifier",
-        "The same without dropout: what it learns from its texts holds less for those held out.",
+        "The same without dropout: it is less good on texts that it was not trained on.",
         _LABELS,
         data="opinions",
         tokenizer="words",
@@ -279,14 +286,14 @@ PLANS: dict[str, Plan] = {
     ),
     "seq2seq": Plan(
         "seq2seq",
-        "Dates as people write them, answered in digits: see which letters each digit is read from.",
+        "Dates as people write them, answered in digits: see which letters each digit comes from.",
         _PAIRS,
         data="dates",
         changes=_NO_DROPOUT,
     ),
     "numbers": Plan(
         "seq2seq",
-        "Numbers in words, answered in digits: what is not said becomes a zero.",
+        "Numbers in words, answered in digits: a place that the words leave out becomes a zero.",
         _PAIRS,
         data="numbers",
         beside=("seq2seq", "mirror"),
@@ -294,19 +301,19 @@ PLANS: dict[str, Plan] = {
     ),
     "mirror": Plan(
         "seq2seq",
-        "A text backwards: the answer reads its source from the last letter to the first.",
+        "A text written backwards: the attention moves from the last letter of the source to the first.",
         _PAIRS,
         data="mirror",
         beside=("seq2seq", "numbers"),
         changes=_NO_DROPOUT,
     ),
-    "bigram": Plan("bigram", "The first rung with the seed's short context.", replace(_LADDER, batch_size=32)),
+    "bigram": Plan("bigram", "The first model of the ladder, with a context of 8 tokens.", replace(_LADDER, batch_size=32)),
     "transformerslite-generator": Plan(
-        "transformerslite-generator", "The generator at the size of its author's package.", _GENERATOR
+        "transformerslite-generator", "The generator, as large as in its author's package.", _GENERATOR
     ),
     "gpt2": Plan(
         "gpt2",
-        "GPT-2 small: a laptop needs weeks for it.",
+        "GPT-2 small: training it takes a laptop weeks.",
         Recipe(steps=100_000, batch_size=4, learning_rate=6e-4, snapshots=0),
         tokenizer="bpe",
     ),
@@ -314,7 +321,7 @@ PLANS: dict[str, Plan] = {
 
 
 def groups() -> list[tuple[str, ...]]:
-    """The names of the plans, grouped by whose curves belong beside each other; the largest group, the ladder, comes first."""
+    """The names of the plans, grouped by which curves are compared; the largest group, the ladder, comes first."""
     groups: list[tuple[str, ...]] = []
     for name, plan in PLANS.items():
         group = tuple(other for other in PLANS if other == name or other in plan.beside)

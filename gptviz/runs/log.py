@@ -1,4 +1,4 @@
-"""The log of a run, log.jsonl: steps (fewer and fewer as they get more), evaluations and samples, one JSON object a line."""
+"""The log of a run, log.jsonl: steps (of a long run not every one), evaluations and samples, one JSON object per line."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ FLUSH_EVERY = 0.5  # seconds
 
 @dataclass(frozen=True, kw_only=True)
 class LogLine:
-    """A line of a log as read. A field that the line lacks, or that holds something it cannot hold, is None.
+    """A line of a log as read. A field that the line lacks, or whose value is not possible, is None.
 
     Attributes:
         kind: "step", "evaluation" or "sample"; a log of another origin may have other kinds.
         step: how many steps had been taken.
         progress: the share of the run that is done.
-        loss: the training loss since the last line, or the validation loss; in nats per token (of a classifier: per text).
+        loss: the mean training loss since the last line, or the validation loss; in nats per token (of a classifier: per text).
         learning_rate: of the step.
         gradient_norm: of the step, before clipping.
         tokens_per_second: the speed of training.
-        seconds: the time that training had taken.
-        seconds_left: the time it is expected to take further.
+        seconds: the time that training had taken, in seconds.
+        seconds_left: the time that the rest of the run is expected to take.
         accuracy: the share of held-out predictions that were right.
         exact_match: the share of held-out answers without a mistake.
-        by_place: the accuracy by place in the row; None in it where no prediction counts.
-        text: what the model wrote.
+        by_place: the accuracy by place in the row [T]; None for a place where no prediction counts.
+        text: the sample that the model wrote.
     """
 
     kind: str
@@ -61,7 +61,7 @@ class LogLine:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> LogLine:
-        """The line written down as `content`, which has a step."""
+        """The line stored as `content`, which has a step."""
         kind, text = content.get("kind"), content.get("text")
         return cls(
             kind=kind if isinstance(kind, str) else "",
@@ -76,12 +76,13 @@ NUMBERS = tuple(one.name for one in fields(LogLine) if one.type == "float | None
 
 
 class LogWriter:
-    """Writes log.jsonl: a line per step up to 256, then per second step up to 512, and so on, for every length of run.
+    """Writes log.jsonl: a line for every step up to 256, then for every second step up to 512, and so on.
 
     Args:
-        path: the file. What it holds beyond `step` is removed: a crash may leave lines that the saved state does not know.
-        step: the step at which training begins or is resumed.
-        state: what `state()` gave when the run was saved, empty for a new run.
+        path: the file. Lines of later steps than `step` are removed: after a crash there may be some that are newer than the
+            saved state.
+        step: the step from which training begins or is resumed.
+        state: the tensors that `state()` returned when the run was saved; empty for a new run.
 
     Attributes:
         recent_loss: the training loss, averaged with weights that fall by 2 % per step; NaN before the first step.
@@ -91,19 +92,19 @@ class LogWriter:
         self.path = path
         self.losses = state.get("log.losses", torch.zeros(0)).flatten().tolist()  # since the last line
         self.recent_loss = float(state.get("log.recent", torch.tensor(math.nan)).flatten().sum())
-        kept = [line for line in _read_objects(path, LONGEST_LOG) if line["step"] <= step]
-        checkpoints.write_text(path, "".join(json.dumps(line) + "\n" for line in kept))
+        lines = [line for line in _read_objects(path, LONGEST_LOG) if line["step"] <= step]
+        checkpoints.write_text(path, "".join(json.dumps(line) + "\n" for line in lines))
         self.lines, self.flushed = list[str](), time.monotonic()
 
     def state(self) -> dict[str, Tensor]:
-        """What the lines to come depend on."""
+        """The tensors that later lines depend on."""
         return {
             "log.losses": torch.tensor(self.losses, dtype=torch.float64),
             "log.recent": torch.tensor(self.recent_loss, dtype=torch.float64),
         }
 
     def stepped(self, event: Stepped) -> None:
-        """Note a step; the loss written is the mean since the last line."""
+        """Record a step; the loss of a line is the mean since the line before."""
         self.losses.append(event.loss)
         first = math.isnan(self.recent_loss)
         self.recent_loss = event.loss if first else 0.98 * self.recent_loss + 0.02 * event.loss
@@ -123,26 +124,26 @@ class LogWriter:
             self.losses.clear()
 
     def evaluated(self, event: Evaluated, *, by_place: bool, **measured: float) -> None:
-        """Note an evaluation, and what was measured beside it."""
+        """Record an evaluation, and what else was measured."""
         more = measured | ({"by_place": event.evaluation.by_place()} if by_place else {})
         accuracy = event.evaluation.accuracy
         self._write(kind="evaluation", step=event.step, loss=event.loss, accuracy=accuracy, seconds=event.seconds, **more)
 
     def sampled(self, step: int, text: str) -> None:
-        """Note a sample of what the model writes after `step` steps."""
+        """Record a sample of what the model writes after `step` steps."""
         self._write(kind="sample", step=step, text=text)
 
     def _write(self, **line: Any) -> None:
-        """Add a line; it reaches the disk with the first line written `FLUSH_EVERY` seconds after the last flush."""
+        """Add a line. Lines are written to the disk with the first one that comes `FLUSH_EVERY` seconds after the last flush."""
         self.lines.append(json.dumps(line))
         if time.monotonic() - self.flushed > FLUSH_EVERY:
             self.flush()
 
     def flush(self) -> None:
-        """Bring all lines to the disk.
+        """Write all lines to the disk.
 
         Raises:
-            CheckpointError: the disk will not take them.
+            CheckpointError: the disk is full or not writable.
         """
         self.flushed = time.monotonic()
         if self.lines:
@@ -155,21 +156,21 @@ class LogWriter:
 
 
 def read_log(path: Path, at_most: int = LONGEST_LOG) -> list[LogLine]:
-    """The lines of a log that are whole; of a log longer than `at_most` bytes, those of its beginning."""
+    """The complete lines of a log; of a log longer than `at_most` bytes, those at its beginning."""
     return [LogLine.from_json(content) for content in _read_objects(path, at_most)]
 
 
 def curve_points(lines: Iterable[LogLine], kind: str, quantity: str) -> list[tuple[int, float]]:
-    """The step and the `quantity` (a field of `LogLine`) of every line of this kind that has it, by step.
+    """The step and the `quantity` (a field of `LogLine`) of every line of this `kind` that has one, in the order of the steps.
 
-    Where a step was taken twice, the last time counts.
+    If a step was taken twice, the last one counts.
     """
     values = {line.step: value for line in lines if line.kind == kind and (value := getattr(line, quantity)) is not None}
     return sorted(values.items())
 
 
 def _read_objects(path: Path, at_most: int) -> list[dict[str, Any]]:
-    """The lines as they are written down: JSON objects that have a step."""
+    """The lines as they are stored: JSON objects with a step."""
     try:
         with path.open("rb") as file:
             data = file.read(at_most)

@@ -1,7 +1,7 @@
-"""Keeping the user's own models in order: renaming, deleting with undo, packing up to take away.
+"""Managing the user's own models: renaming, deleting with undo, and packing into a zip file.
 
-A model that is deleted goes to `trash` beside the folder of models, under a token: when, and what it was called. Nothing
-here follows a link: what is moved is the folder itself, and what is packed are plain files of a checkpoint.
+A deleted model moves to the folder `trash` beside the folder of models. Its token there is the time of deletion and its name.
+Links are never followed: the folder itself is moved, and only plain files of a checkpoint are packed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def is_own(folder: Path) -> bool:
 
 
 def rename(name: str, new: str) -> Path:
-    """Call the user's model `name` `new` from now on, and return its folder.
+    """Rename the user's model `name` to `new`, and return its folder.
 
     Raises:
         CheckpointError: there is no such model, it is bundled or being trained, or the new name is impossible or taken.
@@ -52,9 +52,9 @@ def rename(name: str, new: str) -> Path:
 
 
 def delete(name: str) -> str:
-    """Put the user's model `name` into the trash, and return the token that brings it back.
+    """Move the user's model `name` to the trash, and return the token for `undelete`.
 
-    The trash keeps the last `MOST_DELETED` models and at most `MOST_DELETED_BYTES`, and always the last one.
+    The trash keeps the last `MOST_DELETED` models, up to `MOST_DELETED_BYTES` together; the last one is kept at any size.
 
     Raises:
         CheckpointError: there is no such model, or it is bundled or being trained.
@@ -67,10 +67,10 @@ def delete(name: str) -> str:
 
 
 def undelete(token: str) -> str:
-    """Bring back what `delete` put away; its name, which is another one if a new model has taken the old.
+    """Bring a deleted model back, and return its name: another one if a new model has taken the old name.
 
     Raises:
-        CheckpointError: it is not in the trash any more.
+        CheckpointError: the model is not in the trash any more.
     """
     if (name := deleted().get(token)) is None:
         raise CheckpointError("the model is not in the trash any more: it was brought back already, or removed for good")
@@ -80,12 +80,12 @@ def undelete(token: str) -> str:
 
 
 def deleted() -> dict[str, str]:
-    """What `undelete` can bring back, by its token: the name it had; the last deleted first."""
+    """The names of the models that `undelete` can bring back, by token; the last deleted first."""
     return {folder.name: name["name"] for folder in _deleted() if (name := TOKEN.fullmatch(folder.name))}
 
 
 def packed_bytes(name: str, *, snapshots: bool = True) -> int:
-    """How long the files are that `archive` packs.
+    """The size of the files that `archive` packs, in bytes.
 
     Raises:
         CheckpointError: there is no model of that name.
@@ -94,26 +94,27 @@ def packed_bytes(name: str, *, snapshots: bool = True) -> int:
 
 
 def archive(name: str, *, snapshots: bool = True) -> bytes:
-    """The files of the model `name` as a zip file, with or without its snapshots; it opens again once it is unpacked into
-    the folder of models.
+    """The files of the model `name` as a zip file, with or without its snapshots.
+
+    Unpacked into the folder of models, it is a model again.
 
     Raises:
-        CheckpointError: there is no model of that name, it is longer than `MOST_PACKED_BYTES`, or cannot be read.
+        CheckpointError: there is no model of that name, its files are larger than `MOST_PACKED_BYTES`, or cannot be read.
     """
     folder = checkpoints.find(name)
-    packed = io.BytesIO()
+    buffer = io.BytesIO()
     left = MOST_PACKED_BYTES
     try:
-        with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as file:
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as file:
             for path in _files(folder, snapshots):
                 content = _read(path, left)
                 left -= len(content)
-                # Weights hardly shrink, and cost seconds to try.
-                how = zipfile.ZIP_STORED if path.suffix == ".safetensors" else zipfile.ZIP_DEFLATED
-                file.writestr(f"{name}/{path.relative_to(folder).as_posix()}", content, how)
+                # Weights hardly shrink, and compressing them takes seconds.
+                method = zipfile.ZIP_STORED if path.suffix == ".safetensors" else zipfile.ZIP_DEFLATED
+                file.writestr(f"{name}/{path.relative_to(folder).as_posix()}", content, method)
     except OSError as error:
         raise CheckpointError(f"{name} cannot be packed ({error})") from None
-    return packed.getvalue()
+    return buffer.getvalue()
 
 
 def _models() -> Path:
@@ -135,7 +136,7 @@ def _free_to_move(name: str, moved: str) -> Path:
 
 
 def _move(folder: Path, target: Path, failed: str) -> None:
-    """One rename: it happens as a whole or not at all."""
+    """Move the folder by one rename, which happens as a whole or not at all; `failed` begins the message of an error."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         folder.rename(target)
@@ -144,7 +145,7 @@ def _move(folder: Path, target: Path, failed: str) -> None:
 
 
 def _deleted() -> list[Path]:
-    """What lies in the trash, the last deleted first; what else somebody put there is left alone."""
+    """The models in the trash, the last deleted first. Other files that somebody put there are left out."""
     with suppress(OSError):
         return sorted((path for path in _trash().iterdir() if TOKEN.fullmatch(path.name)), reverse=True)
     return []
@@ -159,11 +160,11 @@ def _shorten_trash() -> None:
 
 
 def _files(folder: Path, snapshots: bool) -> Iterator[Path]:
-    """The plain files of a checkpoint, by the names it has them under. A link is none, nor is what lies behind one."""
-    kept = [folder / name for name in PACKED]
+    """The plain files of a checkpoint. Links, and files that only a link leads to, are left out."""
+    paths = [folder / name for name in PACKED]
     if snapshots and not (folder / "snapshots").is_symlink():
-        kept += checkpoints.snapshots(folder).values()
-    for path in kept:
+        paths += checkpoints.snapshots(folder).values()
+    for path in paths:
         with suppress(OSError):
             if stat.S_ISREG(path.lstat().st_mode):
                 yield path
@@ -176,7 +177,7 @@ def _length(path: Path) -> int:
 
 
 def _read(path: Path, at_most: int) -> bytes:
-    # Links are refused where the system can: the file may have become one since it was looked at.
+    # Where the system can refuse a link, it does: since the check above, somebody may have replaced the file by a link.
     with open(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)), "rb") as file:
         content = file.read(at_most + 1)
     if len(content) > at_most:

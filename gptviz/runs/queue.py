@@ -1,8 +1,8 @@
-"""Jobs: runs trained by processes of their own, one at a time and in the order they came, however many ask.
+"""The training queue: each run is trained by a process of its own, one run at a time, in the order they were submitted.
 
-The queue is what the folders of the runs say: a run waits whose status is "waiting", since its status was written. So it is
-the same for every page and every browser, and a server that is started anew finds its place again: processes train on
-without it, and count.
+The queue is stored in the folders of the runs alone: a run waits if its status is "waiting", and the time its status was
+written gives its place. So every page and every browser sees the same queue, also after the server is restarted. Processes
+go on without the server, and the next server counts them.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from .status import RunError, StopRequest, clear_stop_request, mark_waiting, rea
 MOST_TRAINING = 1
 MOST_WAITING = 30
 POLL = 0.5  # seconds
-# What a process complains about. The dot keeps it from counting as a file of the model's.
-COMPLAINTS = ".stderr"
+# The file for what a process writes to stderr. With the dot it does not count as a file of the model.
+ERRORS = ".stderr"
 PACKAGES = Path(__file__).resolve().parents[2]
 
 
 class QueueFullError(RunError):
-    """As many runs wait as may; the message says so."""
+    """As many runs wait as are allowed."""
 
 
 class Queue:
-    """The runs below `root` that train or wait. One per process and folder: see `own_queue`.
+    """The runs below `root` that train or wait. A process has one queue per folder: see `own_queue`.
 
     A thread starts the next run when there is room; it lives as long as a run waits or trains.
 
@@ -69,23 +69,23 @@ class Queue:
         self.wake()
 
     def submit(self, name: str, device: str | None = None) -> int:
-        """Train the run called `name` on `device` (default: the fastest) as soon as there is room; its `place`.
+        """Train the run called `name` on `device` (default: the fastest) as soon as there is room, and return its `place`.
 
-        A run that trains or waits already keeps its place.
+        A run that already trains or waits keeps its place.
 
         Raises:
-            QueueFullError: too many wait.
-            RunError: it cannot be trained on; the message says why.
-            CheckpointError: there is no run of that name, or the disk takes no more.
+            QueueFullError: too many runs wait.
+            RunError: the run cannot be trained; the message says why.
+            CheckpointError: there is no run of that name, or the disk is full or not writable.
         """
         with self._lock:
             folder = self._folder(name)
             if (place := self.place(name)) is not None:
                 return place
-            if name in self._processes:  # it has said its last word, and is about to end
+            if name in self._processes:  # its last status is written, and the process is about to end
                 with suppress(subprocess.TimeoutExpired):
                     self._processes[name].wait(10)
-                self._look_after()
+                self._update()
             read_run(folder)
             if read_status(folder).state == "finished":
                 raise RunError(f"{name} is finished: begin a new run, from its weights if you like")
@@ -95,31 +95,31 @@ class Queue:
             if device is not None:
                 self._devices[name] = device
             mark_waiting(folder)
-            # File systems tell time in ticks: two runs of one tick must not change places.
+            # The clock of a file system is coarse: two runs submitted at the same tick must keep their order.
             self._last = max(time.time_ns(), self._last + 1)
             os.utime(folder / "status.json", ns=(self._last, self._last))
-            self._look_after()
+            self._update()
             self.wake()
             return self.place(name) or 0
 
     def pause(self, name: str) -> None:
-        """Let the run keep its state and end, to go on later; one that waits is taken back.
+        """Let the run save its state and end, to be resumed later; a run that waits leaves the queue.
 
         Raises:
-            RunError: it neither trains nor waits.
+            RunError: the run neither trains nor waits.
         """
         self._end(name, "pause")
 
     def stop(self, name: str) -> None:
-        """Let the run end for now, evaluated; one that waits is taken back.
+        """Let the run be evaluated, save its state and end; a run that waits leaves the queue.
 
         Raises:
-            RunError: it neither trains nor waits.
+            RunError: the run neither trains nor waits.
         """
         self._end(name, "stop")
 
     def place(self, name: str) -> int | None:
-        """0 for a run that trains, n for the n-th in line, None for any other."""
+        """0 for a run that trains, n for the n-th that waits, None for any other run."""
         with self._lock:
             if name in self.training():
                 return 0
@@ -127,7 +127,7 @@ class Queue:
             return waiting.index(name) + 1 if name in waiting else None
 
     def training(self) -> list[str]:
-        """The runs that are being trained, by whomever: this process's, the command line's, those of a server before."""
+        """The runs that are being trained: by this queue, by the command line, or by the queue of an earlier server."""
         with self._lock:
             states = {folder.name: read_status(folder).state for folder in self._folders()}
             begun = [name for name in self._processes if states.get(name) == "waiting"]
@@ -144,7 +144,7 @@ class Queue:
             return sorted(since, key=lambda name: (since[name], name))
 
     def wake(self) -> None:
-        """Attend to the queue from now on, if there is anything in it."""
+        """Start the thread that starts the next run, if it does not live and a run trains or waits."""
         with self._lock:
             if self._thread is None and (self._processes or self.waiting()):
                 self._thread = Thread(target=self._attend, name="training queue", daemon=True)
@@ -161,14 +161,14 @@ class Queue:
         return self._thread is not None
 
     def close(self) -> None:
-        """Start no run any more, and kill those in training that this queue started; each can be resumed from its last state."""
+        """Start no more runs, and kill the processes that this queue started; their runs can be resumed."""
         with self._lock:
             self._closed, thread = True, self._thread
             for process in self._processes.values():
                 process.kill()
                 process.wait()
             with suppress(OSError, checkpoints.CheckpointError):
-                self._look_after()
+                self._update()
         if thread is not None:
             thread.join()
 
@@ -196,29 +196,29 @@ class Queue:
                 self._stop_requests[name] = how
 
     def _attend(self) -> None:
-        """Look after the queue again and again, until nothing waits or trains or the queue is closed."""
+        """Attend to the queue every `POLL` seconds, until nothing waits or trains or the queue is closed."""
         while True:
-            # A disk that is full or a folder that is gone is no reason to let the others wait for ever.
+            # If a disk is full or a folder is gone, the other runs must still get their turn.
             with self._lock, suppress(OSError, checkpoints.CheckpointError):
-                self._look_after()
+                self._update()
                 if self._closed or not (self._processes or self.waiting()):
                     self._thread = None
                     return
             time.sleep(POLL)
 
-    def _look_after(self) -> None:
-        """Take note of the processes that ended, and start the next."""
+    def _update(self) -> None:
+        """Remove the processes that have ended, and start the next run."""
         for name, process in list(self._processes.items()):
             folder = self.root / name
             if process.poll() is None:
-                # A process forgets what was asked of its run before it began.
+                # A process deletes stop requests from before it began, so the request is made again.
                 if name in self._stop_requests and read_status(folder).state == "running" and stop_request(folder) is None:
                     request_stop(folder, self._stop_requests[name])
                 continue
             del self._processes[name]
             self._stop_requests.pop(name, None)
             if folder.exists():
-                _after(folder, process.returncode)
+                _note_end(folder, process.returncode)
         if not self._closed and len(self._processes) < self.most_training and len(self.training()) < self.most_training:
             for name in self.waiting()[:1]:
                 self._start(name)
@@ -229,43 +229,43 @@ class Queue:
         if device := self._devices.pop(name, None):
             command += ["--device", device]
         path = os.pathsep.join(filter(None, [str(PACKAGES), os.environ.get("PYTHONPATH")]))
-        # Threads that spin while they wait take the core that the app or another run needs: with two cores shared, a step
-        # took twenty times as long.
+        # Threads that spin while they wait occupy the core that the app or another run needs: when two processes shared two
+        # cores, a step took twenty times as long.
         environment = {"GOMP_SPINCOUNT": "10000", **os.environ, "PYTHONPATH": path, "GPTVIZ_HOME": str(self.root.parent)}
         try:
-            with (folder / COMPLAINTS).open("wb") as complaints:
+            with (folder / ERRORS).open("wb") as errors:
                 self._processes[name] = self._launch(
                     command,
                     env=environment,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
-                    stderr=complaints,
-                    **_apart(),
+                    stderr=errors,
+                    **_detached(),
                 )
         except OSError as error:
             write_status(folder, "failed", f"no process could be started to train it ({error})")
 
 
-def _apart() -> dict[str, Any]:
-    """What keeps a process alive when the server that started it ends, by Ctrl-C too."""
+def _detached() -> dict[str, Any]:
+    """The options of `Popen` that keep a process alive when the server that started it ends, also by Ctrl-C."""
     if sys.platform == "win32":
         return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.DETACHED_PROCESS}
     return {"start_new_session": True}
 
 
-def _after(folder: Path, code: int) -> None:
-    """Say what became of a run whose process has ended, where the process could not say it itself."""
+def _note_end(folder: Path, code: int) -> None:
+    """Write the status of a run whose process has ended without writing one itself; `code` is its exit status."""
     clear_stop_request(folder)
     status = read_status(folder)
     if status.state == "interrupted":
-        write_status(folder, "interrupted", f"{_last_words(folder, code)}; it can be resumed from the last state saved")
+        write_status(folder, "interrupted", f"{_last_error(folder, code)}; it can be resumed from the last state saved")
     elif status.state == "waiting":
-        write_status(folder, "failed", f"it could not begin: {_last_words(folder, code)}")
+        write_status(folder, "failed", f"it could not begin: {_last_error(folder, code)}")
 
 
-def _last_words(folder: Path, code: int) -> str:
-    """The last line a process complained with, or how it ended."""
-    with suppress(OSError), (folder / COMPLAINTS).open("rb") as file:
+def _last_error(folder: Path, code: int) -> str:
+    """The last line that the process wrote to stderr; without one, how the process ended."""
+    with suppress(OSError), (folder / ERRORS).open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - 4_096))
         lines = [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
         if lines:

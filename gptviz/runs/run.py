@@ -1,13 +1,13 @@
-"""Runs: a model being trained is a checkpoint that grows in its folder, so that every page can open it on the way.
+"""Runs: a model in training is a checkpoint that is updated in its folder, so that every page can open it meanwhile.
 
 Beside the files of a checkpoint a run has
 
-log.jsonl           one line per step (fewer as there get more), evaluation and sample: see `log`
-state.safetensors   all that the next step depends on; gone once the run is finished
+log.jsonl           one line per step (of a long run not for every step), evaluation and sample: see `log`
+state.safetensors   all that the next step depends on; deleted when the run is finished
 status.json         the state of the run: see `status`
-stop_request        what somebody asks of it: "pause" or "stop"
+stop_request        "pause" or "stop", while somebody asks for it
 
-Every file is replaced as a whole, so that a crash or a full disk leaves the last good one. `training` trains a run.
+Every file is replaced as a whole: after a crash or on a full disk the last good one is still there. `training` trains a run.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ STORES = {"float32": torch.float32, "float16": torch.float16}
 
 @dataclass(frozen=True)
 class Run:
-    """A run as written down in its folder.
+    """A run as it is stored in its folder.
 
     Attributes:
-        folder: where it lies.
+        folder: its folder.
         recipe: how it is trained.
         source: what it learns from, for `source_from`.
         card: the card of the model.
         dtype: the type its weights are stored in.
-        engine: what it computes with, None until that is chosen.
+        engine: the precision and whether the model is compiled; None until that is chosen.
     """
 
     folder: Path
@@ -63,7 +63,7 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class RunSpec:
-    """All that a new run is made from.
+    """What a new run is made from.
 
     Attributes:
         name: the name of the run and of its folder.
@@ -71,8 +71,8 @@ class RunSpec:
         tokenizer: text to tokens; its vocabulary is as large as the config's.
         source: what the run learns from.
         recipe: how it is trained.
-        about: more for the card: the preset, the command.
-        initial: the model whose weights it begins with; without one they are drawn from the recipe's seed.
+        about: more keys of the card, such as "preset" and "command".
+        initial: the model whose weights it begins with; None: fresh weights, drawn with the recipe's seed.
         store: the type its weights are stored in.
     """
 
@@ -87,17 +87,17 @@ class RunSpec:
 
 
 def prepare(spec: RunSpec, *, root: Path | None = None, replace: bool = False, device: torch.device | str = "cpu") -> Path:
-    """Write down a run that has not begun, and return its folder; `training.train` trains it.
+    """Write a run that has not begun, and return its folder; `training.train` trains it.
 
     Args:
         spec: what the run is made from.
         root: the folder that takes the run's folder; default: the user's own models.
-        replace: whether a model that has the name already is thrown away.
-        device: where it will be trained.
+        replace: whether a model that already has the name is deleted.
+        device: the device that will train it.
 
     Raises:
-        CheckpointError: a name it cannot have, or a disk that will not take it.
-        RunError: the name is taken, the tokenizer is not the model's, or there is too little memory.
+        CheckpointError: the name is not possible, or the disk is full or not writable.
+        RunError: the name is taken, the tokenizer does not fit the model, or there is too little memory.
         ValueError: the data does not suit the model.
     """
     _check_name_is_free(spec.name, root, replace)
@@ -142,22 +142,22 @@ def read_run(folder: Path) -> Run:
     """The run in `folder`.
 
     Raises:
-        RunError: the checkpoint there is no run that could be trained further.
-        CheckpointError: it cannot be read.
+        RunError: the checkpoint does not say how it was trained.
+        CheckpointError: the checkpoint cannot be read.
     """
     card = checkpoints.read_card(folder)
-    written = card.values
+    values = card.values
     try:
-        if (store := written.get("store", "float32")) not in STORES:
+        if (store := values.get("store", "float32")) not in STORES:
             raise ValueError(f"its weights are stored as {store!r:.80}, not as {' or '.join(STORES)}")
-        engine = Engine.from_dict(written["engine"]) if written.get("engine") else None
-        return Run(folder, Recipe.from_dict(written["recipe"]), dict(written["source"]), card, STORES[store], engine)
+        engine = Engine.from_dict(values["engine"]) if values.get("engine") else None
+        return Run(folder, Recipe.from_dict(values["recipe"]), dict(values["source"]), card, STORES[store], engine)
     except (KeyError, TypeError, ValueError) as error:
         raise RunError(f"{folder.name} does not say how it was trained ({error}): it cannot be trained on") from None
 
 
 def free_name(name: str) -> str:
-    """`name`, or the first of `name-2`, `name-3`, … that no model of the user's has."""
+    """`name`, or if a model of the user's has that name, the first of `name-2`, `name-3`, … that is free."""
     taken = {folder.name for folder in (home() / "checkpoints").glob("*")}
     if name not in taken:
         return name
@@ -165,7 +165,7 @@ def free_name(name: str) -> str:
 
 
 def free_disk(folder: Path) -> int:
-    """Bytes free on the disk that holds `folder`, or that will."""
+    """The free bytes of the disk that holds `folder`, which need not exist yet."""
     while not folder.exists():
         folder = folder.parent
     return shutil.disk_usage(folder).free

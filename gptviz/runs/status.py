@@ -18,60 +18,65 @@ StopRequest = Literal["pause", "stop"]
 
 
 class RunError(ValueError):
-    """A run that cannot be made or trained further; the message names it and what to do."""
+    """A run that cannot be made or trained further; the message names the run and what to do."""
 
 
 @dataclass(frozen=True)
 class Status:
-    """The state of a run. `message` says what went wrong, or what is being done."""
+    """The state of a run.
+
+    Attributes:
+        state: the state.
+        message: what went wrong, or what the process does at the moment; empty if there is nothing to say.
+    """
 
     state: State
     message: str = ""
 
 
 def read_status(folder: Path) -> Status:
-    """The state of the run in `folder`; "interrupted" where its process ended without writing another state.
+    """The state of the run in `folder`; "interrupted" if its process ended without writing another state.
 
-    A folder without a readable status holds a model that was not trained here: it counts as "finished".
+    A folder without a readable status holds a model that was not trained here; its state is "finished".
     """
     try:
         content = json.loads((folder / "status.json").read_text(encoding="utf-8"))
-        written = Status(content["state"], str(content.get("message", "")))
+        status = Status(content["state"], str(content.get("message", "")))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return Status("finished")
-    if written.state not in get_args(State):
+    if status.state not in get_args(State):
         return Status("finished")
-    if written.state == "running" and not _is_locked(folder):
+    if status.state == "running" and not _is_locked(folder):
         return Status("interrupted", "its process ended; it can be resumed from the last state saved")
-    return written
+    return status
 
 
 def write_status(folder: Path, state: State, message: str = "") -> None:
-    """Write down the state of the run in `folder`.
+    """Write the state of the run in `folder`.
 
     Raises:
-        CheckpointError: the disk will not take it.
+        CheckpointError: the disk is full or not writable.
     """
     checkpoints.write_json(folder / "status.json", {"state": state, "message": message})
 
 
 def mark_waiting(folder: Path) -> None:
-    """Write down that the run in `folder` waits for its turn. Whatever was asked of it before is forgotten.
+    """Write that the run in `folder` waits for its turn, and delete any earlier stop request.
 
     Raises:
-        CheckpointError: the disk will not take it.
+        CheckpointError: the disk is full or not writable.
     """
     clear_stop_request(folder)
     write_status(folder, "waiting")
 
 
 def request_stop(folder: Path, how: StopRequest) -> None:
-    """Ask the process that trains the run in `folder` to pause (save its state and end) or to stop (evaluate too)."""
+    """Ask the process that trains the run in `folder` to pause (save its state and end) or to stop (also evaluate)."""
     (folder / "stop_request").write_text(how, encoding="utf-8")
 
 
 def stop_request(folder: Path) -> StopRequest | None:
-    """What somebody asked of the run in `folder`, None for nothing. Whatever is not "pause" means "stop"."""
+    """The stop request of the run in `folder`, None if there is none. Any content other than "pause" means "stop"."""
     path = folder / "stop_request"
     if not path.exists():
         return None
@@ -82,19 +87,19 @@ def stop_request(folder: Path) -> StopRequest | None:
 
 
 def clear_stop_request(folder: Path) -> None:
-    """Forget what was asked of the run in `folder`."""
+    """Delete the stop request of the run in `folder`."""
     (folder / "stop_request").unlink(missing_ok=True)
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep other processes from training the run in `folder`. The lock goes with the process, however that ends.
+    """Keep other processes from training the run in `folder`. The lock ends with the process, also if that is killed.
 
     Raises:
-        RunError: another process trains it.
+        RunError: another process trains the run.
     """
     try:
-        # Whoever reads the status holds the lock for a moment.
+        # `read_status` holds the lock for a moment, so a short wait is allowed.
         with FileLock(folder / ".lock", timeout=1):
             yield
     except Timeout:

@@ -1,4 +1,4 @@
-"""Training a run: its trainer's events, with everything about it saved in the run's folder on the way."""
+"""Training a run: the trainer's events, while card, log, weights and state are saved in the run's folder."""
 
 from __future__ import annotations
 
@@ -51,19 +51,19 @@ def train(
     world: World | None = None,
     stop_requested: Callable[[], StopRequest | None] = lambda: None,
 ) -> Iterator[Engine | Event | Sampled]:
-    """Train the run in `folder` from where it is, saving it on the way: yields its engine, then every event and sample.
+    """Train the run in `folder`, or resume it, and save it meanwhile: yields its engine, then every event and sample.
 
-    A run that was paused or stopped and is trained again later comes to exactly the same as one that never was.
+    A run that was paused or stopped and is resumed ends with exactly the same weights as one that never was.
 
     Args:
-        device: where to compute.
+        device: the device that computes.
         world: the processes that train together; default: this one alone.
         stop_requested: asked after every step; "pause" and "stop" end the training early, as `status.request_stop` does.
 
     Raises:
-        RunError: it is being trained already, is finished, or cannot be read.
-        CheckpointError: the disk takes no more; the last good files are there.
-        DivergedError: the loss is not a number any more.
+        RunError: the run is already being trained, is finished, or cannot be read.
+        CheckpointError: the disk is full or not writable; the last good files are still there.
+        DivergedError: the loss or its gradient is no longer a number.
     """
     world = World() if world is None else world
     if read_run(folder).card.values.get("steps") and not (folder / "state.safetensors").exists():
@@ -95,7 +95,7 @@ def _train(
     state = _restore(folder, trainer)
     # One process writes for all.
     recorder = _Recorder(run, tokenizer, source, data, trainer, state) if world.is_main else None
-    ended: Literal["finished", "paused", "stopped"] = "finished"
+    outcome: Literal["finished", "paused", "stopped"] = "finished"
     for event in trainer:
         yield event
         if recorder is not None:
@@ -103,25 +103,25 @@ def _train(
         if isinstance(event, Stepped) and event.progress < 1:
             request = (stop_requested() or stop_request(folder)) if world.is_main else None
             if agreed := _broadcast_request(request, world, device):
-                ended = "paused" if agreed == "pause" else "stopped"
+                outcome = "paused" if agreed == "pause" else "stopped"
                 break
-    if ended == "stopped":
+    if outcome == "stopped":
         for event in trainer.evaluate():
             yield event
             if recorder is not None:
                 yield from recorder.record(event)
     if recorder is not None:
-        recorder.end(ended)
+        recorder.end(outcome)
 
 
 def _broadcast_request(request: StopRequest | None, world: World, device: torch.device) -> StopRequest | None:
-    """The main process's request, in every process."""
+    """The main process's request, in every process, so that all of them stop after the same step."""
     requests: tuple[StopRequest | None, ...] = (None, "pause", "stop")
     return requests[int(world.broadcast(float(requests.index(request)), device))]
 
 
 def _with_engine(run: Run, model: Transformer, data: Data) -> Run:
-    """The run with an engine, chosen now and written on its card where it had none: a run resumed computes as before."""
+    """The run with an engine. If it has none, one is chosen and written on the card, so that a resumed run computes as before."""
     if run.engine is not None:
         return run
     engine = choose(model, data, run.recipe)
@@ -131,7 +131,7 @@ def _with_engine(run: Run, model: Transformer, data: Data) -> Run:
 
 
 def _usable_engine(run: Run, world: World, device: torch.device) -> Engine:
-    """The engine of the main process's run, in every process; not compiled where this machine has no compiler."""
+    """The engine of the main process's run, in every process; not compiled if this machine has no compiler."""
     engine = run.engine or Engine()
     if engine.compiled and (missing := compiler_missing()):  # the run comes from another machine
         engine = Engine(engine.bfloat16, False, f"not compiled as before: {missing}")
@@ -141,10 +141,10 @@ def _usable_engine(run: Run, world: World, device: torch.device) -> Engine:
 
 
 def _restore(folder: Path, trainer: Trainer) -> dict[str, Tensor]:
-    """Bring `trainer` to the state saved in `folder`, and return that state, empty where there is none.
+    """Restore `trainer` from the state saved in `folder`, and return that state; it is empty if nothing was saved.
 
     Raises:
-        RunError: it is damaged.
+        RunError: the saved state is damaged.
     """
     path = folder / "state.safetensors"
     try:
@@ -160,10 +160,10 @@ def _restore(folder: Path, trainer: Trainer) -> dict[str, Tensor]:
 class _Recorder:
     """Writes what happens to a run into its folder: card, log, snapshots, weights and state.
 
-    What was written after the state that the run is resumed from is removed first, since it will come again.
+    When a run is resumed, whatever was written after its saved state is removed first: the same steps are taken again.
 
     Args:
-        state: what was saved with the trainer's state, empty for a run that begins.
+        state: the tensors saved with the trainer's state, empty for a run that begins.
     """
 
     def __init__(
@@ -185,7 +185,7 @@ class _Recorder:
             self._snapshot()
 
     def record(self, event: Event) -> Iterator[Sampled]:
-        """Write down an event; after an evaluation also a sample, which is yielded, and all that resuming needs."""
+        """Record an event. After an evaluation, also save the run, and yield a sample of what the model writes."""
         if isinstance(event, Evaluated):
             yield self._evaluated(event)
             self._save()
@@ -196,14 +196,14 @@ class _Recorder:
         if time.monotonic() - self.saved > SAVE_EVERY:
             self._save()
 
-    def end(self, ended: Literal["finished", "paused", "stopped"]) -> None:
-        """Save the run as it is now, and write down how it ended."""
-        if ended == "stopped":
+    def end(self, outcome: Literal["finished", "paused", "stopped"]) -> None:
+        """Save the run as it is now, and write its last state."""
+        if outcome == "stopped":
             self._snapshot()
         self._save()
         clear_stop_request(self.folder)
-        write_status(self.folder, ended)
-        if ended == "finished":
+        write_status(self.folder, outcome)
+        if outcome == "finished":
             (self.folder / "state.safetensors").unlink(missing_ok=True)
 
     def _evaluated(self, event: Evaluated) -> Sampled:
@@ -217,7 +217,7 @@ class _Recorder:
         return sample
 
     def _note(self, event: Evaluated, measured: dict[str, Any], numbers: dict[str, float]) -> None:
-        """Put an evaluation on the card, with what was measured beside it and those `numbers` of it that give a curve."""
+        """Put an evaluation on the card, with the other measurements; those that are `numbers` also become curves."""
         accuracy = event.evaluation.accuracy if self.source.has_right_answers else None
         recent = self.log.recent_loss
         entry = LossEntry(
@@ -229,10 +229,10 @@ class _Recorder:
             others=numbers,
         )
         self.losses = [*(before for before in self.losses if before.step < event.step), entry]
-        found: dict[str, Any] = {"validation_loss": event.loss} | ({} if accuracy is None else {"accuracy": accuracy})
+        values: dict[str, Any] = {"validation_loss": event.loss} | ({} if accuracy is None else {"accuracy": accuracy})
         if self.source.has_places:
-            found["accuracy_by_place"] = event.evaluation.by_place()
-        self.card = self.card.changed(**found, **measured)
+            values["accuracy_by_place"] = event.evaluation.by_place()
+        self.card = self.card.changed(**values, **measured)
 
     def _snapshot(self) -> None:
         if self.recipe.snapshots:
@@ -245,7 +245,7 @@ class _Recorder:
             raise DivergedError(f"{error}: lower the learning rate ({self.recipe.learning_rate:g})") from None
 
     def _save(self) -> None:
-        """Save the run as it is now. The state comes last: what a crash leaves beyond the saved state is made again."""
+        """Save the run as it is now. The state is written last: steps after the saved state are taken again after a crash."""
         self.card = self.card.changed(
             losses=[entry.to_json() for entry in self.losses],
             steps=self.trainer.step,

@@ -13,60 +13,65 @@ from torch import Tensor, distributed, nn
 
 @dataclass(frozen=True)
 class World:
-    """How many processes train together, and which of them this one is."""
+    """The processes that train together.
+
+    Attributes:
+        rank: the number of this process, from 0.
+        size: how many processes there are.
+    """
 
     rank: int = 0
     size: int = 1
 
     @property
     def is_main(self) -> bool:
-        """Whether this process speaks and writes for all."""
+        """Whether this is the process that prints and writes files."""
         return self.rank == 0
 
     def shard(self, rows: int) -> slice:
         """The rows of a batch of `rows` that this process reads.
 
         Raises:
-            ValueError: they cannot be shared out evenly.
+            ValueError: the rows do not divide evenly among the processes.
         """
         if rows % self.size:
             raise ValueError(f"a batch of {rows} does not divide among {self.size} processes: take a multiple of {self.size}")
         return slice(self.rank, None, self.size)
 
     def sum(self, value: Tensor) -> Tensor:
-        """The sum of `value` over all processes, in each of them."""
+        """The sum of `value` over all processes, in every process; `value` itself is changed."""
         if self.size > 1:
             distributed.all_reduce(value)
         return value
 
     def broadcast(self, value: float, device: torch.device) -> float:
-        """The first process's `value`, in each of them, so that all do the same."""
+        """The main process's `value`, in every process, so that all decide alike."""
         if self.size == 1:
             return value
-        said = torch.tensor(value, dtype=torch.float32 if device.type == "mps" else torch.float64, device=device)
-        distributed.broadcast(said, 0)
-        return said.item()
+        shared = torch.tensor(value, dtype=torch.float32 if device.type == "mps" else torch.float64, device=device)
+        distributed.broadcast(shared, 0)
+        return shared.item()
 
     def wait(self) -> None:
-        """Until all have come this far."""
+        """Wait until all processes have come to this call."""
         if self.size > 1:
             distributed.barrier()
 
     def share(self, forward: nn.Module, device: torch.device) -> nn.Module:
-        """`forward`, its gradients averaged over all processes during the backward pass."""
+        """`forward` with its gradients averaged over all processes during the backward pass."""
         if self.size == 1:
             return forward
         return nn.parallel.DistributedDataParallel(forward, device_ids=[device.index] if device.type == "cuda" else None)
 
 
 def local_rank() -> int | None:
-    """Which process of this machine `torchrun` says this is; None without it."""
+    """The number of this process on its machine, as `torchrun` sets it; None without `torchrun`."""
     return int(os.environ["LOCAL_RANK"]) if "LOCAL_RANK" in os.environ else None
 
 
 @contextmanager
 def joined(device: torch.device) -> Iterator[World]:
-    """The world `torchrun` made, joined: NCCL on GPUs, gloo elsewhere; without it, this process alone."""
+    """Join the processes that `torchrun` started, with NCCL on GPUs, else gloo; without `torchrun`, this process is alone."""
     if local_rank() is None or int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield World()
         return

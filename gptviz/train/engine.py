@@ -1,4 +1,4 @@
-"""How fast this machine can train: precision and compiling, chosen by a short probe or by hand."""
+"""Precision and compiling: which of them trains fastest on this machine, found by a short probe, or as the recipe says."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from .recipe import Recipe
 from .trainer import Trainer
 
 PROBED = 3  # steps timed
-WORTH_COMPILING = 240.0  # seconds of training; compiling takes some 30, and saves a tenth or two
+WORTH_COMPILING = 240.0  # seconds of training; compiling takes about 30, and then saves 10 to 20 % of the time
 
 
 @dataclass(frozen=True)
 class Engine:
-    """What a run computes with, and why.
+    """The precision a run computes with, whether its model is compiled, and why.
 
     Attributes:
         bfloat16: whether matrix products run in bfloat16.
         compiled: whether the model is compiled.
-        why: in a sentence, with what was measured.
-        seconds_per_step: as measured, None where nothing was.
+        why: the reason in a sentence, with the times measured.
+        seconds_per_step: the time of a step as measured; None if it was not.
     """
 
     bfloat16: bool = False
@@ -46,7 +46,7 @@ class Engine:
         """An engine from JSON values.
 
         Raises:
-            ValueError: no engine is written down so.
+            ValueError: the values are not those of an engine.
         """
         try:
             engine = cls(**values)
@@ -59,7 +59,7 @@ class Engine:
         return engine
 
     def forward(self, model: Transformer) -> nn.Module:
-        """The model, or the model compiled."""
+        """The model itself, or the compiled model."""
         return _compiled(model) if self.compiled else model
 
     def to_dict(self) -> dict[str, Any]:
@@ -68,9 +68,9 @@ class Engine:
 
 
 def choose(model: Transformer, data: Data, recipe: Recipe) -> Engine:
-    """The engine for `recipe` on the device of `model`: what the recipe says, else what a probe of some steps shows.
+    """The engine for `recipe` on the device of `model`: what the recipe says, otherwise the fastest in a probe of a few steps.
 
-    The probe trains a copy; the model stays as it is.
+    The probe trains a copy; the model is not changed.
     """
     device = model.embed.weight.device
     candidates = {
@@ -88,7 +88,7 @@ def choose(model: Transformer, data: Data, recipe: Recipe) -> Engine:
 
 
 def _compiling(model: Transformer, data: Data, recipe: Recipe, bfloat16: bool, eager: float) -> tuple[bool, str, float]:
-    """Whether to compile, why, and the seconds a step then takes."""
+    """Whether to compile, the reason, and the seconds that a step then takes; `eager` are those of a step without compiling."""
     if recipe.compile == "no":
         return False, "not compiled, as asked", eager
     if missing := compiler_missing():
@@ -106,7 +106,7 @@ def _compiling(model: Transformer, data: Data, recipe: Recipe, bfloat16: bool, e
 
 
 def compiler_missing() -> str | None:
-    """What `torch.compile` lacks on this machine, None where it can run."""
+    """What `torch.compile` lacks on this machine; None if it can run."""
     compiler = os.environ.get("CXX") or ("cl" if sys.platform == "win32" else "g++")
     if shutil.which(compiler) is None and shutil.which("clang++") is None:
         return f"there is no C++ compiler ({compiler}) on this machine"
@@ -114,7 +114,7 @@ def compiler_missing() -> str | None:
 
 
 def _may_bfloat16(device: torch.device) -> bool:
-    """Whether bfloat16 could pay: elsewhere it is emulated, and trying it out would only take long."""
+    """Whether bfloat16 can be faster. Without hardware for it, it is emulated, and a probe would only take time."""
     if device.type == "cpu":
         return torch.cpu.get_capabilities().get("avx512_bf16", False)
     return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)

@@ -1,4 +1,4 @@
-"""The loss of a model on held-out data, the same number everywhere."""
+"""The loss and accuracy of a model on held-out data. Every part of gptviz that reports a loss computes it here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from gptviz.data.batches import NOT_COUNTED, Batch
 from gptviz.model import Transformer
 
-MOST_LOGITS = 2**26  # at a time: a quarter of a gigabyte
+MOST_LOGITS = 2**26  # logits computed at a time: a quarter of a gigabyte
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,8 @@ class Evaluation:
 
     Attributes:
         loss: mean cross-entropy in nats over all predictions that count.
-        right: [T], how many of the likeliest tokens were the right ones, by place in the row; of labels there is one place.
-        counted: [T], how many predictions count, by place in the row.
+        right: [T], how often the likeliest token was the right one, by place in the row; for a classifier there is one place.
+        counted: [T], the number of predictions that count, by place in the row.
     """
 
     loss: float
@@ -31,7 +31,7 @@ class Evaluation:
 
     @property
     def tokens(self) -> int:
-        """How many predictions count."""
+        """The number of predictions that count."""
         return int(self.counted.sum())
 
     @property
@@ -40,16 +40,16 @@ class Evaluation:
         return int(self.right.sum()) / self.tokens
 
     def by_place(self) -> list[float | None]:
-        """The accuracy at every place in the row, None where no prediction counts."""
+        """The accuracy at every place in the row; None for a place where no prediction counts."""
         return [r / n if n else None for r, n in zip(self.right.tolist(), self.counted.tolist(), strict=True)]
 
 
 @torch.inference_mode()
 def evaluate(model: Transformer, batches: Iterable[Batch]) -> Evaluation:
-    """The loss and accuracy over all `batches`. Dropout is off, the weights' own precision is used.
+    """The loss and accuracy over all `batches`, without dropout and in the precision of the weights.
 
     Raises:
-        ValueError: no prediction counts.
+        ValueError: there is no prediction that counts.
     """
     device = model.embed.weight.device
     was_training = model.training
@@ -71,6 +71,6 @@ def evaluate(model: Transformer, batches: Iterable[Batch]) -> Evaluation:
 
 
 def _sum(longer: Tensor, row: Tensor) -> Tensor:
-    """The sum of two rows, the shorter filled up with zeros."""
+    """The sum of two rows, the shorter one padded with zeros."""
     length = max(len(longer), len(row))
     return F.pad(longer, (0, length - len(longer))) + F.pad(row, (0, length - len(row)))

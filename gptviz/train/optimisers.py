@@ -1,4 +1,4 @@
-"""Optimisers, by name: torch's own, fused where that is faster."""
+"""The optimisers by name: those of torch, fused if that is faster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .recipe import Recipe
 
 
 def optimisers(model: Transformer, recipe: Recipe) -> list[Optimizer]:
-    """What changes the weights of `model`: together they hold every parameter once. Biases and gains do not decay."""
+    """The optimisers for the weights of `model`; each parameter belongs to one of them. Biases and gains do not decay."""
     return OPTIMISERS[recipe.optimiser](model, recipe)
 
 
@@ -49,9 +49,12 @@ def _sgd(model: Transformer, recipe: Recipe) -> list[Optimizer]:
 
 
 class BlockMuon(Muon):
-    """Muon for the matrices inside blocks (Jordan 2024): momentum, made orthogonal, so that no direction lags behind.
+    """Muon for the matrices inside blocks: a step along the orthogonalised momentum, equally large in all directions.
 
-    One learning rate serves it and AdamW: steps are scaled to the size AdamW's have (Liu et al. 2025).
+    Steps are scaled to the size of AdamW's, so that both use the same learning rate.
+
+    Source: K. Jordan et al., “Muon: An optimizer for hidden layers in neural networks” (2024); the scale: J. Liu et al.,
+    “Muon is Scalable for LLM Training” (2025).
     """
 
     def __init__(self, matrices: list[nn.Parameter], recipe: Recipe) -> None:
@@ -77,7 +80,7 @@ OPTIMISERS: dict[str, Callable[[Transformer, Recipe], list[Optimizer]]] = {
 
 
 def tensors(optimizers: list[Optimizer]) -> dict[str, Tensor]:
-    """Everything the optimisers remember, by name."""
+    """The tensors in the state of the optimisers, by name: "optimiser.parameter.key", the first two as numbers."""
     named = {}
     for which, optimizer in enumerate(optimizers):
         for parameter, state in optimizer.state_dict()["state"].items():
@@ -88,10 +91,10 @@ def tensors(optimizers: list[Optimizer]) -> dict[str, Tensor]:
 
 
 def restore(optimizers: list[Optimizer], named: dict[str, Tensor]) -> None:
-    """Give fresh optimisers a copy of the memory that `tensors` took from their like.
+    """Give new optimisers a copy of the state `named` that `tensors` took from optimisers of the same kind.
 
     Raises:
-        ValueError: it is the memory of others.
+        ValueError: the state is of another model or optimiser.
     """
     _take_no_step(optimizers)
     expected = {name: value.shape for name, value in tensors(optimizers).items()}
@@ -107,7 +110,7 @@ def restore(optimizers: list[Optimizer], named: dict[str, Tensor]) -> None:
 
 
 def _take_no_step(optimizers: list[Optimizer]) -> None:
-    """A step along no gradient, of no length: it changes nothing, and all that is to be remembered has its place."""
+    """Take a step with zero gradients and a learning rate of 0. It changes no weight, but creates the state of the optimisers."""
     for optimizer in optimizers:
         rates = [group["lr"] for group in optimizer.param_groups]
         for group in optimizer.param_groups:
@@ -121,6 +124,6 @@ def _take_no_step(optimizers: list[Optimizer]) -> None:
 
 
 def clip(parameters: list[nn.Parameter], most: float) -> float:
-    """The norm of all gradients as one vector; where it is more than `most`, they are shortened to that. 0 never shortens."""
+    """The norm of all gradients as one vector, before they are scaled to a norm of at most `most`; 0 means no limit."""
     norm: Tensor = torch.nn.utils.clip_grad_norm_(parameters, most or math.inf)
     return norm.item()

@@ -1,4 +1,4 @@
-"""Training, as a generator of events: whoever iterates (a command line, a page) decides what to show and when to stop."""
+"""Training as a generator of events: its caller (the command line, a page) decides what to show and when to stop."""
 
 from __future__ import annotations
 
@@ -23,7 +23,18 @@ from .recipe import Recipe
 
 @dataclass(frozen=True)
 class Stepped:
-    """A step was taken. Losses are in nats per token, times in seconds."""
+    """A step was taken.
+
+    Attributes:
+        step: the number of steps taken so far.
+        progress: the share of the run that is done, from 0 to 1.
+        loss: the loss of the batch, in nats per token.
+        learning_rate: the learning rate of the step.
+        gradient_norm: the norm of all gradients, before clipping.
+        tokens_per_second: the speed of training.
+        seconds: the time that training has taken so far.
+        seconds_left: the time that the rest of the run is expected to take.
+    """
 
     step: int
     progress: float
@@ -37,7 +48,13 @@ class Stepped:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """The model was evaluated on all held-out data after `step` steps."""
+    """The model was evaluated on all held-out data.
+
+    Attributes:
+        step: the number of steps taken so far.
+        evaluation: its loss and accuracy.
+        seconds: the time that training has taken so far.
+    """
 
     step: int
     evaluation: Evaluation
@@ -54,34 +71,37 @@ COUNTS = ("step", "evaluated", "seconds")  # the numbers of a saved state
 
 
 class DivergedError(RuntimeError):
-    """The loss or its gradient is no longer a number; the message says what to change."""
+    """The loss or its gradient is no longer a finite number; the message says what to change."""
 
 
 def draw_seed(*what: object) -> int:
-    """A seed for whatever is drawn at one place of a run: a hash, so that every place has numbers of its own.
+    """A seed for the random numbers of one purpose at one step of a run: a hash of `what`.
 
-    Nothing drawn depends on what was drawn before: a run that is stopped and resumed, or shares its process with
-    another, draws the same.
+    So no random number depends on those drawn before: a run that is stopped and resumed, or that shares its process with
+    another run, draws the same numbers.
     """
     return int.from_bytes(blake2b(" ".join(map(str, what)).encode(), digest_size=8).digest(), "big") >> 1
 
 
 class Trainer:
-    """One run: iterate over it to train `model` in place, an event after every step and evaluation.
+    """Trains `model` in place while it is iterated over, and yields an event after every step and evaluation.
 
-    Stop iterating to stop training: the model then holds the weights of the last step. Iterate again, or give `state()`
-    to a trainer made alike, to go on as if nothing had happened. Whenever the iteration ends, the model is in
-    evaluation mode.
+    Training stops when the iteration stops; the model then has the weights of the last step. To resume exactly, iterate
+    again, or pass `state()` to `restore` of a trainer with the same arguments. Whenever the iteration ends, the model is
+    in evaluation mode.
 
     Args:
-        forward: the model, or what computes the same faster (the model compiled).
+        model: the model to train.
+        data: the batches to train on and the held-out batches.
+        recipe: how to train.
+        forward: the compiled model, which computes the same; default: the model itself.
         bfloat16: whether matrix products run in bfloat16.
         world: the processes that train together; each reads its share of every batch.
 
     Attributes:
-        step: how many steps were taken.
-        evaluated: how many of the evaluations due were made, not counting the one before the first step.
-        seconds: the time they took; evaluating, and whatever is done between two events, does not count.
+        step: the number of steps taken.
+        evaluated: the number of due evaluations that were made, not counting the one before the first step.
+        seconds: the time the steps took, without evaluations and without the time between two events.
     """
 
     def __init__(
@@ -129,15 +149,17 @@ class Trainer:
         return min(self.world.broadcast(self.seconds, self.device) / (60 * (self.recipe.minutes or 1)), 1.0)
 
     def advance(self, rate: float = 0.0) -> tuple[float, float, int]:
-        """Take one step at this learning rate; the batch's loss, the gradient's norm, and how many predictions count.
+        """Take one step at the learning rate `rate`.
+
+        Returns the loss of the batch in nats per token, the norm of the gradient, and the number of predictions that count.
 
         Raises:
-            DivergedError: the loss or the norm is not a number; the weights are those before the step.
+            DivergedError: the loss or the norm is not a finite number; the weights are still those before the step.
         """
         batch = self.data.training(self.recipe.batch_size, draw_seed(self.recipe.seed, self.step, "batch"))
         batch = batch.rows(self.shard).to(self.device)
         torch.manual_seed(draw_seed(self.recipe.seed, self.step, "dropout", self.world.rank))
-        self.model.train()  # whoever watches may have set it to evaluation
+        self.model.train()  # the caller may have set it to evaluation mode
         for optimiser in self.optimisers:
             optimiser.zero_grad()
             for group in optimiser.param_groups:
@@ -146,16 +168,16 @@ class Trainer:
         loss.backward()
         norm = optimisers.clip(list(self.model.parameters()), self.recipe.clip)
         value = self.world.sum(loss.detach().clone()).item() / self.world.size
-        self._still_numbers(value, norm)
+        self._check_finite(value, norm)
         for optimiser in self.optimisers:
             optimiser.step()
         self.step += 1
         return value, norm, int(counted)
 
     def _loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """The mean over the predictions of all processes that count, as this one's share, and their number.
+        """This process's part of the mean loss over the counted predictions of all processes, and the number of these.
 
-        Gradients are averaged over processes, so the share is scaled up by how many there are.
+        The part is multiplied by the number of processes, since gradients are averaged over them.
         """
         counted = self.world.sum((batch.targets != NOT_COUNTED).sum())
         with self.autocast:
@@ -171,14 +193,17 @@ class Trainer:
             yield from self.evaluate()
 
     def evaluate(self) -> Iterator[Evaluated]:
-        """The model on all held-out data now, told by the first process alone."""
+        """Evaluate the model on all held-out data now. Only the main process does so and yields the event.
+
+        Raises:
+            DivergedError: the loss is not a finite number."""
         self.evaluated = self._due(self._progress())
         if self.world.is_main:
             evaluation = evaluate(self.model, self.data.validation())
-            self._still_numbers(evaluation.loss)
+            self._check_finite(evaluation.loss)
             yield Evaluated(self.step, evaluation, self.seconds)
 
-    def _still_numbers(self, *values: float) -> None:
+    def _check_finite(self, *values: float) -> None:
         if not all(map(math.isfinite, values)):
             raise DivergedError(
                 f"the loss or its gradient is no longer a number after {self.step:,} steps: "
@@ -186,9 +211,9 @@ class Trainer:
             )
 
     def state(self) -> dict[str, Tensor]:
-        """All that the next step depends on: weights, what the optimisers remember, the step.
+        """All that the next step depends on: the weights, the state of the optimisers, the step.
 
-        Weights and memory are those in use, no copies: the next step changes them.
+        The tensors are those in use, not copies: the next step changes them.
         """
         weights = {f"weights.{name}": parameter.detach() for name, parameter in self.model.named_parameters()}
         memory = {f"optimiser.{name}": value for name, value in optimisers.tensors(self.optimisers).items()}
@@ -197,10 +222,10 @@ class Trainer:
 
     @torch.no_grad()
     def restore(self, state: dict[str, Tensor]) -> None:
-        """Go on from what `state()` gave.
+        """Set weights, optimisers and step to a `state` that `state()` returned.
 
         Raises:
-            ValueError: it is of another model or recipe.
+            ValueError: the state is of another model or recipe.
         """
         weights = {f"weights.{name}": parameter for name, parameter in self.model.named_parameters()}
         shapes = {name: parameter.shape for name, parameter in weights.items()} | dict.fromkeys(COUNTS, torch.Size())
@@ -211,7 +236,7 @@ class Trainer:
         if not (are_numbers and step >= 0 and 0 <= seconds < math.inf):
             raise ValueError("the saved state counts no steps and seconds")
         memory = {name.removeprefix("optimiser."): value for name, value in state.items() if name.startswith("optimiser.")}
-        if step:  # before the first there is nothing to remember
+        if step:  # before the first step the optimisers have no state
             optimisers.restore(self.optimisers, memory)
         for name, parameter in weights.items():
             parameter.copy_(state[name])
