@@ -25,8 +25,8 @@ export function codeOfHeads({ numbers, choice, heads, isOpen, opened }) {
   const places = heads.map(([of, head]) => [of, head === MEAN ? "None" : head]);
   const calls = {
     pattern: (at) => `reading.pattern(${at})`,
-    value: (at) => `found.value_weighted(${at})`,
-    rollout: () => `found.rollout(${block})`,
+    value: (at) => `reading.value_weighted(${at})`,
+    rollout: () => `reading.rollout(${block})`,
   };
   const ask = calls[show];
   const lines = [numbers.code];
@@ -38,7 +38,7 @@ export function codeOfHeads({ numbers, choice, heads, isOpen, opened }) {
     const [, head] = opened;
     lines.push(
       "",
-      `products = found.q[${block}, ${head}, ${query}] * found.k[${block}, ${head}, ${key}]  # their sum is q · k`,
+      `products = found.q[${block}, ${head}, ${query}] * reading.k[${block}, ${head}, ${key}]  # their sum is q · k`,
       `score = found.scores(${block}, ${head})[${query}, ${key}]`,
       `share = reading.pattern(${block}, ${head})[${query}, ${key}]`,
     );
