@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from gptviz.ui.pages import embeddings as ui
+from gptviz.ui.pages import embeddings
 from gptviz.ui.shell import pages
 from gptviz.ui.shell.pages import open_page
 from gptviz.ui.shell.subject import subject_bar
@@ -18,27 +18,27 @@ open_page(
 subject = subject_bar(needs_prompt=False)
 key, config = subject.key, subject.lm.model.config
 notices = st.container()
-view, trail = ui.view_controls(key, config, notices)
+view, trail = embeddings.view_controls(key, config, notices)
 
 picture, side = st.columns([5, 2])
 with side:
-    token = ui.token_control(subject, notices)
-    ui.bars(view, token, height=310)
+    token = embeddings.token_control(subject, notices)
+    embeddings.bars(view, token, height=310)
 with picture:
-    projection, shown = ui.projection(view)
-    ui.cloud(shown, projection, token, height=400 if shown == view else 330, trail=trail)
-    st.caption(ui.what_is_lost(projection, shown, token, config.d_model))
-    st.caption(ui.trust_in_picture(shown, projection))
+    projection, shown = embeddings.projection(view)
+    embeddings.cloud(shown, projection, token, height=400 if shown == view else 330, trail=trail)
+    st.caption(embeddings.what_is_lost(projection, shown, token, config.d_model))
+    st.caption(embeddings.trust_in_picture(shown, projection))
 
 with st.container(horizontal=True, vertical_alignment="center"):
     st.text("Try this:", width="content")
-    for title, notice, state in ui.to_try(subject):
+    for title, notice, state in embeddings.to_try(subject):
         controls.try_this(title, notice, **state)
 
 details(
     lambda: projection.points,
-    code=ui.code(subject.lm, shown, token),
-    how=ui.HOW,
-    limits=ui.LIMITS,
+    code=embeddings.code(subject.lm, shown, token),
+    how=embeddings.HOW,
+    limits=embeddings.LIMITS,
     key="embeddings",
 )

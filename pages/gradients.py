@@ -3,7 +3,7 @@
 import streamlit as st
 
 from gptviz.interp.gradients import GRADIENT, STREAM, WEIGHTS
-from gptviz.ui.pages import gradients as ui
+from gptviz.ui.pages import gradients
 from gptviz.ui.shell import pages
 from gptviz.ui.shell.pages import open_page
 from gptviz.ui.widgets import controls
@@ -16,14 +16,14 @@ open_page(
     "here in fresh models that differ only in how a block joins the stream.",
 )
 notices = st.container()
-chosen = ui.setup(notices)
-sizes = ui.table(chosen)
+chosen = gradients.setup(notices)
+sizes = gradients.table(chosen)
 
 left, right = st.columns(2)
 with left:
     with st.container(vertical_alignment="center", height=48, border=False):
         st.markdown("**Gradient of the loss**: read from right to left")
-    ui.panel("gradient", sizes, GRADIENT, height=310)
+    gradients.panel("gradient", sizes, GRADIENT, height=310)
 with right:
     with st.container(horizontal=True, vertical_alignment="center", height=48, border=False):
         st.markdown("**Beside it**", width="content")
@@ -38,32 +38,32 @@ with right:
             segmented=True,
             notices=notices,
         )
-    ui.panel("beside", sizes, beside, height=310)
-st.caption(ui.says(sizes))
+    gradients.panel("beside", sizes, beside, height=310)
+st.caption(gradients.summary(sizes))
 
 with st.container(horizontal=True, vertical_alignment="center"):
     st.text("Try this:", width="content")
     controls.try_this(
         "32 blocks",
         "With residual connections the gradient arrives whatever the depth; without, it is 0 in float32 long before.",
-        **ui.DEFAULTS | {"depth": 32},
+        **gradients.DEFAULTS | {"depth": 32},
     )
     controls.try_this(
         "Large weights",
         "Without norms the stream grows from block to block, and the gradient with it: plain and none explode.",
-        **ui.DEFAULTS | {"std": 0.32},
+        **gradients.DEFAULTS | {"std": 0.32},
     )
     controls.try_this(
         "On the edge",
         "At just this size of weights some of the gradient arrives without residual connections too: one step smaller and it "
         "vanishes, one larger and it explodes.",
-        **ui.DEFAULTS | {"std": 0.24},
+        **gradients.DEFAULTS | {"std": 0.24},
     )
     controls.try_this(
         "Not divided by depth",
         "Larger weights, the same however many blocks there are: post-norm now loses a little of the gradient in most blocks, "
         "plain explodes.",
-        **ui.DEFAULTS | {"std": 0.12, "shrink": False},
+        **gradients.DEFAULTS | {"std": 0.12, "shrink": False},
     )
 
-details(lambda: sizes, code=ui.code(chosen), how=ui.HOW, limits=ui.LIMITS, key="gradients")
+details(lambda: sizes, code=gradients.code(chosen), how=gradients.HOW, limits=gradients.LIMITS, key="gradients")

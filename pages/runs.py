@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.runs import details as about
 from gptviz.ui.pages.runs.curves import chart, switches, validation_losses
+from gptviz.ui.pages.runs.details import HOW, LIMITS, code
 from gptviz.ui.pages.runs.differences import table_of_differences
 from gptviz.ui.pages.runs.experiments import experiments
 from gptviz.ui.pages.runs.manage import one_model
@@ -56,8 +56,8 @@ experiments(models, choose)
 compared = chosen(models, quiet=True)
 details(
     lambda: validation_losses(compared),
-    code=about.code([entry.name for entry in compared]),
-    how=about.HOW,
-    limits=about.LIMITS,
+    code=code([entry.name for entry in compared]),
+    how=HOW,
+    limits=LIMITS,
     key="runs",
 )

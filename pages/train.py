@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.train import details as about
 from gptviz.ui.pages.train import monitor
+from gptviz.ui.pages.train.details import HOW, LIMITS, code, validation_losses
 from gptviz.ui.pages.train.form import form
 from gptviz.ui.pages.train.inside import look_inside
 from gptviz.ui.pages.train.launch import name_control, train_button
@@ -48,9 +48,9 @@ with st.container(horizontal=True, vertical_alignment="center"):
     controls.try_this("Far too fast", "At a learning rate of 1 it leaps about and learns nothing.", run_learning_rate=1.0)
 
 details(
-    lambda: about.validation_losses(watched),
-    code=about.code(watched, command(planned, name)),
-    how=about.HOW,
-    limits=about.LIMITS,
+    lambda: validation_losses(watched),
+    code=code(watched, command(planned, name)),
+    how=HOW,
+    limits=LIMITS,
     key="training",
 )

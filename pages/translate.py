@@ -3,7 +3,14 @@
 import streamlit as st
 
 from gptviz.ui.pages.translate import attention, beam_search, next_token
-from gptviz.ui.pages.translate import details as about
+from gptviz.ui.pages.translate.details import (
+    HOW_ATTENTION,
+    HOW_BEAMS,
+    HOW_NEXT,
+    LIMITS_ATTENTION,
+    LIMITS_BEAMS,
+    LIMITS_NEXT,
+)
 from gptviz.ui.pages.translate.translation import output_control, remark
 from gptviz.ui.pages.translate.tries import tries
 from gptviz.ui.pages.translate.view_names import CROSS_ATTENTION, NEXT_TOKEN, VIEWS
@@ -47,9 +54,9 @@ with st.container(horizontal=True, vertical_alignment="center"):
 if view == CROSS_ATTENTION:
     with st.container(horizontal=True):
         attention.links()
-    details(how=about.HOW_ATTENTION, limits=about.LIMITS_ATTENTION, key="cross_attention")
+    details(how=HOW_ATTENTION, limits=LIMITS_ATTENTION, key="cross_attention")
 elif view == NEXT_TOKEN:
-    details(how=about.HOW_NEXT, limits=about.LIMITS_NEXT, key="translate_next_token")
+    details(how=HOW_NEXT, limits=LIMITS_NEXT, key="translate_next_token")
 else:
     numbers, code = beam_search.numbers, beam_search.code(search)
-    details(lambda: numbers(search), code=code, how=about.HOW_BEAMS, limits=about.LIMITS_BEAMS, key="beams")
+    details(lambda: numbers(search), code=code, how=HOW_BEAMS, limits=LIMITS_BEAMS, key="beams")

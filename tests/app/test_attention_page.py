@@ -170,7 +170,7 @@ def test_the_code_computes_the_numbers_that_are_sent(seed_sized: Path, tokens: i
 
 
 def test_a_block_that_was_not_sent_is_sent_when_the_view_asks_for_it(seed_sized: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention.explorer, "MOST_BYTES", 1)
+    monkeypatch.setattr(attention.attention_explorer, "MOST_BYTES", 1)
     at = page(prompt="How now")
     header, _ = sent(at)
     assert (header["first"], header["count"]) == (2, 1)

@@ -456,23 +456,20 @@ def test_the_command_shown_describes_the_run(home: Path) -> None:
     assert "train induction --name induction --set d_model=32 --steps 50" in code
 
 
-@pytest.mark.parametrize(
-    ("field", "table"),
-    [("activation", ACTIVATIONS), ("norm", NORMS), ("residual", RESIDUALS), ("positions", POSITIONS)],
-)
-def test_a_part_with_an_entry_in_its_table_is_offered_and_explained(
-    home: Path, field: str, table: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    default = getattr(PLANS["copy"].config, field)
-    monkeypatch.setitem(table, "brand-new", table[default])
+def test_a_part_with_an_entry_in_its_table_is_offered_and_explained(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables: dict[str, dict[str, Any]] = {"activation": ACTIVATIONS, "norm": NORMS, "residual": RESIDUALS, "positions": POSITIONS}
+    default = PLANS["copy"].config
+    for field, table in tables.items():
+        monkeypatch.setitem(table, "brand-new", table[getattr(default, field)])
     at = page(plan="copy")
-    control = at.selectbox(key=f"run_{field}")
-    assert control.options == [*table]
-    assert f"**brand-new**: {table[default].about}" in control.help
-    before = expected(at)[0]
-    control.set_value("brand-new").run()
-    assert expected(at)[0] == before, "it is the default part under another name"
-    assert f"--set {field}=brand-new" in next(one.value for one in at.code if "gptviz train" in one.value)
+    parameters = expected(at)[0]
+    for field, table in tables.items():
+        control = at.selectbox(key=f"run_{field}")
+        assert control.options == [*table]
+        assert f"**brand-new**: {table['brand-new'].about}" in control.help
+        control.set_value("brand-new").run()
+        assert expected(at)[0] == parameters, "it is the default part under another name"
+        assert f"--set {field}=brand-new" in next(one.value for one in at.code if "gptviz train" in one.value)
 
 
 KINDS = {"classifier": ["opinions"], "seq2seq": ["dates", "numbers", "mirror"], "copy": [*TASKS, "python-reference"]}
@@ -562,25 +559,29 @@ def test_a_table_of_ones_own_decides_words_and_labels(home: Path) -> None:
     assert not button(at, "Train").disabled
 
 
-@pytest.mark.parametrize(
-    ("plan", "key", "content", "message"),
-    [
-        ("classifier", "labelled", b"review,stars\ngood,5\n", "no column 'text' and 'label'"),
-        ("classifier", "labelled", b"text,label\ngood,1\nbad,1\n", "at least two labels"),
-        ("classifier", "labelled", b"text,label\n" + b"\n".join(b"t,%d" % i for i in range(1000)), "1,000 different labels"),
-        ("classifier", "labelled", "text,label\nGrüße,1\n".encode("latin-1"), "is not UTF-8"),
-        ("seq2seq", "pairs", b"one\ntwo\n", "with a tab or a comma between them"),
-        ("seq2seq", "pairs", b"one,1\ntwo,\n", "the answer is empty"),
-        ("seq2seq", "pairs", b"a" * 3_000 + b",1\nb,2\n", "context_length"),
-    ],
-)
-def test_a_file_that_does_not_suit_the_kind_is_named_with_what_is_wrong(
-    home: Path, plan: str, key: str, content: bytes, message: str
-) -> None:
-    at = upload(page(plan=plan, data="a file of yours"), "mine.csv", content, key)
-    assert message in says(at)
-    assert "mine" in says(at)
-    assert button(at, "Train").disabled
+UNSUITED = {
+    ("classifier", "labelled"): {
+        b"review,stars\ngood,5\n": "no column 'text' and 'label'",
+        b"text,label\ngood,1\nbad,1\n": "at least two labels",
+        b"text,label\n" + b"\n".join(b"t,%d" % i for i in range(1000)): "1,000 different labels",
+        "text,label\nGrüße,1\n".encode("latin-1"): "is not UTF-8",
+    },
+    ("seq2seq", "pairs"): {
+        b"one\ntwo\n": "with a tab or a comma between them",
+        b"one,1\ntwo,\n": "the answer is empty",
+        b"a" * 3_000 + b",1\nb,2\n": "context_length",
+    },
+}
+
+
+@pytest.mark.parametrize(("plan", "key"), UNSUITED)
+def test_a_file_that_does_not_suit_the_kind_is_named_with_what_is_wrong(home: Path, plan: str, key: str) -> None:
+    at = page(plan=plan, data="a file of yours")
+    for content, message in UNSUITED[plan, key].items():
+        upload(at, "mine.csv", content, key)
+        assert message in says(at)
+        assert "mine" in says(at)
+        assert button(at, "Train").disabled
 
 
 def test_pairs_of_ones_own_are_trained_on(home: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 import torch
 
-from gptviz.figures import depth as figures
+from gptviz.figures.depth import by_depth, decades
 from gptviz.interp import gradients
 from gptviz.labelled_array import LabelledArray
 from gptviz.model import Config
@@ -149,7 +149,7 @@ def table(chosen: Setup) -> LabelledArray:
 def panel(place: str, sizes: LabelledArray, quantity: str, *, height: int) -> None:
     """The lines of one quantity, on the axis all quantities share; `place` tells the page's panels apart."""
     lines = gradients.of(sizes, quantity)
-    figure = figures.by_depth(lines, theme(), height=height, name=f"{quantity} (rms)", span=figures.decades(sizes))
+    figure = by_depth(lines, theme(), height=height, name=f"{quantity} (rms)", span=decades(sizes))
     kinds = zip(lines.axes[0].labels, lines.values.tolist(), strict=True)
     ends = "; ".join(f"{kind} from {power(values[0])} to {power(values[-1])}" for kind, values in kinds)
     first, *_, last = lines.axes[1].labels
@@ -160,7 +160,7 @@ def panel(place: str, sizes: LabelledArray, quantity: str, *, height: int) -> No
     )
 
 
-def says(sizes: LabelledArray) -> str:
+def summary(sizes: LabelledArray) -> str:
     """What of the gradient reaches block 0, in words."""
     shares = gradients.reaching(sizes).items()
     return "From behind the last block to block 0 the gradient is multiplied by: " + " · ".join(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from gptviz.components import attention_explorer as explorer
+from gptviz.components import attention_explorer
 from gptviz.figures.format import percent
 from gptviz.interp import attention
 from gptviz.interp.cross_attention import SOURCE, WRITES, hidden
@@ -129,7 +129,7 @@ def view(key: ModelKey, read: Read) -> View:
     return View(reading, attention.thumbnails(patterns), attention.pooling(patterns), facts)
 
 
-def heads(key: ModelKey, read: Read) -> explorer.Heads:
+def heads(key: ModelKey, read: Read) -> attention_explorer.Heads:
     """The attention of every head as the explorer takes it."""
     seen = view(key, read)
     reading, facts = seen.reading, seen.facts
@@ -137,7 +137,7 @@ def heads(key: ModelKey, read: Read) -> explorer.Heads:
         averages = {"previous": facts.previous, "first": facts.first, "itself": facts.itself, "spread": facts.spread}
     else:
         averages = {"spread": attention.spread(reading.patterns)} if read.stack == CROSS else {}
-    return explorer.Heads(
+    return attention_explorer.Heads(
         patterns=reading.patterns.blocks,
         blocked=reading.patterns.blocked,
         q=reading.q,
@@ -152,7 +152,7 @@ def heads(key: ModelKey, read: Read) -> explorer.Heads:
 
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _packed(key: ModelKey, read: Read, header: str, block: int) -> bytes:
-    return explorer.payload(heads(key, read), json.loads(header), block)
+    return attention_explorer.payload(heads(key, read), json.loads(header), block)
 
 
 def show(subject: Subject, stack: str, *, default: int) -> None:
@@ -188,12 +188,12 @@ def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any], k
     }
 
     def give(value: object) -> None:
-        wanted = explorer.wanted(value, of, n_block)
+        wanted = attention_explorer.wanted(value, of, n_block)
         if wanted is not None:
             st.session_state[f"{key} block"] = (of, wanted)
 
     first = block if text == of else min(start["block"], n_block - 1)
-    explorer.attention_explorer(_packed(subject.key, read, json.dumps(header), first), key=key, on_block=give)
+    attention_explorer.attention_explorer(_packed(subject.key, read, json.dumps(header), first), key=key, on_block=give)
 
 
 def _hidden(patterns: attention.Patterns) -> list[str]:
