@@ -38,8 +38,8 @@ export function codeOfHeads({ numbers, choice, heads, isOpen, opened }) {
     const [, head] = opened;
     lines.push(
       "",
-      `products = found.q[${block}, ${head}, ${query}] * reading.k[${block}, ${head}, ${key}]  # their sum is q · k`,
-      `score = found.scores(${block}, ${head})[${query}, ${key}]`,
+      `products = reading.q[${block}, ${head}, ${query}] * reading.k[${block}, ${head}, ${key}]  # their sum is q · k`,
+      `score = reading.scores(${block}, ${head})[${query}, ${key}]`,
       `share = reading.pattern(${block}, ${head})[${query}, ${key}]`,
     );
   }
