@@ -42,14 +42,14 @@ MOST_BEAMS = 64  # every step of a beam search takes memory and time for each
 
 
 class UsageError(Exception):
-    """Something the user can mend; shown in one line."""
+    """An error that the user can correct, shown in one line."""
 
 
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line.
 
     Attributes:
-        more_help: what its help ends with, for what takes long to find out: it is called only when the help is printed.
+        more_help: the end of its help text; called only when the help is printed, since it may import torch.
     """
 
     more_help: Callable[[], str] | None = None
@@ -66,7 +66,7 @@ def _one_line(message: object) -> str:
 
 
 def parser() -> Parser:
-    """Every command and option."""
+    """The parser of the command line, with every command and option."""
     main = Parser(prog=PROGRAM, description="Open, train, watch and take apart a transformer.")
     main.add_argument("--version", action="version", version=f"gptviz {gptviz.__version__}")
     commands = main.add_subparsers(title="commands", metavar="COMMAND")
@@ -80,15 +80,28 @@ def parser() -> Parser:
             added.add_argument("--device", help="cpu, cuda or mps; default: the fastest there is")
         return added
 
+    _add_app(command)
+    command("models", models, "List the models that can be opened.", on_device=False)
+    _add_describe(command)
+    _add_train(command)
+    _add_generate(command)
+    _add_classify(command)
+    _add_evaluate(command)
+    return main
+
+
+def _add_app(command: Callable[..., Parser]) -> None:
     this = command("app", app, "Open the app in a browser.", as_json=False, on_device=False)
     this.add_argument("options", nargs="*", metavar="OPTION", help="options of 'streamlit run', for example --server.port=8600")
 
-    command("models", models, "List the models that can be opened.", on_device=False)
 
+def _add_describe(command: Callable[..., Parser]) -> None:
     this = command("describe", describe, "List the layers of a model and their parameters.", on_device=False)
     this.add_argument("name", nargs="?", metavar="NAME", help="a model, as listed by 'models'")
     this.add_argument("--preset", metavar="PRESET", help="an architecture instead of a model")
 
+
+def _add_train(command: Callable[..., Parser]) -> None:
     this = command("train", train, "Train a model; Ctrl-C stops and keeps it.", as_json=False)
     this.add_argument("preset", nargs="?", metavar="PLAN", help="an experiment: an architecture, its data and its recipe")
     this.add_argument(
@@ -99,9 +112,9 @@ def parser() -> Parser:
         "and its answer in each line, separated by a tab or a comma, or dates, numbers or mirror",
     )
     this.add_argument("--name", help="what to call the model; default: the plan's name")
-    this.add_argument("--replace", action="store_true", help="throw away the model that has the name already")
-    this.add_argument("--resume", metavar="NAME", help="go on with a run that was stopped, paused or killed")
-    this.add_argument("--from", dest="begin", metavar="NAME", help="begin with the weights and tokens of this model")
+    this.add_argument("--replace", action="store_true", help="delete the model that already has the name")
+    this.add_argument("--resume", metavar="NAME", help="resume a run that was stopped, paused or killed")
+    this.add_argument("--from", dest="begin", metavar="NAME", help="begin with the weights and the tokenizer of this model")
     this.add_argument(
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="change the architecture, such as n_layer=2: see below"
     )
@@ -110,9 +123,11 @@ def parser() -> Parser:
         "--tokenizer", nargs="+", metavar="FILE", help="a tokenizer.json, or GPT-2's encoder.json and vocab.bpe, to use as it is"
     )
     this.add_argument("--store", choices=["float32", "float16"], default="float32", help="type of the stored weights")
-    this.add_argument("--root", type=Path, help="the folder that takes the model's folder; default: your own models")
+    this.add_argument("--root", type=Path, help="the folder for the model's folder; default: that of your own models")
     _add_recipe(this.add_argument_group("recipe", "By default the plan's own."))
 
+
+def _add_generate(command: Callable[..., Parser]) -> None:
     this = command("generate", generate, "Continue a prompt; with an encoder–decoder, answer it.")
     this.add_argument("name", metavar="NAME")
     this.add_argument("--prompt", required=True, metavar="TEXT")
@@ -124,10 +139,14 @@ def parser() -> Parser:
     this.add_argument("--seed", type=int, default=0, metavar="S", help="one seed, one text; default 0")
     this.add_argument("--beams", type=int, metavar="N", help="an encoder–decoder's answers, found by a beam search of width N")
 
-    this = command("classify", classify, "Tell which label a text has.")
+
+def _add_classify(command: Callable[..., Parser]) -> None:
+    this = command("classify", classify, "Predict the label of a text.")
     this.add_argument("name", metavar="NAME")
     this.add_argument("--text", required=True, metavar="TEXT")
 
+
+def _add_evaluate(command: Callable[..., Parser]) -> None:
     this = command("evaluate", evaluate, "The loss of a model on held-out data.")
     this.add_argument("name", metavar="NAME")
     this.add_argument(
@@ -137,7 +156,6 @@ def parser() -> Parser:
         "default: what it was trained on",
     )
     this.add_argument("--split", choices=["validation", "all"], default="validation", help="what was held out, or all of it")
-    return main
 
 
 def _architecture_help() -> str:
@@ -149,13 +167,13 @@ def _architecture_help() -> str:
         lines += textwrap.wrap(f"{name}: {info.help}", 100, initial_indent="  ", subsequent_indent="      ")
         for choice in info.choices:
             what = info.about_choices[choice]
-            said = f"{choice}: {what.about} {what.equation}".rstrip()
-            lines += textwrap.wrap(said, 100, initial_indent="      - ", subsequent_indent="        ")
+            line = f"{choice}: {what.about} {what.equation}".rstrip()
+            lines += textwrap.wrap(line, 100, initial_indent="      - ", subsequent_indent="        ")
     return "\n".join([*lines, ""])
 
 
 def _add_recipe(group: argparse._ArgumentGroup) -> None:
-    """An option for every setting of a recipe."""
+    """Add an option for every setting of a recipe."""
     for name, info in field_infos(Recipe).items():
         option = f"--{name.replace('_', '-')}"
         if info.kind == "choice":
@@ -170,7 +188,7 @@ def app(options: argparse.Namespace) -> None:
     command = [sys.executable, "-m", "streamlit", "run", str(APP), *options.options]
     if sys.platform == "win32":  # where exec would give the terminal back before the app has ended
         sys.exit(subprocess.call(command))
-    os.execv(sys.executable, command)  # the server takes the place of this process: who ends the one ends the other
+    os.execv(sys.executable, command)  # the server replaces this process, so that a signal to the command reaches the server
 
 
 def models(options: argparse.Namespace) -> None:
@@ -255,7 +273,7 @@ def _given(options: argparse.Namespace) -> str | None:
 
 
 def _prepare(options: argparse.Namespace, name: str, on: torch.device, world: World) -> None:
-    """Write down the run that the options describe."""
+    """Write the run that the options describe."""
     from .data.registry import source_of_path
     from .runs.experiments import PLANS
 
@@ -307,7 +325,7 @@ def _setting(text: str) -> tuple[str, Any]:
 
 
 def _watch(folder: Path, device: torch.device, world: World) -> None:
-    """Train the run in `folder`: a bar, losses and samples as it goes. Ctrl-C stops it at the next step, a second one at once."""
+    """Train the run in `folder` and show a progress bar, losses and samples. Ctrl-C stops it after the step, twice at once."""
     from tqdm import tqdm
 
     from .runs import checkpoints, training
@@ -315,10 +333,10 @@ def _watch(folder: Path, device: torch.device, world: World) -> None:
     from .train.engine import Engine
     from .train.trainer import Evaluated, Stepped
 
-    def say(text: str) -> None:
+    def show(text: str) -> None:
         if world.is_main:
             tqdm.write(text, file=sys.stdout)
-            sys.stdout.flush()  # so that a log file shows it now; the bar is for terminals alone
+            sys.stdout.flush()  # so that a log file has it now; the bar is for terminals only
 
     interrupts: list[int] = []
 
@@ -326,8 +344,10 @@ def _watch(folder: Path, device: torch.device, world: World) -> None:
         interrupts.append(number)
         if len(interrupts) > 1:
             raise KeyboardInterrupt
-        with contextlib.suppress(RuntimeError):  # a signal may come while something else is being said
-            say("stopping after this step, to keep the run exactly as it is (Ctrl-C again: losing what came after the last save)")
+        with contextlib.suppress(RuntimeError):  # the signal may come while another text is being printed
+            show(
+                "stopping after this step, to keep the run exactly as it is (Ctrl-C again: losing what came after the last save)"
+            )
 
     before = {number: signal.signal(number, interrupted) for number in (signal.SIGINT, signal.SIGTERM)}
     bar = tqdm(total=100.0, bar_format="{l_bar}{bar}| {postfix}", file=sys.stderr, disable=None if world.is_main else True)
@@ -336,7 +356,7 @@ def _watch(folder: Path, device: torch.device, world: World) -> None:
     try:
         for event in training.train(folder, device=device, world=world, stop_requested=lambda: "stop" if interrupts else None):
             if isinstance(event, Engine):
-                say(f"{folder.name} on {device}: {event.why}")
+                show(f"{folder.name} on {device}: {event.why}")
             elif isinstance(event, Stepped):
                 running = event.loss if math.isnan(running) else 0.98 * running + 0.02 * event.loss
                 bar.n = round(100 * event.progress, 1)
@@ -345,14 +365,14 @@ def _watch(folder: Path, device: torch.device, world: World) -> None:
             elif isinstance(event, Evaluated):
                 trained = "" if math.isnan(running) else f"training {running:.4f}, "
                 accuracy = f", accuracy {event.evaluation.accuracy:.1%}"
-                say(f"step {event.step:,}: {trained}validation {event.loss:.4f} nats/{what}{accuracy}")
+                show(f"step {event.step:,}: {trained}validation {event.loss:.4f} nats/{what}{accuracy}")
             else:
-                say("    " + event.text.strip().replace("\n", "\n    "))
+                show("    " + event.text.strip().replace("\n", "\n    "))
     finally:
         bar.close()
         for number, handler in before.items():
             signal.signal(number, handler)
-    say(f"{read_status(folder).state}: kept as {folder}")
+    show(f"{read_status(folder).state}: kept as {folder}")
 
 
 def generate(options: argparse.Namespace) -> None:
@@ -390,7 +410,7 @@ def generate(options: argparse.Namespace) -> None:
     if options.json:
         _print_json({"text": text, "tokens": tokens, "tokens_per_second": round(rate, 1)})
     else:
-        # Pieces of a byte-level vocabulary can end within a character: such a text is printed once it is whole.
+        # Tokens of a byte-level vocabulary can end within a character, so their text is printed when it is complete.
         print("" if streams else text)
 
 
@@ -402,19 +422,19 @@ def _answer(options: argparse.Namespace, lm: LanguageModel) -> None:
     begun = time.perf_counter()
     if options.beams is None:
         tokens, ended = lm.decoded(options.prompt, longest)
-        told: dict[str, Any] = {"text": lm.tokenizer.decode(tokens), "tokens": tokens, "ended": ended}
-        lines = [told["text"]]
+        answer: dict[str, Any] = {"text": lm.tokenizer.decode(tokens), "tokens": tokens, "ended": ended}
+        lines = [answer["text"]]
     else:
-        found = lm.beams(options.prompt, options.beams, longest).finished
-        rows = [{"text": lm.tokenizer.decode(one.ids), "log_probability": one.total, "ended": one.ended} for one in found]
-        told = rows[0] | {"tokens": list(found[0].ids), "beams": rows}
-        lines = [f"{math.exp(one.total):>7.2%}  {row['text']}" for one, row in zip(found, rows, strict=True)]
-    rate = len(told["tokens"]) / max(time.perf_counter() - begun, 1e-9)
+        beams = lm.beams(options.prompt, options.beams, longest).finished
+        rows = [{"text": lm.tokenizer.decode(one.ids), "log_probability": one.total, "ended": one.ended} for one in beams]
+        answer = rows[0] | {"tokens": list(beams[0].ids), "beams": rows}
+        lines = [f"{math.exp(one.total):>7.2%}  {row['text']}" for one, row in zip(beams, rows, strict=True)]
+    rate = len(answer["tokens"]) / max(time.perf_counter() - begun, 1e-9)
     if options.json:
-        _print_json(told | {"tokens_per_second": round(rate, 1)})
+        _print_json(answer | {"tokens_per_second": round(rate, 1)})
         return
     print("\n".join(lines))
-    if not told["ended"]:
+    if not answer["ended"]:
         print(f"gptviz: the answer has no end: it was cut after {longest} tokens", file=sys.stderr)
 
 
@@ -427,11 +447,11 @@ def classify(options: argparse.Namespace) -> None:
     _warn_of_unknown(encoding)
     if (read := lm.model.config.context_length) < len(encoding.ids):
         print(f"gptviz: the first {read} of {len(encoding.ids):,} words are read", file=sys.stderr)
-    found = lm.classify(options.text)
+    probabilities = lm.classify(options.text)
     if options.json:
-        _print_json({"label": max(found, key=found.__getitem__), "probabilities": found})
+        _print_json({"label": max(probabilities, key=probabilities.__getitem__), "probabilities": probabilities})
         return
-    for name, probability in sorted(found.items(), key=lambda item: -item[1]):
+    for name, probability in sorted(probabilities.items(), key=lambda item: -item[1]):
         print(f"{probability:>7.2%}  {name}")
 
 
@@ -517,7 +537,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def run() -> None:
     """The command `gptviz`: `main` with the arguments of this process, which ends with its exit status."""
-    # Text beyond the terminal's encoding is escaped, not fatal; a reader that stops reading ends the command quietly.
+    # Characters that the terminal's encoding lacks are escaped. A closed pipe ends the command without an error.
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
