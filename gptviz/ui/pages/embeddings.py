@@ -213,7 +213,7 @@ def _job(view: View) -> Job:
 
 
 def projection(view: View) -> tuple[Projection, View]:
-    """The projection asked for, or PCA as long as that takes, with a line that says so; and the view it really is."""
+    """The projection of the view, and the view itself. Until a slow projection is ready, PCA is shown instead, with a notice."""
     if view.method != "PCA":
         job = _job(view)
         wait([job.result], PATIENCE)
@@ -336,6 +336,6 @@ embeddings.neighbours(rows, labels, token={token}).similarity.values  # [neighbo
 
 
 def clicked(point: Mapping[str, Any]) -> int:
-    """The index of the token whose point was clicked, from what the chart says of it."""
+    """The index of the token whose point was clicked, from the event of the chart."""
     custom = point["customdata"]
     return int(custom[0] if isinstance(custom, list | tuple) else custom)

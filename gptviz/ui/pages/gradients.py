@@ -80,7 +80,7 @@ class Setup:
 
 
 def setup(notices: Any) -> Setup:
-    """The controls, one row, the rarer ones folded; `notices` takes the warnings about a link that asks for what is not there."""
+    """A row of controls, the rarer ones folded. `notices` takes warnings about links that ask for something impossible."""
     left, middle, right, more = st.columns([7, 7, 5, 3], gap="medium", vertical_alignment="bottom")
     with left:
         depth = controls.whole(

@@ -160,7 +160,7 @@ def ledger_state(**choices: float) -> dict[str, Any]:
 
 
 def _command() -> Command:
-    """The last "Try this", numbered by the clock: the page may be opened anew, and numbers must not come again."""
+    """The last "Try this". The clock gives its number, which must differ from earlier ones even after the page was reloaded."""
     asked = st.session_state.pop(_ASKED, None)
     if asked is not None:
         st.session_state[_COMMAND] = Command(asked, time.time_ns() // 1_000_000)

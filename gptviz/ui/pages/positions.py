@@ -1,4 +1,4 @@
-"""What the Positions page computes, cached, and what it says of each kind of position encoding."""
+"""What the Positions page computes, cached, and its texts about each kind of position encoding."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def map_shows(kind: str) -> str:
 
 
 def _thinned(key: ModelKey) -> str:
-    """Says so where not every position is shown."""
+    """A sentence for pictures that do not show every position; else empty."""
     config = language_model(key).model.config
     places = positions.shown(config)
     if len(places) == config.context_length:

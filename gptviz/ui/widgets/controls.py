@@ -18,8 +18,10 @@ def _forget_impossible(key: str, possible: Callable[[Any], bool]) -> None:
 
 
 def _warn(key: str, possible: bool, instead: str, notices: Any) -> None:
-    """Name a value that the link asks for in vain. One that was chosen here before, and that another model does not have,
-    is nothing to be told of."""
+    """Warn about a value in the link that is not possible.
+
+    There is no warning about a value that was chosen here before, for a model that offered it.
+    """
     asked = st.query_params.get(key)
     if asked is not None and not possible and key not in st.session_state:
         notices.warning(
@@ -48,7 +50,12 @@ def select(
     segmented: bool = False,
     notices: Any = st,
 ) -> str:
-    """One of `options`, kept in the URL as `key`. `segmented` shows all of them side by side; `notices` takes warnings."""
+    """A control for one of `options`, kept in the URL as `key`; the option chosen.
+
+    Args:
+        segmented: whether all options are shown side by side.
+        notices: the container for a warning about a link that asks for something else.
+    """
     first = default if default is not None and default in options else options[0]
     labels = [format_func(option) for option in options]
     _warn(key, st.query_params.get(key) in labels, f"“{format_func(first)}”", notices)

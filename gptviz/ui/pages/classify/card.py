@@ -1,4 +1,4 @@
-"""What a classifier's card says of texts that are not here."""
+"""What a classifier's card records about texts that are not on this machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gptviz.text import LabelledTexts
 
 
 def on_card(card: Card) -> str | None:
-    """How often the model and the baseline were right on held-out texts, as its card says; None where the card lacks it."""
+    """How often the model and the baseline were right on held-out texts, as its card records; None where it does not."""
     own, of_baseline = card.accuracy, card.baseline_accuracy
     if own is None:
         return None
@@ -22,7 +22,7 @@ def on_card(card: Card) -> str | None:
 
 
 def confusion_on_card(card: Card, names: tuple[str, ...]) -> LabelledArray | None:
-    """Which label was taken for which on held-out texts, as the card says [label, predicted]; None where the card has
+    """The confusion matrix [label, predicted] of the held-out texts, as the card records it; None where the card has
     no such table."""
     if card.confusion is None or len(card.confusion) != len(names):
         return None

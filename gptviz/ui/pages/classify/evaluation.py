@@ -52,7 +52,7 @@ class Evaluation:
 
     @property
     def accuracy(self) -> float:
-        """The share of the texts whose likeliest label is theirs."""
+        """The share of the texts whose likeliest label is right."""
         return float(np.mean(np.array(self.predicted) == self.texts.labels))
 
     @property

@@ -1,4 +1,4 @@
-"""The view of the held-out texts: what the model gets wrong on them, or what its card says where they are not here."""
+"""The view of the held-out texts: what the model gets wrong on them, or what its card records where they are missing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def held_out(subject: Subject) -> Evaluation | None:
 
 
 def _without_texts(subject: Subject, error: Exception) -> None:
-    """What the card says of held-out texts that are not here, what is missing, and how to bring the texts."""
+    """What the card records about held-out texts that are not on this machine, and how to provide the texts."""
     card = subject.lm.card
     accuracy, counts = on_card(card), confusion_on_card(card, subject.lm.labels)
     bring = "Give a labelled file to test it on"

@@ -32,7 +32,7 @@ class Pace:
 
 
 class Speedometer:
-    """How many tokens a second the model computes, whatever the page does in between.
+    """How many tokens a second the model computes, without the time that the page takes.
 
     A token takes two computations: the pass that gives the logits, which may come long before the token is drawn, and the draw.
     """

@@ -36,7 +36,7 @@ class Picture:
             return self._packed[1]
 
     def ghosts(self) -> tuple[Ghost, ...]:
-        """The likeliest next tokens, under the settings that hold now."""
+        """The likeliest next tokens, under the present settings."""
         writing = self.writing
         with writing.lock:
             state = (writing.tree.current, writing.sampling)

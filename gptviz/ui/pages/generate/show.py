@@ -20,7 +20,7 @@ TICK = 0.1
 
 
 def current_writing(subject: Subject, sampling: Sampling) -> Writing:
-    """The session's text: the one begun before, or a new one where model, step or prompt changed, with its first tokens."""
+    """The session's text; a new one, with its first tokens, if the model, the step or the prompt changed."""
     writing: Writing | None = st.session_state.get("writing")
     if writing is not None and writing.about == topic(subject):
         writing.sampling = sampling
@@ -125,7 +125,7 @@ def _rerun_if(changed: bool) -> None:
 
 
 def fork_button(writing: Writing) -> None:
-    """Beside the other things to try: a branch from the text that stands there."""
+    """A "Try this" that branches from the present text."""
     st.button(
         "A fork",
         on_click=beginning.fork,

@@ -94,7 +94,7 @@ def _trash() -> None:
 
 
 def packing(name: str) -> tuple[str, bool, bool]:
-    """How a model can be downloaded: what the button says, whether its snapshots are included, and whether it can be at all."""
+    """How a model can be downloaded: the label of the button, whether snapshots are included, and whether it is possible."""
     for snapshots in (True, False):
         size = manage.packed_bytes(name, snapshots=snapshots)
         if size <= manage.MOST_PACKED_BYTES:

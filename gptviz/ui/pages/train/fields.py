@@ -1,4 +1,4 @@
-"""A control for each field of an architecture or a recipe; what it is called, does and allows stands with the field itself."""
+"""A control for each field of an architecture or a recipe; its label, help and limits come from the field itself."""
 
 from __future__ import annotations
 

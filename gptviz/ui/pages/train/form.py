@@ -67,7 +67,7 @@ def form(notices: Any) -> PlannedRun:
 
 
 def _follow(name: str, plan: Plan) -> None:
-    """Set every control to what the plan says, once another one is chosen."""
+    """Set every control to the values of the plan when another plan is chosen."""
     before = st.session_state.get(_SHOWN)
     st.session_state[_SHOWN] = name
     if before in (None, name):

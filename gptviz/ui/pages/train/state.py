@@ -34,7 +34,7 @@ _FAILED = "train failed"
 
 
 def show_state(run: WatchedRun) -> None:
-    """The bar that says how far the run is, with its buttons, and what went wrong where something did."""
+    """The progress bar of the run with its buttons, and the error if there was one."""
     with st.container(horizontal=True, vertical_alignment="center"):
         share = 1.0 if run.status.state == "finished" else min(1.0, (run.step and run.step.progress) or 0.0)
         st.progress(share, headline(run), width="stretch")

@@ -1,4 +1,4 @@
-"""The view of one position of the output: what the model says may stand there."""
+"""The view of one position of the output: the probabilities of all tokens there."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def show_strip(translation: Translation, position: int) -> None:
 
 
 def show_ledger(translation: Translation, position: int) -> None:
-    """What the model says may stand at `position`, over the whole vocabulary. Nothing is drawn: an answer takes the likeliest."""
+    """The probabilities of the whole vocabulary at `position`. Nothing is drawn: an answer takes the likeliest token."""
     written = translation.written[position]
     sampling_ledger(
         _payload(translation.subject.key, translation.subject.seen, translation.decoded, written, position), key="ledger"
@@ -90,7 +90,7 @@ def _payload(key: ModelKey, source: tuple[int, ...], decoded: tuple[int, ...], w
 
 
 def code(key: ModelKey, source: tuple[int, ...], decoded: tuple[int, ...], position: int) -> str:
-    """The lines of Python that compute what the model says may stand at `position`."""
+    """The lines of Python that compute the probabilities at `position`."""
     return f"""import gptviz
 from gptviz.interp.cross_attention import read
 from gptviz.interp.next_token import predict

@@ -118,7 +118,7 @@ def output_control(subject: Subject, notices: Any) -> Translation:
 
 
 def remark(translation: Translation) -> None:
-    """Where the output comes from, and whether it ends; it stands below the views, which it must not move."""
+    """Notes on where the output comes from and whether it ends. They are below the views, so that they do not move them."""
     if translation.typed:
         own = special_tokens_of(translation.subject).decode(answer_of(translation.subject).ids)
         st.caption(

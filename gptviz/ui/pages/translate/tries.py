@@ -53,8 +53,8 @@ def tries(translation: Translation) -> list[Try]:
 
 
 def _one_wrong(translation: Translation) -> tuple[str, int] | None:
-    """The model's own answer with its middle token replaced by the second likeliest there, and that place; None where no text
-    stands for that."""
+    """The model's own answer with its middle token replaced by the second likeliest there, and that place; None if no text
+    reads as these tokens."""
     subject = translation.subject
     tokens, answer = special_tokens_of(subject), answer_of(subject).ids
     most = longest_answer(subject.lm.model.config)
