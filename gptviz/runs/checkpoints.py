@@ -113,15 +113,22 @@ def read_config(folder: Path) -> Config:
 
 
 def _read_json(folder: Path, file: str) -> dict[str, Any]:
-    try:
+    with _explained(folder, file):
         content = json.loads((folder / file).read_text(encoding="utf-8"))
+    if not isinstance(content, dict):
+        raise CheckpointError(f"{folder.name}/{file} is not a JSON object: copy the folder again")
+    return content
+
+
+@contextmanager
+def _explained(folder: Path, file: str) -> Iterator[None]:
+    """Whatever goes wrong when `file` is read is a `CheckpointError` that says what to do."""
+    try:
+        yield
     except FileNotFoundError:
         raise CheckpointError(f"the model {folder.name} lacks {file}: copy the whole folder again") from None
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{folder.name}/{file} cannot be read ({error}): copy the folder again") from None
-    if not isinstance(content, dict):
-        raise CheckpointError(f"{folder.name}/{file} is not a JSON object: copy the folder again")
-    return content
 
 
 def snapshots(folder: Path) -> dict[int, Path]:
@@ -151,12 +158,8 @@ def load(folder: Path, device: torch.device | str = "cpu", step: int | None = No
         steps = ", ".join(map(str, by_step)) or "none"
         raise CheckpointError(f"{folder.name} has no snapshot of step {step}: there are {steps}")
     config = read_config(folder)
-    try:
+    with _explained(folder, "tokenizer.json"):
         tokenizer = from_json((folder / "tokenizer.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise CheckpointError(f"the model {folder.name} lacks tokenizer.json: copy the whole folder again") from None
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{folder.name}/tokenizer.json cannot be read ({error}): copy the folder again") from None
     if tokenizer.vocab_size != config.vocab_size:
         raise CheckpointError(
             f"{folder.name}: the tokenizer has {tokenizer.vocab_size:,} tokens, the model {config.vocab_size:,}: "

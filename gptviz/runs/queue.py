@@ -273,7 +273,7 @@ def _last_error(folder: Path, code: int) -> str:
     if code < 0:
         with suppress(ValueError):
             return f"its process was ended by {signal.Signals(-code).name} (by hand, or because memory ran out)"
-    return f"its process ended without a word (exit status {code})"
+    return f"its process ended without a message (exit status {code})"
 
 
 @lru_cache(maxsize=8)

@@ -70,29 +70,29 @@ class Speed:
     overhead: float
 
     def seconds(self, work: Work) -> float:
-        """The time `work` takes."""
+        """The seconds that `work` takes."""
         return work.flops / self.flops + work.bytes / self.bytes + work.operations * self.overhead
 
 
-UNMEASURED = Speed(1.0, 1.0, 0.0)  # for who asks about memory alone
+UNMEASURED = Speed(1.0, 1.0, 0.0)  # for estimates of memory alone
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run will take. Memory and disk in bytes.
+    """What a run is expected to take. Memory and disk are in bytes, times in seconds.
 
     Attributes:
-        parameters: numbers that training changes.
+        parameters: the number of weights.
         flops: operations of the matrix products of one step, forward and backward.
         weights: memory of the weights.
-        optimiser: memory of what the optimiser remembers.
-        activations: the most that one step has in memory beside these, gradients and logits with it.
-        logits: the share of the logits in that: the model's output, a number for every token of the vocabulary at every place.
-        memory: the most the whole process has at once.
-        snapshots: how many are kept.
-        disk: what the run will take of the disk.
-        seconds_per_step: on this machine, as busy as it was when its speed was measured.
-        seconds: of the whole run.
+        optimiser: memory of the optimiser's state.
+        activations: the most memory that one step takes beside these two, with gradients and logits.
+        logits: the part of `activations` that the model's output takes [B, T, vocab_size].
+        memory: the most memory that the whole process has at once.
+        snapshots: the number of snapshots.
+        disk: the size of the run's files.
+        seconds_per_step: the time of a step, on a machine as busy as when its speed was measured.
+        seconds: the time of the whole run.
     """
 
     parameters: int
@@ -130,7 +130,7 @@ def estimate(config: Config, recipe: Recipe, speed: Speed, *, tokens: int | None
     else:
         seconds = 60 * (recipe.minutes or 0)
         steps = max(1, int(seconds / seconds_per_step))
-    snapshots = kept(recipe, steps)
+    snapshots = snapshot_count(recipe, steps)
     written = 2 * weights + optimiser  # gradients, and the state once more while it is brought to the disk
     return Estimate(
         parameters=parameters,
@@ -235,8 +235,8 @@ def _followed(config: Config, rows: int, tokens: int) -> tuple[Work, Work]:
     return forward, replace(follow.work(), flops=counter.get_total_flops())
 
 
-def kept(recipe: Recipe, steps: int) -> int:
-    """How many snapshots a run of `steps` steps keeps: `Recipe.keeps`, the start and the end."""
+def snapshot_count(recipe: Recipe, steps: int) -> int:
+    """The number of snapshots of a run of `steps` steps: those of `Recipe.keeps`, of the start and of the end."""
     if not recipe.snapshots:
         return 0
     # 2^(i / snapshots), rounded: no step beyond the last doubling, whose count is asked of every i.
@@ -284,7 +284,7 @@ def _seconds_per_unit(seconds: Numbers, amounts: Numbers) -> Numbers:
 
 
 class _Noise:
-    """Random tokens: what they say takes no other time."""
+    """Batches of random tokens; a step takes the same time as with any others."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -310,16 +310,16 @@ def _seconds_per_step(config: Config, rows: int, device: torch.device) -> float:
 
 
 def available(device: torch.device | str = "cpu") -> int | None:
-    """Bytes of memory free for a new run on `device`, None where the system does not tell."""
+    """Bytes of memory free for a new run on `device`; None if the system does not say."""
     device = torch.device(device)
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
-    found = [free for free in (_meminfo(), _of_container()) if free is not None]
-    return min(found) if found else _of_sysconf()
+    limits = [free for free in (_meminfo(), _of_container()) if free is not None]
+    return min(limits) if limits else _of_sysconf()
 
 
 def _meminfo() -> int | None:
-    """Linux: what can be had without swapping."""
+    """Linux: the memory available without swapping, in bytes."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
             if line.startswith("MemAvailable:"):
@@ -328,7 +328,7 @@ def _meminfo() -> int | None:
 
 
 def _of_container() -> int | None:
-    """What the container may still take, where there is one with a limit (cgroup 2)."""
+    """The bytes a container with a memory limit may still take (cgroup 2); None without such a limit."""
     with contextlib.suppress(OSError, ValueError):
         group = Path("/sys/fs/cgroup")
         return int((group / "memory.max").read_text()) - int((group / "memory.current").read_text())
@@ -336,7 +336,7 @@ def _of_container() -> int | None:
 
 
 def _of_sysconf() -> int | None:
-    """Other systems: the free pages, else half of all."""
+    """Other systems: the bytes in free pages; if these are not known, half of all memory."""
     if not hasattr(os, "sysconf"):
         return None
     for name, share in (("SC_AVPHYS_PAGES", 1.0), ("SC_PHYS_PAGES", 0.5)):
@@ -356,7 +356,7 @@ def refusal(estimated: Estimate, free: int | None) -> str | None:
 
 
 def size(count: float) -> str:
-    """A number of bytes as a person says it."""
+    """A number of bytes with a unit, as in "1.5 kB"."""
     for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= scale:
             return f"{count / scale:.3g} {unit}" if count < 999.5 * scale else f"{count / scale:,.0f} {unit}"

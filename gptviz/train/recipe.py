@@ -68,7 +68,7 @@ class Recipe:
     schedule: Schedule = field(
         default="cosine",
         metadata=setting(
-            "Schedule", "What becomes of the learning rate after the warm-up: it falls along a cosine or a line, or stays."
+            "Schedule", "How the learning rate goes on after the warm-up: it falls along a cosine or a line, or stays constant."
         ),
     )
     warmup: float = field(
@@ -93,7 +93,7 @@ class Recipe:
         default=0.1,
         metadata=setting(
             "Weight decay",
-            "How strongly matrices are pulled towards 0 at each step, which holds back learning by heart.",
+            "How strongly matrices are pulled towards 0 at each step, which makes learning by heart harder.",
             low=0,
         ),
     )

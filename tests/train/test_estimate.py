@@ -187,7 +187,7 @@ def test_nothing_is_allocated_for_a_model_that_would_not_fit_anywhere() -> None:
 def test_as_many_snapshots_are_counted_as_a_run_keeps(snapshots: int, steps: int) -> None:
     recipe = Recipe(steps=steps, snapshots=snapshots)
     one_by_one = {step for step in range(steps + 1) if recipe.keeps(step)} | ({steps} if snapshots else set())
-    assert estimate.kept(recipe, steps) == len(one_by_one)
+    assert estimate.snapshot_count(recipe, steps) == len(one_by_one)
 
 
 @given(prices=st.tuples(*[st.floats(0.2, 5)] * 3))
