@@ -44,7 +44,11 @@ def together(home: Path, *arguments: str, processes: int = 2) -> subprocess.Comp
 
 
 def log(folder: Path, *keys: str) -> list[list[Any]]:
-    return [[line[key] for key in ("kind", "step", *keys)] for line in read_log(folder / "log.jsonl") if "loss" in line]
+    return [
+        [getattr(line, key) for key in ("kind", "step", *keys)]
+        for line in read_log(folder / "log.jsonl")
+        if line.loss is not None
+    ]
 
 
 @pytest.fixture(scope="module")
