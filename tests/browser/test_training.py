@@ -79,6 +79,7 @@ def test_a_run_is_begun_with_a_click_seen_to_move_reloaded_and_opened_elsewhere(
     expect(page.locator(".head[aria-pressed=true]")).to_be_visible()  # the attention explorer stands
 
 
+@pytest.mark.full
 def test_a_second_browser_sees_the_run_queues_behind_it_and_a_chart_that_grows_is_never_taken_away(
     browser: Browser, server: Server, visit: Visit
 ) -> None:
