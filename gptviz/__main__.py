@@ -184,7 +184,7 @@ def _add_recipe(group: argparse._ArgumentGroup) -> None:
 
 
 def app(options: argparse.Namespace) -> None:
-    """`app [OPTION …]`"""
+    """The command `app [OPTION …]`."""
     command = [sys.executable, "-m", "streamlit", "run", str(APP), *options.options]
     if sys.platform == "win32":  # where exec would give the terminal back before the app has ended
         sys.exit(subprocess.call(command))
@@ -192,7 +192,7 @@ def app(options: argparse.Namespace) -> None:
 
 
 def models(options: argparse.Namespace) -> None:
-    """`models [--json]`"""
+    """The command `models [--json]`."""
     from gptviz.model import parameter_count
 
     from .runs import checkpoints
@@ -220,7 +220,7 @@ def _result(card: Card) -> dict[str, Any]:
 
 
 def describe(options: argparse.Namespace) -> None:
-    """`describe NAME [--json]`, `describe --preset PRESET [--json]`"""
+    """The command `describe NAME [--json]`, `describe --preset PRESET [--json]`."""
     from gptviz.model import describe, preset
 
     from .runs import checkpoints
@@ -241,7 +241,7 @@ def describe(options: argparse.Namespace) -> None:
 
 
 def train(options: argparse.Namespace) -> None:
-    """`train PLAN …`, `train --resume NAME`"""
+    """The command `train PLAN …`, `train --resume NAME`."""
     from .model.devices import device
     from .runs import checkpoints
     from .train.distributed import joined, local_rank
@@ -376,7 +376,7 @@ def _watch(folder: Path, device: torch.device, world: World) -> None:
 
 
 def generate(options: argparse.Namespace) -> None:
-    """`generate NAME --prompt TEXT …`"""
+    """The command `generate NAME --prompt TEXT …`."""
     from .generate.sampling import Sampling
 
     if options.max_new_tokens < 0:
@@ -439,7 +439,7 @@ def _answer(options: argparse.Namespace, lm: LanguageModel) -> None:
 
 
 def classify(options: argparse.Namespace) -> None:
-    """`classify NAME --text TEXT [--json]`"""
+    """The command `classify NAME --text TEXT [--json]`."""
     lm = gptviz.load(options.name, options.device)
     if lm.model.config.kind != "classifier":
         raise UsageError(f"{options.name} tells no labels apart: use generate {options.name} --prompt TEXT")
@@ -456,7 +456,7 @@ def classify(options: argparse.Namespace) -> None:
 
 
 def evaluate(options: argparse.Namespace) -> None:
-    """`evaluate NAME [--corpus PATH] …`"""
+    """The command `evaluate NAME [--corpus PATH] …`."""
     from .train.evaluation import evaluate
 
     lm = gptviz.load(options.name, options.device)

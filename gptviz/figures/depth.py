@@ -34,7 +34,8 @@ def decades(table: LabelledArray) -> Decades:
 
 def by_depth(lines: LabelledArray, theme: Theme, *, height: int, name: str, span: Decades) -> go.Figure:
     """A line for each row of `lines` [line, place] over its places, on a logarithmic axis called `name` from 10^span[0] to
-    10^span[1]. A size of 0 lies below any axis and an infinite one above; what is no number is left out."""
+    10^span[1]. A size of 0 lies below any axis and an infinite one above; what is no number is left out.
+    """
     kinds, places = lines.axes
     figure = go.Figure(layout=base(theme, height=height))
     for index, (kind, sizes) in enumerate(zip(kinds.labels, lines.values, strict=True)):

@@ -123,7 +123,8 @@ def _room(axis: Axis) -> int:
 
 def _token_axis(axis: Axis, theme: Theme, down: bool = False) -> dict[str, Any]:
     """Every token where single characters fit; elsewhere plotly's own choice for a category axis, which never overlaps
-    and shows more on zooming in."""
+    and shows more on zooming in.
+    """
     count = len(axis.labels)
     look = _quiet(axis.name, theme) | {"type": "category"}
     if not _all_fit(axis):

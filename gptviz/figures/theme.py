@@ -55,7 +55,8 @@ def blend(colour: str, ground: str, share: float) -> str:
 
 def sequential(colour: str, theme: Theme) -> list[list[Any]]:
     """A scale for 0 … 1: from just off the background, so that zero still differs from a blank cell, to `colour`,
-    and on to a deeper (in the dark: a lighter) shade, so that the high end stays readable."""
+    and on to a deeper (in the dark: a lighter) shade, so that the high end stays readable.
+    """
     end = "#000000" if theme == LIGHT else "#FFFFFF"
     return [
         [0.0, blend(colour, theme.background, 0.07)],

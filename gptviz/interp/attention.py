@@ -76,7 +76,8 @@ def _recorded(
     model: Transformer, ids: Sequence[int], source: Sequence[int] | None, names: Sequence[str]
 ) -> tuple[Record, npt.NDArray[np.bool_] | None]:
     """The values called `names` from one forward pass, and the mask [query, key] of self-attention over `ids`: true where a
-    query may not look."""
+    query may not look.
+    """
     if not model.config.n_layer:
         raise ValueError("this model has no blocks, hence no attention")
     device = model.embed.weight.device

@@ -25,7 +25,9 @@ INITIAL_STD = 0.02  # what `model.build.initialise` draws matrices with
 
 
 def sizes(model: Transformer, ids: Tensor, targets: Tensor) -> LabelledArray:
-    """The typical size of a number at each depth [quantity, place]: the root mean square of
+    """The typical size (root mean square) of a number at each depth: [quantity, place].
+
+    The quantities are
 
     - the gradient of the loss with respect to the stream that enters a block, ∂L/∂x_i (at "out": that leaves the last block)
     - that stream itself, x_i

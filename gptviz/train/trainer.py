@@ -196,7 +196,8 @@ class Trainer:
         """Evaluate the model on all held-out data now. Only the main process does so and yields the event.
 
         Raises:
-            DivergedError: the loss is not a finite number."""
+            DivergedError: the loss is not a finite number.
+        """
         self.evaluated = self._due(self._progress())
         if self.world.is_main:
             evaluation = evaluate(self.model, self.data.validation())

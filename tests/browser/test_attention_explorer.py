@@ -551,7 +551,7 @@ def test_the_code_of_a_cell_computes_its_arithmetic(shown: Callable[..., Explore
 
 
 def evaluated(code: str, expression: str) -> np.ndarray:
-    """What the code gives. (In a process of its own it is run in `tests/app/test_attention_page.py`.)"""
+    """What the code gives; `tests/app/test_attention_page.py` runs it in a process of its own."""
     names: dict[str, Any] = {}
     exec(code, names)
     return np.array(eval(expression, names), float)

@@ -21,7 +21,7 @@ VIEWS = sorted(
 )
 
 
-@pytest.mark.parametrize("kind", kit.KINDS)
+@pytest.mark.parametrize("kind", kit.ARRAY_KINDS)
 @pytest.mark.parametrize("shape", [(0,), (3,), (2, 3, 5)])
 def test_arrays_travel_bit_for_bit(kind: str, shape: tuple[int, ...]) -> None:
     random = np.random.default_rng(0)

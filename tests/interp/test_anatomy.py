@@ -1,5 +1,6 @@
 """The anatomy of a model says what the model is: held to its parameters, to the passes it makes, and to its equations, which are
-read and computed here."""
+read and computed here.
+"""
 
 from __future__ import annotations
 

@@ -117,7 +117,8 @@ def attention_explorer(packed: bytes, *, key: str, on_block: Callable[[object], 
 
 def wanted(value: object, shown: str, n_block: int) -> int | None:
     """The block that an event asks for, {"block": number, "of": `shown`}; None if it is about another text than the one
-    shown, or is not what this view sends."""
+    shown, or is not what this view sends.
+    """
     fields = event(value)
     if fields is None or fields.get("of") != shown:
         return None

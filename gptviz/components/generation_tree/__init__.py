@@ -223,7 +223,8 @@ def _ghosts(ghosts: Sequence[Ghost]) -> dict[str, npt.NDArray[Any]]:
 
 def _attention(tree: Tree, asked: int | None) -> dict[str, npt.NDArray[Any]]:
     """What is attended to after a node: `place` [step, (node, first key, keys, where in the numbers)], and the numbers of all
-    these steps one after the other, each [n_layer, n_head, keys]."""
+    these steps one after the other, each [n_layer, n_head, keys].
+    """
     places, numbers, size = [], [], 0
     for at in dict.fromkeys(_by_interest(tree, asked)):
         computed = tree.kept(at)

@@ -33,7 +33,7 @@ ROLES = {
     "weight": theme.WEIGHT,
 }
 # What a typed array of the browser can be made of; numbers of half precision are widened there.
-KINDS = ("float64", "float32", "float16", "int32", "uint8")
+ARRAY_KINDS = ("float64", "float32", "float16", "int32", "uint8")
 ALIGNED = 8
 
 
@@ -87,8 +87,8 @@ def pack(header: Mapping[str, Any], **arrays: npt.NDArray[Any]) -> bytes:
     layout: dict[str, dict[str, Any]] = {}
     body = bytearray()
     for name, array in arrays.items():
-        if array.dtype.name not in KINDS:
-            raise ValueError(f"the array {name!r} is of {array.dtype.name}; the browser reads {', '.join(KINDS)}")
+        if array.dtype.name not in ARRAY_KINDS:
+            raise ValueError(f"the array {name!r} is of {array.dtype.name}; the browser reads {', '.join(ARRAY_KINDS)}")
         layout[name] = {"kind": array.dtype.name, "shape": array.shape, "offset": len(body)}
         body += _aligned(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
     text = json.dumps({**header, "arrays": layout}, allow_nan=False).encode("ascii")

@@ -91,7 +91,8 @@ def fit(look: Look, drawn: Anatomy) -> tuple[Box, Piece, tuple[int, ...]] | None
 
 def page(values: npt.NDArray[Any], at: tuple[int, ...]) -> tuple[npt.NDArray[np.float32], bool]:
     """The numbers that travel: all of `values` and True where they are few, else the page [rows, columns] that begins at `at`
-    (of a vector [rows])."""
+    (of a vector [rows]).
+    """
     if values.size <= MOST_WHOLE:
         return values.astype(np.float32), True
     *lead, row, column = at if values.ndim > 1 else (*at, 0)
@@ -112,7 +113,8 @@ def summary(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 
 def thumbnails(patterns: npt.NDArray[np.float32], causal: bool) -> npt.NDArray[np.uint8]:
     """Patterns [block, head, query, key] in at most `SIDE` × `SIDE` cells, each the largest of those it stands for: 0 … 250, and
-    255 where the mask hides them all."""
+    255 where the mask hides them all.
+    """
     for axis in (2, 3):
         pool = -(-patterns.shape[axis] // SIDE)
         starts = np.arange(0, patterns.shape[axis], pool)

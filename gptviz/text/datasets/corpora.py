@@ -108,7 +108,7 @@ def corpora() -> tuple[Offer, ...]:
 
 
 def read_corpus(path: str | os.PathLike[str], limit: int = 200_000_000) -> Corpus:
-    """A text file as a corpus, named after the file: UTF-8, with or without a byte order mark; line ends become `\\n`.
+    """A text file as a corpus, named after the file: UTF-8, with or without a byte order mark; line ends become newlines.
 
     Raises:
         OSError: the file is missing, a folder, not an ordinary file or not readable.
@@ -214,7 +214,7 @@ def recall(name: str, sha256: str) -> Corpus:
 
 
 def _utf8_text(data: bytes, file: str) -> str:
-    """The text in `data`, not empty, without byte order mark and with `\\n` as line end."""
+    """The text in `data`, not empty, without byte order mark and with newlines as line ends."""
     fix = "open it in an editor and save it as UTF-8 text"
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ValueError(f"{file} is not UTF-8 (byte 0 starts a UTF-16 mark): {fix}")

@@ -259,7 +259,8 @@ def bars(view: View, token: int, *, height: int) -> None:
 
 def cloud(view: View, projected: Projection, token: int, *, height: int, trail: bool = False) -> None:
     """The tokens as points; `token` ringed and joined to its neighbours, with the way it came where PCA shows a `trail`. A
-    click on a point chooses its token."""
+    click on a point chooses its token.
+    """
     vocabulary, near = tokens(view.key), _neighbours(view.key, view.space, token)
     trained = course(view) if view.method == "PCA" else None
 

@@ -108,7 +108,8 @@ def default_model() -> str:
 
 def open_page(page: Page, title: str | Mapping[Kind, str], sentence: str | Mapping[Kind, str]) -> None:
     """Start a page: configuration, menu, the question it answers and one sentence on what it shows. Both may depend on the kind
-    of the model asked for."""
+    of the model asked for.
+    """
     st.set_page_config(page_title=f"{page.title} · gptviz", page_icon="🔎", layout="wide")
     if st.session_state.get(OPEN_PAGE) != page.path:
         st.session_state[OPEN_PAGE] = page.path

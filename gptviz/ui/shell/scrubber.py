@@ -90,7 +90,8 @@ def readout(chosen: str, card: Card) -> str:
 
 def measured(card: Card, step: int) -> tuple[int, float, float | None] | None:
     """The measurement of the validation loss nearest to `step`: its step, the loss in nats, and the accuracy where there is
-    one; None where nothing was measured."""
+    one; None where nothing was measured.
+    """
     measurements = [(entry.step, entry.validation, entry.accuracy) for entry in card.losses if entry.validation is not None]
     return min(measurements, key=lambda entry: (abs(entry[0] - step), entry[0]), default=None)
 

@@ -125,7 +125,8 @@ def _card(name: str) -> tuple[Path | None, Card]:
 
 def explain_wrong_kind(name: str, kind: Kind) -> None:
     """Say that the page is not about models of this `kind`, as the model called `name` is, and link to what fits: the page
-    that is about them, and a model for this page."""
+    that is about them, and a model for this page.
+    """
     page, suitable_page = pages.current_page(), pages.page_about(kind)
     wanted = " or ".join(MODEL_KINDS[other].does for other in page.kinds)
     about = MODEL_KINDS[kind]

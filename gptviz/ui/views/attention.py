@@ -270,7 +270,8 @@ def _a_cell(subject: Subject, stack: str, seen: View, at: tuple[int, int]) -> tu
 
 def no_attention(subject: Subject) -> None:
     """For a stack without blocks, in place of the view: say that there is no attention, and link to a page that has something to
-    show."""
+    show.
+    """
     guesses = subject.kind == "decoder"
     alone = ": it guesses the next token from the last one alone" if guesses else ""
     st.info(f"This model has no blocks, hence no attention{alone}.")

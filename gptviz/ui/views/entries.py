@@ -113,7 +113,8 @@ def _entry(folder: Path, status: Status, curve: Curve) -> Entry:
 
 def default_comparison(entries: Mapping[str, Entry]) -> list[str]:
     """The models compared unless somebody chooses others: the largest group of experiments of which two are here, else all models
-    with a curve."""
+    with a curve.
+    """
     with_curve = [name for name, entry in entries.items() if entry.has_curve]
     for group in groups():
         if len(group) > 1 and len(here := [name for name in group if name in with_curve]) > 1:

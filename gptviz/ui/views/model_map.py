@@ -132,7 +132,8 @@ def _travels(path: str) -> bool:
 @st.cache_resource(max_entries=8, show_spinner="Reading the prompt")
 def _patterns(key: ModelKey, ids: tuple[int, ...], source: tuple[int, ...]) -> dict[str, npt.NDArray[np.uint8]]:
     """Thumbnails of the patterns of each kind of attention [block, head, query, key], of as many blocks and heads as there is
-    room for."""
+    room for.
+    """
     lm = language_model(key)
     config = lm.model.config
     beside = torch.tensor([source], device=lm.device) if source else None
@@ -292,7 +293,8 @@ def _counts(whole: Anatomy) -> dict[str, int]:
 
 def show(subject: Subject, tokens: tuple[Token, ...], guesses: tuple[Token, ...], guess_ids: tuple[int, ...], size: str) -> None:
     """The map of the model, of this `size` in words, with the `tokens` of the prompt and the `guesses`; those with ids can be
-    taken."""
+    taken.
+    """
     read = read_by(subject)
     text = map_id(subject.key, read)
     whole = anatomy_of(subject.key, len(read.ids), len(read.source))

@@ -99,7 +99,8 @@ def notch(
 
 def whole(label: str, low: int, high: int, *, key: str, help: str, default: int, notices: Any = st) -> int:
     """A whole number from `low` to `high`, at most some hundreds, kept in the URL as `key`; no control where there is
-    nothing to choose."""
+    nothing to choose.
+    """
     if low == high:
         return low
     return int(notch(label, range(low, high + 1), key=key, help=help, default=min(max(default, low), high), notices=notices))

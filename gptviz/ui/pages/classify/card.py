@@ -23,7 +23,8 @@ def on_card(card: Card) -> str | None:
 
 def confusion_on_card(card: Card, names: tuple[str, ...]) -> LabelledArray | None:
     """The confusion matrix [label, predicted] of the held-out texts, as the card records it; None where the card has
-    no such table."""
+    no such table.
+    """
     if card.confusion is None or len(card.confusion) != len(names):
         return None
     return LabelledArray(np.array(card.confusion, np.int64), (Axis("label", names), Axis("predicted", names)), "texts")

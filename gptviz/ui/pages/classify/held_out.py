@@ -54,7 +54,8 @@ def _why(subject: Subject, error: Exception) -> str:
 
 def worst(subject: Subject) -> tuple[str, str, str] | None:
     """The held-out text that is most confidently taken for something else, its label, and what it is taken for: by the model as
-    it was saved last, so that nothing is read again at every step of training."""
+    it was saved last, so that nothing is read again at every step of training.
+    """
     try:
         texts = split(subject.key)[1]
     except (ValueError, OSError):

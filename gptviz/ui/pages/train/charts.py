@@ -165,7 +165,8 @@ def compare_controls(run: WatchedRun) -> None:
 
 def companions(run: WatchedRun, names: Sequence[str]) -> list[str]:
     """Those of the models `names` whose curves belong beside this run's: earlier ones of its experiment, and of the
-    experiments that belong beside that."""
+    experiments that belong beside that.
+    """
     plan = PLANS.get(run.plan)
     related = [*plan.beside, run.plan] if plan else []
     return [name for name in names if name in related and name != run.name][:MOST_BESIDE]

@@ -103,7 +103,8 @@ def _begin(plan: Plan) -> str:
 
 def _tokens(plan: Plan, source: Source | None) -> tuple[TokenizerKind, int]:
     """The controls `tokens` and `run_vocabulary`, as far as the data leave a choice: how a text becomes tokens, and how many
-    tokens are learned."""
+    tokens are learned.
+    """
     tokenizer, vocabulary = plan.tokenizer, plan.config.vocab_size
     offered = token_kinds(plan.config.kind, source)
     if len(offered) > 1:

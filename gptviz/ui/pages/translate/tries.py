@@ -54,7 +54,8 @@ def tries(translation: Translation) -> list[Try]:
 
 def _one_wrong(translation: Translation) -> tuple[str, int] | None:
     """The model's own answer with its middle token replaced by the second likeliest there, and that place; None if no text
-    reads as these tokens."""
+    reads as these tokens.
+    """
     subject = translation.subject
     tokens, answer = special_tokens_of(subject), answer_of(subject).ids
     most = longest_answer(subject.lm.model.config)
