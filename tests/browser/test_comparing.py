@@ -19,6 +19,7 @@ pytestmark = pytest.mark.browser
 ROW = 35  # pixels
 
 
+@pytest.mark.full
 def test_rows_are_ticked_and_a_model_is_taken_along_deleted_and_brought_back(browser: Browser, tmp_path: Path) -> None:
     tokenizer = CharTokenizer.from_text("abc")
     root = tmp_path / "home" / "checkpoints"

@@ -42,6 +42,7 @@ def shows(page: Page, address: str, model: str) -> None:
     expect(page.get_by_test_id("stMain").get_by_role("combobox", name="Model", exact=False).first).to_have_value(model)
 
 
+@pytest.mark.full
 def test_the_model_goes_along_and_pages_open_on_a_model_they_are_about(browser: Browser, folder: Path) -> None:
     with serve(folder) as server, visiting(browser, server) as visit:
         page = visit.open("attention")

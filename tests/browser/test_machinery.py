@@ -166,7 +166,8 @@ def test_a_mounted_view_that_fails_or_asks_another_host_fails_the_test(
         body()
 
 
-@pytest.mark.parametrize("dark", [False, pytest.param(True, marks=pytest.mark.full)], ids=["light", "dark"])
+@pytest.mark.full
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_a_mounted_view_has_the_variables_and_the_place_that_it_has_in_the_app(
     browser: Browser, server: Server, dark: bool
 ) -> None:
