@@ -28,8 +28,10 @@ const commands = new Commands();
 
 /** Joins the parts: it holds the choice and what is under the pointer, and tells each part when to draw. */
 class Explorer {
+  /** @param {HTMLElement} root */
   constructor(root) {
     this.root = root;
+    /** @type {{ query?: number, key?: number }} */
     this.hover = {};
     this.notices = make("div", "notices", undefined, { role: "status" });
     this.controls = new Controls(this);
@@ -57,27 +59,30 @@ class Explorer {
 
   close() {
     this.observer.disconnect();
-    cancelAnimationFrame(this.frame);
+    cancelAnimationFrame(/** @type {number} */ (this.frame));
     this.grid.shut();
   }
 
   // What is shown
 
+  /** @param {any} data */
   show(data) {
-    const before = this.numbers;
+    const before = /** @type {any} */ (this).numbers;
     const isNew = before?.of !== data.of,
       isFirst = !before;
     const colours = `${background(this.root)} ${getComputedStyle(this.root).color}`;
+    /** @type {Numbers} */
     this.numbers = new Numbers(data);
     if (isFirst) this.begin();
     else if (isNew) {
       this.notices.replaceChildren();
-      this.choice = fitted(this.choice, this.numbers);
+      this.choice = fitted(/** @type {any} */ (this).choice, this.numbers);
     }
     const isObeyed = this.obey(data),
       isRepainted = isNew || colours !== this.coloured;
     this.select();
     if (isRepainted) {
+      /** @type {string | undefined} */
       this.coloured = colours;
       this.scales();
       this.grid.build();
@@ -94,18 +99,19 @@ class Explorer {
   /** Take what the address asks for, and say what it asks for in vain. */
   begin() {
     const asked = Object.fromEntries(KEYS.map((key) => [key, inAddress(key)]).filter(([, value]) => value !== null));
+    /** @type {import("./choice.js").Choice} */
     this.choice = usualChoice(this.numbers);
     const refused = takeOver(this.choice, asked, this.numbers);
     this.notices.replaceChildren(
       ...refused.map(([key, value]) => {
         const why = `The link asks for ${key} = “${shortened(value, 80)}”, which is not available here`;
-        const instead = this.choice[key] === null ? "none" : `“${this.choice[key]}”`;
+        const instead = /** @type {any} */ (this.choice)[key] === null ? "none" : `“${/** @type {any} */ (this.choice)[key]}”`;
         return make("p", "notice", `${why}; showing ${instead}.`);
       }),
     );
   }
 
-  /** Obey a command of the page ("Try this"), each once. */
+  /** Obey a command of the page ("Try this"), each once. @param {{ asked?: Record<string, unknown>, number: number }} data */
   obey({ asked, number }) {
     if (!asked || !commands.isNew(number)) return false;
     takeOver(this.choice, asked, this.numbers);
@@ -115,16 +121,20 @@ class Explorer {
 
   // Choices
 
+  /** @param {Partial<import("./choice.js").Choice>} changes */
   choose(changes) {
     Object.assign(this.choice, changes);
     this.chosenChanged(changes);
   }
 
   select() {
+    /** @type {Selection} */
     this.selection = new Selection(this.numbers, this.choice);
   }
 
+  /** @param {object | null} [changes] */
   chosenChanged(changes = null) {
+    /** @param {string[]} keys */
     const touches = (...keys) => !changes || keys.some((key) => key in changes);
     this.load();
     this.select();
@@ -146,12 +156,13 @@ class Explorer {
     if (isPart && Array.isArray(choice.heads)) choice.heads = choice.heads.filter(([other]) => other === block);
     if (numbers.has(block)) this.asking = null;
     else if (this.asking !== block) {
+      /** @type {number | null | undefined} */
       this.asking = block;
-      this.send("block", { block, of: numbers.of });
+      /** @type {any} */ (this).send("block", { block, of: numbers.of });
     }
   }
 
-  /** Add a head to those compared, or take it out; the last one stays. */
+  /** Add a head to those compared, or take it out; the last one stays. @param {[number, number]} at */
   compare(at) {
     const changes = this.selection.compared(at);
     if (changes) this.choose(changes);
@@ -159,7 +170,12 @@ class Explorer {
       announce(this.root, `No more than ${OF_HEADS.length} heads can be compared`);
   }
 
-  /** Hold a token, or let it go; with one of the other side held, open the cell of the two. */
+  /**
+   * Hold a token, or let it go; with one of the other side held, open the cell of the two.
+   *
+   * @param {import("./settings.js").Side} side
+   * @param {number} index
+   */
   fix(side, index) {
     const other = this.choice[SIDES[side]];
     if (other !== null) {
@@ -171,6 +187,7 @@ class Explorer {
     announce(this.root, this.readout.element.textContent);
   }
 
+  /** @param {number} query @param {number} key */
   open(query, key) {
     if (this.choice.query === query && this.choice.key === key) this.free();
     else this.choose({ query, key });
@@ -184,7 +201,12 @@ class Explorer {
     else this.choose({ query: null, key: null });
   }
 
-  /** The pointer or the focus is over a query, a key, both or nothing. */
+  /**
+   * The pointer or the focus is over a query, a key, both or nothing.
+   *
+   * @param {{ query?: number, key?: number }} at
+   * @param {boolean} [aloud]
+   */
   look(at, aloud = false) {
     if (at.query === this.hover.query && at.key === this.hover.key) return;
     this.hover = at;
@@ -196,17 +218,27 @@ class Explorer {
   /** The scales of colour, on this page's background. */
   scales() {
     this.signed = diverging(this.root);
-    this.palettes = Object.fromEntries(["pattern", "value"].map((role) => [role, sequential(ROLES[role], this.root)]));
+    /** @type {Record<string, ArrayLike<number>>} */
+    this.palettes = Object.fromEntries(
+      /** @type {const} */ (["pattern", "value"]).map((role) => [role, sequential(ROLES[role], this.root)]),
+    );
   }
 
   get palette() {
     return this.palettes[SHOWS[this.choice.show].role];
   }
 
-  /** A head in all its cells. */
+  /**
+   * A head in all its cells.
+   *
+   * @param {HTMLCanvasElement} canvas
+   * @param {import("./settings.js").Head} at
+   * @param {"pattern" | "value" | "rollout"} show
+   */
   paint(canvas, [block, head], show) {
     const { numbers, selection } = this;
     const largest = show === "value" ? selection.largest : 1;
+    /** @param {number} query @param {number} key */
     const place = (query, key) => selection.scaled(numbers[show](block, head, query, key), largest);
     paint(canvas, numbers.nQuery, numbers.nKey, place, this.palettes[SHOWS[show].role]);
   }
@@ -228,6 +260,7 @@ class Explorer {
   later(aloud = false) {
     this.aloud ||= aloud;
     this.frame ??= requestAnimationFrame(() => {
+      /** @type {number | null | undefined} */
       this.frame = null;
       this.draw();
     });
@@ -245,22 +278,24 @@ class Explorer {
     this.heat.point(aim);
     if (this.aloud) announce(this.root, readout.element.textContent);
     this.aloud = false;
-    this.root.dataset.drawn = Number(this.root.dataset.drawn ?? 0) + 1;
+    this.root.dataset.drawn = /** @type {any} */ (Number(this.root.dataset.drawn ?? 0) + 1);
   }
 
-  /** Open the arithmetic of a cell, another one, or close it; the focus is not lost. */
+  /** Open the arithmetic of a cell, another one, or close it; the focus is not lost. @param {boolean} isOpen */
   drawCell(isOpen) {
     const { numbers, choice, selection } = this;
     const places = [numbers.of, numbers.first, choice.query, choice.key, this.coloured];
     const cell = isOpen ? [...places, ...selection.opened].join(" ") : "";
     if (cell === this.drawn) return;
-    const had = this.root.getRootNode().activeElement;
+    const had = /** @type {Document | ShadowRoot} */ (this.root.getRootNode()).activeElement;
+    /** @type {string | undefined} */
     this.drawn = cell;
     this.tokens.element.hidden = this.readout.element.hidden = isOpen;
     this.cell.draw();
     // The chip or button that had the focus is gone.
     if (isOpen && this.tokens.element.contains(had)) this.cell.element.focus({ preventScroll: true });
-    else if (!isOpen && this.cell.element.contains(had)) this.tokens.stop.element.focus({ preventScroll: true });
+    else if (!isOpen && this.cell.element.contains(had))
+      /** @type {HTMLElement} */ (this.tokens.stop.element).focus({ preventScroll: true });
     if (isOpen) announce(this.root, this.cell.said());
     else this.tokens.resize();
   }

@@ -8,17 +8,20 @@ import { brief, count, percent } from "../kit/text.js";
 import { named } from "./readout.js";
 import { ARROWS, clamp } from "./settings.js";
 
+/** @typedef {ReturnType<import("./numbers.js").Numbers["cell"]>} Shown */
+
 // How far pattern and arithmetic may differ by rounding: numbers travel in single or in half precision.
 const ROUNDING = { single: 1e-5, half: 2e-2 };
 
 /** How one cell of the pattern comes about: q · k dimension by dimension, the score, the softmax over its row. */
 export class Cell {
+  /** @param {any} explorer */
   constructor(explorer) {
     this.explorer = explorer;
     this.element = make("section", "cell", undefined, { "aria-label": "The arithmetic of one cell", tabindex: "0" });
     this.element.hidden = true;
     this.element.addEventListener("keydown", (event) => this.key(event));
-    this.element.addEventListener("click", (event) => event.target.closest(".shut") && explorer.free());
+    this.element.addEventListener("click", (/** @type {any} */ event) => event.target.closest(".shut") && explorer.free());
     this.element.addEventListener("pointermove", (event) => this.over(event));
     this.element.addEventListener("pointerleave", () => this.say(null));
   }
@@ -31,6 +34,7 @@ export class Cell {
     const { opened } = selection;
     const { query, key } = choice;
     const cell = numbers.cell(...opened, query, key);
+    /** @type {Shown} */
     this.shown = cell;
     const head = make("div", "row");
     const what = make("div", "what");
@@ -39,6 +43,7 @@ export class Cell {
     what.append("How ", named(numbers, "query", query), " comes to read ", named(numbers, "key", key), where);
     const shut = make("button", "tool shut", "Close");
     head.append(what, shut);
+    /** @type {HTMLElement} */
     this.dimension = make("p", "note dimension");
     const steps = [this.strips(cell), this.dimension, this.equations(cell), this.row(cell, key)];
     this.element.replaceChildren(head, ...steps, this.check(cell), this.table(cell));
@@ -47,16 +52,17 @@ export class Cell {
 
   /** The cell in a sentence. */
   said() {
-    return `${this.element.querySelector(".what").textContent}: ${percent(this.shown.share)}`;
+    return `${/** @type {Element} */ (this.element.querySelector(".what")).textContent}: ${percent(this.shown.share)}`;
   }
 
-  /** Four rows of bars over the dimensions of the head, each on a scale of its own. */
+  /** Four rows of bars over the dimensions of the head, each on a scale of its own. @param {Shown} cell */
   strips(cell) {
     const n = cell.q.length,
       high = 26,
       gap = 7,
       left = 64,
       width = 300;
+    /** @type {[string, any][]} */
     const rows = [
       ["query q", cell.q],
       ["key k", cell.k],
@@ -70,8 +76,8 @@ export class Cell {
       "aria-label": `q times k in ${n} dimensions, and their running sum`,
     });
     rows.forEach(([name, values], row) => {
-      const most = values.reduce((one, value) => Math.max(one, value), 0);
-      const least = values.reduce((one, value) => Math.min(one, value), 0);
+      const most = values.reduce((/** @type {number} */ one, /** @type {number} */ value) => Math.max(one, value), 0);
+      const least = values.reduce((/** @type {number} */ one, /** @type {number} */ value) => Math.min(one, value), 0);
       const unit = high / (most - least || 1),
         top = row * (high + gap),
         zero = top + most * unit;
@@ -80,7 +86,7 @@ export class Cell {
         shape("text", { x: 0, y: top + 24, fill: "currentColor", "font-size": 9 }, `${brief(least)} … ${brief(most)}`),
         shape("line", { x1: left, x2: left + width, y1: zero, y2: zero, stroke: "currentColor", "stroke-opacity": 0.3 }),
       );
-      values.forEach((value, i) => {
+      values.forEach((/** @type {number} */ value, /** @type {number} */ i) => {
         const length = Math.abs(value) * unit;
         drawing.append(
           shape("rect", {
@@ -93,10 +99,12 @@ export class Cell {
         );
       });
     });
+    /** @type {{ left: number, n: number }} */
     this.ruler = { left: left / (left + width), n };
     return drawing;
   }
 
+  /** @param {any} event */
   over(event) {
     const drawing = event.target.closest(".strips");
     if (!drawing) return this.say(null);
@@ -105,6 +113,7 @@ export class Cell {
     this.say(place < 0 ? null : Math.min(this.ruler.n - 1, Math.floor(place * this.ruler.n)));
   }
 
+  /** @param {any} i a dimension, or null for all */
   say(i) {
     if (!this.shown) return;
     const { q, k, products, sums, dot } = this.shown;
@@ -113,9 +122,11 @@ export class Cell {
     this.dimension.textContent = i === null ? all : one();
   }
 
+  /** @param {Shown} cell */
   equations(cell) {
     const root = Math.sqrt(cell.q.length);
     const list = make("dl", "equations");
+    /** @param {string} name @param {string} words @param {number} value */
     const line = (name, words, value) => {
       list.append(make("dt", "", name), make("dd", "", words, { "data-value": value }));
     };
@@ -126,11 +137,11 @@ export class Cell {
     line("exp(score)", `${brief(cell.exps[this.explorer.choice.key])}${less}`, cell.exps[this.explorer.choice.key]);
     line("sum", `over the ${count(cell.visible)} key${cell.visible > 1 ? "s" : ""} it may read: ${brief(cell.sum)}`, cell.sum);
     line("share", `${brief(cell.exps[this.explorer.choice.key])} ÷ ${brief(cell.sum)} = ${percent(cell.share)}`, cell.share);
-    list.querySelectorAll("dt").forEach((name) => (name.nextSibling.dataset.name = name.textContent));
+    list.querySelectorAll("dt").forEach((/** @type {any} */ name) => (name.nextSibling.dataset.name = name.textContent));
     return list;
   }
 
-  /** exp(score) of every key of the row. */
+  /** exp(score) of every key of the row. @param {Shown} cell @param {number} chosen */
   row(cell, chosen) {
     const n = cell.exps.length,
       width = 362,
@@ -152,7 +163,7 @@ export class Cell {
     return drawing;
   }
 
-  /** The model's own number beside it. */
+  /** The model's own number beside it. @param {Shown} cell */
   check(cell) {
     const { numbers, choice, selection } = this.explorer;
     const { opened } = selection;
@@ -168,6 +179,7 @@ export class Cell {
     return line;
   }
 
+  /** @param {Shown} cell */
   table(cell) {
     const details = make("details");
     details.append(make("summary", "", "Every dimension in numbers"));
@@ -178,11 +190,13 @@ export class Cell {
     return details;
   }
 
+  /** @param {Shown} cell */
   numbers(cell) {
     const rows = [...cell.q].map((q, i) => [i, q, cell.k[i], cell.products[i], cell.sums[i]]);
     return { columns: ["dimension", "q", "k", "q · k", "sum so far"], rows };
   }
 
+  /** @param {any} event */
   key(event) {
     const { explorer } = this;
     const { choice, numbers } = explorer;

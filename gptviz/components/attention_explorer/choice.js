@@ -16,27 +16,35 @@ import { MEAN, SHOWS } from "./settings.js";
  * @property {boolean} log
  */
 
+/** @type {Omit<Choice, "block" | "head">} */
 const USUAL = { heads: "one", show: "pattern", direction: "out", query: null, key: null, sort: null, least: null, log: false };
 
 /** The keys of a choice in the address. */
 export const KEYS = ["block", "head", ...Object.keys(USUAL)];
 
 /** What is chosen before anybody chooses.
+ *  @param {any} numbers
  *  @returns {Choice} */
 export function usualChoice({ n_block, n_head, start }) {
   return { ...USUAL, ...start, block: Math.min(start.block, n_block - 1), head: Math.min(start.head, n_head - 1) };
 }
 
-/** The quantities that these numbers can show. */
+/** The quantities that these numbers can show. @param {import("./numbers.js").Numbers} numbers */
 export function quantities(numbers) {
   return Object.keys(SHOWS).filter((name) => name !== "rollout" || numbers.arrays.rollout);
 }
 
+/** @param {unknown} value @param {number} count */
 function wholeBelow(value, count) {
   return /^\d{1,6}$/.test(String(value)) && Number(value) < count ? Number(value) : undefined;
 }
 
-/** "one", the "mean" or "all" of the block, or heads to compare: "1.2 0.3". */
+/**
+ * "one", the "mean" or "all" of the block, or heads to compare: "1.2 0.3".
+ *
+ * @param {any} value
+ * @param {import("./numbers.js").Numbers} numbers
+ */
 function headsOf(value, { n_block, n_head }) {
   if (["one", MEAN, "all"].includes(value)) return value;
   const heads = String(value)
@@ -50,7 +58,11 @@ function headsOf(value, { n_block, n_head }) {
   return heads.every((at) => at && at[0] < n_block && at[1] < n_head) ? heads : undefined;
 }
 
-/** How each value is read; undefined where it is impossible. */
+/**
+ * How each value is read; undefined where it is impossible.
+ *
+ * @type {Record<string, (value: any, numbers: import("./numbers.js").Numbers) => unknown>}
+ */
 const READERS = {
   block: (value, numbers) => wholeBelow(value, numbers.n_block),
   head: (value, numbers) => wholeBelow(value, numbers.n_head),
@@ -61,16 +73,20 @@ const READERS = {
   key: (value, numbers) => wholeBelow(value, numbers.nKey),
   sort: (value, numbers) => (numbers.facts.includes(value) ? value : undefined),
   least: (value) => (/^\d{1,4}$/.test(String(value)) ? Number(value) : undefined),
-  log: (value) => ({ true: true, false: false })[String(value).toLowerCase()],
+  log: (value) => /** @type {Record<string, boolean>} */ ({ true: true, false: false })[String(value).toLowerCase()],
 };
 
 /** Put the values of `asked` into a choice where they are possible; null asks for the usual one.
+ *  @param {any} choice changed
+ *  @param {Record<string, unknown>} asked
+ *  @param {import("./numbers.js").Numbers} numbers
  *  @returns {[string, string][]} what is impossible: key and value */
 export function takeOver(choice, asked, numbers) {
+  /** @type {[string, string][]} */
   const refused = [];
   for (const [key, value] of Object.entries(asked)) {
     if (!Object.hasOwn(READERS, key)) continue;
-    const taken = value === null ? usualChoice(numbers)[key] : READERS[key](value, numbers);
+    const taken = value === null ? /** @type {any} */ (usualChoice(numbers))[key] : READERS[key](value, numbers);
     if (taken === undefined) refused.push([key, String(value)]);
     else choice[key] = taken;
   }
@@ -83,6 +99,8 @@ export function takeOver(choice, asked, numbers) {
 }
 
 /** For other numbers: what was chosen stays where it is still possible.
+ *  @param {Choice} before
+ *  @param {import("./numbers.js").Numbers} numbers
  *  @returns {Choice} */
 export function fitted(before, numbers) {
   const choice = usualChoice(numbers);
@@ -91,12 +109,19 @@ export function fitted(before, numbers) {
   return choice;
 }
 
+/** @param {any} value */
 function asText(value) {
   return Array.isArray(value) ? value.map((at) => at.join(".")).join(" ") : String(value);
 }
 
-/** A choice as the address has it: null for what is usual. */
+/**
+ * A choice as the address has it: null for what is usual.
+ *
+ * @param {Choice} choice
+ * @param {import("./numbers.js").Numbers} numbers
+ */
 export function forAddress(choice, numbers) {
+  /** @type {any} */
   const usual = usualChoice(numbers);
   return Object.fromEntries(Object.entries(choice).map(([key, value]) => [key, value === usual[key] ? null : asText(value)]));
 }

@@ -18,9 +18,11 @@ const HEADS = [
 const LOG = [["log", "Log colours", "Equal ratios, equal steps of colour, down to 0.1 %: small shares show"]];
 
 export class Controls {
+  /** @param {any} explorer */
   constructor(explorer) {
     this.explorer = explorer;
     this.element = make("div", "bar");
+    /** @type {{ buttons: HTMLButtonElement[], chosen: (choice: import("./choice.js").Choice) => string }[]} */
     this.groups = [];
     const shows = Object.entries(SHOWS).map(([value, { name, help }]) => [value, name, help]);
     this.#group(
@@ -49,6 +51,12 @@ export class Controls {
     );
   }
 
+  /**
+   * @param {string} label
+   * @param {string[][]} options
+   * @param {(choice: any) => string} chosen
+   * @param {(value: string) => void} choose
+   */
   #group(label, options, chosen, choose) {
     const row = make("div", "group", undefined, { role: "group", "aria-label": label });
     const buttons = options.map(([value, name, help]) => {
@@ -70,10 +78,11 @@ export class Controls {
   draw() {
     const { choice, numbers, root } = this.explorer;
     for (const { buttons, chosen } of this.groups) {
-      for (const button of buttons) button.setAttribute("aria-pressed", button.dataset.value === chosen(choice));
+      for (const button of buttons)
+        button.setAttribute("aria-pressed", /** @type {any} */ (button.dataset.value === chosen(choice)));
     }
     const possible = quantities(numbers);
-    for (const button of this.groups[0].buttons) button.hidden = !possible.includes(button.dataset.value);
+    for (const button of this.groups[0].buttons) button.hidden = !possible.includes(/** @type {string} */ (button.dataset.value));
     root.style.setProperty("--shown", ROLES[SHOWS[choice.show].role]);
   }
 }

@@ -2,7 +2,7 @@
 
 import { MEAN, SHOWS } from "./settings.js";
 
-/** Every visible cell of the heads shown. */
+/** Every visible cell of the heads shown. @param {import("./selection.js").Selection} selection */
 export function tableOfHeads({ numbers, choice, loaded, value }) {
   const rows = [],
     ofHeads = choice.show !== "rollout";
@@ -19,10 +19,11 @@ export function tableOfHeads({ numbers, choice, loaded, value }) {
   return { columns: ["block", ...(ofHeads ? ["head"] : []), ...places, SHOWS[choice.show].unit], rows };
 }
 
-/** The lines of Python that compute what is shown. */
+/** The lines of Python that compute what is shown. @param {import("./selection.js").Selection} selection */
 export function codeOfHeads({ numbers, choice, heads, isOpen, opened }) {
   const { block, query, key, show } = choice;
   const places = heads.map(([of, head]) => [of, head === MEAN ? "None" : head]);
+  /** @type {Record<string, (at: string) => string>} */
   const calls = {
     pattern: (at) => `reading.pattern(${at})`,
     value: (at) => `reading.value_weighted(${at})`,

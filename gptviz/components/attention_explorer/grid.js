@@ -12,6 +12,7 @@ const LARGEST_THUMBNAIL = 72,
 
 /** The thumbnails of all heads, in their places or in an order; hovering one enlarges it. */
 export class Grid {
+  /** @param {any} explorer */
   constructor(explorer) {
     this.explorer = explorer;
     this.element = make("div", "left");
@@ -31,6 +32,7 @@ export class Grid {
     this.name = make("strong");
     this.card.element.append(this.name, this.picture, this.words);
     this.element.append(this.card.element);
+    /** @type {Map<string, any>} */
     this.buttons = new Map();
     this.stop = new TabStop();
     this.current = null;
@@ -45,6 +47,7 @@ export class Grid {
     this.box.addEventListener("keydown", (event) => this.key(event));
   }
 
+  /** @param {any} event @returns {[number, number] | null} */
   at(event) {
     const button = event.target.closest(".head");
     return button ? [Number(button.dataset.block), Number(button.dataset.head)] : null;
@@ -53,7 +56,9 @@ export class Grid {
   /** All anew: other numbers. */
   build() {
     const { numbers } = this.explorer;
-    const orders = numbers.facts.map((name) => make("option", "", `by ${FACTS[name].name}`, { value: name }));
+    const orders = numbers.facts.map((/** @type {string} */ name) =>
+      make("option", "", `by ${FACTS[name].name}`, { value: name }),
+    );
     this.select.replaceChildren(make("option", "", "by place", { value: "" }), ...orders);
     this.order.hidden = !numbers.facts.length;
     this.pooled.hidden = numbers.pooling < 2;
@@ -75,24 +80,29 @@ export class Grid {
   colours() {
     const { numbers, choice, palettes } = this.explorer;
     const [n_block, n_head, down, across] = numbers.arrays.thumbnails.shape;
+    /** @type {(value: number) => number} */
     const share = choice.log ? logarithmic : (value) => value;
     for (let block = 0; block < n_block; block++) {
       for (let head = 0; head < n_head; head++) {
         const start = (block * n_head + head) * down * across;
         const canvas = this.buttons.get(`${block} ${head}`).firstChild;
+        /** @param {number} row @param {number} column */
         const place = (row, column) => share(numbers.arrays.thumbnails[start + row * across + column]);
         paint(canvas, down, across, place, palettes.pattern);
       }
     }
   }
 
-  /** The heads that are shown, in their order. */
+  /** The heads that are shown, in their order. @returns {[number, number][]} */
   listed() {
     const { numbers, choice } = this.explorer;
+    /** @type {[number, number][]} */
     const all = [...this.buttons.values()].map((button) => [Number(button.dataset.block), Number(button.dataset.head)]);
     if (!choice.sort) return all;
     const { fewest } = FACTS[choice.sort];
+    /** @param {[number, number]} at @returns {number} */
     const value = ([block, head]) => numbers.fact(choice.sort, block, head);
+    /** @param {[number, number]} at */
     const passes = (at) => (fewest ? value(at) <= choice.least : 100 * value(at) >= choice.least);
     const kept = choice.least === null ? all : all.filter(passes);
     return kept.sort((a, b) => (fewest ? value(a) - value(b) : value(b) - value(a)));
@@ -150,8 +160,11 @@ export class Grid {
   /** Mark what is chosen; only buttons that change are touched. */
   mark() {
     const { heads, marked, colours, chosen } = this.explorer.selection;
+    /** @param {number} which */
     const mark = (which) => (heads.length > 1 ? colours[which] : "var(--st-text-color)");
-    const marks = new Map(marked.map((at, which) => [at.join(" "), mark(which)]));
+    const marks = new Map(
+      marked.map((/** @type {import("./settings.js").Head} */ at, /** @type {number} */ which) => [at.join(" "), mark(which)]),
+    );
     for (const [name, button] of this.buttons) {
       const colour = marks.get(name) ?? "";
       if (button.mark === colour) continue;
@@ -164,6 +177,7 @@ export class Grid {
     this.stop.reach(own.isConnected ? own : this.box.querySelector(".head"));
   }
 
+  /** @param {any} event */
   over(event) {
     const at = this.at(event);
     if (!at) return this.shut();
@@ -171,7 +185,7 @@ export class Grid {
     if (event.type === "focusin" ? event.target.matches(":focus-visible") : event.pointerType !== "touch") this.open(at);
   }
 
-  /** Show a head larger, beside its thumbnail. */
+  /** Show a head larger, beside its thumbnail. @param {[number, number]} at */
   open(at) {
     const { explorer } = this;
     if (this.current && same(at, this.current)) return;
@@ -183,7 +197,7 @@ export class Grid {
     if (small) {
       this.picture.width = small.width;
       this.picture.height = small.height;
-      this.picture.getContext("2d").drawImage(small, 0, 0);
+      /** @type {CanvasRenderingContext2D} */ (this.picture.getContext("2d")).drawImage(small, 0, 0);
     } else explorer.paint(this.picture, at, "pattern");
     // Beside all heads, so that the others stay in sight.
     const edge = explorer.narrow ? undefined : this.box.getBoundingClientRect().right;
@@ -195,6 +209,7 @@ export class Grid {
     this.card.close();
   }
 
+  /** @param {any} event */
   clicked(event) {
     const at = this.at(event);
     if (!at) return;
@@ -202,6 +217,7 @@ export class Grid {
     else this.explorer.choose({ block: at[0], head: at[1], ...(this.explorer.choice.heads === MEAN ? { heads: "one" } : {}) });
   }
 
+  /** @param {any} event */
   key(event) {
     const at = this.at(event);
     if (!at || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -222,6 +238,7 @@ export class Grid {
     event.stopPropagation();
   }
 
+  /** @param {[number, number]} at */
   focus(at) {
     this.stop.focus(this.buttons.get(at.join(" ")), this.box);
   }

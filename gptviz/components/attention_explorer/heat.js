@@ -12,6 +12,7 @@ const ROLLOUT =
 
 /** One head, queries downwards and keys across; a cell that is chosen opens its arithmetic. */
 export class Heat {
+  /** @param {any} explorer */
   constructor(explorer) {
     this.explorer = explorer;
     this.element = make("div", "right");
@@ -23,7 +24,9 @@ export class Heat {
     this.frame.append(this.canvas, this.marks);
     this.legend = make("div", "legend");
     this.element.append(this.title, this.frame, this.legend, this.about);
-    this.cross = ["query", "key"].map((side) => shape("rect", { fill: "none", stroke: ROLES[side], "stroke-width": 1.5 }));
+    this.cross = /** @type {const} */ (["query", "key"]).map((side) =>
+      shape("rect", { fill: "none", stroke: ROLES[side], "stroke-width": 1.5 }),
+    );
     this.frame.addEventListener("pointermove", (event) => this.over(event));
     this.frame.addEventListener("pointerleave", (event) => event.pointerType !== "touch" && explorer.look({}));
     this.frame.addEventListener("pointerdown", (event) => (this.touched = event.pointerType === "touch"));
@@ -35,9 +38,13 @@ export class Heat {
   resize() {
     const { numbers, narrow } = this.explorer;
     const room = Math.min(this.element.clientWidth || 230, narrow ? 330 : 240) - 4;
+    /** @param {string[]} labels */
     const widest = (labels) => Math.min(6, Math.max(...labels.map((label) => [...label].length)));
+    /** @type {{ left: number, top: number }} */
     this.room = { left: 16 + 6.4 * widest(numbers.queries), top: 16 + Math.max(11, 6.4 * widest(numbers.keys)) };
+    /** @type {number} */
     this.cell = clamp(Math.min((room - this.room.left) / numbers.nKey, (room - this.room.top) / numbers.nQuery), 0.2, 22);
+    /** @type {boolean} */
     this.named = this.cell >= 8;
     if (!this.named) {
       this.room = { left: 36, top: 30 };
@@ -46,11 +53,11 @@ export class Heat {
     const width = this.cell * numbers.nKey,
       height = this.cell * numbers.nQuery;
     const place = { left: this.room.left, top: this.room.top, width, height };
-    for (const [name, pixels] of Object.entries(place)) this.canvas.style[name] = `${pixels}px`;
+    for (const [name, pixels] of Object.entries(place)) /** @type {any} */ (this.canvas.style)[name] = `${pixels}px`;
     this.frame.style.width = `${this.room.left + width}px`;
     this.frame.style.height = `${this.room.top + height}px`;
-    this.marks.setAttribute("width", this.room.left + width);
-    this.marks.setAttribute("height", this.room.top + height);
+    this.marks.setAttribute("width", /** @type {any} */ (this.room.left + width));
+    this.marks.setAttribute("height", /** @type {any} */ (this.room.top + height));
     this.marks.replaceChildren(...axes(numbers, this.cell, this.room, this.named, "currentColor"), ...this.cross);
   }
 
@@ -70,7 +77,7 @@ export class Heat {
       const small = explorer.grid.buttons.get(large.join(" ")).firstChild;
       this.canvas.width = small.width;
       this.canvas.height = small.height;
-      this.canvas.getContext("2d").drawImage(small, 0, 0);
+      /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext("2d")).drawImage(small, 0, 0);
     }
     const [low, high] = selection.ends;
     const bar = make("span", "scale");
@@ -82,23 +89,26 @@ export class Heat {
     this.about.textContent = (choice.show === "rollout" ? ROLLOUT : numbers.average(large)) + half;
   }
 
-  /** Outline the row and the column that are looked at. */
+  /** Outline the row and the column that are looked at. @param {import("./settings.js").Aim | null} aim */
   point(aim) {
     const { numbers } = this.explorer;
+    /** @type {{ query?: number, key?: number }} */
     const at = aim ? { [aim.side]: aim.index, ...(aim.partner === null ? {} : { [SIDES[aim.side]]: aim.partner }) } : {};
     const { left, top } = this.room;
     const [row, column] = this.cross;
     const width = numbers.nKey * this.cell,
       height = numbers.nQuery * this.cell,
       thin = Math.max(2, this.cell);
+    /** @param {SVGElement} rect @param {number | undefined} index @param {Record<string, number>} place */
     const lay = (rect, index, place) => {
-      for (const [name, value] of Object.entries(place)) rect.setAttribute(name, value);
+      for (const [name, value] of Object.entries(place)) rect.setAttribute(name, /** @type {any} */ (value));
       rect.setAttribute("visibility", index === undefined ? "hidden" : "visible");
     };
     lay(row, at.query, { x: left, y: top + (at.query ?? 0) * this.cell, width, height: thin });
     lay(column, at.key, { x: left + (at.key ?? 0) * this.cell, y: top, width: thin, height });
   }
 
+  /** @param {any} event */
   at(event) {
     const { numbers } = this.explorer;
     const box = this.canvas.getBoundingClientRect();
@@ -108,12 +118,14 @@ export class Heat {
     return { query, key };
   }
 
+  /** @param {any} event */
   over(event) {
     if (event.pointerType === "touch") return; // a tap does it
     const at = this.at(event);
     this.explorer.look(at && this.explorer.numbers.isVisible(at.query, at.key) ? at : {});
   }
 
+  /** @param {any} event */
   clicked(event) {
     const at = this.at(event);
     if (!at || !this.explorer.numbers.isVisible(at.query, at.key)) return;
@@ -124,10 +136,12 @@ export class Heat {
     else this.explorer.open(at.query, at.key);
   }
 
+  /** @param {any} event */
   key(event) {
     const { explorer } = this;
     const { numbers, choice } = explorer;
     if (event.ctrlKey || event.metaKey || event.altKey) return;
+    /** @type {Record<string, number>} */
     const last = { query: numbers.nQuery - 1, key: 0 };
     const from = Object.fromEntries(["query", "key"].map((side) => [side, explorer.hover[side] ?? choice[side] ?? last[side]]));
     const walk = ARROWS[event.key];
@@ -147,8 +161,17 @@ export class Heat {
   }
 }
 
-/** The axes of a heatmap: every token where they fit, else some positions. */
+/**
+ * The axes of a heatmap: every token where they fit, else some positions.
+ *
+ * @param {any} numbers
+ * @param {number} cell
+ * @param {{ left: number, top: number }} room
+ * @param {boolean} named
+ * @param {string} colour
+ */
 export function axes(numbers, cell, { left, top }, named, colour) {
+  /** @param {string} words @param {Record<string, string | number>} attributes */
   const text = (words, attributes) => shape("text", { fill: colour, "font-size": 10, ...attributes }, words);
   const marks = [
     text(numbers.isRead, { x: left, y: 9 }),
@@ -156,11 +179,11 @@ export function axes(numbers, cell, { left, top }, named, colour) {
   ];
   if (named) {
     const mono = { "font-family": "monospace", "font-size": Math.min(10, cell), "dominant-baseline": "central" };
-    numbers.queries.forEach((label, i) => {
+    numbers.queries.forEach((/** @type {string} */ label, /** @type {number} */ i) => {
       marks.push(text(shortened(label, 6), { ...mono, x: left - 3, y: top + (i + 0.5) * cell, "text-anchor": "end" }));
     });
-    const upright = numbers.keys.every((label) => [...label].length === 1);
-    numbers.keys.forEach((label, i) => {
+    const upright = numbers.keys.every((/** @type {string} */ label) => [...label].length === 1);
+    numbers.keys.forEach((/** @type {string} */ label, /** @type {number} */ i) => {
       const x = left + (i + 0.5) * cell;
       const turned = { transform: `translate(${x} ${top - 3}) rotate(-90)` };
       marks.push(text(shortened(label, 6), { ...mono, ...(upright ? { x, y: top - 6, "text-anchor": "middle" } : turned) }));
@@ -168,6 +191,7 @@ export function axes(numbers, cell, { left, top }, named, colour) {
     return marks;
   }
   const step = [1, 2, 5, 10, 20, 50, 100, 200, 500].find((some) => some * cell >= 24) ?? 1000;
+  /** @param {number} i */
   const middle = (i) => (i + 0.5) * cell;
   for (let i = 0; i < numbers.nQuery; i += step) {
     marks.push(text(String(i), { x: left - 3, y: top + middle(i), "text-anchor": "end", "dominant-baseline": "central" }));

@@ -7,6 +7,35 @@ const LARGEST_EXPONENT = 80;
 
 /** The numbers of the payload by block, head, query and key. */
 export class Numbers {
+  // What the payload says; the constructor copies it.
+  /** The lines of Python that make these numbers. @type {any} */
+  code;
+  /** The first block whose numbers are here. @type {any} */
+  first;
+  /** The number of blocks whose numbers are here. @type {any} */
+  count;
+  /** The number of blocks of the model. @type {any} */
+  n_block;
+  /** The number of heads of a block. @type {any} */
+  n_head;
+  /** Whether only keys up to the query are sent. @type {any} */
+  triangle;
+  /** Name → typed array with its shape. @type {any} */
+  arrays;
+  /** Tokens. @type {any} */
+  queries;
+  /** Tokens. @type {any} */
+  keys;
+  /** Names of facts. @type {any} */
+  facts;
+  /** What the mean of the heads hides, a sentence for each block. @type {any} */
+  hidden;
+  /** The name of what is shown. @type {any} */
+  of;
+  /** Whether queries and keys are one text. @type {any} */
+  alone;
+
+  /** @param {any} data */
   constructor(data) {
     Object.assign(this, data);
     this.nQuery = data.queries.length;
@@ -16,61 +45,71 @@ export class Numbers {
     this.dHead = data.arrays.q.shape.at(-1);
   }
 
+  /** @param {number} block */
   has(block) {
     return block >= this.first && block < this.first + this.count;
   }
 
-  /** Where in a packed square a cell is, −1 if the triangle leaves it out. */
+  /** Where in a packed square a cell is, −1 if the triangle leaves it out. @param {number} query @param {number} key */
   place(query, key) {
     if (!this.triangle) return query * this.nKey + key;
     return key > query ? -1 : (query * (query + 1)) / 2 + key;
   }
 
+  /** @param {string} name @param {number} block @param {number} head @param {number} query @param {number} key */
   square(name, block, head, query, key) {
     const at = this.place(query, key);
     return at < 0 ? NaN : this.arrays[name][((block - this.first) * this.n_head + head) * this.size + at];
   }
 
-  /** The mean over the heads of a block of what `value` says of each. */
+  /** The mean over the heads of a block of what `value` says of each. @param {(head: number) => number} value */
   mean(value) {
     let sum = 0;
     for (let head = 0; head < this.n_head; head++) sum += value(head);
     return sum / this.n_head;
   }
 
+  /** @param {number} block @param {number | "mean"} head @param {number} query @param {number} key @returns {number} */
   pattern(block, head, query, key) {
     if (head === MEAN) return this.mean((one) => this.pattern(block, one, query, key));
     return this.square("pattern", block, head, query, key);
   }
 
+  /** @param {number} block @param {number} head @param {number} key @returns {number} */
   moved(block, head, key) {
     return this.arrays.moved[((block - this.first) * this.n_head + head) * this.nKey + key];
   }
 
+  /** @param {number} block @param {number | "mean"} head @param {number} query @param {number} key @returns {number} */
   value(block, head, query, key) {
     if (head === MEAN) return this.mean((one) => this.value(block, one, query, key));
     return this.pattern(block, head, query, key) * this.moved(block, head, key);
   }
 
+  /** @param {number} block @param {number | "mean"} _head @param {number} query @param {number} key @returns {number} */
   rollout(block, _head, query, key) {
     const at = this.place(query, key);
     return at < 0 ? NaN : this.arrays.rollout[(block - this.first) * this.size + at];
   }
 
+  /** @param {number} query @param {number} key */
   isVisible(query, key) {
     return !Number.isNaN(this.pattern(this.first, 0, query, key));
   }
 
+  /** @param {"q" | "k"} name @param {number} block @param {number} head @param {number} at @returns {Float32Array} */
   vector(name, block, head, at) {
     const count = name === "q" ? this.nQuery : this.nKey;
     const start = (((block - this.first) * this.n_head + head) * count + at) * this.dHead;
     return this.arrays[name].subarray(start, start + this.dHead);
   }
 
+  /** @param {number} block @param {number} head @param {number} query @param {number} key */
   position(block, head, query, key) {
     return this.arrays.position ? this.square("position", block, head, query, key) : 0;
   }
 
+  /** @param {number} block @param {number} head @param {number} query @param {number} key */
   score(block, head, query, key) {
     const q = this.vector("q", block, head, query),
       k = this.vector("k", block, head, key);
@@ -79,18 +118,31 @@ export class Numbers {
     return dot / Math.sqrt(q.length) + this.position(block, head, query, key);
   }
 
+  /** @param {string} name @param {number} block @param {number} head @returns {number} */
   fact(name, block, head) {
     return this.arrays[`fact ${name}`][block * this.n_head + head];
   }
 
-  /** What a head does on average, in a sentence; nothing of a single token. Of a mean of heads, what it hides. */
+  /**
+   * What a head does on average, in a sentence; nothing of a single token. Of a mean of heads, what it hides.
+   *
+   * @param {import("./settings.js").Head} at
+   * @returns {string}
+   */
   average(at) {
     if (at[1] === MEAN) return this.hidden?.[at[0]] ?? "";
-    const facts = this.facts.map((name) => FACTS[name].says(this.fact(name, ...at)));
+    const facts = this.facts.map((/** @type {string} */ name) =>
+      FACTS[name].says(this.fact(name, .../** @type {[number, number]} */ (at))),
+    );
     return facts.length ? `On average ${facts.join(", ")}.` : "";
   }
 
-  /** The largest value of a head, for a scale that has no end of its own. */
+  /**
+   * The largest value of a head, for a scale that has no end of its own.
+   *
+   * @param {string} show
+   * @param {import("./settings.js").Head[]} heads
+   */
   largest(show, heads) {
     if (show !== "value") return 1;
     let most = 0;
@@ -105,11 +157,19 @@ export class Numbers {
     return most || 1;
   }
 
+  /** @param {import("./settings.js").Side} side @param {number} at @returns {string} */
   label(side, at) {
     return side === "query" ? this.queries[at] : this.keys[at];
   }
 
-  /** The arithmetic of one cell, from the model's own query and key. */
+  /**
+   * The arithmetic of one cell, from the model's own query and key.
+   *
+   * @param {number} block
+   * @param {number} head
+   * @param {number} query
+   * @param {number} key
+   */
   cell(block, head, query, key) {
     const q = this.vector("q", block, head, query),
       k = this.vector("k", block, head, key);
@@ -123,6 +183,7 @@ export class Numbers {
     const scaled = dot / Math.sqrt(q.length),
       position = this.position(block, head, query, key),
       score = scaled + position;
+    /** @param {unknown} _ @param {number} j */
     const scoreOf = (_, j) => (this.isVisible(query, j) ? this.score(block, head, query, j) : NaN);
     const scores = Float64Array.from({ length: this.nKey }, scoreOf);
     const largest = scores.reduce((most, one) => (one > most ? one : most), -Infinity);

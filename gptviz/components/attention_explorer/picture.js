@@ -7,7 +7,7 @@ import { STOPS } from "./settings.js";
 
 const MOST_IN_PICTURE = 6;
 
-/** The heads shown as heatmaps side by side, with titles and their scale. */
+/** The heads shown as heatmaps side by side, with titles and their scale. @param {any} explorer */
 export function drawing(explorer) {
   const { numbers, selection } = explorer;
   const heads = selection.loaded.slice(0, MOST_IN_PICTURE);
@@ -19,10 +19,11 @@ export function drawing(explorer) {
     width = across * heads.length,
     height = room.top + size.height + 56;
   const ink = getComputedStyle(explorer.root).color;
+  /** @param {string} text @param {Record<string, string | number>} look */
   const words = (text, look) => shape("text", { fill: ink, "font-family": "sans-serif", "font-size": 12, ...look }, text);
   const svg = shape("svg", { width, height, viewBox: `0 0 ${width} ${height}` });
   svg.append(shape("rect", { width: "100%", height: "100%", fill: background(explorer.root) }));
-  heads.forEach((at, i) => {
+  heads.forEach((/** @type {[number, number]} */ at, /** @type {number} */ i) => {
     const canvas = make("canvas");
     explorer.paint(canvas, at, explorer.choice.show);
     const title = heads.length > 1 ? `Block ${at[0]}, head ${at[1]}` : `${selection.name} of ${numbers.model}`;

@@ -8,7 +8,13 @@ import { SIDES } from "./settings.js";
 // So many heads have their strongest token in words.
 const MOST_HEADS = 5;
 
-/** A token with its position. */
+/**
+ * A token with its position.
+ *
+ * @param {import("./numbers.js").Numbers} numbers
+ * @param {import("./settings.js").Side} side
+ * @param {number} at
+ */
 export function named(numbers, side, at) {
   const both = make("span", "named");
   const one = chip(shortened(numbers.label(side, at), 12));
@@ -22,7 +28,7 @@ export class Readout {
     this.element = make("div", "readout");
   }
 
-  /** @param {import("./selection.js").Selection} selection */
+  /** @param {import("./selection.js").Selection} selection @param {import("./settings.js").Aim | null} aim */
   draw(selection, aim) {
     const { numbers, choice, heads } = selection;
     if (!numbers.has(choice.block)) {
@@ -34,6 +40,7 @@ export class Readout {
     } else this.element.replaceChildren(...this.#parts(selection, aim));
   }
 
+  /** @param {import("./selection.js").Selection} selection @param {import("./settings.js").Aim} aim */
   #parts(selection, aim) {
     const { numbers, loaded } = selection,
       isMany = loaded.length > 1;
@@ -53,6 +60,7 @@ export class Readout {
   }
 }
 
+/** @param {import("./settings.js").Head} at @param {string} colour */
 function headName([block, head], colour) {
   const name = make("span", "head-name", `${block}.${head}`);
   name.style.setProperty("--mark", colour);

@@ -15,12 +15,13 @@ export const OF_HEADS = [
 const LIGHTEST = 50,
   RANGE = 600;
 
-/** The indices of the largest `few` of some values, NaN left out. */
+/** The indices of the largest `few` of some values, NaN left out. @param {ArrayLike<number>} values @param {number} few */
 export function strongest(values, few) {
+  /** @type {number[]} */
   const best = [];
   for (let i = 0; i < values.length; i++) {
     const value = values[i];
-    if (Number.isNaN(value) || (best.length === few && value <= values[best.at(-1)])) continue;
+    if (Number.isNaN(value) || (best.length === few && value <= values[/** @type {number} */ (best.at(-1))])) continue;
     let at = best.length;
     while (at > 0 && values[best[at - 1]] < value) at--;
     best.splice(at, 0, i);
@@ -31,14 +32,17 @@ export function strongest(values, few) {
 
 /** Every shade of a colour, for CSS: [thousandths of opaqueness − LIGHTEST]. */
 const shadesOf = (() => {
+  /** @type {Map<string, string[]>} */
   const known = new Map();
+  /** @param {string} colour @returns {string[]} */
   return (colour) => {
     if (!known.has(colour)) {
       const [r, g, b] = rgb(colour);
+      /** @param {unknown} _ @param {number} i */
       const shade = (_, i) => `rgb(${r} ${g} ${b} / ${((LIGHTEST + i) / 1000).toFixed(3)})`;
       known.set(colour, Array.from({ length: RANGE + 1 }, shade));
     }
-    return known.get(colour);
+    return /** @type {string[]} */ (known.get(colour));
   };
 })();
 
@@ -49,15 +53,22 @@ export class Selection {
     this.numbers = numbers;
     this.choice = choice;
     const { heads, block, show } = choice;
+    /** @returns {[number, number][]} */
     const all = () => Array.from({ length: numbers.n_head }, (_, head) => [block, head]);
+    /** @type {[number, number]} */
     this.chosen = [block, choice.head];
     this.isMean = heads === MEAN && show !== "rollout";
-    /** What the heatmap shows: the chosen head, or in its place the mean of its block. */
+    /** What the heatmap shows: the chosen head, or in its place the mean of its block. @type {import("./settings.js").Head} */
     this.large = this.isMean ? [block, MEAN] : this.chosen;
+    /** @type {import("./settings.js").Head[]} */
     const several = heads === "all" ? all() : Array.isArray(heads) ? heads : [this.large];
-    /** The heads that are drawn: the chosen one, those compared, the mean or all of its block. */
+    /**
+     * The heads that are drawn: the chosen one, those compared, the mean or all of its block.
+     *
+     * @type {import("./settings.js").Head[]}
+     */
     this.heads = show === "rollout" ? [this.chosen] : several;
-    /** Those whose thumbnails are marked: of a mean, all it is made of. */
+    /** Those whose thumbnails are marked: of a mean, all it is made of. @type {import("./settings.js").Head[]} */
     this.marked = heads === MEAN ? all() : this.heads;
     /** The heads drawn whose numbers are here. */
     this.loaded = this.heads.filter(([one]) => numbers.has(one));
@@ -65,14 +76,21 @@ export class Selection {
     this.colours = this.marked.map((_, which) => (this.heads.length > 1 ? OF_HEADS[which % OF_HEADS.length] : own));
     this.shades = this.colours.map(shadesOf);
     this.largest = numbers.largest(show, this.loaded);
+    /** @type {(block: number, head: number | "mean", query: number, key: number) => number} */
     this.value = numbers[show].bind(numbers);
   }
 
-  /** The head whose arithmetic is opened: the chosen one; of a mean, which has none, the one that reads most there. */
+  /**
+   * The head whose arithmetic is opened: the chosen one; of a mean, which has none, the one that reads most there.
+   *
+   * @returns {[number, number]}
+   */
   get opened() {
     const { block, query, key } = this.choice;
     if (!this.isMean) return this.chosen;
-    const shares = Array.from({ length: this.numbers.n_head }, (_, head) => this.numbers.pattern(block, head, query, key));
+    const shares = Array.from({ length: this.numbers.n_head }, (_, head) =>
+      this.numbers.pattern(block, head, /** @type {number} */ (query), /** @type {number} */ (key)),
+    );
     return [block, strongest(shares, 1)[0]];
   }
 
@@ -101,7 +119,12 @@ export class Selection {
     return [log ? (show === "value" ? `≤ ${brief(this.largest / 1000)}` : "≤ 0.1 %") : show === "value" ? "0" : "0 %", high];
   }
 
-  /** The values of a row or column in one head. */
+  /**
+   * The values of a row or column in one head.
+   *
+   * @param {{ side: import("./settings.js").Side, index: number }} at
+   * @param {import("./settings.js").Head} head
+   */
   row({ side, index }, [block, head]) {
     const { numbers, value } = this;
     const values = new Float64Array(side === "query" ? numbers.nKey : numbers.nQuery);
@@ -111,53 +134,58 @@ export class Selection {
     return values;
   }
 
-  /** Where on the scale a value is, 0 … 1. */
+  /** Where on the scale a value is, 0 … 1. @param {number} value @param {number} [largest] */
   scaled(value, largest = this.largest) {
     return this.choice.log ? clamp(logarithmic(value / largest), 0, 1) : value / largest;
   }
 
-  /** The shade of a value in the colour of the head number `which` of those drawn. */
+  /** The shade of a value in the colour of the head number `which` of those drawn. @param {number} value @param {number} which */
   shade(value, which) {
     return this.shades[which][Math.round(RANGE * clamp(this.scaled(value), 0, 1))];
   }
 
-  /** A value in words. */
+  /** A value in words. @param {number} value */
   said(value) {
     return this.choice.show === "value" ? brief(value) : percent(value);
   }
 
   /** What is looked at, for a pointer that is `over` a query, a key or both: {side, index, partner}.
    *
-   *  `isAlways`: whether something is looked at even where the pointer is nowhere and nothing is held; else null then. */
+   *  `isAlways`: whether something is looked at even where the pointer is nowhere and nothing is held; else null then.
+   *  @param {{ query?: number | null, key?: number | null }} over
+   *  @param {boolean} isAlways
+   *  @returns {import("./settings.js").Aim | null} */
   aim(over, isAlways) {
     const { choice, numbers } = this;
     const side = choice.direction === "out" ? "query" : "key";
+    /** @param {any} at @returns {import("./settings.js").Aim} */
     const pair = (at) => ({ side, index: at[side], partner: at[SIDES[side]] });
     const { query = null, key = null } = over;
     if (query !== null && key !== null) return pair(over);
     if (query !== null || key !== null) {
       const on = query !== null ? "query" : "key",
         held = choice[SIDES[on]];
-      if (held === null) return { side: on, index: over[on], partner: null };
-      return { side: SIDES[on], index: held, partner: over[on] };
+      if (held === null) return { side: on, index: /** @type {number} */ (over[on]), partner: null };
+      return { side: SIDES[on], index: held, partner: /** @type {number} */ (over[on]) };
     }
     if (choice.query !== null && choice.key !== null) return pair(choice);
     if (choice.query !== null || choice.key !== null) {
       const held = choice.query !== null ? "query" : "key";
-      return { side: held, index: choice[held], partner: null };
+      return { side: held, index: /** @type {number} */ (choice[held]), partner: null };
     }
     if (!isAlways) return null;
     return { side, index: side === "query" && numbers.alone ? numbers.nQuery - 1 : 0, partner: null };
   }
 
   /** The heads to compare once `at` is added, or taken out if it is one of them: a change of choice; null if there are too many
-   *  or none. */
+   *  or none.
+   *  @param {[number, number]} at */
   compared(at) {
     const before = Array.isArray(this.choice.heads) ? this.choice.heads : [this.chosen];
     const without = before.filter((other) => !same(other, at));
     const heads = without.length < before.length ? without : [...before, at];
     if (!heads.length || heads.length > OF_HEADS.length) return null;
-    const [block, head] = heads.some((other) => same(other, at)) ? at : heads.at(-1);
+    const [block, head] = heads.some((other) => same(other, at)) ? at : /** @type {[number, number]} */ (heads.at(-1));
     return { heads, block, head };
   }
 }

@@ -2,6 +2,13 @@
 
 import { percent } from "../kit/text.js";
 
+/** @typedef {"query" | "key"} Side of a pattern */
+
+/** @typedef {[block: number, head: number | "mean"]} Head */
+
+/** @typedef {{ side: Side, index: number, partner: number | null }} Aim what is looked at */
+
+/** @type {Record<string, { name: string, role: "pattern" | "value", unit: string, help: string }>} */
 export const SHOWS = {
   pattern: {
     name: "Pattern",
@@ -22,23 +29,28 @@ export const SHOWS = {
     help: "Attention multiplied from the first block up to this one (Abnar & Zuidema 2020)",
   },
 };
+/** @type {Record<string, { name: string, says: (value: number) => string, fewest?: boolean }>} */
 export const FACTS = {
   previous: { name: "the token before", says: (value) => `${percent(value)} on the token before` },
   first: { name: "the first token", says: (value) => `${percent(value)} on the first token` },
   itself: { name: "its own token", says: (value) => `${percent(value)} on itself` },
   spread: { name: "few tokens", says: (value) => `spread over ${value.toFixed(1)} tokens`, fewest: true },
 };
+/** @type {Record<Side, Side>} */
 export const SIDES = { query: "key", key: "query" };
 // Stands where a head does for the mean of all heads of a block.
 export const MEAN = "mean";
 // Where a scale of colour is drawn from.
 export const STOPS = [0, 0.25, 0.5, 0.65, 0.8, 1];
+/** @type {Record<string, [number, number]>} */
 export const ARROWS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 
+/** @param {number} value @param {number} low @param {number} high */
 export function clamp(value, low, high) {
   return Math.max(low, Math.min(high, value));
 }
 
+/** @param {Head} a @param {Head} b */
 export function same(a, b) {
   return a[0] === b[0] && a[1] === b[1];
 }

@@ -6,6 +6,16 @@ import { chip, spoken } from "../kit/text.js";
 import { strongest } from "./selection.js";
 import { SIDES, clamp } from "./settings.js";
 
+/** @typedef {import("./settings.js").Side} Side */
+
+/** @typedef {import("./settings.js").Aim} Aim */
+
+/** @typedef {import("./selection.js").Selection} Selection */
+
+/** @typedef {{ x: number, top: number, bottom: number }} Box of a chip */
+
+/** @typedef {{ d: string, colour: string, share: number }} Line from a token to another, as a path */
+
 // More tokens than this stand as flowing text, fewer in two columns with lines between them.
 const MOST_IN_COLUMNS = 25;
 // Pixels that the columns have, unless their tokens need more.
@@ -17,19 +27,27 @@ const FAINTEST_LINE = 0.01;
 
 /** The tokens, and what one of them reads or is read by, as shades, numbers and lines. */
 export class Tokens {
+  /** @param {any} explorer */
   constructor(explorer) {
     this.explorer = explorer;
     this.element = make("div", "tokens", undefined, { role: "group", "aria-label": "Tokens" });
     this.lines = shape("svg", { class: "lines", "aria-hidden": "true" });
+    /** @type {Record<Side, any[]>} */
     this.chips = { query: [], key: [] };
+    /** @type {Record<Side, HTMLElement[]>} */
     this.shares = { query: [], key: [] };
+    /** @type {SVGPathElement[]} */
     this.paths = [];
+    /** @type {Record<Side, Box[]> | null} */
     this.boxes = null;
     this.stop = new TabStop();
     this.element.addEventListener("pointerover", (event) => this.over(event));
     this.element.addEventListener("pointerleave", () => explorer.look({}));
     this.element.addEventListener("focusin", (event) => this.over(event));
-    this.element.addEventListener("focusout", (event) => this.element.contains(event.relatedTarget) || explorer.look({}));
+    this.element.addEventListener(
+      "focusout",
+      (/** @type {any} */ event) => this.element.contains(event.relatedTarget) || explorer.look({}),
+    );
     this.element.addEventListener("click", (event) => this.clicked(event));
     this.element.addEventListener("keydown", (event) => this.key(event));
   }
@@ -53,6 +71,7 @@ export class Tokens {
     this.element.classList.toggle("columns", this.inColumns);
     if (this.inColumns) {
       const rows = Math.max(numbers.nQuery, numbers.nKey);
+      /** @type {number} */
       this.rowHeight = clamp(Math.floor(COLUMNS_HEIGHT / rows), 12, 24);
       this.element.style.setProperty("--row", `${this.rowHeight}px`);
       const text = make("div", "pair");
@@ -75,33 +94,43 @@ export class Tokens {
     this.stop.reach(this.chips.query.at(-1));
   }
 
+  /** @param {string} label @param {Side | "both"} side @param {number} at */
   chip(label, side, at) {
     const button = chip(label, "button");
     button.dataset.side = side;
-    button.dataset.index = at;
+    button.dataset.index = /** @type {any} */ (at);
     Object.assign(button, { tabIndex: -1, weights: [], selection: null });
     button.setAttribute("aria-label", `${at} ${spoken(label)}`);
     return button;
   }
 
+  /** @param {Side} side */
   column(side) {
     const { numbers } = this.explorer;
     const column = make("div", `column ${side}`);
     const title = make("div", "note", side === "query" ? numbers.reads : numbers.isRead);
     column.append(title);
-    this.chips[side] = (side === "query" ? numbers.queries : numbers.keys).map((label, at) => {
-      const line = make("div", "line");
-      const button = this.chip(label, side, at),
-        share = make("span", "share number");
-      line.append(...(side === "query" ? [share, button] : [button, share]));
-      this.shares[side].push(share);
-      column.append(line);
-      return button;
-    });
+    this.chips[side] = (side === "query" ? numbers.queries : numbers.keys).map(
+      (/** @type {string} */ label, /** @type {number} */ at) => {
+        const line = make("div", "line");
+        const button = this.chip(label, side, at),
+          share = make("span", "share number");
+        line.append(...(side === "query" ? [share, button] : [button, share]));
+        this.shares[side].push(share);
+        column.append(line);
+        return button;
+      },
+    );
     return column;
   }
 
-  /** Chips as text: lines break between words and after a newline. */
+  /**
+   * Chips as text: lines break between words and after a newline.
+   *
+   * @param {HTMLElement} text
+   * @param {string[]} labels
+   * @param {Side | "both"} side
+   */
   flow(text, labels, side) {
     const flow = new Flow(make("div", "flow"), { isSpaced: this.explorer.numbers.spaced });
     text.append(flow.element);
@@ -112,10 +141,12 @@ export class Tokens {
     });
   }
 
-  /** Where the chips of a flowing text are, measured once for each layout. */
+  /** Where the chips of a flowing text are, measured once for each layout. @returns {Record<Side, Box[]>} */
   places() {
     if (this.boxes) return this.boxes;
+    /** @type {any} */
     const text = this.element.firstChild;
+    /** @param {HTMLElement} chip @returns {Box} */
     const box = ({ offsetLeft, offsetTop, offsetWidth, offsetHeight }) => {
       return { x: offsetLeft + offsetWidth / 2, top: offsetTop, bottom: offsetTop + offsetHeight };
     };
@@ -128,18 +159,24 @@ export class Tokens {
   resize() {
     this.boxes = null;
     if (!this.inColumns) return;
-    const columns = [...this.element.querySelectorAll(".column")].reduce((sum, column) => sum + column.offsetWidth, 0);
-    this.width = Math.max(20, this.lines.parentElement.clientWidth - columns - 8);
-    this.lines.setAttribute("width", this.width);
-    this.lines.setAttribute("height", this.rowHeight * Math.max(this.chips.query.length, this.chips.key.length));
+    const columns = [.../** @type {NodeListOf<HTMLElement>} */ (this.element.querySelectorAll(".column"))].reduce(
+      (sum, column) => sum + column.offsetWidth,
+      0,
+    );
+    this.width = Math.max(20, /** @type {Element} */ (this.lines.parentElement).clientWidth - columns - 8);
+    this.lines.setAttribute("width", /** @type {any} */ (this.width));
+    this.lines.setAttribute(
+      "height",
+      /** @type {any} */ (this.rowHeight * Math.max(this.chips.query.length, this.chips.key.length)),
+    );
   }
 
-  /** Bring shades, numbers and lines in line with what is looked at. */
+  /** Bring shades, numbers and lines in line with what is looked at. @param {Aim | null} aim */
   draw(aim) {
     const { selection } = this.explorer;
-    const weights = aim ? selection.loaded.map((at) => selection.row(aim, at)) : [];
+    const weights = aim ? selection.loaded.map((/** @type {import("./settings.js").Head} */ at) => selection.row(aim, at)) : [];
     const target = aim ? SIDES[aim.side] : null;
-    for (const side of ["query", "key"]) {
+    for (const side of /** @type {const} */ (["query", "key"])) {
       if (this.isOneText && side !== (target ?? "key")) continue;
       this.shade(this.chips[side], side === target ? weights : [], selection);
       if (this.shares[side].length) this.number(this.shares[side], side === target ? weights : [], selection);
@@ -148,7 +185,13 @@ export class Tokens {
     this.drawLines(aim, weights, selection);
   }
 
-  /** Give each chip the shade of its weight in every head shown; only chips that change are touched. */
+  /**
+   * Give each chip the shade of its weight in every head shown; only chips that change are touched.
+   *
+   * @param {any[]} chips
+   * @param {Float64Array[]} weights
+   * @param {Selection} selection
+   */
   shade(chips, weights, selection) {
     const count = weights.length;
     for (let i = 0; i < chips.length; i++) {
@@ -164,7 +207,13 @@ export class Tokens {
     }
   }
 
-  /** Write beside each chip of a column what one head gives it. */
+  /**
+   * Write beside each chip of a column what one head gives it.
+   *
+   * @param {HTMLElement[]} shares
+   * @param {Float64Array[]} weights
+   * @param {Selection} selection
+   */
   number(shares, weights, selection) {
     shares.forEach((share, i) => {
       const text = weights.length === 1 && !Number.isNaN(weights[0][i]) ? selection.said(weights[0][i]) : "";
@@ -172,8 +221,10 @@ export class Tokens {
     });
   }
 
+  /** @param {Aim | null} aim */
   outline(aim) {
     const { choice } = this.explorer;
+    /** @type {Map<any, string>} */
     const marks = new Map();
     if (aim) marks.set(this.chips[aim.side][aim.index], `of-${aim.side}`);
     if (aim && aim.partner !== null) {
@@ -186,13 +237,18 @@ export class Tokens {
       one.classList.remove("of-query", "of-key", "of-both");
       one.classList.add(name);
     }
+    /** @type {any[] | undefined} */
     this.marked = [...marks.keys()];
-    const fixed = ["query", "key"].filter((side) => choice[side] !== null).map((side) => this.chips[side][choice[side]]);
+    const fixed = /** @type {const} */ (["query", "key"])
+      .filter((side) => choice[side] !== null)
+      .map((side) => this.chips[side][choice[side]]);
     for (const one of this.fixed ?? []) if (!fixed.includes(one)) one.removeAttribute("aria-pressed");
     for (const one of fixed) one.setAttribute("aria-pressed", "true");
+    /** @type {any[] | undefined} */
     this.fixed = fixed;
   }
 
+  /** @param {Aim | null} aim @param {Float64Array[]} weights @param {Selection} selection */
   drawLines(aim, weights, selection) {
     const wanted = this.inColumns ? this.between(aim, weights, selection) : this.arcs(aim, weights, selection);
     wanted.forEach(({ d, colour, share }, i) => {
@@ -209,11 +265,20 @@ export class Tokens {
     for (const path of this.paths.splice(wanted.length)) path.remove();
   }
 
-  /** Lines between two columns: of one token, or of all where none is looked at. */
+  /**
+   * Lines between two columns: of one token, or of all where none is looked at.
+   *
+   * @param {Aim | null} aim
+   * @param {Float64Array[]} weights
+   * @param {Selection} selection
+   * @returns {Line[]}
+   */
   between(aim, weights, selection) {
+    /** @type {Line[]} */
     const lines = [];
-    const row = this.rowHeight,
+    const row = /** @type {number} */ (this.rowHeight),
       width = this.width ?? 60;
+    /** @param {number} query @param {number} key @param {number} value @param {number} which */
     const add = (query, key, value, which) => {
       const share = selection.scaled(value);
       if (!(share >= FAINTEST_LINE)) return;
@@ -223,6 +288,7 @@ export class Tokens {
       lines.push({ d, colour: selection.colours[which], share });
     };
     if (aim) {
+      /** @param {number} other @returns {[number, number]} */
       const pair = (other) => (aim.side === "query" ? [aim.index, other] : [other, aim.index]);
       weights.forEach((values, which) => values.forEach((value, other) => add(...pair(other), value, which)));
       return lines;
@@ -235,7 +301,14 @@ export class Tokens {
     return lines;
   }
 
-  /** Arcs over flowing text, to the strongest few. */
+  /**
+   * Arcs over flowing text, to the strongest few.
+   *
+   * @param {Aim | null} aim
+   * @param {Float64Array[]} weights
+   * @param {Selection} selection
+   * @returns {Line[]}
+   */
   arcs(aim, weights, selection) {
     if (!aim) return [];
     const boxes = this.places();
@@ -259,7 +332,12 @@ export class Tokens {
     );
   }
 
-  /** Side and index of the token under an event. In one text, a token that the fixed one may see is its partner. */
+  /**
+   * Side and index of the token under an event. In one text, a token that the fixed one may see is its partner.
+   *
+   * @param {any} event
+   * @returns {{ side: Side, index: number } | null}
+   */
   at(event) {
     const button = event.target.closest(".chip");
     if (!button) return null;
@@ -273,6 +351,7 @@ export class Tokens {
     return { side: isVisible ? SIDES[side] : side, index };
   }
 
+  /** @param {any} event */
   over(event) {
     const at = this.at(event);
     if (!at) return;
@@ -280,31 +359,38 @@ export class Tokens {
     this.explorer.look({ [at.side]: at.index }, event.type === "focusin");
   }
 
+  /** @param {any} event */
   clicked(event) {
     const at = this.at(event);
     if (at) this.explorer.fix(at.side, at.index);
   }
 
+  /** @param {any} event */
   key(event) {
     const button = event.target.closest(".chip");
     if (!button || event.ctrlKey || event.metaKey || event.altKey) return;
+    /** @type {Side} */
     const side = button.dataset.side === "key" ? "key" : "query",
       list = this.chips[side],
       i = Number(button.dataset.index);
     const last = list.length - 1;
+    /** @type {Record<string, () => [Side, number]>} */
     const along = { Home: () => [side, 0], End: () => [side, last] };
+    /** @type {Record<string, () => [Side, number]>} */
     const inColumns = {
       ArrowUp: () => [side, i - 1],
       ArrowDown: () => [side, i + 1],
       ArrowLeft: () => ["query", i],
       ArrowRight: () => ["key", i],
     };
+    /** @type {Record<string, () => [Side, number]>} */
     const inText = {
       ArrowLeft: () => [side, i - 1],
       ArrowRight: () => [side, i + 1],
       ArrowUp: () => this.line(side, i, -1),
       ArrowDown: () => this.line(side, i, 1),
     };
+    /** @type {Record<string, () => [Side, number]>} */
     const walks = { ...along, ...(this.inColumns ? inColumns : inText) };
     const next = walks[event.key]?.();
     if (next) {
@@ -319,7 +405,14 @@ export class Tokens {
     event.stopPropagation();
   }
 
-  /** The chip nearest above or below chip `i`; from the edge of one text on to the other. */
+  /**
+   * The chip nearest above or below chip `i`; from the edge of one text on to the other.
+   *
+   * @param {Side} side
+   * @param {number} i
+   * @param {number} step
+   * @returns {[Side, number]}
+   */
   line(side, i, step) {
     const boxes = this.places()[side],
       from = boxes[i];
@@ -336,7 +429,7 @@ export class Tokens {
   }
 }
 
-/** The shade of one weight, or stripes of the shades of several. */
+/** The shade of one weight, or stripes of the shades of several. @param {number[]} weights @param {Selection} selection */
 function striped(weights, selection) {
   if (!weights.length) return "";
   if (weights.length === 1) return selection.shade(weights[0], 0);
@@ -346,15 +439,18 @@ function striped(weights, selection) {
 
 /** Where each of `count` stripes of one width begins and ends, for CSS. */
 const endsOfStripes = (() => {
+  /** @type {Map<number, string[]>} */
   const known = new Map();
+  /** @param {number} count @returns {string[]} */
   return (count) => {
     if (!known.has(count)) {
+      /** @param {number} i */
       const end = (i) => `${((100 * i) / count).toFixed(1)}%`;
       known.set(
         count,
         Array.from({ length: count }, (_, i) => ` ${end(i)} ${end(i + 1)}`),
       );
     }
-    return known.get(count);
+    return /** @type {string[]} */ (known.get(count));
   };
 })();
