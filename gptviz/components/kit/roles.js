@@ -10,3 +10,5 @@ export const ROLES = {
   stream: "#8A8F98",
   weight: "#997700",
 };
+
+/** @typedef {keyof typeof ROLES} Role */

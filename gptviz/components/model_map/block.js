@@ -3,16 +3,23 @@ import { ROLES } from "../kit/roles.js";
 import { placed, sizes } from "./boxes.js";
 import { apart, squares } from "./geometry.js";
 
+/** @typedef {import("./pen.js").Pen} Pen @typedef {import("./pen.js").Place} Place @typedef {import("./geometry.js").Point} Point */
+
 // From the top of a block to the stream, and to the row of values, z and outputs.
 const STREAM = 194,
   ROW = 134;
 
 /** The boxes of one block, laid out from left to right above the stream. */
 export class Block {
+  /** @param {Pen} pen @param {string} at the prefix of the block's paths @param {Set<string>} paths @param {number} top */
   constructor(pen, at, paths, top) {
-    Object.assign(this, { pen, at, paths, top, y: top + STREAM });
+    this.pen = pen;
+    this.at = at;
+    this.paths = paths;
+    this.top = top;
+    this.y = top + STREAM;
     this.flows = new Map(
-      pen.boxes.arrows(...Object.values(placedBlock(at))).map(([start, end, size]) => [`${start} ${end}`, size]),
+      pen.boxes.arrows(placedBlock(at).stack, placedBlock(at).block).map(([start, end, size]) => [`${start} ${end}`, size]),
     );
     this.parts = ["attention", "cross_attention", "mlp"].filter((part) =>
       [...paths].some((path) => path.startsWith(`${at}${part}.`)),
@@ -25,11 +32,12 @@ export class Block {
     this.low = 38;
   }
 
+  /** @param {string} path */
   has(path) {
     return this.paths.has(this.at + path);
   }
 
-  /** Whether the stream goes past the sublayer, to its sum. */
+  /** Whether the stream goes past the sublayer, to its sum. @param {string} from @param {string} to */
   joins(from, to) {
     return this.flows.has(`${from} ${to}`);
   }
@@ -70,7 +78,7 @@ export class Block {
     );
   }
 
-  /** How much room a sublayer takes, as long as its pattern does not grow. */
+  /** How much room a sublayer takes, as long as its pattern does not grow. @param {string} part */
   room(part) {
     const { w } = this;
     const pre = this.has(`${part}.norm`) ? w.norm + w.lead : w.lead + 6;
@@ -85,6 +93,7 @@ export class Block {
     return pre + 10 + w.q + w.gap + 8 + w.scores + mask + w.gap + w.pattern + (post ? post - 20 : 0) + gap;
   }
 
+  /** @param {string} path @param {number} x @param {string} [anchor] @param {number} [from] */
   caption(path, x, anchor = "middle", from = x) {
     this.pen.under.append(
       this.pen.text(anchor === "start" ? from : x, this.y + 23, path.slice(this.at.length), {
@@ -95,7 +104,14 @@ export class Block {
     );
   }
 
-  /** From the stream up to what reads it: where it leaves from, for what stands right of it. */
+  /**
+   * From the stream up to what reads it: where it leaves from, for what stands right of it.
+   *
+   * @param {string} part
+   * @param {number} x
+   * @param {Place} stream
+   * @returns {{ path: string, from: Point[], right: number }}
+   */
   riser(part, x, stream) {
     const { pen, w, y } = this;
     if (!this.has(`${part}.norm`))
@@ -116,6 +132,7 @@ export class Block {
     return { path: norm.path, from: [[norm.x + norm.w, norm.cy]], right: norm.x + norm.w + w.lead };
   }
 
+  /** @param {string} part @param {number} x @param {Place} stream */
   attention(part, x, stream) {
     const { pen, w } = this,
       at = `${this.at}${part}.`;
@@ -128,11 +145,18 @@ export class Block {
     return this.gather(at, pattern, v);
   }
 
+  /** @param {string} path */
   sub(path) {
     return sizes(this.pen.boxes.get(path).pieces[0].shape);
   }
 
-  /** Queries, keys and values, each from the stream, of cross-attention the latter two from the memory. */
+  /**
+   * Queries, keys and values, each from the stream, of cross-attention the latter two from the memory.
+   *
+   * @param {string} part
+   * @param {number} x
+   * @param {Place} stream
+   */
   projections(part, x, stream) {
     const { pen, w, top, row } = this,
       at = `${this.at}${part}.`,
@@ -140,19 +164,21 @@ export class Block {
       left = riser.right + 10,
       bus = left - 12;
     // Where a norm and a turn stand between queries and keys, they need the room.
+    /** @param {string} name @param {number} y */
     const head = (name, y) => pen.drawBox(at + name, left, y, w.q, 44, { label: name, sub: this.sub(at + name) });
     const q = head("q", top + 26),
       k = head("k", top + 84),
       v = head("v", row);
-    const rise = (box) =>
-      pen.arrow(riser.path, box.path, apart([...riser.from, [bus, riser.from.at(-1)[1]], [bus, box.cy], [box.x, box.cy]]));
+    const level = riser.from[riser.from.length - 1][1];
+    /** @param {Place} box */
+    const rise = (box) => pen.arrow(riser.path, box.path, apart([...riser.from, [bus, level], [bus, box.cy], [box.x, box.cy]]));
     rise(q);
     if (part === "cross_attention") this.recall(bus - 9, [k, v]);
     else [k, v].forEach(rise);
     return { q, k, v };
   }
 
-  /** The memory comes down to what is made of it. */
+  /** The memory comes down to what is made of it. @param {number} x @param {Place[]} boxes */
   recall(x, boxes) {
     const { pen, top } = this;
     for (const box of boxes)
@@ -164,16 +190,17 @@ export class Block {
     pen.under.append(pen.text(x - 4, top + 34, "memory", { size: pen.small, anchor: "end", fill: pen.ink(0.72) }));
   }
 
+  /** @param {string} at @param {Place} q @param {Place} k */
   scores(at, q, k) {
     const { pen, w, top } = this;
     const scores = pen.drawBox(`${at}scores`, q.x + w.q + w.gap + 8, top + 54, w.scores, 44, {
       sub: this.tight ? "" : this.sub(`${at}scores`),
     });
     const turn = scores.x - 9;
-    for (const [box, y, colour] of [
+    for (const [box, y, colour] of /** @type {[Place, number, string][]} */ ([
       [q, scores.cy - 8, ROLES.query],
       [k, scores.cy + 8, ROLES.key],
-    ])
+    ]))
       pen.arrow(
         box.path,
         scores.path,
@@ -193,7 +220,7 @@ export class Block {
     return scores;
   }
 
-  /** The mask behind the scores; the scores themselves where nothing is hidden. */
+  /** The mask behind the scores; the scores themselves where nothing is hidden. @param {string} at @param {Place} scores */
   masked(at, scores) {
     const { pen, w } = this;
     if (!this.paths.has(`${at}mask`)) return scores;
@@ -202,7 +229,7 @@ export class Block {
     return mask;
   }
 
-  /** Values weighted by the pattern, and what leaves the attention. */
+  /** Values weighted by the pattern, and what leaves the attention. @param {string} at @param {Place} pattern @param {Place} v */
   gather(at, pattern, v) {
     const { pen, w, row, low } = this;
     const z = pen.drawBox(`${at}z`, pattern.x, row, w.z, low, { sub: this.tight ? "" : this.sub(`${at}z`) });
@@ -214,7 +241,7 @@ export class Block {
     return { ...out, right: Math.max(out.x + out.w, pattern.x + pattern.w) };
   }
 
-  /** The norm and the turn that queries and keys both go through. */
+  /** The norm and the turn that queries and keys both go through. @param {string} at @param {Place} q @param {Place} k */
   between(at, q, k) {
     const { pen } = this;
     const shared = ["qk_norm", "positions"].filter(
@@ -235,17 +262,17 @@ export class Block {
     });
   }
 
-  /** The patterns of all heads, as large as they fit. */
+  /** The patterns of all heads, as large as they fit. @param {string} part @param {number} x */
   pattern(part, x) {
     const { pen, w, top } = this,
       path = `${this.at}${part}.pattern`;
     const box = pen.boxes.get(path),
-      { stack, block } = placed(path);
+      { stack, block } = placedBlock(this.at);
     const y = top + 18,
       h = 106,
       area = { x: x + 5, y: y + 17, w: w.pattern - 10, h: h - 22 };
     const place = pen.drawBox(path, x, y, w.pattern, h, { label: " ", strength: 0.02 });
-    const group = pen.elements.get(path);
+    const group = /** @type {SVGElement} */ (pen.elements.get(path));
     group.append(pen.text(x + 7, y + 13, "pattern", { size: 12.5, weight: 650, anchor: "start" }));
     if (w.pattern > 130)
       group.append(
@@ -275,12 +302,13 @@ export class Block {
     return place;
   }
 
+  /** @param {number} x @param {Place} stream */
   mlp(x, stream) {
     const { pen, w, row, low, top } = this,
       at = `${this.at}mlp.`;
     const riser = this.riser("mlp", x, stream);
     const up = pen.drawBox(`${at}up`, riser.right, row, w.mlp, low);
-    const from = riser.from.at(-1);
+    const from = riser.from[riser.from.length - 1];
     pen.arrow(riser.path, up.path, [...riser.from, [up.x, from[1]]]);
     const down = pen.drawBox(`${at}out`, up.x + up.w + 12, row, w.mlp, low);
     const neurons = pen.drawBox(`${at}neurons`, up.x, top + 62, down.x + down.w - up.x, 44, {
@@ -291,7 +319,7 @@ export class Block {
     return { ...down, right: down.x + down.w };
   }
 
-  /** What a sublayer gives meets the stream. */
+  /** What a sublayer gives meets the stream. @param {string} part @param {Place} stream @param {Place} out */
   join(part, stream, out) {
     const { pen, y, w } = this,
       x = out.cx;
@@ -319,7 +347,8 @@ export class Block {
   }
 }
 
+/** @param {string} at @returns {{ stack: string, block: number }} */
 function placedBlock(at) {
   const { stack, block } = placed(`${at}x`);
-  return { stack, block };
+  return { stack, block: /** @type {number} */ (block) };
 }

@@ -15,7 +15,7 @@ export function isWrapped(piece) {
   return piece.shape.length === 1 && !NAMED.includes(piece.axes[0]);
 }
 
-/** From `first` on at most `count` indices, below `size`. */
+/** From `first` on at most `count` indices, below `size`. @param {number} first @param {number} most @param {number} size */
 function span(first, most, size) {
   return Array.from({ length: Math.max(0, Math.min(most, size - first)) }, (_, i) => first + i);
 }
@@ -30,9 +30,16 @@ export class Cells {
    * @param {any} what.data the payload
    */
   constructor({ piece, tensor, at, data }) {
-    Object.assign(this, { piece, tensor, at: [...at], data });
+    this.piece = piece;
+    this.tensor = tensor;
+    this.at = [...at];
+    this.data = data;
     this.values = data.arrays.tensor;
-    [this.smallest, this.largest, this.mean, this.size] = data.arrays.summary;
+    const [smallest, largest, mean, size] = data.arrays.summary;
+    this.smallest = smallest;
+    this.largest = largest;
+    this.mean = mean;
+    this.size = size;
     this.most = Math.max(Math.abs(this.smallest), Math.abs(this.largest));
     /** Whether the numbers are shares of a row. */
     this.isShare = piece.kind === "activation" && piece.symbol === "pattern";
@@ -66,6 +73,7 @@ export class Cells {
     const { shape } = piece;
     if (shape.length === 1) return isWrapped(piece) ? this.#lines() : this.#column();
     const [down, across] = [shape.length - 2, shape.length - 1];
+    /** @param {number} axis */
     const shown = (axis) => span(at[axis], data.page, shape[axis]);
     const lead = at.slice(0, -2);
     const rows = shown(down).map((row) => {
@@ -102,7 +110,7 @@ export class Cells {
   /** What the scale of colour is of. */
   get unit() {
     if (this.isShare) return `share of the row${this.isHiding ? "; what the mask hides counts as 0" : ""}`;
-    const all = this.piece.shape.reduce((product, size) => product * size, 1);
+    const all = this.piece.shape.reduce((/** @type {number} */ product, /** @type {number} */ size) => product * size, 1);
     return `${this.piece.symbol}, up to the largest of all ${count(all)} numbers`;
   }
 
@@ -116,8 +124,13 @@ export class Cells {
   /** All numbers that are here, one a row. */
   get table() {
     const { piece, tensor, values } = this;
-    const isNamed = piece.axes.map((name, axis) => Boolean(tensor.labels[axis]) || ["head · d_head", "distance"].includes(name));
-    const columns = piece.axes.flatMap((name, axis) => (isNamed[axis] ? [`${name} position`, name] : [name]));
+    const isNamed = piece.axes.map(
+      (/** @type {string} */ name, /** @type {number} */ axis) =>
+        Boolean(tensor.labels[axis]) || ["head · d_head", "distance"].includes(name),
+    );
+    const columns = piece.axes.flatMap((/** @type {string} */ name, /** @type {number} */ axis) =>
+      isNamed[axis] ? [`${name} position`, name] : [name],
+    );
     const { shape } = values;
     const missing = piece.shape.length - shape.length; // axes of which only the index shown is here
     const lead = tensor.whole ? [] : tensor.at.slice(0, missing);

@@ -4,6 +4,7 @@ import { make } from "../kit/elements.js";
 import { ROLES } from "../kit/roles.js";
 
 /** The role of a name in an equation, by which it is coloured. */
+/** @type {Record<string, string>} */
 const NAMED = {
   ...{ q: "query", k: "key", kᵀ: "key", v: "value", z: "value" },
   ...{ scores: "pattern", pattern: "pattern", mask: "pattern", softmax: "pattern" },
@@ -13,6 +14,7 @@ const NAMED = {
   ...{ resid_pre: "stream", resid_self: "stream", resid_mid: "stream", resid_post: "stream" },
   ...{ gain: "weight", bias: "weight", slope: "weight", R: "weight" },
 };
+/** @type {[role: string, name: string][]} */
 const LEGEND = [
   ["query", "query"],
   ["key", "key"],
@@ -23,7 +25,7 @@ const LEGEND = [
   ["output", "output"],
 ];
 
-/** An equation, its names in their colours. */
+/** An equation, its names in their colours. @param {string} equation */
 export function coloured(equation) {
   const line = make("span", "equation");
   for (const part of equation.split(/([A-Za-z_]+ᵀ?)/)) {
@@ -33,12 +35,13 @@ export function coloured(equation) {
   return line;
 }
 
-/** What the colours mean. */
+/** What the colours mean. @param {import("./pen.js").Pen} pen */
 export function legend(pen) {
   const list = make("div", "legend");
+  /** @param {HTMLElement} sample @param {string} role @param {number} share @param {string} name */
   const add = (sample, role, share, name) => {
-    sample.style.background = pen.mix(ROLES[role], share);
-    sample.style.borderColor = ROLES[role];
+    sample.style.background = pen.mix(ROLES[/** @type {import("../kit/roles.js").Role} */ (role)], share);
+    sample.style.borderColor = ROLES[/** @type {import("../kit/roles.js").Role} */ (role)];
     const entry = make("span", "entry");
     entry.append(sample, name);
     list.append(entry);

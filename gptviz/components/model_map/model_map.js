@@ -14,8 +14,15 @@ import { Stage } from "./stage.js";
 
 /** Joins the parts: it holds what is open, and tells each part when to draw. */
 class ModelMap {
+  /** @param {HTMLElement} root */
   constructor(root) {
     this.root = root;
+    /** @type {(event: string, value: unknown) => void} */
+    this.send = () => {}; // set from outside
+    /** @type {any} */
+    this.data = undefined; // the last payload
+    this.drawing = ""; // what the drawing is made from
+    this.taken = ""; // the last guess that was taken, and the text it is for
     this.opened = new Opened();
     this.questions = new Questions((question) => this.send("look", question));
     this.stage = new Stage(this);
@@ -31,6 +38,7 @@ class ModelMap {
     this.observer.disconnect();
   }
 
+  /** @param {any} data the payload */
   show(data) {
     const isFirst = this.data === undefined;
     const drawing = JSON.stringify([data.text, this.stage.ground, data.guesses.length]);
@@ -64,7 +72,7 @@ class ModelMap {
     this.foot.replaceChildren(legend(this.stage.pen), behind);
   }
 
-  /** A line on what is under the pointer. */
+  /** A line on what is under the pointer. @param {string | null} path */
   tell(path) {
     const { boxes } = this.opened;
     const box = path && boxes.get(path);
@@ -75,7 +83,7 @@ class ModelMap {
     } else if (path) {
       const { stack, block } = placed(`${path}.x`);
       const count = plural(this.data.counts[stack], "parameter");
-      this.status.textContent = `${boxes.blockName(stack, block)}: ${count}. Click to open it.`;
+      this.status.textContent = `${boxes.blockName(stack, /** @type {number} */ (block))}: ${count}. Click to open it.`;
     } else this.status.textContent = `${this.data.size}. Click a box to open it.`;
   }
 
@@ -85,7 +93,7 @@ class ModelMap {
 
   // What is open
 
-  /** Open a box, which shows this head of it; null for no other one. */
+  /** Open a box, which shows this head of it; null for no other one. @param {string} path @param {number | null} [head] */
   open(path, head = null) {
     if (this.opened.open(path, head)) this.draw();
     else this.stage.light();
@@ -93,7 +101,7 @@ class ModelMap {
     announce(this.root, `${this.opened.box.name}, ${path}, open below`);
   }
 
-  /** A click on a box opens it, and closes the one that is open. */
+  /** A click on a box opens it, and closes the one that is open. @param {string} path @param {number | null} head */
   clickBox(path, head) {
     if (this.opened.path === path && head === null) return this.shut();
     this.open(path, head);
@@ -101,6 +109,7 @@ class ModelMap {
     this.panel.element.scrollIntoView({ block: "nearest", behavior: isCalm ? "auto" : "smooth" });
   }
 
+  /** @param {string} stack @param {number} block */
   openBlock(stack, block) {
     const { opened } = this;
     opened.openBlock(stack, block);
@@ -112,7 +121,13 @@ class ModelMap {
     announce(this.root, `${opened.boxes.blockName(stack, block)} open`);
   }
 
-  /** Open the block before or after the open one; what is then in the place of `path`, undefined where there is no such block. */
+  /**
+   * Open the block before or after the open one; what is then in the place of `path`, undefined where there is no such block.
+   *
+   * @param {number} step
+   * @param {string} path
+   * @returns {string | undefined}
+   */
   moveToBlock(step, path) {
     const { stack, block, boxes } = this.opened;
     const to = block + step;
@@ -135,10 +150,10 @@ class ModelMap {
     this.panel.hide();
     this.stage.light();
     this.write();
-    this.stage.focus(path);
+    this.stage.focus(/** @type {string} */ (path));
   }
 
-  /** Take a guess: each once, until the text has changed. */
+  /** Take a guess: each once, until the text has changed. @param {number} guess */
   take(guess) {
     const taken = JSON.stringify({ guess, text: this.data.text });
     if (taken === this.taken) return;

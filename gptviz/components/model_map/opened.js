@@ -13,7 +13,7 @@ function usualBlock(count) {
 export class Opened {
   constructor() {
     /** Of the model that is shown. @type {import("./boxes.js").Boxes} */
-    this.boxes;
+    this.boxes = /** @type {any} */ (undefined);
     /** The stack of the block that is drawn below, "" or "encoder.", and its number. */
     this.stack = "";
     this.block = 0;
@@ -64,7 +64,9 @@ export class Opened {
       const { stack, block } = placed(this.path);
       if (block !== null) Object.assign(this, { stack, block });
       if (!this.tensor) this.piece = 0;
-      this.at = (this.tensor?.shape ?? []).map((size, axis) => Math.min(this.at[axis] ?? 0, size - 1));
+      this.at = (this.tensor?.shape ?? []).map((/** @type {number} */ size, /** @type {number} */ axis) =>
+        Math.min(this.at[axis] ?? 0, size - 1),
+      );
     }
     if (!boxes.blocks(this.stack)) this.stack = boxes.blocks("") || !boxes.blocks("encoder.") ? "" : "encoder.";
     this.block = Math.max(0, Math.min(this.block, boxes.blocks(this.stack) - 1));
@@ -115,7 +117,8 @@ export class Opened {
 
   /** Show a head, where there is such. @param {number | null} head */
   #show(head) {
-    if (this.head !== null && Number.isInteger(head) && head >= 0 && head < this.tensor.shape[0]) this.at[0] = head;
+    if (this.head !== null && head !== null && Number.isInteger(head) && head >= 0 && head < this.tensor.shape[0])
+      this.at[0] = head;
   }
 
   /** Close the box; the block stays. */

@@ -6,18 +6,26 @@ import { plural, sizes, titleOf } from "./boxes.js";
 import { coloured } from "./equation.js";
 import { tensorOf } from "./tensor.js";
 
+/** @type {Record<string, string>} */
 const KINDS = { activation: "computed", weight: "W learned", fixed: "fixed" };
 // By what an element is found again after the panel was filled anew, so that it keeps the focus.
 const OWN_NAMES = ["data-axis", "data-piece", "data-close", "aria-label"];
 
 /** It is handed the map, and tells it what is chosen. */
 export class Panel {
+  /** @param {any} map */
   constructor(map) {
     this.map = map;
+    this.shown = ""; // what the panel is filled with
+    /** @type {string | undefined} */
+    this.path = undefined; // of the box in it
     this.element = make("section", "panel");
     this.element.hidden = true;
     this.element.addEventListener("click", (event) => this.clicked(event));
-    this.element.addEventListener("change", ({ target }) => target.dataset.axis && this.move(target.dataset.axis, target.value));
+    this.element.addEventListener(
+      "change",
+      (/** @type {any} */ { target }) => target.dataset.axis && this.move(target.dataset.axis, target.value),
+    );
     this.element.addEventListener("keydown", (event) => {
       if (event.key !== "Escape") return;
       event.stopPropagation();
@@ -25,6 +33,7 @@ export class Panel {
     });
   }
 
+  /** @param {any} event */
   clicked(event) {
     const { map } = this;
     if (event.target.closest("[data-close]")) return map.shut();
@@ -36,6 +45,7 @@ export class Panel {
     } else if (step) this.move(step.dataset.of, map.opened.at[Number(step.dataset.of)] + Number(step.dataset.step));
   }
 
+  /** @param {unknown} axis @param {unknown} to */
   move(axis, to) {
     this.map.opened.move(Number(axis), Number(to));
     this.map.changed();
@@ -56,27 +66,27 @@ export class Panel {
     this.shown = shown;
     const focused = this.focused();
     const scrolled = this.element.querySelector(".lines")?.scrollTop;
-    this.element.style.setProperty("--own", ROLES[box.role]);
+    this.element.style.setProperty("--own", ROLES[/** @type {import("../kit/roles.js").Role} */ (box.role)]);
     this.element.setAttribute("aria-label", titleOf(box));
     const about = make("div", "about");
     about.append(make("p", "", box.about), coloured(box.equation), this.pieces());
     const columns = make("div", "columns");
     columns.append(about, tensorOf(map));
     this.element.replaceChildren(this.head(), columns, this.source());
-    if (focused) this.element.querySelector(focused)?.focus({ preventScroll: true });
-    const lines = this.element.querySelector(".lines");
-    const marked = lines.querySelector(".marked");
-    if (this.path === box.path) lines.scrollTop = scrolled;
+    if (focused) /** @type {HTMLElement | null} */ (this.element.querySelector(focused))?.focus({ preventScroll: true });
+    const lines = /** @type {HTMLElement} */ (this.element.querySelector(".lines"));
+    const marked = /** @type {HTMLElement | null} */ (lines.querySelector(".marked"));
+    if (this.path === box.path) lines.scrollTop = scrolled ?? 0;
     else lines.scrollTop = marked ? marked.offsetTop - lines.offsetTop - 40 : 0;
     this.path = box.path;
   }
 
   /** A selector of what has the focus in the panel, null if nothing. */
   focused() {
-    const element = this.element.getRootNode().activeElement;
+    const element = /** @type {ShadowRoot} */ (this.element.getRootNode()).activeElement;
     if (!element || !this.element.contains(element)) return null;
     const name = OWN_NAMES.find((one) => element.hasAttribute(one));
-    return name ? `[${name}="${CSS.escape(element.getAttribute(name))}"]` : null;
+    return name ? `[${name}="${CSS.escape(/** @type {string} */ (element.getAttribute(name)))}"]` : null;
   }
 
   head() {
@@ -92,7 +102,7 @@ export class Panel {
   pieces() {
     const { opened } = this.map;
     const list = make("div", "pieces", undefined, { role: "group", "aria-label": "Tensors of this box" });
-    opened.box.pieces.forEach((piece, i) => {
+    opened.box.pieces.forEach((/** @type {any} */ piece, /** @type {number} */ i) => {
       const button = make("button", `piece ${piece.kind}`, undefined, { "data-piece": i, "aria-pressed": i === opened.piece });
       const about = [KINDS[piece.kind], moreOf(piece)].filter(Boolean).join(", ");
       button.append(make("strong", "", piece.symbol), make("span", "number", sizes(piece.shape)), make("small", "", about));
@@ -105,7 +115,7 @@ export class Panel {
   source() {
     const { file, first, last, text, marked } = this.map.opened.box.lines;
     const list = make("div", "lines code", undefined, { tabindex: "0", role: "region", "aria-label": "Source" });
-    text.split("\n").forEach((line, i) => {
+    text.split("\n").forEach((/** @type {string} */ line, /** @type {number} */ i) => {
       const row = make("div", marked.includes(first + i) ? "line marked" : "line");
       row.append(make("span", "at", first + i), make("span", "", line));
       list.append(row);
@@ -116,7 +126,7 @@ export class Panel {
   }
 }
 
-/** How many numbers of a tensor are learned, and whether elsewhere. */
+/** How many numbers of a tensor are learned, and whether elsewhere. @param {any} piece */
 function moreOf({ kind, parameters }) {
   if (kind === "fixed") return "by a formula";
   if (kind !== "weight") return "";

@@ -12,11 +12,24 @@ const HIDDEN = 255,
 export const SANS = "sans-serif";
 export const MONO = "monospace";
 
+/** @typedef {import("./geometry.js").Point} Point */
+/** @typedef {{ path: string, x: number, y: number, w: number, h: number }} Spot something drawn, by its corner and its size */
+/** @typedef {Spot & { cx: number, cy: number, role: import("../kit/roles.js").Role }} Place with its middle and its role */
+/** @typedef {{ size?: number, weight?: number, anchor?: string, fill?: string, font?: string }} Look of a text */
+/** @typedef {{ x: number, y: number, text: string, anchor?: string }} Label */
+/** @typedef {{ colour?: string, width?: number, label?: Label | null, head?: boolean }} Stroke of an arrow; `head`: with a tip */
+
 /** What one drawing of the map is made with: boxes, points on the stream, arrows, thumbnails. Colours are written out, so that a
  *  drawing can stand alone. */
 export class Pen {
+  /** @param {{ root: HTMLElement, data: any, boxes: import("./boxes.js").Boxes, layout: import("./geometry.js").Layout }} what */
   constructor({ root, data, boxes, layout }) {
-    Object.assign(this, { root, data, boxes, layout, width: layout.width, small: layout.small });
+    this.root = root;
+    this.data = data;
+    this.boxes = boxes;
+    this.layout = layout;
+    this.width = layout.width;
+    this.small = layout.small;
     this.colours = {
       ground: background(root),
       text: getComputedStyle(root).getPropertyValue("--st-text-color").trim() || "#1F2933",
@@ -33,23 +46,28 @@ export class Pen {
       },
       this.under,
     );
-    /** What can be clicked, by path. */
+    /** What can be clicked, by path. @type {Map<string, HTMLElement | SVGElement>} */
     this.elements = new Map();
-    /** Their paths in the order of the stream. */
+    /** Their paths in the order of the stream. @type {string[]} */
     this.order = [];
+    /** @type {{ start: string, end: string, element: SVGElement }[]} */
     this.arrows = [];
+    /** @type {{ canvas: HTMLCanvasElement, x: number, y: number, width: number, height: number }[]} */
     this.thumbnails = [];
     this.scaleOfPattern = sequential(ROLES.pattern, root);
   }
 
+  /** @param {number} [share] */
   ink(share = 1) {
     return share === 1 ? this.colours.text : this.mix(this.colours.text, share);
   }
 
+  /** @param {string} colour @param {number} share */
   mix(colour, share) {
     return `rgb(${mixed(colour, this.colours.ground, share).map(Math.round).join(" ")})`;
   }
 
+  /** @param {number} x @param {number} y @param {string} content @param {Look} [look] */
   text(x, y, content, { size = 12, weight = 400, anchor = "middle", fill = this.ink(), font = SANS } = {}) {
     return shape(
       "text",
@@ -58,12 +76,25 @@ export class Pen {
     );
   }
 
-  /** The size of a small text that is to fit into a width. */
+  /**
+   * The size of a small text that is to fit into a width.
+   *
+   * @param {string} content
+   * @param {number} width
+   * @param {400 | 600} [weight]
+   */
   fitting(content, width, weight = 400) {
     return Math.min(this.small, width / (WIDTH_OF_LETTER[weight] * content.length));
   }
 
-  /** Something to click: a box of the model, or a block. */
+  /**
+   * Something to click: a box of the model, or a block.
+   *
+   * @param {string} path
+   * @param {string} label
+   * @param {Record<string, string | number | boolean>} attributes
+   * @param {SVGElement[]} children
+   */
   held(path, label, attributes, ...children) {
     const group = shape(
       "g",
@@ -76,13 +107,24 @@ export class Pen {
     return group;
   }
 
-  /** A box at x, y: its part that is computed in the colour of its role, its weights as a band below. */
+  /**
+   * A box at x, y: its part that is computed in the colour of its role, its weights as a band below.
+   *
+   * @param {string} path
+   * @param {number} x
+   * @param {number} y
+   * @param {number} w
+   * @param {number} h
+   * @param {{ label?: string | null, sub?: string, strength?: number }} [how]
+   * @returns {Place}
+   */
   drawBox(path, x, y, w, h, { label = null, sub = "", strength = 0.16 } = {}) {
     const box = this.boxes.get(path);
     const parameters = parametersOf(box);
-    const learned = box.pieces.some((piece) => piece.kind === "weight");
+    const learned = box.pieces.some((/** @type {any} */ piece) => piece.kind === "weight");
     const band = learned ? 14 : 0;
-    const colour = ROLES[box.role];
+    const colour = ROLES[/** @type {import("../kit/roles.js").Role} */ (box.role)];
+    /** @type {SVGElement[]} */
     const parts = [
       shape("rect", {
         x,
@@ -120,11 +162,19 @@ export class Pen {
     return { path, x, y, w, h, cx: x + w / 2, cy: y + h / 2, role: box.role };
   }
 
-  /** A point on the stream: where something is added, or taken up. */
+  /**
+   * A point on the stream: where something is added, or taken up.
+   *
+   * @param {string} path
+   * @param {number} x
+   * @param {number} y
+   * @returns {Place}
+   */
   drawPoint(path, x, y) {
     const box = this.boxes.get(path);
     const sum = box.name === "⊕",
       r = sum ? 9 : 6;
+    /** @type {SVGElement[]} */
     const parts = [
       shape("circle", {
         cx: x,
@@ -143,7 +193,14 @@ export class Pen {
     return { path, x: x - r, y: y - r, w: 2 * r, h: 2 * r, cx: x, cy: y, role: "stream" };
   }
 
-  /** An arrow through points, with rounded corners, and what flows in it. */
+  /**
+   * An arrow through points, with rounded corners, and what flows in it.
+   *
+   * @param {string} start
+   * @param {string} end
+   * @param {Point[]} points
+   * @param {Stroke} [stroke]
+   */
   arrow(start, end, points, { colour = ROLES.stream, width = 1.6, label = null, head = true } = {}) {
     const element = shape(
       "g",
@@ -162,7 +219,14 @@ export class Pen {
     this.arrows.push({ start, end, element });
   }
 
-  /** An arrow straight to the right, from one box to another. */
+  /**
+   * An arrow straight to the right, from one box to another.
+   *
+   * @param {{ path: string, x: number, w: number }} from
+   * @param {{ path: string, x: number }} to
+   * @param {number} y
+   * @param {Stroke} [options]
+   */
   level(from, to, y, options = {}) {
     this.arrow(
       from.path,
@@ -175,21 +239,38 @@ export class Pen {
     );
   }
 
-  /** An arrow straight up or down, from one box to another. */
+  /**
+   * An arrow straight up or down, from one box to another.
+   *
+   * @param {Spot} from
+   * @param {Spot} to
+   * @param {number} x
+   * @param {Stroke} [options]
+   */
   plumb(from, to, x, options = {}) {
     const ends = from.y < to.y ? [from.y + from.h, to.y] : [from.y, to.y + to.h];
     this.arrow(
       from.path,
       to.path,
-      ends.map((y) => [x, y]),
+      ends.map((y) => /** @type {Point} */ ([x, y])),
       options,
     );
   }
 
-  /** A small step between two boxes. */
+  /**
+   * A small step between two boxes.
+   *
+   * @param {string} path
+   * @param {number} x
+   * @param {number} y
+   * @param {number} w
+   * @param {number} h
+   * @param {string} label
+   * @returns {Place}
+   */
   drawPill(path, x, y, w, h, label) {
     const box = this.boxes.get(path),
-      colour = ROLES[box.role];
+      colour = ROLES[/** @type {import("../kit/roles.js").Role} */ (box.role)];
     const parts = [
       shape("rect", {
         x,
@@ -208,7 +289,14 @@ export class Pen {
     return { path, x, y, w, h, cx: x + w / 2, cy: y + h / 2, role: box.role };
   }
 
-  /** A sum that belongs to a box which is drawn elsewhere. */
+  /**
+   * A sum that belongs to a box which is drawn elsewhere.
+   *
+   * @param {string} path
+   * @param {number} x
+   * @param {number} y
+   * @returns {Spot}
+   */
   plus(path, x, y) {
     const r = 9;
     this.under.append(
@@ -218,7 +306,16 @@ export class Pen {
     return { path, x: x - r, y: y - r, w: 2 * r, h: 2 * r };
   }
 
-  /** A pattern as a heatmap, of one head or (null) the mean of all. */
+  /**
+   * A pattern as a heatmap, of one head or (null) the mean of all.
+   *
+   * @param {string} kind
+   * @param {number} block
+   * @param {number | null} head
+   * @param {number} x
+   * @param {number} y
+   * @param {number} side
+   */
   thumbnail(kind, block, head, x, y, side) {
     const cells = this.data.arrays[kind];
     if (!cells || block >= cells.shape[0] || side < 4) return null;
@@ -229,6 +326,7 @@ export class Pen {
       wide = rows >= columns ? (side * columns) / rows : side;
     const canvas = make("canvas", "thumbnail", undefined, { "aria-hidden": "true" });
     Object.assign(canvas.style, { left: `${x}px`, top: `${y}px`, width: `${wide}px`, height: `${tall}px` });
+    /** @param {number} row @param {number} column */
     const share = (row, column) => {
       let sum = 0;
       for (let h = head ?? 0; h < (head === null ? heads : head + 1); h++) {

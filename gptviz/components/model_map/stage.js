@@ -11,14 +11,20 @@ import { Whole } from "./whole.js";
 
 /** Draws the map, and says what is clicked or looked at on it. It is handed the map, whose methods it calls. */
 export class Stage {
-  /** @param {{ openBlock: Function, clickBox: Function, take: Function, shut: Function, tell: Function }} map */
+  /** @param {any} map */
   constructor(map) {
     this.map = map;
     this.frame = make("div", "frame");
     this.element = make("div", "stage");
     this.frame.append(this.element);
     this.stop = new TabStop();
-    this.current = undefined; // the path that the Tab key reaches
+    /** @type {Layout} */
+    this.layout = /** @type {any} */ (undefined); // until the first draw
+    /** @type {Pen} */
+    this.pen = /** @type {any} */ (undefined);
+    /** @type {string[]} */
+    this.order = [];
+    this.current = ""; // the path that the Tab key reaches
     this.element.addEventListener("click", (event) => this.clicked(event));
     this.element.addEventListener("keydown", (event) => this.key(event));
     this.element.addEventListener("pointerover", (event) => this.over(event));
@@ -34,7 +40,7 @@ export class Stage {
     const held = this.element.contains(focused) ? focused.dataset.path : undefined;
     const hasBlock = opened.boxes.blocks(opened.stack) > 0;
     this.layout = new Layout({
-      isCrossed: data.boxes.some((box) => box.path.includes("cross_attention")),
+      isCrossed: data.boxes.some((/** @type {any} */ box) => box.path.includes("cross_attention")),
       isDouble: data.sizes[0] > 0,
       hasBlock,
     });
@@ -45,7 +51,7 @@ export class Stage {
     this.order = [...new Set(this.pen.order)].filter((path) => this.pen.elements.has(path));
     this.put(whole.columns);
     if (!this.pen.elements.has(this.current)) this.current = this.order[0];
-    for (const element of this.pen.elements.values()) element.setAttribute("tabindex", -1);
+    for (const element of this.pen.elements.values()) element.setAttribute("tabindex", "-1");
     this.stop.reach(this.pen.elements.get(this.current));
     this.look(null);
     this.light();
@@ -53,7 +59,7 @@ export class Stage {
     if (held) this.pen.elements.get(held)?.focus();
   }
 
-  /** Put what is drawn on the page. */
+  /** Put what is drawn on the page. @param {HTMLElement[]} columns */
   put(columns) {
     const { data } = this.map;
     const { width, height, small } = this.layout;
@@ -67,6 +73,7 @@ export class Stage {
       for (const strip of this.element.querySelectorAll(".strip")) strip.scrollTop = strip.scrollHeight;
   }
 
+  /** @param {{ x: number, w: number, bottom: number } | null} lens where the block stands among the others */
   drawBlock(lens) {
     const { pen, layout } = this;
     const { stack, block, boxes } = this.map.opened;
@@ -90,7 +97,7 @@ export class Stage {
   /** As large as there is room. */
   fit() {
     const room = this.map.root.clientWidth;
-    if (room && this.layout) this.element.style.zoom = this.layout.zoom(room);
+    if (room && this.layout) this.element.style.zoom = String(this.layout.zoom(room));
   }
 
   /** While a box is open, the rest of the map steps back. */
@@ -100,7 +107,7 @@ export class Stage {
     for (const [path, element] of this.pen.elements) {
       if (!element.dataset.box) continue;
       element.classList.toggle("open", path === open);
-      element.setAttribute("aria-expanded", path === open);
+      element.setAttribute("aria-expanded", String(path === open));
     }
     for (const { canvas } of this.pen.thumbnails)
       canvas.classList.toggle("back", open !== null && Boolean(canvas.dataset.of) && canvas.dataset.of !== open);
@@ -113,11 +120,12 @@ export class Stage {
 
   // What is looked at
 
+  /** @param {any} event */
   over(event) {
     this.look(event.target.closest?.("[data-box],[data-block]")?.dataset.path ?? null);
   }
 
-  /** The arrows of what is under the pointer stand out, and a line tells of it. */
+  /** The arrows of what is under the pointer stand out, and a line tells of it. @param {string | null} path */
   look(path) {
     for (const { start, end, element } of this.pen?.arrows ?? [])
       element.classList.toggle("lit", path !== null && (start === path || end === path));
@@ -126,6 +134,7 @@ export class Stage {
 
   // What is clicked, and the keyboard
 
+  /** @param {any} event */
   clicked(event) {
     const guess = event.target.closest("[data-guess]");
     if (guess && this.map.data.takes) return this.map.take(Number(guess.dataset.guess));
@@ -141,12 +150,13 @@ export class Stage {
     this.map.clickBox(box.dataset.box, head ? Number(head.dataset.head) : null);
   }
 
+  /** @param {any} event */
   key(event) {
     const held = event.target.closest("[data-path]");
     if (!held) return;
     const { path } = held.dataset;
     const next = walk(event.key, path, this.order);
-    const block = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+    const block = /** @type {Record<string, number>} */ ({ ArrowUp: -1, ArrowDown: 1 })[event.key];
     if (next) this.focus(next);
     else if (block) this.focus(this.map.moveToBlock(block, path));
     else if ((event.key === "Enter" || event.key === " ") && held.tagName !== "BUTTON") {
@@ -158,7 +168,7 @@ export class Stage {
     event.stopPropagation();
   }
 
-  /** Give the focus to what has this path, if it is drawn. */
+  /** Give the focus to what has this path, if it is drawn. @param {string} path */
   focus(path) {
     const element = this.pen.elements.get(path);
     if (!element) return;

@@ -13,7 +13,7 @@ const NO_NUMBERS =
   "This step has no numbers of its own that the pass records: it changes what comes in as the equation says. " +
   "See the boxes before and after it.";
 
-/** The numbers of the tensor that is open, or what stands in their place. */
+/** The numbers of the tensor that is open, or what stands in their place. @param {any} map */
 export function tensorOf(map) {
   const { opened, data } = map;
   const piece = opened.tensor;
@@ -31,11 +31,11 @@ export function tensorOf(map) {
   return place;
 }
 
-/** Which page of the tensor is shown, and the way to the others. */
+/** Which page of the tensor is shown, and the way to the others. @param {any} piece @param {number[]} at @param {any} data */
 function controls(piece, at, data) {
   const row = make("div", "controls");
   const dimensions = piece.shape.length;
-  piece.shape.forEach((size, axis) => {
+  piece.shape.forEach((/** @type {number} */ size, /** @type {number} */ axis) => {
     const group = make("span", "axis");
     if (axis < dimensions - 2) group.append(menu(piece.axes[axis], axis, size, at[axis]));
     else {
@@ -48,17 +48,23 @@ function controls(piece, at, data) {
   return row;
 }
 
+/** @param {string} name @param {number} axis @param {number} size @param {number} chosen */
 function menu(name, axis, size, chosen) {
   const select = make("select", "", undefined, { "data-axis": axis, "data-of": axis, "aria-label": name });
   for (let i = 0; i < size; i++) select.append(make("option", "", `${name} ${i}`, { value: i }));
-  select.value = chosen;
+  select.value = String(chosen);
   return select;
 }
 
-/** Buttons to the page before and after, and between them what is shown. */
+/**
+ * Buttons to the page before and after, and between them what is shown.
+ *
+ * @param {{ axis: number, size: number, first: number, page: number, isAcross: boolean, name: string }} what
+ */
 function steps({ axis, size, first, page, isAcross, name }) {
   const last = Math.min(size, first + page) - 1,
     what = isAcross ? "columns" : "rows";
+  /** @param {string} sign @param {number} by @param {boolean} isDisabled */
   const step = (sign, by, isDisabled) => {
     const label = `${by < 0 ? "previous" : "next"} ${what}`;
     const button = make("button", "tool", sign, { "data-step": by, "data-of": axis, "aria-label": label });
@@ -80,6 +86,7 @@ const CELL = { width: 54, height: 20 },
 
 /** A page of numbers, drawn. */
 class Tensor {
+  /** @param {any} map @param {Cells} cells */
   constructor(map, cells) {
     this.map = map;
     this.cells = cells;
@@ -119,7 +126,7 @@ class Tensor {
     return line;
   }
 
-  /** The colour of a cell, and what is readable on it. */
+  /** The colour of a cell, and what is readable on it. @param {number} value @returns {[ground: string, ink: string]} */
   colours(value) {
     const place = this.cells.placeOf(value);
     if (!Number.isFinite(place)) return ["", ""];
@@ -128,6 +135,7 @@ class Tensor {
     return [ground, 0.3 * r + 0.6 * g + 0.1 * b > 140 ? "#111820" : "#FFFFFF"];
   }
 
+  /** @param {string} caption */
   table(caption) {
     const { piece, grid } = this.cells;
     const { rows, columns } = grid;
@@ -145,6 +153,7 @@ class Tensor {
     return table;
   }
 
+  /** @param {{ name: string, number: number | null, cells: number[][] }} row */
   row({ name, number, cells }) {
     const header = make("th", "", undefined, { scope: "row" });
     if (name !== String(number)) header.append(make("small", "", `${number} `));

@@ -4,19 +4,28 @@ import { chip, nameBarNumber, percent, shortened, spoken, tinted } from "../kit/
 import { plural, short, sizes, sure } from "./boxes.js";
 import { GUESSES, TOKENS, apart, drawnBlocks } from "./geometry.js";
 
+/** @typedef {import("./pen.js").Pen} Pen @typedef {import("./pen.js").Place} Place */
+/** @typedef {{ path: string, x: number, w: number }} Flank something an arrow leaves to the right */
+/** @typedef {[label: string, probability: number | null]} Token @typedef {[role: import("../kit/roles.js").Role, letters: string]} Bar */
+
 // So few guesses have a line for the name and one for the bar.
 const MOST_WITH_ROOM = 4;
 
 /** The whole model from tokens to guesses, its blocks folded. */
 export class Whole {
+  /** @param {Pen} pen @param {import("./opened.js").Opened} opened */
   constructor(pen, opened) {
     this.pen = pen;
     this.opened = opened;
+    /** @type {Place | null} */
     this.memory = null; // where the encoder ends
+    /** @type {HTMLElement[]} */
     this.columns = []; // text at both ends
+    /** @type {{ x: number, w: number, bottom: number } | null} */
     this.lens = null; // where the open block stands
   }
 
+  /** @param {string} stack @param {number} top */
   drawStack(stack, top) {
     const { pen } = this,
       { data, boxes } = pen;
@@ -38,11 +47,18 @@ export class Whole {
     } else this.drawHead(last, end, top, middle);
   }
 
+  /** @param {string} path */
   shapeOf(path) {
     return sizes(this.pen.boxes.get(path)?.pieces[0]?.shape ?? []);
   }
 
-  /** Tokens, embedding, and the positions that are added to it: what the blocks go on from. */
+  /**
+   * Tokens, embedding, and the positions that are added to it: what the blocks go on from.
+   *
+   * @param {string} stack
+   * @param {number} top
+   * @param {number} middle
+   */
   drawStart(stack, top, middle) {
     const { pen } = this,
       { data, boxes } = pen;
@@ -67,20 +83,28 @@ export class Whole {
     return sum;
   }
 
-  /** From the end of the stream to the guesses. */
+  /**
+   * From the end of the stream to the guesses.
+   *
+   * @param {Flank} last
+   * @param {number} x
+   * @param {number} top
+   * @param {number} middle
+   */
   drawHead(last, x, top, middle) {
     const { pen } = this;
     const heads = ["head.token", "shares", "logits"].filter((path) => pen.boxes.get(path));
     const each = heads.length > 1 ? 38 : 48,
       gap = 9;
     let y = middle - (heads.length * each + (heads.length - 1) * gap) / 2;
-    let above = null;
+    let above = /** @type {any} */ (null);
     for (const path of heads) {
       const box = pen.drawBox(path, x, y, 66, each);
       if (above) pen.plumb(above, box, box.cx, { colour: ROLES.output });
       else {
         const from = last.x + last.w,
           turn = (from + x) / 2;
+        /** @type {import("./geometry.js").Point[]} */
         const points = [
           [from, middle],
           [turn, middle],
@@ -99,7 +123,15 @@ export class Whole {
     this.columns.push(this.guessesAt(top));
   }
 
-  /** The blocks, from where the stream begins to where the last of them ends. */
+  /**
+   * The blocks, from where the stream begins to where the last of them ends.
+   *
+   * @param {string} stack
+   * @param {Flank} from
+   * @param {number} right
+   * @param {number} middle
+   * @returns {Flank}
+   */
   drawBlocks(stack, from, right, middle) {
     const { data } = this.pen;
     const around = this.opened.stack === stack ? this.opened.block : 0;
@@ -143,14 +175,25 @@ export class Whole {
     return { path: `${stack}blocks.${this.pen.boxes.blocks(stack) - 1}.resid_post`, x: last, w: 0 };
   }
 
-  /** A block that is folded: its mean pattern, its MLP, its number. */
+  /**
+   * A block that is folded: its mean pattern, its MLP, its number.
+   *
+   * @param {string} stack
+   * @param {number} block
+   * @param {number} x
+   * @param {number} y
+   * @param {number} w
+   * @param {number} h
+   */
   drawSlim(stack, block, x, y, w, h) {
     const open = stack === this.opened.stack && block === this.opened.block;
     const path = `${stack}blocks.${block}`;
     const { small } = this.pen,
       inset = 3,
       side = Math.max(0, w - 2 * inset);
+    /** @param {string} part */
     const has = (part) => this.pen.boxes.get(`${path}.${part}`);
+    /** @type {SVGElement[]} */
     const parts = [
       shape("rect", {
         x,
@@ -166,7 +209,10 @@ export class Whole {
       shape("rect", { x: x + inset, y: y + inset, width: side, height: side, rx: 2, fill: this.pen.mix(ROLES.pattern, 0.08) }),
     ];
     this.pen.thumbnail(stack ? "encoder" : "decoder", block, null, x + inset, y + inset, side);
-    const bars = [...(has("cross_attention.q") ? [["pattern", "cross"]] : []), ...(has("mlp.up") ? [["mlp", "MLP"]] : [])];
+    const bars = [
+      ...(has("cross_attention.q") ? [/** @type {Bar} */ (["pattern", "cross"])] : []),
+      ...(has("mlp.up") ? [/** @type {Bar} */ (["mlp", "MLP"])] : []),
+    ];
     let below = y + inset + side + 3;
     const tall = (y + h - 17 - below - 3 * (bars.length - 1)) / bars.length;
     for (const [role, letters] of bars) {
@@ -187,7 +233,7 @@ export class Whole {
       below += tall + 3;
     }
     const size = w < 16 ? small : Math.max(12, small);
-    parts.push(this.pen.text(x + w / 2, y + h - 5, block, { size, weight: open ? 700 : 500 }));
+    parts.push(this.pen.text(x + w / 2, y + h - 5, String(block), { size, weight: open ? 700 : 500 }));
     const group = this.pen.held(
       path,
       `${this.pen.boxes.blockName(stack, block)}, ${open ? "open" : "folded"}, ${plural(this.pen.data.counts[stack], "parameter")}`,
@@ -213,6 +259,14 @@ export class Whole {
 
   // Text at both ends
 
+  /**
+   * @param {number} x
+   * @param {number} top
+   * @param {number} width
+   * @param {number} height
+   * @param {string} heading
+   * @param {string | null} path
+   */
   column(x, top, width, height, heading, path) {
     const column = make("div", "column");
     Object.assign(column.style, { left: `${x}px`, top: `${top}px`, width: `${width}px`, height: `${height}px` });
@@ -224,6 +278,7 @@ export class Whole {
     return column;
   }
 
+  /** @param {string} stack @param {Token[]} tokens @param {number} top */
   tokensAt(stack, tokens, top) {
     const heading = this.pen.data.sizes[0]
       ? stack
@@ -235,6 +290,7 @@ export class Whole {
     return column;
   }
 
+  /** @param {Token[]} tokens @param {string} meaning */
   strip(tokens, meaning) {
     const strip = make("div", `strip${this.pen.data.spaced ? " spaced" : ""}`, undefined, {
       role: "list",
@@ -254,13 +310,15 @@ export class Whole {
     return strip;
   }
 
+  /** @param {number} top */
   guessesAt(top) {
     const { data } = this.pen;
-    const heading = {
+    const headings = /** @type {Record<string, string>} */ ({
       decoder: "Next token",
       classifier: "Label",
       "encoder-decoder": `Answer: ${plural(data.guesses.length, "token")}`,
-    }[data.kind];
+    });
+    const heading = headings[data.kind];
     const column = this.column(this.pen.width - GUESSES, top, GUESSES, this.pen.layout.row, heading, null);
     if (data.kind === "encoder-decoder") {
       column.append(this.strip(data.guesses, "how sure it was"));
@@ -268,7 +326,7 @@ export class Whole {
     }
     const list = make("div", `guesses${data.guesses.length <= MOST_WITH_ROOM ? " roomy" : ""}`);
     column.append(list);
-    data.guesses.forEach(([label, probability], i) => {
+    data.guesses.forEach((/** @type {Token} */ [label, probability], /** @type {number} */ i) => {
       const line = make(data.takes ? "button" : "div", "guess", undefined, { "data-guess": i });
       const name = make("span", "name", shortened(label, 12));
       name.style.setProperty("--tint", tinted(probability ?? 0));
