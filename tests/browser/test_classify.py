@@ -40,6 +40,7 @@ def seen(browser: Browser, judging: Server) -> Iterator[Visit]:
         yield begun
 
 
+@pytest.mark.full
 def test_a_typed_review_gets_its_bars_and_stays_in_the_link(seen: Visit) -> None:
     page = seen.open("classify", model="judge", prompt="the plot was dull")
     chart = page.get_by_test_id("stPlotlyChart").nth(1)

@@ -178,6 +178,7 @@ def test_weights_are_the_rows_of_the_matrix_that_the_box_uses(shown: Callable[..
     page.wait_for_url(re.compile("tensor=1"))
 
 
+@pytest.mark.full
 def test_what_is_open_is_in_the_address_and_a_link_reopens_it(visit: Visit) -> None:
     page = visit.open("", prompt=PROMPT)
     box(page, "blocks.2.mlp.neurons").click()

@@ -13,7 +13,7 @@ from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer
 from gptviz.ui.shell import scrubber
 from gptviz.ui.shell.pages import DEFAULT_PROMPT
-from tests.browser.machinery import Server, Visit, check_on_a_phone, quick, serve, visiting
+from tests.browser.machinery import Server, Visit, check_on_a_phone, serve, visiting
 from tests.tiny import scrambled, tiny
 
 pytestmark = pytest.mark.browser
@@ -41,8 +41,9 @@ def shown(page: Page) -> Locator:
     return page.locator(".st-key-step [data-testid=stSliderThumbValue]")
 
 
+@pytest.mark.full
 @pytest.mark.alone
-@pytest.mark.parametrize("path", quick(PATHS, "embeddings"))
+@pytest.mark.parametrize("path", PATHS)
 def test_it_plays_from_the_start_to_the_end_and_stops(visit: Visit, path: str) -> None:
     page = visit.open(path, model="grown")
     expect(shown(page)).to_have_text("last")
@@ -86,6 +87,7 @@ def test_it_stops_when_pressed_again_and_stays_there(visit: Visit) -> None:
     assert shown(page).inner_text() == stopped
 
 
+@pytest.mark.full
 def test_the_keyboard_moves_it_and_the_link_and_every_page_follow(visit: Visit) -> None:
     page = visit.open("attention", model="grown", step=6)
     expect(shown(page)).to_have_text("6")
