@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, Page, Route
 
 from gptviz.components import kit
 from gptviz.figures import theme
+from tests.browser.pictures import faults, words
 
 pytestmark = pytest.mark.browser
 
@@ -320,3 +321,67 @@ def test_the_address_keeps_what_a_view_shows_and_makes_no_history(browser: Brows
     assert page.evaluate("[inAddress('k0'), inAddress('k1')]") == ["98", "99"]
     assert page.evaluate("history.length") == before
     page.close()
+
+
+# The heading of a picture, with a drawing of one text below it.
+PICTURE = """({ heading, size }) => {
+    const drawing = shape("text", { x: 0, y: 14, "font-size": 14 }, "the drawing");
+    return new XMLSerializer().serializeToString(picture(root, heading, drawing, size));
+}"""
+SCALE = {"stops": [[0, "#FFFFFF"], [1, "#EE3377"]], "low": "0 %", "high": "100 %", "unit": "share; blank: not read"}
+
+
+@pytest.mark.parametrize("width", [100, 1500])
+@pytest.mark.parametrize("prompt", ["To be", "x" * 9_000, "to be or not to be " * 300, *NASTY], ids=range(3 + len(NASTY)))
+def test_the_heading_of_a_picture_says_all_and_nothing_overlaps(page: Page, prompt: str, width: int) -> None:
+    heading = {
+        "title": "What each head of a model with a long name reads, and how much of what it could read " * 2,
+        "model": "shakespeare, step 5000",
+        "prompt": prompt,
+        "settings": ["mean of all heads", "log colours"],
+        "scale": SCALE,
+    }
+    drawn = page.evaluate(PICTURE, {"heading": heading, "size": {"width": width, "height": 20}})
+    assert faults(page, drawn) == []
+    said = " ".join(words(drawn))
+    expected = ["Model: shakespeare, step 5000 · mean of all heads · log colours", "0 %", "100 %", SCALE["unit"], "the drawing"]
+    assert all(one in said for one in [heading["title"].strip(), *expected])
+    if len(prompt) > 1_000:
+        assert f"{len(prompt)} characters" in said
+    elif prompt.strip():
+        assert "".join(prompt.split()) in "".join(said.split())
+
+
+def test_a_picture_without_more_has_its_title_alone(page: Page) -> None:
+    drawn = page.evaluate(PICTURE, {"heading": {"title": "A tree"}, "size": {"width": 90, "height": 20}})
+    assert words(drawn) == ["A tree", "the drawing"]
+
+
+# A page's own part: words in two lines, a chip on a stripe, a canvas, a drawing, a box that cuts its text, what is left out.
+PART = """() => {
+    root.innerHTML = `<div class="part" style="width: 220px; font: 14px sans-serif; color: rgb(31, 41, 51)">
+        <p>some words that need <b>two</b> or three lines of this width</p>
+        <span style="background: linear-gradient(to right, rgb(255, 0, 0) 0%, rgb(0, 0, 255) 100%)">chip</span>
+        <div style="width: 60px; overflow: hidden; white-space: nowrap">cut off where it ends</div>
+        <canvas width="2" height="2"></canvas>
+        <svg width="50" height="20"><path d="M0 0H50" style="stroke: currentColor"/></svg>
+        <button class="tool">Close</button><span hidden>not seen</span><i class="aloud">aloud</i></div>`;
+    const { drawing, width, height } = copyOf([root.querySelector('.part')], '.tool');
+    const heights = [...root.querySelectorAll('p')].map((one) => one.getBoundingClientRect().height);
+    const text = new XMLSerializer().serializeToString(picture(root, { title: "A part" }, drawing, { width, height }));
+    root.replaceChildren();
+    return { text, width, height, heights };
+}"""
+
+
+def test_a_part_of_a_page_is_copied_word_by_word_and_shape_by_shape(page: Page) -> None:
+    part = page.evaluate(PART)
+    assert part["width"] == 220
+    assert faults(page, part["text"]) == []
+    said = words(part["text"])
+    assert "".join(said).replace(" ", "") == "Apartsomewordsthatneedtwoorthreelinesofthiswidthchipcutoffwhereitends"
+    assert len(said) > 5, "a text for each line"
+    kinds = [one.tag.split("}")[1] for one in ElementTree.fromstring(part["text"]).iter()]
+    assert kinds.count("image") == 1
+    assert kinds.count("linearGradient") == 1
+    assert kinds.count("path") == 1

@@ -1,0 +1,229 @@
+// Parts of a view as a drawing that stands alone: what is on screen, shape by shape and word by word.
+
+import { shape } from "./elements.js";
+
+// What a drawing of the page says by its style sheet, and one that stands alone must say itself.
+const LOOKS = [
+  ...["fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width", "stroke-dasharray", "opacity", "visibility"],
+  ...["font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline"],
+];
+const OF_A_LINEAR_GRADIENT = /^linear-gradient\(to right, (.*)\)$/;
+
+/** @typedef {{ left: number, top: number }} Origin where the drawing begins on the screen */
+
+/**
+ * A computed colour as an attribute has it, and how opaque it is (0 … 1).
+ *
+ * @param {string} colour `rgb(…)`, `rgba(…)` or `color(srgb …)`
+ * @returns {{ paint: string, opacity: number }}
+ */
+export function paintOf(colour) {
+  const numbers = (colour.replace("color(srgb", "").match(/[\d.]+(?:e-?\d+)?%?/g) ?? []).map((one) =>
+    one.endsWith("%") ? Number(one.slice(0, -1)) / 100 : Number(one),
+  );
+  const unit = colour.startsWith("color(") ? 255 : 1;
+  const [r = 0, g = 0, b = 0, opacity = colour.includes("(") ? 1 : 0] = numbers;
+  return { paint: `rgb(${[r, g, b].map((one) => Math.round(unit * one)).join(", ")})`, opacity };
+}
+
+/** The stops of a computed gradient from left to right. @param {string} list "rgb(…) 0%, rgb(…) 50%" */
+export function stopsOf(list) {
+  return list.split(/,\s*(?=[a-z])/).map((stop, i, all) => {
+    const [, colour, place] = stop.match(/^(.*?\))\s*([\d.]+%)?/) ?? [];
+    return { ...paintOf(colour ?? stop), place: place ?? `${(100 * i) / Math.max(1, all.length - 1)}%` };
+  });
+}
+
+/** Copies parts of a page into one drawing. */
+class Copier {
+  /** @param {Origin} origin @param {string} leftOut a selector of what is not copied */
+  constructor(origin, leftOut) {
+    this.origin = origin;
+    this.leftOut = leftOut;
+    this.gradients = 0;
+    /** @type {Map<string, { up: number, down: number }>} */
+    this.fonts = new Map();
+    this.context = /** @type {CanvasRenderingContext2D} */ (document.createElement("canvas").getContext("2d"));
+  }
+
+  /** @param {DOMRect} box */
+  place({ left, top, width, height }) {
+    return { x: left - this.origin.left, y: top - this.origin.top, width, height };
+  }
+
+  /** @param {Element} element @param {Element} into @param {number} opacity */
+  draw(element, into, opacity) {
+    const style = getComputedStyle(element);
+    if (style.display === "none" || style.visibility === "hidden" || element.matches(this.leftOut)) return;
+    const box = element.getBoundingClientRect(),
+      own = opacity * Number(style.opacity);
+    if (element instanceof SVGSVGElement) return into.append(this.drawing(element, box));
+    if (element instanceof HTMLCanvasElement) return into.append(this.pixels(element, box, style));
+    if (box.width && box.height) this.frame(style, this.place(box), into, own);
+    let inside = into;
+    const isCut = element.scrollWidth > element.clientWidth + 1 || element.scrollHeight > element.clientHeight + 1;
+    if (style.overflowX !== "visible" && style.display !== "inline" && isCut) {
+      const { x, y, width, height } = this.place(box);
+      inside = shape("svg", { x, y, width, height, viewBox: `${x} ${y} ${width} ${height}` });
+      into.append(inside);
+    }
+    for (const child of element.childNodes) {
+      if (child instanceof Element) this.draw(child, inside, own);
+      else if (child instanceof Text && child.data.trim()) this.write(child, style, inside, own);
+    }
+  }
+
+  /**
+   * What lies behind the words of an element: its ground, its rings and the line below it.
+   *
+   * @param {CSSStyleDeclaration} style
+   * @param {{ x: number, y: number, width: number, height: number }} place
+   * @param {Element} into
+   * @param {number} opacity
+   */
+  frame(style, place, into, opacity) {
+    const radius = parseFloat(style.borderTopLeftRadius) || 0;
+    const ground = paintOf(style.backgroundColor);
+    /** @param {Record<string, string | number>} look @param {number} [out] pixels around the element */
+    const rect = (look, out = 0) => {
+      const { x, y, width, height } = place;
+      const around = { x: x - out, y: y - out, width: width + 2 * out, height: height + 2 * out, rx: radius + out };
+      into.append(shape("rect", { ...around, ...look }));
+    };
+    if (ground.opacity) rect({ fill: ground.paint, "fill-opacity": ground.opacity * opacity });
+    const gradient = style.backgroundImage.match(OF_A_LINEAR_GRADIENT);
+    if (gradient) rect({ fill: this.gradient(gradient[1], into), opacity });
+    for (const [, colour, wide] of style.boxShadow.matchAll(/((?:rgb|color)[^)]*\)) 0px 0px 0px ([\d.]+)px/g)) {
+      const { paint, opacity: strength } = paintOf(colour);
+      rect({ fill: "none", stroke: paint, "stroke-opacity": strength * opacity, "stroke-width": 2 }, Number(wide) - 1);
+    }
+    const below = parseFloat(style.borderBottomWidth);
+    if (below && style.borderBottomStyle !== "none") {
+      const { paint, opacity: strength } = paintOf(style.borderBottomColor);
+      const line = { x: place.x, width: place.width, y: place.y + place.height - below, height: below };
+      into.append(shape("rect", { ...line, fill: paint, "fill-opacity": strength * opacity }));
+    }
+  }
+
+  /** @param {string} list @param {Element} into */
+  gradient(list, into) {
+    const id = `gradient-${this.gradients++}`;
+    const stops = stopsOf(list).map(({ paint, opacity, place }) =>
+      shape("stop", { offset: place, "stop-color": paint, "stop-opacity": opacity }),
+    );
+    into.append(shape("defs", {}, shape("linearGradient", { id }, ...stops)));
+    return `url(#${id})`;
+  }
+
+  /** @param {HTMLCanvasElement} canvas @param {DOMRect} box @param {CSSStyleDeclaration} style */
+  pixels(canvas, box, style) {
+    const look = { href: canvas.toDataURL(), preserveAspectRatio: "none", style: "image-rendering: pixelated" };
+    const group = shape("g", {}, shape("image", { ...this.place(box), ...look }));
+    const wide = style.outlineStyle === "none" ? 0 : parseFloat(style.outlineWidth);
+    if (wide) {
+      const { paint, opacity } = paintOf(style.outlineColor);
+      const line = { fill: "none", stroke: paint, "stroke-opacity": opacity, "stroke-width": wide };
+      group.append(shape("rect", { ...this.place(box), ...line }));
+    }
+    return group;
+  }
+
+  /** A drawing of the page, with the looks that its style sheet gives it. @param {SVGSVGElement} svg @param {DOMRect} box */
+  drawing(svg, box) {
+    const copy = /** @type {SVGSVGElement} */ (svg.cloneNode(true));
+    const copies = [copy, ...copy.querySelectorAll("*")];
+    [svg, ...svg.querySelectorAll("*")].forEach((element, i) => {
+      const style = getComputedStyle(element);
+      for (const name of element.getAttributeNames())
+        if (/^(class|style|role|tabindex|aria-.*|data-.*)$/.test(name)) copies[i].removeAttribute(name);
+      for (const name of LOOKS) copies[i].setAttribute(name, style.getPropertyValue(name));
+    });
+    for (const [name, value] of Object.entries(this.place(box))) copy.setAttribute(name, String(value));
+    if (getComputedStyle(svg).overflow === "visible") copy.setAttribute("overflow", "visible");
+    return copy;
+  }
+
+  /** The words of a text, a line each; they keep their widths in another font. @param {Text} node @param {CSSStyleDeclaration} style @param {Element} into @param {number} opacity */
+  write(node, style, into, opacity) {
+    const { paint, opacity: strength } = paintOf(style.color);
+    const look = {
+      fill: paint,
+      "fill-opacity": strength * opacity,
+      "font-family": style.fontFamily,
+      "font-size": style.fontSize,
+      "font-weight": style.fontWeight,
+      "text-decoration": style.textDecorationLine,
+      style: "white-space: pre",
+    };
+    const font = this.fontOf(style);
+    for (const { words, box } of linesOf(node)) {
+      const { x, y, width, height } = this.place(box);
+      const baseline = y + (height - font.up - font.down) / 2 + font.up;
+      /** @type {Record<string, string | number>} */
+      const fitted = [...words].length > 1 ? { textLength: width, lengthAdjust: "spacingAndGlyphs" } : {};
+      into.append(shape("text", { x, y: baseline, ...look, ...fitted }, words));
+    }
+  }
+
+  /** How far a font reaches above and below its line. @param {CSSStyleDeclaration} style */
+  fontOf({ fontWeight, fontSize, fontFamily }) {
+    const font = `${fontWeight} ${fontSize} ${fontFamily}`;
+    let found = this.fonts.get(font);
+    if (!found) {
+      this.context.font = font;
+      const { fontBoundingBoxAscent: up, fontBoundingBoxDescent: down } = this.context.measureText("x");
+      this.fonts.set(font, (found = { up, down }));
+    }
+    return found;
+  }
+}
+
+/** The lines that a text is broken into on the page, and where each is. @param {Text} node */
+function linesOf(node) {
+  const range = document.createRange();
+  range.selectNodeContents(node);
+  if (range.getClientRects().length < 2) return [{ words: shownOf(node.data, node), box: range.getBoundingClientRect() }];
+  /** @type {{ from: number, to: number, top: number }[]} */
+  const lines = [];
+  let at = 0;
+  for (const character of node.data) {
+    const to = at + character.length;
+    range.setStart(node, at);
+    range.setEnd(node, to);
+    const box = range.getBoundingClientRect(),
+      last = lines.at(-1);
+    if (last && (!box.width || Math.abs(box.top - last.top) < box.height / 2)) last.to = to;
+    else if (box.width) lines.push({ from: at, to, top: box.top });
+    at = to;
+  }
+  return lines.map(({ from, to }) => {
+    range.setStart(node, from);
+    range.setEnd(node, to);
+    return { words: shownOf(node.data.slice(from, to), node), box: range.getBoundingClientRect() };
+  });
+}
+
+/** A text as it is seen: where the page joins white space, joined. @param {string} text @param {Text} node */
+function shownOf(text, node) {
+  const { whiteSpaceCollapse } = getComputedStyle(/** @type {Element} */ (node.parentElement));
+  return whiteSpaceCollapse === "preserve" ? text : text.replace(/\s+/g, " ");
+}
+
+/**
+ * Parts of a view as one drawing from (0, 0) on, and its size. Scroll boxes are copied as they are: to have all that is in one,
+ * let it grow before.
+ *
+ * @param {Element[]} parts
+ * @param {string} [leftOut] a selector of what is not copied; what is read aloud alone never is
+ */
+export function copyOf(parts, leftOut = "") {
+  const boxes = parts.filter((part) => part.checkVisibility()).map((part) => part.getBoundingClientRect());
+  const left = Math.min(...boxes.map((box) => box.left)),
+    top = Math.min(...boxes.map((box) => box.top));
+  const copier = new Copier({ left, top }, [".aloud", "dialog", "[popover]", ...(leftOut ? [leftOut] : [])].join(", "));
+  const drawing = shape("g");
+  for (const part of parts) copier.draw(part, drawing, 1);
+  const width = Math.max(...boxes.map((box) => box.right)) - left,
+    height = Math.max(...boxes.map((box) => box.bottom)) - top;
+  return { drawing, width, height };
+}

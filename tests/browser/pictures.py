@@ -1,0 +1,83 @@
+"""Whether a picture that a view saves can be read: its texts are large enough, within it, and apart from each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from playwright.sync_api import Locator, Page
+
+# The smallest type, in pixels.
+SMALLEST = 12
+# How far, in pixels, boxes of texts may reach into each other: they are higher than their letters.
+TOUCHING = 3
+# Every text that is seen in the drawing: its words, its size and its box on the screen; and the box of the drawing.
+MEASURE = """(drawn) => {
+    const holder = document.createElement('div');
+    holder.style.cssText = 'position: absolute; left: 0; top: 0';
+    holder.innerHTML = drawn;
+    document.body.append(holder);
+    const svg = holder.firstElementChild;
+    const place = ({ left, top, right, bottom }) => ({ left, top, right, bottom });
+    const texts = [...svg.querySelectorAll('text')]
+        .filter((text) => text.textContent.trim() && getComputedStyle(text).visibility === 'visible')
+        .map((text) => {
+            const { a, b } = text.getScreenCTM();
+            const size = parseFloat(getComputedStyle(text).fontSize) * Math.hypot(a, b);
+            const box = place(text.getBoundingClientRect());
+            // What is cut off is not seen.
+            for (let cut = text.parentElement.closest('svg'); cut !== svg; cut = cut.parentElement.closest('svg')) {
+                if (getComputedStyle(cut).overflow === 'visible') continue;
+                const edge = cut.getBoundingClientRect();
+                box.left = Math.max(box.left, edge.left);
+                box.right = Math.min(box.right, edge.right);
+            }
+            return { words: text.textContent, size, box };
+        });
+    const measured = { texts, whole: place(svg.getBoundingClientRect()) };
+    holder.remove();
+    return measured;
+}"""
+
+
+def saved(page: Page, where: Locator | None = None) -> str:
+    """The drawing that the button "SVG" saves."""
+    with page.expect_download() as waiting:
+        (where or page).get_by_role("button", name="SVG").click()
+    return Path(waiting.value.path()).read_text(encoding="utf-8")
+
+
+def words(drawn: str) -> list[str]:
+    """All texts of a drawing."""
+    return ["".join(one.itertext()) for one in ElementTree.fromstring(drawn).iter() if one.tag.endswith("}text")]
+
+
+def faults(page: Page, drawn: str) -> list[str]:
+    """What is wrong with the texts of a drawing, in words; `page` is any that a browser shows."""
+    measured = page.evaluate(MEASURE, drawn)
+    texts, whole = measured["texts"], measured["whole"]
+    assert texts, "there is no text"
+    found = ["colours that only the page knows"] if "var(--" in drawn or "currentcolor" in drawn.lower() else []
+    for i, one in enumerate(texts):
+        if one["size"] < SMALLEST - 0.1:
+            found.append(f"“{one['words']}” is {one['size']:.1f} px high")
+        if _outside(one["box"], whole):
+            found.append(f"“{one['words']}” reaches out of the picture")
+        found += [f"“{one['words']}” lies on “{other['words']}”" for other in texts[:i] if _overlap(one["box"], other["box"])]
+    return found
+
+
+def _outside(box: dict[str, Any], whole: dict[str, Any]) -> bool:
+    return bool(
+        box["left"] < whole["left"] - 1
+        or box["right"] > whole["right"] + 1
+        or box["top"] < whole["top"] - 1
+        or box["bottom"] > whole["bottom"] + 1
+    )
+
+
+def _overlap(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    across = min(one["right"], other["right"]) - max(one["left"], other["left"])
+    down = min(one["bottom"], other["bottom"]) - max(one["top"], other["top"])
+    return bool(across > TOUCHING and down > TOUCHING)
