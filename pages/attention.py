@@ -6,8 +6,8 @@ from gptviz.ui.shell import pages
 from gptviz.ui.shell.pages import open_page
 from gptviz.ui.shell.subject import subject_bar
 from gptviz.ui.views import attention, encoder_decoder
-from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
+from gptviz.ui.widgets.tries import try_this
 
 open_page(
     pages.ATTENTION,
@@ -21,9 +21,6 @@ if not encoder_decoder.n_blocks(subject.lm.model.config, stack):
     st.stop()
 attention.show(subject, stack, default=2)
 
-with st.container(horizontal=True, vertical_alignment="center"):
-    st.text("Try this:", width="content")
-    for title, notice, state in attention.to_try(subject, stack):
-        controls.try_this(title, notice, **state)
+try_this(attention.to_try(subject, stack))
 
 details(how=attention.HOW, limits=attention.LIMITS, key="attention")

@@ -11,6 +11,7 @@ from gptviz.ui.shell.pages import open_page
 from gptviz.ui.shell.subject import subject_bar
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
+from gptviz.ui.widgets.tries import try_this
 
 open_page(
     pages.CLASSIFY,
@@ -27,10 +28,7 @@ with st.container(horizontal=True, vertical_alignment="center", horizontal_align
 
 folded = show(view, subject)
 
-with st.container(horizontal=True, vertical_alignment="center"):
-    st.text("Try this:", width="content")
-    for title, notice, state in tries(subject):
-        controls.try_this(title, notice, **state)
+try_this(tries(subject))
 
 if folded is not None:
     details(folded.numbers, code=folded.code, how=folded.how, limits=folded.limits, key=view.lower())

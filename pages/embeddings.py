@@ -6,8 +6,8 @@ from gptviz.ui.pages import embeddings
 from gptviz.ui.shell import pages
 from gptviz.ui.shell.pages import open_page
 from gptviz.ui.shell.subject import subject_bar
-from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
+from gptviz.ui.widgets.tries import try_this
 
 open_page(
     pages.EMBEDDINGS,
@@ -30,10 +30,7 @@ with picture:
     st.caption(embeddings.what_is_lost(projection, shown, token, config.d_model))
     st.caption(embeddings.trust_in_picture(shown, projection))
 
-with st.container(horizontal=True, vertical_alignment="center"):
-    st.text("Try this:", width="content")
-    for title, notice, state in embeddings.to_try(subject):
-        controls.try_this(title, notice, **state)
+try_this(embeddings.to_try(subject))
 
 details(
     lambda: projection.points,

@@ -3,14 +3,15 @@
 import streamlit as st
 
 from gptviz.ui.pages.generate import method
-from gptviz.ui.pages.generate.show import current_writing, fork_button, show, transport
+from gptviz.ui.pages.generate.show import current_writing, show, transport
+from gptviz.ui.pages.generate.tries import tries
 from gptviz.ui.pages.generate.writing import MOST_NODES, MOST_TOKENS
 from gptviz.ui.shell import pages, scrubber
 from gptviz.ui.shell.pages import open_page
 from gptviz.ui.shell.subject import subject_bar
-from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.sampling import PLAIN, sampling_controls
+from gptviz.ui.widgets.sampling import sampling_controls
+from gptviz.ui.widgets.tries import try_this
 
 open_page(
     pages.GENERATE,
@@ -32,34 +33,16 @@ with view:
     if scrubber.steps(subject.key.name):
         st.caption("Each step of training writes anew from the prompt, with the same random numbers: only the model differs.")
 
-with st.container(horizontal=True, vertical_alignment="center"):
-    st.text("Try this:", width="content")
-    anew = PLAIN | {"writing": None, "prompt": subject.default}
-    fork_button(writing)
-    controls.try_this(
-        "Always the likeliest",
-        "At temperature 0 the text is soon caught in a loop: the likeliest token leads back to the likeliest text.",
-        **anew | {"temperature": 0.0},
-    )
-    controls.try_this(
-        "Too hot",
-        "At temperature 2 pale chips are everywhere: tokens the model hardly believed in, and what follows makes no sense.",
-        **anew | {"temperature": 2.0},
-    )
-    controls.try_this(
-        "Only the two likeliest",
-        "Top-k 2 keeps the words whole, yet the text does not get stuck; of what may come next all but two are struck out.",
-        **anew | {"top_k": 2},
-    )
-    st.download_button(
-        "Download the text",
-        lambda: writing.document,
-        "gptviz.txt",
-        "text/plain",
-        icon=":material/download:",
-        type="tertiary",
-        on_click="ignore",
-    )
+try_this(tries(writing))
+st.download_button(
+    "Download the text",
+    lambda: writing.document,
+    "gptviz.txt",
+    "text/plain",
+    icon=":material/download:",
+    type="tertiary",
+    on_click="ignore",
+)
 
 details(
     how=method.HOW,

@@ -8,6 +8,7 @@ from gptviz.ui.shell import pages
 from gptviz.ui.shell.pages import open_page
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
+from gptviz.ui.widgets.tries import try_this
 
 open_page(
     pages.GRADIENTS,
@@ -41,29 +42,6 @@ with right:
     gradients.panel("beside", sizes, beside, height=310)
 st.caption(gradients.summary(sizes))
 
-with st.container(horizontal=True, vertical_alignment="center"):
-    st.text("Try this:", width="content")
-    controls.try_this(
-        "32 blocks",
-        "With residual connections the gradient arrives whatever the depth; without, it is 0 in float32 long before.",
-        **gradients.DEFAULTS | {"depth": 32},
-    )
-    controls.try_this(
-        "Large weights",
-        "Without norms the stream grows from block to block, and the gradient with it: plain and none explode.",
-        **gradients.DEFAULTS | {"std": 0.32},
-    )
-    controls.try_this(
-        "On the edge",
-        "At just this size of weights some of the gradient arrives without residual connections too: one step smaller and it "
-        "vanishes, one larger and it explodes.",
-        **gradients.DEFAULTS | {"std": 0.24},
-    )
-    controls.try_this(
-        "Not divided by depth",
-        "Larger weights, the same however many blocks there are: post-norm now loses a little of the gradient in most blocks, "
-        "plain explodes.",
-        **gradients.DEFAULTS | {"std": 0.12, "shrink": False},
-    )
+try_this(gradients.TRIES)
 
 details(lambda: sizes, code=gradients.code(chosen), how=gradients.HOW, limits=gradients.LIMITS, key="gradients")

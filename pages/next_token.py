@@ -7,8 +7,8 @@ from gptviz.ui.shell import pages
 from gptviz.ui.shell.pages import open_page
 from gptviz.ui.shell.subject import subject_bar
 from gptviz.ui.views.append_token import explain_refusal
-from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
+from gptviz.ui.widgets.tries import try_this
 
 open_page(
     pages.NEXT_TOKEN,
@@ -27,9 +27,6 @@ with text:
 explain_refusal()
 next_token.ledger(subject, position)
 
-with st.container(horizontal=True, vertical_alignment="center"):
-    st.text("Try this:", width="content")
-    for title, notice, state in next_token.to_try(subject):
-        controls.try_this(title, notice, **state)
+try_this(next_token.to_try(subject))
 
 details(how=next_token.HOW, limits=next_token.LIMITS, key="next_token")

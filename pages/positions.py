@@ -12,6 +12,7 @@ from gptviz.ui.shell.theme import theme
 from gptviz.ui.views import encoder_decoder
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
+from gptviz.ui.widgets.tries import try_this
 
 open_page(
     pages.POSITIONS,
@@ -48,18 +49,7 @@ with right:
         )
     ui.panel("beside", key, beside, 0, height=400)
 
-with st.container(horizontal=True, vertical_alignment="center"):
-    st.text("Try this:", width="content")
-    if own != "learned" and (learned := ui.model_with("learned")):
-        controls.try_this(
-            "Learned positions", "Nobody told this model about order. Do near positions look alike to it?", model=learned
-        )
-    controls.try_this("Steep and flat heads", "Each head of ALiBi forgets at a speed of its own.", beside="alibi")
-    if "sinusoidal" in (own, *fixed):
-        slow = {"table": "sinusoidal", "wave": config.d_model * 3 // 4}
-        controls.try_this(
-            "A slow wave", "The last dimensions hardly move: they tell far from near, the first tell even from odd.", **slow
-        )
+try_this(ui.to_try(subject, own, fixed))
 
 tables = [kind for kind in dict.fromkeys(("sinusoidal", own)) if kind in (own, *fixed) and positions.has_vectors(kind)]
 if tables:

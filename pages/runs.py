@@ -7,12 +7,13 @@ from gptviz.ui.pages.runs.details import HOW, LIMITS, code
 from gptviz.ui.pages.runs.differences import table_of_differences
 from gptviz.ui.pages.runs.experiments import experiments
 from gptviz.ui.pages.runs.manage import one_model
-from gptviz.ui.pages.runs.selection import choose, chosen, comparisons_to_try
+from gptviz.ui.pages.runs.selection import choose, chosen, to_try
 from gptviz.ui.pages.runs.table import table
 from gptviz.ui.shell import pages
 from gptviz.ui.shell.pages import open_page
 from gptviz.ui.views.entries import entries
 from gptviz.ui.widgets.details import details
+from gptviz.ui.widgets.tries import try_this
 
 open_page(
     pages.RUNS,
@@ -36,7 +37,6 @@ def compare() -> None:
     table(now, [entry.name for entry in compared], height=178)
     with st.container(horizontal=True, vertical_alignment="center"):
         log_steps, log_loss, training = switches()
-        comparisons_to_try(now)
     if not compared:
         st.info("Nothing is chosen. Tick a model in the table above.", icon=":material/check_box:")
         return
@@ -45,6 +45,7 @@ def compare() -> None:
 
 
 compare()
+try_this(to_try(models))
 
 st.subheader("One model", anchor=False)
 one_model(models)

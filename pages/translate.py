@@ -19,6 +19,7 @@ from gptviz.ui.shell.pages import open_page
 from gptviz.ui.shell.subject import subject_bar
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
+from gptviz.ui.widgets.tries import try_this
 
 open_page(
     pages.TRANSLATE,
@@ -46,10 +47,7 @@ else:
     beam_search.show_answers(search)
 remark(translation)
 
-with st.container(horizontal=True, vertical_alignment="center"):
-    st.text("Try this:", width="content")
-    for title, notice, state in tries(translation):
-        controls.try_this(title, notice, **state)
+try_this(tries(translation))
 
 if view == CROSS_ATTENTION:
     with st.container(horizontal=True):

@@ -151,7 +151,7 @@ def test_every_command_has_a_larger_number_and_none_is_given_without_a_click(see
         at.button(key="try The first token").click().run()
         numbers.append(sent(at)[0]["number"])
         assert sent(at.run())[0]["number"] == numbers[-1]
-    assert numbers == [0, 1, 2]
+    assert numbers[0] == 0 < numbers[1] < numbers[2]
 
 
 @pytest.mark.parametrize("tokens", [3, 40])

@@ -615,6 +615,16 @@ def test_a_command_is_obeyed_once_also_by_a_view_in_the_place_of_another(shown: 
     expect(page.locator(".cell")).to_be_hidden()
 
 
+def test_a_command_that_is_taken_back_leaves_what_was_chosen_before(shown: Callable[..., Explorer]) -> None:
+    view = shown(block=1, head=0)
+    page = view.page
+    view.show(asked={"block": 0, "head": 2, "query": 9, "key": 4}, number=1)
+    expect(page.locator(".cell")).to_contain_text("block 0, head 2")
+    view.show(asked={"back": 1}, number=2)
+    expect(page.locator(".cell")).to_be_hidden()
+    expect(page.locator(".right .title")).to_have_text("Block 1, head 0")
+
+
 def test_a_try_this_commands_the_view_each_time_it_is_clicked_and_a_new_prompt_keeps_the_head(seen: Visit) -> None:
     page = opened(seen, block=0, head=0)
     for _ in range(2):

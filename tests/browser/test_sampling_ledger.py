@@ -21,7 +21,8 @@ from playwright.sync_api import Page, expect
 from scipy import stats
 
 import gptviz
-from gptviz.components.sampling_ledger import Command, Payload, payload
+from gptviz.components.kit.command import Command
+from gptviz.components.sampling_ledger import Payload, payload
 from gptviz.generate.sampling import Sampling, choose, draw, ledger, uniform
 from tests.browser.contrast import faint
 from tests.browser.machinery import HOSTILE, Visit

@@ -11,7 +11,8 @@ from streamlit.testing.v1 import AppTest
 
 from gptviz.components import sampling_ledger
 from gptviz.components.kit import unpack
-from gptviz.components.sampling_ledger import Command, chosen, payload
+from gptviz.components.kit.command import Command
+from gptviz.components.sampling_ledger import chosen, payload
 from tests.browser.machinery import HOSTILE
 
 LOGITS = np.array([1.5, -np.inf, 3.25], np.float32)

@@ -9,7 +9,7 @@ import { ROLES } from "../kit/roles.js";
 import { shortened } from "../kit/text.js";
 import { Commands, view } from "../kit/view.js";
 import { Cell } from "./cell.js";
-import { KEYS, fitted, forAddress, takeOver, usualChoice } from "./choice.js";
+import { KEYS, fitted, forAddress, takeOver, usualChoice, written } from "./choice.js";
 import { Controls } from "./controls.js";
 import { codeOfHeads, tableOfHeads } from "./export.js";
 import { Grid } from "./grid.js";
@@ -71,6 +71,8 @@ class Explorer {
     const isNew = before?.of !== data.of,
       isFirst = !before;
     const colours = `${background(this.root)} ${getComputedStyle(this.root).color}`;
+    // A command that is taken back finds what was chosen before other numbers came with it.
+    const chosen = isFirst ? null : written(/** @type {any} */ (this).choice);
     /** @type {Numbers} */
     this.numbers = new Numbers(data);
     if (isFirst) this.begin();
@@ -78,7 +80,7 @@ class Explorer {
       this.notices.replaceChildren();
       this.choice = fitted(/** @type {any} */ (this).choice, this.numbers);
     }
-    const isObeyed = this.obey(data),
+    const isObeyed = this.obey(data, chosen ?? written(/** @type {any} */ (this).choice)),
       isRepainted = isNew || colours !== this.coloured;
     this.select();
     if (isRepainted) {
@@ -111,9 +113,15 @@ class Explorer {
     );
   }
 
-  /** Obey a command of the page ("Try this"), each once. @param {{ asked?: Record<string, unknown>, number: number }} data */
-  obey({ asked, number }) {
-    if (!asked || !commands.isNew(number)) return false;
+  /**
+   * Obey a command of the page ("Try this"), each once.
+   *
+   * @param {{ asked?: Record<string, unknown> | null, number: number }} command
+   * @param {Record<string, unknown>} chosen what was chosen before
+   */
+  obey(command, chosen) {
+    const asked = commands.obey(command, chosen);
+    if (!asked) return false;
     takeOver(this.choice, asked, this.numbers);
     this.notices.replaceChildren();
     return true;

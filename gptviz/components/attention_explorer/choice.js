@@ -104,9 +104,14 @@ export function takeOver(choice, asked, numbers) {
  *  @returns {Choice} */
 export function fitted(before, numbers) {
   const choice = usualChoice(numbers);
-  const written = Object.entries(before).filter(([, value]) => value !== null);
-  takeOver(choice, Object.fromEntries(written.map(([key, value]) => [key, asText(value)])), numbers);
+  const kept = Object.entries(written(before)).filter(([, value]) => value !== null);
+  takeOver(choice, Object.fromEntries(kept), numbers);
   return choice;
+}
+
+/** A choice as `takeOver` reads it. @param {Choice} choice @returns {Record<string, string | null>} */
+export function written(choice) {
+  return Object.fromEntries(Object.entries(choice).map(([key, value]) => [key, value === null ? null : asText(value)]));
 }
 
 /** @param {any} value */

@@ -7,7 +7,7 @@ happen there; Python hears only of a token that was taken.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -19,24 +19,9 @@ import numpy.typing as npt
 import streamlit as st
 
 from gptviz.components.kit import event, pack, register
+from gptviz.components.kit.command import NO_COMMAND, Command
 
 _mount = register(Path(__file__).parent)
-
-
-@dataclass(frozen=True)
-class Command:
-    """What a button of the page asks the view to show.
-
-    Attributes:
-        asked: choice (`temperature`, `top_k`, `top_p`, `seed`, `tokens`, `log`) → value.
-        number: of the command, each of which is obeyed once; 0 is no command.
-    """
-
-    asked: Mapping[str, float | int | str | bool]
-    number: int
-
-
-NO_COMMAND = Command({}, 0)
 
 
 @dataclass(frozen=True)
@@ -84,6 +69,7 @@ def payload(
         true: the token that stands there, where it is known; `true_name` is what to call it.
         takes: whether a token can be taken.
         note: what follows the name of the token drawn.
+        command: choices (`temperature`, `top_k`, `top_p`, `seed`, `tokens`, `log`) that the view is asked for.
 
     Raises:
         ValueError: not one label per logit, or logits that are no numbers, as those of a damaged model.

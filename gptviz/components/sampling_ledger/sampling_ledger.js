@@ -146,9 +146,11 @@ export class Ledger {
     this.header = header;
     this.root.style.colorScheme = isDark(this.root) ? "dark" : "light";
     if (another) this.prepare();
+    const before = { ...this.chosen };
     if (first) this.readAddress();
     else this.keepPossible();
-    if (commands.isNew(header.number)) this.choose(header.asked, true);
+    const asked = commands.obey(header, first ? this.chosen : before);
+    if (asked) this.choose(asked, true);
     this.dirty = true;
     if (another) this.arrange(this.chosen.tokens === VOCABULARY); // there every token keeps its place
     this.ask();

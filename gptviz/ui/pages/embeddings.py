@@ -25,6 +25,7 @@ from gptviz.ui.shell.theme import theme
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets.tries import Try
 
 # A projection that is ready within this many seconds is shown at once; else PCA stands in for it.
 PATIENCE = 1.0
@@ -107,25 +108,25 @@ def token_control(subject: Subject, notices: Any) -> int:
     return names.index(controls.select("Token", names, key="token", default=first, help=about, notices=notices))
 
 
-def to_try(subject: Subject) -> list[tuple[str, str, dict[str, Any]]]:
-    """What to try with this model: title, what to notice, and the state that shows it."""
+def to_try(subject: Subject) -> list[Try]:
+    """What to try with this model."""
     names = tokens(subject.key).names
     flat = {"method": "PCA", "dimensions": "2-D"}
-    tries: list[tuple[str, str, dict[str, Any]]] = []
+    tries: list[Try] = []
     if steps := scrubber.steps(subject.key.name):
         notice = "Chance put every token where it is. Press play and follow the grey line."
-        tries.append(("Before training", notice, {"step": str(steps[0]), "trail": True, **flat}))
+        tries.append(Try("Before training", notice, {"step": str(steps[0]), "trail": True, **flat}))
     if "e" in names:
         notice = "The vowels are near each other, though nobody told the model what a vowel is."
-        tries.append(("Vowels", notice, {"token": "e", "method": "t-SNE", "dimensions": "2-D"}))
+        tries.append(Try("Vowels", notice, {"token": "e", "method": "t-SNE", "dimensions": "2-D"}))
     if "good" in names and "bad" in names and subject.kind == "classifier":
         notice = "Nobody told the model which words praise. Do those that blame keep to a side of their own?"
-        tries.append(("Praise and blame", notice, {"token": "bad", **flat}))
+        tries.append(Try("Praise and blame", notice, {"token": "bad", **flat}))
     if "A" in names:
         notice = "Capitals, small letters and punctuation keep to themselves."
-        tries.append(("Capitals apart", notice, {"token": "A", "space": spaces(subject.lm.model.config)[-1], **flat}))
+        tries.append(Try("Capitals apart", notice, {"token": "A", "space": spaces(subject.lm.model.config)[-1], **flat}))
     notice = "Drag the picture: what is one heap from one side may be two from another."
-    return [*tries, ("Turn it", notice, {"method": "PCA", "dimensions": "3-D"})]
+    return [*tries, Try("Turn it", notice, {"method": "PCA", "dimensions": "3-D"})]
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from gptviz.text import CharTokenizer
 from gptviz.ui.shell.pages import DEFAULT_PROMPT
 from gptviz.ui.shell.theme import theme
 from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.tries import Try
 
 TEXT = DEFAULT_PROMPT
 HEADS = 4
@@ -33,6 +34,30 @@ DEFAULTS: dict[str, Any] = {
     "shrink": True,
     "seed": 0,
 }
+TRIES = (
+    Try(
+        "32 blocks",
+        "With residual connections the gradient arrives whatever the depth; without, it is 0 in float32 long before.",
+        DEFAULTS | {"depth": 32},
+    ),
+    Try(
+        "Large weights",
+        "Without norms the stream grows from block to block, and the gradient with it: plain and none explode.",
+        DEFAULTS | {"std": 0.32},
+    ),
+    Try(
+        "On the edge",
+        "At just this size of weights some of the gradient arrives without residual connections too: one step smaller and it "
+        "vanishes, one larger and it explodes.",
+        DEFAULTS | {"std": 0.24},
+    ),
+    Try(
+        "Not divided by depth",
+        "Larger weights, the same however many blocks there are: post-norm now loses a little of the gradient in most blocks, "
+        "plain explodes.",
+        DEFAULTS | {"std": 0.12, "shrink": False},
+    ),
+)
 HOW = r"""
 A model for each kind of residual, all with the same fresh matrices, reads three lines of Shakespeare. The loss is the one that
 training lowers: the mean cross-entropy of every next character. The stream $x_i$ enters block $i$, $x_n$ leaves the last, and

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-import time
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import streamlit as st
 
-from gptviz.components.sampling_ledger import NO_COMMAND, Command, Payload, payload, sampling_ledger
+from gptviz.components.kit.command import NO_COMMAND, Command
+from gptviz.components.sampling_ledger import Payload, payload, sampling_ledger
 from gptviz.components.token_strip import Token, token_strip
 from gptviz.generate.sampling import uniform
 from gptviz.interp.next_token import logits_after, token_probabilities
@@ -20,14 +20,16 @@ from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views.append_token import append_token
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.sampling import PLAIN
+from gptviz.ui.widgets.tries import Try
 
 # Logits of every position are kept up to this many numbers (16 MB); beyond, those of the positions asked for.
 MOST_NUMBERS = 4_000_000
 SEEDS = 100
 STRIP_HEIGHT = 92
+# What the address says where the guess after the last token is shown.
+END = {"position": "-1"}
 
-_WANTED, _SLIDER = "wanted position", "position slider"
-_ASKED, _COMMAND = "ledger asked", "ledger command"
+_SLIDER, _COMMAND = "position slider", "ledger command"
 
 HOW = r"""The model gives every token of its vocabulary a *logit* $z_i$. Before and after sampling:
 
@@ -92,12 +94,10 @@ def position(subject: Subject) -> int:
     """The control `position`: after which token of the text the next one is guessed; the last by default.
 
     Not bound to the link as other controls are: its range is the text's length, and with a new range Streamlit would take
-    the value of the link as it was before, whatever a "Try this" or a new text asks for.
+    the value of the link as it was before, whatever a new text asks for.
     """
     last = len(subject.seen) - 1
     asked = st.query_params.get("position", "")
-    if (wanted := st.session_state.pop(_WANTED, None)) is not None:
-        asked = str(wanted)
     possible = asked.isdecimal() and len(asked) < 10 and int(asked) <= last
     chosen = int(asked) if possible else last
     if asked not in ("", "-1") and not possible and _SLIDER not in st.session_state:
@@ -127,20 +127,14 @@ def go_to(position: int | None) -> None:
         del st.query_params["position"]
 
 
-def end_of(subject: Subject, prompt: str) -> dict[str, Any]:
-    """The state that shows the guess after the last token of `prompt`."""
-    ids = subject.lm.tokenizer.encode(prompt).ids
-    return {"prompt": prompt, _WANTED: min(len(ids), subject.lm.model.config.context_length) - 1}
-
-
-def to_try(subject: Subject) -> list[tuple[str, str, dict[str, Any]]]:
-    """What to try with this model: title, what to notice, and the state that shows it."""
+def to_try(subject: Subject) -> list[Try]:
+    """What to try with this model."""
     if subject.on_task:
         known = "The last token of an example can be known from those before it. Is the model sure, and right?"
         first = "After the first token nothing is known yet: whatever comes is drawn at random, and a good model says so."
         return [
-            ("The answer", known, end_of(subject, subject.default) | ledger_state()),
-            ("Not to be known", first, {"prompt": subject.default, _WANTED: 0} | ledger_state()),
+            Try("The answer", known, {"prompt": subject.default} | ledger_state(), END),
+            Try("Not to be known", first, {"prompt": subject.default} | ledger_state(), {"position": "0"}),
         ]
     chanc = "Nearly everything stands on one letter: the model knows the word. Then click a space above: any word may follow."
     question = "A speech may begin with many a capital: high entropy. Move the temperature to 0.2 and to 2 and see what it does."
@@ -148,23 +142,21 @@ def to_try(subject: Subject) -> list[tuple[str, str, dict[str, Any]]]:
         "Temperature 1.5 lifts the unlikely; top-k, then top-p cut them off (hatched); what is left shares all the probability."
     )
     return [
-        ("How chanc…", chanc, end_of(subject, DEFAULT_PROMPT) | ledger_state()),
-        ("An open question", question, end_of(subject, "ROMEO:\n") | ledger_state()),
-        ("Cut the tail", tail, end_of(subject, "ROMEO:\n") | ledger_state(temperature=1.5, top_k=10, top_p=0.8)),
+        Try("How chanc…", chanc, {"prompt": DEFAULT_PROMPT} | ledger_state(), END),
+        Try("An open question", question, {"prompt": "ROMEO:\n"} | ledger_state(), END),
+        Try("Cut the tail", tail, ledger_state(temperature=1.5, top_k=10, top_p=0.8)),
     ]
 
 
 def ledger_state(**choices: float) -> dict[str, Any]:
     """The state in which the ledger is asked for these choices; sampling is else plain."""
-    return {_ASKED: PLAIN | choices}
+    return {_COMMAND: Command.to(PLAIN | choices)}
 
 
 def _command() -> Command:
-    """The last "Try this". The clock gives its number, which must differ from earlier ones even after the page was reloaded."""
-    asked = st.session_state.pop(_ASKED, None)
-    if asked is not None:
-        st.session_state[_COMMAND] = Command(asked, time.time_ns() // 1_000_000)
-    return st.session_state.get(_COMMAND, NO_COMMAND)
+    """What the last "Try this" asks of the view."""
+    command: Command = st.session_state.get(_COMMAND, NO_COMMAND)
+    return command
 
 
 def strip(subject: Subject, position: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from gptviz.figures import lines, matrix
@@ -12,8 +14,10 @@ from gptviz.model.positions import POSITIONS
 from gptviz.runs import checkpoints
 from gptviz.ui.shell import scrubber
 from gptviz.ui.shell.models import ModelKey, language_model, load_call
+from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.theme import theme
 from gptviz.ui.views.encoder_decoder import DECODER, stack_of
+from gptviz.ui.widgets.tries import Try
 
 # Below this a score is out of the race: e^-10 is 0.005 % of what it would be.
 FLOOR = -10.0
@@ -106,6 +110,20 @@ def model_with(kind: str) -> str | None:
         except checkpoints.CheckpointError:
             continue
     return None
+
+
+def to_try(subject: Subject, own: str, fixed: Sequence[str]) -> list[Try]:
+    """What to try with this model, whose own positions and whose possible ones without training are of these kinds."""
+    offers = []
+    if own != "learned" and (learned := model_with("learned")):
+        about = "Nobody told this model about order. Do near positions look alike to it?"
+        offers.append(Try("Learned positions", about, {"model": learned}))
+    offers.append(Try("Steep and flat heads", "Each head of ALiBi forgets at a speed of its own.", {"beside": "alibi"}))
+    if "sinusoidal" in (own, *fixed):
+        about = "The last dimensions hardly move: they tell far from near, the first tell even from odd."
+        slow = {"table": "sinusoidal", "wave": subject.lm.model.config.d_model * 3 // 4}
+        offers.append(Try("A slow wave", about, slow))
+    return offers
 
 
 def panel(place: str, key: ModelKey, kind: str, block: int, *, height: int, stack: str = DECODER) -> None:

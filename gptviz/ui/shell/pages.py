@@ -12,6 +12,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from gptviz.model import devices
 from gptviz.model.kinds import MODEL_KINDS, Kind
 from gptviz.runs import checkpoints
+from gptviz.ui.widgets import tries
 
 from . import kinds, prompts, scrubber
 
@@ -113,6 +114,7 @@ def open_page(page: Page, title: str | Mapping[Kind, str], sentence: str | Mappi
     st.set_page_config(page_title=f"{page.title} · gptviz", page_icon="🔎", layout="wide")
     if st.session_state.get(OPEN_PAGE) != page.path:
         st.session_state[OPEN_PAGE] = page.path
+        tries.forget()
         _open_linked_model()
     state = shared_state()
     with st.sidebar:

@@ -138,10 +138,14 @@ def explain_wrong_kind(name: str, kind: Kind) -> None:
         pages.link(suitable_page, f"Open it on the page {suitable_page.title}")
         instead = pages.default_model()
         if kinds.kind_of(checkpoints.folders().get(instead)) in page.kinds:
-            controls.try_this(f"Stay here with {escaped(instead)}", "Another model, on this page.", model=instead)
+            st.button(f"Stay here with {escaped(instead)}", on_click=_open_model, args=(instead,), key="stay here")
         else:
             query = {**pages.shared_state(), "plan": kinds.BEST[page.kinds[0]]}
             pages.link(pages.TRAIN, f"Train {MODEL_KINDS[page.kinds[0]].with_article}", query=query)
+
+
+def _open_model(name: str) -> None:
+    st.session_state["model"] = name
 
 
 def default_prompt(kind: Kind | None, card: Card) -> str:

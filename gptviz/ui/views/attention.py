@@ -12,6 +12,7 @@ import numpy as np
 import streamlit as st
 
 from gptviz.components import attention_explorer
+from gptviz.components.kit.command import NO_COMMAND, Command
 from gptviz.figures.format import percent
 from gptviz.interp import attention
 from gptviz.interp.cross_attention import SOURCE, WRITES, hidden
@@ -22,10 +23,11 @@ from gptviz.ui.shell.models import ModelKey, language_model, load_call
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import encoder_decoder
 from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.tries import Try
 
 CROSS = "cross"
 STACKS = (encoder_decoder.ENCODER, encoder_decoder.DECODER, CROSS)
-# The last command of a "Try this" to the view: its number, and what it asks for as JSON.
+# The key of the session's state under which the last command of a "Try this" to the view stands.
 ASKED = "attention asked"
 
 HOW = r"""
@@ -173,7 +175,7 @@ def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any], k
     of = blake2b(repr((subject.key, read)).encode("utf-8", "backslashreplace"), digest_size=12).hexdigest()
     n_block = encoder_decoder.n_blocks(subject.lm.model.config, read.stack)
     text, block = st.session_state.get(f"{key} block", ("", 0))
-    number, asked = st.session_state.get(ASKED, (0, "null"))
+    command: Command = st.session_state.get(ASKED, NO_COMMAND)
     header = {
         "of": of,
         "model": subject.key.name,
@@ -183,8 +185,8 @@ def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any], k
         "start": dict(start),
         "hidden": _hidden(view(subject.key, read).patterns) if read.stack == CROSS else [],
         "code": code,
-        "asked": json.loads(asked),
-        "number": number,
+        "asked": dict(command.asked) if command.number else None,
+        "number": command.number,
     }
 
     def give(value: object) -> None:
@@ -220,43 +222,42 @@ def _texts(subject: Subject, read: Read) -> dict[str, Any]:
     return {"queries": queries, "keys": source, "alone": False, "reads": WRITES, "isRead": SOURCE}
 
 
-def explorer_state(**asked: Any) -> dict[str, tuple[int, str]]:
-    """The state (as `controls.try_this` sets it) that makes the explorer show something.
+def explorer_state(**asked: Any) -> dict[str, Command]:
+    """The state (as a `Try` sets it) that makes the explorer show something.
 
     Args:
         asked: `block`, `head`, `query`, `key` and other names of its part of the address. What is not given goes back to the
             view's own choice.
     """
-    number, _ = st.session_state.get(ASKED, (0, ""))
     usual = dict.fromkeys(("heads", "show", "direction", "query", "key"))
-    return {ASKED: (number + 1, json.dumps({**usual, **asked}))}
+    return {ASKED: Command.to({**usual, **asked})}
 
 
-def to_try(subject: Subject, stack: str) -> list[tuple[str, str, Mapping[str, Any]]]:
-    """What to try: title, what to notice, and the state that shows it."""
+def to_try(subject: Subject, stack: str) -> list[Try]:
+    """What to try with the attention of this model over this text."""
     read = read_by(subject, stack)
     seen = view(subject.key, read)
     config, facts = subject.lm.model.config, seen.facts
-    tries: list[tuple[str, str, Mapping[str, Any]]] = []
+    tries: list[Try] = []
     if not subject.on_task:
         there = {"block": 2, "head": 2} if config.n_layer > 2 and config.n_head > 2 else {}
         notice = (
             "The seed's picture: Sinai (2024) numbers from 1 and calls it block 3, head 3; here, from 0, it is block 2, head 2."
         )
-        tries.append(("The seed's picture", notice, {"prompt": subject.default, **explorer_state(**there)}))
+        tries.append(Try("The seed's picture", notice, {"prompt": subject.default, **explorer_state(**there)}))
     if facts:
         b, h = attention.strongest(facts.previous)
         notice = f"Block {b}, head {h} looks there most: a line along the diagonal."
-        tries.append(("The token before", notice, explorer_state(block=b, head=h)))
+        tries.append(Try("The token before", notice, explorer_state(block=b, head=h)))
         b, h = attention.strongest(facts.first)
         notice = f"Block {b}, head {h} rests there most: a column at the left."
-        tries.append(("The first token", notice, explorer_state(block=b, head=h)))
+        tries.append(Try("The first token", notice, explorer_state(block=b, head=h)))
     spread = facts.spread if facts else attention.spread(seen.patterns)
-    tries.append(_a_cell(subject, stack, seen, attention.strongest(-spread)))
+    tries.append(_a_cell(seen, attention.strongest(-spread)))
     return tries
 
 
-def _a_cell(subject: Subject, stack: str, seen: View, at: tuple[int, int]) -> tuple[str, str, Mapping[str, Any]]:
+def _a_cell(seen: View, at: tuple[int, int]) -> Try:
     """The arithmetic of the largest share in the last row of a head."""
     b, h = at
     row = np.nan_to_num(seen.reading.pattern(b, h)[-1])
@@ -265,7 +266,7 @@ def _a_cell(subject: Subject, stack: str, seen: View, at: tuple[int, int]) -> tu
         f"How the last row of block {b}, head {h} comes to give {percent(float(row[key]))} to one key: the products of query and "
         "key in each dimension, their sum, the softmax."
     )
-    return "The arithmetic of a cell", notice, explorer_state(block=b, head=h, query=query, key=key)
+    return Try("The arithmetic of a cell", notice, explorer_state(block=b, head=h, query=query, key=key))
 
 
 def no_attention(subject: Subject) -> None:

@@ -117,13 +117,3 @@ def switch(label: str, *, key: str, help: str, default: bool = False, notices: A
     """On or off, kept in the URL as `key`."""
     _warn(key, st.query_params.get(key, "").lower() in ("true", "false"), "on" if default else "off", notices)
     return st.toggle(label, default, key=key, help=help, bind="query-params")
-
-
-def try_this(label: str, notice: str, **state: Any) -> None:
-    """A button that sets the page to something striking (`state`: control key → value) and says what to notice."""
-
-    def apply() -> None:
-        for key, value in state.items():
-            st.session_state[key] = value
-
-    st.button(label, on_click=apply, key=f"try {label}", help=notice)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import streamlit as st
 import torch
 
@@ -17,6 +14,7 @@ from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import attention, encoder_decoder
 from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets.tries import Try
 
 from .held_out import worst
 from .view_names import ATTENTION, WORDS
@@ -24,8 +22,6 @@ from .words import classified
 
 # A text is read once without each of its words: beyond so many that takes longer than a button is worth.
 MOST_LEFT_OUT = 128
-# The title of a "Try this", what to notice, and the state of the page that shows it.
-Try = tuple[str, str, Mapping[str, Any]]
 
 
 def tries(subject: Subject) -> list[Try]:
@@ -33,7 +29,7 @@ def tries(subject: Subject) -> list[Try]:
     offers: list[Try] = []
     if _is_of_sentiment(subject.lm.labels):
         notice = "A reader takes it for praise. Does the model? Compare the bars of “never” and “dull”, then take “never” away."
-        offers.append(("A negation", notice, {"prompt": "the film was never dull", "view": WORDS}))
+        offers.append(Try("A negation", notice, {"prompt": "the film was never dull", "view": WORDS}))
     if 2 <= len(subject.seen) <= MOST_LEFT_OUT and (turned := _turning(subject)) is not None:
         offers.append(turned)
     if (wrong := worst(subject)) is not None:
@@ -41,7 +37,7 @@ def tries(subject: Subject) -> list[Try]:
         notice = (
             f"Its label is {escaped(label)}; the model, fully trained, takes it for {escaped(taken)}. Which words mislead it?"
         )
-        offers.append(("A confident mistake", notice, {"prompt": text, "view": WORDS}))
+        offers.append(Try("A confident mistake", notice, {"prompt": text, "view": WORDS}))
     if subject.lm.model.config.n_layer and len(subject.seen) > 1:
         offers.append(_selective(subject))
     return offers
@@ -70,7 +66,7 @@ def _turning(subject: Subject) -> Try | None:
     if label != read.label:
         outcome, title = f"{outcome}, and the label turns to {names[label]}", "Turned round: without"
     notice = f"Of all its words the label hangs most on this one: {outcome}."
-    return f"{title} “{word}”", notice, {"prompt": " ".join(texts), "view": WORDS}
+    return Try(f"{title} “{word}”", notice, {"prompt": " ".join(texts), "view": WORDS})
 
 
 def _selective(subject: Subject) -> Try:
@@ -81,4 +77,4 @@ def _selective(subject: Subject) -> Try:
     notice = (
         f"In block {block}, head {head} a word reads {facts.spread[block, head]:.1f} others on average, the fewest of all heads."
     )
-    return "The pickiest head", notice, {"view": ATTENTION, **attention.explorer_state(block=block, head=head)}
+    return Try("The pickiest head", notice, {"view": ATTENTION, **attention.explorer_state(block=block, head=head)})

@@ -122,16 +122,3 @@ def _rerun_if(changed: bool) -> None:
     """Run the whole page where the text `changed`, since the buttons beside the tree depend on it too."""
     if changed:
         st.rerun()
-
-
-def fork_button(writing: Writing) -> None:
-    """A "Try this" that branches from the present text."""
-    st.button(
-        "A fork",
-        on_click=beginning.fork,
-        args=(writing,),
-        key="try A fork",
-        disabled=not writing.length,
-        help="Another token where the model wavered: the same random numbers are drawn, and yet the texts soon have nothing in "
-        "common. Compare the means of their log-probabilities, and click the pale branch to go over to it.",
-    )

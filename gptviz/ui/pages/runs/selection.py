@@ -10,6 +10,7 @@ import streamlit as st
 from gptviz.runs.experiments import groups
 from gptviz.ui.views.entries import MOST_COMPARED, Entry, default_comparison
 from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets.tries import Try
 
 NONE = "-"  # what the link says where nothing is chosen; no model can have this name
 # By one of the plans compared: the title of the comparison, and what to notice.
@@ -46,17 +47,20 @@ def chosen(entries: Mapping[str, Entry], *, quiet: bool = False) -> list[Entry]:
 
 def choose(names: Sequence[str]) -> None:
     """Put the models compared into the link."""
+    st.query_params["chosen"] = _in_link(names)
+
+
+def _in_link(names: Sequence[str]) -> str:
     # A folder that somebody copied here may have a comma in its name.
-    st.query_params["chosen"] = ",".join(quote(name, safe="") for name in names) or NONE
+    return ",".join(quote(name, safe="") for name in names) or NONE
 
 
-def comparisons_to_try(entries: Mapping[str, Entry]) -> None:
-    """A button for each comparison worth seeing of which two models are here."""
+def to_try(entries: Mapping[str, Entry]) -> list[Try]:
+    """Each comparison worth seeing of which two models are here."""
     offers = []
     for group in groups():
         here = [name for name in group if name in entries and entries[name].has_curve]
-        offers += [(COMPARISONS[name], here) for name in group if name in COMPARISONS and len(here) > 1]
-    if offers:
-        st.text("Try this:", width="content")
-    for (label, notice), here in offers:
-        st.button(label, key=f"try {label}", on_click=choose, args=(here,), help=notice)
+        offers += [
+            Try(*COMPARISONS[name], query={"chosen": _in_link(here)}) for name in group if name in COMPARISONS and len(here) > 1
+        ]
+    return offers

@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from gptviz.interp import cross_attention
 from gptviz.ui.views import attention
 from gptviz.ui.views.encoder_decoder import longest_answer
+from gptviz.ui.widgets.tries import Try
 
 from .translation import Translation, answer_of, output_of, special_tokens_of
 from .view_names import BEAM_SEARCH, CROSS_ATTENTION, NEXT_TOKEN
 
-# The title of a "Try this", what to notice, and the state of the page that shows it.
-Try = tuple[str, str, Mapping[str, Any]]
 # What a card says of a model that was trained on dates, and a date to try on it.
 IN_WORDS = "july twenty-sixth, twelve ninety-five"
 
 
 def tries(translation: Translation) -> list[Try]:
-    """Title, what to notice, and the state of each "Try this"."""
+    """What to try with this source and this output."""
     hidden = cross_attention.hidden(translation.computed.cross, None)
     b, h = hidden.sharpest
     offers: list[Try] = [
-        (
+        Try(
             "The sharpest head",
             f"Block {b}, head {h} spreads its look least, over {hidden.sharpest_spread:.1f} source tokens. Walk down "
             "the output: which part of the source does it follow?",
             {"view": CROSS_ATTENTION, "output": "", **attention.explorer_state(heads="one", block=b, head=h)},
         ),
-        (
+        Try(
             "Every head",
             "Each head of the last block has a colour of its own: do they share the work, or all read the same?",
             {
@@ -43,13 +39,13 @@ def tries(translation: Translation) -> list[Try]:
     if (wrong := _one_wrong(translation)) is not None:
         output, place = wrong
         about = "The output with one token that the model would not have written: how sure was it there, and how does it go on?"
-        offers.append(("One wrong token", about, {"view": NEXT_TOKEN, "output": output, "position": place}))
+        offers.append(Try("One wrong token", about, {"view": NEXT_TOKEN, "output": output, "position": place}))
     if (translation.subject.lm.card.source or {}).get("pair_task") == "dates":
         about = "Now the year stands in words and last, yet is written first: it begins at the far end, and reads 12 in twelve."
         state = {"prompt": IN_WORDS, "output": "", "view": CROSS_ATTENTION, **attention.explorer_state(query=0)}
-        offers.append(("In words", about, state))
+        offers.append(Try("In words", about, state))
     about = "Five outputs side by side. Below the line: what was cut and never came back. The thick path won."
-    return [*offers, ("A wide beam", about, {"view": BEAM_SEARCH, "width": 5, "output": ""})]
+    return [*offers, Try("A wide beam", about, {"view": BEAM_SEARCH, "width": 5, "output": ""})]
 
 
 def _one_wrong(translation: Translation) -> tuple[str, int] | None:

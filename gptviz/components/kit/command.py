@@ -1,0 +1,33 @@
+"""What a button of the page asks a view to show, of the choices that the browser alone knows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Command:
+    """What a view is asked to show.
+
+    Attributes:
+        asked: the name of a choice → its value.
+        number: of the command, each of which is obeyed once; 0 is no command.
+    """
+
+    asked: Mapping[str, Any]
+    number: int
+
+    @classmethod
+    def to(cls, asked: Mapping[str, Any]) -> Command:
+        """A new command. The clock gives its number, which must differ from earlier ones even after the page was reloaded."""
+        return cls(asked, time.time_ns() // 1_000_000)
+
+    def back(self) -> Command:
+        """The command that takes this one back: the view shows what it showed before. The view alone knows what that was."""
+        return Command.to({"back": self.number})
+
+
+NO_COMMAND = Command({}, 0)

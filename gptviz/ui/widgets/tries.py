@@ -1,0 +1,124 @@
+"""“Try this”: what a page suggests, each with a sentence on what to notice, and the way back to what was on screen before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import streamlit as st
+
+from gptviz.components.kit.command import Command
+
+# The width of a suggestion: two stand side by side on a laptop, all in one row on a large screen.
+WIDTH = 350
+# The key of the session's state under which the suggestions stand that were taken on this page, the last one last.
+_TAKEN = "tries taken"
+MOST_TAKEN = 20
+
+
+@dataclass(frozen=True)
+class Try:
+    """A suggestion of a page.
+
+    Attributes:
+        title: the label of its button; no two of a page are the same.
+        notice: what there is to notice, as Markdown. It says what is true of the model on screen.
+        state: what it sets: a key of the session's state, such as that of a control → its value. Of a `Command` the view itself
+            knows the way back. Only a suggestion that needs a certain text sets the prompt.
+        query: what it writes into the address where no control does: a key → its value.
+        act: does what setting values cannot; gives what takes it back, None where there is nothing to take back.
+    """
+
+    title: str
+    notice: str
+    state: Mapping[str, Any] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+    act: Callable[[], Callable[[], object] | None] | None = None
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """A suggestion that was taken, and what was there before; a key that is missing here was not there."""
+
+    offer: Try
+    state: Mapping[str, Any]
+    query: Mapping[str, str]
+    undo: Callable[[], object] | None
+
+    @property
+    def can_be_undone(self) -> bool:
+        return bool(self.offer.state or self.offer.query or self.undo)
+
+
+def try_this(offers: Sequence[Try]) -> None:
+    """The suggestions, each a button with its sentence; beside the one taken last a button that leads back."""
+    last = taken[-1] if (taken := _all_taken()) else None
+    titles = [offer.title for offer in offers]
+    # What was taken may have led to another model, which this is not suggested for; its sentence is still to be read.
+    shown = [*offers, last.offer] if last is not None and last.offer.title not in titles else offers
+    if not shown:
+        return
+    st.markdown("**Try this**")
+    with st.container(horizontal=True):
+        for offer in shown:
+            with st.container(width=WIDTH, gap="xsmall"):
+                is_last = last is not None and last.offer.title == offer.title
+                _buttons(offer, offered=offer.title in titles, can_go_back=is_last and last is not None and last.can_be_undone)
+                st.caption(offer.notice + _other_text(offer))
+
+
+def forget() -> None:
+    """Forget what was taken: another page was opened."""
+    st.session_state.pop(_TAKEN, None)
+
+
+def take(offer: Try) -> None:
+    """Do what is suggested, and remember what was there before."""
+    state = {key: st.session_state[key] for key in offer.state if key in st.session_state}
+    query = {key: st.query_params[key] for key in offer.query if key in st.query_params}
+    for key, value in offer.state.items():
+        st.session_state[key] = value
+    for key, value in offer.query.items():
+        st.query_params[key] = value
+    undo = offer.act() if offer.act is not None else None
+    st.session_state[_TAKEN] = [*_all_taken(), _Taken(offer, state, query, undo)][-MOST_TAKEN:]
+
+
+def go_back() -> None:
+    """Put back what was there before the suggestion that was taken last."""
+    *before, last = _all_taken()
+    st.session_state[_TAKEN] = before
+    for key, value in last.offer.state.items():
+        if isinstance(value, Command):
+            st.session_state[key] = value.back()
+        elif key in last.state:
+            st.session_state[key] = last.state[key]
+        else:
+            st.session_state.pop(key, None)
+    for key in last.offer.query:
+        if key in last.query:
+            st.query_params[key] = last.query[key]
+        else:
+            st.query_params.pop(key, None)
+    if last.undo is not None:
+        last.undo()
+
+
+def _all_taken() -> list[_Taken]:
+    taken: list[_Taken] = st.session_state.get(_TAKEN, [])
+    return taken
+
+
+def _buttons(offer: Try, *, offered: bool, can_go_back: bool) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        # One that is no longer suggested stays as a heading of its sentence.
+        st.button(offer.title, on_click=take, args=(offer,), key=f"try {offer.title}", disabled=not offered)
+        if can_go_back:
+            st.button("Back to before", icon=":material/undo:", on_click=go_back, key="try back", type="tertiary")
+
+
+def _other_text(offer: Try) -> str:
+    """A word where the prompt on screen gives way to another one."""
+    prompt = offer.state.get("prompt")
+    return "" if prompt is None or prompt == st.session_state.get("prompt") else " *(with another prompt)*"

@@ -1,0 +1,106 @@
+"""“Try this”: its sentence is on the page, the prompt stays unless another is needed, and there is a way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.app.explorer import sent
+from tests.app.opening import opened
+
+SCRIPT = """
+import streamlit as st
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.tries import Try, try_this
+
+def act():
+    st.session_state["lamp"] = "on"
+    return lambda: st.session_state.pop("lamp")
+
+level = controls.whole("Level", 0, 9, key="level", help="", default=2)
+st.text(f"level {level}, lamp {st.session_state.get('lamp', 'off')}, place {st.query_params.get('place', 'none')}")
+st.text_input("Prompt", "mine", key="prompt", bind="query-params")
+offers = [
+    Try("High", "Higher than before.", {"level": 8}),
+    Try("Text", "Another text.", {"prompt": "theirs"}, {"place": "3"}),
+    Try("Lamp", "It is lit.", act=act),
+    Try("Low", "Only from a height.", {"level": 0}) if level > 5 else Try("Lower", "Lower than before.", {"level": 1}),
+]
+try_this(offers)
+"""
+
+
+@pytest.fixture
+def at() -> AppTest:
+    return AppTest.from_string(SCRIPT).run()
+
+
+def shown(at: AppTest) -> tuple[str, str]:
+    """What the script says, and the prompt."""
+    assert not at.exception
+    return at.text[0].value, at.text_input(key="prompt").value
+
+
+def click(at: AppTest, key: str) -> AppTest:
+    return at.button(key=key).click().run()
+
+
+def can_go_back(at: AppTest) -> bool:
+    return any(button.key == "try back" for button in at.button)
+
+
+def test_every_sentence_is_on_the_page_before_any_click(at: AppTest) -> None:
+    said = [caption.value for caption in at.caption]
+    assert said == ["Higher than before.", "Another text. *(with another prompt)*", "It is lit.", "Lower than before."]
+    assert not can_go_back(at), "there is nothing to go back to"
+
+
+@pytest.mark.parametrize("title", ["High", "Text", "Lamp", "Lower"])
+def test_the_way_back_leads_to_what_was_on_screen_before(at: AppTest, title: str) -> None:
+    at.select_slider(key="level").set_value(4).run()
+    at.text_input(key="prompt").set_value("typed").run()
+    before = shown(at)
+    assert shown(click(at, f"try {title}")) != before
+    assert shown(click(at, "try back")) == before
+    assert not can_go_back(at)
+
+
+def test_several_are_taken_back_one_after_the_other(at: AppTest) -> None:
+    states = [shown(at)]
+    for title in ("High", "Text", "Lamp"):
+        states.append(shown(click(at, f"try {title}")))
+    assert len(set(states)) == 4
+    for before in reversed(states[:-1]):
+        assert shown(click(at, "try back")) == before
+
+
+def test_what_is_no_longer_suggested_keeps_its_sentence_and_the_way_back(at: AppTest) -> None:
+    click(click(at, "try High"), "try Low")
+    assert "Only from a height." in [caption.value for caption in at.caption]
+    assert at.button(key="try Low").disabled
+    assert shown(click(at, "try back"))[0].startswith("level 8")
+
+
+def test_what_does_not_touch_the_prompt_leaves_it_alone(at: AppTest) -> None:
+    at.text_input(key="prompt").set_value("typed").run()
+    assert shown(click(at, "try High"))[1] == "typed"
+
+
+def test_another_page_forgets_what_was_taken(tiny_model: Callable[..., Path]) -> None:
+    tiny_model()
+    at = opened("pages/attention.py", model="tiny")
+    assert can_go_back(click(at, "try The first token"))
+    at.switch_page("pages/positions.py").run()
+    assert not can_go_back(at)
+
+
+def test_a_view_is_told_to_take_back_the_command_it_was_given(tiny_model: Callable[..., Path]) -> None:
+    tiny_model()
+    at = click(opened("pages/attention.py", model="tiny"), "try The first token")
+    given = sent(at)[0]["number"]
+    command = sent(click(at, "try back"))[0]
+    assert command["asked"] == {"back": given}
+    assert command["number"] > given
