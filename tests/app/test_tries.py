@@ -69,9 +69,7 @@ def test_the_way_back_leads_to_what_was_on_screen_before(at: AppTest, title: str
 
 
 def test_several_are_taken_back_one_after_the_other(at: AppTest) -> None:
-    states = [shown(at)]
-    for title in ("High", "Text", "Lamp"):
-        states.append(shown(click(at, f"try {title}")))
+    states = [shown(at), *(shown(click(at, f"try {title}")) for title in ("High", "Text", "Lamp"))]
     assert len(set(states)) == 4
     for before in reversed(states[:-1]):
         assert shown(click(at, "try back")) == before
