@@ -13,6 +13,7 @@ from .config import Config
 from .heads import HEADS, EncoderHead, Head, Unembed
 from .masks import MASKS
 from .norms import new_norm
+from .parts import empty_embedding
 from .positions import POSITIONS, NoPositions, Relative
 from .residuals import RESIDUALS
 from .transformer import Transformer
@@ -27,8 +28,8 @@ def build(config: Config, *, seed: int | None = None, device: torch.device | str
 
 
 def lay_out(config: Config) -> Transformer:
-    """The parts, put together, with the weights that torch gives them by default."""
-    embed = nn.Embedding(config.vocab_size, config.d_model)
+    """The parts, put together; their weights are still to be drawn or read."""
+    embed = empty_embedding(config.vocab_size, config.d_model)
     encoder = None
     if config.n_encoder_layer:
         encoder = _stack(replace(config, n_layer=config.n_encoder_layer, n_encoder_layer=0, mask="full"), embed, EncoderHead)

@@ -7,9 +7,11 @@ table: configs, the builder, the model map, the pages, the Train form and the co
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import ClassVar, NamedTuple, Protocol
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 
 class Settings(Protocol):
@@ -73,3 +75,18 @@ class ModelPart(nn.Module):
     def equation_of(cls, x: str) -> str:
         """The equation with `x` in place of the letter x."""
         return re.sub(r"(?<![A-Za-z])x(?![A-Za-z])", x, cls.equation)
+
+
+# A model may be laid out on the meta device, without memory, to compare its shapes with those in a file. There, drawing or
+# computing a number makes torch import its compiler, which takes longer than all else that opens a model.
+
+
+def empty_embedding(rows: int, width: int) -> nn.Embedding:
+    """A table of vectors [rows, width] whose numbers are still to be drawn or read; `nn.Embedding` alone draws them at once."""
+    return nn.Embedding(rows, width, _weight=torch.empty(rows, width))
+
+
+def fixed(shape: tuple[int, ...], compute: Callable[[], Tensor]) -> Tensor:
+    """What `compute` gives: fixed numbers of this shape; on the meta device the shape alone."""
+    table = torch.empty(shape)
+    return table if table.is_meta else compute()

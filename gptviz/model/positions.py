@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from .parts import ModelPart, NamedTensor, Settings
+from .parts import ModelPart, NamedTensor, Settings, empty_embedding, fixed
 from .tap import Tap
 
 
@@ -79,7 +79,7 @@ class Learned(PositionEncoding):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self.table = nn.Embedding(settings.context_length, settings.d_model)
+        self.table = empty_embedding(settings.context_length, settings.d_model)
 
     def embed(self, x: Tensor, at: slice, tap: Tap) -> Tensor:
         return x + tap("positions", self.table.weight[at])
@@ -111,7 +111,8 @@ class Sinusoidal(PositionEncoding):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self.register_buffer("table", sinusoid(settings.context_length, settings.d_model), persistent=False)
+        shape = (settings.context_length, settings.d_model)
+        self.register_buffer("table", fixed(shape, lambda: sinusoid(*shape)), persistent=False)
 
     def embed(self, x: Tensor, at: slice, tap: Tap) -> Tensor:
         return x + tap("positions", self.table[at])
@@ -137,11 +138,23 @@ class Rotary(PositionEncoding):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        table = sinusoid(settings.context_length, settings.head_size)
-        sin, cos = table[:, 0::2], table[:, 1::2]  # [context_length, d_head / 2]
+        shape = (settings.context_length, settings.head_size)
+
+        def sin_and_cos() -> tuple[Tensor, Tensor]:
+            table = sinusoid(*shape)
+            return table[:, 0::2], table[:, 1::2]  # [context_length, d_head / 2]
+
+        def twice_cos() -> Tensor:
+            _, cos = sin_and_cos()
+            return torch.cat((cos, cos), dim=-1)  # [context_length, d_head]
+
+        def signed_sin() -> Tensor:
+            sin, _ = sin_and_cos()
+            return torch.cat((-sin, sin), dim=-1)  # [context_length, d_head]
+
         # Turning the pair (a, b) gives (a cos - b sin, b cos + a sin): the pair times cos plus the swapped pair times ∓ sin.
-        self.register_buffer("cos", torch.cat((cos, cos), dim=-1), persistent=False)  # [context_length, d_head]
-        self.register_buffer("sin", torch.cat((-sin, sin), dim=-1), persistent=False)  # [context_length, d_head]
+        self.register_buffer("cos", fixed(shape, twice_cos), persistent=False)
+        self.register_buffer("sin", fixed(shape, signed_sin), persistent=False)
 
     def turn(self, heads: Tensor, at: slice) -> Tensor:
         swapped = heads.roll(heads.shape[-1] // 2, dims=-1)  # [B, H, T, d_head]
@@ -181,7 +194,8 @@ class Alibi(PositionEncoding):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self.register_buffer("slopes", alibi_slopes(settings.n_head), persistent=False)
+        n_head = settings.n_head
+        self.register_buffer("slopes", fixed((n_head,), lambda: alibi_slopes(n_head)), persistent=False)
 
     def weigh(self, scores: Tensor, q: Tensor, at: slice) -> Tensor:
         distance = distances(at, scores.shape[-1], scores.device).abs()  # [T, keys]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,6 +13,8 @@ from torch.nn import functional as F
 
 from gptviz.model import PRESETS, build
 from tests.tiny import tiny
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_one_seed_gives_one_model_whatever_was_drawn_before() -> None:
@@ -58,3 +63,16 @@ def test_an_untrained_model_knows_nothing_its_loss_is_the_logarithm_of_the_vocab
     loss = F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten()).item()
     # A tied model starts out repeating its input, the likelier the wider it is.
     assert loss == pytest.approx(math.log(config.vocab_size), abs=0.3 if config.tied else 0.06)
+
+
+def test_laying_out_a_model_without_memory_does_not_import_the_compiler_of_torch() -> None:
+    code = (
+        "import sys, torch\n"
+        "from gptviz.model import PRESETS, changed, parameter_count\n"
+        "from gptviz.model.positions import POSITIONS\n"
+        "configs = [*PRESETS.values(), *(changed(PRESETS['ladder'], positions=kind) for kind in POSITIONS)]\n"
+        "for config in configs: parameter_count(config)\n"
+        "assert 'torch._dynamo' not in sys.modules\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
