@@ -34,6 +34,7 @@ from gptviz.train.recipe import Recipe
 from gptviz.train.trainer import Trainer
 from tests.processes import running
 from tests.tiny import CONTEXT, TinyModel
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[1]
 Capture = pytest.CaptureFixture[str]
@@ -75,7 +76,7 @@ def error(capture: Capture, *arguments: str | Path) -> str:
 
 def run(*arguments: str | Path, **options: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "gptviz", *map(str, arguments)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, **options}, timeout=120)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, **options}, timeout=PATIENCE)
 
 
 def test_no_command_prints_the_help_and_is_no_error(capsys: Capture) -> None:
@@ -522,7 +523,7 @@ def test_as_a_program_it_ends_with_status_two_and_one_line_and_no_traceback(tiny
 def test_a_closed_pipe_ends_the_program_quietly(tiny_model: TinyModel) -> None:
     tiny_model("mine", text="é日\n ")
     line = f"{sys.executable} -m gptviz generate mine --prompt é --max-new-tokens 3000 | head -c 5; echo ${{PIPESTATUS[0]}}"
-    piped = subprocess.run(["bash", "-c", line], cwd=ROOT, capture_output=True, timeout=120)
+    piped = subprocess.run(["bash", "-c", line], cwd=ROOT, capture_output=True, timeout=PATIENCE)
     assert piped.stderr == b""
     assert piped.stdout.endswith(b"0\n")
 
@@ -560,7 +561,7 @@ def test_ctrl_c_stops_a_training_after_the_step_and_keeps_it_evaluated(corpus: P
     with training(*endless) as process:
         read_until(process, "step 100:")
         process.send_signal(signal.SIGINT)
-        rest, errors = process.communicate(timeout=120)
+        rest, errors = process.communicate(timeout=PATIENCE)
     assert (process.returncode, errors) == (0, ""), rest
     assert "stopping after this step" in rest
     assert rest.splitlines()[-1].startswith("stopped: kept as")
@@ -607,7 +608,7 @@ def test_a_second_ctrl_c_ends_a_process_at_once(corpus: Path) -> None:
         process.send_signal(signal.SIGINT)
         read_until(process, "stopping after this step")
         process.send_signal(signal.SIGINT)
-        rest, errors = process.communicate(timeout=120)
+        rest, errors = process.communicate(timeout=PATIENCE)
     assert (process.returncode, errors) == (130, ""), rest
     folder = checkpoints.find("bigram")
     assert read_status(folder).state == "interrupted"

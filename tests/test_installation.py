@@ -89,7 +89,7 @@ def test_home_runs_from_the_installed_files(environment: Path, tmp_path: Path) -
     code = (
         "from gptviz.location import APP\n"
         "from streamlit.testing.v1 import AppTest\n"
-        "at = AppTest.from_file(str(APP), default_timeout=120).run()\n"
+        "at = AppTest.from_file(str(APP), default_timeout=300).run()\n"
         "assert not at.exception, at.exception\n"
         "print(APP, at.title[0].value)"
     )

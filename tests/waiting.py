@@ -6,7 +6,7 @@ import socket
 import time
 from collections.abc import Callable
 
-PATIENCE = 120.0  # seconds: longer than anything takes on a busy machine, so that only what never comes fails
+PATIENCE = 300.0  # seconds: longer than anything takes on a busy machine, so that only what never comes fails
 
 
 def wait_until(condition: Callable[[], object], patience: float = PATIENCE, *, every: float = 0.05) -> None:

@@ -6,12 +6,14 @@ from pathlib import Path
 
 from streamlit.testing.v1 import AppTest
 
+from tests.waiting import PATIENCE
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def opened(path: str, **query: str) -> AppTest:
     """The page at `path`, run once with `query` in its address."""
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120).switch_page(path)
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE).switch_page(path)
     for key, value in query.items():
         at.query_params[key] = value
     return at.run()

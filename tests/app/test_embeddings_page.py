@@ -21,6 +21,7 @@ from gptviz.ui.pages import embeddings as ui
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets.markdown import escaped
 from tests.app.opening import opened
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -35,7 +36,7 @@ def chart(at: AppTest, key: str) -> dict[str, Any]:
 
 def until_ready(at: AppTest) -> AppTest:
     """Rerun the page, as its timer would, until nothing is being computed any more."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while any("Computing" in info.value for info in at.info):
         assert time.monotonic() < deadline
         at.run()
@@ -51,14 +52,14 @@ def test_the_page_opens_on_pca_without_loading_umap(tiny_model: Callable[..., Pa
     script = """
 import sys
 from streamlit.testing.v1 import AppTest
-at = AppTest.from_file("app.py", default_timeout=60).switch_page("pages/embeddings.py")
+at = AppTest.from_file("app.py", default_timeout=300).switch_page("pages/embeddings.py")
 at.query_params["model"] = "tiny"
 at.run()
 assert not at.exception, at.exception
 assert any("PCA keeps" in caption.value for caption in at.caption)
 assert "sklearn" in sys.modules and "umap" not in sys.modules and "numba" not in sys.modules
 """
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=120, cwd=ROOT)
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=600, cwd=ROOT)
 
 
 def test_another_method_another_seed_and_another_dimension_are_other_pictures(tiny_model: Callable[..., Path]) -> None:

@@ -19,6 +19,7 @@ from gptviz.ui.shell.pages import DEFAULT_PROMPT, PAGES
 from gptviz.ui.views import append_token
 from gptviz.ui.widgets.markdown import escaped
 from tests.tiny import TinyModel
+from tests.waiting import PATIENCE
 
 HOME = str(Path(__file__).parents[2] / "app.py")
 # The pages with a picture on Home: those about models like this one, but for Gradients, whose pictures are of no one model.
@@ -27,7 +28,7 @@ ALPHABET = "".join(sorted(set(DEFAULT_PROMPT + "abcdefghijklmnopqrstuvwxyz\n "))
 
 
 def opened(**query: str) -> AppTest:
-    app = AppTest.from_file(HOME, default_timeout=60)
+    app = AppTest.from_file(HOME, default_timeout=PATIENCE)
     for key, value in query.items():
         app.query_params[key] = value
     return app.run()

@@ -6,6 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.app.opening import ROOT
+from tests.waiting import PATIENCE
 
 READERS = ("", "generate", "attention", "next_token", "positions", "embeddings", "classify", "translate")
 PROMPTS = ("", "🙂", "שלום עולם", "x" * 600)
@@ -17,7 +18,7 @@ def alerts(app: AppTest) -> set[str]:
 
 @pytest.mark.parametrize("path", READERS)
 def test_an_odd_prompt_gets_a_message_and_the_page_stays(path: str) -> None:
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE)
     if path:
         app.switch_page(f"pages/{path}.py")
     usual = alerts(app.run())

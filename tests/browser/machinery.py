@@ -39,7 +39,7 @@ HOSTILE = (
 # A deep link makes Streamlit look for its own endpoints below the page first; it then finds them at the root.
 ALLOWED_MISSES = ("/_stcore/health", "/_stcore/host-config")
 # How long, in seconds, a page or a server may take on a machine that does other work beside the tests.
-PATIENCE = 60
+PATIENCE = 150
 # Chromium finds no other host. (A handler that decides about every request, `context.route`, would turn its cache off.)
 THIS_MACHINE_ALONE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"
 

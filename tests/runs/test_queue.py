@@ -26,7 +26,7 @@ from gptviz.text import task
 from gptviz.train.recipe import Recipe
 from tests.processes import GuardedProcess, TrainingThread, guarded, running
 from tests.tiny import tiny
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 LONG = 1_000_000
 
@@ -303,7 +303,7 @@ def test_a_run_trained_by_a_process_of_the_command_line_counts_and_can_be_paused
     prepared("orphan", steps=LONG)
     with running(command("orphan")) as other:
         waits_for_the_orphan(queue, launches)
-        other.communicate(timeout=60)
+        other.communicate(timeout=PATIENCE)
         assert other.returncode == 0
 
 
