@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gptviz.text import Encoding, Tokenizer
 
     from .data.source import Source
-    from .runs.card import Card
+    from .runs.names import Claim
     from .train.distributed import World
 
 
@@ -111,8 +111,10 @@ def _add_train(command: Callable[..., Parser]) -> None:
         "text and label, a folder with a file of lines for each label, or opinions; for an encoder–decoder a file with a source "
         "and its answer in each line, separated by a tab or a comma, or dates, numbers or mirror",
     )
-    this.add_argument("--name", help="what to call the model; default: the plan's name")
-    this.add_argument("--replace", action="store_true", help="delete the model that already has the name")
+    this.add_argument("--name", help="what to call the model; default: the plan's name, with a number where that is in use")
+    this.add_argument(
+        "--replace", action="store_true", help="delete your model that has the name already, or hide the shipped one"
+    )
     this.add_argument("--resume", metavar="NAME", help="resume a run that was stopped, paused or killed")
     this.add_argument("--from", dest="begin", metavar="NAME", help="begin with the weights and the tokenizer of this model")
     this.add_argument(
@@ -193,17 +195,12 @@ def app(options: argparse.Namespace) -> None:
 
 def models(options: argparse.Namespace) -> None:
     """The command `models [--json]`."""
-    from gptviz.model import parameter_count
-
     from .runs import checkpoints
 
+    hidden = checkpoints.hidden()
     rows = []
     for name, folder in checkpoints.folders().items():
-        try:
-            card = checkpoints.read_card(folder)
-            row = {"name": name, "parameters": parameter_count(checkpoints.read_config(folder)), **_result(card)}
-        except checkpoints.CheckpointError as error:
-            row = {"name": name, "error": str(error)}
+        row = {"name": name, **_row(folder)} | ({"hides": str(hidden[name])} if name in hidden else {})
         rows.append(row)
     if options.json:
         _print_json(rows)
@@ -212,11 +209,34 @@ def models(options: argparse.Namespace) -> None:
         loss = row.get("validation_loss")
         quality = f"   validation loss {loss:.4f}" if isinstance(loss, int | float) else ""
         about = row.get("error") or f"{row['parameters']:>12,} parameters{quality}"
-        print(f"{row['name']:<28} {about}")
+        notes = "   it diverged" * ("diverged" in row) + "   yours; it hides the one that came with gptviz" * ("hides" in row)
+        print(f"{row['name']:<28} {about}{notes}")
 
 
-def _result(card: Card) -> dict[str, Any]:
-    return {key: card.values[key] for key in ("preset", "corpus", "validation_loss") if key in card.values}
+def _row(folder: Path) -> dict[str, Any]:
+    """What `models` says of the model in `folder`: its size and its result, or what is wrong with its files."""
+    from gptviz.model import parameter_count
+
+    from .runs import checkpoints
+    from .runs.divergence import diverged
+
+    try:
+        card, config = checkpoints.read_card(folder), checkpoints.read_config(folder)
+        checkpoints.check_weights(folder, config)
+    except checkpoints.CheckpointError as error:
+        return {"error": str(error)}
+    told = {key: card.values[key] for key in ("preset", "corpus", "validation_loss") if key in card.values}
+    problem = diverged(card, config)
+    return {"parameters": parameter_count(config), **told} | ({"diverged": problem} if problem else {})
+
+
+def _opened(options: argparse.Namespace) -> LanguageModel:
+    """The model that the options name; where it hides a shipped one, that is said on stderr."""
+    from .runs import checkpoints
+
+    if options.name in checkpoints.hidden():
+        print(f"gptviz: {_hides(options.name, checkpoints.find(options.name))}", file=sys.stderr)
+    return gptviz.load(options.name, options.device)
 
 
 def describe(options: argparse.Namespace) -> None:
@@ -244,24 +264,34 @@ def train(options: argparse.Namespace) -> None:
     """The command `train PLAN …`, `train --resume NAME`."""
     from .model.devices import device
     from .runs import checkpoints
+    from .runs.experiments import PLANS
+    from .runs.names import claimed
     from .train.distributed import joined, local_rank
 
     if (options.preset is None) == (options.resume is None):
         raise UsageError("train takes the name of a plan, or --resume NAME, one of the two")
     if options.resume and (given := _given(options)):
         raise UsageError(f"--resume goes on with a run as it was begun: leave {given} out, or begin another run")
+    if options.preset and options.preset not in PLANS:
+        raise UsageError(f"no plan named {options.preset!r}; there are {', '.join(PLANS)}")
     on = device(options.device, local_rank())
-    with joined(on) as world:
+    with joined(on) as world, contextlib.ExitStack() as held:
+        claim = None
         if options.resume:
             at_root = options.root is not None
             folder = checkpoints.destination(options.resume, options.root) if at_root else checkpoints.find(options.resume)
             checkpoints.read_config(folder)
         else:
-            folder = checkpoints.destination(options.preset if options.name is None else options.name, options.root)
+            name = options.preset if options.name is None else options.name
             if world.is_main:
-                _prepare(options, folder.name, on, world)
-            world.wait()
-        _watch(folder, on, world)
+                # Held until training ends: no other process can replace the run between its preparation and its first step.
+                or_next = options.name is None and not options.replace
+                claim = held.enter_context(claimed(name, options.root, replace=options.replace, or_next=or_next))
+                _prepare(options, claim, on, world)
+                _explain_name(name, claim, options.root)
+            name = world.broadcast_text(name if claim is None else claim.name, on)
+            folder = checkpoints.destination(name, options.root)
+        _watch(folder, on, world, claim)
 
 
 def _given(options: argparse.Namespace) -> str | None:
@@ -272,13 +302,28 @@ def _given(options: argparse.Namespace) -> str | None:
     return None if name is None else "--from" if name == "begin" else f"--{name.replace('_', '-')}"
 
 
-def _prepare(options: argparse.Namespace, name: str, on: torch.device, world: World) -> None:
+def _explain_name(wanted: str, claim: Claim, root: Path | None) -> None:
+    """Say how the run is called where that is not the name of its plan, and what it hides."""
+    from .runs import checkpoints
+
+    if claim.name != wanted:
+        print(f"the run is called {claim.name}, since {wanted} is in use (--name gives another name, --replace replaces)")
+    elif root is None and claim.name in checkpoints.hidden():
+        print(_hides(claim.name, claim.folder))
+
+
+def _hides(name: str, folder: Path) -> str:
+    return (
+        f"{name} is a model of yours and hides the one of this name that came with gptviz: "
+        f"to have that one back, rename or delete {folder}, or do so on the page Runs"
+    )
+
+
+def _prepare(options: argparse.Namespace, claim: Claim, on: torch.device, world: World) -> None:
     """Write the run that the options describe."""
     from .data.registry import source_of_path
     from .runs.experiments import PLANS
 
-    if options.preset not in PLANS:
-        raise UsageError(f"no plan named {options.preset!r}; there are {', '.join(PLANS)}")
     plan = PLANS[options.preset]
     given = {field.name: getattr(options, field.name) for field in fields(Recipe) if getattr(options, field.name) is not None}
     if "steps" in given or "minutes" in given:
@@ -287,7 +332,7 @@ def _prepare(options: argparse.Namespace, name: str, on: torch.device, world: Wo
     world.shard(recipe.batch_size)
     tokenizer = _tokenizer(*options.tokenizer) if options.tokenizer else None
     plan.prepare(
-        name,
+        claim.name,
         source=None if options.corpus is None else source_of_path(options.corpus, plan.config.kind, plan.fraction),
         recipe=recipe,
         changes=dict(map(_setting, options.set)),
@@ -295,8 +340,7 @@ def _prepare(options: argparse.Namespace, name: str, on: torch.device, world: Wo
         begin=options.begin,
         about={"preset": options.preset, "command": shlex.join(["python", "-m", "gptviz", *options.arguments])},
         store=options.store,
-        root=options.root,
-        replace=options.replace,
+        claim=claim,
         device=on,
     )
 
@@ -324,7 +368,7 @@ def _setting(text: str) -> tuple[str, Any]:
         return name, value
 
 
-def _watch(folder: Path, device: torch.device, world: World) -> None:
+def _watch(folder: Path, device: torch.device, world: World, claim: Claim | None) -> None:
     """Train the run in `folder` and show a progress bar, losses and samples. Ctrl-C stops it after the step, twice at once."""
     from tqdm import tqdm
 
@@ -354,7 +398,10 @@ def _watch(folder: Path, device: torch.device, world: World) -> None:
     running = math.nan
     what = "text" if checkpoints.read_config(folder).kind == "classifier" else "token"
     try:
-        for event in training.train(folder, device=device, world=world, stop_requested=lambda: "stop" if interrupts else None):
+        events = training.train(
+            folder, device=device, world=world, claim=claim, stop_requested=lambda: "stop" if interrupts else None
+        )
+        for event in events:
             if isinstance(event, Engine):
                 show(f"{folder.name} on {device}: {event.why}")
             elif isinstance(event, Stepped):
@@ -372,7 +419,10 @@ def _watch(folder: Path, device: torch.device, world: World) -> None:
         bar.close()
         for number, handler in before.items():
             signal.signal(number, handler)
-    show(f"{read_status(folder).state}: kept as {folder}")
+    status = read_status(folder)
+    if status.message:
+        show(status.message)
+    show(f"{status.state}: kept as {folder}")
 
 
 def generate(options: argparse.Namespace) -> None:
@@ -385,7 +435,7 @@ def generate(options: argparse.Namespace) -> None:
         raise UsageError(f"--beams is {options.beams:,}; it must be at most {MOST_BEAMS}")
     temperature = 0.0 if options.greedy else options.temperature
     sampling = Sampling(temperature=temperature, top_k=options.top_k, top_p=options.top_p, seed=options.seed)
-    lm = gptviz.load(options.name, options.device)
+    lm = _opened(options)
     if lm.model.config.kind == "classifier":
         raise UsageError(f"{options.name} tells labels apart and writes no text: use classify {options.name} --text TEXT")
     encoding = lm.tokenizer.encode(options.prompt)
@@ -440,7 +490,7 @@ def _answer(options: argparse.Namespace, lm: LanguageModel) -> None:
 
 def classify(options: argparse.Namespace) -> None:
     """The command `classify NAME --text TEXT [--json]`."""
-    lm = gptviz.load(options.name, options.device)
+    lm = _opened(options)
     if lm.model.config.kind != "classifier":
         raise UsageError(f"{options.name} tells no labels apart: use generate {options.name} --prompt TEXT")
     encoding = lm.tokenizer.encode(options.text)
@@ -459,7 +509,7 @@ def evaluate(options: argparse.Namespace) -> None:
     """The command `evaluate NAME [--corpus PATH] …`."""
     from .train.evaluation import evaluate
 
-    lm = gptviz.load(options.name, options.device)
+    lm = _opened(options)
     source = _evaluated_source(options, lm)
     try:
         data = source.evaluation(lm.model, lm.tokenizer, everything=options.split == "all", labels=lm.labels)

@@ -76,7 +76,7 @@ def tiny_model(home: Path) -> TinyModel:
     ) -> Path:
         tokenizer = CharTokenizer.from_text(text)
         model = scrambled(tiny(vocab_size=tokenizer.vocab_size, **changes), seed)
-        return checkpoints.save(name, model, tokenizer, {} if card is None else card)
+        return checkpoints.save(name, model, tokenizer, {} if card is None else card, replace=True)
 
     assert os.environ["GPTVIZ_HOME"] == str(home)
     return make

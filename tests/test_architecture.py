@@ -36,7 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gptviz.figures": {"numpy", "plotly", "PIL", "gptviz.labelled_array"},
     "gptviz.components": {"streamlit", "numpy", "gptviz.figures.theme", "gptviz.interp", "gptviz.generate.tree"},
     "gptviz._version": set(),
-    "gptviz.files": set(),
+    "gptviz.files": {"filelock"},
     "gptviz.location": set(),
     "gptviz.language_model": {
         *("torch", "gptviz.model", "gptviz.text", "gptviz.generate"),

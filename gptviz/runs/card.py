@@ -103,6 +103,7 @@ class Card:
         accuracy_by_place: the same by place in the row; None in it where no prediction counts.
         baseline_accuracy: the share that a baseline gets right.
         confusion: how many held-out texts of each label were taken for which: [label][predicted].
+        diverged: of a run that diverged, a sentence that says so and what to change (see `divergence`).
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -127,6 +128,7 @@ class Card:
     accuracy_by_place: tuple[float | None, ...] | None = None
     baseline_accuracy: float | None = None
     confusion: tuple[tuple[int, ...], ...] | None = None
+    diverged: str | None = None
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Card:
@@ -159,6 +161,7 @@ class Card:
             accuracy_by_place=shares(values.get("accuracy_by_place")),
             baseline_accuracy=share(values.get("baseline_accuracy")),
             confusion=_confusion(values.get("confusion")),
+            diverged=_text(values.get("diverged")),
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -10,11 +10,10 @@ log.jsonl           what happened during training (see `log`)
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from gptviz.files import home, in_place_of
+from gptviz.files import beside, home, in_place_of, swap
 from gptviz.location import BUNDLED
 from gptviz.model import Config, Transformer, parameter_count
 from gptviz.model.build import lay_out
@@ -40,6 +39,10 @@ STORED_TYPES = ("F16", "BF16", "F32", "F64")  # as safetensors calls them
 
 class CheckpointError(ValueError):
     """A checkpoint that cannot be opened or saved; the message names the checkpoint, what is wrong and what to do."""
+
+
+class NameInUseError(CheckpointError):
+    """A name that a model has already, the user's own or a shipped one."""
 
 
 class NotNumbersError(CheckpointError):
@@ -56,20 +59,39 @@ class Checkpoint:
     card: Card
 
 
+def own() -> Path:
+    """The folder of the user's own models."""
+    return home() / "checkpoints"
+
+
 def folders() -> dict[str, Path]:
     """Every checkpoint by name: the user's own first, then the bundled ones. A name is a key of this table, never a path.
 
-    Left out are links to places outside the folder of checkpoints, and whatever may not be read.
+    Where both have a name, it is that of the user's own: see `hidden`.
+    """
+    by_name = _folders_in(own())
+    return by_name | {name: folder for name, folder in _folders_in(BUNDLED).items() if name not in by_name}
+
+
+def hidden() -> dict[str, Path]:
+    """The bundled checkpoints that cannot be opened by their name, because one of the user's own has the same."""
+    owned = _folders_in(own())
+    return {name: folder for name, folder in _folders_in(BUNDLED).items() if name in owned}
+
+
+def _folders_in(root: Path) -> dict[str, Path]:
+    """The checkpoints in one folder, by name.
+
+    Left out are links to places outside of that folder, and whatever may not be read.
     """
     by_name: dict[str, Path] = {}
-    for root in (home() / "checkpoints", BUNDLED):
-        inside = os.path.join(os.path.realpath(root), "")
-        with suppress(OSError):
-            for folder in sorted(root.iterdir()):
-                # os.path instead of pathlib, which raises for a folder that may not be read and for a link to itself.
-                readable = os.path.isfile(folder / "config.json") and not folder.name.startswith(".")
-                if readable and os.path.realpath(folder).startswith(inside):
-                    by_name.setdefault(folder.name, folder)
+    inside = os.path.join(os.path.realpath(root), "")
+    with suppress(OSError):
+        for folder in sorted(root.iterdir()):
+            # os.path instead of pathlib, which raises for a folder that may not be read and for a link to itself.
+            readable = os.path.isfile(folder / "config.json") and not folder.name.startswith(".")
+            if readable and os.path.realpath(folder).startswith(inside):
+                by_name[folder.name] = folder
     return by_name
 
 
@@ -177,17 +199,46 @@ def load(folder: Path, device: torch.device | str = "cpu", step: int | None = No
     return Checkpoint(folder.name, model.to(device).eval(), tokenizer, read_card(folder))
 
 
+def check_weights(folder: Path, config: Config) -> None:
+    """Check that the weights of a checkpoint fit its config, by names, shapes and the file's length; no weights are read.
+
+    Raises:
+        CheckpointError: the file is missing, damaged, cut short, or of another model.
+    """
+    with torch.device("meta"), _fitting(folder / "model.safetensors", lay_out(config)):
+        pass
+
+
 def read_weights(path: Path, model: Transformer) -> dict[str, Tensor]:
     """The tensors of a file in float32, after their names and shapes were compared with the model's.
 
     Raises:
         CheckpointError: the file is missing, damaged, or of another model.
     """
-    folder = path.parent if path.name == "model.safetensors" else path.parent.parent
+    with _fitting(path, model) as file:
+        weights = {name: file.get_tensor(name).float() for name, _ in model.named_parameters()}
+    for name, tensor in weights.items():
+        if not tensor.isfinite().all():
+            folder = _folder_of(path)
+            raise CheckpointError(f"{folder.name}: {name} holds values that are not numbers: train or copy the model again")
+    return weights
+
+
+def _folder_of(path: Path) -> Path:
+    """The folder of the checkpoint that a file of weights belongs to."""
+    return path.parent if path.name == "model.safetensors" else path.parent.parent
+
+
+@contextmanager
+def _fitting(path: Path, model: Transformer) -> Iterator[Any]:
+    """The file at `path`, open, after its length and the names, shapes and types of its tensors were checked."""
+    folder = _folder_of(path)
     file_name = path.relative_to(folder)
     expected = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
     try:
-        with safe_open(path, framework="pt") as file:
+        if path.exists() and not path.is_file():  # opening a pipe would wait for ever
+            raise OSError("it is no file")
+        with safe_open(path, framework="pt") as file:  # which compares the length with the header's
             stored = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
             for name in sorted(expected.keys() | stored.keys()):
                 if stored.get(name) != expected.get(name):
@@ -202,18 +253,15 @@ def read_weights(path: Path, model: Transformer) -> dict[str, Tensor]:
                         f"{folder.name}/{file_name} stores {name} as {kind}, this version reads {', '.join(STORED_TYPES)}: "
                         "save it again in one of them"
                     )
-            weights = {name: file.get_tensor(name).float() for name in expected}
+            yield file
     except FileNotFoundError:
         raise CheckpointError(f"the model {folder.name} lacks {file_name}: copy the whole folder again") from None
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{folder.name}/{file_name} is damaged or cut short ({error}): copy it again") from None
-    for name, tensor in weights.items():
-        if not tensor.isfinite().all():
-            raise CheckpointError(f"{folder.name}: {name} holds values that are not numbers: train or copy the model again")
-    return weights
 
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+LONGEST_NAME = 64
+NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}")
 SNAPSHOT = re.compile(r"[0-9]{8,12}\.safetensors")
 FILES = {
     "config.json",
@@ -229,21 +277,51 @@ FILES = {
 }
 
 
+def check_name(name: str) -> None:
+    """Refuse a name that no model can have.
+
+    Raises:
+        CheckpointError: the name is not possible.
+    """
+    if not NAME.fullmatch(name) or name.endswith("."):
+        raise CheckpointError(
+            f"{name[:80]!r} cannot name a model: use up to {LONGEST_NAME} letters, digits, '-', '_' and '.', "
+            "beginning with a letter or digit"
+        )
+
+
 def destination(name: str, root: Path | None = None) -> Path:
     """The folder that a checkpoint saved as `name` below `root` (default: the user's own) takes or replaces.
 
     Raises:
         CheckpointError: the name is not possible, or a folder that is no checkpoint would be lost.
     """
-    if not NAME.fullmatch(name) or name.endswith("."):
-        raise CheckpointError(
-            f"{name[:80]!r} cannot name a model: use up to 64 letters, digits, '-', '_' and '.', beginning with a letter or digit"
-        )
-    target = (home() / "checkpoints" if root is None else root) / name
+    check_name(name)
+    target = (own() if root is None else root) / name
     holds = {file.name for file in target.iterdir() if not file.name.startswith(".")} if target.is_dir() else set()
     if target.is_symlink() or (target.exists() and not target.is_dir()) or holds - FILES:
         raise CheckpointError(f"{target} holds something other than a model, which would be lost: choose another name")
     return target
+
+
+def is_in_use(name: str, root: Path | None = None) -> bool:
+    """Whether a model saved as `name` below `root` (default: the user's own) would replace one, or hide a bundled one."""
+    if os.path.lexists((own() if root is None else root) / name):
+        return True
+    is_own = root is None or os.path.realpath(root) == os.path.realpath(own())
+    return is_own and name in _folders_in(BUNDLED)
+
+
+def check_is_free(name: str, root: Path | None = None) -> None:
+    """Refuse a name that is in use (see `is_in_use`).
+
+    Raises:
+        NameInUseError: it is.
+    """
+    if is_in_use(name, root):
+        is_bundled = not os.path.lexists((own() if root is None else root) / name)
+        whose = " (it came with gptviz, and a new one would hide it)" if is_bundled else ""
+        raise NameInUseError(f"there is a model named {name} already{whose}: choose another name, or replace it")
 
 
 def save(
@@ -254,43 +332,43 @@ def save(
     *,
     root: Path | None = None,
     dtype: torch.dtype = torch.float32,
+    replace: bool = False,
 ) -> Path:
     """Write a checkpoint called `name` below `root` (default: the user's own) and return its folder.
 
-    It is written to a folder beside, which is then renamed: after a crash or on a full disk the last good one is still there.
+    It is written to a folder beside, which is then renamed: after a crash or on a full disk the last good one is still there,
+    and of two that are saved under one new name at once, one is refused.
 
     Args:
         dtype: the type weights are stored in; float16 halves the file where it keeps the loss.
+        replace: whether a model that has the name is replaced, or hidden if it is a bundled one; otherwise the name is refused.
 
     Raises:
+        NameInUseError: there is a model of that name.
         CheckpointError: the name is not possible (see `destination`), `dtype` cannot hold the weights, or the disk is full or
             not writable.
     """
     target = destination(name, root)
     root = target.parent
+    if not replace:
+        check_is_free(name, root)
     weights = _stored(name, model, dtype)
     try:
         root.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=root))
-    except OSError as error:
-        raise CheckpointError(f"cannot write the model {name} below {root} ({error}): the last saved one is untouched") from None
-    replaced = fresh.with_name(f"{fresh.name}-old")
-    try:
-        fresh.chmod(0o755)
-        _write_json(fresh / "config.json", {"format": FORMAT, "config": model.config.to_dict()})
-        (fresh / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
-        safetensors.torch.save_file(weights, fresh / "model.safetensors", metadata={"format": "pt"})
-        _write_json(fresh / "card.json", {**card, "parameters": parameter_count(model.config)})
-        if target.exists():
-            target.rename(replaced)
-        fresh.rename(target)
+        with beside(target) as fresh:
+            fresh.mkdir()
+            _write_json(fresh / "config.json", {"format": FORMAT, "config": model.config.to_dict()})
+            (fresh / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
+            safetensors.torch.save_file(weights, fresh / "model.safetensors", metadata={"format": "pt"})
+            _write_json(fresh / "card.json", {**card, "parameters": parameter_count(model.config)})
+            if replace:
+                swap(fresh, target)
+            else:
+                fresh.rename(target)  # which fails if there is such a folder by now
     except (OSError, SafetensorError) as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            check_is_free(name, root)
         raise CheckpointError(f"cannot write the model {name} below {root} ({error}): the last saved one is untouched") from None
-    finally:
-        if replaced.exists() and not target.exists():
-            replaced.rename(target)
-        shutil.rmtree(fresh, ignore_errors=True)
-        shutil.rmtree(replaced, ignore_errors=True)
     return target
 
 
@@ -305,11 +383,14 @@ def _stored(name: str, model: Transformer, dtype: torch.dtype) -> dict[str, Tens
 
 
 def write_weights(path: Path, model: Transformer, dtype: torch.dtype = torch.float32) -> None:
-    """Replace the file at `path` by the weights of `model`, as a whole or not at all.
+    """Replace the file at `path`, that of a model or of a snapshot, by the weights of `model`, as a whole or not at all.
 
     Raises:
         CheckpointError: `dtype` cannot hold the weights, or the disk is full or not writable.
     """
+    if path.parent != _folder_of(path):
+        with suppress(OSError):  # writing the file says what is wrong
+            path.parent.mkdir(exist_ok=True)
     write_tensors(path, _stored(path.name, model, dtype))
 
 
@@ -319,8 +400,8 @@ def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
     Raises:
         CheckpointError: the disk is full or not writable.
     """
-    with _in_place_of(path) as beside:
-        safetensors.torch.save_file(tensors, beside, metadata={"format": "pt"})
+    with _in_place_of(path) as fresh:
+        safetensors.torch.save_file(tensors, fresh, metadata={"format": "pt"})
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
@@ -329,8 +410,8 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
     Raises:
         CheckpointError: the disk is full or not writable.
     """
-    with _in_place_of(path) as beside:
-        _write_json(beside, content)
+    with _in_place_of(path) as fresh:
+        _write_json(fresh, content)
 
 
 def write_text(path: Path, content: str) -> None:
@@ -339,17 +420,17 @@ def write_text(path: Path, content: str) -> None:
     Raises:
         CheckpointError: the disk is full or not writable.
     """
-    with _in_place_of(path) as beside:
-        beside.write_text(content, encoding="utf-8")
+    with _in_place_of(path) as fresh:
+        fresh.write_text(content, encoding="utf-8")
 
 
 @contextmanager
 def _in_place_of(path: Path) -> Iterator[Path]:
     """A path beside `path`, renamed to `path` at the end: after a crash or on a full disk the last good file is still there."""
     try:
-        with in_place_of(path) as beside:
-            yield beside
-            beside.chmod(0o644)
+        with in_place_of(path) as fresh:
+            yield fresh
+            fresh.chmod(0o644)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"cannot write {path} ({error}): the last good one is untouched") from None
 

@@ -30,7 +30,7 @@ class LogLine:
     """A line of a log as read. A field that the line lacks, or whose value is not possible, is None.
 
     Attributes:
-        kind: "step", "evaluation" or "sample"; a log of another origin may have other kinds.
+        kind: "step", "evaluation", "sample" or "diverged"; a log of another origin may have other kinds.
         step: how many steps had been taken.
         progress: the share of the run that is done.
         loss: the mean training loss since the last line, or the validation loss; in nats per token (of a classifier: per text).
@@ -42,7 +42,7 @@ class LogLine:
         accuracy: the share of held-out predictions that were right.
         exact_match: the share of held-out answers without a mistake.
         by_place: the accuracy by place in the row [T]; None for a place where no prediction counts.
-        text: the sample that the model wrote.
+        text: the sample that the model wrote; of a run that diverged, the sentence that says so.
     """
 
     kind: str
@@ -79,10 +79,10 @@ class LogWriter:
     """Writes log.jsonl: a line for every step up to 256, then for every second step up to 512, and so on.
 
     Args:
-        path: the file. Lines of later steps than `step` are removed: after a crash there may be some that are newer than the
-            saved state.
+        path: the file. Lines written after the run was saved are removed: what they tell happens again.
         step: the step from which training begins or is resumed.
-        state: the tensors that `state()` returned when the run was saved; empty for a new run.
+        state: the tensors that `state()` returned when the run was saved; empty for a new run, and for one of which nothing was
+            saved before its process ended.
 
     Attributes:
         recent_loss: the training loss, averaged with weights that fall by 2 % per step; NaN before the first step.
@@ -92,13 +92,16 @@ class LogWriter:
         self.path = path
         self.losses = state.get("log.losses", torch.zeros(0)).flatten().tolist()  # since the last line
         self.recent_loss = float(state.get("log.recent", torch.tensor(math.nan)).flatten().sum())
-        lines = [line for line in _read_objects(path, LONGEST_LOG) if line["step"] <= step]
+        # Older states do not count the lines; those of later steps are newer than such a state.
+        kept = int(state.get("log.lines", torch.tensor(LONGEST_LOG if state else 0)).double().nan_to_num().sum())
+        lines = [line for line in _read_objects(path, LONGEST_LOG)[:kept] if line["step"] <= step]
         checkpoints.write_text(path, "".join(json.dumps(line) + "\n" for line in lines))
-        self.lines, self.flushed = list[str](), time.monotonic()
+        self.lines, self.written, self.flushed = list[str](), len(lines), time.monotonic()
 
     def state(self) -> dict[str, Tensor]:
-        """The tensors that later lines depend on."""
+        """The tensors that later lines depend on, and how many lines there are."""
         return {
+            "log.lines": torch.tensor(self.written),
             "log.losses": torch.tensor(self.losses, dtype=torch.float64),
             "log.recent": torch.tensor(self.recent_loss, dtype=torch.float64),
         }
@@ -133,9 +136,14 @@ class LogWriter:
         """Record a sample of what the model writes after `step` steps."""
         self._write(kind="sample", step=step, text=text)
 
+    def diverged(self, step: int, text: str) -> None:
+        """Record that the run has diverged after `step` steps; `text` says so."""
+        self._write(kind="diverged", step=step, text=text)
+
     def _write(self, **line: Any) -> None:
         """Add a line. Lines are written to the disk with the first one that comes `FLUSH_EVERY` seconds after the last flush."""
         self.lines.append(json.dumps(line))
+        self.written += 1
         if time.monotonic() - self.flushed > FLUSH_EVERY:
             self.flush()
 

@@ -14,15 +14,15 @@ import stat
 import time
 import zipfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gptviz.files import home
 
 from . import checkpoints
 from .checkpoints import CheckpointError
-from .run import free_name
-from .status import read_status
+from .names import claimed
+from .status import RunError, locked, read_status
 
 MOST_DELETED = 20
 MOST_DELETED_BYTES = 2 * 2**30
@@ -34,20 +34,17 @@ PACKED = ("config.json", "tokenizer.json", "model.safetensors", "card.json", "lo
 
 def is_own(folder: Path) -> bool:
     """Whether the model in `folder` is the user's, not one that came with gptviz."""
-    return folder.parent == _models()
+    return folder.parent == checkpoints.own()
 
 
 def rename(name: str, new: str) -> Path:
     """Rename the user's model `name` to `new`, and return its folder.
 
     Raises:
-        CheckpointError: there is no such model, it is bundled or being trained, or the new name is impossible or taken.
+        CheckpointError: there is no such model, it is bundled or being trained, or the new name is impossible or in use.
     """
-    folder = _free_to_move(name, "renamed")
-    target = checkpoints.destination(new)
-    if os.path.lexists(target) or new in checkpoints.folders():
-        raise CheckpointError(f"there is a model named {new} already: choose another name")
-    _move(folder, target, f"{name} is not renamed")
+    with _held(name, "renamed") as folder, _claimed(new) as target:
+        _move(folder, target, f"{name} is not renamed")
     return target
 
 
@@ -59,24 +56,24 @@ def delete(name: str) -> str:
     Raises:
         CheckpointError: there is no such model, or it is bundled or being trained.
     """
-    folder = _free_to_move(name, "deleted")
     token = f"{time.time_ns():020d}-{name}"
-    _move(folder, _trash() / token, f"{name} is not deleted")
+    with _held(name, "deleted") as folder:
+        _move(folder, _trash() / token, f"{name} is not deleted")
     _shorten_trash()
     return token
 
 
 def undelete(token: str) -> str:
-    """Bring a deleted model back, and return its name: another one if a new model has taken the old name.
+    """Bring a deleted model back, and return its name: another one if the old name is in use, be it that of a shipped model.
 
     Raises:
         CheckpointError: the model is not in the trash any more.
     """
     if (name := deleted().get(token)) is None:
         raise CheckpointError("the model is not in the trash any more: it was brought back already, or removed for good")
-    free = free_name(name)
-    _move(_trash() / token, _models() / free, f"{name} is not brought back")
-    return free
+    with _claimed(name, or_next=True) as target:
+        _move(_trash() / token, target, f"{name} is not brought back")
+    return target.name
 
 
 def deleted() -> dict[str, str]:
@@ -117,22 +114,35 @@ def archive(name: str, *, snapshots: bool = True) -> bytes:
     return buffer.getvalue()
 
 
-def _models() -> Path:
-    return home() / "checkpoints"
-
-
 def _trash() -> Path:
     return home() / "trash"
 
 
-def _free_to_move(name: str, moved: str) -> Path:
+@contextmanager
+def _held(name: str, moved: str) -> Iterator[Path]:
+    """The folder of the user's model `name`, which nobody trains or moves meanwhile; `moved` says what is to be done to it."""
     folder = checkpoints.find(name)
     if not is_own(folder):
         raise CheckpointError(f"{name} came with gptviz and cannot be {moved}: only models of your own can")
-    if (state := read_status(folder).state) in ("running", "waiting"):
-        doing = "is being trained" if state == "running" else "waits to be trained"
-        raise CheckpointError(f"{name} {doing} and cannot be {moved}: stop it first, on the page Train")
-    return folder
+    if read_status(folder).state == "waiting":
+        raise CheckpointError(f"{name} waits to be trained and cannot be {moved}: stop it first, on the page Train")
+    try:
+        with locked(folder):
+            yield folder
+    except OSError as error:
+        raise CheckpointError(f"{name} cannot be {moved} ({error})") from None
+    except RunError:
+        raise CheckpointError(f"{name} is being trained and cannot be {moved}: stop it first, on the page Train") from None
+
+
+@contextmanager
+def _claimed(name: str, *, or_next: bool = False) -> Iterator[Path]:
+    """The folder for a model called `name`, or by the next free name; nobody else takes the name meanwhile."""
+    try:
+        with claimed(name, or_next=or_next) as claim:
+            yield claim.folder
+    except RunError as error:
+        raise CheckpointError(str(error)) from None
 
 
 def _move(folder: Path, target: Path, failed: str) -> None:

@@ -13,6 +13,7 @@ Every file is replaced as a whole: after a crash or on a full disk the last good
 from __future__ import annotations
 
 import shutil
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -20,7 +21,6 @@ from typing import Any, Literal
 import torch
 
 from gptviz.data.source import Source
-from gptviz.files import home
 from gptviz.model import Config, Transformer, build
 from gptviz.text import Tokenizer
 from gptviz.train import estimate
@@ -30,7 +30,8 @@ from gptviz.train.recipe import Recipe
 from . import checkpoints
 from .card import Card
 from .checkpoints import CheckpointError
-from .status import RunError, read_status, write_status
+from .names import Claim, claimed
+from .status import RunError, write_status
 
 STORES = {"float32": torch.float32, "float16": torch.float16}
 
@@ -86,21 +87,33 @@ class RunSpec:
     store: Literal["float32", "float16"] = "float32"
 
 
-def prepare(spec: RunSpec, *, root: Path | None = None, replace: bool = False, device: torch.device | str = "cpu") -> Path:
+def prepare(
+    spec: RunSpec,
+    *,
+    root: Path | None = None,
+    replace: bool = False,
+    claim: Claim | None = None,
+    device: torch.device | str = "cpu",
+) -> Path:
     """Write a run that has not begun, and return its folder; `training.train` trains it.
 
     Args:
         spec: what the run is made from.
         root: the folder that takes the run's folder; default: the user's own models.
-        replace: whether a model that already has the name is deleted.
+        replace: whether a model that already has the name is replaced, or hidden if it is a shipped one.
+        claim: the claim on the name, where the caller holds it already; `root` and `replace` are then those of the claim.
         device: the device that will train it.
 
     Raises:
-        CheckpointError: the name is not possible, or the disk is full or not writable.
-        RunError: the name is taken, the tokenizer does not fit the model, or there is too little memory.
+        CheckpointError: the name is not possible or in use, or the disk is full or not writable.
+        RunError: another process has claimed the name, the tokenizer does not fit the model, or there is too little memory.
         ValueError: the data does not suit the model.
     """
-    _check_name_is_free(spec.name, root, replace)
+    with nullcontext(claim) if claim else claimed(spec.name, root, replace=replace) as mine:
+        return _prepare(spec, mine.folder, device)
+
+
+def _prepare(spec: RunSpec, folder: Path, device: torch.device | str) -> Path:
     config, tokenizer, source, recipe = spec.config, spec.tokenizer, spec.source, spec.recipe
     if config.vocab_size != tokenizer.vocab_size:
         raise RunError(f"vocab_size is {config.vocab_size:,}; the tokenizer has {tokenizer.vocab_size:,} tokens: leave it out")
@@ -125,17 +138,10 @@ def prepare(spec: RunSpec, *, root: Path | None = None, replace: bool = False, d
         "validation_loss": None,
         "losses": [],
     }
-    folder = checkpoints.save(spec.name, model, tokenizer, card, root=root)
+    # Whoever claimed the name has asked whether a model may be replaced.
+    checkpoints.save(folder.name, model, tokenizer, card, root=folder.parent, replace=True)
     write_status(folder, "ready")
     return folder
-
-
-def _check_name_is_free(name: str, root: Path | None, replace: bool) -> None:
-    target = checkpoints.destination(name, root)
-    if target.exists() and not replace:
-        raise RunError(f"there is a model named {name} already: choose another name, delete that model first, or replace it")
-    if target.exists() and read_status(target).state == "running":
-        raise RunError(f"the model {name} is being trained: stop that run first, or choose another name")
 
 
 def read_run(folder: Path) -> Run:
@@ -154,14 +160,6 @@ def read_run(folder: Path) -> Run:
         return Run(folder, Recipe.from_dict(values["recipe"]), dict(values["source"]), card, STORES[store], engine)
     except (KeyError, TypeError, ValueError) as error:
         raise RunError(f"{folder.name} does not say how it was trained ({error}): it cannot be trained on") from None
-
-
-def free_name(name: str) -> str:
-    """`name`, or if a model of the user's has that name, the first of `name-2`, `name-3`, … that is free."""
-    taken = {folder.name for folder in (home() / "checkpoints").glob("*")}
-    if name not in taken:
-        return name
-    return next(f"{name[:56]}-{n}" for n in range(2, len(taken) + 3) if f"{name[:56]}-{n}" not in taken)
 
 
 def free_disk(folder: Path) -> int:

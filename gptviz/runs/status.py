@@ -93,22 +93,32 @@ def clear_stop_request(folder: Path) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep other processes from training the run in `folder`. The lock ends with the process, also if that is killed.
+    """Keep all other threads and processes from training, replacing or moving the model in `folder`, which need not exist yet.
+
+    The lock belongs to the folder's name: its file lies outside of the folder, and stays where it is while the folder is
+    renamed or replaced. The system gives it back when the process ends, also if that is killed.
 
     Raises:
-        RunError: another process trains the run.
+        RunError: another one has the lock.
+        OSError: the folder that holds `folder` cannot be written to.
     """
     try:
         # `read_status` holds the lock for a moment, so a short wait is allowed.
-        with FileLock(folder / ".lock", timeout=1):
+        with FileLock(_lock_file(folder), timeout=1):
             yield
     except Timeout:
-        raise RunError(f"{folder.name} is being trained by another process: wait for it, or stop it") from None
+        raise RunError(
+            f"{folder.name} is being trained by another process: wait for it, stop it, or choose another name"
+        ) from None
+
+
+def _lock_file(folder: Path) -> Path:
+    return folder.parent / ".locks" / f"{folder.name}.lock"
 
 
 def _is_locked(folder: Path) -> bool:
     try:
-        with FileLock(folder / ".lock", timeout=0):
+        with FileLock(_lock_file(folder), timeout=0):
             return False
     except Timeout:
         return True

@@ -23,13 +23,16 @@ from gptviz.data.source import Source
 from gptviz.model import Transformer
 from gptviz.text import Tokenizer
 from gptviz.train.distributed import World
+from gptviz.train.divergence import DivergedError, advice
 from gptviz.train.engine import Engine, choose, compiler_missing
-from gptviz.train.trainer import DivergedError, Evaluated, Event, Stepped, Trainer
+from gptviz.train.trainer import Evaluated, Event, Stepped, Trainer
 
 from . import checkpoints
 from .card import LossEntry
 from .checkpoints import CheckpointError, NotNumbersError
+from .divergence import judged
 from .log import LogWriter
+from .names import Claim
 from .run import Run, read_run
 from .status import RunError, StopRequest, clear_stop_request, locked, stop_request, write_status
 
@@ -49,6 +52,7 @@ def train(
     *,
     device: torch.device | str = "cpu",
     world: World | None = None,
+    claim: Claim | None = None,
     stop_requested: Callable[[], StopRequest | None] = lambda: None,
 ) -> Iterator[Engine | Event | Sampled]:
     """Train the run in `folder`, or resume it, and save it meanwhile: yields its engine, then every event and sample.
@@ -58,6 +62,7 @@ def train(
     Args:
         device: the device that computes.
         world: the processes that train together; default: this one alone.
+        claim: the claim on the name of the run, where the caller holds it since it wrote the run down.
         stop_requested: asked after every step; "pause" and "stop" end the training early, as `status.request_stop` does.
 
     Raises:
@@ -66,9 +71,9 @@ def train(
         DivergedError: the loss or its gradient is no longer a number.
     """
     world = World() if world is None else world
-    if read_run(folder).card.values.get("steps") and not (folder / "state.safetensors").exists():
-        raise RunError(f"{folder.name} is finished: begin a new run with its weights instead (--from {folder.name})")
-    with locked(folder) if world.is_main else nullcontext():
+    with locked(folder) if world.is_main and claim is None else nullcontext():
+        if read_run(folder).card.values.get("steps") and not (folder / "state.safetensors").exists():
+            raise RunError(f"{folder.name} is finished: begin a new run with its weights instead (--from {folder.name})")
         try:
             yield from _train(folder, torch.device(device), world, stop_requested)
         except (DivergedError, CheckpointError, ValueError, OSError, RuntimeError) as error:
@@ -96,20 +101,25 @@ def _train(
     # One process writes for all.
     recorder = _Recorder(run, tokenizer, source, data, trainer, state) if world.is_main else None
     outcome: Literal["finished", "paused", "stopped"] = "finished"
-    for event in trainer:
-        yield event
-        if recorder is not None:
-            yield from recorder.record(event)
-        if isinstance(event, Stepped) and event.progress < 1:
-            request = (stop_requested() or stop_request(folder)) if world.is_main else None
-            if agreed := _broadcast_request(request, world, device):
-                outcome = "paused" if agreed == "pause" else "stopped"
-                break
-    if outcome == "stopped":
-        for event in trainer.evaluate():
+    try:
+        for event in trainer:
             yield event
             if recorder is not None:
                 yield from recorder.record(event)
+            if isinstance(event, Stepped) and event.progress < 1:
+                request = (stop_requested() or stop_request(folder)) if world.is_main else None
+                if agreed := _broadcast_request(request, world, device):
+                    outcome = "paused" if agreed == "pause" else "stopped"
+                    break
+        if outcome == "stopped":
+            for event in trainer.evaluate():
+                yield event
+                if recorder is not None:
+                    yield from recorder.record(event)
+    except DivergedError as error:
+        if recorder is not None:
+            recorder.diverged(str(error))
+        raise
     if recorder is not None:
         recorder.end(outcome)
 
@@ -200,11 +210,23 @@ class _Recorder:
         """Save the run as it is now, and write its last state."""
         if outcome == "stopped":
             self._snapshot()
+        if self.card.diverged:
+            self.log.diverged(self.trainer.step, self.card.diverged)
         self._save()
         clear_stop_request(self.folder)
-        write_status(self.folder, outcome)
+        write_status(self.folder, outcome, self.card.diverged or "")
         if outcome == "finished":
             (self.folder / "state.safetensors").unlink(missing_ok=True)
+
+    def diverged(self, message: str) -> None:
+        """Write down that the loss or the weights are no numbers any more; the last weights saved stay.
+
+        The card on the disk is changed, since that of this object may tell of a model that is not saved.
+        """
+        self.log.diverged(self.trainer.step, message)
+        self.log.flush()
+        card = checkpoints.read_card(self.folder).changed(diverged=message)
+        checkpoints.write_json(self.folder / "card.json", card.to_json())
 
     def _evaluated(self, event: Evaluated) -> Sampled:
         model = self.trainer.model.eval()
@@ -232,6 +254,9 @@ class _Recorder:
         values: dict[str, Any] = {"validation_loss": event.loss} | ({} if accuracy is None else {"accuracy": accuracy})
         if self.source.has_places:
             values["accuracy_by_place"] = event.evaluation.by_place()
+        diverged = judged(self.losses, self.trainer.model.config, self.recipe)
+        if diverged or self.card.diverged:  # so that the card of a sound run does not have the key
+            values["diverged"] = diverged
         self.card = self.card.changed(**values, **measured)
 
     def _snapshot(self) -> None:
@@ -242,7 +267,7 @@ class _Recorder:
         try:
             checkpoints.write_weights(path, self.trainer.model, self.dtype)
         except NotNumbersError as error:
-            raise DivergedError(f"{error}: lower the learning rate ({self.recipe.learning_rate:g})") from None
+            raise DivergedError(f"it diverged: {error}. To change: {advice(self.recipe)}") from None
 
     def _save(self) -> None:
         """Save the run as it is now. The state is written last: steps after the saved state are taken again after a crash."""

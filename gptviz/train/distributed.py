@@ -52,10 +52,12 @@ class World:
         distributed.broadcast(shared, 0)
         return shared.item()
 
-    def wait(self) -> None:
-        """Wait until all processes have come to this call."""
+    def broadcast_text(self, text: str, device: torch.device) -> str:
+        """The main process's `text`, in every process."""
+        texts = [text]
         if self.size > 1:
-            distributed.barrier()
+            distributed.broadcast_object_list(texts, 0, device=device)
+        return texts[0]
 
     def share(self, forward: nn.Module, device: torch.device) -> nn.Module:
         """`forward` with its gradients averaged over all processes during the backward pass."""

@@ -17,6 +17,7 @@ from gptviz.model import Transformer
 
 from . import optimisers
 from .distributed import World
+from .divergence import DivergedError, advice
 from .evaluation import Evaluation, evaluate
 from .recipe import Recipe
 
@@ -68,10 +69,6 @@ class Evaluated:
 
 Event = Stepped | Evaluated
 COUNTS = ("step", "evaluated", "seconds")  # the numbers of a saved state
-
-
-class DivergedError(RuntimeError):
-    """The loss or its gradient is no longer a finite number; the message says what to change."""
 
 
 def draw_seed(*what: object) -> int:
@@ -207,8 +204,8 @@ class Trainer:
     def _check_finite(self, *values: float) -> None:
         if not all(map(math.isfinite, values)):
             raise DivergedError(
-                f"the loss or its gradient is no longer a number after {self.step:,} steps: "
-                f"lower the learning rate ({self.recipe.learning_rate:g})"
+                f"it diverged: the loss or its gradient is no longer a number after {self.step:,} steps. "
+                f"To change: {advice(self.recipe)}"
             )
 
     def state(self) -> dict[str, Tensor]:

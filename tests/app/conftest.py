@@ -55,7 +55,7 @@ def tiny_classifier(home: Path) -> TinyModel:
         sizes = {"vocab_size": tokenizer.vocab_size, "padding": tokenizer.padding, "mask": "full", "head": "mean", "n_label": 2}
         config = tiny(**sizes | {"final_norm": False} | changes)
         names = [f"label {i}" for i in range(config.n_label)]
-        return checkpoints.save(name, scrambled(config, seed), tokenizer, {"labels": names} | (card or {}))
+        return checkpoints.save(name, scrambled(config, seed), tokenizer, {"labels": names} | (card or {}), replace=True)
 
     return make
 
@@ -67,6 +67,6 @@ def tiny_pair(home: Path) -> TinyModel:
     def make(name: str = "pair", *, card: dict[str, Any] | None = None, seed: int = 0, **changes: Any) -> Path:
         tokenizer = SpecialTokensTokenizer(CharTokenizer("abcdefghijklmnopqrstuvwxyz 0123456789"))
         sizes = {"vocab_size": tokenizer.vocab_size, "padding": tokenizer.padding, "n_encoder_layer": 3, "context_length": 24}
-        return checkpoints.save(name, scrambled(tiny(**sizes | changes), seed), tokenizer, card or {})
+        return checkpoints.save(name, scrambled(tiny(**sizes | changes), seed), tokenizer, card or {}, replace=True)
 
     return make

@@ -10,11 +10,11 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from filelock import FileLock
 from streamlit.testing.v1 import AppTest
 
 from gptviz.figures.format import duration
 from gptviz.runs import checkpoints, manage
+from gptviz.runs.status import locked
 from gptviz.train.recipe import Recipe
 from gptviz.ui.pages.runs.differences import differences
 from gptviz.ui.pages.runs.manage import packing
@@ -214,7 +214,7 @@ def test_a_card_full_of_nonsense_does_no_harm(tiny_model: TinyModel) -> None:
 def test_a_run_says_how_far_it_is_and_cannot_be_deleted(trained: Callable[..., Path]) -> None:
     folder = trained("mine", [4.0], recipe={"steps": 200})
     checkpoints.write_json(folder / "status.json", {"state": "running", "message": ""})
-    with FileLock(folder / ".lock"):
+    with locked(folder):
         at = page(model="mine")
         assert table(at)["mine"]["state"] == "training 50%"
         assert [link.proto.label for link in at.main.get("page_link") if "run=mine" in link.proto.query_string] == [

@@ -82,7 +82,7 @@ def test_a_bpe_model_comes_back_with_its_tokens() -> None:
 def test_saving_again_replaces_the_whole_model() -> None:
     checkpoints.save("one", scrambled(tiny()), TOKENIZER, {"steps": 1})
     other = scrambled(tiny(n_layer=1), seed=5)
-    folder = checkpoints.save("one", other, TOKENIZER, {"steps": 2})
+    folder = checkpoints.save("one", other, TOKENIZER, {"steps": 2}, replace=True)
     opened = checkpoints.load(folder)
     assert opened.card.steps == 2
     assert torch.equal(opened.model.embed.weight, other.embed.weight)
@@ -117,7 +117,7 @@ def test_a_save_that_fails_midway_leaves_the_last_good_model_and_no_litter(
     monkeypatch.setattr(safetensors.torch, "save_file", failure)
     for name in ("one", "new"):
         with pytest.raises(KeyboardInterrupt if failure is interrupted else CheckpointError) as raised:
-            checkpoints.save(name, scrambled(tiny(), seed=1), TOKENIZER, {})
+            checkpoints.save(name, scrambled(tiny(), seed=1), TOKENIZER, {}, replace=True)
         if failure is not interrupted:
             assert "No space left on device" in str(raised.value)
             assert str(folder.parent) in str(raised.value)
@@ -133,13 +133,13 @@ def test_a_save_that_fails_at_the_last_rename_puts_the_old_model_back(
     rename = Path.rename
 
     def failing(self: Path, target: Path) -> Path:
-        if target == folder and not self.name.endswith("-old"):
+        if target == folder and self.suffix != ".old":
             raise error
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", failing)
     with pytest.raises(CheckpointError if error is OSError else KeyboardInterrupt):
-        checkpoints.save("one", scrambled(tiny()), TOKENIZER, {"steps": 2})
+        checkpoints.save("one", scrambled(tiny()), TOKENIZER, {"steps": 2}, replace=True)
     assert checkpoints.load(folder).card.steps == 1
     assert [file.name for file in folder.parent.iterdir()] == ["one"]
 
@@ -150,7 +150,7 @@ def test_weights_that_the_stored_type_cannot_hold_are_not_saved_over_good_ones(v
     broken = scrambled(tiny())
     broken.blocks[1].mlp.up.weight.data[3, 2] = value
     with pytest.raises(CheckpointError, match=r"one is not saved: blocks\.1\.mlp\.up\.weight holds .* numbers in float16"):
-        checkpoints.save("one", broken, TOKENIZER, {}, dtype=torch.float16)
+        checkpoints.save("one", broken, TOKENIZER, {}, dtype=torch.float16, replace=True)
     checkpoints.load(folder)
 
 
@@ -395,6 +395,7 @@ def test_a_file_is_replaced_as_a_whole_or_not_at_all(
     failure: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "new/tensors.safetensors"
+    path.parent.mkdir()
     checkpoints.write_tensors(path, {"x": torch.ones(3)})
     with monkeypatch.context() as patch:
         patch.setattr(safetensors.torch, "save_file", failure)

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from filelock import FileLock
 
 from gptviz.runs import checkpoints, manage
 from gptviz.runs.checkpoints import CheckpointError
-from gptviz.runs.status import mark_waiting
+from gptviz.runs.status import locked, mark_waiting
 from tests.tiny import TinyModel
 
 
@@ -101,7 +100,7 @@ def test_a_name_that_no_model_has_is_named(home: Path) -> None:
 def test_a_run_that_trains_or_waits_stays_until_it_is_stopped(tiny_model: TinyModel) -> None:
     folder = tiny_model("mine")
     checkpoints.write_json(folder / "status.json", {"state": "running", "message": ""})
-    with FileLock(folder / ".lock"):
+    with locked(folder):
         for attempt in (manage.delete, lambda name: manage.rename(name, "other")):
             with pytest.raises(CheckpointError, match="being trained .* stop it first"):
                 attempt("mine")

@@ -24,16 +24,18 @@ from gptviz.data.registry import source_from
 from gptviz.data.text import TaskSource, TextSource
 from gptviz.model import build
 from gptviz.runs import checkpoints, log, training
-from gptviz.runs.checkpoints import CheckpointError
+from gptviz.runs.checkpoints import CheckpointError, NameInUseError
 from gptviz.runs.log import LogLine, read_log
-from gptviz.runs.run import RunSpec, free_disk, free_name, prepare, read_run
+from gptviz.runs.names import free_name
+from gptviz.runs.run import RunSpec, free_disk, prepare, read_run
 from gptviz.runs.status import RunError, State, Status, mark_waiting, read_status, request_stop, write_status
 from gptviz.runs.training import Sampled, train
 from gptviz.text import CharTokenizer, Corpus, task
+from gptviz.train.divergence import DivergedError
 from gptviz.train.engine import Engine
 from gptviz.train.evaluation import evaluate
 from gptviz.train.recipe import Recipe
-from gptviz.train.trainer import DivergedError, Evaluated, Stepped, Trainer
+from gptviz.train.trainer import Evaluated, Stepped, Trainer
 from tests.processes import running
 from tests.small_runs import OPTIMISERS, TEXT, same, task_run, text_run, weights
 from tests.tiny import VOCAB, tiny
@@ -403,9 +405,10 @@ def test_a_disk_too_full_for_the_log_or_the_status_is_reported_too(monkeypatch: 
 
 
 def refused_while_it_trains(folder: Path) -> None:
-    with pytest.raises(RunError, match="run is being trained by another process: wait for it, or stop it"):
+    refused = "run is being trained by another process: wait for it, stop it, or choose another name"
+    with pytest.raises(RunError, match=refused):
         next(train(folder))
-    with pytest.raises(RunError, match="run is being trained: stop that run first"):
+    with pytest.raises(RunError, match=refused):
         task_run(options={"replace": True})
     assert read_status(folder).state == "running"
     request_stop(folder, "stop")
@@ -437,7 +440,7 @@ def test_a_name_taken_is_said_and_the_model_stays_unless_it_is_to_be_replaced() 
     folder = finish(task_run(steps=3))
     request_stop(folder, "stop")
     before = load_file(folder / "model.safetensors")
-    with pytest.raises(RunError, match="there is a model named run already: choose another name, delete that model first"):
+    with pytest.raises(NameInUseError, match="there is a model named run already: choose another name, or replace it"):
         task_run(steps=5, seed=1)
     assert same(load_file(folder / "model.safetensors"), before)
     assert task_run(steps=5, seed=1, options={"replace": True}) == folder

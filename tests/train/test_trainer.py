@@ -16,8 +16,9 @@ from gptviz.generate.generation import Generation
 from gptviz.model import Transformer
 from gptviz.text import task
 from gptviz.train import trainer as training
+from gptviz.train.divergence import DivergedError
 from gptviz.train.evaluation import evaluate
-from gptviz.train.trainer import DivergedError, Evaluated, Event, Stepped, Trainer, draw_seed
+from gptviz.train.trainer import Evaluated, Event, Stepped, Trainer, draw_seed
 from tests.small_runs import OPTIMISERS, REPETITIVE, data, fresh, recipe, same, trainer, weights
 from tests.tiny import CONTEXT, VOCAB, scrambled, some_ids, tiny
 

@@ -267,5 +267,6 @@ def _cached_bytes(path: Path) -> bytes:
 
 
 def _cache(path: Path, data: bytes) -> None:
-    with in_place_of(path) as beside:
-        beside.write_bytes(data)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with in_place_of(path) as fresh:
+        fresh.write_bytes(data)

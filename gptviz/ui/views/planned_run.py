@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from threading import Lock
 
 import streamlit as st
 
@@ -14,13 +13,13 @@ from gptviz.figures.format import duration
 from gptviz.model import Config, devices
 from gptviz.runs import checkpoints, queue
 from gptviz.runs.experiments import PLANS, Plan
+from gptviz.runs.names import claimed
 from gptviz.runs.run import free_disk
 from gptviz.train import estimate
 from gptviz.train.estimate import Estimate, Speed, size
 from gptviz.train.recipe import Recipe
 
 UPLOADED = "a file of yours"  # what the form's control `data` calls it, which a link may say
-_PREPARING = Lock()
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ def refusal(planned: PlannedRun, expected: Estimate | None, name: str, device: s
         target = checkpoints.destination(name)
     except checkpoints.CheckpointError as error:
         return str(error)
-    if target.exists():
+    if checkpoints.is_in_use(name):
         return f"there is a model named {name} already: choose another name, or leave the field empty"
     if expected is None:
         return None
@@ -122,8 +121,8 @@ def begin(planned: PlannedRun, name: str, device: str) -> int:
         ValueError: it cannot be trained, or too many runs wait; the message says what to do.
         OSError: its text cannot be fetched.
     """
-    # One at a time: two browsers that save under one name at once must not both get it.
-    with _PREPARING:
+    # Until it waits in the queue, no other process may replace it.
+    with claimed(name) as claim:
         own = queue.own_queue()
         if len(own.waiting()) >= own.most_waiting:
             raise queue.QueueFullError(f"{own.most_waiting} runs wait already, and no more may: try again later")
@@ -140,6 +139,7 @@ def begin(planned: PlannedRun, name: str, device: str) -> int:
             tokenizer=tokenizer,
             begin=planned.begin,
             about={"preset": planned.plan_name, "command": command(planned, name)},
+            claim=claim,
         )
         return queue.submit(name, None if device == devices.devices()[0] else device)
 

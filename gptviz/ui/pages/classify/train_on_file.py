@@ -6,7 +6,7 @@ import streamlit as st
 
 from gptviz.data.classification import LabelledSource
 from gptviz.runs.experiments import PLANS
-from gptviz.runs.run import free_name
+from gptviz.runs.names import free_name
 from gptviz.text import LabelledTexts
 from gptviz.ui.shell import pages
 from gptviz.ui.views import planned_run

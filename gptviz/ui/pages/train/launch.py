@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from gptviz.runs.run import free_name
+from gptviz.runs.names import free_name
 from gptviz.ui.views import planned_run
 from gptviz.ui.views.planned_run import PlannedRun
 from gptviz.ui.widgets.markdown import escaped

@@ -1,0 +1,48 @@
+"""Whether the run of a model has diverged, as its card tells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from gptviz.model import Config
+from gptviz.train.divergence import advice, has_diverged
+from gptviz.train.recipe import Recipe
+
+from .card import Card, LossEntry
+
+
+def diverged(card: Card, config: Config) -> str | None:
+    """A sentence that says that the run has diverged and what to change; None if it has not.
+
+    It is computed from the losses where the card does not say so itself: cards of older versions never do.
+    """
+    return card.diverged or judged(card.losses, config, _recipe(card))
+
+
+def judged(losses: Sequence[LossEntry], config: Config, recipe: Recipe | None) -> str | None:
+    """The same, from the evaluations of a run in the order they were made."""
+    made = [entry for entry in losses if entry.validation is not None]
+    if not made or made[-1].step == 0 or made[-1].validation is None:
+        return None
+    last, before = made[-1], next((entry.validation for entry in made if entry.step == 0), None)
+    uniform = math.log(config.n_label or config.vocab_size)
+    if not has_diverged(before, last.training, made[-1].validation, uniform):
+        return None
+    change = "" if recipe is None else f". To change: {advice(recipe)}"
+    beginning = "" if before is None else f", and {_nats(before)} before the first step"
+    return (
+        f"it diverged: after {last.step:,} steps its loss is {_nats(made[-1].validation)} nats, "
+        f"where blind guessing has {_nats(uniform)}{beginning}{change}"
+    )
+
+
+def _nats(loss: float) -> str:
+    return f"{loss:,.3f}" if loss < 1_000 else f"{loss:,.0f}" if loss < 1e9 else f"{loss:.3g}"
+
+
+def _recipe(card: Card) -> Recipe | None:
+    try:
+        return Recipe.from_dict(dict(card.recipe)) if card.recipe else None
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,106 @@
+"""The names of runs: which ones are free, and how a process claims one that no other process then gets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from gptviz.files import sweep
+
+from . import checkpoints
+from .checkpoints import LONGEST_NAME, CheckpointError
+from .status import RunError, locked, read_status
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A name that this thread has claimed: `claimed` holds its lock, so nobody else writes, trains or moves its model.
+
+    Attributes:
+        folder: the folder of the model of this name, which need not exist yet.
+    """
+
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        """The name."""
+        return self.folder.name
+
+
+def free_name(name: str, root: Path | None = None) -> str:
+    """`name` if no model has it, else the first of `name-2`, `name-3`, … that no model has.
+
+    Args:
+        root: the folder of models the name is for; default: the user's own, where names of shipped models are not free either.
+    """
+    return next(each for each in _candidates(name) if not checkpoints.is_in_use(each, root))
+
+
+def _candidates(name: str) -> Iterator[str]:
+    yield name
+    for number in count(2):
+        ending = f"-{number}"
+        yield name[: LONGEST_NAME - len(ending)] + ending
+
+
+@contextmanager
+def claimed(name: str, root: Path | None = None, *, replace: bool = False, or_next: bool = False) -> Iterator[Claim]:
+    """Claim the name of a new model while the block runs: of all threads and processes that want it, one gets it.
+
+    Args:
+        name: the name wanted.
+        root: the folder of models the name is for; default: the user's own.
+        replace: whether the name may be that of a model, which is going to be replaced (or hidden, if it is a shipped one).
+        or_next: whether the next free name will do (see `free_name`) where this one is in use.
+
+    Raises:
+        CheckpointError: the name is impossible, or in use (a `NameInUseError`), or the folder of models cannot be written to.
+        RunError: another process has claimed the name, or the model to replace is being trained or waits to be.
+    """
+    checkpoints.check_name(name)
+    with ExitStack() as held:
+        try:
+            claim = _enter_first(held, _candidates(name) if or_next else iter([name]), root, replace)
+        except OSError as error:
+            raise CheckpointError(f"cannot write the model {name} below {root or checkpoints.own()} ({error})") from None
+        _sweep_models(claim.folder.parent)
+        yield claim
+
+
+def _enter_first(held: ExitStack, names: Iterator[str], root: Path | None, replace: bool) -> Claim:
+    """The first claim on one of `names` that succeeds; the error of the last where there is none."""
+    problem: ValueError | None = None
+    for name in names:
+        try:
+            return held.enter_context(_claimed_alone(name, root, replace))
+        except (CheckpointError, RunError) as error:
+            problem = error
+    assert problem is not None
+    raise problem
+
+
+@contextmanager
+def _claimed_alone(name: str, root: Path | None, replace: bool) -> Iterator[Claim]:
+    """A claim on this name and no other, as `claimed` describes it."""
+    folder = checkpoints.destination(name, root)
+    if not replace:
+        checkpoints.check_is_free(name, root)
+    with locked(folder):
+        if not replace:
+            checkpoints.check_is_free(name, root)  # until this thread had the lock, another may have written a model
+        elif read_status(folder).state == "waiting":
+            raise RunError(f"the model {name} waits to be trained: take it back first, on the page Train, or choose another name")
+        yield Claim(folder)
+
+
+def _sweep_models(root: Path) -> None:
+    """Remove what killed processes have left in the folders of models: a new run needs the room."""
+    sweep(root)
+    with suppress(OSError):
+        for folder in root.iterdir():
+            sweep(folder)
+            sweep(folder / "snapshots")

@@ -1,0 +1,42 @@
+"""When training has diverged, that is, made the model worse than a blind guess; and what to change then."""
+
+from __future__ import annotations
+
+import math
+
+from .recipe import Recipe
+
+# Ten percent: the losses of the first steps and of small batches vary by less.
+TOLERANCE = 1.1
+
+
+class DivergedError(RuntimeError):
+    """The loss or its gradient is no longer a finite number; the message says what to change."""
+
+
+def has_diverged(before: float | None, training: float | None, validation: float, uniform: float) -> bool:
+    """Whether a run has diverged: the model is clearly worse than one that knows nothing, and than it was at its beginning.
+
+    Both losses must say so. A model that has learned its training data by heart can be worse than a guess on held-out data,
+    but not on what it was trained on; and the mean over the last steps may still contain a leap that the model has recovered
+    from.
+
+    Args:
+        before: the loss on held-out data before the first step, in nats; None where it is not known.
+        training: the mean training loss of the last steps, in nats; None where it is not known.
+        validation: the loss on held-out data now, in nats.
+        uniform: the loss of guessing among all tokens (or labels) alike, in nats: the logarithm of how many there are.
+    """
+    now = validation if training is None else min(validation, training)
+    if not math.isfinite(now):
+        return True
+    return now > TOLERANCE * max(uniform, uniform if before is None else before)
+
+
+def advice(recipe: Recipe) -> str:
+    """What to change where a run with this recipe has diverged, with the values it had."""
+    warmup = (
+        f"lengthen the warm-up ({recipe.warmup:.0%} of the run)" if recipe.warmup else "begin with a warm-up (there was none)"
+    )
+    clip = f"clip gradients at less ({recipe.clip:g})" if recipe.clip else "clip gradients (they were not clipped)"
+    return f"lower the learning rate ({recipe.learning_rate:g}), {warmup}, or {clip}"
