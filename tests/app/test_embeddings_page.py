@@ -218,3 +218,17 @@ def test_equal_labels_get_different_names(tiny_model: Callable[..., Path], monke
 @pytest.mark.parametrize(("point", "index"), [({"customdata": 7}, 7), ({"customdata": [7]}, 7)])
 def test_a_click_names_the_point(point: dict[str, Any], index: int) -> None:
     assert ui.clicked(point) == index
+
+
+@pytest.mark.parametrize("n_tokens", [65, 300, 5_000])
+def test_the_way_back_to_a_step_depends_on_the_snapshots_alone_and_is_bounded(n_tokens: int) -> None:
+    every = tuple(range(0, 360, 10))
+    assert ui.way_back(every, None, n_tokens) == (None,)
+    longest = ui.way_back(every, 0, n_tokens)
+    for step in every:
+        way = ui.way_back(every, step, n_tokens)
+        assert (way[0], way[-1]) == (None, step)
+        assert list(way[1:]) == sorted(way[1:], reverse=True)
+        assert set(way[:-1]) <= set(longest), "what leads to one step is on the way to every earlier one"
+    assert len(longest) - 2 <= max(1, ui.MOST_CARRIED // n_tokens)
+    assert (len(longest) == len(every) + 1) == (n_tokens == 65), "of a small vocabulary every snapshot"

@@ -496,3 +496,21 @@ def test_slow_projections_too_are_equal_for_equal_vectors(trained: Path) -> None
     views = [ui.View(models.model_key("tiny", "cpu", step), "embedding", "t-SNE", 2, 0) for step in (16, None)]
     found = [ui._job(view).result.result(60).points.values for view in views]
     np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.usefixtures("fresh_caches")
+def test_a_step_has_one_picture_whichever_way_the_slider_came_and_the_code_makes_it(trained: Path) -> None:
+    def picture(step: int | None) -> np.ndarray:
+        view = ui.View(models.model_key("tiny", "cpu", step), "embedding", "t-SNE", 2, 0)
+        return ui._job(view).result.result(60).points.values
+
+    ways = []
+    for way in ((0,), (None, 16, 1, 0), (1, 0)):
+        ui._begun.clear()
+        ways.append([picture(step) for step in way][-1])
+    np.testing.assert_array_equal(ways[0], ways[1])
+    np.testing.assert_array_equal(ways[0], ways[2])
+    shown = ui.View(models.model_key("tiny", "cpu", 0), "embedding", "t-SNE", 2, 0)
+    made: dict[str, Any] = {}
+    exec(ui.code(gptviz.load("tiny", step=0), shown, 3), made)
+    np.testing.assert_array_equal(made["picture"].points.values, ways[0])

@@ -176,6 +176,31 @@ def test_one_seed_is_one_tsne_and_another_seed_another() -> None:
     assert np.abs(first - other).max() > 0.1
 
 
+def test_a_carried_picture_moves_less_than_one_that_begins_anew_and_is_trusted_as_much() -> None:
+    first = cloud(60, 8)
+    second = first + 0.3 * cloud(60, 8, seed=5)
+    before = embeddings.project(first, labels(first), "t-SNE")
+    anew, carried, again = (embeddings.project(second, labels(second), "t-SNE", begin=begin) for begin in (None, before, before))
+
+    def moved(after: embeddings.Projection) -> float:
+        return float(np.linalg.norm(after.points.values - before.points.values, axis=1).mean())
+
+    assert moved(carried) < 0.7 * moved(anew)
+    assert (carried.points.values == again.points.values).all()
+    trusted = [embeddings.trustworthiness(second, one)[0] for one in (anew, carried)]
+    assert trusted[1] > trusted[0] - 0.03
+
+
+def test_the_reference_has_its_own_picture_and_a_picture_of_others_is_no_beginning() -> None:
+    rows, other = cloud(30, 6), cloud(30, 6, seed=1)
+    begin = embeddings.project(other, labels(other), "t-SNE", reference=rows)
+    own = embeddings.project(rows, labels(rows), "t-SNE")
+    found = embeddings.project(rows, labels(rows), "t-SNE", reference=rows, begin=begin)
+    assert (found.points.values == own.points.values).all()
+    with pytest.raises(ValueError, match="cannot begin"):
+        embeddings.project(cloud(20, 6), ["x"] * 20, "t-SNE", begin=begin)
+
+
 def test_tsne_keeps_two_clusters_apart() -> None:
     rows = np.concatenate((cloud(15, 16), cloud(15, 16, seed=1) + 20))
     found = embeddings.project(rows, labels(rows), "t-SNE")
@@ -204,6 +229,12 @@ other = draw(size=(40, 16)).astype(np.float32)
 seen = [embeddings.project(r, ["x"] * 40, "UMAP", 2, reference=rows).points.values for r in (other, rows, other.copy())]
 assert (seen[0] == seen[2]).all() and np.abs(seen[0] - seen[1]).max() > 0.1
 assert embeddings.umap(rows[:5], rows[:5, :2], seed=0).shape == (5, 2)
+begin = embeddings.project(rows, ["x"] * 40, "UMAP", 2)
+near = rows + (0.2 * draw(size=(40, 16))).astype(np.float32)
+after = [embeddings.project(near, ["x"] * 40, "UMAP", 2, begin=one).points.values for one in (None, begin, begin)]
+assert (after[1] == after[2]).all()
+anew, carried = (np.linalg.norm(one - begin.points.values, axis=1).mean() for one in after[:2])
+assert carried < anew
 """
     subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True, timeout=300)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,8 +19,9 @@ from gptviz.interp.embeddings import Neighbours, Projection, Vectors
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.language_model import LanguageModel
 from gptviz.model import Config
+from gptviz.runs import checkpoints
 from gptviz.ui.shell import scrubber
-from gptviz.ui.shell.models import ModelKey, language_model, load_call
+from gptviz.ui.shell.models import ModelKey, language_model, load_call, model_key
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.theme import theme
 from gptviz.ui.views.vocabulary import tokens
@@ -31,6 +33,8 @@ from gptviz.ui.widgets.tries import Try
 PATIENCE = 1.0
 # What one thread of a laptop does in t-SNE, for the guess at how long it takes.
 TOKENS_PER_SECOND = 200
+# t-SNE and UMAP go back through the snapshots picture by picture; so many tokens may be placed on the way to the first.
+MOST_CARRIED = 4_000
 
 HOW = r"""
 - **PCA**: the rows of the matrix are centred, and seen along the eigenvectors of their covariance with the largest eigenvalues.
@@ -38,8 +42,10 @@ HOW = r"""
   vector did not change does not move, whatever the others do. The share of the variance is that of the step shown.
 - **t-SNE** (scikit-learn): perplexity 20 (a third of the tokens, where they are few), 1,000 iterations.
 - **UMAP** (umap-learn): its own defaults, 15 neighbours.
-- Both begin with that picture by PCA, made small, with a little noise that is the seed's, and are turned to lie as it does:
-  equal vectors give equal pictures, and snapshots that are alike begin alike. They may still end differently.
+- Both begin with that picture by PCA, made small, with a little noise that is the seed's, and are turned to lie as it does. The
+  picture of an earlier step of training begins with the finished one of a later step, back from the model as it was saved last
+  (every snapshot of a small vocabulary, some of a large one), and is turned to lie as that one does. So a step has one picture,
+  whichever way the slider came, and from step to step it changes little where the vectors changed little.
 - **Neighbours**: the cosine $a \cdot b / (|a|\,|b|)$ of the full vectors, over all tokens.
 
 t-SNE and UMAP place a sample of 5,000 tokens where there are more.
@@ -131,7 +137,13 @@ def to_try(subject: Subject) -> list[Try]:
 
 @dataclass(frozen=True)
 class Job:
-    """A projection under way."""
+    """A projection under way.
+
+    Attributes:
+        result: what it comes to.
+        began: when it was asked for, in seconds.
+        tokens: how many are placed, in all pictures that are computed for it.
+    """
 
     result: Future[Projection]
     began: float
@@ -204,13 +216,49 @@ def _worker() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=1, thread_name_prefix="projection")
 
 
-@st.cache_resource(max_entries=32, show_spinner=False)
+def way_back(every: Sequence[int], step: int | None, n_tokens: int) -> tuple[int | None, ...]:
+    """The steps whose pictures lead to that of `step`, each of which the next one begins with: None, the model as it was saved
+    last, first, and `step` itself at the end. It depends on what snapshots there are, and on nothing that was shown before.
+    """
+    if step is None:
+        return (None,)
+    apart = max(1, math.ceil(len(every) * n_tokens / MOST_CARRIED))  # every snapshot, or every second, third …
+    between = [one for one in every[::-1][apart - 1 :: apart] if one > step]
+    return (None, *between, step)
+
+
 def _job(view: View) -> Job:
-    """A projection, computed once for all sessions; it is finished even if its user goes to another page."""
+    """The projection of a view by t-SNE or UMAP, after those that it begins with."""
+    name, device, step = view.key.name, view.key.device, view.key.step
+    steps = way_back(scrubber.steps(name), step, len(tokens(view.key).labels))
+    last = scrubber.as_saved_last(view.key)
+    job: Job | None = None
+    for index, one in enumerate(steps[:-1], 1):
+        with contextlib.suppress(checkpoints.CheckpointError):  # one that cannot be read is left out
+            job = _begun(replace(view, key=model_key(name, device, one)), last, steps[:index], job)
+    return _begun(view, last, steps, job)
+
+
+# As many as lead to the first step, of several views.
+@st.cache_resource(max_entries=512, show_spinner=False)
+def _begun(view: View, last: ModelKey, steps: tuple[int | None, ...], _before: Job | None) -> Job:
+    """A projection, computed once for all sessions; it is finished even if its user goes to another page.
+
+    Args:
+        last: the model as it was saved last, from which all begins.
+        steps: those whose pictures lead to this one, itself included.
+        _before: the projection that it begins with, None for the first.
+    """
     rows, labels = _rows(view), tokens(view.key).labels
-    settings = view.method, view.dimensions, view.seed
-    result = _worker().submit(embeddings.project, rows, labels, *settings, reference=_reference(view))
-    return Job(result, time.monotonic(), min(len(labels), embeddings.MOST_PLACED))
+    settings, reference = (view.method, view.dimensions, view.seed), _reference(view)
+
+    def compute() -> Projection:
+        # The worker takes one after the other: what this one begins with is ready, or has failed.
+        begin = None if _before is None else _before.result.result()
+        return embeddings.project(rows, labels, *settings, reference=reference, begin=begin)
+
+    n_tokens = min(len(labels), embeddings.MOST_PLACED) * len(steps)
+    return Job(_worker().submit(compute), time.monotonic(), n_tokens)
 
 
 def projection(view: View) -> tuple[Projection, View]:
@@ -237,7 +285,9 @@ def _waiting(job: Job, method: str) -> None:
     if method == "t-SNE":
         usual = f"about {max(1, round(job.tokens / TOKENS_PER_SECOND))} s"
     so_far = f"{time.monotonic() - job.began:.0f} s so far"
-    first = "" if job.result.running() else " Another projection is computed first."
+    first = (
+        "" if job.result.running() else " Other pictures are computed first, such as those of later steps, which it begins with."
+    )
     st.info(f"Computing {method}: {so_far}, usually {usual}. Until then: PCA.{first}", icon=":material/hourglass_top:")
 
 
@@ -304,11 +354,12 @@ def what_is_lost(projected: Projection, view: View, token: int, d_model: int) ->
         )
     every = len(tokens(view.key).labels)
     sampled = f"A sample of {len(projected.ids):,} of the {every:,} tokens. " if len(projected.ids) < every else ""
+    step_by_step = scrubber.steps(view.key.name)
     missing = "The chosen token is not among them. " if projected.index(token) is None else ""
-    jumps = " From one step of training to the next it may jump; PCA does not." if scrubber.steps(view.key.name) else ""
+    steps = " Each step of training begins with the picture of a later one, so that it jumps little." if step_by_step else ""
     return (
         f"{sampled}{missing}{view.method} keeps neighbours together and loses the rest: how far apart groups lie, how large they "
-        f"are and which way is up mean nothing. Try another seed, and trust what stays.{jumps}"
+        f"are and which way is up mean nothing. Try another seed, and trust what stays.{steps}"
     )
 
 
@@ -324,16 +375,25 @@ def trust_in_picture(view: View, projected: Projection) -> str:
 def code(lm: LanguageModel, view: View, token: int) -> str:
     """The lines of `gptviz` that compute what the page shows."""
     settings = f"{view.method!r}, dimensions={view.dimensions}" + ("" if view.method == "PCA" else f", seed={view.seed}")
-    reference = ""
-    if lm.step is not None:
-        reference = f"last = embeddings.vectors(gptviz.load({lm.name!r}).model, {view.space!r})  # its axes serve every step\n"
-        settings += ", reference=last"
-    return f"""import gptviz
+    opened = f"""import gptviz
 from gptviz.interp import embeddings
 
 lm = {load_call(lm)}
 rows, labels = embeddings.vectors(lm.model, {view.space!r}), lm.tokenizer.labels()  # rows [vocab_size, d_model]
-{reference}embeddings.project(rows, labels, {settings}).points.values  # [token, component]
+"""
+    if lm.step is not None:
+        opened += f"last = embeddings.vectors(gptviz.load({lm.name!r}).model, {view.space!r})  # its axes serve every step\n"
+        settings += ", reference=last"
+    if lm.step is None or view.method == "PCA":
+        placed = f"embeddings.project(rows, labels, {settings}).points.values  # [token, component]"
+    else:
+        steps = way_back(scrubber.steps(lm.name), lm.step, len(lm.tokenizer.labels()))
+        placed = f"""picture = None
+for step in {steps}:  # each begins with the picture of the one before; None is the model as it was saved last
+    of_step = embeddings.vectors(gptviz.load({lm.name!r}, step=step).model, {view.space!r})
+    picture = embeddings.project(of_step, labels, {settings}, begin=picture)
+picture.points.values  # [token, component]"""
+    return f"""{opened}{placed}
 embeddings.neighbours(rows, labels, token={token}).similarity.values  # [neighbour]"""
 
 
