@@ -144,7 +144,8 @@ def mount(
     theme = " ".join(f"{name}: {value};" for name, value in variables(dark=dark).items())
     body = (
         f"<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'><title>A view</title>"
-        f"<link rel=icon href=data:,><style>:root {{ {theme} }} body {{ margin: 0; font: 16px var(--st-font); "
+        f"<link rel=icon href=data:,>"
+        f"<style>{kit.page_style()}</style><style>:root {{ {theme} }} body {{ margin: 0; font: 16px var(--st-font); "
         f"color: var(--st-text-color); background: var(--st-background-color); }}</style><body></body>"
     )
     context.route(f"{ADDRESS}**", lambda route: route.fulfill(body=body, content_type="text/html"))

@@ -39,6 +39,23 @@ MEASURE = """(drawn) => {
     holder.remove();
     return measured;
 }"""
+# Every text of a view that is seen and smaller than `smallest`, its size as it is on the screen.
+SMALL = """(smallest) => {
+    const roots = [...document.querySelectorAll('*')].flatMap((one) => one.shadowRoot ?? []);
+    const texts = roots.flatMap((root) => [...root.querySelectorAll('.root *')]).filter((one) =>
+        [...one.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim()) && one.checkVisibility());
+    const size = (one) => {
+        const own = parseFloat(getComputedStyle(one).fontSize), matrix = one.getScreenCTM?.();
+        return own * (matrix ? Math.hypot(matrix.a, matrix.b) : one.currentCSSZoom ?? 1);
+    };
+    const isSmall = (one) => !one.closest('.aloud, [hidden]') && size(one) < smallest;
+    return texts.filter(isSmall).map((one) => `${size(one).toFixed(1)} px: “${one.textContent}”`);
+}"""
+
+
+def small(page: Page, smallest: float = SMALLEST) -> list[str]:
+    """The texts of a view on a page that are smaller than type should be, with their sizes."""
+    return page.evaluate(SMALL, smallest - 0.1)
 
 
 def saved(page: Page, where: Locator | None = None) -> str:

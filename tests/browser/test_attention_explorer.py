@@ -30,6 +30,7 @@ from gptviz.ui.views import attention as attention_view
 from tests.browser.contrast import faint
 from tests.browser.machinery import HOSTILE, Server, Visit, check_on_a_phone, serve, visiting
 from tests.browser.mounting import Mounted
+from tests.browser.pictures import faults, saved, small, words
 from tests.tiny import scrambled, tiny
 
 pytestmark = pytest.mark.browser
@@ -503,21 +504,133 @@ def test_the_csv_is_the_tensor(shown: Callable[..., Explorer], folder: Path) -> 
         assert row["key"] == PROMPT[key].replace(" ", "␣")
 
 
-def test_the_picture_has_its_title_its_tokens_and_its_scale(shown: Callable[..., Explorer]) -> None:
-    page = shown(block=1, head=2, heads="1.2 0.1").page
-    with page.expect_download() as waiting:
-        page.get_by_role("button", name="SVG").click()
-    drawing = ElementTree.parse(waiting.value.path()).getroot()
-    words = [one.text for one in drawing.iter("{http://www.w3.org/2000/svg}text")]
-    assert {"Block 1, head 2", "Block 0, head 1", "query (reads)", "key (is read)", "share of the row", "0 %", "100 %"} <= set(
-        words
-    )
-    assert words.count("q") == 4  # on both axes of both heads
-    images = list(drawing.iter("{http://www.w3.org/2000/svg}image"))
-    assert [image.get("href", "")[:22] for image in images] == ["data:image/png;base64,"] * 2
+# Every word of the view that is seen, without what changes it.
+SEEN = """() => {
+    const root = [...document.querySelectorAll('*')].map((one) => one.shadowRoot?.querySelector('.root')).find((one) => one);
+    const controls = '.order, .filter, .shut, .hint, details, [popover]';
+    const walk = document.createTreeWalker(root.querySelector('.body'), NodeFilter.SHOW_TEXT);
+    const texts = [];
+    for (let node = walk.nextNode(); node; node = walk.nextNode()) {
+        const one = node.parentElement;
+        if (!node.data.trim()) continue;
+        if (one.checkVisibility({ visibilityProperty: true }) && !one.closest(controls)) texts.push(node.data);
+    }
+    return texts;
+}"""
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"query": 9},
+        {"query": 9, "key": 4, "model": "far"},
+        {"show": "rollout"},
+        {"prompt": LONG, "heads": "all", "log": "True"},
+        {"prompt": LONG, "sort": "previous", "show": "value", "width": 1920, "height": 1080, "dark": True},
+        {"prompt": "one two", "model": "pair", "stack": "cross"},
+        {"query": 9, "width": 390, "height": 844},
+    ],
+    ids=["lines", "arithmetic", "rollout", "text", "dark", "cross", "phone"],
+)
+def test_a_picture_is_what_is_on_screen_under_a_heading(shown: Callable[..., Explorer], choice: dict[str, Any]) -> None:
+    page = shown(**choice).page
+    sizes = "all => all.map((one) => [one.offsetWidth, one.offsetHeight, one.scrollTop])"
+    before, places = page.evaluate(SEEN), page.locator(".body *").evaluate_all(sizes)
+    drawn_as = saved(page)
+    assert faults(page, drawn_as) == []
+    said = "".join(words(drawn_as)).replace(" ", "")
+    # Where not every token had room on an axis, the picture has more of them: its axes are looked at below.
+    missing = [text for text in before if "".join(text.split()) not in said and not re.search(r"\d$", text)]
+    assert missing == []
+    assert f"Model:{choice.get('model', 'writer')}" in said
+    assert f"“{choice.get('prompt', PROMPT)[:20]}".replace(" ", "") in said
+    assert page.locator(".body *").evaluate_all(sizes) == places, "the view is as it was"
+
+
+def test_a_picture_names_every_token_that_the_screen_has_no_room_for(shown: Callable[..., Explorer]) -> None:
+    page = shown(prompt=LONG).page
+    named = len(LONG.replace(" ", "␣"))
+    assert page.locator(".marks text").count() < named
+    drawn_as = ElementTree.fromstring(saved(page))
+    words_of_axes = [
+        one for one in drawn_as.iter("{http://www.w3.org/2000/svg}text") if one.get("dominant-baseline") == "central"
+    ]
+    assert "".join(one.text or "" for one in words_of_axes).count(LONG.replace(" ", "␣")) == 2
+    images = list(drawn_as.iter("{http://www.w3.org/2000/svg}image"))
+    assert len(images) == 2 * 3 + 1, "all heads, and the one that is chosen"
     with page.expect_download() as waiting:
         page.get_by_role("button", name="PNG").click()
     assert waiting.value.path().read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.mark.parametrize(
+    "choice", [{}, {"query": 9, "key": 4}, {"prompt": LONG, "heads": "all", "sort": "first"}, {"show": "rollout"}]
+)
+@pytest.mark.parametrize("width", [390, 1280, 1920])
+def test_no_type_is_small_and_nothing_lies_on_the_map(shown: Callable[..., Explorer], choice: dict[str, Any], width: int) -> None:
+    page = shown(**choice, width=width, height=width * 9 // 16 if width > 800 else 844).page
+    assert small(page) == []
+    map_of_head, legend = page.locator(".right .frame").bounding_box(), page.locator(".right .legend").bounding_box()
+    assert map_of_head
+    assert legend
+    assert map_of_head["y"] + map_of_head["height"] <= legend["y"] + 0.5
+    columns = [page.locator(part).bounding_box() for part in (".left", ".middle", ".right")]
+    assert all(box["width"] > 150 for box in columns if box)
+
+
+def test_the_view_grows_with_the_window(shown: Callable[..., Explorer]) -> None:
+    def sizes(width: int, height: int) -> list[float]:
+        page = shown(prompt=LONG, width=width, height=height).page
+        boxes = [page.locator(part).first.bounding_box() for part in (".head", ".heat", ".body", ".tokens .chip")]
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        return [box["height"] for box in boxes if box]
+
+    laptop, screen, projector = sizes(1280, 720), sizes(1920, 1080), sizes(3840, 2160)
+    for small_one, larger, largest in zip(laptop, screen, projector, strict=True):
+        assert larger > 1.05 * small_one
+        assert largest == pytest.approx(2 * larger, rel=0.1)
+
+
+def test_the_axes_of_all_heads_have_their_names(shown: Callable[..., Explorer]) -> None:
+    page = shown().page
+    place = {name: page.locator(f".heads .axis:text-is('{name}')").bounding_box() for name in ("block", "head")}
+    first, last = page.locator(".head").first.bounding_box(), page.locator(".head").last.bounding_box()
+    assert first
+    assert last
+    assert place["block"]
+    assert place["head"]
+    assert place["head"]["y"] + place["head"]["height"] <= first["y"]
+    assert place["block"]["x"] + place["block"]["width"] <= first["x"]
+    assert first["y"] <= place["block"]["y"] + place["block"]["height"] <= last["y"] + last["height"]
+    for block in range(2):
+        for head in range(3):
+            at = page.locator(f".head[data-block='{block}'][data-head='{head}']").bounding_box()
+            assert at == pytest.approx({**first, "x": at["x"], "y": at["y"]})
+            assert (at["x"] - first["x"]) == pytest.approx(head * (last["x"] - first["x"]) / 2, abs=1)
+            assert (at["y"] - first["y"]) == pytest.approx(block * (last["y"] - first["y"]), abs=1)
+
+
+def test_an_ordered_head_is_called_by_its_block_and_head(shown: Callable[..., Explorer]) -> None:
+    page = shown(sort="previous", heads="0.1 1.2", query=4).page
+    for text in page.locator(".head .value").all_inner_texts():
+        assert re.fullmatch(r"block \d head \d\s+[<\d. ]+ %", text), text
+    assert page.locator(".readout .head-name").all_inner_texts() == ["block 0 head 1", "block 1 head 2"]
+
+
+def test_what_does_nothing_in_a_rollout_cannot_be_chosen_and_says_why(shown: Callable[..., Explorer]) -> None:
+    page = shown().page
+    heads = page.get_by_role("group", name="Heads", exact=True).get_by_role("button")
+    expect(heads.first).to_be_enabled()
+    usual = [one.get_attribute("title") for one in heads.all()]
+    page.get_by_role("button", name="Rollout").click()
+    for button in heads.all():
+        expect(button).to_be_disabled()
+        assert "mean of all heads" in (button.get_attribute("title") or "")
+    expect(page.locator(".head[aria-pressed=true]")).to_have_count(3)
+    choose(page, 0, 2)
+    expect(page.locator(".right .title")).to_have_text("Rollout up to block 0")
+    page.get_by_role("button", name="Pattern").click()
+    assert [one.get_attribute("title") for one in heads.all()] == usual
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import { background, diverging, paint, sequential } from "../kit/colour.js";
 import { announce, tools } from "../kit/details.js";
 import { make } from "../kit/elements.js";
 import { ROLES } from "../kit/roles.js";
+import { rem } from "../kit/size.js";
 import { shortened } from "../kit/text.js";
 import { Commands, view } from "../kit/view.js";
 import { Cell } from "./cell.js";
@@ -23,6 +24,11 @@ import { Tokens } from "./tokens.js";
 
 const HINT = "A click holds a token; a click on another one then opens the arithmetic of the two. Escape goes back.";
 
+// Room (in rem) that stays free below the heatmap for what a head does on average.
+const ABOUT = 3.8;
+// Up to so many tokens a picture names all.
+const MOST_NAMED = 100;
+
 // Whichever explorer on the page obeys a command, it is obeyed once.
 const commands = new Commands();
 
@@ -33,6 +39,7 @@ class Explorer {
     this.root = root;
     /** @type {{ query?: number, key?: number }} */
     this.hover = {};
+    this.isWhole = false;
     this.notices = make("div", "notices", undefined, { role: "status" });
     this.controls = new Controls(this);
     this.grid = new Grid(this);
@@ -264,6 +271,20 @@ class Explorer {
     this.later();
   }
 
+  /** The room of the heatmap, in pixels: beside what stands above and below it, in a picture as much as its names need. @param {Heat} heat */
+  heatRoom({ element, title, legend }) {
+    const unit = rem();
+    const width = element.clientWidth || 17 * unit;
+    if (this.isWhole) {
+      const longest = Math.max(this.numbers.nQuery, this.numbers.nKey);
+      const named = (longest <= MOST_NAMED ? longest + 8 : MOST_NAMED) * 0.8 * unit;
+      return { width: Math.max(width, named), height: Math.max(width, named) };
+    }
+    if (this.narrow) return { width, height: width };
+    const height = element.clientHeight - title.offsetHeight - legend.offsetHeight - ABOUT * unit;
+    return { width, height: Math.max(height, 10 * unit) };
+  }
+
   /** Draw with the next frame, once however much has changed by then. */
   later(aloud = false) {
     this.aloud ||= aloud;
@@ -272,6 +293,28 @@ class Explorer {
       this.frame = null;
       this.draw();
     });
+  }
+
+  /**
+   * What `act` gives while the view stands as a picture has it: nothing scrolls, nothing is cut off. The reader sees none of it.
+   *
+   * @template Result
+   * @param {() => Result} act
+   */
+  whole(act) {
+    /** @param {boolean} isWhole */
+    const lay = (isWhole) => {
+      this.isWhole = isWhole;
+      this.root.classList.toggle("whole", isWhole);
+      this.resized();
+      this.draw();
+    };
+    lay(true);
+    try {
+      return act();
+    } finally {
+      lay(false);
+    }
   }
 
   draw() {

@@ -57,60 +57,44 @@ export class Cell {
 
   /** Four rows of bars over the dimensions of the head, each on a scale of its own. @param {Shown} cell */
   strips(cell) {
-    const n = cell.q.length,
-      high = 26,
-      gap = 7,
-      left = 64,
-      width = 300;
-    /** @type {[string, any][]} */
+    const n = cell.q.length;
+    /** @type {[string, ArrayLike<number> & Iterable<number>][]} */
     const rows = [
       ["query q", cell.q],
       ["key k", cell.k],
       ["q · k", cell.products],
       ["sum so far", cell.sums],
     ];
-    const drawing = shape("svg", {
-      class: "strips",
-      viewBox: `0 0 ${left + width} ${rows.length * (high + gap)}`,
-      role: "img",
-      "aria-label": `q times k in ${n} dimensions, and their running sum`,
-    });
-    rows.forEach(([name, values], row) => {
-      const most = values.reduce((/** @type {number} */ one, /** @type {number} */ value) => Math.max(one, value), 0);
-      const least = values.reduce((/** @type {number} */ one, /** @type {number} */ value) => Math.min(one, value), 0);
-      const unit = high / (most - least || 1),
-        top = row * (high + gap),
-        zero = top + most * unit;
-      drawing.append(
-        shape("text", { x: 0, y: top + 12, fill: "currentColor", "font-size": 11 }, name),
-        shape("text", { x: 0, y: top + 24, fill: "currentColor", "font-size": 9 }, `${brief(least)} … ${brief(most)}`),
-        shape("line", { x1: left, x2: left + width, y1: zero, y2: zero, stroke: "currentColor", "stroke-opacity": 0.3 }),
+    const about = `q times k in ${n} dimensions, and their running sum`;
+    const strips = make("div", "strips", undefined, { role: "img", "aria-label": about });
+    for (const [name, values] of rows) {
+      const most = Math.max(0, ...values),
+        least = Math.min(0, ...values),
+        unit = 1 / (most - least || 1),
+        zero = most * unit;
+      const bars = Array.from(values, (value, i) =>
+        shape("rect", {
+          x: i + 0.05,
+          width: 0.9,
+          y: value < 0 ? zero : zero - value * unit,
+          height: Math.max(0.015, Math.abs(value) * unit),
+          fill: colourAt(this.explorer.signed, value < 0 ? 0.2 : 0.8),
+        }),
       );
-      values.forEach((/** @type {number} */ value, /** @type {number} */ i) => {
-        const length = Math.abs(value) * unit;
-        drawing.append(
-          shape("rect", {
-            x: left + (i * width) / n + 0.5,
-            width: Math.max(0.8, width / n - 1),
-            y: value < 0 ? zero : zero - length,
-            height: Math.max(0.4, length),
-            fill: colourAt(this.explorer.signed, value < 0 ? 0.2 : 0.8),
-          }),
-        );
-      });
-    });
-    /** @type {{ left: number, n: number }} */
-    this.ruler = { left: left / (left + width), n };
-    return drawing;
+      const words = make("div", "strip-name");
+      words.append(make("span", "", name), make("span", "", `${brief(least)} … ${brief(most)}`));
+      strips.append(words, stretched("strip", n, zeroLine(n, zero), ...bars));
+    }
+    return strips;
   }
 
   /** @param {any} event */
   over(event) {
-    const drawing = event.target.closest(".strips");
+    const drawing = event.target.closest(".strip");
     if (!drawing) return this.say(null);
-    const box = drawing.getBoundingClientRect();
-    const place = ((event.clientX - box.left) / box.width - this.ruler.left) / (1 - this.ruler.left);
-    this.say(place < 0 ? null : Math.min(this.ruler.n - 1, Math.floor(place * this.ruler.n)));
+    const box = drawing.getBoundingClientRect(),
+      n = this.shown.q.length;
+    this.say(clamp(Math.floor(((event.clientX - box.left) / box.width) * n), 0, n - 1));
   }
 
   /** @param {any} i a dimension, or null for all */
@@ -143,23 +127,24 @@ export class Cell {
 
   /** exp(score) of every key of the row. @param {Shown} cell @param {number} chosen */
   row(cell, chosen) {
-    const n = cell.exps.length,
-      width = 362,
-      high = 34;
-    const label = "exp(score) of every key of the row";
-    const drawing = shape("svg", { class: "softmax", viewBox: `0 0 ${width} ${high + 2}`, role: "img", "aria-label": label });
+    const n = cell.exps.length;
     const largest = cell.exps.reduce((most, value) => (value > most ? value : most), 0) || 1;
-    cell.exps.forEach((value, i) => {
-      if (Number.isNaN(value)) return;
-      const length = Math.max(0.6, (value / largest) * high);
-      const bar = { x: (i * width) / n, width: Math.max(0.6, width / n - 0.6), y: high - length, height: length };
-      drawing.append(shape("rect", { ...bar, fill: ROLES.pattern, "fill-opacity": i === chosen ? 1 : 0.4 }));
+    const bars = Array.from(cell.exps, (value, i) => {
+      const height = Number.isNaN(value) ? 0 : Math.max(0.02, value / largest);
+      return shape("rect", {
+        x: i,
+        width: 0.9,
+        y: 1 - height,
+        height,
+        fill: ROLES.pattern,
+        "fill-opacity": i === chosen ? 1 : 0.4,
+      });
     });
-    const box = { x: (chosen * width) / n - 0.6, width: Math.max(2, width / n + 0.6), y: 0.5, height: high };
-    drawing.append(
-      shape("line", { x1: 0, x2: width, y1: high + 0.5, y2: high + 0.5, stroke: "currentColor", "stroke-opacity": 0.3 }),
-      shape("rect", { ...box, fill: "none", stroke: ROLES.key }),
-    );
+    const look = { fill: "none", stroke: ROLES.key, "stroke-width": 1.5, "vector-effect": "non-scaling-stroke" };
+    const box = shape("rect", { x: chosen, width: 0.9, y: 0.01, height: 0.98, ...look });
+    const drawing = stretched("softmax", n, ...bars, zeroLine(n, 1), box);
+    for (const [name, value] of Object.entries({ role: "img", "aria-label": "exp(score) of every key of the row" }))
+      drawing.setAttribute(name, value);
     return drawing;
   }
 
@@ -214,4 +199,15 @@ export class Cell {
     event.preventDefault();
     event.stopPropagation();
   }
+}
+
+/** A drawing of `n` units across and one down, which takes the room that it has. @param {string} name @param {number} n @param {SVGElement[]} children */
+function stretched(name, n, ...children) {
+  return shape("svg", { class: name, viewBox: `0 0 ${n} 1`, preserveAspectRatio: "none" }, ...children);
+}
+
+/** The line of zero. @param {number} n @param {number} y */
+function zeroLine(n, y) {
+  const look = { stroke: "currentColor", "stroke-opacity": 0.3, "vector-effect": "non-scaling-stroke" };
+  return shape("line", { x1: 0, x2: n, y1: y, y2: y, ...look });
 }

@@ -15,6 +15,8 @@ const HEADS = [
   ["some", "Compare", "A click on a thumbnail adds it, in a colour of its own, or takes it out; so do Shift-click and +"],
   ["all", "All of the block", "Every head of the block, in a colour each"],
 ];
+const NO_HEADS =
+  "Rollout takes the mean of all heads of every block, so there is none to choose: a click on a thumbnail chooses its block";
 const LOG = [["log", "Log colours", "Equal ratios, equal steps of colour, down to 0.1 %: small shares show"]];
 
 export class Controls {
@@ -60,7 +62,7 @@ export class Controls {
   #group(label, options, chosen, choose) {
     const row = make("div", "group", undefined, { role: "group", "aria-label": label });
     const buttons = options.map(([value, name, help]) => {
-      const button = make("button", "tool", name, { title: help, "data-value": value });
+      const button = make("button", "tool", name, { title: help, "data-help": help, "data-value": value });
       button.onclick = () => choose(value);
       row.append(button);
       return button;
@@ -82,6 +84,12 @@ export class Controls {
         button.setAttribute("aria-pressed", /** @type {any} */ (button.dataset.value === chosen(choice)));
     }
     const possible = quantities(numbers);
+    // A rollout has no heads of its own.
+    const isRollout = choice.show === "rollout";
+    for (const button of this.groups[2].buttons) {
+      button.disabled = isRollout;
+      button.title = isRollout ? NO_HEADS : /** @type {string} */ (button.dataset.help);
+    }
     for (const button of this.groups[0].buttons) button.hidden = !possible.includes(/** @type {string} */ (button.dataset.value));
     root.style.setProperty("--shown", ROLES[SHOWS[choice.show].role]);
   }

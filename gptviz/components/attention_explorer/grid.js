@@ -3,12 +3,17 @@
 import { logarithmic, paint } from "../kit/colour.js";
 import { TabStop, make } from "../kit/elements.js";
 import { Floating, beside } from "../kit/floating.js";
+import { rem } from "../kit/size.js";
 import { brief, percent } from "../kit/text.js";
 import { ARROWS, FACTS, MEAN, clamp, same } from "./settings.js";
 
-const LARGEST_THUMBNAIL = 72,
+// In rem, but for the smallest, which is in pixels; beside and above the thumbnails stand their numbers and the names of the axes.
+const LARGEST_THUMBNAIL = 9,
+  SORTED_THUMBNAIL = 4,
   SMALLEST_THUMBNAIL = 12,
-  HEIGHT_ON_A_PHONE = 240;
+  HEIGHT_ON_A_PHONE = 16,
+  BESIDE = 2.9,
+  ABOVE = 2.4;
 
 /** The thumbnails of all heads, in their places or in an order; hovering one enlarges it. */
 export class Grid {
@@ -127,32 +132,45 @@ export class Grid {
     if (sort) {
       shown.forEach((button, i) => {
         const value = numbers.fact(sort, ...listed[i]);
-        button.lastChild.textContent = `${listed[i].join(".")} · ${FACTS[sort].fewest ? brief(value) : percent(value)}`;
+        const [block, head] = listed[i];
+        button.style.gridArea = "";
+        button.lastChild.replaceChildren(
+          make("span", "of", `block ${block} head ${head}`),
+          make("b", "", FACTS[sort].fewest ? `${brief(value)} tokens` : percent(value)),
+        );
       });
-      this.box.style.gridTemplateColumns = "";
+      this.box.style.gridTemplateColumns = this.box.style.gridTemplateRows = "";
       this.box.replaceChildren(...(shown.length ? shown : [make("p", "note", "No head does so much of it.")]));
     } else {
-      const cells = [make("span", "corner")];
-      for (let head = 0; head < numbers.n_head; head++) cells.push(make("span", "tick", String(head)));
+      const { n_block, n_head } = numbers;
+      const cells = [make("span", "axis across", "head"), make("span", "axis down", "block")];
+      /** @param {number} at @param {string} area */
+      const tick = (at, area) => cells.push(Object.assign(make("span", "tick", String(at)), { style: `grid-area: ${area}` }));
+      for (let head = 0; head < n_head; head++) tick(head, `2 / ${head + 3}`);
+      for (let block = 0; block < n_block; block++) tick(block, `${block + 3} / 2`);
       shown.forEach((button, i) => {
-        if (i % numbers.n_head === 0) cells.push(make("span", "tick", button.dataset.block));
-        button.lastChild.textContent = "";
-        cells.push(button);
+        button.lastChild.replaceChildren();
+        button.style.gridArea = `${listed[i][0] + 3} / ${listed[i][1] + 3}`;
       });
-      this.box.style.gridTemplateColumns = `1.1rem repeat(${numbers.n_head}, max-content)`;
-      this.box.replaceChildren(...cells);
+      this.box.style.gridTemplateColumns = `0.9rem 1.1rem repeat(${n_head}, max-content)`;
+      this.box.style.gridTemplateRows = `repeat(${n_block + 2}, max-content)`;
+      this.box.replaceChildren(...cells, ...shown);
     }
     this.resize();
   }
 
   /** As large as there is room. */
   resize() {
-    const { numbers, choice, narrow } = this.explorer;
-    const width = this.box.clientWidth - 26,
-      height = narrow ? HEIGHT_ON_A_PHONE : this.box.clientHeight - 18;
+    const { numbers, choice, narrow, isWhole } = this.explorer;
+    const unit = rem();
+    const others = this.order.offsetHeight + this.filter.offsetHeight + this.pooled.offsetHeight + 2 * unit;
+    const width = this.element.clientWidth - BESIDE * unit;
+    // A picture is as high as it needs to be.
+    const room = isWhole ? Infinity : narrow ? HEIGHT_ON_A_PHONE * unit : this.element.clientHeight - others;
+    const height = room - ABOVE * unit;
     const [, , down, across] = numbers.arrays.thumbnails.shape;
-    const fitting = choice.sort ? 48 : Math.floor(Math.min(width / numbers.n_head - 3, height / numbers.n_block - 3));
-    const size = clamp(fitting, SMALLEST_THUMBNAIL, LARGEST_THUMBNAIL);
+    const fitting = Math.floor(Math.min(width / numbers.n_head - 3, height / numbers.n_block - 3));
+    const size = clamp(choice.sort ? SORTED_THUMBNAIL * unit : fitting, SMALLEST_THUMBNAIL, LARGEST_THUMBNAIL * unit);
     this.box.style.setProperty("--across", `${Math.round(size * Math.min(1, across / down))}px`);
     this.box.style.setProperty("--down", `${Math.round(size * Math.min(1, down / across))}px`);
   }

@@ -3,9 +3,17 @@
 import { colourAt } from "../kit/colour.js";
 import { make, shape } from "../kit/elements.js";
 import { ROLES } from "../kit/roles.js";
+import { rem } from "../kit/size.js";
 import { shortened } from "../kit/text.js";
 import { ARROWS, SHOWS, SIDES, STOPS, clamp } from "./settings.js";
 
+// Of the names on the axes: their size and the largest cell in rem, the width of a letter as a share of its height, the most letters.
+const SIZE = 0.75,
+  LARGEST_CELL = 2.6,
+  LETTER = 0.62,
+  LONGEST = 6;
+// Where not every token is named, each so many are.
+const STEPS = [2, 5, 10, 20, 50, 100, 200, 500];
 const ROLLOUT =
   "Of each block the mean of its heads, half of it and half the token itself, multiplied from block 0 up. " +
   "The head makes no difference.";
@@ -36,29 +44,19 @@ export class Heat {
 
   /** The cells' size, and the room beside them. */
   resize() {
-    const { numbers, narrow } = this.explorer;
-    const room = Math.min(this.element.clientWidth || 230, narrow ? 330 : 240) - 4;
-    /** @param {string[]} labels */
-    const widest = (labels) => Math.min(6, Math.max(...labels.map((label) => [...label].length)));
-    /** @type {{ left: number, top: number }} */
-    this.room = { left: 16 + 6.4 * widest(numbers.queries), top: 16 + Math.max(11, 6.4 * widest(numbers.keys)) };
-    /** @type {number} */
-    this.cell = clamp(Math.min((room - this.room.left) / numbers.nKey, (room - this.room.top) / numbers.nQuery), 0.2, 22);
-    /** @type {boolean} */
-    this.named = this.cell >= 8;
-    if (!this.named) {
-      this.room = { left: 36, top: 30 };
-      this.cell = Math.min((room - 36) / numbers.nKey, (room - 30) / numbers.nQuery);
-    }
-    const width = this.cell * numbers.nKey,
-      height = this.cell * numbers.nQuery;
-    const place = { left: this.room.left, top: this.room.top, width, height };
+    const { numbers } = this.explorer;
+    /** @type {Layout} */
+    this.layout = layoutOf(numbers, this.explorer.heatRoom(this), rem());
+    const { left, top, cell } = this.layout;
+    const width = cell * numbers.nKey,
+      height = cell * numbers.nQuery;
+    const place = { left, top, width, height };
     for (const [name, pixels] of Object.entries(place)) /** @type {any} */ (this.canvas.style)[name] = `${pixels}px`;
-    this.frame.style.width = `${this.room.left + width}px`;
-    this.frame.style.height = `${this.room.top + height}px`;
-    this.marks.setAttribute("width", /** @type {any} */ (this.room.left + width));
-    this.marks.setAttribute("height", /** @type {any} */ (this.room.top + height));
-    this.marks.replaceChildren(...axes(numbers, this.cell, this.room, this.named, "currentColor"), ...this.cross);
+    this.frame.style.width = `${left + width}px`;
+    this.frame.style.height = `${top + height}px`;
+    this.marks.setAttribute("width", String(left + width));
+    this.marks.setAttribute("height", String(top + height));
+    this.marks.replaceChildren(...axes(numbers, this.layout), ...this.cross);
   }
 
   /** Another head, or another scale. */
@@ -94,18 +92,18 @@ export class Heat {
     const { numbers } = this.explorer;
     /** @type {{ query?: number, key?: number }} */
     const at = aim ? { [aim.side]: aim.index, ...(aim.partner === null ? {} : { [SIDES[aim.side]]: aim.partner }) } : {};
-    const { left, top } = this.room;
+    const { left, top, cell } = this.layout;
     const [row, column] = this.cross;
-    const width = numbers.nKey * this.cell,
-      height = numbers.nQuery * this.cell,
-      thin = Math.max(2, this.cell);
+    const width = numbers.nKey * cell,
+      height = numbers.nQuery * cell,
+      thin = Math.max(2, cell);
     /** @param {SVGElement} rect @param {number | undefined} index @param {Record<string, number>} place */
     const lay = (rect, index, place) => {
       for (const [name, value] of Object.entries(place)) rect.setAttribute(name, /** @type {any} */ (value));
       rect.setAttribute("visibility", index === undefined ? "hidden" : "visible");
     };
-    lay(row, at.query, { x: left, y: top + (at.query ?? 0) * this.cell, width, height: thin });
-    lay(column, at.key, { x: left + (at.key ?? 0) * this.cell, y: top, width: thin, height });
+    lay(row, at.query, { x: left, y: top + (at.query ?? 0) * cell, width, height: thin });
+    lay(column, at.key, { x: left + (at.key ?? 0) * cell, y: top, width: thin, height });
   }
 
   /** @param {any} event */
@@ -162,42 +160,76 @@ export class Heat {
 }
 
 /**
- * The axes of a heatmap: every token where they fit, else some positions.
+ * Where things stand on a heatmap, in pixels.
  *
- * @param {any} numbers
- * @param {number} cell
- * @param {{ left: number, top: number }} room
- * @param {boolean} named
- * @param {string} colour
+ * @typedef {object} Layout
+ * @property {number} left room for the names of queries
+ * @property {number} top room for the names of keys
+ * @property {number} cell the side of a cell
+ * @property {number} size of the type
+ * @property {number} every which tokens are named: each, or with its position each so many
+ * @property {boolean} upright whether the names of keys stand upright, as those of one letter do
  */
-export function axes(numbers, cell, { left, top }, named, colour) {
+
+/**
+ * As large as there is room. Names of tokens are as large as all type, so where cells are smaller some tokens alone are named.
+ *
+ * @param {{ queries: string[], keys: string[] }} numbers
+ * @param {{ width: number, height: number }} room
+ * @param {number} unit the pixels of one rem
+ * @returns {Layout}
+ */
+export function layoutOf({ queries, keys }, room, unit) {
+  const size = SIZE * unit;
+  /** @param {string[]} labels */
+  const widest = (labels) => Math.min(LONGEST, Math.max(...labels.map((label) => [...label].length)));
+  const upright = widest(keys) === 1;
+  const name = size * LETTER;
+  const left = 2 * size + name * widest(queries),
+    top = 1.6 * size + (upright ? 1.1 * size : name * widest(keys) + 0.3 * size);
+  /** @param {number} beside @param {number} above */
+  const fitting = (beside, above) => Math.min((room.width - beside) / keys.length, (room.height - above) / queries.length);
+  const cell = Math.min(fitting(left, top), LARGEST_CELL * unit);
+  if (cell >= size) return { left, top, cell, size, every: 1, upright };
+  // A name and its position: "some 20", one above the other where they stand upright.
+  const digits = String(Math.max(queries.length, keys.length) - 1).length;
+  const wide = { left: left + name * (digits + 1), top: top + (upright ? 1.2 * size : name * (digits + 1)) };
+  const small = Math.max(0.2, fitting(wide.left, wide.top));
+  // Positions that stand upright need the room of their digits.
+  const apart = upright ? Math.max(1.1 * size, name * (digits + 0.7)) : 1.1 * size;
+  const every = STEPS.find((step) => step * small >= apart) ?? 1000;
+  return { ...wide, cell: small, size, every, upright };
+}
+
+/**
+ * The axes of a heatmap: their names, and those of all tokens or of some.
+ *
+ * @param {{ queries: string[], keys: string[], reads: string, isRead: string }} numbers
+ * @param {Layout} layout
+ */
+export function axes({ queries, keys, reads, isRead }, { left, top, cell, size, every, upright }) {
   /** @param {string} words @param {Record<string, string | number>} attributes */
-  const text = (words, attributes) => shape("text", { fill: colour, "font-size": 10, ...attributes }, words);
+  const text = (words, attributes) => shape("text", { fill: "currentColor", "font-size": size, ...attributes }, words);
+  const mono = { "font-family": "monospace", "dominant-baseline": "central" };
   const marks = [
-    text(numbers.isRead, { x: left, y: 9 }),
-    text(numbers.reads, { transform: `translate(9 ${top + cell * numbers.nQuery}) rotate(-90)` }),
+    text(isRead, { x: left, y: size }),
+    text(reads, { transform: `translate(${size} ${top + cell * queries.length}) rotate(-90)` }),
   ];
-  if (named) {
-    const mono = { "font-family": "monospace", "font-size": Math.min(10, cell), "dominant-baseline": "central" };
-    numbers.queries.forEach((/** @type {string} */ label, /** @type {number} */ i) => {
-      marks.push(text(shortened(label, 6), { ...mono, x: left - 3, y: top + (i + 0.5) * cell, "text-anchor": "end" }));
-    });
-    const upright = numbers.keys.every((/** @type {string} */ label) => [...label].length === 1);
-    numbers.keys.forEach((/** @type {string} */ label, /** @type {number} */ i) => {
-      const x = left + (i + 0.5) * cell;
-      const turned = { transform: `translate(${x} ${top - 3}) rotate(-90)` };
-      marks.push(text(shortened(label, 6), { ...mono, ...(upright ? { x, y: top - 6, "text-anchor": "middle" } : turned) }));
-    });
-    return marks;
+  for (let i = 0; i < queries.length; i += every) {
+    const name = shortened(queries[i], LONGEST);
+    const words = every > 1 ? `${name} ${i}` : name;
+    marks.push(text(words, { ...mono, x: left - 4, y: top + (i + 0.5) * cell, "text-anchor": "end" }));
   }
-  const step = [1, 2, 5, 10, 20, 50, 100, 200, 500].find((some) => some * cell >= 24) ?? 1000;
-  /** @param {number} i */
-  const middle = (i) => (i + 0.5) * cell;
-  for (let i = 0; i < numbers.nQuery; i += step) {
-    marks.push(text(String(i), { x: left - 3, y: top + middle(i), "text-anchor": "end", "dominant-baseline": "central" }));
-  }
-  for (let i = 0; i < numbers.nKey; i += step) {
-    marks.push(text(String(i), { x: left + middle(i), y: top - 3, "text-anchor": "middle" }));
+  for (let i = 0; i < keys.length; i += every) {
+    const name = shortened(keys[i], LONGEST),
+      x = left + (i + 0.5) * cell;
+    const turned = { ...mono, transform: `translate(${x} ${top - 4}) rotate(-90)` };
+    const above = { ...mono, x, "text-anchor": "middle" };
+    if (!upright) marks.push(text(every > 1 ? `${name} ${i}` : name, turned));
+    else {
+      marks.push(text(name, { ...above, y: top - 0.65 * size }));
+      if (every > 1) marks.push(text(String(i), { ...above, y: top - 1.75 * size }));
+    }
   }
   return marks;
 }

@@ -36,7 +36,8 @@ export class Readout {
       this.element.replaceChildren(`The numbers of block ${choice.block} are on their way: ${why}.`);
     } else if (!aim) {
       const what = heads.length > 1 ? "Several heads" : selection.name;
-      this.element.replaceChildren(`${what}: all tokens at once. Hover one to see it alone; a click holds it.`);
+      const hint = make("span", "hint", " Hover one to see it alone; a click holds it.");
+      this.element.replaceChildren(`${what}: all tokens at once.`, hint);
     } else this.element.replaceChildren(...this.#parts(selection, aim));
   }
 
@@ -45,11 +46,12 @@ export class Readout {
     const { numbers, loaded } = selection,
       isMany = loaded.length > 1;
     this.element.classList.toggle("many", isMany);
+    const isOneBlock = loaded.every(([block]) => block === loaded[0][0]);
     const parts = [named(numbers, aim.side, aim.index), aim.side === "query" ? " reads " : " is read by "];
     loaded.slice(0, isMany ? MOST_HEADS : 1).forEach((at, which) => {
       const values = selection.row(aim, at);
       const others = aim.partner === null ? strongest(values, isMany ? 1 : 4) : [aim.partner];
-      if (isMany) parts.push(headName(at, selection.colours[which]), " ");
+      if (isMany) parts.push(headName(at, selection.colours[which], isOneBlock), " ");
       for (const other of others) {
         const number = make("b", "number", selection.said(values[other]), { "data-value": values[other] });
         parts.push(named(numbers, SIDES[aim.side], other), number, " ");
@@ -60,9 +62,9 @@ export class Readout {
   }
 }
 
-/** @param {import("./settings.js").Head} at @param {string} colour */
-function headName([block, head], colour) {
-  const name = make("span", "head-name", `${block}.${head}`);
+/** @param {import("./settings.js").Head} at @param {string} colour @param {boolean} isOneBlock whether all heads are of one block */
+function headName([block, head], colour, isOneBlock) {
+  const name = make("span", "head-name", isOneBlock ? `head ${head}` : `block ${block} head ${head}`);
   name.style.setProperty("--mark", colour);
   return name;
 }

@@ -68,8 +68,8 @@ export class Selection {
      * @type {import("./settings.js").Head[]}
      */
     this.heads = show === "rollout" ? [this.chosen] : several;
-    /** Those whose thumbnails are marked: of a mean, all it is made of. @type {import("./settings.js").Head[]} */
-    this.marked = heads === MEAN ? all() : this.heads;
+    /** Those whose thumbnails are marked: of a mean or a rollout, all of the block. @type {import("./settings.js").Head[]} */
+    this.marked = heads === MEAN || show === "rollout" ? all() : this.heads;
     /** The heads drawn whose numbers are here. */
     this.loaded = this.heads.filter(([one]) => numbers.has(one));
     const own = ROLES[SHOWS[show].role];
@@ -105,6 +105,13 @@ export class Selection {
     const { block, show } = this.choice;
     if (show === "rollout") return `Rollout up to block ${block}`;
     return `Block ${block}, ${this.isMean ? "mean of all heads" : `head ${this.choice.head}`}`;
+  }
+
+  /** All heads that are drawn, in words. */
+  get title() {
+    if (this.heads.length < 2) return this.name;
+    const { block, heads } = this.choice;
+    return heads === "all" ? `block ${block}, all heads` : this.heads.map(([of, head]) => `block ${of} head ${head}`).join(", ");
   }
 
   /** What the numbers shown are, and on which scale. */

@@ -2,6 +2,7 @@
 
 import { TabStop, make, shape } from "../kit/elements.js";
 import { Flow } from "../kit/flow.js";
+import { rem } from "../kit/size.js";
 import { chip, spoken } from "../kit/text.js";
 import { strongest } from "./selection.js";
 import { SIDES, clamp } from "./settings.js";
@@ -18,10 +19,14 @@ import { SIDES, clamp } from "./settings.js";
 
 // More tokens than this stand as flowing text, fewer in two columns with lines between them.
 const MOST_IN_COLUMNS = 25;
-// Pixels that the columns have, unless their tokens need more.
-const COLUMNS_HEIGHT = 296;
-// Of up to so many tokens (queries and keys) the text is large.
-const LARGE_TEXT = 200;
+// The height of a row of the columns, and what stands above them, in rem.
+const SMALLEST_ROW = 1.05,
+  LARGEST_ROW = 2,
+  ABOVE_COLUMNS = 1.8;
+// The size of a text in rem, and how much room a letter takes: its width and the height of a line as shares of its size.
+const SMALLEST_TEXT = 1,
+  LARGEST_TEXT = 2.2,
+  ROOM_OF_A_LETTER = 0.62 * 1.9;
 const LINES_IN_TEXT = 5;
 const FAINTEST_LINE = 0.01;
 
@@ -40,6 +45,7 @@ export class Tokens {
     this.paths = [];
     /** @type {Record<Side, Box[]> | null} */
     this.boxes = null;
+    this.rowHeight = 0; // pixels, of the columns
     this.stop = new TabStop();
     this.element.addEventListener("pointerover", (event) => this.over(event));
     this.element.addEventListener("pointerleave", () => explorer.look({}));
@@ -70,16 +76,11 @@ export class Tokens {
     this.shares = { query: [], key: [] };
     this.element.classList.toggle("columns", this.inColumns);
     if (this.inColumns) {
-      const rows = Math.max(numbers.nQuery, numbers.nKey);
-      /** @type {number} */
-      this.rowHeight = clamp(Math.floor(COLUMNS_HEIGHT / rows), 12, 24);
-      this.element.style.setProperty("--row", `${this.rowHeight}px`);
       const text = make("div", "pair");
       text.append(this.column("query"), this.lines, this.column("key"));
       this.element.replaceChildren(text);
     } else {
       const text = make("div", "text");
-      text.style.setProperty("--large", numbers.nQuery + numbers.nKey > LARGE_TEXT ? "1rem" : "1.25rem");
       if (this.isOneText) {
         this.chips.query = this.chips.key = this.flow(text, numbers.queries, "both");
       } else {
@@ -158,7 +159,21 @@ export class Tokens {
 
   resize() {
     this.boxes = null;
-    if (!this.inColumns) return;
+    const { clientWidth, clientHeight } = this.element,
+      { numbers, isWhole } = this.explorer,
+      unit = rem();
+    // In a picture rows and letters are as large as on the screen.
+    const isSeen = clientHeight > 0 && !isWhole;
+    if (!this.inColumns) {
+      if (isSeen) this.fitText(clientWidth / unit, clientHeight / unit);
+      return;
+    }
+    if (isSeen || !this.rowHeight) {
+      const rows = Math.max(numbers.nQuery, numbers.nKey);
+      const fitting = Math.floor((clientHeight - ABOVE_COLUMNS * unit) / rows);
+      this.rowHeight = clamp(fitting, SMALLEST_ROW * unit, LARGEST_ROW * unit);
+      this.element.style.setProperty("--row", `${this.rowHeight}px`);
+    }
     const columns = [.../** @type {NodeListOf<HTMLElement>} */ (this.element.querySelectorAll(".column"))].reduce(
       (sum, column) => sum + column.offsetWidth,
       0,
@@ -169,6 +184,20 @@ export class Tokens {
       "height",
       /** @type {any} */ (this.rowHeight * Math.max(this.chips.query.length, this.chips.key.length)),
     );
+  }
+
+  /** Letters as large as the place (in rem) lets them be without scrolling, within limits. @param {number} width @param {number} height */
+  fitText(width, height) {
+    const { queries, keys, alone } = this.explorer.numbers;
+    const texts = alone ? [queries] : [queries, keys];
+    const letters = texts.flat().reduce((sum, label) => sum + label.length, 0);
+    let size = Math.min(LARGEST_TEXT, Math.sqrt((width * height) / (letters * ROOM_OF_A_LETTER)));
+    do {
+      size = Math.max(size, SMALLEST_TEXT);
+      this.element.style.setProperty("--large", `${size}rem`);
+      if (size === SMALLEST_TEXT) return;
+      size *= 0.92; // how much room the ends of lines take is seen once they are broken
+    } while (this.element.scrollHeight > this.element.clientHeight);
   }
 
   /** Bring shades, numbers and lines in line with what is looked at. @param {Aim | null} aim */
@@ -276,7 +305,7 @@ export class Tokens {
   between(aim, weights, selection) {
     /** @type {Line[]} */
     const lines = [];
-    const row = /** @type {number} */ (this.rowHeight),
+    const row = this.rowHeight,
       width = this.width ?? 60;
     /** @param {number} query @param {number} key @param {number} value @param {number} which */
     const add = (query, key, value, which) => {

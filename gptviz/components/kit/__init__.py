@@ -63,6 +63,11 @@ def _provided(folder: Path, name: str) -> str:
     return f"{text}\nexport default () => {modules.scope(arrival)}.provide({handed});\n"
 
 
+def page_style() -> str:
+    """The style sheet of a page that views stand on: the size of its type, which grows with the window."""
+    return (FOLDER / "page.css").read_text(encoding="utf-8")
+
+
 def script(folder: Path) -> str:
     """The script of the view in `folder`, one module: the file named like the folder, with all it imports."""
     return modules.joined(folder / f"{folder.name}.js")

@@ -155,6 +155,7 @@ class Copier {
       "text-decoration": style.textDecorationLine,
       style: "white-space: pre",
     };
+    if (style.writingMode.startsWith("vertical")) return into.append(this.turned(node, style, look));
     const font = this.fontOf(style);
     for (const { words, box } of linesOf(node)) {
       const { x, y, width, height } = this.place(box);
@@ -163,6 +164,16 @@ class Copier {
       const fitted = [...words].length > 1 ? { textLength: width, lengthAdjust: "spacingAndGlyphs" } : {};
       into.append(shape("text", { x, y: baseline, ...look, ...fitted }, words));
     }
+  }
+
+  /** A text that runs down, or up where it is turned around. @param {Text} node @param {CSSStyleDeclaration} style @param {Record<string, string | number>} look */
+  turned(node, style, look) {
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    const { x, y, width, height } = this.place(range.getBoundingClientRect());
+    const place = `translate(${x + width / 2} ${y + height / 2}) rotate(${style.rotate === "180deg" ? -90 : 90})`;
+    const middle = { "text-anchor": "middle", "dominant-baseline": "central", transform: place };
+    return shape("text", { ...look, ...middle }, node.data);
   }
 
   /** How far a font reaches above and below its line. @param {CSSStyleDeclaration} style */

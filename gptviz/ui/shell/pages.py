@@ -9,6 +9,7 @@ from urllib.parse import parse_qs
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from gptviz.components import kit
 from gptviz.model import devices
 from gptviz.model.kinds import MODEL_KINDS, Kind
 from gptviz.runs import checkpoints
@@ -116,6 +117,7 @@ def open_page(page: Page, title: str | Mapping[Kind, str], sentence: str | Mappi
         st.session_state[OPEN_PAGE] = page.path
         tries.forget()
         _open_linked_model()
+    st.html(f"<style>{kit.page_style()}</style>")
     state = shared_state()
     with st.sidebar:
         st.markdown("### gptviz")

@@ -178,7 +178,7 @@ def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any], k
     command: Command = st.session_state.get(ASKED, NO_COMMAND)
     header = {
         "of": of,
-        "model": subject.key.name,
+        "model": subject.key.name if subject.key.step is None else f"{subject.key.name}, step {subject.key.step}",
         **_texts(subject, read),
         "spaced": reading.is_spaced(subject.lm),
         "pooling": view(subject.key, read).pooling,
