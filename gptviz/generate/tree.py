@@ -6,7 +6,7 @@ the same passes (see `Generation`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import torch
@@ -19,6 +19,9 @@ from .generation import Generation
 from .sampling import Sampling, choose, ledger
 
 ROOT = 0
+
+# How a token was chosen: drawn with these settings, or, where it is a token's id, taken by hand.
+Choice = Sampling | int
 
 
 class Candidate(NamedTuple):
@@ -62,6 +65,21 @@ class TreeNode:
     total: float = 0.0
     candidates: tuple[Candidate, ...] = ()
     children: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A tree as it was at one time, without what the model computed.
+
+    Attributes:
+        nodes: the root first, every node after its parent.
+        current: the id of the node that the next step would go on from.
+        dropped: as in `Tree`.
+    """
+
+    nodes: tuple[TreeNode, ...]
+    current: int
+    dropped: int
 
 
 @dataclass(frozen=True)
@@ -182,11 +200,19 @@ class Tree:
             self.current = parent
         return self.nodes[self.current]
 
-    def step(self) -> TreeNode:
-        """Draw a token as `generation.sampling` says, and go to its node; one that is already in the tree is used."""
-        position = self.nodes[self.current].position + 1
-        sampling = self.generation.sampling
-        return self._grow(int(choose(self.after().logits[None], sampling, position)), sampling)
+    def step(self, sampling: Sampling | None = None) -> TreeNode:
+        """Draw a token and go to its node; one that is already in the tree is used.
+
+        Args:
+            sampling: how it is drawn; by default as `generation.sampling` says.
+        """
+        sampling = sampling or self.generation.sampling
+        here = self.nodes[self.current]
+        # The same settings draw the same token again: nothing has to be computed.
+        drawn_before = (self.nodes[child] for child in here.children.values() if self.nodes[child].drawn == sampling)
+        if (known := next(drawn_before, None)) is not None:
+            return self.go(known.id)
+        return self._grow(int(choose(self.after().logits[None], sampling, here.position + 1)), sampling)
 
     def take(self, token: int) -> TreeNode:
         """Go to the node of `token`, chosen by hand; one that is already in the tree is used.
@@ -198,6 +224,45 @@ class Tree:
         if not 0 <= token < size:
             raise ValueError(f"the token is {token}; it must be from 0 to {size - 1}")
         return self._grow(token, None)
+
+    def follow(self, choice: Choice) -> TreeNode:
+        """Go on from the current node as a token was chosen before: draw it, or take it.
+
+        Raises:
+            ValueError: the vocabulary has no such token.
+        """
+        return self.take(choice) if isinstance(choice, int) else self.step(choice)
+
+    def knows(self, choice: Choice) -> bool:
+        """Whether the tree has the token that `follow` would go to, so that nothing is computed."""
+        children = self.nodes[self.current].children
+        if isinstance(choice, int):
+            return choice in children
+        return any(self.nodes[child].drawn == choice for child in children.values())
+
+    def snapshot(self) -> Snapshot:
+        """The tree as it is now."""
+        return Snapshot(tuple(self.nodes.values()), self.current, self.dropped)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Become the tree of a snapshot, which had the same model and prompt; what the model computed is computed again.
+
+        Raises:
+            ValueError: the snapshot is that of another prompt.
+        """
+        root = snapshot.nodes[0]
+        if (root.position, root.token) != (self.nodes[ROOT].position, self.nodes[ROOT].token):
+            raise ValueError("the snapshot is of a tree with another prompt")
+        self.nodes = {node.id: replace(node, children={}) for node in snapshot.nodes}
+        for node in snapshot.nodes:
+            if node.parent is not None:
+                self.nodes[node.parent].children[node.token] = node.id
+        self.current, self.dropped, self._next = snapshot.current, snapshot.dropped, max(self.nodes) + 1
+        self._leaves = {node.id for node in self.nodes.values() if not node.children} - {ROOT}
+        self.generation.undo(self.generation.ids.shape[1])
+        self._at = ROOT
+        for node_id in list(self._computed):
+            self._computed.remove(node_id)
 
     def after(self, node: int | None = None) -> Computed:
         """What the model computes at the end of the path to `node` (default: the current one)."""

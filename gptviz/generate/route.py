@@ -1,0 +1,123 @@
+"""The route to a text: what was drawn with which settings, and which tokens were chosen by hand. It leads to the text again.
+
+As a line, it is letters with a number each: `n40f17n80` draws 40 tokens, takes token 17, and draws 80 more. A setting holds from
+where it stands: `t0.5` is the temperature, `k3` top-k, `p0.9` top-p (0 switches either off) and `s7` the seed. After `_` stands
+a checksum of the tokens: where it does not fit, the model or its numbers have changed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from itertools import groupby
+
+from .sampling import Sampling
+from .tree import Choice, TreeNode
+
+_WHOLE, _REAL = r"[0-9]{1,9}", r"[0-9]{1,16}(?:\.[0-9]{1,20})?(?:e-[0-9]{1,3})?"
+_PART = re.compile(rf"([nfks])({_WHOLE})|([tp])({_REAL})")
+_LINE = re.compile(rf"((?:[nfks]{_WHOLE}|[tp]{_REAL})+)_([0-9a-f]{{6}})")
+
+
+@dataclass(frozen=True)
+class Route:
+    """The way to a text.
+
+    Attributes:
+        choices: how each token was chosen, see `Choice`.
+        checksum: of the tokens, six hexadecimal digits.
+    """
+
+    choices: tuple[Choice, ...]
+    checksum: str
+
+    @classmethod
+    def to(cls, path: Sequence[TreeNode]) -> Route:
+        """The route to the end of a path of nodes, the first after the prompt first."""
+        chosen = (node.token if node.drawn is None else node.drawn for node in path)
+        return cls(tuple(chosen), checksum(node.token for node in path))
+
+    def line(self, start: Sampling) -> str:
+        """The route as a line; `start` are the settings that it need not name."""
+        parts, now = [], start
+        for choice, group in groupby(self.choices):
+            count = len(list(group))
+            if isinstance(choice, int):
+                parts += [f"f{choice}"] * count
+            else:
+                parts += [*_changes(now, choice), f"n{count}"]
+                now = choice
+        return f"{''.join(parts) or 'n0'}_{self.checksum}"
+
+    @classmethod
+    def read(cls, line: str, start: Sampling, *, vocab_size: int, most: int) -> Route:
+        """The route that a line stands for.
+
+        Args:
+            start: the settings where the line names none.
+            vocab_size: of the model; a larger token id is none.
+            most: the most tokens it may lead to.
+
+        Raises:
+            ValueError: the line is not a route, names an impossible setting or token, or is too long.
+        """
+        whole = _LINE.fullmatch(line)
+        if whole is None:
+            raise ValueError("it is not written as a route is")
+        choices: list[Choice] = []
+        now = start
+        for part in _PART.finditer(whole[1]):
+            letter, number = part[1] or part[3], part[2] or part[4]
+            match letter:
+                case "n":
+                    if len(choices) + int(number) > most:
+                        raise ValueError(f"it leads to more than {most:,} tokens")
+                    choices += [now] * int(number)
+                case "f":
+                    if int(number) >= vocab_size:
+                        raise ValueError(f"token {number} is not in the vocabulary, which ends at {vocab_size - 1}")
+                    choices.append(int(number))
+                case _:
+                    now = _changed(now, letter, number)
+        if len(choices) > most:
+            raise ValueError(f"it leads to more than {most:,} tokens")
+        return cls(tuple(choices), whole[2])
+
+
+def checksum(tokens: Iterable[int]) -> str:
+    """Six hexadecimal digits that other tokens nearly always have others of."""
+    return blake2b(" ".join(map(str, tokens)).encode(), digest_size=3).hexdigest()
+
+
+def _settings(sampling: Sampling) -> dict[str, str]:
+    return {
+        "t": repr(float(sampling.temperature)),
+        "k": str(sampling.top_k or 0),
+        "p": repr(float(sampling.top_p or 0)),
+        "s": str(sampling.seed),
+    }
+
+
+def _changes(before: Sampling, after: Sampling) -> list[str]:
+    """The parts of a line that change the settings from `before` to `after`."""
+    old = _settings(before)
+    return [f"{letter}{number.removesuffix('.0')}" for letter, number in _settings(after).items() if number != old[letter]]
+
+
+def _changed(sampling: Sampling, letter: str, number: str) -> Sampling:
+    """The settings after one of them was changed.
+
+    Raises:
+        ValueError: the number is impossible for it.
+    """
+    match letter:
+        case "t":
+            return replace(sampling, temperature=float(number))
+        case "k":
+            return replace(sampling, top_k=int(number) or None)
+        case "p":
+            return replace(sampling, top_p=float(number) or None)
+        case _:
+            return replace(sampling, seed=int(number))
