@@ -2,35 +2,69 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from gptviz.generate.tree import ROOT
+from gptviz.model import Transformer
 
 from .writing import Writing
 
-# The text has so many tokens, or fewer of a slow model; and so does the branch.
-FIRST_TOKENS, FIRST_SECONDS = 120, 1.5
-FORK_TOKENS, FORK_SECONDS = 60, 0.7
-# While training is played, a text is shown for a moment only.
-FRAME_SECONDS = 0.12
+# The text has so many tokens, or fewer of a large model; and so does the branch.
+FIRST_TOKENS, FORK_TOKENS = 120, 60
+# What a text of `FIRST_TOKENS` may cost, in multiplications: about 1.5 seconds on two cores. While training is played, a text is
+# shown for a moment only, and may cost less.
+BUDGET, FRAME_BUDGET = 20e9, 2e9
+# A text has at least so many tokens, whatever they cost.
+LEAST_TOKENS = 8
+# What a pass costs beside its multiplications, as if it were more of them: reading the weights, as for so many tokens; and
+# calling the parts of a block.
+PASS_TOKENS, BLOCK_COST = 4, 1e6
+
+
+def affordable(model: Transformer, length: int, tokens: int, budget: float = BUDGET) -> int:
+    """How many of `tokens` tokens after a text of `length` may be written at one go.
+
+    It depends on the sizes of the model and the text alone, so that a page opens on the same text on every machine.
+    """
+    config = model.config
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    is_cached = config.mask == "causal"
+    for written in range(tokens):
+        seen = min(length + written, config.context_length)
+        # Within the context a pass computes the last token alone; beyond it, all that the model sees.
+        computed = 1 if is_cached and length + written <= config.context_length else seen
+        budget -= parameters * (computed + PASS_TOKENS) + config.n_layer * BLOCK_COST
+        if budget < 0:
+            return min(tokens, max(written, LEAST_TOKENS))
+    return tokens
 
 
 def begin(writing: Writing) -> None:
     """Write the text that the page opens on, with a branch."""
-    grow(writing, FIRST_TOKENS - writing.length, FIRST_SECONDS)
-    fork(writing)
+    with writing.lock:
+        grow(writing, FIRST_TOKENS - writing.length)
+        fork(writing)
+        writing.opened_as = writing.state
 
 
 def begin_short(writing: Writing) -> None:
-    """Write what there is time for between two steps of training that is being played."""
-    writing.cut_short = True
-    grow(writing, FIRST_TOKENS, FRAME_SECONDS)
+    """Write what is shown for a moment, between two steps of training that is being played."""
+    with writing.lock:
+        writing.cut_short = True
+        grow(writing, FIRST_TOKENS, FRAME_BUDGET)
+        writing.opened_as = writing.state
 
 
-def grow(writing: Writing, tokens: int, seconds: float) -> None:
-    """Draw up to `tokens` tokens, fewer where that takes longer than `seconds`."""
-    started = perf_counter()
-    while tokens > 0 and perf_counter() - started < seconds:
+def begin_again(writing: Writing) -> None:
+    """Write the text once more from the prompt, with the settings of now; what was written stays as a branch."""
+    with writing.lock:
+        writing.go(ROOT)
+        grow(writing, FIRST_TOKENS)
+
+
+def grow(writing: Writing, tokens: int, budget: float = BUDGET) -> None:
+    """Draw up to `tokens` tokens, fewer where they cost more than `budget`, see `affordable`."""
+    length = len(writing.tree.prompt) + writing.length
+    for _ in range(affordable(writing.lm.model, length, tokens, budget)):
         writing.step()
-        tokens -= 1
 
 
 def fork(writing: Writing) -> None:
@@ -51,5 +85,5 @@ def fork(writing: Writing) -> None:
             return
         _, after, token = max(others)
         writing.take(token, after)
-        grow(writing, FORK_TOKENS - 1, FORK_SECONDS)
+        grow(writing, FORK_TOKENS - 1, BUDGET / 2)
         writing.go(current)

@@ -10,34 +10,70 @@ from gptviz.ui.shell import scrubber
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.widgets import controls
 
-from . import beginning, clicks
+from . import beginning, clicks, link
 from .picture import Picture
-from .writing import Writing, topic
+from .shelf import shelf
+from .writing import Topic, Writing, topic
 
 # Tokens a second of a playing text, and the seconds between two ticks.
 SPEEDS = {"Slow": 2.5, "Medium": 20.0, "Fast": 400.0}
 TICK = 0.1
+# Keys of the session's state: whether a "Try this" writes the text again from the prompt, and the keys of the trees that the
+# session worked on.
+_AGAIN, _KEYS = "write again", "keys of trees"
+WRITE_AGAIN = {_AGAIN: True}
 
 
 def current_writing(subject: Subject, sampling: Sampling) -> Writing:
-    """The session's text; a new one, with its first tokens, if the model, the step or the prompt changed."""
+    """The session's text. Where the model, the step or the prompt changed, the text that the session had for them before, if it
+    worked on it, or a new one; in a new session, what the link asks for.
+    """
     writing: Writing | None = st.session_state.get("writing")
     if writing is not None and writing.about == topic(subject):
         writing.sampling = sampling
         if writing.cut_short and not scrubber.is_playing():
             writing.cut_short = False
             beginning.begin(writing)
+    else:
+        writing = _another(writing, Writing(subject, sampling))
+        st.session_state["writing"] = writing
+        st.session_state["picture"] = Picture(writing)
+    if st.session_state.pop(_AGAIN, False) and writing.length:
+        beginning.begin_again(writing)
+    return writing
+
+
+def _another(before: Writing | None, writing: Writing) -> Writing:
+    """The new text `writing`, with what it opens on, in place of the one `before`."""
+    keys: dict[Topic, str] = st.session_state.setdefault(_KEYS, {})
+    if before is None:
+        is_back = link.open_linked(writing)
+    else:
+        shelf().keep(before)
+        if not before.is_untouched:
+            keys[before.about] = before.key
+        kept = shelf().find(keys.get(writing.about, ""), writing.about)
+        is_back = kept is not None
+        if kept is not None:
+            writing.tree.restore(kept)
+        _explain(before, writing, is_back)
+    if is_back:
         return writing
-    if writing is not None and (writing.about[0].name, writing.about[1]) != (subject.key.name, topic(subject)[1]):
-        st.toast("Another model or prompt: the text starts anew.", icon=":material/restart_alt:")
-    writing = Writing(subject, sampling)
     if scrubber.is_playing():
         beginning.begin_short(writing)
     else:
         beginning.begin(writing)
-    st.session_state["writing"] = writing
-    st.session_state["picture"] = Picture(writing)
     return writing
+
+
+def _explain(before: Writing, writing: Writing, is_back: bool) -> None:
+    """Say why another text is shown, where it is not another step of the same model and prompt."""
+    (old, old_prompt), (new, prompt) = before.about, writing.about
+    if is_back:
+        st.toast("Here is the text again that you worked on before.", icon=":material/undo:")
+    elif (old.name, old_prompt) != (new.name, prompt):
+        kept = "" if before.is_untouched else " Yours is kept: it is back when you come back to its model and prompt."
+        st.toast(f"Another model or prompt: the text starts anew.{kept}", icon=":material/restart_alt:")
 
 
 def transport(writing: Writing) -> str:
@@ -103,7 +139,7 @@ def show(writing: Writing, speed: str) -> None:
 
     def body() -> None:
         if timed and writing.playing:
-            writing.tick(SPEEDS[speed])
+            writing.tick(SPEEDS["Fast" if writing.ahead else speed])
         if writing.playing != timed:
             st.rerun()
         generation_tree.generation_tree(
@@ -114,6 +150,7 @@ def show(writing: Writing, speed: str) -> None:
             on_attend=lambda fields: _rerun_if(clicks.attend(writing, fields)),
             on_lost=lambda fields: clicks.send_all(writing, fields),
         )
+        shelf().keep(writing)
 
     st.fragment(body, run_every=TICK if timed else None)()
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from functools import wraps
 from itertools import count
+from secrets import token_urlsafe
 from threading import RLock
 from time import perf_counter
 from typing import Concatenate, ParamSpec, TypeVar
@@ -13,8 +15,9 @@ import torch
 from torch import Tensor
 
 from gptviz.generate.generation import Generation
+from gptviz.generate.route import Route, checksum
 from gptviz.generate.sampling import Sampling
-from gptviz.generate.tree import ROOT, Tree, TreeNode
+from gptviz.generate.tree import ROOT, Choice, Tree, TreeNode
 from gptviz.ui.shell.models import ModelKey
 from gptviz.ui.shell.subject import Subject
 
@@ -27,6 +30,11 @@ ALTERNATIVES = 8
 TICK_SECONDS = 0.06
 
 _numbers = count(1)
+
+# What a text goes on from: the model (at a step of its training) and the prompt's ids.
+Topic = tuple[ModelKey, tuple[int, ...]]
+# At two times equal if, and only if, the tree and the settings are.
+State = tuple[tuple[int, int, int], Sampling]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -49,9 +57,15 @@ class Writing:
     Attributes:
         about: see `topic`; where it differs, another text has to begin.
         number: tells it from other texts of this server.
+        key: of its tree on the shelf; it cannot be guessed.
         tree: all that was written.
         playing: whether it grows by itself.
         cut_short: whether it opened with fewer tokens than usual, since training was being played.
+        opened_as: its state when the page had opened on it by itself; None for a text that a link or the shelf brought back.
+        kept_as: the state of its tree when it was put on the shelf last.
+        ahead: how the next tokens are chosen, while the text of a link is written again.
+        linked: the route of that link; "" once it is written, or left.
+        differs: whether a link led to other tokens than when it was made.
         attention_of: the node whose attention is shown beside that of the current one; None for none.
         sent_until: the browser has all nodes up to this one, as long as the text plays.
         speedometer: how fast the model computes.
@@ -60,7 +74,7 @@ class Writing:
 
     def __init__(self, subject: Subject, sampling: Sampling) -> None:
         self.about = topic(subject)
-        self.number = next(_numbers)
+        self.number, self.key = next(_numbers), token_urlsafe(12)
         self.lm, self.prompt, self.labels = subject.lm, subject.prompt, subject.labels
         self.tree = Tree(
             Generation(subject.lm.model, torch.tensor(subject.encoding.ids), sampling),
@@ -68,7 +82,11 @@ class Writing:
             most_bytes=MOST_BYTES,
             n_candidates=ALTERNATIVES,
         )
-        self.playing = self.cut_short = False
+        self.playing = self.cut_short = self.differs = False
+        self.opened_as: State | None = None
+        self.kept_as: tuple[int, int, int] | None = None
+        self.ahead: deque[Choice] = deque()
+        self.linked, self._checksum = "", ""
         self.attention_of: int | None = None
         self.sent_until = ROOT
         self.pace, self.speedometer = Pace(), Speedometer()
@@ -82,6 +100,16 @@ class Writing:
     @sampling.setter
     def sampling(self, sampling: Sampling) -> None:
         self.tree.generation.sampling = sampling
+
+    @property
+    def state(self) -> State:
+        """See `State`."""
+        return self.tree.state, self.sampling
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether the text is as the page opened on it by itself: the same link then opens the same text without a route."""
+        return self.opened_as == self.state
 
     @property
     def length(self) -> int:
@@ -127,12 +155,42 @@ class Writing:
 
     @alone
     def step(self) -> None:
-        """Draw one more token."""
-        self._grow(self.tree.step)
+        """Draw one more token; of a text that is written again, the next one."""
+        if self.ahead:
+            choice = self.ahead.popleft()
+            self._grow(lambda: self.tree.follow(choice))
+            if not self.ahead:
+                self._arrive()
+        else:
+            self._grow(self.tree.step)
+
+    @alone
+    def follow(self, route: Route, line: str) -> None:
+        """Go along a `route` from the prompt as far as the tree has its tokens; the others are `ahead`.
+
+        Args:
+            line: the route as the link has it.
+        """
+        self.tree.go(ROOT)
+        self.ahead, self.linked, self._checksum = deque(route.choices), line, route.checksum
+        while self.ahead and self.tree.knows(self.ahead[0]):
+            self.tree.follow(self.ahead.popleft())
+        if not self.ahead:
+            self._arrive()
+
+    def _arrive(self) -> None:
+        """The text of a link is written again."""
+        self.differs = checksum(self.ids) != self._checksum
+        self.linked, self.playing = "", False
+
+    def _leave_route(self) -> None:
+        self.ahead.clear()
+        self.linked, self.differs = "", False
 
     @alone
     def take(self, token: int, after: int | None = None) -> None:
         """Go on with `token` after a node of the tree (default: the current one)."""
+        self._leave_route()
         if after is not None:
             self.go(after)
         self._grow(lambda: self.tree.take(token))
@@ -150,6 +208,7 @@ class Writing:
     def go(self, node: int) -> None:
         """Go on from a node: undo, redo and switch branch in one."""
         self.playing = False
+        self._leave_route()
         self.speedometer.interrupt()
         self.tree.go(node)
 
@@ -157,6 +216,7 @@ class Writing:
     def undo(self, steps: int = 1) -> None:
         """Step back; what was written stays as a branch."""
         self.playing = False
+        self._leave_route()
         self.speedometer.interrupt()
         self.tree.up(steps)
 
@@ -201,6 +261,6 @@ class Writing:
                 self.step()
 
 
-def topic(subject: Subject) -> tuple[ModelKey, tuple[int, ...]]:
-    """What a text goes on from: the model (at a step of its training) and the prompt's ids."""
+def topic(subject: Subject) -> Topic:
+    """See `Topic`."""
     return subject.key, tuple(subject.encoding.ids)

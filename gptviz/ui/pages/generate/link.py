@@ -1,0 +1,69 @@
+"""The link to a text: the route to the branch on screen, and the key of its tree on the server's shelf."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from gptviz.generate.route import Route
+from gptviz.ui.widgets.markdown import escaped
+
+from . import beginning
+from .shelf import shelf
+from .writing import MOST_TOKENS, Writing
+
+# The keys of the address.
+ROUTE, TREE = "route", "tree"
+# The most characters of a route in an address: with the prompt it must pass through servers, mail and chat.
+LONGEST_ROUTE = 1_500
+
+
+def address(writing: Writing) -> dict[str, str | None]:
+    """What the address of the page says of the text; nothing of one that the page opens on by itself."""
+    if writing.is_untouched:
+        return {ROUTE: None, TREE: None}
+    line = writing.linked or route(writing)
+    return {ROUTE: line if len(line) <= LONGEST_ROUTE else None, TREE: writing.key}
+
+
+def route(writing: Writing) -> str:
+    """The route to the branch on screen, as a line."""
+    return Route.to(writing.written).line(writing.sampling)
+
+
+def explain_limits(writing: Writing) -> None:
+    """Say what the link to the page does not carry."""
+    if not writing.is_untouched and len(route(writing)) > LONGEST_ROUTE:
+        st.info(
+            "The link to this page cannot carry this text: too many of its tokens were chosen by hand, or by changing settings. "
+            "As long as this server runs, the link opens it all the same; after that it opens at the prompt. "
+            "Download the text to keep it.",
+            icon=":material/link_off:",
+        )
+
+
+def open_linked(writing: Writing) -> bool:
+    """Bring back what the link asks for: the tree, where the shelf has it, and the branch; whether it asks for any.
+
+    What takes longer than a moment is written while the reader looks on, as when the text plays.
+    """
+    asked, key = st.query_params.get(ROUTE, ""), st.query_params.get(TREE, "")
+    kept = shelf().find(key, writing.about)
+    if kept is not None:
+        writing.tree.restore(kept)
+    if not asked:
+        return kept is not None
+    size = writing.lm.model.config.vocab_size
+    try:
+        found = Route.read(asked, writing.sampling, vocab_size=size, most=MOST_TOKENS)
+    except ValueError as error:
+        st.warning(f"The link asks for route = “{escaped(asked[:80])}”: {escaped(str(error))}.", icon=":material/link_off:")
+        return kept is not None
+    writing.follow(found, asked)
+    at_once = beginning.affordable(
+        writing.lm.model, len(writing.tree.prompt) + writing.length, len(writing.ahead), beginning.BUDGET
+    )
+    for _ in range(at_once):
+        writing.step()
+    if writing.ahead:
+        writing.play()
+    return True

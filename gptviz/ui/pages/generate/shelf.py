@@ -1,0 +1,54 @@
+"""The shelf: the trees that readers worked on last, so that a reload, or another prompt in between, does not lose them."""
+
+from __future__ import annotations
+
+from threading import Lock
+
+import streamlit as st
+
+from gptviz.byte_cache import ByteCache
+from gptviz.generate.tree import Snapshot
+
+from .writing import Topic, Writing
+
+# Bounds of the shelf, and about what a node of a tree takes.
+MOST_TREES, MOST_BYTES, NODE_BYTES = 256, 64 * 2**20, 1_500
+
+
+class Shelf:
+    """Trees by the keys of their texts. A key cannot be guessed: who has it was given the link.
+
+    Whoever opens a tree gets a copy: two browsers never work on the same one.
+    """
+
+    def __init__(self, most: int = MOST_TREES, most_bytes: int = MOST_BYTES) -> None:
+        self._trees: ByteCache[str, tuple[Topic, Snapshot]] = ByteCache(_bytes, most_bytes, most)
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._trees)
+
+    def keep(self, writing: Writing) -> None:
+        """Put the tree of a text here, as it is now; one that nobody worked on, the page writes again by itself."""
+        if writing.is_untouched or writing.kept_as == writing.tree.state:
+            return
+        with writing.lock:
+            snapshot, writing.kept_as = writing.tree.snapshot(), writing.tree.state
+        with self._lock:
+            self._trees.put(writing.key, (writing.about, snapshot))
+
+    def find(self, key: str, topic: Topic) -> Snapshot | None:
+        """The tree of this key; None if it is not here, or is one of another model or prompt."""
+        with self._lock:
+            kept = self._trees.get(key)
+        return kept[1] if kept is not None and kept[0] == topic else None
+
+
+def _bytes(kept: tuple[Topic, Snapshot]) -> int:
+    return NODE_BYTES * len(kept[1].nodes)
+
+
+@st.cache_resource(show_spinner=False, max_entries=1)
+def shelf() -> Shelf:
+    """The shelf of this server."""
+    return Shelf()
