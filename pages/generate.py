@@ -2,10 +2,9 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.generate import method
-from gptviz.ui.pages.generate.show import current_writing, show, transport
+from gptviz.ui.pages.generate import link, method
+from gptviz.ui.pages.generate.show import current_writing, explain_tree, show, transport
 from gptviz.ui.pages.generate.tries import tries
-from gptviz.ui.pages.generate.writing import MOST_NODES, MOST_TOKENS
 from gptviz.ui.shell import pages, scrubber
 from gptviz.ui.shell.pages import open_page
 from gptviz.ui.shell.subject import subject_bar
@@ -26,14 +25,12 @@ writing = current_writing(subject, sampling)
 with view:
     speed = transport(writing)
     show(writing, speed)
-    if writing.full:
-        st.info(f"The text has {MOST_TOKENS:,} tokens, the most this page keeps. Undo, restart or download it.")
-    if writing.tree.dropped:
-        st.caption(f"The tree keeps {MOST_NODES:,} tokens: {writing.tree.dropped:,} of its oldest branches’ ends had to go.")
+    explain_tree(writing)
+    link.explain(writing)
     if scrubber.steps(subject.key.name):
         st.caption("Each step of training writes anew from the prompt, with the same random numbers: only the model differs.")
 
-try_this(tries(writing))
+try_this(tries(writing, subject))
 st.download_button(
     "Download the text",
     lambda: writing.document,
@@ -45,7 +42,7 @@ st.download_button(
 )
 
 details(
-    how=method.HOW,
+    how=f"{method.HOW}\n\n{method.memory(writing)}",
     limits=method.LIMITS,
     key="generate",
 )

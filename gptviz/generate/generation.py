@@ -56,6 +56,7 @@ class Generation(Iterator[Step]):
     Attributes:
         ids: [samples, T], the tokens so far, on the model's device.
         prompt_length: how many of them are the prompt.
+        cache: the keys and values that are kept; None where none are.
 
     Raises:
         ValueError: no token to start from, no sample to grow, or a slide the window cannot make.
@@ -86,7 +87,7 @@ class Generation(Iterator[Step]):
         self.ids = ids.to(self.device).expand(samples, -1)  # [B, T]
         self.prompt_length = self.ids.shape[1]
         cached = use_cache and model.config.mask == "causal"
-        self._cache = KVCache(model.config, samples, self.device, model.embed.weight.dtype) if cached else None
+        self.cache = KVCache(model.config, samples, self.device, model.embed.weight.dtype) if cached else None
         self._cached_from = 0
         self._logits: Tensor | None = None
 
@@ -107,12 +108,12 @@ class Generation(Iterator[Step]):
     def _forward(self) -> Tensor:
         *filling, last = self._passes()
         for at in filling:
-            self.model(self.ids[:, at], cache=self._cache, logits_at=slice(-1, None))
-        return self.model(self.ids[:, last], cache=self._cache, tap=self.tap, logits_at=slice(-1, None))[:, -1]
+            self.model(self.ids[:, at], cache=self.cache, logits_at=slice(-1, None))
+        return self.model(self.ids[:, last], cache=self.cache, tap=self.tap, logits_at=slice(-1, None))[:, -1]
 
     def _passes(self) -> list[slice]:
         """The tokens of each forward pass that is still missing; the last pass gives the logits."""
-        window, cache = self.window, self._cache
+        window, cache = self.window, self.cache
         if cache is None:
             return [window]
         first = self._first_pass(window.start)
@@ -160,6 +161,6 @@ class Generation(Iterator[Step]):
             raise ValueError(f"start is {start}; it must be from {self.prompt_length}, after the prompt, to {self.ids.shape[1]}")
         self.ids = torch.cat((self.ids[:, :start], tokens.to(self.device)), dim=1)
         self._logits = None
-        if self._cache is not None:
+        if self.cache is not None:
             # The last token is always computed: its pass gives the logits.
-            self._cache.truncate(max(min(start, self.ids.shape[1] - 1) - self._cached_from, 0))
+            self.cache.truncate(max(min(start, self.ids.shape[1] - 1) - self._cached_from, 0))

@@ -71,6 +71,11 @@ class KVCache:
         self.layers = [layer() for _ in range(config.n_layer)]
         self.length = 0
 
+    @property
+    def bytes_by_block(self) -> list[int]:
+        """What the keys and values that it holds now take in memory, in bytes, of each block; those of a memory not counted."""
+        return [sum(kept[:, :, : self.length].nbytes for kept in (layer.keys, layer.values)) for layer in self.layers]
+
     def truncate(self, length: int) -> None:
         """Drop the tokens from position `length` on."""
         self.length = min(length, self.length)

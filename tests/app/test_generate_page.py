@@ -8,6 +8,7 @@ import io
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,13 +22,18 @@ import gptviz
 from gptviz.components import generation_tree
 from gptviz.components.kit import unpack
 from gptviz.generate.generation import window_start
+from gptviz.generate.repetition import loop_at_end
 from gptviz.generate.sampling import Sampling
 from gptviz.generate.tree import ROOT
-from gptviz.ui.pages.generate import beginning, clicks, pace
+from gptviz.model import Record
+from gptviz.ui.pages.generate import beginning, clicks, link, method, pace
 from gptviz.ui.pages.generate import writing as text
 from gptviz.ui.pages.generate.picture import Picture
+from gptviz.ui.pages.generate.shelf import Shelf
 from gptviz.ui.pages.generate.writing import Writing
+from tests.app.conftest import clear_caches
 from tests.app.opening import opened
+from tests.tiny import scrambled, tiny
 
 ROOT_FOLDER = Path(__file__).resolve().parents[2]
 FIRST, FORK = 12, 6
@@ -36,11 +42,9 @@ PROMPT = "the fox"
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few tokens at the start, and all of them however slow the machine is."""
+    """Few tokens at the start, and a tick that ends with the tokens that are due."""
     monkeypatch.setattr(beginning, "FIRST_TOKENS", FIRST)
     monkeypatch.setattr(beginning, "FORK_TOKENS", FORK)
-    monkeypatch.setattr(beginning, "FIRST_SECONDS", 600.0)
-    monkeypatch.setattr(beginning, "FORK_SECONDS", 600.0)
     monkeypatch.setattr(text, "TICK_SECONDS", 600.0)
 
 
@@ -426,6 +430,288 @@ def test_another_prompt_or_model_starts_anew_and_says_so(tiny_model: Callable[..
     assert writing(at).text == gptviz.load("other").generate("dog", FIRST, temperature=0.8)
 
 
+def address(at: AppTest) -> dict[str, str]:
+    """What the view writes into the address of the page."""
+    return {key: value for key, value in shown(at)[0]["address"].items() if value is not None}
+
+
+def reopened(at: AppTest, **query: str) -> AppTest:
+    """The page in a new session, at the address that the page `at` has now."""
+    controls = {key: str(at.session_state[key]) for key in ("temperature", "top_k", "top_p", "seed", "prompt")}
+    return page(**controls | address(at) | query)
+
+
+def wander(at: AppTest) -> Writing:
+    """Take tokens by hand, change settings, undo, and leave some branches aside."""
+    now = writing(at)
+    clicks.take(now, {"number": now.number, "at": now.written[7].id, "token": 3})
+    press(at.run(), "one token")
+    at.slider(key="temperature").set_value(1.7).run()
+    press(at, "one token")
+    press(at, "one token")
+    press(at, "undo")
+    at.select_slider(key="top_k").set_value(4)
+    at.select_slider(key="seed").set_value(9).run()
+    press(at, "one token")
+    press(at, "try A fork")
+    return now
+
+
+@pytest.mark.parametrize("act", ["one token", "undo", "restart"])
+def test_a_page_that_nobody_worked_on_says_nothing_in_its_address(tiny_model: Callable[..., Path], act: str) -> None:
+    tiny_model()
+    at = page()
+    assert address(at) == {}
+    assert set(address(press(at, act))) == {"route", "tree"}
+    if act == "undo":
+        assert address(press(at, "one token")) == {}, "the same text again"
+
+
+def test_the_address_reopens_the_branch_token_by_token_on_another_server(
+    tiny_model: Callable[..., Path], fresh_caches: None
+) -> None:
+    tiny_model()
+    at = page()
+    before = wander(at)
+    clear_caches()  # what a server that starts anew knows
+    again = writing(reopened(at))
+    assert again is not before
+    assert again.ids == before.ids
+    assert [node.drawn for node in again.written] == [node.drawn for node in before.written]
+    assert [node.total for node in again.written] == [node.total for node in before.written]
+    assert len(again.tree.nodes) - 1 == len(again.ids), "the branch alone"
+    assert not again.differs
+
+
+def test_a_reload_brings_the_whole_tree_back_and_computes_none_of_it(tiny_model: Callable[..., Path]) -> None:
+    tiny_model()
+    at = page()
+    before = wander(at)
+    other = reopened(at)
+    again = writing(other)
+    assert again.tree.nodes == before.tree.nodes
+    assert again.tree.current == before.tree.current
+    assert address(other)["route"] == address(at)["route"]
+    press(other, "one token")
+    assert again.ids[:-1] == before.ids, "each has a tree of its own"
+    assert address(other)["tree"] != address(at)["tree"]
+
+
+def test_a_link_to_a_text_drawn_at_one_go_is_what_the_library_writes(tiny_model: Callable[..., Path]) -> None:
+    tiny_model()
+    at = page(seed="5")
+    for _ in range(4):
+        press(at, "one token")
+    line = address(at)["route"]
+    assert line.startswith(f"n{FIRST + 4}_")
+    linked = page(seed="5", route=line)
+    assert writing(linked).text == gptviz.load("tiny").generate(PROMPT, FIRST + 4, temperature=0.8, seed=5)
+    assert address(linked)["route"] == line
+
+
+def test_new_settings_alone_keep_the_text_in_the_address(tiny_model: Callable[..., Path]) -> None:
+    tiny_model()
+    at = page()
+    at.slider(key="temperature").set_value(1.5).run()
+    clear_caches()
+    again = reopened(at)
+    assert writing(again).ids == writing(at).ids
+    assert writing(again).sampling.temperature == 1.5
+
+
+def test_a_long_text_of_a_link_is_written_while_the_reader_looks_on(
+    tiny_model: Callable[..., Path], clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny_model()
+    at = page()
+    before = wander(at)
+    line = address(at)["route"]
+    clear_caches()
+    monkeypatch.setattr(beginning, "BUDGET", 0)
+    again = reopened(at)
+    now = writing(again)
+    assert now.playing
+    assert address(again)["route"] == line, "a reload in between loses nothing"
+    press(again, "pause")
+    left = len(now.ahead)
+    assert any(f"{left} more tokens" in info.value for info in again.info)
+    assert now.ids == before.ids[:-left]
+    press(again, "play")
+    clock.seconds += 1
+    again.run()
+    assert now.ids == before.ids
+    assert not now.playing
+    assert address(again)["route"] == line
+
+
+def test_who_leaves_the_text_of_a_link_on_the_way_goes_on_alone(
+    tiny_model: Callable[..., Path], clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny_model()
+    at = page()
+    wander(at)
+    clear_caches()
+    monkeypatch.setattr(beginning, "BUDGET", 0)
+    again = reopened(at)
+    press(press(again, "undo"), "one token")
+    assert not writing(again).ahead
+    assert address(again)["route"] != address(at)["route"]
+    clear_caches()
+    assert writing(reopened(again)).ids[: len(writing(again).ids)] == writing(again).ids
+
+
+def test_a_link_to_a_text_that_the_model_no_longer_writes_says_so(tiny_model: Callable[..., Path]) -> None:
+    tiny_model()
+    at = page()
+    wander(at)
+    clear_caches()
+    tiny_model(seed=5)
+    again = reopened(at)
+    assert any("made for another text" in warning.value for warning in again.warning)
+
+
+def test_beyond_its_bound_the_address_leaves_the_text_to_the_server_and_the_page_says_so(
+    tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny_model()
+    monkeypatch.setattr(link, "LONGEST_ROUTE", 20)
+    at = page()
+    before = wander(at)
+    assert set(address(at)) == {"tree"}
+    assert any("cannot carry this text" in info.value for info in at.info)
+    assert writing(reopened(at)).ids == before.ids
+    clear_caches()
+    assert len(writing(reopened(at)).ids) == FIRST, "the page opens as usual"
+
+
+@pytest.mark.parametrize("route", ["nonsense", "n99999999_123456", "f999_123456", "<script>", "n3"])
+def test_nonsense_for_a_route_is_named_and_the_page_opens_as_usual(tiny_model: Callable[..., Path], route: str) -> None:
+    tiny_model()
+    at = page(route=route, tree="../../x")
+    assert len(writing(at).written) == FIRST
+    assert any("The link asks for route" in warning.value for warning in at.warning)
+
+
+def test_the_key_of_a_tree_opens_it_for_its_model_and_prompt_alone(tiny_model: Callable[..., Path]) -> None:
+    tiny_model()
+    at = page()
+    wander(at)
+    key = address(at)["tree"]
+    assert len(key) >= 16
+    assert len(writing(page(prompt="dog", tree=key)).written) == FIRST
+    assert writing(page(tree=key)).ids == writing(at).ids
+
+
+def test_the_shelf_keeps_within_its_bounds_the_trees_used_last(tiny_model: Callable[..., Path]) -> None:
+    tiny_model()
+    kept = Shelf(most=2)
+    texts = []
+    for seed in ("1", "2", "3"):
+        texts.append(writing(press(page(seed=seed), "one token")))
+        kept.keep(texts[-1])
+    assert [kept.find(one.key, one.about) is not None for one in texts] == [False, True, True]
+    kept.keep(writing(page(seed="4")))
+    assert len(kept) == 2, "nobody worked on it"
+
+
+def test_a_prompt_that_comes_back_brings_its_tree_back(tiny_model: Callable[..., Path]) -> None:
+    tiny_model()
+    at = page()
+    before = wander(at)
+    at.text_area(key="prompt").set_value("dog").run()
+    assert "Yours is kept" in at.toast[0].value
+    at.text_area(key="prompt").set_value(PROMPT).run()
+    assert writing(at).tree.nodes == before.tree.nodes
+    assert writing(at).ids == before.ids
+
+
+@pytest.mark.parametrize("title", ["Always the likeliest", "Too hot", "Only the two likeliest"])
+def test_try_this_keeps_the_prompt_and_what_was_written(tiny_model: Callable[..., Path], title: str) -> None:
+    tiny_model()
+    at = page(temperature="1.3", seed="2")
+    before = writing(at)
+    ids, nodes = before.ids, set(before.tree.nodes)
+    end = before.tree.current
+    press(at, f"try {title}")
+    now = writing(at)
+    assert now is before
+    assert at.session_state["prompt"] == PROMPT
+    assert nodes <= set(now.tree.nodes)
+    sampling = now.sampling
+    assert now.text == gptviz.load("tiny").generate(PROMPT, FIRST, temperature=sampling.temperature, top_k=sampling.top_k, seed=2)
+    press(at, "try back")
+    assert (now.tree.current, now.ids) == (end, ids)
+    assert now.sampling.temperature == 1.3
+
+
+def test_a_prompt_to_try_keeps_the_tree_for_the_way_back(tiny_model: Callable[..., Path]) -> None:
+    tiny_model()
+    at = page()
+    before = wander(at)
+    press(at, "try “sea”")
+    assert at.session_state["prompt"] == "sea"
+    press(at, "try back")
+    assert writing(at).tree.nodes == before.tree.nodes
+    assert writing(at).ids == before.ids
+
+
+def test_a_text_that_repeats_itself_is_said_to(tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny_model()
+    at = page()
+    assert loop_at_end(writing(at).ids) is None
+    assert not any("repeats" in caption.value for caption in at.caption)
+    now = writing(at)
+    now.restart()
+    for token in [1, 2, 3, *[4, 5, 6, 7] * 3]:
+        now.take(token)
+    at.run()
+    assert any("From token 4 on, the text repeats the same 4 tokens." in caption.value for caption in at.caption)
+
+
+def test_the_page_opens_on_as_much_text_however_fast_the_machine_is(
+    tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny_model()
+    usual = len(writing(page()).ids)
+    model = gptviz.load("tiny").model
+    forward = type(model).forward
+
+    def slow(*args: Any, **kwargs: Any) -> torch.Tensor:
+        time.sleep(0.02)
+        return forward(*args, **kwargs)
+
+    monkeypatch.setattr(type(model), "forward", slow)
+    assert len(writing(page()).ids) == usual
+
+
+def test_a_large_model_opens_on_less_text_and_each_on_some() -> None:
+    def length(**changes: Any) -> int:
+        model = scrambled(tiny(**changes))
+        return beginning.affordable(model, 10, 120, budget=2e9)
+
+    small = length(context_length=256)
+    large = length(context_length=256, d_model=384, n_head=6, n_layer=6, d_mlp=1536)
+    ahead = length(context_length=256, d_model=384, n_head=6, n_layer=6, d_mlp=1536, mask="full")
+    assert small == 120
+    assert 120 > large > ahead >= beginning.LEAST_TOKENS
+
+
+def test_the_memory_of_the_cache_is_that_of_the_keys_and_values_of_a_pass(tiny_model: Callable[..., Path]) -> None:
+    tiny_model(context_length=32)
+    now = writing(page())
+    record = Record("*.[kv]")
+    ids = now.tree.ids()
+    with torch.inference_mode():
+        now.lm.model(torch.tensor([ids]), tap=record)
+    expected = sum(value.nbytes for value in record.values.values())
+    said = method.memory(now)
+    assert f"It now holds {len(ids)} tokens" in said
+    assert f"**{expected:,} bytes**" in said
+    assert f"of which {expected // 2:,} in each block" in said
+    assert "None is kept" in method.memory(writing(page(model="generator-unmasked")))
+    assert "no attention" in method.memory(writing(page(model="ladder-0")))
+
+
 def test_a_text_has_an_end(tiny_model: Callable[..., Path], clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny_model()
     monkeypatch.setattr(text, "MOST_TOKENS", FIRST + 2)
@@ -484,7 +770,7 @@ def test_the_code_shown_makes_the_same_tree(
     now = writing(at)
     if branches:
         now.take(3, now.written[2].id)
-        beginning.grow(now, 12, 600)
+        beginning.grow(now, 12)
         now.go(now.written[-2].id)
         at.run()
     code = shown(at)[0]["code"]

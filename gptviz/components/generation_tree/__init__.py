@@ -6,8 +6,8 @@ or asks for attention that did not travel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,8 @@ class Look:
         full: whether no token may be added.
         spaced: whether every token is a word of its own, with a gap between them.
         status: a line beside the legend.
+        heading: of a picture: `model`, `prompt` and `settings`, a list of phrases.
+        address: what the address of the page is to say, by key; None takes a key out of it.
     """
 
     number: int
@@ -70,6 +72,8 @@ class Look:
     full: bool = False
     spaced: bool = False
     status: str = ""
+    heading: Mapping[str, Any] = field(default_factory=dict)
+    address: Mapping[str, str | None] = field(default_factory=dict)
 
 
 def generation_tree(
@@ -189,6 +193,8 @@ def _header(tree: Tree, look: Look, tokens: Iterable[int]) -> dict[str, Any]:
         "full": look.full,
         "spaced": look.spaced,
         "status": look.status,
+        "heading": dict(look.heading),
+        "address": dict(look.address),
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from gptviz.generate.route import Route
+from gptviz.generate.tree import ROOT
 from gptviz.ui.widgets.markdown import escaped
 
 from . import beginning
@@ -30,8 +31,16 @@ def route(writing: Writing) -> str:
     return Route.to(writing.written).line(writing.sampling)
 
 
-def explain_limits(writing: Writing) -> None:
-    """Say what the link to the page does not carry."""
+def explain(writing: Writing) -> None:
+    """Say what of the text a link did not bring back, and what the link to the page does not carry."""
+    if writing.ahead:
+        st.info(f"The text of the link has {len(writing.ahead):,} more tokens: Play writes them.", icon=":material/play_arrow:")
+    if writing.differs:
+        st.warning(
+            "The link was made for another text: since then the model was trained again, or this machine’s numbers differ in "
+            "the last digit, which can change what is drawn.",
+            icon=":material/link_off:",
+        )
     if not writing.is_untouched and len(route(writing)) > LONGEST_ROUTE:
         st.info(
             "The link to this page cannot carry this text: too many of its tokens were chosen by hand, or by changing settings. "
@@ -66,4 +75,5 @@ def open_linked(writing: Writing) -> bool:
         writing.step()
     if writing.ahead:
         writing.play()
+        writing.sent_until = ROOT
     return True

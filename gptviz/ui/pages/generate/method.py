@@ -1,14 +1,19 @@
 """How the page Generate computes what it shows, and the limits of that, in words."""
 
+from __future__ import annotations
+
+from gptviz.model import KVCache
+
+from .writing import Writing
+
 HOW = r"""The model reads the text so far and gives every token of its vocabulary a *logit* $z_i$, a score. The next has
 probability
 
 $$p_i = \frac{e^{z_i / T}}{\sum_{j \text{ kept}} e^{z_j / T}}$$
 
 where $T$ is the temperature, and top-k and top-p decide which tokens are kept (`gptviz.generate.sampling.ledger`). The token
-drawn is put after the text, and the model reads on (`gptviz.generate.generation.Generation`). Keys and values of the tokens
-already read are kept, so that a step computes the new token alone, until the text is longer than the context: then the model
-sees the last tokens only, and reads them all anew at every step.
+drawn is put after the text, and the model reads on (`gptviz.generate.generation.Generation`). Once the text is longer than the
+context, the model sees the last tokens only, and reads them all anew at every step.
 
 Everything drawn or taken stays in a tree (`gptviz.generate.tree.Tree`). A branch’s sum is $\sum_t \ln p(x_t \mid x_{<t})$ over
 its tokens after the prompt, in nats: the logarithm of the probability that the model gives this text, at temperature 1 and with
@@ -18,7 +23,37 @@ there is no other pass for the picture.
 
 A token’s colour shows its probability at temperature 1 over all tokens, whatever the settings: how sure the *model* was. A new
 setting holds from the next token on. The random number of a place depends on the seed and the place alone: undo a step, and it is
-drawn again."""
+drawn again. So the address needs only the settings, how many tokens they drew, and which tokens were taken by hand to write the
+same text again (`gptviz.generate.route.Route`)."""
 LIMITS = """A high probability says that the model expected the token, not that the token is right, and a high sum is no sign of
-a good text: the loops of temperature 0 have high ones. Attention says where a step looked, not what it made of it, and the mean
+a good text: one that repeats itself can have a high one. Attention says where a step looked, not what it made of it, and the mean
 of all heads hides what one of them does."""
+
+
+def memory(writing: Writing) -> str:
+    """What the cache of keys and values takes at the present length of the text, as Markdown: counted in its tensors."""
+    with writing.lock:
+        writing.logits()
+        cache = writing.tree.generation.cache
+        if cache is None:
+            return (
+                "**Memory of keys and values.** None is kept: this model looks ahead, so that every new token changes the keys "
+                "of all tokens before it, and a step computes the whole text."
+            )
+        return _counted(writing, cache)
+
+
+def _counted(writing: Writing, cache: KVCache) -> str:
+    config, by_block = writing.lm.model.config, cache.bytes_by_block
+    if not by_block:
+        return "**Memory of keys and values.** None is kept: this model has no attention."
+    each = cache.layers[0].keys.element_size()
+    blocks = f"{config.n_layer} block{'' if config.n_layer == 1 else 's'}"
+    held = f"{cache.length:,} token{'' if cache.length == 1 else 's'}"
+    return f"""**Memory of keys and values.** Within the context, a step computes the new token alone, since the keys and values
+of the tokens already read are kept (the KV cache). It now holds {held}:
+
+2 (a key and a value) · {blocks} · {config.n_head} heads · {config.head_size} numbers a head · {held} ·
+{each} bytes a number = **{sum(by_block):,} bytes**, of which {by_block[0]:,} in each block.
+
+It has room for {config.context_length:,} tokens, the context."""

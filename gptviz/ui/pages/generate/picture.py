@@ -10,6 +10,7 @@ from gptviz.generate.sampling import Sampling
 from gptviz.interp.next_token import predict
 from gptviz.ui.shell.models import load_call
 
+from . import link
 from .writing import ALTERNATIVES, Writing
 
 
@@ -25,7 +26,7 @@ class Picture:
         """The same bytes as long as nothing changes; while the text plays, only what is new."""
         writing = self.writing
         with writing.lock:
-            state = writing.tree.state, writing.sampling, writing.playing, writing.full, writing.attention_of, writing.sent_until
+            state = *writing.state, writing.playing, writing.full, writing.attention_of, writing.sent_until, writing.linked
             if self._packed[0] != state:
                 look = self._look()
                 if writing.playing:
@@ -61,12 +62,24 @@ class Picture:
             full=writing.full,
             spaced=writing.spaced,
             status=status(writing),
+            heading=heading(writing),
+            address=link.address(writing),
         )
 
 
 def code(writing: Writing) -> str:
     """The lines of Python that make the same tree."""
     return generation_tree.code(load_call(writing.lm), writing.prompt, writing.tree)
+
+
+def heading(writing: Writing) -> dict[str, object]:
+    """What a picture of the tree says of the text: the model, the prompt, and how the branch on screen was chosen."""
+    step = "" if writing.lm.step is None else f", step {writing.lm.step:,}"
+    drawn = dict.fromkeys(node.drawn for node in writing.written if node.drawn is not None)
+    by_hand = sum(node.drawn is None for node in writing.written)
+    settings = [f"drawn with {sampling_in_words(sampling)}, seed {sampling.seed}" for sampling in drawn]
+    settings += [f"{by_hand:,} token{'' if by_hand == 1 else 's'} chosen by hand"] if by_hand else []
+    return {"model": writing.lm.name + step, "prompt": writing.prompt, "settings": settings}
 
 
 def status(writing: Writing) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from threading import Lock
+from typing import NamedTuple
 
 import streamlit as st
 
@@ -15,6 +16,14 @@ from .writing import Topic, Writing
 MOST_TREES, MOST_BYTES, NODE_BYTES = 256, 64 * 2**20, 1_500
 
 
+class Kept(NamedTuple):
+    """A tree on the shelf: what it goes on from, its `Tree.state`, and its nodes."""
+
+    topic: Topic
+    state: tuple[int, int, int]
+    tree: Snapshot
+
+
 class Shelf:
     """Trees by the keys of their texts. A key cannot be guessed: who has it was given the link.
 
@@ -22,7 +31,7 @@ class Shelf:
     """
 
     def __init__(self, most: int = MOST_TREES, most_bytes: int = MOST_BYTES) -> None:
-        self._trees: ByteCache[str, tuple[Topic, Snapshot]] = ByteCache(_bytes, most_bytes, most)
+        self._trees: ByteCache[str, Kept] = ByteCache(_bytes, most_bytes, most)
         self._lock = Lock()
 
     def __len__(self) -> int:
@@ -30,22 +39,22 @@ class Shelf:
 
     def keep(self, writing: Writing) -> None:
         """Put the tree of a text here, as it is now; one that nobody worked on, the page writes again by itself."""
-        if writing.is_untouched or writing.kept_as == writing.tree.state:
+        if writing.is_untouched:
             return
-        with writing.lock:
-            snapshot, writing.kept_as = writing.tree.snapshot(), writing.tree.state
-        with self._lock:
-            self._trees.put(writing.key, (writing.about, snapshot))
+        with self._lock, writing.lock:
+            before = self._trees.get(writing.key)
+            if before is None or before.state != writing.tree.state:
+                self._trees.put(writing.key, Kept(writing.about, writing.tree.state, writing.tree.snapshot()))
 
     def find(self, key: str, topic: Topic) -> Snapshot | None:
         """The tree of this key; None if it is not here, or is one of another model or prompt."""
         with self._lock:
             kept = self._trees.get(key)
-        return kept[1] if kept is not None and kept[0] == topic else None
+        return kept.tree if kept is not None and kept.topic == topic else None
 
 
-def _bytes(kept: tuple[Topic, Snapshot]) -> int:
-    return NODE_BYTES * len(kept[1].nodes)
+def _bytes(kept: Kept) -> int:
+    return NODE_BYTES * len(kept.tree.nodes)
 
 
 @st.cache_resource(show_spinner=False, max_entries=1)

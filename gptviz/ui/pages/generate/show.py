@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from gptviz.components import generation_tree
+from gptviz.generate.repetition import loop_at_end
 from gptviz.generate.sampling import Sampling
 from gptviz.ui.shell import scrubber
 from gptviz.ui.shell.subject import Subject
@@ -13,15 +14,14 @@ from gptviz.ui.widgets import controls
 from . import beginning, clicks, link
 from .picture import Picture
 from .shelf import shelf
-from .writing import Topic, Writing, topic
+from .tries import WRITE_AGAIN
+from .writing import MOST_NODES, MOST_TOKENS, Topic, Writing, topic
 
 # Tokens a second of a playing text, and the seconds between two ticks.
 SPEEDS = {"Slow": 2.5, "Medium": 20.0, "Fast": 400.0}
 TICK = 0.1
-# Keys of the session's state: whether a "Try this" writes the text again from the prompt, and the keys of the trees that the
-# session worked on.
-_AGAIN, _KEYS = "write again", "keys of trees"
-WRITE_AGAIN = {_AGAIN: True}
+# The key of the session's state with the keys of the trees that the session worked on.
+_KEYS = "keys of trees"
 
 
 def current_writing(subject: Subject, sampling: Sampling) -> Writing:
@@ -38,7 +38,7 @@ def current_writing(subject: Subject, sampling: Sampling) -> Writing:
         writing = _another(writing, Writing(subject, sampling))
         st.session_state["writing"] = writing
         st.session_state["picture"] = Picture(writing)
-    if st.session_state.pop(_AGAIN, False) and writing.length:
+    if st.session_state.pop(WRITE_AGAIN, False):
         beginning.begin_again(writing)
     return writing
 
@@ -159,3 +159,14 @@ def _rerun_if(changed: bool) -> None:
     """Run the whole page where the text `changed`, since the buttons beside the tree depend on it too."""
     if changed:
         st.rerun()
+
+
+def explain_tree(writing: Writing) -> None:
+    """Say what is not seen of the text at a glance: that it repeats itself, or that it, or its tree, is at its limit."""
+    if not writing.playing and (loop := loop_at_end(writing.ids)) is not None:
+        same = "token" if loop.length == 1 else f"{loop.length:,} tokens"
+        st.caption(f"From token {loop.start + 1:,} on, the text repeats the same {same}.")
+    if writing.full:
+        st.info(f"The text has {MOST_TOKENS:,} tokens, the most this page keeps. Undo, restart or download it.")
+    if writing.tree.dropped:
+        st.caption(f"The tree keeps {MOST_NODES:,} tokens: {writing.tree.dropped:,} of its oldest branches’ ends had to go.")

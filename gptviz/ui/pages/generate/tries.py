@@ -1,38 +1,71 @@
-"""What to try with the text on the page Generate."""
+"""What to try with the text on the page Generate. What was written stays: as a branch, or, of another prompt, on the shelf."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import streamlit as st
+
+from gptviz.ui.shell.subject import Subject
 from gptviz.ui.widgets.sampling import PLAIN
 from gptviz.ui.widgets.tries import Try
 
 from . import beginning
 from .writing import Writing
 
-# The text begins anew after the same prompt; the way back leads to the text and the tree that were there.
-ANEW: dict[str, Any] = PLAIN | {"writing": None, "picture": None}
+# The key of the session's state that asks for the text to be written once more, with the settings chosen.
+WRITE_AGAIN = "write again"
+# Prompts of the seed that trains a model step by step (Ge 2023).
+SEA, MENENIUS = "sea", "MENENIUS:\nWhat is gra"
 
 
-def tries(writing: Writing) -> list[Try]:
-    """What to try with this text."""
+def tries(writing: Writing, subject: Subject) -> list[Try]:
+    """What to try with this text, and other prompts where the model was trained on texts to go on with."""
     offers = [_fork(writing)] if writing.length else []
-    return [
-        *offers,
-        Try(
+    offers += [
+        _again(
+            writing,
             "Always the likeliest",
-            "At temperature 0 the text is soon caught in a loop: the likeliest token leads back to the likeliest text.",
-            ANEW | {"temperature": 0.0},
+            "At temperature 0 nothing is drawn: the likeliest token is taken each time. Does the text come to repeat itself? "
+            "Where it does, a line below the tree says so.",
+            temperature=0.0,
         ),
-        Try(
+        _again(
+            writing,
             "Too hot",
-            "At temperature 2 pale chips are everywhere: tokens the model hardly believed in, and what follows makes no sense.",
-            ANEW | {"temperature": 2.0},
+            "At temperature 2 the probabilities are more alike, so that unlikely tokens (pale) are drawn more often. Compare the "
+            "log-probability per token below the two branches.",
+            temperature=2.0,
         ),
-        Try(
+        _again(
+            writing,
             "Only the two likeliest",
-            "Top-k 2 keeps the words whole, yet the text does not get stuck; of what may come next all but two are struck out.",
-            ANEW | {"top_k": 2},
+            "With top-k 2 a token is drawn from the two likeliest alone: of what may come next all others are struck out.",
+            top_k=2,
+        ),
+    ]
+    return offers if subject.on_task else [*offers, *_prompts()]
+
+
+def _again(writing: Writing, title: str, notice: str, **settings: Any) -> Try:
+    """The text once more from the prompt, with other settings. What was written stays as a branch; the way back leads to it."""
+
+    def write_again() -> Callable[[], None]:
+        before = writing.tree.current
+        st.session_state[WRITE_AGAIN] = True
+        return lambda: writing.go(before) if before in writing.tree.nodes else None
+
+    return Try(title, notice, PLAIN | settings, act=write_again)
+
+
+def _prompts() -> list[Try]:
+    return [
+        Try("“sea”", "A prompt of three letters: does the model end the word here, or go on with it?", {"prompt": SEA}),
+        Try(
+            "“What is gra”",
+            "A speaker of Coriolanus, cut within a word: what may come next says which words are likely here.",
+            {"prompt": MENENIUS},
         ),
     ]
 
@@ -41,7 +74,7 @@ def _fork(writing: Writing) -> Try:
     """A branch from the present text. It takes nothing away: there is nothing to take back."""
     return Try(
         "A fork",
-        "Another token where the model wavered: the same random numbers are drawn, and yet the texts soon have nothing in "
-        "common. Compare the means of their log-probabilities, and click the pale branch to go over to it.",
+        "Another token, where the model gave one nearly as high a probability; then the same random numbers. How soon do the two "
+        "texts differ? Compare their log-probabilities per token, and click the pale branch to go over to it.",
         act=lambda: beginning.fork(writing),
     )

@@ -62,7 +62,6 @@ class Writing:
         playing: whether it grows by itself.
         cut_short: whether it opened with fewer tokens than usual, since training was being played.
         opened_as: its state when the page had opened on it by itself; None for a text that a link or the shelf brought back.
-        kept_as: the state of its tree when it was put on the shelf last.
         ahead: how the next tokens are chosen, while the text of a link is written again.
         linked: the route of that link; "" once it is written, or left.
         differs: whether a link led to other tokens than when it was made.
@@ -84,7 +83,6 @@ class Writing:
         )
         self.playing = self.cut_short = self.differs = False
         self.opened_as: State | None = None
-        self.kept_as: tuple[int, int, int] | None = None
         self.ahead: deque[Choice] = deque()
         self.linked, self._checksum = "", ""
         self.attention_of: int | None = None

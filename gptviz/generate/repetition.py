@@ -1,0 +1,32 @@
+"""Repetition: whether a text has come to repeat itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+# A loop is one that was gone through so often, and that has so many tokens in all: less may be chance.
+ROUNDS, LEAST_TOKENS = 3, 12
+
+
+class Loop(NamedTuple):
+    """The end of a text, where it repeats itself.
+
+    Attributes:
+        start: the index of its first token.
+        length: how many tokens come again and again.
+    """
+
+    start: int
+    length: int
+
+
+def loop_at_end(ids: Sequence[int]) -> Loop | None:
+    """The shortest loop that the text ends in; None where it ends in none."""
+    for length in range(1, len(ids) // ROUNDS + 1):
+        start = len(ids) - length
+        while start > 0 and ids[start - 1] == ids[start - 1 + length]:
+            start -= 1
+        if len(ids) - start >= max(ROUNDS * length, LEAST_TOKENS):
+            return Loop(start, length)
+    return None
