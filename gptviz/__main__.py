@@ -206,8 +206,7 @@ def models(options: argparse.Namespace) -> None:
         _print_json(rows)
         return
     for row in rows:
-        loss = row.get("validation_loss")
-        quality = f"   validation loss {loss:.4f}" if isinstance(loss, int | float) else ""
+        quality = f"   validation loss {row['validation_loss']:.4f}" if "validation_loss" in row else ""
         about = row.get("error") or f"{row['parameters']:>12,} parameters{quality}"
         notes = "   it diverged" * ("diverged" in row) + "   yours; it hides the one that came with gptviz" * ("hides" in row)
         print(f"{row['name']:<28} {about}{notes}")
@@ -225,7 +224,8 @@ def _row(folder: Path) -> dict[str, Any]:
         checkpoints.check_weights(folder, config)
     except checkpoints.CheckpointError as error:
         return {"error": str(error)}
-    told = {key: card.values[key] for key in ("preset", "corpus", "validation_loss") if key in card.values}
+    known = {"preset": card.plan, "corpus": card.corpus, "validation_loss": card.validation_loss}
+    told = {key: value for key, value in known.items() if value is not None}
     problem = diverged(card, config)
     return {"parameters": parameter_count(config), **told} | ({"diverged": problem} if problem else {})
 
@@ -558,7 +558,16 @@ def _warn_of_unknown(encoding: Encoding) -> None:
 
 
 def _print_json(content: Any) -> None:
-    print(json.dumps(content))
+    print(json.dumps(_finite(content), allow_nan=False))
+
+
+def _finite(content: Any) -> Any:
+    """The same with null for every number that JSON has no word for: NaN and the infinities."""
+    if isinstance(content, dict):
+        return {key: _finite(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -18,14 +18,15 @@ FILES = sorted([*(ROOT / "gptviz").rglob("*.py"), *(ROOT / "pages").rglob("*.py"
 # A module stands for all below it; only "gptviz" stands for the package's own `__init__` alone.
 MAY_IMPORT: dict[str, set[str]] = {
     "gptviz.byte_cache": set(),
+    "gptviz.bounded": set(),
     "gptviz.fields": set(),
     "gptviz.model": {"torch", "gptviz.fields"},
-    "gptviz.text": {"numpy", "tokenizers", "gptviz.files"},
+    "gptviz.text": {"numpy", "tokenizers", "gptviz.bounded", "gptviz.files"},
     "gptviz.generate": {"torch", "gptviz.byte_cache", "gptviz.model"},
     "gptviz.data": {"torch", "numpy", "sklearn", "gptviz.model", "gptviz.text", "gptviz.generate"},
     "gptviz.train": {"torch", "numpy", "gptviz.fields", "gptviz.model", "gptviz.data"},
     "gptviz.runs": {
-        *("torch", "safetensors", "filelock", "gptviz._version", "gptviz.files", "gptviz.location"),
+        *("torch", "safetensors", "filelock", "gptviz._version", "gptviz.bounded", "gptviz.files", "gptviz.location"),
         *("gptviz.model", "gptviz.text", "gptviz.data", "gptviz.train"),
     },
     "gptviz.labelled_array": {"numpy"},

@@ -23,7 +23,7 @@ import pytest
 import torch
 
 import gptviz
-from gptviz.__main__ import main
+from gptviz.__main__ import _print_json, main
 from gptviz.data.batches import consecutive_windows
 from gptviz.runs import checkpoints
 from gptviz.runs.experiments import PLANS
@@ -98,16 +98,35 @@ def test_models_are_listed_the_broken_ones_with_what_is_wrong(capsys: Capture, t
     assert output(capsys, "models") == ""
     assert json.loads(output(capsys, "models", "--json")) == []
     tiny_model("good", card={"preset": "ladder", "corpus": "c.txt", "validation_loss": 1.51234, "steps": 3})
-    tiny_model("odd", card={"validation_loss": "n/a"})
+    tiny_model("odd", card={"validation_loss": float("nan"), "preset": 3})
     (tiny_model("bad") / "config.json").write_text("{")
     good, odd, bad = (json.loads(output(capsys, "models", "--json"))[index] for index in (1, 2, 0))
     assert good == {"name": "good", "parameters": 3_184, "preset": "ladder", "corpus": "c.txt", "validation_loss": 1.51234}
-    assert odd == {"name": "odd", "parameters": 3_184, "validation_loss": "n/a"}
+    assert odd == {"name": "odd", "parameters": 3_184}
     assert set(bad) == {"name", "error"}
     assert "bad/config.json cannot be read" in bad["error"]
     lines = output(capsys, "models").splitlines()
     assert [line.split()[0] for line in lines] == ["bad", "good", "odd"]
     assert "3,184 parameters   validation loss 1.5123" in lines[1]
+
+
+def test_models_has_a_line_for_each_whatever_its_name_and_files_are(capsys: Capture, tiny_model: TinyModel) -> None:
+    folder = tiny_model("good").parent
+    tiny_model("pipe")
+    (folder / "pipe" / "card.json").unlink()
+    os.mkfifo(folder / "pipe" / "card.json")
+    tiny_model("x").rename(folder / "two\nlines")
+    tiny_model("x").rename(os.fsdecode(os.fsencode(folder) + b"/caf\xe9"))
+    lines = output(capsys, "models").splitlines()
+    assert [line.split()[0] for line in lines] == [r"caf\xe9", "good", "pipe", r"two\nlines"]
+    assert "rename the folder" in lines[0]
+    assert "pipe/card.json cannot be read (it is a pipe" in lines[2]
+    assert [set(row) for row in json.loads(output(capsys, "models", "--json"))] == 2 * [{"name", "error"}, {"name", "parameters"}]
+
+
+def test_json_has_null_where_a_number_is_none_that_json_has(capsys: Capture) -> None:
+    _print_json({"a": [1.5, math.nan, {"b": (math.inf, "NaN")}]})
+    assert json.loads(capsys.readouterr().out, parse_constant=pytest.fail) == {"a": [1.5, None, {"b": [None, "NaN"]}]}
 
 
 @pytest.mark.parametrize("name", ["generator", "gpt2"])

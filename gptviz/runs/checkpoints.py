@@ -25,6 +25,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from gptviz.bounded import parse_json, read_regular, require_regular
 from gptviz.files import beside, home, in_place_of, swap
 from gptviz.location import BUNDLED
 from gptviz.model import Config, Transformer, parameter_count
@@ -35,6 +36,9 @@ from .card import Card
 
 FORMAT = 1
 STORED_TYPES = ("F16", "BF16", "F32", "F64")  # as safetensors calls them
+# The most that is read of a file: bytes, and values of its JSON. The largest tokenizers that are published take half of it.
+LONGEST = {"config.json": 2**16, "card.json": 16 * 2**20, "tokenizer.json": 64 * 2**20}
+MOST_VALUES = 500_000
 
 
 class CheckpointError(ValueError):
@@ -65,7 +69,7 @@ def own() -> Path:
 
 
 def folders() -> dict[str, Path]:
-    """Every checkpoint by name: the user's own first, then the bundled ones. A name is a key of this table, never a path.
+    """Every checkpoint by its name: the user's own first, then the bundled ones. A name is a key of this table, never a path.
 
     Where both have a name, it is that of the user's own: see `hidden`.
     """
@@ -89,10 +93,19 @@ def _folders_in(root: Path) -> dict[str, Path]:
     with suppress(OSError):
         for folder in sorted(root.iterdir()):
             # os.path instead of pathlib, which raises for a folder that may not be read and for a link to itself.
-            readable = os.path.isfile(folder / "config.json") and not folder.name.startswith(".")
-            if readable and os.path.realpath(folder).startswith(inside):
-                by_name[folder.name] = folder
+            has_config = os.path.lexists(folder / "config.json") and not folder.name.startswith(".")
+            if has_config and os.path.realpath(folder).startswith(inside):
+                by_name.setdefault(name_of(folder), folder)
     return by_name
+
+
+def name_of(folder: Path) -> str:
+    r"""The name of the checkpoint in `folder`: that of the folder, with an escape for what no page and no line can show.
+
+    Names come from other machines too: a byte that is no UTF-8 is `\xff`, a newline `\n`.
+    """
+    text = os.fsencode(folder.name).decode("utf-8", "backslashreplace")
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in text)
 
 
 def find(name: str) -> Path:
@@ -113,7 +126,7 @@ def read_card(folder: Path) -> Card:
     Raises:
         CheckpointError: the card is not JSON.
     """
-    return Card.from_json(_read_json(folder, "card.json") if (folder / "card.json").exists() else {})
+    return Card.from_json(_read_json(folder, "card.json") if os.path.lexists(folder / "card.json") else {})
 
 
 def read_config(folder: Path) -> Config:
@@ -125,20 +138,25 @@ def read_config(folder: Path) -> Config:
     content = _read_json(folder, "config.json")
     if content.get("format") != FORMAT:
         raise CheckpointError(
-            f"{folder.name}/config.json is of format {content.get('format')!r:.80}, this version reads {FORMAT}: "
+            f"{name_of(folder)}/config.json is of format {content.get('format')!r:.80}, this version reads {FORMAT}: "
             "open it with the version that made it, or save it again"
         )
     try:
         return Config.from_dict(content.get("config"))  # type: ignore[arg-type]
     except ValueError as error:
-        raise CheckpointError(f"{folder.name}/config.json: {error}") from None
+        raise CheckpointError(f"{name_of(folder)}/config.json: {error}") from None
 
 
 def _read_json(folder: Path, file: str) -> dict[str, Any]:
+    try:
+        str(folder).encode("utf-8")
+    except UnicodeEncodeError:
+        # Neither safetensors nor Streamlit's caches take such a path.
+        raise CheckpointError(f"{name_of(folder)} is in a folder whose name is not UTF-8 text: rename the folder") from None
     with _explained(folder, file):
-        content = json.loads((folder / file).read_text(encoding="utf-8"))
+        content = parse_json(read_regular(folder / file, LONGEST[file]), MOST_VALUES)
     if not isinstance(content, dict):
-        raise CheckpointError(f"{folder.name}/{file} is not a JSON object: copy the folder again")
+        raise CheckpointError(f"{name_of(folder)}/{file} is not a JSON object: copy the folder again")
     return content
 
 
@@ -148,9 +166,9 @@ def _explained(folder: Path, file: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise CheckpointError(f"the model {folder.name} lacks {file}: copy the whole folder again") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"{folder.name}/{file} cannot be read ({error}): copy the folder again") from None
+        raise CheckpointError(f"the model {name_of(folder)} lacks {file}: copy the whole folder again") from None
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{name_of(folder)}/{file} cannot be read ({error}): copy the folder again") from None
 
 
 def snapshots(folder: Path) -> dict[int, Path]:
@@ -178,13 +196,13 @@ def load(folder: Path, device: torch.device | str = "cpu", step: int | None = No
     by_step = snapshots(folder)
     if step is not None and step not in by_step:
         steps = ", ".join(map(str, by_step)) or "none"
-        raise CheckpointError(f"{folder.name} has no snapshot of step {step}: there are {steps}")
+        raise CheckpointError(f"{name_of(folder)} has no snapshot of step {step}: there are {steps}")
     config = read_config(folder)
     with _explained(folder, "tokenizer.json"):
-        tokenizer = from_json((folder / "tokenizer.json").read_text(encoding="utf-8"))
+        tokenizer = from_json(read_regular(folder / "tokenizer.json", LONGEST["tokenizer.json"]).decode("utf-8"))
     if tokenizer.vocab_size != config.vocab_size:
         raise CheckpointError(
-            f"{folder.name}: the tokenizer has {tokenizer.vocab_size:,} tokens, the model {config.vocab_size:,}: "
+            f"{name_of(folder)}: the tokenizer has {tokenizer.vocab_size:,} tokens, the model {config.vocab_size:,}: "
             "they are not from one model"
         )
     # Names and shapes are compared before weights are allocated: a config alone cannot make this machine allocate memory
@@ -196,7 +214,7 @@ def load(folder: Path, device: torch.device | str = "cpu", step: int | None = No
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.copy_(weights.pop(name))
-    return Checkpoint(folder.name, model.to(device).eval(), tokenizer, read_card(folder))
+    return Checkpoint(name_of(folder), model.to(device).eval(), tokenizer, read_card(folder))
 
 
 def check_weights(folder: Path, config: Config) -> None:
@@ -220,7 +238,7 @@ def read_weights(path: Path, model: Transformer) -> dict[str, Tensor]:
     for name, tensor in weights.items():
         if not tensor.isfinite().all():
             folder = _folder_of(path)
-            raise CheckpointError(f"{folder.name}: {name} holds values that are not numbers: train or copy the model again")
+            raise CheckpointError(f"{name_of(folder)}: {name} holds values that are not numbers: train or copy the model again")
     return weights
 
 
@@ -236,28 +254,27 @@ def _fitting(path: Path, model: Transformer) -> Iterator[Any]:
     file_name = path.relative_to(folder)
     expected = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
     try:
-        if path.exists() and not path.is_file():  # opening a pipe would wait for ever
-            raise OSError("it is no file")
+        require_regular(path)  # opening a pipe would wait for ever
         with safe_open(path, framework="pt") as file:  # which compares the length with the header's
             stored = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
             for name in sorted(expected.keys() | stored.keys()):
                 if stored.get(name) != expected.get(name):
                     wants = sum(parameter.numel() for parameter in model.parameters())
                     raise CheckpointError(
-                        f"{folder.name}: config.json describes {wants:,} parameters, with {name[:80]} "
+                        f"{name_of(folder)}: config.json describes {wants:,} parameters, with {name[:80]} "
                         f"{expected.get(name, 'absent')}; {file_name} has it {stored.get(name, 'absent')}: "
                         "the two files are not from one model"
                     )
                 if (kind := file.get_slice(name).get_dtype()) not in STORED_TYPES:
                     raise CheckpointError(
-                        f"{folder.name}/{file_name} stores {name} as {kind}, this version reads {', '.join(STORED_TYPES)}: "
+                        f"{name_of(folder)}/{file_name} stores {name} as {kind}, this version reads {', '.join(STORED_TYPES)}: "
                         "save it again in one of them"
                     )
             yield file
     except FileNotFoundError:
-        raise CheckpointError(f"the model {folder.name} lacks {file_name}: copy the whole folder again") from None
+        raise CheckpointError(f"the model {name_of(folder)} lacks {file_name}: copy the whole folder again") from None
     except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"{folder.name}/{file_name} is damaged or cut short ({error}): copy it again") from None
+        raise CheckpointError(f"{name_of(folder)}/{file_name} is damaged or cut short ({error}): copy it again") from None
 
 
 LONGEST_NAME = 64

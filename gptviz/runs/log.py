@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import time
@@ -14,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gptviz.bounded import n_values, parse_json, read_regular
 from gptviz.train.trainer import Evaluated, Stepped
 
 from . import checkpoints
@@ -22,6 +24,7 @@ from .checkpoints import CheckpointError
 
 LINES_PER_DOUBLING = 128
 LONGEST_LOG = 64 * 2**20  # bytes
+MOST_VALUES = 4_000_000  # numbers and texts in all lines together
 FLUSH_EVERY = 0.5  # seconds
 
 
@@ -164,7 +167,7 @@ class LogWriter:
 
 
 def read_log(path: Path, at_most: int = LONGEST_LOG) -> list[LogLine]:
-    """The complete lines of a log; of a log longer than `at_most` bytes, those at its beginning."""
+    """The complete lines of a log; of one longer than `at_most` bytes, or with more values than `MOST_VALUES`, the first ones."""
     return [LogLine.from_json(content) for content in _read_objects(path, at_most)]
 
 
@@ -180,14 +183,16 @@ def curve_points(lines: Iterable[LogLine], kind: str, quantity: str) -> list[tup
 def _read_objects(path: Path, at_most: int) -> list[dict[str, Any]]:
     """The lines as they are stored: JSON objects with a step."""
     try:
-        with path.open("rb") as file:
-            data = file.read(at_most)
+        data = read_regular(path, at_most, cut=True)
     except OSError:
         return []
-    lines = []
-    for line in data.splitlines():
-        with suppress(ValueError, RecursionError):
-            content = json.loads(line)
+    lines, left = [], MOST_VALUES
+    for line in io.BytesIO(data):
+        left -= 8 + n_values(line)  # a line is a table, which takes as much memory as some values
+        if left < 0:
+            break
+        with suppress(ValueError):
+            content = parse_json(line, MOST_VALUES)
             if isinstance(content, dict) and count(content.get("step")) is not None:
                 lines.append(content)
     return lines

@@ -11,8 +11,11 @@ from typing import Literal, get_args
 
 from filelock import FileLock, Timeout
 
+from gptviz.bounded import read_regular
+
 from . import checkpoints
 
+LONGEST_FILE = 2**16  # bytes
 State = Literal["ready", "waiting", "running", "paused", "stopped", "finished", "failed", "interrupted"]
 StopRequest = Literal["pause", "stop"]
 
@@ -40,7 +43,7 @@ def read_status(folder: Path) -> Status:
     A folder without a readable status holds a model that was not trained here; its state is "finished".
     """
     try:
-        content = json.loads((folder / "status.json").read_text(encoding="utf-8"))
+        content = json.loads(read_regular(folder / "status.json", LONGEST_FILE))
         status = Status(content["state"], str(content.get("message", "")))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return Status("finished")
@@ -81,7 +84,7 @@ def stop_request(folder: Path) -> StopRequest | None:
     if not path.exists():
         return None
     with suppress(OSError):
-        content = path.read_text(encoding="utf-8").strip()
+        content = read_regular(path, LONGEST_FILE, cut=True).decode("utf-8", "replace").strip()
         return None if not content else "pause" if content == "pause" else "stop"
     return None
 

@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from gptviz._version import __version__
+from gptviz.bounded import require_regular
 from gptviz.data.batches import Data
 from gptviz.data.registry import source_from
 from gptviz.data.source import Source
@@ -158,6 +159,7 @@ def _restore(folder: Path, trainer: Trainer) -> dict[str, Tensor]:
     """
     path = folder / "state.safetensors"
     try:
+        require_regular(path)
         state = load_file(path)
         trainer.restore(state)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Text to tokens and back, and the texts and generated tasks to train on. Imports no torch, and of gptviz only `gptviz.files`."""
+"""Text to tokens and back, and texts and generated tasks to train on. Imports no torch, of gptviz only `files` and `bounded`."""
 
 from .datasets.corpora import (
     Corpus,

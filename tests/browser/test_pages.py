@@ -98,6 +98,20 @@ def test_a_link_reopens_what_is_on_screen(visit: Visit) -> None:
     expect(page.get_by_role("textbox", name=re.compile("Prompt"))).to_have_value("O Romeo")
 
 
+def test_a_reload_and_a_step_back_bring_back_a_prompt_of_any_length(visit: Visit) -> None:
+    page = visit.open("embeddings", prompt="O Romeo")
+    box, long = page.get_by_role("textbox", name=re.compile("Prompt")), "Быть или не быть " * 4_200
+    box.fill(long)
+    box.press("Control+Enter")
+    page.wait_for_url(re.compile("prompt=kept-"))
+    visit.settle()
+    page.reload()
+    visit.settle()
+    expect(box).to_have_value(long)
+    page.go_back()
+    expect(box).to_have_value("O Romeo")
+
+
 def test_a_link_with_an_impossible_model_says_so_and_shows_another(visit: Visit) -> None:
     page = visit.open("attention", model="../../etc/passwd", block=99)
     expect(page.get_by_text("The link asks for model")).to_be_visible()

@@ -8,6 +8,7 @@ import os
 import pickle
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +220,31 @@ def test_a_link_that_leads_out_of_the_folder_is_not_followed(tiny_model: TinyMod
         checkpoints.find("escape")
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("two\nlines", r"two\nlines"),
+        ("a\u202eb", r"a\u202eb"),
+        ("modèle 語 🙂", "modèle 語 🙂"),
+        ("tab\tand \x1b[31m", r"tab\tand \x1b[31m"),
+    ],
+)
+def test_a_name_is_a_line_that_every_page_can_show_and_finds_its_folder(name: str, shown: str, tiny_model: TinyModel) -> None:
+    folder = tiny_model().rename(checkpoints.home() / "checkpoints" / name)
+    assert checkpoints.folders() == {shown: folder}
+    assert checkpoints.load(checkpoints.find(shown)).name == shown
+
+
+def test_a_folder_whose_name_is_not_utf_8_says_so_and_hides_no_other(tiny_model: TinyModel) -> None:
+    tiny_model("other")
+    odd = Path(os.fsdecode(os.fsencode(checkpoints.home() / "checkpoints") + b"/caf\xe9"))
+    tiny_model("tiny").rename(odd)
+    assert checkpoints.folders() == {r"caf\xe9": odd, "other": odd.parent / "other"}
+    for read in (checkpoints.read_card, checkpoints.read_config, checkpoints.load):
+        with pytest.raises(CheckpointError, match=r"caf\\xe9 is in a folder whose name is not UTF-8 text: rename"):
+            read(odd)
+
+
 def test_a_home_that_cannot_be_read_hides_no_bundled_model(home: Path) -> None:
     checkpoints.save("bundled", scrambled(tiny()), TOKENIZER, {}, root=checkpoints.BUNDLED)
     (home / "checkpoints").write_text("a file where a folder should be")
@@ -285,6 +311,24 @@ def a_folder(folder: Path) -> None:
     (folder / "model.safetensors").mkdir()
 
 
+def a_pipe(folder: Path, file: str) -> None:
+    (folder / file).unlink()
+    os.mkfifo(folder / file)
+
+
+def a_circle(folder: Path, file: str) -> None:
+    (folder / file).unlink()
+    (folder / file).symlink_to(file)
+
+
+def long(folder: Path, file: str) -> None:
+    os.truncate(folder / file, 300 * 2**20)
+
+
+def crowded(folder: Path, file: str) -> None:
+    (folder / file).write_text(f'{{"a": [{"[]," * 2_000_000}[]]}}')
+
+
 DAMAGE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "no config": (lambda f: (f / "config.json").unlink(), "the model tiny lacks config.json"),
     "no tokenizer": (lambda f: (f / "tokenizer.json").unlink(), "the model tiny lacks tokenizer.json"),
@@ -329,6 +373,17 @@ DAMAGE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "deep tokenizer": (lambda f: (f / "tokenizer.json").write_text('{"a":' * 200_000), "tiny/tokenizer.json cannot be read"),
     "bytes": (lambda f: (f / "config.json").write_bytes(b"\xff\xfe\x00"), "tiny/config.json cannot be read"),
 }
+FILES = ("config.json", "card.json", "tokenizer.json", "model.safetensors")
+for _file in FILES:
+    DAMAGE |= {
+        f"a pipe for {_file}": (partial(a_pipe, file=_file), f"tiny/{_file} .*a pipe, not a regular file"),
+        f"links in a circle for {_file}": (partial(a_circle, file=_file), f"tiny/{_file} .*symbolic links"),
+    }
+for _file in FILES[:-1]:
+    DAMAGE |= {
+        f"300 MB of {_file}": (partial(long, file=_file), f"tiny/{_file} cannot be read .*longer than"),
+        f"many values in {_file}": (partial(crowded, file=_file), f"tiny/{_file} cannot be read .*(values|longer)"),
+    }
 
 
 @pytest.mark.parametrize("kind", DAMAGE)

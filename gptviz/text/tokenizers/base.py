@@ -1,6 +1,5 @@
 """What every tokenizer offers: text to token ids and back, and how a token is shown."""
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,9 +8,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gptviz.bounded import parse_json
 from gptviz.text.visible import character_name, kind_of_text, visible
 
 Ids = NDArray[np.int64]
+
+MOST_VALUES = 2_000_000  # of the JSON of a tokenizer: the largest that are published have 1.4 million
 
 
 @dataclass(frozen=True)
@@ -143,9 +145,7 @@ def parse_object(text: str) -> dict[str, object]:
         ValueError: the text holds anything else.
     """
     try:
-        fields = json.loads(text)
-    except RecursionError:
-        raise ValueError("the tokenizer is not readable JSON: it is nested too deeply") from None
+        fields = parse_json(text, MOST_VALUES)
     except ValueError as error:
         raise ValueError(f"the tokenizer is not readable JSON: {error}") from None
     if not isinstance(fields, dict):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from gptviz.bounded import read_regular
 from gptviz.text.visible import visible
 
 from .base import Encoding, Ids, Tokenizer, Unknown, parse_object
@@ -28,6 +29,7 @@ _PARTIAL: Final = re.compile("([\udc80-\udcff]+)")
 _BYTE_FALLBACK: Final = re.compile("<0x([0-9A-F]{2})>")
 # No token of GPT-2's pattern reaches from other characters into white space, so a text can be cut before it.
 _SAFE_CUT: Final = re.compile(r"(?<=\S)(?=[ \n])")
+LONGEST_FILE: Final = 64 * 2**20  # bytes: about twice the largest that are published
 _CHUNK = 1 << 16
 _CHUNKS_AT_A_TIME: Final = 16
 
@@ -340,6 +342,6 @@ def _without_surrogates(text: str) -> str:
 
 def _read(path: StrPath) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return read_regular(Path(path), LONGEST_FILE).decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8 text (byte {error.start})") from None

@@ -13,7 +13,7 @@ from gptviz.components import kit
 from gptviz.model import devices
 from gptviz.model.kinds import MODEL_KINDS, Kind
 from gptviz.runs import checkpoints
-from gptviz.ui.widgets import tries
+from gptviz.ui.widgets import controls, tries
 
 from . import kinds, prompts, scrubber
 
@@ -116,6 +116,7 @@ def open_page(page: Page, title: str | Mapping[Kind, str], sentence: str | Mappi
     if st.session_state.get(OPEN_PAGE) != page.path:
         st.session_state[OPEN_PAGE] = page.path
         tries.forget()
+        controls.forget_texts()
         _open_linked_model()
     st.html(f"<style>{kit.page_style()}</style>")
     state = shared_state()
@@ -147,7 +148,7 @@ def shared_state() -> dict[str, str]:
     """What all pages have in common, as a link carries it: model, step, prompt and device, where they are not the defaults."""
     prompt = st.session_state.get(DEFAULT_SHOWN, DEFAULT_PROMPT)
     defaults = {"model": DEFAULT_MODEL, "step": scrubber.LAST, "prompt": prompt, "device": devices.devices()[0]}
-    now = {key: st.session_state.get(key, st.query_params.get(key)) for key in defaults}
+    now = {key: st.session_state.get(key, st.query_params.get(key)) for key in defaults} | {"prompt": controls.in_link("prompt")}
     state = {key: str(value) for key, value in now.items() if value is not None and value != defaults[key]}
     if "step" in state and not scrubber.has_step(state.get("model", DEFAULT_MODEL), state["step"]):
         del state["step"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
@@ -99,7 +100,7 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
     kind = kinds.kind_of(folder)
     default = default_prompt(kind, card)
     with right:
-        prompt = prompt_box(default)
+        prompt = prompt_box(default, notices)
     device = device_box()
     try:
         key = model_key(name, device, step)
@@ -153,24 +154,21 @@ def default_prompt(kind: Kind | None, card: Card) -> str:
     return prompts.example(kind or "decoder", json.dumps(card.source or {}))
 
 
-def prompt_box(default: str) -> str:
+def prompt_box(default: str, notices: Any = st) -> str:
     """The control for the prompt. While nobody has typed one, it follows the default prompt of the model."""
     last_default = st.session_state.get(pages.DEFAULT_SHOWN, DEFAULT_PROMPT)
-    if st.session_state.get("prompt", default) != default and st.session_state["prompt"] in (last_default, DEFAULT_PROMPT):
-        st.session_state["prompt"] = default
     st.session_state[pages.DEFAULT_SHOWN] = default
-    prompt = st.text_area(
+    return controls.text(
         "Prompt",
         default,
         key="prompt",
-        bind="query-params",
-        height=68,
-        max_chars=LONGEST_PROMPT,
         help="The text the model reads. Ctrl + Enter, or a click elsewhere, applies it. Shift + Enter is a new line.",
+        longest=LONGEST_PROMPT,
+        height=68,
+        # A link may give the default prompt of another model in full.
+        instead_of=(last_default, DEFAULT_PROMPT),
+        notices=notices,
     )
-    if prompt == DEFAULT_PROMPT != default:  # the link gave the default prompt of another model in full
-        st.rerun()
-    return prompt or ""
 
 
 def device_box() -> str:

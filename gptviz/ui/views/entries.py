@@ -85,19 +85,20 @@ def entries() -> dict[str, Entry]:
     for name, folder in checkpoints.folders().items():
         status = read_status(folder)
         try:
-            known[name] = _entry(folder, status, curve_of(folder))
+            known[name] = _entry(folder, status)
         except CheckpointError as error:
             known[name] = Entry(name, folder, status, problem=str(error))
     return known
 
 
-def _entry(folder: Path, status: Status, curve: Curve) -> Entry:
+def _entry(folder: Path, status: Status) -> Entry:
     card, config = checkpoints.read_card(folder), checkpoints.read_config(folder)
+    curve = curve_of(folder)
     data, recipe = (card.task or card.corpus or "")[:80], card.recipe or {}
     settings = {"data": data or None} | {name: recipe.get(name) for name in field_infos(Recipe)} | config.to_dict()
     last_steps = [*curve.steps[-1:].tolist(), *curve.validation_steps[-1:].tolist()]
     return Entry(
-        folder.name,
+        checkpoints.name_of(folder),
         folder,
         status,
         data=data,

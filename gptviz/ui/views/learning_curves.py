@@ -48,7 +48,7 @@ def _curve_of(folder: Path, written: tuple[int, int], card_written: tuple[int, i
     ]
     config = checkpoints.read_config(folder)
     return Curve(
-        folder.name,
+        checkpoints.name_of(folder),
         np.array([step for step, _ in training], float),
         np.array([loss for _, loss in training]) if training else None,
         np.array([step for step, _ in validation], float),

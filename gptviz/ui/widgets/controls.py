@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Literal
 
 import streamlit as st
 
+from . import addresses
 from .markdown import escaped
+
+# Key of the session's state: what the address said for each text of this page when it was shown last.
+_SAID = "texts in the address"
 
 
 def _forget_impossible(key: str, possible: Callable[[Any], bool]) -> None:
@@ -117,3 +121,81 @@ def switch(label: str, *, key: str, help: str, default: bool = False, notices: A
     """On or off, kept in the URL as `key`."""
     _warn(key, st.query_params.get(key, "").lower() in ("true", "false"), "on" if default else "off", notices)
     return st.toggle(label, default, key=key, help=help, bind="query-params")
+
+
+def text(
+    label: str,
+    default: str = "",
+    *,
+    key: str,
+    help: str,
+    longest: int,
+    height: int | None = None,
+    instead_of: Collection[str] = (),
+    placeholder: str | None = None,
+    label_visibility: Literal["visible", "hidden", "collapsed"] = "visible",
+    notices: Any = st,
+) -> str:
+    """A text, kept in the address as `key`: see `addresses`. The server writes the address, so that it never is too long.
+
+    Args:
+        longest: the most characters that can be typed.
+        height: pixels, for more than one line.
+        instead_of: texts that the default takes the place of.
+        notices: the container for messages about a text that the address cannot hold, or names in vain.
+    """
+    said, missing, linked = st.session_state.setdefault(_SAID, {}), "", None
+    try:
+        linked = addresses.get(key)
+    except addresses.NotKeptError as error:
+        missing = str(error)
+    if key not in said or said[key] != st.query_params.get(key) or key not in st.session_state:
+        # The page opens, or a link or a step back in the browser's history asks for another text.
+        st.session_state[key] = default if linked is None else linked
+    if st.session_state[key] in instead_of:
+        st.session_state[key] = default
+    common: dict[str, Any] = {
+        "key": key,
+        "help": help,
+        "max_chars": longest,
+        "placeholder": placeholder,
+        "label_visibility": label_visibility,
+        "persist_state": "page",
+    }
+    typed = (st.text_input(label, **common) if height is None else st.text_area(label, height=height, **common)) or ""
+    if missing and typed == default:
+        notices.warning(f"{escaped(missing)}. The page shows what it shows without a link.", icon=":material/link_off:")
+    else:
+        _keep(key, None if typed == default else typed, notices)
+    said[key] = st.query_params.get(key)
+    return typed
+
+
+def _keep(key: str, typed: str | None, notices: Any) -> None:
+    """Write a text into the address; a line on the page says where that works on this machine alone, or not at all."""
+    try:
+        addresses.put(key, typed)
+    except OSError as error:
+        notices.warning(
+            f"The text is too long for the address, and cannot be kept on this machine ({escaped(str(error))}): a reload or a "
+            "link opens the page without it.",
+            icon=":material/link_off:",
+        )
+    else:
+        if typed is not None and st.query_params.get(key) != typed:
+            notices.caption("Too long for the address, which has a key for it: a link to this text works on this machine alone.")
+
+
+def forget_texts() -> None:
+    """Take the texts of the page from its address, which another page of the session may have used before."""
+    st.session_state.pop(_SAID, None)
+
+
+def in_link(key: str) -> str | None:
+    """What a link to another page says as `key`, None for nothing: the text on the page, else what the address says."""
+    if key not in st.session_state.get(_SAID, {}) or key not in st.session_state:
+        return st.query_params.get(key)
+    try:
+        return addresses.value_of(st.session_state[key] or "")
+    except OSError:  # the page says so, where the text stands
+        return None

@@ -50,7 +50,7 @@ class WatchedRun:
     @property
     def name(self) -> str:
         """The name of the model."""
-        return self.folder.name
+        return checkpoints.name_of(self.folder)
 
     @property
     def is_active(self) -> bool:

@@ -14,6 +14,7 @@ from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import encoder_decoder
 from gptviz.ui.views.encoder_decoder import Answer, longest_answer
+from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.markdown import escaped
 
 LONGEST_OUTPUT = 10_000  # characters
@@ -88,17 +89,17 @@ def output_control(subject: Subject, notices: Any) -> Translation:
     """
     tokens, own = special_tokens_of(subject), answer_of(subject)
     answer = own.ids
-    typed = st.text_input(
+    typed = controls.text(
         "Output",
         key="output",
-        bind="query-params",
-        max_chars=LONGEST_OUTPUT,
+        longest=LONGEST_OUTPUT,
+        notices=notices,
         label_visibility="collapsed",
         placeholder=f"Output: {tokens.decode(answer)[:80]} (the model’s own; type another)",
         help="Empty: what the model writes, the likeliest token each time. Type another output to see what the model would have "
         "written at each place of it.",
     )
-    encoding = tokens.encode((typed or "")[:LONGEST_OUTPUT])
+    encoding = tokens.encode(typed[:LONGEST_OUTPUT])
     if not encoding.ids:
         written = (*answer, tokens.end) if own.ended else answer
         return Translation(subject, (tokens.start, *written[:-1]), written, own.ended, "")
@@ -114,7 +115,7 @@ def output_control(subject: Subject, notices: Any) -> Translation:
     forced = tuple(encoding.ids[:most])
     decoded = (tokens.start, *forced)
     guess = int(output_of(subject.key, subject.seen, decoded).logits[-1].argmax())
-    return Translation(subject, decoded, (*forced, guess), True, typed or "")
+    return Translation(subject, decoded, (*forced, guess), True, typed)
 
 
 def remark(translation: Translation) -> None:

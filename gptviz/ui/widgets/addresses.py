@@ -1,0 +1,126 @@
+"""Texts in the address of a page, so that a reload or a link shows them again.
+
+A short text stands in the address as it is. A long one would make an address that the server refuses (it takes 16 KiB for the
+address and all headers together), and that no chat or mail passes on whole: it is kept in a file of the user's own folder, and
+the address has its key, which is a hash of the text. Such a link works on this machine alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import quote_plus
+
+import streamlit as st
+
+from gptviz.bounded import read_regular
+from gptviz.files import home, in_place_of
+
+# The most characters that a text may take in an address, where a letter beyond the Latin ones takes 6 to 12. A page has up to
+# three texts in its address: with everything else they stay below 16 KiB.
+LONGEST = 4_000
+# Bounds of what is kept: the texts that were used last.
+MOST_TEXTS, MOST_BYTES, LONGEST_KEPT = 200, 16 * 2**20, 2**20
+_KEY = re.compile(r"kept-[0-9a-f]{32}")
+
+
+class NotKeptError(ValueError):
+    """A text that an address names by a key is not on this machine; the message says so."""
+
+
+def put(key: str, text: str | None) -> None:
+    """Let the address say `text` as `key`; None takes it out.
+
+    Where the address changes, this makes a step in the browser's history.
+
+    Raises:
+        OSError: the text is long and cannot be kept; the address then says nothing as `key`.
+    """
+    try:
+        value = None if text is None else value_of(text)
+    except OSError:
+        st.query_params.pop(key, None)
+        raise
+    if value is None:
+        st.query_params.pop(key, None)
+    elif st.query_params.get(key) != value:
+        st.query_params[key] = value
+
+
+def get(key: str) -> str | None:
+    """The text that the address says as `key`, None if it says nothing.
+
+    Raises:
+        NotKeptError: it names a text that is not on this machine.
+    """
+    value = st.query_params.get(key)
+    return None if value is None else text_of(value)
+
+
+def value_of(text: str) -> str:
+    """What stands for `text` in an address: itself, or the key of the file that it is now kept in.
+
+    Raises:
+        OSError: the text is long and cannot be kept.
+    """
+    # A text that reads like a key is kept too: what an address says then has one meaning.
+    if len(text) <= LONGEST and len(quote_plus(text)) <= LONGEST and not _KEY.fullmatch(text):
+        return text
+    content = text.encode("utf-8")
+    if len(content) > LONGEST_KEPT:
+        raise OSError(f"it has {len(content):,} bytes, and at most {LONGEST_KEPT:,} are kept")
+    value = _key_of(content)
+    with suppress(NotKeptError):
+        text_of(value)
+        return value
+    file = _file(value)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with in_place_of(file) as beside:
+        beside.write_bytes(content)
+    _sweep(file)
+    return value
+
+
+def text_of(value: str) -> str:
+    """The text that `value` stands for in an address.
+
+    Raises:
+        NotKeptError: it is the key of a text that is not on this machine.
+    """
+    if not _KEY.fullmatch(value):
+        return value
+    with suppress(OSError):
+        content = read_regular(_file(value), LONGEST_KEPT)
+        if _key_of(content) == value:
+            with suppress(OSError):
+                os.utime(_file(value))  # it is among those used last
+            return content.decode("utf-8")
+    raise NotKeptError(
+        f"The link names a long text by its key, {value}, and this text is not on this machine: it was typed on another one, or "
+        f"the {MOST_TEXTS} long texts used since then have taken its place"
+    )
+
+
+def _file(value: str) -> Path:
+    return home() / "texts" / f"{value}.txt"
+
+
+def _key_of(content: bytes) -> str:
+    return f"kept-{hashlib.sha256(content).hexdigest()[:32]}"
+
+
+def _sweep(newest: Path) -> None:
+    """Remove the texts that were not used for longest, beyond the bounds; `newest` always stays."""
+    size, files = 0, []
+    for file in newest.parent.glob("kept-*.txt"):
+        with suppress(OSError):
+            about = file.stat()
+            files.append((file != newest, -about.st_mtime, about.st_size, file))
+    for rank, (_, _, length, file) in enumerate(sorted(files)):
+        size += length
+        if rank and (rank >= MOST_TEXTS or size > MOST_BYTES):
+            with suppress(OSError):
+                file.unlink()
