@@ -3,6 +3,7 @@
 import streamlit as st
 
 from gptviz.ui.shell import pages
+from gptviz.ui.shell.next_step import next_step
 from gptviz.ui.shell.pages import open_page
 from gptviz.ui.shell.subject import subject_bar
 from gptviz.ui.views import attention, encoder_decoder
@@ -24,3 +25,4 @@ attention.show(subject, stack, default=2)
 try_this(attention.to_try(subject, stack))
 
 details(how=attention.HOW, limits=attention.LIMITS, key="attention")
+next_step()

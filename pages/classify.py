@@ -7,6 +7,7 @@ from gptviz.ui.pages.classify.view_names import VIEWS, WORDS
 from gptviz.ui.pages.classify.views import show
 from gptviz.ui.pages.classify.words import check_words, verdict
 from gptviz.ui.shell import pages
+from gptviz.ui.shell.next_step import next_step
 from gptviz.ui.shell.pages import open_page
 from gptviz.ui.shell.subject import subject_bar
 from gptviz.ui.widgets import controls
@@ -32,3 +33,4 @@ try_this(tries(subject))
 
 if folded is not None:
     details(folded.numbers, code=folded.code, how=folded.how, limits=folded.limits, key=view.lower())
+next_step()

@@ -4,6 +4,7 @@ import streamlit as st
 
 from gptviz.ui.pages import embeddings
 from gptviz.ui.shell import pages
+from gptviz.ui.shell.next_step import next_step
 from gptviz.ui.shell.pages import open_page
 from gptviz.ui.shell.subject import subject_bar
 from gptviz.ui.widgets.details import details
@@ -39,3 +40,4 @@ details(
     limits=embeddings.LIMITS,
     key="embeddings",
 )
+next_step()

@@ -6,6 +6,7 @@ from gptviz.ui.pages.generate import link, method
 from gptviz.ui.pages.generate.show import current_writing, explain_tree, show, transport
 from gptviz.ui.pages.generate.tries import tries
 from gptviz.ui.shell import pages, scrubber
+from gptviz.ui.shell.next_step import next_step
 from gptviz.ui.shell.pages import open_page
 from gptviz.ui.shell.subject import subject_bar
 from gptviz.ui.widgets.details import details
@@ -46,3 +47,4 @@ details(
     limits=method.LIMITS,
     key="generate",
 )
+next_step()

@@ -5,6 +5,7 @@ import streamlit as st
 from gptviz.interp.gradients import GRADIENT, STREAM, WEIGHTS
 from gptviz.ui.pages import gradients
 from gptviz.ui.shell import pages
+from gptviz.ui.shell.next_step import next_step
 from gptviz.ui.shell.pages import open_page
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
@@ -45,3 +46,4 @@ st.caption(gradients.summary(sizes))
 try_this(gradients.TRIES)
 
 details(lambda: sizes, code=gradients.code(chosen), how=gradients.HOW, limits=gradients.LIMITS, key="gradients")
+next_step()

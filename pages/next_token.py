@@ -4,6 +4,7 @@ import streamlit as st
 
 from gptviz.ui.pages import next_token
 from gptviz.ui.shell import pages
+from gptviz.ui.shell.next_step import next_step
 from gptviz.ui.shell.pages import open_page
 from gptviz.ui.shell.subject import subject_bar
 from gptviz.ui.views.append_token import explain_refusal
@@ -30,3 +31,4 @@ next_token.ledger(subject, position)
 try_this(next_token.to_try(subject))
 
 details(how=next_token.HOW, limits=next_token.LIMITS, key="next_token")
+next_step()

@@ -6,6 +6,7 @@ from gptviz.figures import lines, matrix
 from gptviz.interp import positions
 from gptviz.ui.pages import positions as ui
 from gptviz.ui.shell import pages
+from gptviz.ui.shell.next_step import next_step
 from gptviz.ui.shell.pages import open_page
 from gptviz.ui.shell.subject import subject_bar
 from gptviz.ui.shell.theme import theme
@@ -85,3 +86,4 @@ details(
     limits=ui.LIMITS,
     key="positions",
 )
+next_step()

@@ -6,10 +6,12 @@ from gptviz.ui.pages.runs.curves import chart, switches, validation_losses
 from gptviz.ui.pages.runs.details import HOW, LIMITS, code
 from gptviz.ui.pages.runs.differences import table_of_differences
 from gptviz.ui.pages.runs.experiments import experiments
+from gptviz.ui.pages.runs.ladder import ladder
 from gptviz.ui.pages.runs.manage import one_model
-from gptviz.ui.pages.runs.selection import choose, chosen, to_try
-from gptviz.ui.pages.runs.table import table
+from gptviz.ui.pages.runs.selection import chosen, to_try
+from gptviz.ui.pages.runs.table import WIDTH, height_of, table
 from gptviz.ui.shell import pages
+from gptviz.ui.shell.next_step import next_step
 from gptviz.ui.shell.pages import open_page
 from gptviz.ui.views.entries import entries
 from gptviz.ui.widgets.details import details
@@ -34,25 +36,31 @@ def compare() -> None:
     if active and not any(entry.is_active for entry in now.values()):
         st.rerun()
     compared = chosen(now)
-    table(now, [entry.name for entry in compared], height=178)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        log_steps, log_loss, training = switches()
-    if not compared:
-        st.info("Nothing is chosen. Tick a model in the table above.", icon=":material/check_box:")
-        return
-    chart(compared, log_steps=log_steps, log_loss=log_loss, training=training, height=296)
+    # On a large screen the curves stand beside the table.
+    with st.container(horizontal=True):
+        with st.container(width=WIDTH):
+            table(now, [entry.name for entry in compared])
+        with st.container(width="stretch"):
+            with st.container(horizontal=True, vertical_alignment="center"):
+                log_steps, log_loss, training = switches()
+            if compared:
+                height = height_of(len(now)) - 90
+                chart(compared, log_steps=log_steps, log_loss=log_loss, training=training, height=height)
+            else:
+                st.info("Nothing is chosen. Tick a model in the table.", icon=":material/check_box:")
     table_of_differences(compared)
 
 
 compare()
 try_this(to_try(models))
+ladder(models)
 
 st.subheader("One model", anchor=False)
 one_model(models)
 
 st.subheader("The experiments", anchor=False)
-st.caption("Each was published by somebody, or belongs beside one that was. Train it here, and compare.")
-experiments(models, choose)
+st.caption("Each was published by somebody, or belongs beside one that was. Open a group to train one of them here, and compare.")
+experiments(models)
 
 compared = chosen(models, quiet=True)
 details(
@@ -62,3 +70,4 @@ details(
     limits=LIMITS,
     key="runs",
 )
+next_step()

@@ -9,6 +9,7 @@ from gptviz.ui.pages.train.inside import look_inside
 from gptviz.ui.pages.train.launch import name_control, train_button
 from gptviz.ui.pages.train.tries import TRIES
 from gptviz.ui.shell import pages
+from gptviz.ui.shell.next_step import next_step
 from gptviz.ui.shell.pages import open_page
 from gptviz.ui.shell.subject import device_box
 from gptviz.ui.views.planned_run import command
@@ -47,3 +48,4 @@ details(
     limits=LIMITS,
     key="training",
 )
+next_step()

@@ -15,6 +15,7 @@ from gptviz.ui.pages.translate.translation import output_control, remark
 from gptviz.ui.pages.translate.tries import tries
 from gptviz.ui.pages.translate.view_names import CROSS_ATTENTION, NEXT_TOKEN, VIEWS
 from gptviz.ui.shell import pages
+from gptviz.ui.shell.next_step import next_step
 from gptviz.ui.shell.pages import open_page
 from gptviz.ui.shell.subject import subject_bar
 from gptviz.ui.widgets import controls
@@ -58,3 +59,4 @@ elif view == NEXT_TOKEN:
 else:
     numbers, code = beam_search.numbers, beam_search.code(search)
     details(lambda: numbers(search), code=code, how=HOW_BEAMS, limits=LIMITS_BEAMS, key="beams")
+next_step()

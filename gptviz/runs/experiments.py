@@ -320,11 +320,45 @@ PLANS: dict[str, Plan] = {
 }
 
 
-def groups() -> list[tuple[str, ...]]:
-    """The names of the plans, grouped by which curves are compared; the largest group, the ladder, comes first."""
-    groups: list[tuple[str, ...]] = []
-    for name, plan in PLANS.items():
-        group = tuple(other for other in PLANS if other == name or other in plan.beside)
-        if group not in groups:
-            groups.append(group)
-    return sorted(groups, key=lambda group: -len(group))
+@dataclass(frozen=True)
+class Group:
+    """Experiments that belong together.
+
+    Attributes:
+        title: what they have in common, in a few words.
+        plans: their names, in the order in which they are read.
+        notice: what to look at where their losses are compared; empty where the losses are of different data.
+    """
+
+    title: str
+    plans: tuple[str, ...]
+    notice: str = ""
+
+
+# Every plan is in one group.
+GROUPS = (
+    Group("Shakespeare", ("shakespeare", "bpe", "gpt2")),
+    Group(
+        "With and without a mask",
+        ("generator", "generator-unmasked", "transformerslite-generator"),
+        "Without its mask it reads the answer: the loss falls far below, the text gets no better.",
+    ),
+    Group("The ladder", (*_RUNGS, "bigram"), "Each rung has what the one before it lacks: which part lowers the loss most?"),
+    Group(
+        "Positions",
+        ("reversal", "reversal-no-positions"),
+        "Both can reach the floor. Without positions only the causal mask tells the order: it takes longer.",
+    ),
+    Group("Tasks with known answers", ("addition", "copy", "induction")),
+    Group(
+        "Pretraining",
+        ("pretrain", "from-scratch", "finetune"),
+        "Where does the one that read Python's reference first begin, and does it stay ahead?",
+    ),
+    Group(
+        "Classifiers",
+        ("classifier", "classifier-no-dropout"),
+        "Dropout makes learning slower. Which of the two has the lower loss at its best, and where does it rise again?",
+    ),
+    Group("Encoder–decoders", ("seq2seq", "numbers", "mirror")),
+)

@@ -38,9 +38,10 @@ def test_home_shows_something_at_once_and_a_card_for_every_page(tiny_model: Tiny
     tiny_model("mine", text=ALPHABET, context_length=32)
     app = opened(model="mine")
     assert not app.exception
-    assert {page.title for page in PAGES.values() if page.path != "app.py"} <= {
-        link.proto.label.strip("*") for link in app.main.get("page_link")
-    }
+    labels = [link.proto.label for link in app.main.get("page_link")]
+    numbered = [page.title for page in PAGES.values() if "decoder" in page.kinds and page.path != "app.py"]
+    assert [label for label in labels if label.startswith("**")] == [f"**{i} {title}**" for i, title in enumerate(numbered, 1)]
+    assert {"Classify", "Translate"} <= set(labels)
     assert len(app.main.get("image")) == PICTURED
 
 

@@ -307,10 +307,6 @@ def test_experiments_show_the_published_number_beside_ours_and_lead_to_it(traine
     assert any(caption.value == "loss: published 1.7507, here 1.7123" for caption in at.caption)
     assert any(caption.value == "loss: here 2.5000" for caption in at.caption)
     assert any("plan=ladder-8" in link.proto.query_string for link in at.main.get("page_link"))
-    button(at, "Compare the 2 that are here").click().run()
-    assert not at.exception
-    assert list(curves(at)) == ["ladder-0", "ladder-8"]
-    assert at.query_params["chosen"] == "ladder-0,ladder-8"
 
 
 def test_every_button_of_try_this_changes_the_comparison(trained: Callable[..., Path]) -> None:
@@ -351,3 +347,51 @@ def test_a_model_too_long_to_take_along_leaves_its_snapshots_and_at_last_itself_
     assert (snapshots, possible) == (False, True)
     monkeypatch.setattr(manage, "MOST_PACKED_BYTES", 10)
     assert packing("mine")[1:] == (False, False)
+
+
+def rung(trained: Callable[..., Path], number: int, loss: float, name: str | None = None, **card: Any) -> None:
+    trained(name or f"ladder-{number}", [4.0, loss], preset=f"ladder-{number}", **card)
+
+
+def waterfall(at: AppTest) -> dict[str, Any]:
+    spec = next(json.loads(c.proto.spec) for c in at.get("plotly_chart") if c.proto.id.endswith("-ladder"))
+    return next(trace for trace in spec["data"] if trace["type"] == "bar")
+
+
+def says(at: AppTest) -> str:
+    return " ".join(caption.value for caption in at.caption).replace("\\", "")
+
+
+def test_each_bar_of_the_ladder_is_what_a_rung_changes(trained: Callable[..., Path]) -> None:
+    for number, loss in ((0, 2.5), (1, 2.501), (2, 2.4), (4, 2.45), (8, 1.75)):  # some rungs are missing
+        rung(trained, number, loss)
+    at = page()
+    assert not at.exception
+    bars = waterfall(at)
+    parts = ["+ positions", "+ one attention head", "+ eight heads + dropout"]
+    assert bars["y"] == [*parts, "+ residual connections + an MLP + layer norms + six blocks", "all together"]
+    assert bars["text"] == ["+0.001", "−0.101", "+0.050", "−0.700", "−0.750"]
+    assert "the loss falls by 0.750 nats" in says(at)
+    assert "It rises with + eight heads + dropout (+0.050)." in says(at)
+    assert "No more than chance: + positions (+0.001)." in says(at)
+
+
+def test_rungs_that_the_user_trained_take_the_place_of_those_that_ship(
+    trained: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, loss in ((0, 2.5), (1, 2.4), (2, 2.3)):
+        rung(trained, number, loss)
+    rung(trained, 1, 2.2, "mine", recipe={"learning_rate": 0.5})
+    rung(trained, 2, 1.0, "unfinished")
+    checkpoints.write_json(checkpoints.find("unfinished") / "status.json", {"state": "stopped", "message": ""})
+    monkeypatch.setattr("gptviz.ui.pages.runs.ladder.is_own", lambda folder: folder.name == "mine")
+    assert waterfall(page())["text"] == ["−0.100", "−0.100", "−0.200"]
+    at = page(own_rungs="true")
+    assert waterfall(at)["text"] == ["−0.300", "+0.100", "−0.200"]
+    assert "Your own: mine. That came with gptviz: ladder-0, ladder-2." in says(at)
+    assert "Trained in another way than most, so that more than a part differs: mine (learning_rate 0.5)." in says(at)
+
+
+def test_without_two_rungs_there_is_no_ladder(trained: Callable[..., Path]) -> None:
+    rung(trained, 0, 2.5)
+    assert not [c for c in page().get("plotly_chart") if c.proto.id.endswith("-ladder")]

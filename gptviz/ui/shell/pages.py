@@ -25,6 +25,7 @@ class Page:
     Attributes:
         path: its script, as Streamlit names it.
         sentence: what it shows.
+        step: why to read it after the pages before it, as the last line of the page before says.
         kinds: the kinds of models it is about; it opens on the model that shows the first of them best.
     """
 
@@ -32,6 +33,7 @@ class Page:
     title: str
     icon: str
     sentence: str
+    step: str = ""
     kinds: tuple[Kind, ...] = tuple(MODEL_KINDS)
 
 
@@ -41,14 +43,22 @@ GENERATE = Page(
     "Generate",
     ":material/play_arrow:",
     "Watch text appear token by token, and steer it.",
+    step="A text is many such guesses, one after the other: watch it grow, and take another turn.",
     kinds=("decoder",),
 )
-ATTENTION = Page("pages/attention.py", "Attention", ":material/grid_on:", "What each head looks at, for every block and head.")
+ATTENTION = Page(
+    "pages/attention.py",
+    "Attention",
+    ":material/grid_on:",
+    "What each head looks at, for every block and head.",
+    step="Vectors of tokens at their places meet here: see which token reads which, head by head.",
+)
 NEXT_TOKEN = Page(
     "pages/next_token.py",
     "Next token",
     ":material/bar_chart:",
     "How likely each next token is, and what sampling makes of it.",
+    step="The guess is a draw: see how likely every token is, and what temperature does to the draw.",
     kinds=("decoder",),
 )
 CLASSIFY = Page(
@@ -56,6 +66,7 @@ CLASSIFY = Page(
     "Classify",
     ":material/label:",
     "A text, its label, and exactly what each word adds to the decision.",
+    step="The model gives a whole text a label: see what each word adds to the decision.",
     kinds=("classifier",),
 )
 TRANSLATE = Page(
@@ -63,27 +74,52 @@ TRANSLATE = Page(
     "Translate",
     ":material/translate:",
     "Which part of one text a model reads while it writes another.",
+    step="The answer is written token by token: see which part of the source each of them reads.",
     kinds=("encoder-decoder",),
 )
-POSITIONS = Page("pages/positions.py", "Positions", ":material/straighten:", "How the model knows the order of its tokens.")
+POSITIONS = Page(
+    "pages/positions.py",
+    "Positions",
+    ":material/straighten:",
+    "How the model knows the order of its tokens.",
+    step="An embedding does not say where its token stands: see how the model knows the order.",
+)
 EMBEDDINGS = Page(
-    "pages/embeddings.py", "Embeddings", ":material/scatter_plot:", "The map of all tokens, as the model knows them."
+    "pages/embeddings.py",
+    "Embeddings",
+    ":material/scatter_plot:",
+    "The map of all tokens, as the model knows them.",
+    step="Inside, the first thing that a token becomes is a vector: see which tokens lie close together.",
 )
 GRADIENTS = Page(
     "pages/gradients.py",
     "Gradients",
     ":material/trending_down:",
     "How much of the gradient reaches the first block, with and without residual connections.",
+    step="Many blocks stand on each other: see why they can be trained at all.",
 )
-TRAIN = Page("pages/train.py", "Train", ":material/model_training:", "Train a transformer, and watch it learn as it does.")
-RUNS = Page("pages/runs.py", "Runs", ":material/stacked_line_chart:", "All models side by side, and how each of them learned.")
+TRAIN = Page(
+    "pages/train.py",
+    "Train",
+    ":material/model_training:",
+    "Train a transformer, and watch it learn as it does.",
+    step="Nothing here was built in, all of it was learned: train a small model, and watch.",
+)
+RUNS = Page(
+    "pages/runs.py",
+    "Runs",
+    ":material/stacked_line_chart:",
+    "All models side by side, and how each of them learned.",
+    step="Now compare models: see what each part is worth.",
+)
 
-# In the order of the menu.
+# In the order of the menu, in which a newcomer reads them: the model from outside, what it is made of, how it came about.
 PAGES = {
     page.path: page
     for page in (
-        *(HOME, GENERATE, ATTENTION, NEXT_TOKEN, CLASSIFY, TRANSLATE),
-        *(POSITIONS, EMBEDDINGS, GRADIENTS, TRAIN, RUNS),
+        *(HOME, NEXT_TOKEN, GENERATE, CLASSIFY, TRANSLATE),
+        *(EMBEDDINGS, POSITIONS, ATTENTION, GRADIENTS),
+        *(TRAIN, RUNS),
     )
 }
 

@@ -19,6 +19,7 @@ from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.markdown import escaped
 
 from . import kinds, pages, prompts, reading, scrubber
+from .model_list import model_groups, model_list, names_of
 from .models import ModelKey, language_model, model_key
 from .pages import DEFAULT_MODEL, DEFAULT_PROMPT
 
@@ -73,21 +74,22 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
     Args:
         needs_prompt: whether the page is about the prompt; else nothing is said about what the model does not read of it.
     """
-    names = list(checkpoints.folders())
-    if not names:
+    groups = model_groups()
+    if not groups:
         st.error("There is no model to open. Train one: `python -m gptviz train generator --corpus FILE`.")
         st.stop()
     notices = st.container()
-    left, right = st.columns([1, 3], vertical_alignment="bottom")
-    with left:
+    left, right = st.columns([2, 5], vertical_alignment="bottom")
+    with left.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         name = controls.select(
             "Model",
-            names,
+            names_of(groups),
             key="model",
             default=DEFAULT_MODEL,
-            help="Every model in checkpoints/ and in your own folder of models.",
+            help="Your own models first, then those that came with gptviz. The list beside it says what each of them is.",
             notices=notices,
         )
+        model_list(groups, name)
     folder, card = _card(name)
     step = None
     if folder is not None and scrubber.steps(name):

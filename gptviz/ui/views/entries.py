@@ -13,7 +13,7 @@ from gptviz.figures.curves import Curve
 from gptviz.model import parameter_count
 from gptviz.runs import checkpoints
 from gptviz.runs.checkpoints import CheckpointError
-from gptviz.runs.experiments import PLANS, groups
+from gptviz.runs.experiments import GROUPS, PLANS
 from gptviz.runs.status import Status, read_status
 from gptviz.train.recipe import Recipe
 
@@ -117,7 +117,7 @@ def default_comparison(entries: Mapping[str, Entry]) -> list[str]:
     with a curve.
     """
     with_curve = [name for name, entry in entries.items() if entry.has_curve]
-    for group in groups():
-        if len(group) > 1 and len(here := [name for name in group if name in with_curve]) > 1:
+    for group in sorted((group for group in GROUPS if group.notice), key=lambda group: -len(group.plans)):
+        if len(here := [name for name in group.plans if name in with_curve]) > 1:
             return here[:MOST_COMPARED]
     return with_curve[:MOST_COMPARED]

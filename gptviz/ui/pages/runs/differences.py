@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import pandas as pd
 import streamlit as st
@@ -43,6 +42,5 @@ def table_of_differences(entries: Sequence[Entry]) -> None:
     if table.empty:
         st.caption("Nothing that is written down differs between them.")
         return
-    st.markdown("**In what they differ**")
-    height: int | Literal["content"] = 318 if len(table) > 8 else "content"
-    st.dataframe(table, hide_index=True, height=height, key="differences", alt="The settings in which the models differ")
+    with st.expander(f"In what they differ: {len(table)} settings", icon=":material/difference:", key="differing settings"):
+        st.dataframe(table, hide_index=True, height="content", key="differences", alt="The settings in which the models differ")

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
+from gptviz.figures import thumbnail
 from gptviz.figures.curves import perplexity
-from gptviz.runs.experiments import PLANS, Plan, groups
+from gptviz.runs.experiments import GROUPS, PLANS, Group, Plan
 from gptviz.ui.shell import pages
+from gptviz.ui.shell.theme import theme
 from gptviz.ui.views.entries import Entry
+from gptviz.ui.widgets.markdown import escaped
+
+# Pixels: of a card, three of which stand side by side on a laptop, and of the picture in it.
+CARD, PICTURE = 262, 90
+MOST_NAMED = 3
 
 
 def results(plan: Plan, entry: Entry | None) -> str:
@@ -25,36 +32,45 @@ def results(plan: Plan, entry: Entry | None) -> str:
     return f"{quantity}: {', '.join(numbers)}{accuracy}"
 
 
-def experiments(entries: Mapping[str, Entry], choose: Callable[[list[str]], None]) -> None:
-    """A row for each experiment, with the result of its model among `entries`; `choose` compares the curves of some."""
+def experiments(entries: Mapping[str, Entry]) -> None:
+    """A card for each group of experiments: how the losses of its models among `entries` fell, and, folded, each experiment with
+    its result and the way to train it.
+    """
     state = pages.shared_state()
-    for group in groups():
-        with st.container(border=True, gap="xsmall"):
-            here = [name for name in group if name in entries and entries[name].has_curve]
-            for name in group:
-                _row(name, PLANS[name], entries.get(name), {**state, "plan": name})
-            if len(here) > 1:
-                label = f"Compare the {len(here)} that are here"
-                st.button(
-                    label,
-                    key=f"compare {group[0]}",
-                    on_click=_compare,
-                    args=(here, choose),
-                    icon=":material/stacked_line_chart:",
-                )
+    with st.container(horizontal=True):
+        for group in GROUPS:
+            known = [entries[name] for name in group.plans if name in entries and entries[name].has_curve]
+            with st.container(border=True, width=CARD, gap="xsmall"):
+                with st.container(horizontal=True, vertical_alignment="center"):
+                    _picture(group, known)
+                    with st.container(width="stretch", gap="xsmall"):
+                        st.markdown(f"**{group.title}**")
+                        st.caption(escaped(reached(known)), help="The lowest loss of each, in nats per token.")
+                with st.expander(f"{len(group.plans)} experiments"):
+                    for name in group.plans:
+                        _row(name, PLANS[name], entries.get(name), {**state, "plan": name})
 
 
-def _compare(names: list[str], choose: Callable[[list[str]], None]) -> None:
-    choose(names)
-    # The chart is far above the button.
-    st.toast(f"The chart at the top compares {', '.join(names)} now.", icon=":material/stacked_line_chart:")
+def _picture(group: Group, known: Sequence[Entry]) -> None:
+    """The curves of the models of a group as a small picture."""
+    curves = [entry.curve for entry in known if entry.curve is not None]
+    if curves:
+        alt = f"{group.title}: validation loss over the steps of training of {', '.join(entry.name for entry in known)}"
+        st.image(thumbnail.curves(curves, theme()), alt=alt, width=PICTURE)
+
+
+def reached(known: Sequence[Entry]) -> str:
+    """The lowest loss of each model of a group; of many the first and the last."""
+    each = [f"{entry.name} {entry.best:.4g}" for entry in known]
+    if not each:
+        return "not trained here yet"
+    return ", ".join(each) if len(each) <= MOST_NAMED else f"{each[0]} … {each[-1]}"
 
 
 def _row(name: str, plan: Plan, entry: Entry | None, link: dict[str, str]) -> None:
-    about, numbers, go = st.columns([6, 4, 2], vertical_alignment="center")
-    about.markdown(f"**{name}** · {plan.sentence}")
-    numbers.caption(results(plan, entry))
-    with go:
+    st.markdown(f"**{name}** · {plan.sentence}")
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.caption(results(plan, entry), width="content")
         st.page_link(
             pages.TRAIN.path,
             label="Train it",

@@ -7,22 +7,12 @@ from urllib.parse import quote, unquote
 
 import streamlit as st
 
-from gptviz.runs.experiments import groups
+from gptviz.runs.experiments import GROUPS
 from gptviz.ui.views.entries import MOST_COMPARED, Entry, default_comparison
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.tries import Try
 
 NONE = "-"  # what the link says where nothing is chosen; no model can have this name
-# By one of the plans compared: the title of the comparison, and what to notice.
-COMPARISONS = {
-    "ladder-0": ("The ladder", "Each rung has what the one before it lacks: which part lowers the loss most?"),
-    "reversal": (
-        "Positions",
-        "Both can reach the floor. Without positions only the causal mask tells the order: it takes longer.",
-    ),
-    "generator": ("The mask off", "Without its mask it reads the answer: the loss falls far below, the text gets no better."),
-    "finetune": ("Pretraining", "Where does the one that read Python's reference first begin, and does it stay ahead?"),
-}
 
 
 def chosen(entries: Mapping[str, Entry], *, quiet: bool = False) -> list[Entry]:
@@ -58,9 +48,8 @@ def _in_link(names: Sequence[str]) -> str:
 def to_try(entries: Mapping[str, Entry]) -> list[Try]:
     """Each comparison worth seeing of which two models are here."""
     offers = []
-    for group in groups():
-        here = [name for name in group if name in entries and entries[name].has_curve]
-        offers += [
-            Try(*COMPARISONS[name], query={"chosen": _in_link(here)}) for name in group if name in COMPARISONS and len(here) > 1
-        ]
+    for group in GROUPS:
+        here = [name for name in group.plans if name in entries and entries[name].has_curve]
+        if group.notice and len(here) > 1:
+            offers.append(Try(group.title, group.notice, query={"chosen": _in_link(here)}))
     return offers

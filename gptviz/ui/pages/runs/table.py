@@ -16,9 +16,16 @@ from gptviz.ui.views.entries import Entry
 from .selection import choose
 
 _TABLE, _ORDER = "table of models", "order of models"
+# Pixels: the width that all columns take, and the heights of the table.
+WIDTH, LEAST, MOST = 860, 320, 560
 
 
-def table(entries: Mapping[str, Entry], chosen: Sequence[str], *, height: int) -> None:
+def height_of(models: int) -> int:
+    """The height of the table: all of its rows where there is room, but never so low that the curves beside it are flat."""
+    return min(MOST, max(LEAST, 36 * (models + 1)))
+
+
+def table(entries: Mapping[str, Entry], chosen: Sequence[str]) -> None:
     """All models, a row each; ticked are those `chosen`, and ticking others changes the link."""
     order = _order(entries, chosen)
 
@@ -36,7 +43,7 @@ def table(entries: Mapping[str, Entry], chosen: Sequence[str], *, height: int) -
         on_select=ticked,
         selection_mode="multi-row",
         hide_index=True,
-        height=height,
+        height=height_of(len(entries)),
         placeholder="",
         column_config=_columns(),
         alt="All models, one per row, with state, losses, size, steps, time and data",

@@ -1,0 +1,155 @@
+"""What each part of the ladder brings: the loss of every rung, from a bigram to a GPT, and what the next one changes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import streamlit as st
+
+from gptviz.fields import field_infos
+from gptviz.figures.waterfall import waterfall
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.model.presets import RUNGS
+from gptviz.runs.manage import is_own
+from gptviz.train.recipe import Recipe
+from gptviz.ui.shell.theme import theme
+from gptviz.ui.views.entries import Entry
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.details import details
+from gptviz.ui.widgets.markdown import escaped
+
+# Settings of a recipe that change how fast a run is or what is kept of it, not what it learns.
+WITHOUT_EFFECT = ("precision", "compile", "evaluations", "snapshots")
+# Between runs that differ in their seed alone, losses of the ladder differ by about this much (nats per token).
+CHANCE = 0.005
+
+HOW = """
+A bar goes from the loss of one rung to that of the next, which has one part more. The loss is the last one measured on held-out
+text, in nats per token. Drawn by `waterfall` in `gptviz/figures/waterfall.py`; the rungs are `RUNGS` in
+`gptviz/model/presets.py`.
+"""
+LIMITS = """
+What a part brings depends on what is there already: positions tell a token where it stands, which is of no use as long as no
+token reads another. And a part costs: the rungs have more and more parameters. Each rung is one run of one seed: a change of some
+thousandths may be chance. Dropout raises the loss here since a model this small, on this much text, has nothing learned by heart.
+"""
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A rung of the ladder with the model that stands for it.
+
+    Attributes:
+        label: what it has that the rung before it lacks.
+    """
+
+    label: str
+    entry: Entry
+
+
+def rungs(entries: Mapping[str, Entry], *, own: bool) -> list[Rung]:
+    """The rungs of which there is a finished model among `entries`, and which it is.
+
+    Args:
+        own: whether the user's own models are preferred to those that ship.
+    """
+    found: list[Rung] = []
+    parts: list[str] = []
+    for number, part in enumerate(RUNGS):
+        parts.append(part.partition(":")[0])
+        fit = [entry for entry in entries.values() if entry.plan == f"ladder-{number}" and _is_finished(entry)]
+        fit.sort(key=lambda entry: is_own(entry.folder) != own)
+        if fit:
+            found.append(Rung(" ".join(parts) if found else parts[-1].removeprefix("+ "), fit[0]))
+            parts = []
+    return found
+
+
+def _is_finished(entry: Entry) -> bool:
+    return entry.has_curve and entry.status.state == "finished" and bool(np.isfinite(entry.last))
+
+
+def losses(found: Sequence[Rung]) -> LabelledArray:
+    """The last loss of each rung, [rung]."""
+    values = np.array([rung.entry.last for rung in found])
+    return LabelledArray(values, (Axis("rung", tuple(rung.label for rung in found)),), "loss (nats per token)")
+
+
+def table_of_changes(found: Sequence[Rung]) -> LabelledArray:
+    """The loss of each rung and what it changes, [rung, number]; the first changes nothing."""
+    values = losses(found).values.astype(float)
+    changes = np.concatenate([[np.nan], np.diff(values)])
+    names = tuple(f"{rung.label} ({rung.entry.name})" for rung in found)
+    axes = Axis("rung", names), Axis("number", ("loss", "change"))
+    return LabelledArray(np.stack([values, changes], axis=1), axes, "nats per token")
+
+
+def in_words(found: Sequence[Rung]) -> str:
+    """What the picture shows, in a few sentences, from its own numbers."""
+    values = losses(found).values.astype(float)
+    changes = sorted(zip(np.diff(values).tolist(), (rung.label for rung in found[1:]), strict=True))
+    whole = values[-1] - values[0]
+    told = [f"From the first rung to the last the loss {'falls' if whole < 0 else 'rises'} by {abs(whole):.3f} nats."]
+    if helped := [f"{label} ({_signed(change)})" for change, label in changes if change < -CHANCE][:3]:
+        told.append(f"What lowers it most: {'; '.join(helped)}.")
+    if hurt := [f"{label} ({_signed(change)})" for change, label in reversed(changes) if change > CHANCE]:
+        told.append(f"It rises with {'; '.join(hurt)}.")
+    if same := [f"{label} ({_signed(change)})" for change, label in changes if abs(change) <= CHANCE]:
+        told.append(f"No more than chance: {'; '.join(same)}.")
+    return " ".join(told)
+
+
+def _signed(change: float) -> str:
+    return f"{change:+.3f}".replace("-", "−")
+
+
+def who_is_shown(found: Sequence[Rung]) -> str:
+    """Which models stand for the rungs, and which of them were trained in another way than most."""
+    own = [rung.entry.name for rung in found if is_own(rung.entry.folder)]
+    shipped = [rung.entry.name for rung in found if not is_own(rung.entry.folder)]
+    parts = [f"Your own: {', '.join(own)}." if own else "", f"That came with gptviz: {', '.join(shipped)}." if shipped else ""]
+    others = [f"{name} ({differences})" for name, differences in trained_otherwise(found).items()]
+    if others:
+        parts.append(f"Trained in another way than most, so that more than a part differs: {'; '.join(others)}.")
+    return " ".join(part for part in parts if part)
+
+
+def trained_otherwise(found: Sequence[Rung]) -> dict[str, str]:
+    """The models whose data or recipe differ from those of most rungs, and in what."""
+    names = ["data", *(name for name in field_infos(Recipe) if name not in WITHOUT_EFFECT)]
+    usual = {name: Counter(repr(rung.entry.settings.get(name)) for rung in found).most_common(1)[0][0] for name in names}
+    others = {}
+    for rung in found:
+        values = {name: rung.entry.settings.get(name) for name in names}
+        if different := [f"{name} {value}" for name, value in values.items() if repr(value) != usual[name]]:
+            others[rung.entry.name] = ", ".join(different)[:120]
+    return others
+
+
+def code(found: Sequence[Rung]) -> str:
+    """The lines of `gptviz` that give the same numbers."""
+    return f"""from gptviz.runs import checkpoints
+
+names = {[rung.entry.name for rung in found]!r}
+losses = [checkpoints.read_card(checkpoints.find(name)).validation_loss for name in names]
+changes = [after - before for before, after in zip(losses, losses[1:])]"""
+
+
+def ladder(entries: Mapping[str, Entry]) -> None:
+    """The ladder as a waterfall, what it says in words, and whose losses they are; nothing where there are fewer than two."""
+    shipped, mine = rungs(entries, own=False), rungs(entries, own=True)
+    if len(shipped) < 2:
+        return
+    st.subheader("What does each part bring?", anchor=False)
+    st.caption("The ladder goes from a bigram to a GPT: every rung has what the one before it lacks. Lower is better.")
+    found = shipped
+    if [rung.entry.name for rung in mine] != [rung.entry.name for rung in shipped]:
+        about = "Takes your own finished model for each rung that you trained, in place of the one that came with gptviz."
+        found = mine if controls.switch("My own rungs", key="own_rungs", help=about) else shipped
+    alt = f"A waterfall of the loss from rung to rung. {in_words(found)}"
+    st.plotly_chart(waterfall(losses(found), theme()), key="ladder", alt=alt)
+    st.caption(f"{escaped(in_words(found))} {escaped(who_is_shown(found))}")
+    details(lambda: table_of_changes(found), code=code(found), how=HOW, limits=LIMITS, key="ladder")

@@ -1,0 +1,92 @@
+"""All models in groups, each with a line on what it is, and the list of them beside the control that chooses one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+
+from gptviz.runs import checkpoints
+from gptviz.runs.card import Card
+from gptviz.runs.checkpoints import CheckpointError
+from gptviz.runs.experiments import GROUPS, PLANS
+from gptviz.runs.manage import is_own
+from gptviz.ui.widgets.markdown import escaped
+
+YOURS, OTHERS = "Yours", "Others"
+_OPEN = "all models"
+
+
+@dataclass(frozen=True)
+class ModelGroup:
+    """Models that are listed together: by their names the folders they lie in."""
+
+    title: str
+    folders: dict[str, Path]
+
+
+def model_groups() -> list[ModelGroup]:
+    """All models: the user's own, then those that ship by what they are about; no group is empty."""
+    left = dict(checkpoints.folders())
+    found = [ModelGroup(YOURS, {name: left.pop(name) for name, folder in list(left.items()) if is_own(folder)})]
+    found += [ModelGroup(one.title, {name: left.pop(name) for name in one.plans if name in left}) for one in GROUPS]
+    return [group for group in [*found, ModelGroup(OTHERS, left)] if group.folders]
+
+
+def names_of(groups: Sequence[ModelGroup]) -> list[str]:
+    """The names of all models in the order of the list."""
+    return [name for group in groups for name in group.folders]
+
+
+def line_about(folder: Path) -> str:
+    """What the model in `folder` is, in a line: its experiment in words; of the user's own also what it learned from."""
+    try:
+        card = checkpoints.read_card(folder)
+    except CheckpointError:
+        return "Its files cannot be read."
+    plan = PLANS.get(card.plan or "")
+    if plan is not None and not is_own(folder):
+        return plan.sentence
+    parts = [_experiment(card), (card.task or card.corpus or "")[:40], _size(card), _loss(card)]
+    return ", ".join(part for part in parts if part) or "Nothing is written down about it."
+
+
+def _experiment(card: Card) -> str:
+    return f"experiment {card.plan[:40]}" if card.plan else ""
+
+
+def _size(card: Card) -> str:
+    count = card.values.get("parameters")
+    return f"{count:,} parameters" if isinstance(count, int) and not isinstance(count, bool) else ""
+
+
+def _loss(card: Card) -> str:
+    return "" if card.validation_loss is None else f"loss {card.validation_loss:.3g}"
+
+
+def model_list(groups: Sequence[ModelGroup], chosen: str) -> None:
+    """A button that opens the list of all models with a line about each; a click on one chooses it."""
+    # What is in the list is read once somebody opens it.
+    listed = st.popover("All", key=_OPEN, on_change="rerun", icon=":material/list:", help="All models, and what each of them is.")
+    if not listed.open:
+        return
+    with listed.container(gap="xsmall"):
+        for group in groups:
+            st.markdown(f"**{group.title}**")
+            for name, folder in group.folders.items():
+                is_chosen = name == chosen
+                st.button(
+                    f"**{escaped(name)}** · {escaped(line_about(folder))}",
+                    key=f"open the model {name}",
+                    on_click=_choose,
+                    args=(name,),
+                    type="tertiary",
+                    icon=":material/check:" if is_chosen else None,
+                )
+
+
+def _choose(name: str) -> None:
+    st.session_state["model"] = name
+    st.session_state[_OPEN] = False

@@ -1,0 +1,46 @@
+"""The next step: the last line of every page leads to the page that a newcomer reads next, for the kind of model on screen."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from gptviz.model.kinds import MODEL_KINDS, Kind
+from gptviz.runs import checkpoints
+
+from . import kinds, pages
+from .pages import Page
+
+
+def reading_order(kind: Kind) -> list[Page]:
+    """The pages about models of this kind, in the order in which they are best read."""
+    return [page for page in pages.PAGES.values() if kind in page.kinds]
+
+
+def page_after(page: Page, kind: Kind) -> Page | None:
+    """The page to read after `page`, None after the last."""
+    order = reading_order(kind)
+    after = order[order.index(page) + 1 :] if page in order else order
+    return after[0] if after else None
+
+
+def next_step(label: str = "Next") -> None:
+    """A line that leads to the next page; after the last one, to a model of the next kind."""
+    name = pages.shared_state().get("model", pages.DEFAULT_MODEL)
+    kind = kinds.kind_of(checkpoints.folders().get(name)) or "decoder"
+    page = page_after(pages.current_page(), kind)
+    if page is not None:
+        _line(label, page, page.step)
+        return
+    every = list(MODEL_KINDS)
+    other = every[(every.index(kind) + 1) % len(every)]
+    if kinds.models_of(other):
+        about = MODEL_KINDS[other]
+        step = f"There are other kinds of models: open {about.with_article}, which {about.does}."
+        _line(label, pages.HOME, step, query={"model": kinds.best_model(other)})
+
+
+def _line(label: str, page: Page, step: str, query: dict[str, str] | None = None) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", border=True, key="next step"):
+        st.markdown(f"**{label}**", width="content")
+        pages.link(page, query=query)
+        st.caption(step, width="content")

@@ -1,0 +1,85 @@
+"""The way through the app: the list of models on every page, and the next step at the end of each."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from gptviz.files import home
+from gptviz.model.kinds import MODEL_KINDS, Kind
+from gptviz.runs import checkpoints
+from gptviz.runs.experiments import PLANS
+from gptviz.ui.shell import model_list, pages
+from gptviz.ui.shell.next_step import page_after
+from tests.app.opening import opened
+from tests.tiny import TinyModel
+
+
+@pytest.mark.parametrize("kind", MODEL_KINDS)
+def test_the_steps_lead_through_every_page_about_a_kind_once(kind: Kind) -> None:
+    walked = [pages.HOME]
+    while (after := page_after(walked[-1], kind)) is not None:
+        assert after.step
+        walked.append(after)
+    assert len(walked) == len(set(walked))
+    assert set(walked) == {page for page in pages.PAGES.values() if kind in page.kinds}
+
+
+def last_link(at: AppTest) -> tuple[str, dict[str, list[str]]]:
+    link = at.main.get("page_link")[-1].proto
+    return link.page, parse_qs(link.query_string)
+
+
+@pytest.mark.parametrize("path", [path for path in pages.PAGES if path != "app.py"])
+def test_every_page_ends_with_the_next_step_and_keeps_the_model(path: str, tiny_model: TinyModel, tiny_pair: TinyModel) -> None:
+    tiny_model("writer", text=pages.DEFAULT_PROMPT)
+    tiny_pair()
+    kind: Kind = "decoder" if "decoder" in pages.PAGES[path].kinds else pages.PAGES[path].kinds[0]
+    if kind == "classifier":
+        return
+    name = "writer" if kind == "decoder" else "pair"
+    at = opened(path, model=name)
+    assert not at.exception
+    after = page_after(pages.PAGES[path], kind)
+    if after is not None:
+        assert last_link(at) == (after.path.removeprefix("pages/").removesuffix(".py"), {"model": [name]})
+
+
+def test_after_the_last_page_comes_a_model_of_another_kind(tiny_model: TinyModel) -> None:
+    tiny_model("writer", text=pages.DEFAULT_PROMPT)
+    at = opened("pages/runs.py", model="writer")
+    assert last_link(at)[1] == {"model": ["classifier"]}
+    assert any("open a classifier" in caption.value for caption in at.caption)
+
+
+def test_every_model_is_listed_once_with_a_line_the_users_own_first(tiny_model: TinyModel) -> None:
+    folder = tiny_model("mine", card={"preset": "generator", "corpus": "my <b>text</b>", "validation_loss": 1.25})
+    tiny_model("bare")
+    groups = model_list.model_groups()
+    assert groups[0].title == model_list.YOURS
+    assert set(groups[0].folders) == {"mine", "bare"}
+    assert sorted(model_list.names_of(groups)) == sorted(checkpoints.folders())
+    for group in groups[1:]:
+        for name, place in group.folders.items():
+            assert model_list.line_about(place) == PLANS[name].sentence
+    line = model_list.line_about(folder)
+    assert line.startswith("experiment generator, my <b>text</b>, ")
+    assert line.endswith(" parameters, loss 1.25")
+    (folder / "card.json").write_text("[")
+    assert model_list.line_about(folder) == "Its files cannot be read."
+
+
+def test_the_list_of_models_opens_one(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny_model("writer", text=pages.DEFAULT_PROMPT)
+    tiny_model("other", text=pages.DEFAULT_PROMPT)
+    monkeypatch.setattr(checkpoints, "BUNDLED", home() / "none")
+    at = opened("pages/positions.py", model="writer")
+    assert not [button for button in at.button if "**other**" in button.label]  # read once somebody opens it
+    at.session_state["all models"] = True
+    at.run()
+    (button,) = (button for button in at.button if button.label.startswith("**other**"))
+    button.click().run()
+    assert not at.exception
+    assert at.selectbox(key="model").value == "other"

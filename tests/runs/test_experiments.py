@@ -1,0 +1,15 @@
+"""The experiments and the groups they are shown in."""
+
+from __future__ import annotations
+
+from gptviz.runs.experiments import GROUPS, PLANS
+
+
+def test_every_experiment_is_in_one_group_alone() -> None:
+    assert sorted(name for group in GROUPS for name in group.plans) == sorted(PLANS)
+
+
+def test_what_is_compared_learns_from_data_whose_losses_can_be() -> None:
+    for group in GROUPS:
+        compared = [PLANS[name] for name in group.plans if group.notice]
+        assert len({plan.tokenizer for plan in compared}) <= 1
