@@ -32,6 +32,8 @@ MEASURE = """(drawn) => {
                 const edge = cut.getBoundingClientRect();
                 box.left = Math.max(box.left, edge.left);
                 box.right = Math.min(box.right, edge.right);
+                box.top = Math.max(box.top, edge.top);
+                box.bottom = Math.min(box.bottom, edge.bottom);
             }
             return { words: text.textContent, size, box };
         });

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlparse
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -29,6 +30,7 @@ from gptviz.ui.views import encoder_decoder, model_map
 from tests.browser.contrast import faint
 from tests.browser.machinery import FRAMES, HOSTILE, Server, Visit, check_on_a_phone, quick
 from tests.browser.mounting import Mounted
+from tests.browser.pictures import faults, saved, words
 from tests.tiny import scrambled, tiny
 
 pytestmark = pytest.mark.browser
@@ -400,13 +402,44 @@ def test_the_pictures_stand_alone(shown: Callable[..., Map], tmp_path: Path) -> 
             file = tmp_path / f"map.{kind.lower()}"
             download.value.save_as(file)
             if kind == "SVG":
-                drawn = file.read_text()
+                drawn = file.read_text(encoding="utf-8")
                 assert "var(--" not in drawn
                 assert "class=" not in drawn
                 assert "shakespeare" in drawn
             else:
                 assert file.read_bytes().startswith(b"\x89PNG")
                 assert file.stat().st_size > 10_000
+
+
+# What can be read on the map: its words, and how long each bar of a guess is on the page.
+ON_THE_MAP = """() => {
+    const stage = [...document.querySelectorAll('*')].map((e) => e.shadowRoot?.querySelector('.stage')).find((s) => s);
+    const seen = (one, box) => one.bottom > box.top + 2 && one.top < box.bottom - 2;
+    const texts = [...stage.querySelectorAll('*')].filter((one) => [...one.childNodes].some((node) => node.nodeType === 3)
+        && one.checkVisibility({ visibilityProperty: true }) && !one.closest('.aloud')
+        && (!one.closest('.strip') || seen(one.getBoundingClientRect(), one.closest('.strip').getBoundingClientRect())));
+    return texts.map((one) => one.textContent.trim()).filter((text) => text);
+}"""
+
+
+@pytest.mark.parametrize("name", ["shakespeare", "classifier", "seq2seq", "ladder-2"])
+def test_the_picture_of_the_map_has_all_its_words_and_bars_under_a_heading(shown: Callable[..., Map], name: str) -> None:
+    page = shown(model=name, prompt="the end").page
+    before = page.evaluate(ON_THE_MAP)
+    zoom = page.locator(".stage").evaluate("stage => stage.style.zoom")
+    drawn = saved(page, page.locator(".foot"))
+    assert page.locator(".stage").evaluate("stage => stage.style.zoom") == zoom
+    assert faults(page, drawn) == []
+    said = "".join("".join(words(drawn)).split())
+    assert [text for text in before if "".join(text.split()) not in said] == []
+    assert f"Model:{name}" in said
+    assert "Prompt:“theend" in said
+    red = {"fill": "rgb(204, 51, 17)", "fill-opacity": "1"}  # of the bars of guesses
+    wide = [float(one.get("width", 0)) for one in ElementTree.fromstring(drawn).iter() if red.items() <= one.attrib.items()]
+    bars = page.locator(".guess .fill").evaluate_all("all => all.map((one) => one.getBoundingClientRect().width)")
+    wide, bars = [one for one in wide if one > 0.2], [bar / float(zoom) for bar in bars if bar > 0.2 * float(zoom)]
+    assert len(wide) == len(bars) or len(wide) > 3, "the list of guesses may scroll"
+    assert wide == pytest.approx(bars[: len(wide)], abs=0.1)
 
 
 @pytest.mark.parametrize("prompt", HOSTILE)

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Boxes, aloud, short, sizes, titleOf } from "../../gptviz/components/model_map/boxes.js";
 import { Cells } from "../../gptviz/components/model_map/cells.js";
-import { Layout, apart, direction, drawnBlocks, lined, rounded, squares } from "../../gptviz/components/model_map/geometry.js";
+import { Layout, apart, direction, drawnBlocks, rounded, squares } from "../../gptviz/components/model_map/geometry.js";
 import { walk } from "../../gptviz/components/model_map/keyboard.js";
 import { Opened } from "../../gptviz/components/model_map/opened.js";
 import { Questions } from "../../gptviz/components/model_map/questions.js";
@@ -272,15 +272,6 @@ test("of many blocks the ends and the open one with its neighbours are drawn, wi
       else if (drawn[i - 1] !== null) assert.equal(drawn[i], drawn[i - 1] + 1);
     }
   }
-});
-
-test("text in a picture keeps to its width and shows its end", () => {
-  const tokens = Array.from({ length: 60 }, (_, i) => [`t${i}`, null]);
-  const lines = lined(tokens, 100);
-  assert.ok(lines.length <= 7);
-  for (const line of lines) assert.ok(line.at(-1).at + line.at(-1).width <= 100);
-  assert.equal(lines.at(-1).at(-1).label, "t59");
-  assert.deepEqual(lined([["a very long token that is wider than the line", 0.5]], 20).length, 1);
 });
 
 test("keys walk along the stream and stop at its ends; over the guesses also up and down", () => {

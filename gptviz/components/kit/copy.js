@@ -51,24 +51,27 @@ class Copier {
     return { x: left - this.origin.left, y: top - this.origin.top, width, height };
   }
 
-  /** @param {Element} element @param {Element} into @param {number} opacity */
-  draw(element, into, opacity) {
+  /** @param {Element} element @param {Element} into @param {number} opacity @param {DOMRect | null} [cut] the box that is seen, of one that scrolls */
+  draw(element, into, opacity, cut = null) {
     const style = getComputedStyle(element);
     if (style.display === "none" || style.visibility === "hidden" || element.matches(this.leftOut)) return;
     const box = element.getBoundingClientRect(),
       own = opacity * Number(style.opacity);
+    if (cut && (box.bottom < cut.top + 2 || box.top > cut.bottom - 2)) return;
     if (element instanceof SVGSVGElement) return into.append(this.drawing(element, box));
     if (element instanceof HTMLCanvasElement) return into.append(this.pixels(element, box, style));
     if (box.width && box.height) this.frame(style, this.place(box), into, own);
-    let inside = into;
+    let inside = into,
+      seen = cut;
     const isCut = element.scrollWidth > element.clientWidth + 1 || element.scrollHeight > element.clientHeight + 1;
     if (style.overflowX !== "visible" && style.display !== "inline" && isCut) {
       const { x, y, width, height } = this.place(box);
+      seen = box;
       inside = shape("svg", { x, y, width, height, viewBox: `${x} ${y} ${width} ${height}` });
       into.append(inside);
     }
     for (const child of element.childNodes) {
-      if (child instanceof Element) this.draw(child, inside, own);
+      if (child instanceof Element) this.draw(child, inside, own, seen);
       else if (child instanceof Text && child.data.trim()) this.write(child, style, inside, own);
     }
   }
@@ -118,7 +121,7 @@ class Copier {
   /** @param {HTMLCanvasElement} canvas @param {DOMRect} box @param {CSSStyleDeclaration} style */
   pixels(canvas, box, style) {
     const look = { href: canvas.toDataURL(), preserveAspectRatio: "none", style: "image-rendering: pixelated" };
-    const group = shape("g", {}, shape("image", { ...this.place(box), ...look }));
+    const group = shape("g", { opacity: style.opacity }, shape("image", { ...this.place(box), ...look }));
     const wide = style.outlineStyle === "none" ? 0 : parseFloat(style.outlineWidth);
     if (wide) {
       const { paint, opacity } = paintOf(style.outlineColor);
@@ -137,6 +140,7 @@ class Copier {
       for (const name of element.getAttributeNames())
         if (/^(class|style|role|tabindex|aria-.*|data-.*)$/.test(name)) copies[i].removeAttribute(name);
       for (const name of LOOKS) copies[i].setAttribute(name, style.getPropertyValue(name));
+      for (const name of ["fill", "stroke"]) writeColour(copies[i], name);
     });
     for (const [name, value] of Object.entries(this.place(box))) copy.setAttribute(name, String(value));
     if (getComputedStyle(svg).overflow === "visible") copy.setAttribute("overflow", "visible");
@@ -187,6 +191,15 @@ class Copier {
     }
     return found;
   }
+}
+
+/** A colour as every program reads it: how opaque it is has an attribute of its own. @param {Element} element @param {string} name */
+function writeColour(element, name) {
+  const colour = element.getAttribute(name) ?? "";
+  if (!/^(rgb|color\()/.test(colour)) return;
+  const { paint, opacity } = paintOf(colour);
+  element.setAttribute(name, opacity ? paint : "none");
+  if (opacity < 1) element.setAttribute(`${name}-opacity`, String(opacity * Number(element.getAttribute(`${name}-opacity`))));
 }
 
 /** The lines that a text is broken into on the page, and where each is. @param {Text} node */

@@ -11,6 +11,8 @@ const MARGIN = 24,
 const TITLE = { size: 20, line: 27, weight: 650 },
   WORDS = { size: 14, line: 20, weight: 400 };
 const SCALE = { width: 180, height: 12, line: 26 };
+// The smallest type of a picture: a drawing that has smaller is made larger.
+const SMALLEST = 12;
 // A longer prompt is cut; how long it is, is said.
 const MOST_LINES = 6;
 
@@ -98,6 +100,12 @@ function legend({ stops, low, high, unit }, top, ink, measure) {
   ];
 }
 
+/** How much larger a drawing must be for its smallest type to be read. @param {SVGElement} drawing */
+function enlarged(drawing) {
+  const sizes = [...drawing.querySelectorAll("text")].map((text) => parseFloat(text.getAttribute("font-size") ?? ""));
+  return Math.max(1, SMALLEST / Math.min(...sizes.filter((size) => size > 0), SMALLEST));
+}
+
 /**
  * A picture that stands alone: its colours are written out, its texts are all there and within it.
  *
@@ -111,8 +119,9 @@ export function picture(root, { title, model = "", prompt = "", settings = [], s
   const ink = getComputedStyle(root).getPropertyValue("--st-text-color").trim() || getComputedStyle(root).color,
     ground = background(root),
     words = measuring(WORDS);
+  const zoom = enlarged(drawing);
   const ofScale = scale ? words(scale.low + scale.high + scale.unit) + SCALE.width + 36 : 0;
-  const inner = Math.ceil(Math.max(NARROWEST - 2 * MARGIN, size.width, ofScale)),
+  const inner = Math.ceil(Math.max(NARROWEST - 2 * MARGIN, zoom * size.width, ofScale)),
     width = inner + 2 * MARGIN;
   const svg = shape("svg", { "font-family": SANS });
   svg.append(shape("title", {}, title), shape("rect", { width: "100%", height: "100%", fill: ground }));
@@ -134,8 +143,8 @@ export function picture(root, { title, model = "", prompt = "", settings = [], s
     top += SCALE.line;
   }
   top += AFTER_HEADING;
-  svg.append(shape("g", { transform: `translate(${MARGIN} ${top})` }, drawing));
-  const height = Math.ceil(top + size.height + MARGIN);
+  svg.append(shape("g", { transform: `translate(${MARGIN} ${top}) scale(${zoom})` }, drawing));
+  const height = Math.ceil(top + zoom * size.height + MARGIN);
   for (const [name, value] of Object.entries({ width, height, viewBox: `0 0 ${width} ${height}` }))
     svg.setAttribute(name, String(value));
   return svg;

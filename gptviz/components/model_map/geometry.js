@@ -19,9 +19,6 @@ const MOST_BLOCKS = 16,
   AROUND = 5;
 // The radius of an arrow's corners.
 const CORNER = 8;
-// Of the monospaced text of a picture, and the lines of it that there is room for.
-const LETTER = 7.3,
-  LINES = 7;
 
 /** @typedef {[x: number, y: number]} Point */
 
@@ -109,26 +106,4 @@ export function drawnBlocks(n, open) {
   const from = Math.max(1, Math.min(open - AROUND, n - 2 * AROUND - 3)),
     to = Math.min(n - 2, from + 2 * AROUND + 1);
   return [0, ...(from > 1 ? [null] : []), ...all.slice(from, to + 1), ...(to < n - 2 ? [null] : []), n - 1];
-}
-
-/**
- * Tokens as lines of monospaced text in a picture: as many of the last lines as there is room for.
- *
- * @param {[label: string, probability: number | null][]} tokens
- * @param {number} width
- */
-export function lined(tokens, width) {
-  /** @type {{ label: string, probability: number | null, at: number, width: number }[][]} */
-  const lines = [[]];
-  let used = 0;
-  for (const [label, probability] of tokens) {
-    const own = [...label].length * LETTER + 2;
-    if (used + own > width && lines[lines.length - 1].length) {
-      lines.push([]);
-      used = 0;
-    }
-    lines[lines.length - 1].push({ label, probability, at: used, width: own });
-    used += own;
-  }
-  return lines.slice(-LINES);
 }

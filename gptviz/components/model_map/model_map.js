@@ -67,7 +67,7 @@ class ModelMap {
       name: `map-${this.data.model}`,
       numbers: () => tableOfBoxes(this.opened.boxes),
       code: () => this.data.code,
-      picture: () => pictureOfMap(this.data, this.stage.pen),
+      picture: () => pictureOfMap(this.data, this.stage),
     });
     this.foot.replaceChildren(legend(this.stage.pen), behind);
   }
