@@ -30,10 +30,10 @@ def judged(losses: Sequence[LossEntry], config: Config, recipe: Recipe | None) -
     if not has_diverged(before, last.training, made[-1].validation, uniform):
         return None
     change = "" if recipe is None else f". To change: {advice(recipe)}"
-    beginning = "" if before is None else f", and {_nats(before)} before the first step"
+    beginning = "" if before is None else f", and before the first step it was {_nats(before)}"
     return (
-        f"it diverged: after {last.step:,} steps its loss is {_nats(made[-1].validation)} nats, "
-        f"where blind guessing has {_nats(uniform)}{beginning}{change}"
+        f"it diverged: after {last.step:,} steps its loss is {_nats(made[-1].validation)} nats. "
+        f"A blind guess has {_nats(uniform)}{beginning}{change}"
     )
 
 

@@ -89,7 +89,7 @@ def _claimed_alone(name: str, root: Path | None, replace: bool) -> Iterator[Clai
     folder = checkpoints.destination(name, root)
     if not replace:
         checkpoints.check_is_free(name, root)
-    with locked(folder):
+    with locked(folder, wait=1.0 if replace else 0.0):  # who holds the lock of a new name is going to use it
         if not replace:
             checkpoints.check_is_free(name, root)  # until this thread had the lock, another may have written a model
         elif read_status(folder).state == "waiting":

@@ -95,19 +95,21 @@ def clear_stop_request(folder: Path) -> None:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path, wait: float = 1.0) -> Iterator[None]:
     """Keep all other threads and processes from training, replacing or moving the model in `folder`, which need not exist yet.
 
     The lock belongs to the folder's name: its file lies outside of the folder, and stays where it is while the folder is
     renamed or replaced. The system gives it back when the process ends, also if that is killed.
+
+    Args:
+        wait: how long to wait for the lock, in seconds. `read_status` holds that of a run in training for a moment.
 
     Raises:
         RunError: another one has the lock.
         OSError: the folder that holds `folder` cannot be written to.
     """
     try:
-        # `read_status` holds the lock for a moment, so a short wait is allowed.
-        with FileLock(_lock_file(folder), timeout=1):
+        with FileLock(_lock_file(folder), timeout=wait):
             yield
     except Timeout:
         raise RunError(

@@ -57,16 +57,22 @@ def log(name: str) -> Path:
 
 
 class Launches:
-    """Starts the queue's processes, and notes the name of each run with the names of those that train at that moment."""
+    """Starts the queue's processes, and notes the name of each run with the names of those that train at that moment.
+
+    Attributes:
+        last: the process started last.
+    """
 
     def __init__(self, launch: Callable[..., Any] = TrainingThread) -> None:
         self.launch = launch
         self.made: list[tuple[str, list[str]]] = []
+        self.last: Any = None
 
     def __call__(self, command: list[str], **options: Any) -> Any:
         training = [folder.name for folder in checkpoints.folders().values() if read_status(folder).state == "running"]
         self.made.append((command[command.index("--resume") + 1], training))
-        return self.launch(command, **options)
+        self.last = self.launch(command, **options)
+        return self.last
 
 
 @pytest.fixture(autouse=True)
@@ -208,11 +214,11 @@ def test_a_pause_asked_for_before_the_process_has_begun_is_kept(home: Path) -> N
         queue.close()
 
 
-def test_a_killed_process_leaves_a_run_that_says_so_and_can_be_resumed(queue: Queue) -> None:
+def test_a_killed_process_leaves_a_run_that_says_so_and_can_be_resumed(queue: Queue, launches: Launches) -> None:
     folder = prepared("killed", steps=LONG)
     queue.submit("killed")
     until(lambda: trained("killed"))
-    queue._processes["killed"].kill()
+    launches.last.kill()
     interrupted_and_resumed(queue, folder)
 
 

@@ -256,6 +256,28 @@ def test_a_killed_run_is_interrupted_and_going_on_ends_with_the_same_curve(kille
     assert_alike(killed, finish(task_run("unbroken", steps=40, evaluations=2)))
 
 
+@pytest.mark.parametrize("evaluations_made", [1, 2, 3])
+def test_a_run_killed_between_an_evaluation_and_its_save_has_no_line_of_its_log_twice(
+    evaluations_made: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "FLUSH_EVERY", -1)
+    monkeypatch.setattr(training, "SAVE_EVERY", 0.0)  # so that the state is also saved between a step and its evaluation
+    folder = task_run(steps=6, evaluations=2)
+    begun = train(folder)
+    samples = 0
+    while samples < evaluations_made:  # a sample is told before the run is saved
+        samples += isinstance(next(begun), Sampled)
+    begun.close()
+    assert [line.kind for line in told(folder)].count("evaluation") == evaluations_made
+    assert read_status(folder).state == "interrupted"
+    assert_alike(finish(folder), finish(task_run("unbroken", steps=6, evaluations=2)))
+
+
+def test_a_run_paused_by_an_older_version_which_counted_no_lines_goes_on_with_its_log(paused: Path) -> None:
+    with_state(paused, lambda state: {name: value for name, value in state.items() if name != "log.lines"})
+    assert_alike(finish(paused), finish(task_run("unbroken", steps=12, evaluations=1)))
+
+
 def test_a_run_killed_before_anything_was_saved_begins_again() -> None:
     folder = task_run(steps=5)
     begun = train(folder)
@@ -339,7 +361,10 @@ def test_a_run_that_diverges_says_the_learning_rate_and_its_last_good_weights_st
         finish(folder)
     failed = read_status(folder)
     assert failed.state == "failed"
-    assert f"lower the learning rate ({rate:g})" in failed.message
+    assert failed.message.startswith("it diverged: ")
+    assert f"lower the learning rate ({rate:g}), lengthen the warm-up (5% of the run), or clip gradients" in failed.message
+    assert checkpoints.read_card(folder).diverged == failed.message
+    assert [line.text for line in read_log(folder / "log.jsonl") if line.kind == "diverged"] == [failed.message]
     assert all(value.isfinite().all() for value in weights(checkpoints.load(folder).model).values())
     assert load_file(folder / "state.safetensors")["step"] == 0
 

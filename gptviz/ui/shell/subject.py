@@ -18,7 +18,7 @@ from gptviz.text import Encoding
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.markdown import escaped
 
-from . import kinds, pages, prompts, reading, scrubber
+from . import hidden, kinds, pages, prompts, reading, scrubber
 from .model_list import model_groups, model_list, names_of
 from .models import ModelKey, language_model, model_key
 from .pages import DEFAULT_MODEL, DEFAULT_PROMPT
@@ -90,6 +90,7 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
             notices=notices,
         )
         model_list(groups, name)
+    hidden.say_what_hides([name], notices)
     folder, card = _card(name)
     step = None
     if folder is not None and scrubber.steps(name):

@@ -13,6 +13,7 @@ from gptviz.figures.curves import Curve
 from gptviz.model import parameter_count
 from gptviz.runs import checkpoints
 from gptviz.runs.checkpoints import CheckpointError
+from gptviz.runs.divergence import diverged
 from gptviz.runs.experiments import GROUPS, PLANS
 from gptviz.runs.status import Status, read_status
 from gptviz.train.recipe import Recipe
@@ -31,6 +32,7 @@ class Entry:
 
     Attributes:
         problem: what is wrong with its files, empty where nothing is; else little more is known of it.
+        diverged: a sentence that says that its run has diverged, and what to change; empty where it has not.
         settings: every field of its recipe and its config, and what it learned from.
         plan: the experiment it belongs to; None where it belongs to none.
     """
@@ -39,6 +41,7 @@ class Entry:
     folder: Path
     status: Status
     problem: str = ""
+    diverged: str = ""
     data: str = ""
     parameters: int | None = None
     curve: Curve | None = None
@@ -50,8 +53,14 @@ class Entry:
 
     @property
     def best(self) -> float:
-        """The lowest validation loss so far; NaN before the first."""
-        return float(self.curve.validation.min()) if self.has_curve and self.curve is not None else math.nan
+        """The lowest validation loss after the first step or a later one; NaN before there is one.
+
+        The loss before the first step tells nothing of what was learned, and would be the best of a run that diverged.
+        """
+        if self.curve is None:
+            return math.nan
+        learned = self.curve.validation[self.curve.validation_steps > 0]
+        return float(learned.min()) if len(learned) else math.nan
 
     @property
     def last(self) -> float:
@@ -76,6 +85,8 @@ class Entry:
         planned = self.settings.get("steps")
         if self.status.state == "running" and isinstance(planned, int) and self.steps:
             return f"training {min(1.0, self.steps / planned):.0%}"
+        if self.diverged:
+            return "diverged"
         return STATES.get(self.status.state, self.status.state)
 
 
@@ -96,11 +107,13 @@ def _entry(folder: Path, status: Status) -> Entry:
     curve = curve_of(folder)
     data, recipe = (card.task or card.corpus or "")[:80], card.recipe or {}
     settings = {"data": data or None} | {name: recipe.get(name) for name in field_infos(Recipe)} | config.to_dict()
+    problem = diverged(card, config)
     last_steps = [*curve.steps[-1:].tolist(), *curve.validation_steps[-1:].tolist()]
     return Entry(
         checkpoints.name_of(folder),
         folder,
         status,
+        diverged=problem or "",
         data=data,
         parameters=_parameter_count(config),
         curve=curve,

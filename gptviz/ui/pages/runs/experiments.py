@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import streamlit as st
@@ -23,7 +24,9 @@ def results(plan: Plan, entry: Entry | None) -> str:
     """What was published for a plan, and what came out of the model `entry` of its name here."""
     quantity = plan.target.quantity_name if plan.target else "loss"
     numbers = [f"published {plan.target.value:,g}"] if plan.target else []
-    if entry is not None and (entry.has_curve or quantity == "parameters"):
+    if entry is not None and entry.diverged:
+        numbers.append("it diverged here")
+    elif entry is not None and (math.isfinite(entry.best) or quantity == "parameters"):
         ours = {"loss": f"{entry.best:.4f}", "perplexity": perplexity(entry.best), "parameters": f"{entry.parameters:,}"}
         numbers.append(f"here {ours[quantity]}")
     if not numbers:

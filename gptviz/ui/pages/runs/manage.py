@@ -9,7 +9,7 @@ import streamlit as st
 
 from gptviz.runs import checkpoints, manage
 from gptviz.runs.checkpoints import CheckpointError
-from gptviz.ui.shell import kinds, pages
+from gptviz.ui.shell import hidden, kinds, pages
 from gptviz.ui.views.entries import Entry
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.markdown import escaped
@@ -44,9 +44,10 @@ def one_model(entries: Mapping[str, Entry]) -> None:
             about = f"Puts it into the trash, which keeps the last {manage.MOST_DELETED}."
             st.button("Delete", key="delete", on_click=_delete, args=(name,), icon=":material/delete:", help=about)
         _trash()
+    hidden.say_what_hides([name])
     if not manage.is_own(folder):
         st.caption("This model came with gptviz: it can be neither renamed nor deleted.")
-    if problem := entries[name].problem or status.message:
+    if problem := entries[name].problem or status.message or entries[name].diverged:
         st.text(f"{entries[name].state}: {problem}")
 
 

@@ -16,6 +16,7 @@ from gptviz.runs import checkpoints
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.runs.experiments import PLANS
 from gptviz.runs.log import LogLine, curve_points
+from gptviz.ui.shell import hidden
 from gptviz.ui.shell.theme import theme
 from gptviz.ui.views.learning_curves import curve_of, per_text
 from gptviz.ui.widgets import controls
@@ -151,7 +152,7 @@ def compare_controls(run: WatchedRun) -> None:
     names = [other for other in checkpoints.folders() if other != run.name]
     if any(name not in names for name in st.session_state.get("beside") or ()):
         del st.session_state["beside"]  # a model that was deleted since
-    st.multiselect(
+    beside = st.multiselect(
         "Beside it",
         names,
         companions(run, names),
@@ -159,6 +160,7 @@ def compare_controls(run: WatchedRun) -> None:
         max_selections=MOST_BESIDE,
         help="Other models whose losses are drawn into the same chart.",
     )
+    hidden.say_what_hides(beside)
     controls.switch("Log steps", key="log_steps", help="Each doubling of the steps takes the same room.")
     controls.switch("Log loss", key="log_loss", help="Each halving of the loss takes the same room.")
 

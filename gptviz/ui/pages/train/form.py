@@ -11,7 +11,7 @@ from gptviz.fields import field_infos
 from gptviz.model import Config
 from gptviz.runs.experiments import PLANS, Plan, TokenizerKind
 from gptviz.train.recipe import Recipe
-from gptviz.ui.shell import kinds
+from gptviz.ui.shell import hidden, kinds
 from gptviz.ui.views.planned_run import PlannedRun
 from gptviz.ui.widgets import controls
 
@@ -98,7 +98,9 @@ def _begin(plan: Plan) -> str:
     known = kinds.models_of(plan.config.kind)
     of_plan = {plan.begin} - set(known) if plan.begin else set()
     about = "Weights drawn at random, or those of a model: then its architecture and its tokens are kept."
-    return controls.select("Begin with", [FRESH, *known, *of_plan], key="begin", default=plan.begin or FRESH, help=about)
+    begin = controls.select("Begin with", [FRESH, *known, *of_plan], key="begin", default=plan.begin or FRESH, help=about)
+    hidden.say_what_hides([begin])
+    return begin
 
 
 def _tokens(plan: Plan, source: Source | None) -> tuple[TokenizerKind, int]:

@@ -41,7 +41,9 @@ def show_state(run: WatchedRun) -> None:
         _buttons(run)
     if failed := st.session_state.get(_FAILED):
         st.error(escaped(failed))
-    if run.status.message and not run.is_active:
+    if run.diverged:
+        st.warning(escaped(run.diverged), icon=":material/trending_up:")
+    elif run.status.message and not run.is_active:
         st.text(run.status.message)
 
 
@@ -60,7 +62,8 @@ def headline(run: WatchedRun) -> str:
         return f"{at} · {duration(run.step.seconds_left)} left"
     if run.status.state == "finished":
         took = "" if run.card.seconds is None else f" in {duration(run.card.seconds)}"
-        return "Finished." if run.card.steps is None else f"Finished: {run.card.steps:,} steps{took}."
+        how = "Finished, but it diverged" if run.diverged else "Finished"
+        return f"{how}." if run.card.steps is None else f"{how}: {run.card.steps:,} steps{took}."
     return f"{at}. {STATES[run.status.state]}"
 
 

@@ -13,11 +13,12 @@ import streamlit as st
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints, queue
 from gptviz.runs.card import Card
+from gptviz.runs.divergence import diverged
 from gptviz.runs.log import LogLine, read_log
 from gptviz.runs.run import read_run
 from gptviz.runs.status import RunError, Status, read_status
 from gptviz.train.recipe import Recipe
-from gptviz.ui.shell import kinds, pages
+from gptviz.ui.shell import hidden, kinds, pages
 from gptviz.ui.shell.models import ModelKey, model_key
 from gptviz.ui.widgets.markdown import escaped
 
@@ -35,6 +36,7 @@ class WatchedRun:
         step: the last line of its log about a step; None before the first.
         evaluation: the last line of its log about an evaluation; None before the first.
         sample: the last line of its log about a sample of what it writes; None before the first.
+        diverged: a sentence that says that it has diverged, and what to change; None where it has not.
     """
 
     folder: Path
@@ -46,6 +48,7 @@ class WatchedRun:
     step: LogLine | None
     evaluation: LogLine | None
     sample: LogLine | None
+    diverged: str | None
 
     @property
     def name(self) -> str:
@@ -85,6 +88,7 @@ def run_control(notices: Any) -> str | None:
     name = st.selectbox("Model watched", names, key="run", help=about, persist_state="session")
     if in_link != name:
         st.query_params["run"] = name
+    hidden.say_what_hides([name], notices)
     return name
 
 
@@ -111,17 +115,18 @@ def watch(name: str) -> WatchedRun:
         recipe = read_run(folder).recipe
     except RunError:
         recipe = None
-    log = _log(folder)
+    log, card = _log(folder), checkpoints.read_card(folder)
     return WatchedRun(
         folder,
         read_status(folder),
         place=queue.place(name) if folder.parent == queue.own_queue().root else None,
         kind=kinds.kind_of(folder),
-        card=checkpoints.read_card(folder),
+        card=card,
         recipe=recipe,
         step=_last_line(log, "step", NUMBERS_OF_A_STEP),
         evaluation=_last_line(log, "evaluation", ("loss",)),
         sample=_last_line(log, "sample", ()),
+        diverged=diverged(card, checkpoints.read_config(folder)),
     )
 
 
