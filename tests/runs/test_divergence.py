@@ -61,9 +61,8 @@ def test_a_run_whose_loss_leaps_says_so_in_card_status_and_log_with_what_to_chan
     (loss,) = re.findall(r"^it diverged: after 30 steps its loss is ([\d,.]+) nats", card.diverged)
     assert float(loss.replace(",", "")) == pytest.approx(card.validation_loss, rel=1e-3)
     assert f"A blind guess has {math.log(checkpoints.read_config(folder).vocab_size):.3f}" in card.diverged
-    assert card.diverged.endswith(
-        "To change: lower the learning rate (30), begin with a warm-up (there was none), or clip gradients (they were not clipped)"
-    )
+    change = "lower the learning rate (30), begin with a warm-up (there was none), or clip gradients (they were not clipped)"
+    assert card.diverged.endswith(f". To change: {change}")
     assert status.message == card.diverged
     assert [line.text for line in read_log(folder / "log.jsonl") if line.kind == "diverged"] == [card.diverged]
 

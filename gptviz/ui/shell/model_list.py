@@ -49,7 +49,7 @@ def line_about(folder: Path) -> str:
     plan = PLANS.get(card.plan or "")
     if plan is not None and not is_own(folder):
         return plan.sentence
-    parts = [_experiment(card), (card.task or card.corpus or "")[:40], _size(card), _loss(card)]
+    parts = [_experiment(card), (card.task or card.corpus or "")[:40], _size(card), _loss(card), _diverged(card), _hides(folder)]
     return ", ".join(part for part in parts if part) or "Nothing is written down about it."
 
 
@@ -64,6 +64,15 @@ def _size(card: Card) -> str:
 
 def _loss(card: Card) -> str:
     return "" if card.validation_loss is None else f"loss {card.validation_loss:.3g}"
+
+
+def _diverged(card: Card) -> str:
+    return "diverged" if card.diverged else ""
+
+
+def _hides(folder: Path) -> str:
+    name = checkpoints.name_of(folder)
+    return "hides the model of this name that came with gptviz" if is_own(folder) and name in checkpoints.hidden() else ""
 
 
 def model_list(groups: Sequence[ModelGroup], chosen: str) -> None:
