@@ -206,7 +206,7 @@ def models(options: argparse.Namespace) -> None:
         _print_json(rows)
         return
     for row in rows:
-        quality = f"   validation loss {row['validation_loss']:.4f}" if "validation_loss" in row else ""
+        quality = f"   validation loss {_nats(row['validation_loss'])}" if "validation_loss" in row else ""
         about = row.get("error") or f"{row['parameters']:>12,} parameters{quality}"
         notes = "   it diverged" * ("diverged" in row) + "   yours; it hides the one that came with gptviz" * ("hides" in row)
         print(f"{row['name']:<28} {about}{notes}")
@@ -228,6 +228,10 @@ def _row(folder: Path) -> dict[str, Any]:
     told = {key: value for key, value in known.items() if value is not None}
     problem = diverged(card, config)
     return {"parameters": parameter_count(config), **told} | ({"diverged": problem} if problem else {})
+
+
+def _nats(loss: float) -> str:
+    return f"{loss:.4f}" if loss < 1e6 else f"{loss:.4g}"  # a run that diverges may have a loss of forty digits
 
 
 def _opened(options: argparse.Namespace) -> LanguageModel:
@@ -410,9 +414,9 @@ def _watch(folder: Path, device: torch.device, world: World, claim: Claim | None
                 rate = f"{event.tokens_per_second:,.0f} tokens/s, {event.seconds_left:,.0f} s left"
                 bar.set_postfix_str(f"step {event.step:,}, loss {running:.3f}, {rate}")
             elif isinstance(event, Evaluated):
-                trained = "" if math.isnan(running) else f"training {running:.4f}, "
+                trained = "" if math.isnan(running) else f"training {_nats(running)}, "
                 accuracy = f", accuracy {event.evaluation.accuracy:.1%}"
-                show(f"step {event.step:,}: {trained}validation {event.loss:.4f} nats/{what}{accuracy}")
+                show(f"step {event.step:,}: {trained}validation {_nats(event.loss)} nats/{what}{accuracy}")
             else:
                 show("    " + event.text.strip().replace("\n", "\n    "))
     finally:

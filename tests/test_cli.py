@@ -301,6 +301,74 @@ def test_a_name_is_taken_until_the_model_is_to_be_replaced(capsys: Capture) -> N
     assert gptviz.load("mine").card.steps == 2
 
 
+@pytest.fixture
+def shipped(tiny_model: TinyModel) -> Path:
+    """A model that ships, called `reversal` as the experiment is."""
+    checkpoints.BUNDLED.mkdir()
+    return tiny_model("reversal").rename(checkpoints.BUNDLED / "reversal")
+
+
+def test_without_a_name_a_run_gets_a_free_one_and_says_so(capsys: Capture, shipped: Path) -> None:
+    before = {file.name: file.read_bytes() for file in shipped.iterdir()}
+    for expected in ("reversal-2", "reversal-3"):
+        out = output(capsys, *TASK, "--steps", "1")
+        assert out.startswith(f"the run is called {expected}, since reversal is in use (--name gives another name")
+        assert gptviz.load(expected).card.steps == 1
+    assert checkpoints.find("reversal") == shipped
+    assert {file.name: file.read_bytes() for file in shipped.iterdir()} == before
+
+
+def test_the_name_of_a_shipped_model_is_refused_unless_it_is_to_be_hidden_which_every_command_then_says(
+    capsys: Capture, shipped: Path
+) -> None:
+    assert "there is a model named reversal already (it came with gptviz" in error(
+        capsys, *TASK, "--steps", "1", "--name", "reversal"
+    )
+    assert "reversal is a model of yours and hides the one of this name" in output(capsys, *TASK, "--steps", "1", "--replace")
+    (row,) = json.loads(output(capsys, "models", "--json"))
+    assert row["hides"] == str(shipped)
+    assert output(capsys, "models").rstrip().endswith("yours; it hides the one that came with gptviz")
+    assert main(["evaluate", "reversal", "--json"]) == 0
+    said = capsys.readouterr().err
+    assert said.startswith("gptviz: reversal is a model of yours and hides the one of this name that came with gptviz")
+    assert str(checkpoints.find("reversal")) in said
+
+
+def test_a_run_that_diverges_is_said_to_have_and_listed_so(capsys: Capture, corpus: Path) -> None:
+    arguments = ("train", "bigram", *QUICK, "--corpus", corpus, "--steps", "30", "--learning-rate", "10")
+    out = output(capsys, *arguments).splitlines()
+    assert out[-2].startswith("it diverged: after 30 steps its loss is ")
+    assert "To change: lower the learning rate (10)" in out[-2]
+    assert out[-1].startswith("finished: kept as")
+    (row,) = json.loads(output(capsys, "models", "--json"))
+    assert row["diverged"] == out[-2]
+    assert output(capsys, "models").rstrip().endswith("it diverged")
+
+
+# What can be wrong with weights that nobody has read yet.
+BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
+    "cut short": (lambda file: file.write_bytes(file.read_bytes()[:-100]), "damaged or cut short"),
+    "too long": (lambda file: file.write_bytes(file.read_bytes() + b"x"), "damaged or cut short"),
+    "empty": (lambda file: file.write_bytes(b""), "damaged or cut short"),
+    "missing": (lambda file: file.unlink(), "the model mine lacks model.safetensors"),
+    "no file": (lambda file: (file.unlink(), os.mkfifo(file)), "damaged or cut short"),
+    "of another model": (
+        lambda file: file.write_bytes((file.parents[1] / "other/model.safetensors").read_bytes()),
+        "the two files are not from one model",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_models_lists_one_whose_weights_cannot_be_opened_as_broken(kind: str, capsys: Capture, tiny_model: TinyModel) -> None:
+    tiny_model("other", n_layer=1)
+    harm, said = BROKEN[kind]
+    harm(tiny_model("mine") / "model.safetensors")
+    mine, other = json.loads(output(capsys, "models", "--json"))
+    assert said in mine["error"]
+    assert "error" not in other
+
+
 def test_a_run_begins_from_another_model_with_its_weights_and_tokens(capsys: Capture, corpus: Path) -> None:
     text = ("--corpus", corpus, *QUICK)
     output(capsys, "train", "bigram", *text, "--steps", "2", "--name", "first")

@@ -1,0 +1,75 @@
+"""Where a model of the user's hides a shipped one, every list of models says so, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from gptviz.runs import checkpoints, manage
+from gptviz.ui.shell.model_list import line_about
+from tests.app.opening import opened
+from tests.tiny import TinyModel
+
+pytestmark = pytest.mark.usefixtures("only_shakespeare", "fresh_caches")
+SAID = "shakespeare is a model of yours. It hides the one of the same name that came with gptviz"
+
+
+@pytest.fixture
+def own(tiny_model: TinyModel) -> Path:
+    """A model of the user's that is called as the shipped one."""
+    return tiny_model("shakespeare")
+
+
+def said(at: AppTest) -> list[str]:
+    return [info.value for info in at.info if SAID in info.value]
+
+
+def links(at: AppTest) -> list[str]:
+    return [link.proto.query_string for link in at.main.get("page_link") if link.proto.label == "Rename or delete it"]
+
+
+@pytest.mark.parametrize("path", ["app.py", "pages/attention.py", "pages/embeddings.py"])
+def test_a_page_about_the_model_says_so_and_leads_to_where_it_can_be_renamed(own: Path, path: str) -> None:
+    at = opened(path, model="shakespeare")
+    assert not at.exception
+    assert len(said(at)) == 1
+    assert ["model=shakespeare" in query for query in links(at)] == [True]
+
+
+def test_the_page_train_says_so_of_the_run_watched_and_of_the_one_to_begin_with(own: Path) -> None:
+    assert len(said(opened("pages/train.py", run="shakespeare"))) == 1
+    assert len(said(opened("pages/train.py", run="shakespeare", begin="shakespeare", plan="shakespeare"))) == 2
+
+
+def test_the_page_runs_says_so_where_it_can_be_renamed_and_then_no_more(own: Path) -> None:
+    at = opened("pages/runs.py", model="shakespeare")
+    assert len(said(at)) == 1
+    assert links(at) == []
+    at.text_input(key="new name of shakespeare").set_value("mine").run()
+    next(button for button in at.button if button.label == "Rename it").click().run()
+    assert not at.exception
+    assert said(at) == []
+    assert checkpoints.hidden() == {}
+
+
+def test_the_list_of_models_says_so(own: Path) -> None:
+    assert "hides the model of this name that came with gptviz" in line_about(own)
+    assert "hides" not in line_about(manage.rename("shakespeare", "mine"))
+
+
+@pytest.mark.parametrize("path", ["app.py", "pages/runs.py", "pages/train.py"])
+def test_where_none_is_hidden_nothing_is_said(home: Path, tiny_model: Callable[..., Path], path: str) -> None:
+    tiny_model("mine")
+    at = opened(path, model="mine")
+    assert not any("hides" in info.value for info in at.info)
+
+
+def test_the_default_name_of_a_run_and_a_typed_one_hide_no_model(home: Path) -> None:
+    at = opened("pages/train.py", plan="shakespeare")
+    assert at.text_input(key="save_as").placeholder == "shakespeare-2"
+    at = opened("pages/train.py", plan="reversal")
+    at.text_input(key="save_as").set_value("shakespeare").run()
+    assert any("there is a model named shakespeare already: choose another name" in error.value for error in at.error)
