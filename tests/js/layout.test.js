@@ -9,7 +9,7 @@ const branch = (w, h, children = [], more = {}) => ({ run: { element: { offsetWi
 test("no box stands on another, and all on the stage", () => {
   const leaf = () => branch(50, 40);
   const tree = branch(100, 30, [branch(60, 20, [leaf(), leaf(), leaf()]), branch(80, 90, [leaf(), branch(10, 10, [leaf()])])]);
-  const { right, bottom } = placed(tree, 100, null);
+  const { right, bottom } = placed(tree, null);
   const boxes = [...branchesOf(tree)];
   for (const a of boxes) {
     assert.ok(a.x >= EDGE && a.y >= EDGE && a.x + a.w <= right && a.y + a.h <= bottom);
@@ -22,10 +22,21 @@ test("no box stands on another, and all on the stage", () => {
 
 test("the current path runs straight where there is room", () => {
   const last = branch(50, 40, [], { strong: true, current: true });
-  const tree = branch(100, 40, [branch(50, 40), last, branch(50, 40)], { strong: true });
-  const { fan } = placed(tree, 100, 60);
+  const tree = branch(100, 40, [last, branch(50, 40), branch(50, 40)], { strong: true });
+  const { fan } = placed(tree, { width: 30, height: 60 });
   assert.equal(tree.y + tree.h / 2, last.y + last.h / 2);
   assert.equal(last.y + last.h / 2, fan.y + 30);
+});
+
+test("what may come next stands at the top, whatever goes on from there and beside it", () => {
+  const path = (children) => branch(100, 40, [branch(70, 200, children, { strong: true, current: true }), branch(90, 300)]);
+  const places = [[], [branch(50, 40)], [branch(50, 400, [branch(10, 10)]), branch(50, 40)]].map((children) => {
+    const { x, y } = placed(path(children), { width: 30, height: 60 }).fan;
+    return { x, y };
+  });
+  assert.equal(places[0].y, EDGE);
+  assert.deepEqual(places[1], places[0]);
+  assert.deepEqual(places[2], places[0]);
 });
 
 test("those who want little get it, the others share the rest", () => {

@@ -2,10 +2,14 @@
 import { inAddress, toAddress } from "../kit/address.js";
 import { logarithmic } from "../kit/colour.js";
 import { make } from "../kit/elements.js";
-import { chip, percent, shortened, tinted } from "../kit/text.js";
+import { chip, count, percent, shortened, tinted } from "../kit/text.js";
 
 /** @typedef {import("./nodes.js").Attended} Attended */
 /** @typedef {(place: number) => HTMLElement | undefined} ChipAt the chip at a place of the text, if that is shown */
+
+// On the chips of the text: those that the list names, and the one whose line is pointed at.
+const LISTED = "listed",
+  POINTED = "pointed";
 
 const IN_ADDRESS = "attended"; // "block.head"
 const MOST_LISTED = 6;
@@ -14,8 +18,16 @@ const LONGEST = 9; // characters of a token
 
 /** The choice of a head, the tints, and the list. */
 export class Attention {
-  /** @param {{ chosen: () => void, again: () => void }} acts `again`: attention that is no longer kept is asked for */
-  constructor({ chosen, again }) {
+  /**
+   * @param {object} acts
+   * @param {() => void} acts.chosen another head was chosen
+   * @param {() => void} acts.again attention that is no longer kept is asked for
+   * @param {(chip: HTMLElement) => void} acts.pointed a line of the list was pointed at, whose chip in the text is to be seen
+   */
+  constructor({ chosen, again, pointed }) {
+    this.pointed = pointed;
+    /** @type {HTMLElement[]} */
+    this.listed = []; // chips of the text
     this.asked = inAddress(IN_ADDRESS);
     this.head = ""; // the mean of all heads
     this.shape = ""; // of the heads that are offered
@@ -69,8 +81,12 @@ export class Attention {
     });
   }
 
-  /** List the most attended tokens. @param {Attended} found @param {ChipAt} chipAt */
+  /** List the most attended tokens, and mark them in the text. @param {Attended} found @param {ChipAt} chipAt */
   fill(found, chipAt) {
+    this.unmark();
+    const places = mostAttended(found.weights).map((i) => found.start + i);
+    this.listed = places.flatMap((place) => chipAt(place) ?? []);
+    for (const one of this.listed) one.classList.add(LISTED);
     this.list.replaceChildren(...mostAttended(found.weights).map((i) => this.item(found.start + i, found.weights[i], chipAt)));
   }
 
@@ -82,19 +98,34 @@ export class Attention {
     name.style.setProperty("--a", tinted(logarithmic(weight)));
     item.dataset.place = String(place);
     item.dataset.weight = String(weight);
-    item.title = `place ${place} of the text`;
-    item.append(name, make("span", "number", percent(weight)));
+    item.title = `The token at place ${place} of the text, counted from 0; underlined in the text`;
+    item.append(name, make("span", "place", `at ${count(place)}`), make("span", "number", percent(weight)));
+    const there = chipAt(place);
+    item.onpointerenter = () => {
+      if (!there) return;
+      there.classList.add(POINTED);
+      this.pointed(there);
+    };
+    item.onpointerleave = () => there?.classList.remove(POINTED);
     return item;
+  }
+
+  /** Take the marks of the list out of the text. */
+  unmark() {
+    for (const one of this.listed) one.classList.remove(LISTED, POINTED);
+    this.listed = [];
   }
 
   /** Say why there is nothing to list. @param {boolean} isPlaying */
   explain(isPlaying) {
     const [layers] = this.shape.split(" ").map(Number);
+    this.unmark();
     const why = !layers ? "This model has no attention." : isPlaying ? "Pause to see it." : "";
     this.list.replaceChildren(why ? make("span", "note", why) : this.again);
   }
 
   clear() {
+    this.unmark();
     this.list.replaceChildren();
   }
 }

@@ -1,7 +1,7 @@
 // The stage: the branches of the tree as boxes of text with lines between them, and what may come next.
 import { bringIntoView, make, shape, TabStop } from "../kit/elements.js";
 import { brief, chip, count, percent, SPOKEN, spoken, tinted } from "../kit/text.js";
-import { BETWEEN, EDGE, NEXT_WIDTH, branchesOf, curve, placed, shareOf } from "./layout.js";
+import { BETWEEN, EDGE, branchesOf, curve, placed, shareOf } from "./layout.js";
 import { Next } from "./next.js";
 import { NEXT, START } from "./nodes.js";
 import { Run } from "./run.js";
@@ -10,12 +10,15 @@ import { nats } from "./words.js";
 /** @typedef {import("./nodes.js").Nodes} Nodes @typedef {import("./nodes.js").Place} Place */
 /** @typedef {import("./keyboard.js").Spot} Spot */
 
-// Pixels: of the narrowest and widest box on the path, of others.
-const NARROWEST = 178,
-  WIDEST = 560,
-  ASIDE = 190;
+// In rem of the stage: the narrowest and the widest box on the path, the widest that grows, other boxes, and how wide a stage must
+// be that leaves room for other boxes below what may come next.
+const NARROWEST = 15,
+  WIDEST = 35,
+  GROWN = 90,
+  ASIDE = 12,
+  WIDE = 32;
 // A box that grows is low as long as its last line begins no lower than this.
-const SHORT = 30;
+const SHORT = 2;
 
 /** The stage and all that stands on it. */
 export class Boxes {
@@ -40,6 +43,8 @@ export class Boxes {
     /** @type {any} */
     this.outline = null; // the branches, each with its box and its place
     this.width = 0; // of the stage, when the boxes were placed
+    this.unit = 16; // pixels of a rem on the stage, which grows with the window
+    this.column = 0; // where what may come next stands, from the left edge of the stage
     this.extent = [0, 0]; // of all boxes together
     /** @type {[string, string][]} */
     this.lines = []; // between boxes: paths and their classes
@@ -126,14 +131,12 @@ export class Boxes {
   /** Give every box its size and place. @param {boolean} isMoved @param {Place | null} looked */
   arrange(isMoved, looked) {
     this.width = this.stage.clientWidth;
+    this.unit = parseFloat(getComputedStyle(this.stage).fontSize);
     this.fillBoxes();
     this.giveWidths();
     const { next } = this;
-    const { right, bottom, fan, links } = placed(
-      this.outline,
-      this.stage.clientHeight,
-      next.isShown ? next.element.offsetHeight : null,
-    );
+    const { offsetWidth: width, offsetHeight: height } = next.element;
+    const { right, bottom, fan, links } = placed(this.outline, next.isShown ? { width, height } : null);
     this.fan = fan;
     for (const { run, x, y } of branchesOf(this.outline)) run.element.style.transform = `translate(${x}px, ${y}px)`;
     if (fan) next.element.style.transform = `translate(${fan.x}px, ${fan.y}px)`;
@@ -160,7 +163,7 @@ export class Boxes {
   fillBoxes() {
     for (const branch of branchesOf(this.outline)) {
       const { element, foot } = branch.run;
-      branch.grows = branch.current && !branch.children.length;
+      branch.grows = branch.current;
       element.classList.toggle("strong", branch.strong);
       element.classList.toggle("grows", branch.grows);
       element.classList.toggle("only", branch.grows && branch === this.outline);
@@ -171,23 +174,31 @@ export class Boxes {
     }
   }
 
-  /** The boxes of the current path share the stage; the one that grows takes its width before it has the text for it. */
+  /** The boxes of the current path share the stage; the one that grows takes all that the others leave. */
   giveWidths() {
+    const { unit } = this;
+    const aside = Math.max(this.next.element.offsetWidth, this.width < WIDE * unit ? 0 : ASIDE * unit);
+    this.column = Math.floor(Math.min(this.width - EDGE - aside, EDGE + GROWN * unit + BETWEEN));
     const all = [...branchesOf(this.outline)],
       path = all.filter((branch) => branch.strong);
     // Once for each text: to be measured it is laid out anew, which scrolls it.
     const fresh = path.filter((branch) => !branch.grows && branch.run.wanted === null);
-    for (const { run } of fresh) Object.assign(run.element.style, { width: "", maxWidth: `${WIDEST}px` });
+    for (const { run } of fresh) Object.assign(run.element.style, { width: "", maxWidth: `${WIDEST * unit}px` });
     for (const { run } of fresh) run.wanted = run.element.offsetWidth;
-    const wanted = path.map(({ run, grows }) => (grows ? WIDEST : run.wanted));
-    const beside = path.at(-1).children.length ? ASIDE : NEXT_WIDTH;
-    const widest = Math.max(NARROWEST, shareOf(wanted, this.width - 2 * EDGE - beside - BETWEEN * path.length));
-    for (const { run, strong, grows } of all) {
-      run.element.style.width = grows ? `${Math.min(widest, WIDEST)}px` : "";
-      run.element.style.maxWidth = `${Math.min(widest, strong ? WIDEST : ASIDE)}px`;
+    const room = this.column - EDGE - BETWEEN * path.length;
+    const wanted = path.map(({ run, grows }) => (grows ? GROWN * unit : run.wanted));
+    // Whole pixels, as boxes are measured: the place of what may come next depends on their sum.
+    const narrowest = Math.floor(Math.min(NARROWEST * unit, Math.max(room, 0.7 * NARROWEST * unit)));
+    const widest = Math.floor(Math.max(narrowest, Math.min(shareOf(wanted, room), GROWN * unit)));
+    for (const { run, strong } of all)
+      run.element.style.maxWidth = `${Math.min(widest, Math.floor((strong ? WIDEST : ASIDE) * unit))}px`;
+    const others = path.slice(0, -1).reduce((sum, { run }) => sum + Math.min(run.wanted, widest, Math.floor(WIDEST * unit)), 0);
+    const { element } = path.at(-1).run;
+    element.style.width = element.style.maxWidth = `${Math.max(narrowest, room - others)}px`;
+    for (const { run, grows } of all) {
+      if (!grows) run.element.style.width = "";
+      run.element.classList.toggle("short", grows && run.text.lastElementChild.offsetTop < SHORT * unit);
     }
-    for (const { run, grows } of path)
-      run.element.classList.toggle("short", grows && run.text.lastElementChild.offsetTop < SHORT);
   }
 
   /** @param {HTMLElement} foot @param {number} end the node that the branch ends at */
@@ -208,20 +219,38 @@ export class Boxes {
     }
   }
 
-  /** Bring the current place into view: within its box, and its box within the stage. @param {boolean} isMoved @param {Place | null} looked */
+  /**
+   * Bring the current place into view: the end of its box, and what may come next, always in the same place of the stage. Other
+   * boxes show the beginning of their texts.
+   *
+   * @param {boolean} isMoved
+   * @param {Place | null} looked
+   */
   scroll(isMoved, looked) {
-    const all = [...branchesOf(this.outline)];
-    if (looked === null || isMoved) {
-      for (const { run, strong, changed } of all) if (strong && (isMoved || changed)) run.text.scrollTop = run.text.scrollHeight;
-    }
+    const at = [...branchesOf(this.outline)].find((branch) => branch.current);
+    if (isMoved || (looked === null && at.changed)) at.run.text.scrollTop = at.run.text.scrollHeight;
     if (!isMoved) return;
-    const at = all.find((branch) => branch.current);
-    const right = this.next.isShown ? this.fan.x + NEXT_WIDTH : at.x + at.w;
-    this.stage.scrollLeft = Math.max(0, right + EDGE - this.stage.clientWidth);
-    // The middle of all that follows from here; what may come next is seen in any case.
-    const middle = at.y + at.h / 2 - this.stage.clientHeight / 2;
-    const bottom = this.next.isShown ? this.fan.y + this.next.element.offsetHeight + EDGE - this.stage.clientHeight : 0;
-    this.stage.scrollTop = Math.max(0, middle, bottom);
+    this.stage.scrollLeft = Math.max(0, at.x + at.w + BETWEEN - this.column);
+    this.stage.scrollTop = 0;
+  }
+
+  /**
+   * Let every box grow until it shows all of its text, as long as `act` takes.
+   *
+   * @template Result
+   * @param {() => Result} act
+   * @returns {Result}
+   */
+  unfolded(act) {
+    const boxes = [this.stage, ...[...this.runs.values()].map((run) => run.text)];
+    const places = boxes.map((box) => [box.scrollLeft, box.scrollTop]);
+    this.stage.classList.add("unfolded");
+    this.arrange(false, null);
+    const result = act();
+    this.stage.classList.remove("unfolded");
+    this.arrange(false, null);
+    for (const [i, box] of boxes.entries()) [box.scrollLeft, box.scrollTop] = places[i];
+    return result;
   }
 
   // Looking
@@ -257,6 +286,12 @@ export class Boxes {
     const path = nodes.pathTo(nodes.before(at) ?? START),
       length = nodes.promptLength;
     return (place) => (place < length ? prompt[place - length + prompt.length] : chips.get(path[place - length]));
+  }
+
+  /** The chip of a place of the text that ends before `at`, brought into view in its box. @param {HTMLElement} one */
+  revealInBox(one) {
+    const box = one.closest(".text");
+    if (box) bringIntoView(one, box);
   }
 
   /** Mark the chip that is looked at. @param {Place | null} looked */

@@ -1,4 +1,5 @@
 // The generation tree: branches of tokens as boxes of text, left to right. Text of a model or a user is set by textContent alone.
+import { toAddress } from "../kit/address.js";
 import { isDark } from "../kit/colour.js";
 import { announce, tools } from "../kit/details.js";
 import { make } from "../kit/elements.js";
@@ -43,7 +44,11 @@ class GenerationTree {
     this.tapped = null;
     this.boxes = new Boxes();
     this.replay = new Replay(() => this.replayed());
-    this.attention = new Attention({ chosen: () => this.render(), again: () => this.askForAttention() });
+    this.attention = new Attention({
+      chosen: () => this.render(),
+      again: () => this.askForAttention(),
+      pointed: (one) => this.boxes.revealInBox(one),
+    });
     const leave = () => this.focus(this.boxes.chips.get(/** @type {number} */ (this.looked)) ?? this.boxes.stop.element);
     this.card = new Card(this.attention, (at, token) => this.takeInstead(at, token), leave);
     this.status = make("span", "status");
@@ -63,7 +68,7 @@ class GenerationTree {
     const offered = {
       numbers: () => this.shown.table(),
       code: () => this.shown.code,
-      picture: () => pictureOf(this.root, this.boxes),
+      picture: () => pictureOf(this.root, this.boxes, this.payload.heading),
     };
     bar.append(this.replay.element, tools(this.root, { name: "generation-tree", ...offered }));
     const legend = make("div", "legend note");
@@ -126,6 +131,7 @@ class GenerationTree {
     const nodes = this.shown;
     const isMoved = isAnother || nodes.current !== current;
     this.payload = payload;
+    toAddress(payload.address);
     this.root.style.colorScheme = isDark(this.root) ? "dark" : "light"; // of sliders and scroll bars
     this.replay.take(nodes.path, isMoved);
     if (isMoved && (this.looked === NEXT || !nodes.has(this.looked))) this.looked = null;

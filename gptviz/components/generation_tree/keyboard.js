@@ -65,9 +65,9 @@ function neighbour(at, way, nodes, outline, lines) {
   /** @param {Branch} branch */
   const visit = (branch) => {
     const first = nodes.node(branch.start).position;
+    if (branch.current && position === first + branch.nodes.length && lines) level.push(NEXT);
     if (position >= first && position < first + branch.nodes.length) level.push(branch.nodes[position - first]);
     else branch.children.forEach(visit);
-    if (branch.current && position === first + branch.nodes.length && lines) level.push(NEXT);
   };
   visit(outline);
   const found = level[level.indexOf(at) + way];

@@ -1,10 +1,12 @@
-// Where the boxes of the generation tree stand: from left to right, the current path in a straight line where there is room.
+// Where the boxes of the generation tree stand: from left to right, the current path above, other branches below it.
+//
+// What may come next stands at the top, beside the end of the path, and in the same place of the stage however long the path is:
+// a step or an undo does not move it.
 
 // In pixels.
 export const BETWEEN = 30; // a box and the next
 const APART = 12; // boxes above each other
 export const EDGE = 6; // around all
-export const NEXT_WIDTH = 116; // of the tokens that may come next
 
 /**
  * A branch of the outline with its box, and what the layout gives it.
@@ -46,14 +48,13 @@ export function shareOf(wanted, room) {
  * Returns how far all reaches, the place of what may come next, and the lines between boxes as [from, x, y, class].
  *
  * @param {any} tree
- * @param {number} height of the stage
- * @param {number | null} next the height of what may come next, null where it is not shown
+ * @param {{ width: number, height: number } | null} next the size of what may come next, null where it is not shown
  */
-export function placed(tree, height, next) {
-  measure(tree, next);
+export function placed(tree, next) {
+  measure(tree, next ? next.height : null);
   /** @type {{ right: number, bottom: number, fan: any, links: [any, number, number, string][] }} */
-  const reached = { right: 0, bottom: Math.max(height, tree.all + 2 * EDGE), fan: null, links: [] };
-  put(tree, EDGE, EDGE + Math.max(0, (height - 2 * EDGE - tree.all) / 2), reached);
+  const reached = { right: 0, bottom: tree.all + 2 * EDGE, fan: null, links: [] };
+  put(tree, EDGE, EDGE, next ? next.width : 0, reached);
   reached.right += EDGE;
   return reached;
 }
@@ -65,30 +66,30 @@ function measure(branch, next) {
   /** @type {number[]} */
   const heights = branch.children.map((/** @type {any} */ child) => measure(child, next));
   branch.next = branch.current ? next : null;
-  if (branch.next !== null) heights.push(branch.next);
+  if (branch.next !== null) heights.unshift(branch.next);
   branch.fan = heights.reduce((sum, h) => sum + h + APART, -APART);
   branch.all = Math.max(branch.h, branch.fan);
   return branch.all;
 }
 
-/** @param {any} branch @param {number} x @param {number} top @param {any} reached */
-function put(branch, x, top, reached) {
+/** @param {any} branch @param {number} x @param {number} top @param {number} next the width of what may come next @param {any} reached */
+function put(branch, x, top, next, reached) {
   const beside = x + branch.w + BETWEEN;
-  let y = top + (branch.all - branch.fan) / 2;
+  let y = top;
   let level = null; // of the middle of what the current path goes on with
+  if (branch.next !== null) {
+    reached.fan = { x: beside, y, from: branch };
+    reached.right = Math.max(reached.right, beside + next);
+    level = y + branch.next / 2;
+    y += branch.next + APART;
+  }
   for (const child of branch.children) {
-    put(child, beside, y, reached);
+    put(child, beside, y, next, reached);
     if (child.strong) level = child.y + child.h / 2;
     y += child.all + APART;
   }
-  if (branch.next !== null) {
-    reached.fan = { x: beside, y, from: branch };
-    reached.right = Math.max(reached.right, beside + NEXT_WIDTH);
-    level = y + branch.next / 2;
-  }
-  const middle = top + (branch.all - branch.h) / 2;
   branch.x = x;
-  branch.y = level === null ? middle : Math.max(top, Math.min(level - branch.h / 2, top + branch.all - branch.h));
+  branch.y = level === null ? top : Math.max(top, Math.min(level - branch.h / 2, top + branch.all - branch.h));
   reached.right = Math.max(reached.right, x + branch.w);
   for (const child of branch.children) {
     reached.links.push([branch, beside, child.y + child.h / 2, child.strong ? "link strong" : "link"]);

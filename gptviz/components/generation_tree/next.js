@@ -4,8 +4,6 @@ import { chip, percent, shortened, spoken, tinted } from "../kit/text.js";
 
 /** @typedef {import("./nodes.js").Nodes} Nodes */
 
-// Where branches continue from here already, fewer are shown beside them.
-const FEW = 5;
 const LONGEST = 7; // characters of a token
 
 /** The buttons of what may come next. */
@@ -25,11 +23,7 @@ export class Next {
   fill(nodes, payload, level) {
     const taken = nodes.takenNext();
     const isClosed = payload.playing || payload.full;
-    this.lines = [];
-    nextTokens(payload).forEach((one) => {
-      if (taken.has(one.token) || (taken.size && this.lines.length === FEW)) return;
-      this.lines.push(button(one, isClosed, level));
-    });
+    this.lines = nextTokens(payload).map((one) => button(one, taken.has(one.token), isClosed, level));
     this.element.replaceChildren(make("div", "note", "may come next"), ...this.lines);
     this.element.hidden = !this.lines.length;
   }
@@ -48,18 +42,24 @@ export function nextTokens({ arrays, cut, labels }) {
 
 /**
  * @param {ReturnType<typeof nextTokens>[number]} one
+ * @param {boolean} isTaken a branch goes on with it already
  * @param {boolean} isClosed no token can be taken now
  * @param {number} level
  */
-function button({ token, label, p, drawn, cut }, isClosed, level) {
+function button({ token, label, p, drawn, cut }, isTaken, isClosed, level) {
   const line = make("button", "ghost", undefined, { role: "treeitem", tabindex: "-1", "aria-level": level });
   line.dataset.token = String(token);
   line.classList.toggle("cut", Boolean(cut));
+  line.classList.toggle("taken", isTaken);
   line.classList.toggle("closed", isClosed);
   if (isClosed) line.setAttribute("aria-disabled", "true");
   const chance = cut ? `cut by ${cut}: never drawn` : `drawn with ${percent(drawn)}`;
-  line.title = `${chance}${isClosed ? "" : "; click to continue with it"}`;
-  line.setAttribute("aria-label", `next: ${spoken(label)}, ${percent(p)}, ${chance}`);
+  const act = isTaken ? "; a branch goes on with it: click to go there" : "; click to continue with it";
+  line.title = chance + (isClosed ? "" : act);
+  line.setAttribute(
+    "aria-label",
+    `next: ${spoken(label)}, ${percent(p)}, ${chance}${isTaken ? ", a branch goes on with it" : ""}`,
+  );
   const name = chip(shortened(label, LONGEST));
   name.classList.add("name");
   name.style.setProperty("--p", tinted(p));

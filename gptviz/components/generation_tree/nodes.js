@@ -148,7 +148,11 @@ export class Nodes {
     return new Set(this.node(this.current).children.map((id) => this.node(id).token));
   }
 
-  /** The tree of branches: a branch ends where it forks, where it ends, and at the current node. @returns {Branch} */
+  /**
+   * The tree of branches: a branch ends where it forks, where it ends, and at the current node. The current path comes first.
+   *
+   * @returns {Branch}
+   */
   outline() {
     /** @param {number} start @param {number} level @returns {Branch} */
     const branch = (start, level) => {
@@ -158,7 +162,8 @@ export class Nodes {
         last = this.node(last.children[0]);
         nodes.push(last.id);
       }
-      const children = last.children.map((child) => branch(child, level + 1));
+      const onPathFirst = [...last.children].sort((a, b) => Number(this.onPath.has(b)) - Number(this.onPath.has(a)));
+      const children = onPathFirst.map((child) => branch(child, level + 1));
       const isCurrent = last.id === this.current;
       return { start, nodes, end: last.id, strong: this.onPath.has(start), current: isCurrent, level, children };
     };

@@ -100,12 +100,42 @@ class Copier {
       const { paint, opacity: strength } = paintOf(colour);
       rect({ fill: "none", stroke: paint, "stroke-opacity": strength * opacity, "stroke-width": 2 }, Number(wide) - 1);
     }
-    const below = parseFloat(style.borderBottomWidth);
-    if (below && style.borderBottomStyle !== "none") {
-      const { paint, opacity: strength } = paintOf(style.borderBottomColor);
-      const line = { x: place.x, width: place.width, y: place.y + place.height - below, height: below };
-      into.append(shape("rect", { ...line, fill: paint, "fill-opacity": strength * opacity }));
+    this.border(style, place, into, opacity);
+  }
+
+  /**
+   * The line around an element, where it is the same on all sides; else those on its right and below it.
+   *
+   * @param {CSSStyleDeclaration} style
+   * @param {{ x: number, y: number, width: number, height: number }} place
+   * @param {Element} into
+   * @param {number} opacity
+   */
+  border(style, { x, y, width, height }, into, opacity) {
+    /** @param {string} side */
+    const on = (side) => {
+      const wide =
+        style.getPropertyValue(`border-${side}-style`) === "none"
+          ? 0
+          : parseFloat(style.getPropertyValue(`border-${side}-width`));
+      return { wide, ...paintOf(style.getPropertyValue(`border-${side}-color`)) };
+    };
+    const sides = ["top", "right", "bottom", "left"].map(on);
+    const [top, right, bottom] = sides;
+    if (top.wide && sides.every(({ wide, paint }) => wide === top.wide && paint === top.paint)) {
+      const inner = { x: x + top.wide / 2, y: y + top.wide / 2, width: width - top.wide, height: height - top.wide };
+      /** @type {Record<string, string>} */
+      const dashes = style.borderTopStyle === "dashed" ? { "stroke-dasharray": `${3 * top.wide} ${2 * top.wide}` } : {};
+      const look = { fill: "none", stroke: top.paint, "stroke-opacity": top.opacity * opacity, "stroke-width": top.wide };
+      into.append(shape("rect", { ...inner, rx: parseFloat(style.borderTopLeftRadius) || 0, ...look, ...dashes }));
+      return;
     }
+    /** @param {typeof top} side @param {{ x: number, y: number, width: number, height: number }} line */
+    const fill = (side, line) => {
+      if (side.wide) into.append(shape("rect", { ...line, fill: side.paint, "fill-opacity": side.opacity * opacity }));
+    };
+    fill(right, { x: x + width - right.wide, y, width: right.wide, height });
+    fill(bottom, { x, y: y + height - bottom.wide, width, height: bottom.wide });
   }
 
   /** @param {string} list @param {Element} into */
