@@ -13,10 +13,10 @@ from gptviz.ui.widgets.tries import try_this
 open_page(
     pages.EMBEDDINGS,
     "Which tokens are alike to the model?",
-    "Each token is a point, placed by its vector. Lines lead to the chosen token's true neighbours: "
-    "a long line is the picture's fault.",
+    "Each token is a point, placed by its vector; thin rings: those of the prompt. Lines lead to the chosen token's true "
+    "neighbours: a long line is the picture's fault.",
 )
-subject = subject_bar(needs_prompt=False)
+subject = subject_bar()
 key, config = subject.key, subject.lm.model.config
 notices = st.container()
 view, trail = embeddings.view_controls(key, config, notices)
@@ -27,11 +27,11 @@ with side:
     embeddings.bars(view, token, height=310)
 with picture:
     projection, shown = embeddings.projection(view)
-    embeddings.cloud(shown, projection, token, height=400 if shown == view else 330, trail=trail)
+    embeddings.cloud(shown, projection, token, height=400 if shown == view else 330, trail=trail, prompt=subject.seen)
     st.caption(embeddings.what_is_lost(projection, shown, token, config.d_model))
     st.caption(embeddings.trust_in_picture(shown, projection))
 
-try_this(embeddings.to_try(subject))
+try_this(embeddings.to_try(subject, view))
 
 details(
     lambda: projection.points,

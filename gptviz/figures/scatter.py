@@ -25,7 +25,10 @@ KIND_SHAPES = {
     "other": "diamond-open",
 }
 # The factors by which shapes are shrunk in 3-D to look as large as a circle of the same size.
-SOLID_SIZES = {"x": 0.5, "cross": 0.6, "diamond": 0.8, "diamond-open": 0.8}
+SOLID_SIZES = {"diamond": 0.8, "diamond-open": 0.8}
+# In 3-D plotly draws a shape as a letter of a font. For these it takes letters that many fonts lack (its cross is an emoji) or
+# that are hardly seen: they are written as text instead, in letters that every font has.
+SOLID_LETTERS = {"x": "×", "cross": "+"}
 # More labels than this cover each other; the pointer then shows them.
 MOST_LABELLED = 300
 # The width in pixels of the picture for which the places of labels are chosen.
@@ -92,6 +95,7 @@ def cloud(
     ends: Sequence[tuple[float, float]] = (),
     set_out: Values | None = None,
     trail: LabelledArray | None = None,
+    read: Sequence[int] = (),
 ) -> go.Figure:
     """Tokens [token, component] as points, in 2 or 3 dimensions by the number of components.
 
@@ -104,6 +108,7 @@ def cloud(
         set_out: other coordinates [token, component] that decide on which side of its point a label stands, so that it stays
             on that side while the point moves.
         trail: where the chosen point was at other times, [time, component].
+        read: indices of the points whose tokens stand in the prompt: a thin ring is around them.
     """
     picture = _Points(points, theme)
     figure = go.Figure(layout=base(theme, height=height))
@@ -114,7 +119,12 @@ def cloud(
     places = _label_places(picture, points.values if set_out is None else set_out, height)
     # The rarest kinds come last, on top: the common ones would hide them.
     for kind, which in sorted(groups(kinds).items(), key=lambda group: -len(group[1])):
-        figure.add_trace(_tokens_of_kind(picture, kind, which, places))
+        if picture.solid and KIND_SHAPES[kind] in SOLID_LETTERS:
+            figure.add_traces(_letters_of_kind(picture, kind, which))
+        else:
+            figure.add_trace(_tokens_of_kind(picture, kind, which, places))
+    if len(read):
+        figure.add_trace(_in_prompt(picture, read))
     if chosen is not None:
         figure.add_trace(_ring(picture, chosen, neighbours))
     if picture.solid or not picture.few:
@@ -188,6 +198,45 @@ def _tokens_of_kind(picture: _Points, kind: str, which: npt.NDArray[np.int64], p
     )
 
 
+def _letters_of_kind(picture: _Points, kind: str, which: npt.NDArray[np.int64]) -> list[Any]:
+    """The same in 3-D, with a letter as the mark of each point: the legend's entry, the marks, and the labels beside them."""
+    at, group = picture.coordinates(which), {"legendgroup": kind}
+    marker = _marker(kind, picture.theme, picture.few, picture.solid)
+    size = 18 if picture.few else 10
+    entry = go.Scatter3d(
+        **{name: [None] for name in at},
+        **group,
+        name=kind,
+        legendrank=list(KIND_COLOURS).index(kind),
+        mode="markers",
+        marker=marker,
+    )
+    marks = go.Scatter3d(
+        **at,
+        **group,
+        showlegend=False,
+        name=kind,
+        mode="text",
+        text=[SOLID_LETTERS[KIND_SHAPES[kind]]] * len(which),
+        textposition="middle center",
+        textfont={"family": "sans-serif", "size": size, "color": KIND_COLOURS[kind]},
+        hovertext=picture.labels[which].tolist(),
+        customdata=which.astype(np.int32),
+        hovertemplate=f"<b>%{{hovertext}}</b><br>{kind}<extra></extra>",
+    )
+    labels = go.Scatter3d(
+        **at,
+        **group,
+        **picture.font,
+        showlegend=False,
+        mode="text",
+        text=picture.written[which].tolist(),
+        textposition="top center",
+        hoverinfo="skip",
+    )
+    return [entry, marks, *([labels] if picture.few else [])]
+
+
 def _ring(picture: _Points, chosen: int, neighbours: Sequence[int]) -> Any:
     """A ring around the chosen point; where points have no labels, smaller ones with labels around its neighbours too."""
     marked = np.array([chosen] if picture.few else [chosen, *neighbours])
@@ -206,6 +255,19 @@ def _ring(picture: _Points, chosen: int, neighbours: Sequence[int]) -> Any:
         },
         hoverinfo="skip",
         showlegend=False,
+    )
+
+
+def _in_prompt(picture: _Points, read: Sequence[int]) -> Any:
+    """A thin ring around the points of the prompt's tokens; the legend says so, and a click there hides the rings."""
+    size = (9 if picture.few else 5) if picture.solid else (15 if picture.few else 9)
+    return picture.scatter(
+        **picture.coordinates(np.array(read)),
+        name="in the prompt",
+        legendrank=2_000,
+        mode="markers",
+        marker={"symbol": "circle-open", "size": size, "color": picture.theme.text, "opacity": 0.7, "line": {"width": 1}},
+        hoverinfo="skip",
     )
 
 

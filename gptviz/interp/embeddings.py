@@ -23,11 +23,12 @@ PERPLEXITY, ITERATIONS = 20.0, 1_000
 MOST_PLACED = 5_000
 MOST_JUDGED = 2_000
 FEWEST_PLACED = 4
+MOST_COMPARED = 500
 # The spread of the points that t-SNE and UMAP start from, so small that t-SNE sorts the points before it pushes them apart, and
 # how large the seeded noise in it is beside the picture by PCA (Kobak & Berens 2019).
 START, CHANCE = 1e-4, 0.25
 # How a finished picture is carried on to vectors that are a little different: gently, so that it changes where they did. Of the
-# shipped generator's snapshots, tokens then move 0.37 (t-SNE) and 0.59 (UMAP) of the picture's spread from one to the next on
+# shipped generator's snapshots, tokens then move 0.44 (t-SNE) and 0.63 (UMAP) of the picture's spread from one to the next on
 # average, instead of 1.99 and 0.87, at the same trustworthiness; the vectors themselves move 0.28 of theirs.
 CARRIED_ITERATIONS, CARRIED_EPOCHS, CARRIED_RATE = 500, 200, 0.1
 
@@ -177,7 +178,7 @@ def project(
         like = points[ids] if begin is None else np.asarray(begin.points.values, np.float32)
         place = {"t-SNE": tsne, "UMAP": umap}[method]
         placed = place(rows[ids], start(like, seed) if begin is None else like, seed, carried=begin is not None)
-        points, explained = aligned(placed, like), ()
+        points, explained = aligned(placed, like, resized=begin is not None), ()
     tokens = Axis("token", tuple(labels[i] for i in ids.tolist()))
     components = Axis("component", tuple(str(i + 1) for i in range(dimensions)))
     return Projection(LabelledArray(points, (tokens, components), "coordinate"), ids, explained)
@@ -197,16 +198,21 @@ def sample(size: int, most: int, seed: int) -> npt.NDArray[np.int64]:
     return np.sort(np.random.default_rng(seed).choice(size, most, replace=False))
 
 
-def aligned(points: Vectors, like: Vectors) -> Vectors:
+def aligned(points: Vectors, like: Vectors, *, resized: bool = False) -> Vectors:
     """The `points` [token, dimensions], centred, then rotated or mirrored to lie as near as possible to `like`.
 
-    The directions of such a picture mean nothing, so rotating it loses nothing, and makes two pictures comparable.
+    The directions of such a picture mean nothing, so rotating it loses nothing, and makes two pictures comparable. Nor does the
+    size of a picture by t-SNE or UMAP.
+
+    Args:
+        resized: whether the points are also scaled to be as widely spread as `like`.
 
     Source: Schönemann 1966, orthogonal Procrustes.
     """
-    centred = points - points.mean(axis=0)
-    left, _, right = np.linalg.svd(centred.T.astype(np.float64) @ (like - like.mean(axis=0)))
-    return np.asarray(centred @ (left @ right), np.float32)
+    centred, other = (one - one.mean(axis=0) for one in (points, like))
+    left, _, right = np.linalg.svd(centred.T.astype(np.float64) @ other)
+    size = float(np.linalg.norm(other) / (np.linalg.norm(centred) or 1.0)) if resized else 1.0
+    return np.asarray(size * centred @ (left @ right), np.float32)
 
 
 def tsne(rows: Vectors, start: Vectors, seed: int, *, carried: bool = False) -> Vectors:
@@ -264,6 +270,35 @@ def trustworthiness(rows: Vectors, projection: Projection) -> tuple[float, int]:
         return math.nan, len(chosen)
     points = projection.points.values[chosen]
     return float(judge(rows[projection.ids[chosen]], points, n_neighbors=count)), len(chosen)
+
+
+def mean_cosine(rows: Vectors, some: Sequence[int], others: Sequence[int]) -> float:
+    """The mean cosine of a token of `some` and another one of `others`, by their `rows` [token, d]; NaN where there is no pair.
+
+    The two are the same list, or have no token in common. Of more than 500 tokens of each, 500 are drawn.
+    """
+    first, second = (np.asarray(which)[sample(len(which), MOST_COMPARED, seed=0)] for which in (some, others))
+    cosine = _unit(rows[first]) @ _unit(rows[second]).T
+    apart = first[:, None] != second[None]
+    return float(cosine[apart].mean(dtype=np.float64)) if apart.any() else math.nan
+
+
+def share_beside_own(rows: Vectors, which: Sequence[int]) -> float:
+    """The share of the tokens `which` whose nearest other token, by the cosine of their `rows` [token, d], is among `which` too.
+
+    Of more than 500 tokens, it is that of 500 drawn. NaN where there is none.
+    """
+    if not which:
+        return math.nan
+    chosen = np.asarray(which)[sample(len(which), MOST_COMPARED, seed=0)]
+    cosine = _unit(rows[chosen]) @ _unit(rows).T
+    cosine[np.arange(len(chosen)), chosen] = -np.inf  # a token is not its own neighbour
+    return float(np.isin(cosine.argmax(axis=1), np.asarray(which)).mean())
+
+
+def _unit(rows: Vectors) -> Vectors:
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.where(length > 0, length, 1), np.float32)
 
 
 def neighbours(rows: Vectors, labels: Sequence[str], token: int, count: int = 8) -> Neighbours:

@@ -147,3 +147,35 @@ def test_bars_have_a_fixed_scale_that_reaches_below_zero_only_where_a_bar_does()
 @pytest.mark.parametrize(("label", "shown"), [("<b>", "&lt;b&gt;"), ("x" * 40, "x" * 23 + "…"), ("ש", "\u2068ש\u2069")])
 def test_a_label_is_shown_as_text(label: str, shown: str) -> None:
     assert scatter.plain(label).replace("\u2068", "").replace("\u2069", "") == shown.replace("\u2068", "").replace("\u2069", "")
+
+
+# Plotly draws a 3-D marker as a letter of a font: the one for "x" is an emoji, which many machines cannot draw.
+DRAWN_BY_ANY_FONT = {"circle", "circle-open", "square", "square-open", "diamond", "diamond-open"}
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_in_3d_every_token_has_a_mark_that_any_font_can_draw(many: bool) -> None:
+    kinds = list(KIND_COLOURS) * (60 if many else 1)
+    shown = points(len(kinds), 3)
+    marks: dict[str, set[int]] = {"markers": set(), "letters": set()}
+    for trace in scatter.cloud(shown, kinds, LIGHT, height=300).data:
+        if trace.customdata is None:
+            assert trace.mode != "markers" or trace.x[0] is None, "an entry of the legend alone"
+            continue
+        if "markers" in trace.mode:
+            assert trace.marker.symbol in DRAWN_BY_ANY_FONT
+            marks["markers"] |= set(trace.customdata.tolist())
+        else:
+            assert all(text.isascii() or text in "×" for text in trace.text)
+            marks["letters"] |= set(trace.customdata.tolist())
+    assert marks["markers"] | marks["letters"] == set(range(len(kinds)))
+    assert {kinds[i] for i in marks["letters"]} == {"punctuation", "space"}
+
+
+@pytest.mark.parametrize("components", [2, 3])
+def test_the_tokens_of_the_prompt_are_ringed_where_they_stand(components: int) -> None:
+    shown = points(components=components)
+    figure = scatter.cloud(shown, KINDS, LIGHT, height=300, read=[1, 3])
+    (ring,) = (trace for trace in figure.data if trace.name == "in the prompt")
+    np.testing.assert_array_equal(np.stack([ring[a] for a in "xyz"[:components]], 1), shown.values[[1, 3]])
+    assert not [t for t in scatter.cloud(shown, KINDS, LIGHT, height=300).data if t.name == "in the prompt"]

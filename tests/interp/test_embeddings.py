@@ -151,6 +151,13 @@ def test_a_picture_is_turned_and_mirrored_but_not_bent(dimensions: int) -> None:
     np.testing.assert_allclose(apart, before, atol=1e-4)
 
 
+def test_a_picture_is_as_widely_spread_as_the_one_it_is_resized_to() -> None:
+    points, like = cloud(30, 2), 7 * cloud(30, 2, seed=9)
+    plain, resized = (embeddings.aligned(points, like, resized=resized) for resized in (False, True))
+    assert np.linalg.norm(resized) == pytest.approx(np.linalg.norm(like - like.mean(0)), rel=1e-5)
+    np.testing.assert_allclose(resized / np.linalg.norm(resized), plain / np.linalg.norm(plain), atol=1e-5)
+
+
 def test_no_rotation_or_reflection_lies_nearer() -> None:
     like, points = (centred - centred.mean(0) for centred in (cloud(30, 2), cloud(30, 2, seed=9)))
     angles = np.linspace(0, 2 * np.pi, 720)
@@ -265,6 +272,23 @@ def test_a_sampled_projection_knows_which_tokens_it_shows(monkeypatch: pytest.Mo
     assert found.points.axes[0].labels == tuple(f"t{i}" for i in found.ids)
     assert [found.index(int(i)) for i in found.ids] == list(range(12))
     assert {found.index(i) for i in set(range(40)) - set(found.ids.tolist())} == {None}
+
+
+def test_mean_cosines_and_nearest_tokens_equal_a_loop() -> None:
+    rows = cloud(20, 5)
+
+    def cosine(i: int, j: int) -> float:
+        return float(rows[i] @ rows[j] / (np.linalg.norm(rows[i]) * np.linalg.norm(rows[j])))
+
+    some, others = [1, 4, 7, 9], [0, 3, 11]
+    within = [cosine(i, j) for i in some for j in some if i != j]
+    assert embeddings.mean_cosine(rows, some, some) == pytest.approx(np.mean(within), abs=1e-6)
+    across = [cosine(i, j) for i in some for j in others]
+    assert embeddings.mean_cosine(rows, some, others) == pytest.approx(np.mean(across), abs=1e-6)
+    nearest = [max((j for j in range(20) if j != i), key=lambda j: cosine(i, j)) for i in some]
+    assert embeddings.share_beside_own(rows, some) == np.mean([j in some for j in nearest])
+    assert math.isnan(embeddings.mean_cosine(rows, [1], [1]))
+    assert math.isnan(embeddings.share_beside_own(rows, []))
 
 
 def test_neighbours_equal_a_loop() -> None:

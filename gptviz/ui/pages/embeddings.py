@@ -114,25 +114,74 @@ def token_control(subject: Subject, notices: Any) -> int:
     return names.index(controls.select("Token", names, key="token", default=first, help=about, notices=notices))
 
 
-def to_try(subject: Subject) -> list[Try]:
-    """What to try with this model."""
-    names = tokens(subject.key).names
+# A sentence of how kinds of tokens lie is only offered where they differ by so much.
+CLEARLY = 0.05
+
+
+def to_try(subject: Subject, view: View) -> list[Try]:
+    """What to try with this model, at this step of its training: what is said of its vectors is computed from them."""
     flat = {"method": "PCA", "dimensions": "2-D"}
-    tries: list[Try] = []
-    if steps := scrubber.steps(subject.key.name):
-        notice = "Chance put every token where it is. Press play and follow the grey line."
-        tries.append(Try("Before training", notice, {"step": str(steps[0]), "trail": True, **flat}))
-    if "e" in names:
-        notice = "The vowels are near each other, though nobody told the model what a vowel is."
-        tries.append(Try("Vowels", notice, {"token": "e", "method": "t-SNE", "dimensions": "2-D"}))
-    if "good" in names and "bad" in names and subject.kind == "classifier":
-        notice = "Nobody told the model which words praise. Do those that blame keep to a side of their own?"
-        tries.append(Try("Praise and blame", notice, {"token": "bad", **flat}))
-    if "A" in names:
-        notice = "Capitals, small letters and punctuation keep to themselves."
-        tries.append(Try("Capitals apart", notice, {"token": "A", "space": spaces(subject.lm.model.config)[-1], **flat}))
+    offers = [_first_step(subject, flat), _vowels(view), _praise(subject, flat), _capitals(view, flat)]
     notice = "Drag the picture: what is one heap from one side may be two from another."
-    return [*tries, Try("Turn it", notice, {"method": "PCA", "dimensions": "3-D"})]
+    return [*(offer for offer in offers if offer is not None), Try("Turn it", notice, {"method": "PCA", "dimensions": "3-D"})]
+
+
+def _first_step(subject: Subject, flat: Mapping[str, Any]) -> Try | None:
+    if not (steps := scrubber.steps(subject.key.name)):
+        return None
+    notice = f"Where the tokens lay at step {steps[0]:,}, the first that was kept. Press play and follow the grey line."
+    return Try("The first step", notice, {"step": str(steps[0]), "trail": True, **flat})
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _vowel_cosines(key: ModelKey, space: str) -> tuple[float, float]:
+    """The mean cosine of two vowels, and of a vowel and a consonant; NaN where there are none."""
+    kinds = tokens(key).kinds
+    vowels, consonants = ([i for i, kind in enumerate(kinds) if kind == wanted] for wanted in ("vowel", "consonant"))
+    if len(vowels) < 2 or not consonants:
+        return math.nan, math.nan
+    rows = embeddings.vectors(language_model(key).model, space)
+    return embeddings.mean_cosine(rows, vowels, vowels), embeddings.mean_cosine(rows, vowels, consonants)
+
+
+def _vowels(view: View) -> Try | None:
+    alike, other = _vowel_cosines(view.key, view.space)
+    if "e" not in tokens(view.key).names or not alike > other + CLEARLY:
+        return None
+    notice = (
+        f"Two vowels have a cosine of {alike:.2f} on average, a vowel and a consonant {other:.2f}: nobody told the model what a "
+        "vowel is."
+    ).replace("-", "−")
+    return Try("Vowels", notice, {"token": "e", "method": "t-SNE", "dimensions": "2-D"})
+
+
+def _praise(subject: Subject, flat: Mapping[str, Any]) -> Try | None:
+    names = tokens(subject.key).names
+    if subject.kind != "classifier" or not {"good", "bad"} <= set(names):
+        return None
+    rows = embeddings.vectors(subject.lm.model, "embedding")
+    cosine = embeddings.mean_cosine(rows, [names.index("good")], [names.index("bad")])
+    if not cosine < -CLEARLY:
+        return None
+    notice = f"“good” and “bad” point away from each other (cosine −{-cosine:.2f}). Whose side do other words take?"
+    return Try("Praise and blame", notice, {"token": "bad", **flat})
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _capitals_together(key: ModelKey, space: str) -> tuple[float, float]:
+    """The share of capitals whose nearest token is a capital, and the share of capitals among all other tokens."""
+    kinds = tokens(key).kinds
+    capitals = [i for i, kind in enumerate(kinds) if kind == "capital"]
+    rows = embeddings.vectors(language_model(key).model, space)
+    return embeddings.share_beside_own(rows, capitals), (len(capitals) - 1) / max(1, len(kinds) - 1)
+
+
+def _capitals(view: View, flat: Mapping[str, Any]) -> Try | None:
+    together, chance = _capitals_together(view.key, view.space)
+    if "A" not in tokens(view.key).names or not together > max(0.5, chance + CLEARLY):
+        return None
+    notice = f"The nearest token to a capital is a capital too in {together:.0%} of cases; by chance it would be {chance:.0%}."
+    return Try("Capitals apart", notice, {"token": "A", **flat})
 
 
 @dataclass(frozen=True)
@@ -308,9 +357,9 @@ def bars(view: View, token: int, *, height: int) -> None:
     )
 
 
-def cloud(view: View, projected: Projection, token: int, *, height: int, trail: bool = False) -> None:
-    """The tokens as points; `token` ringed and joined to its neighbours, with the way it came where PCA shows a `trail`. A
-    click on a point chooses its token.
+def cloud(view: View, projected: Projection, token: int, *, height: int, trail: bool = False, prompt: Sequence[int] = ()) -> None:
+    """The tokens as points; `token` ringed and joined to its neighbours, with the way it came where PCA shows a `trail`, and
+    those of the `prompt` with thin rings. A click on a point chooses its token.
     """
     vocabulary, near = tokens(view.key), _neighbours(view.key, view.space, token)
     trained = course(view) if view.method == "PCA" else None
@@ -331,6 +380,7 @@ def cloud(view: View, projected: Projection, token: int, *, height: int, trail: 
         ends=trained.ends if trained else (),
         set_out=trained.points[-1] if trained else None,
         trail=trained.trail(token) if trained and trail else None,
+        read=[i for i in map(projected.index, sorted(set(prompt))) if i is not None],
     )
     st.plotly_chart(
         figure,
