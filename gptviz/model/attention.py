@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from .config import Config
 from .norms import new_norm
 from .positions import PositionEncoding
+from .residuals import Dropout
 from .tap import Tap
 
 
@@ -95,7 +96,8 @@ class KVCache:
 class AttentionBase(nn.Module):
     """softmax(mask(q kᵀ / √d_head)) v, per head, projected back to the stream (Vaswani et al. 2017, section 3.2).
 
-    Self-attention and cross-attention share this class; they differ in where q, k and v come from.
+    Self-attention and cross-attention share this class; they differ in where q, k and v come from. In training, dropout may
+    leave out weights of the softmax; the pattern that is recorded is the one before that.
     """
 
     def __init__(self, config: Config) -> None:
@@ -103,6 +105,7 @@ class AttentionBase(nn.Module):
         self.head_size, self.width = config.head_size, config.n_head * config.head_size
         self.output = nn.Linear(self.width, config.d_model, bias=config.output_bias)
         self.qk_norm = new_norm(config, config.head_size) if config.qk_norm else nn.Identity()
+        self.dropout = Dropout(config.attention_dropout)
 
     def heads(self, stacked: Tensor) -> Tensor:
         """[B, T, n · d_head] → [B, n, T, d_head]."""
@@ -113,7 +116,7 @@ class AttentionBase(nn.Module):
         scores = tap("scores", scores)
         visible = scores if blocked is None else scores.masked_fill(blocked, float("-inf"))
         pattern = tap("pattern", visible.softmax(-1))  # [B, H, T, keys]
-        z = tap("z", pattern @ v)  # [B, H, T, d_head]
+        z = tap("z", self.dropout(pattern) @ v)  # [B, H, T, d_head]
         return tap("out", self.output(z.transpose(1, 2).flatten(2)))  # [B, T, d_model]
 
 

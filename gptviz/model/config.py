@@ -105,6 +105,17 @@ class Config:
             "Dropout", "The share of numbers left out at random at each step of training.", low=0, high=1, high_excluded=True
         ),
     )
+    attention_dropout: float = field(
+        default=0.0,
+        metadata=setting(
+            "Dropout on attention",
+            "The share of attention weights left out at random at each step of training: a token then does without some of those "
+            "that it reads. The others are scaled up to make up for them.",
+            low=0,
+            high=1,
+            high_excluded=True,
+        ),
+    )
     n_encoder_layer: int = field(
         default=0,
         metadata=setting(
@@ -140,8 +151,7 @@ class Config:
         if self.d_mlp is None:
             object.__setattr__(self, "d_mlp", 4 * self.d_model)
         self._check_sizes("d_head", "d_mlp")
-        if isinstance(self.dropout, bool) or not isinstance(self.dropout, int | float) or not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout is {self.dropout!r:.80}; it must be a number from 0 up to, not including, 1")
+        self._check_shares("dropout", "attention_dropout")
         POSITIONS[self.positions].check(self)
         if self.tied and self.unembed_bias:
             raise ValueError("tied shares the embedding with the unembedding, which then has no bias: unset unembed_bias")
@@ -175,6 +185,12 @@ class Config:
             assert info.high is not None
             if isinstance(value, bool) or not isinstance(value, int) or not info.low <= value <= info.high:
                 raise ValueError(f"{name} is {value!r:.80}; it must be a whole number from {info.low} to {info.high:,}")
+
+    def _check_shares(self, *names: str) -> None:
+        for name in names:
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
+                raise ValueError(f"{name} is {value!r:.80}; it must be a number from 0 up to, not including, 1")
 
     @property
     def head_size(self) -> int:

@@ -43,6 +43,7 @@ def test_a_config_survives_json(config: Config) -> None:
         ({"dropout": 1.0}, "dropout is 1.0"),
         ({"dropout": float("nan")}, "dropout is nan"),
         ({"dropout": "0"}, "dropout is '0'"),
+        ({"attention_dropout": 1.0}, "attention_dropout is 1.0"),
         ({"positions": "rotary", "d_head": 3}, "d_head 3 must be even"),
         ({"positions": "sinusoidal", "d_model": 15}, "d_model 15 must be even"),
     ],

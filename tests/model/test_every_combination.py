@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import example, given, settings
@@ -135,8 +137,10 @@ def test_samples_in_a_batch_do_not_touch_each_other(config: Config) -> None:
 
 
 @pytest.mark.parametrize("residual", RESIDUALS)
-@pytest.mark.parametrize("place", ["dropout", "blocks.0.attention_residual.dropout", "blocks.0.mlp_residual.dropout"])
-def test_dropout_acts_after_the_embedding_and_every_sublayer_in_training_alone(residual: str, place: str) -> None:
+@pytest.mark.parametrize(
+    "place", ["dropout", "blocks.0.attention.dropout", "blocks.0.attention_residual.dropout", "blocks.0.mlp_residual.dropout"]
+)
+def test_dropout_acts_on_the_embedding_the_attention_and_every_sublayer_in_training_alone(residual: str, place: str) -> None:
     model = scrambled(tiny(residual=residual, n_layer=1))
     part = model.get_submodule(place)
     assert isinstance(part, torch.nn.Dropout)
@@ -149,13 +153,48 @@ def test_dropout_acts_after_the_embedding_and_every_sublayer_in_training_alone(r
 
 def test_dropout_zeroes_its_share_of_each_sublayer_and_keeps_the_mean() -> None:
     model = build(tiny(dropout=0.25)).train()
-    places = [module for module in model.modules() if isinstance(module, torch.nn.Dropout)]
+    places = [module for module in model.modules() if isinstance(module, torch.nn.Dropout) and module.p]
     assert len(places) == 1 + 2 * 2  # the embedding, and two sublayers in each of two blocks
     torch.manual_seed(0)
     for dropout in places:
         ones = dropout(torch.ones(20_000))
         assert ones.unique().tolist() == pytest.approx([0, 4 / 3])
         assert ones.mean().item() == pytest.approx(1, abs=0.02)
+
+
+@pytest.mark.parametrize("changes", [{}, {"n_encoder_layer": 1}, {"mask": "full", "head": "mean", "n_label": 2}])
+def test_dropout_on_attention_leaves_weights_out_at_its_rate_and_scales_the_others(changes: dict[str, Any]) -> None:
+    rate, record = 0.25, Record(["*.pattern", "*.v", "*.z"])
+    model = scrambled(tiny(attention_dropout=rate, **changes)).train()
+    kept: dict[str, torch.Tensor] = {}
+    for name, part in model.named_modules():
+        if name.endswith("attention.dropout"):
+            part.register_forward_hook(lambda module, given, made, name=name: kept.update({name.removesuffix(".dropout"): made}))
+    torch.manual_seed(0)
+    ids = some_ids(batch=200)
+    model(ids, ids if changes.get("n_encoder_layer") else None, tap=record)
+    assert len(kept) == (5 if changes.get("n_encoder_layer") else 2)  # self-attention of all three blocks, and two to cross
+    for name, weights in kept.items():
+        pattern, v, z = (record.values[f"{name}.{what}"] for what in ("pattern", "v", "z"))
+        torch.testing.assert_close(pattern.sum(-1), torch.ones_like(pattern.sum(-1)), msg="what is recorded is whole")
+        seen = pattern > 0
+        left_out = seen & (weights == 0)
+        assert left_out.sum() / seen.sum() == pytest.approx(rate, abs=0.02)
+        torch.testing.assert_close(weights[seen & ~left_out], pattern[seen & ~left_out] / (1 - rate))
+        torch.testing.assert_close(z, weights @ v)
+
+
+def test_without_training_dropout_on_attention_changes_nothing() -> None:
+    with_dropout, without = (scrambled(tiny(attention_dropout=rate)) for rate in (0.5, 0.0))
+    records = Record(), Record()
+    assert torch.equal(with_dropout(some_ids(), tap=records[0]), without(some_ids(), tap=records[1]))
+    for name, value in records[1].values.items():
+        assert torch.equal(records[0].values[name], value), name
+
+
+def test_a_config_from_before_there_was_dropout_on_attention_has_none() -> None:
+    content = {name: value for name, value in tiny().to_dict().items() if name != "attention_dropout"}
+    assert Config.from_dict(content) == tiny()
 
 
 def test_more_tokens_than_the_context_holds_are_refused_with_both_numbers() -> None:
