@@ -44,6 +44,12 @@ class Data(Protocol):
     def validation(self) -> Iterable[Batch]:
         """All rows that are held out, always the same ones."""
 
+    def trained_on(self) -> Iterable[Batch]:
+        """As many of the rows trained on as are held out, always the same; none where no row comes twice.
+
+        A text gives none either: its windows lie at any place, and nobody counts how many of its tokens are right.
+        """
+
 
 class Windows:
     """A text as token ids: windows at random places to train on, consecutive windows of another part to validate with.
@@ -78,6 +84,10 @@ class Windows:
         """The held-out text, as `consecutive_windows` cuts it."""
         return consecutive_windows(self.held_out, self.context)
 
+    def trained_on(self) -> Iterable[Batch]:
+        """None: see `Data.trained_on`."""
+        return ()
+
 
 class Generated:
     """A task that makes its own sequences: fresh ones to train on, a fixed set to validate with."""
@@ -94,6 +104,29 @@ class Generated:
         batch = _batch(self.task.held_out())
         rows = max(EVALUATION_TOKENS // batch.targets.shape[1], 1)
         return (batch.rows(slice(start, start + rows)) for start in range(0, len(batch.targets), rows))
+
+    def trained_on(self) -> Iterable[Batch]:
+        """None: every sequence is fresh."""
+        return ()
+
+
+def spread(batches: Iterable[Batch], rows: int) -> list[Batch]:
+    """Some of `batches`, evenly spread over all of them: about `rows` rows, or as many as hold `EVALUATION_TOKENS` tokens.
+
+    The larger of the two counts; all batches where they have no more. The same batches always give the same choice.
+    """
+    every = list(batches)
+    total = sum(len(batch.targets) for batch in every)
+    tokens = sum(batch.inputs[0].numel() for batch in every)
+    if total <= rows or tokens <= EVALUATION_TOKENS:
+        return every
+    share = max(rows / total, EVALUATION_TOKENS / tokens)
+    return [every[i] for i in spaced(max(int(len(every) * share), 1), len(every))]
+
+
+def spaced(count: int, of: int) -> list[int]:
+    """`count` of the numbers below `of`, evenly spread; all of them where there are no more."""
+    return [(2 * i + 1) * of // (2 * count) for i in range(count)] if count < of else list(range(of))
 
 
 def _batch(examples: Examples) -> Batch:

@@ -28,7 +28,7 @@ from gptviz.text import (
 from gptviz.text.datasets.corpora import check_fraction
 
 from .baseline import baseline
-from .batches import EVALUATION_TOKENS, Batch, Data
+from .batches import EVALUATION_TOKENS, Batch, Data, spaced, spread
 from .source import EvaluationData, Share, SplitSource
 
 # Every evaluation reads all that is held out: so many texts are enough.
@@ -153,12 +153,12 @@ class LabelledSource(SplitSource[LabelledTexts]):
             for row, of_labels in zip(rows, probabilities, strict=True)
         )
 
-    def measured(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> dict[str, Any]:
+    def measured(self, model: Transformer, tokenizer: Tokenizer, data: Data, rows: int | None = None) -> dict[str, Any]:
         """Its confusion matrix over the texts held out: a row for each right label, a column for each predicted one."""
         n = len(self.labelled.names)
         counts = torch.zeros(n * n, dtype=torch.long)
         with torch.inference_mode():
-            for batch in data.validation():
+            for batch in data.validation() if rows is None else spread(data.validation(), rows):
                 predicted = model(batch.inputs[0].to(model.embed.weight.device)).argmax(-1).cpu()
                 counts += torch.bincount(batch.targets * n + predicted, minlength=n * n)
         return {"confusion": counts.view(n, n).tolist()}
@@ -257,6 +257,11 @@ class _TextData:
     def validation(self) -> Iterator[Batch]:
         """All texts held out, in their order."""
         return _in_order(self.held_out, self.padding)
+
+    def trained_on(self) -> Iterator[Batch]:
+        """As many texts as are held out, evenly spread over those trained on."""
+        some = torch.tensor(spaced(len(self.held_out.targets), len(self.rows.targets)))
+        return _in_order(Batch((self.rows.inputs[0][some],), self.rows.targets[some]), self.padding)
 
 
 def batches(tokenizer: Tokenizer, labelled: LabelledTexts, context: int) -> Iterator[Batch]:

@@ -31,7 +31,7 @@ from gptviz.text import (
 from gptviz.text.datasets.pairs import Pair
 from gptviz.text.datasets.tasks import HELD_OUT
 
-from .batches import EVALUATION_TOKENS, NOT_COUNTED, Batch, Data
+from .batches import EVALUATION_TOKENS, NOT_COUNTED, Batch, Data, spaced
 from .source import EvaluationData, Share, Source, SplitSource
 
 # Every evaluation reads all that is held out: so many pairs are enough.
@@ -67,12 +67,17 @@ class PairData:
     Args:
         draw: `size` pairs for a seed.
         held_out: those to validate with.
+        known: all those trained on; empty where every pair is fresh.
     """
 
     def __init__(
-        self, tokenizer: SpecialTokensTokenizer, draw: Callable[[int, np.random.Generator], list[Pair]], held_out: list[Pair]
+        self,
+        tokenizer: SpecialTokensTokenizer,
+        draw: Callable[[int, np.random.Generator], list[Pair]],
+        held_out: list[Pair],
+        known: Sequence[Pair] = (),
     ) -> None:
-        self.tokenizer, self.draw, self.held_out = tokenizer, draw, held_out
+        self.tokenizer, self.draw, self.held_out, self.known = tokenizer, draw, held_out, known
 
     def training(self, size: int, seed: int) -> Batch:
         """Pairs to train on."""
@@ -82,9 +87,17 @@ class PairData:
         """Those held out."""
         return iter(self._validation)
 
+    def trained_on(self) -> Iterator[Batch]:
+        """As many pairs as are held out, evenly spread over those trained on; none where every pair is fresh."""
+        return iter(self._trained_on)
+
     @cached_property
     def _validation(self) -> list[Batch]:
         return list(batches(self.held_out, self.tokenizer))
+
+    @cached_property
+    def _trained_on(self) -> list[Batch]:
+        return list(batches([self.known[i] for i in spaced(len(self.held_out), len(self.known))], self.tokenizer))
 
 
 def answers(model: Transformer, tokenizer: SpecialTokensTokenizer, sources: Sequence[str]) -> list[tuple[str, bool]]:
@@ -179,11 +192,13 @@ class _Seq2SeqSource(Source):
             lines.append(f"{source} → {answer}{'' if ended else ' …'}{wrong}")
         return "\n".join(lines)
 
-    def measured(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> dict[str, Any]:
+    def measured(self, model: Transformer, tokenizer: Tokenizer, data: Data, rows: int | None = None) -> dict[str, Any]:
         """The share of held-out sources, of the first `MOST_ANSWERED`, that it answers exactly."""
         assert isinstance(tokenizer, SpecialTokensTokenizer)
         assert isinstance(data, PairData)
-        return {"exact_match": exact_match(model, tokenizer, data.held_out[:MOST_ANSWERED])}
+        some = data.held_out[:MOST_ANSWERED]
+        some = some if rows is None else [some[i] for i in spaced(rows, len(some))]
+        return {"exact_match": exact_match(model, tokenizer, some)}
 
 
 @dataclass(frozen=True)
@@ -314,7 +329,7 @@ class PairSource(_Seq2SeqSource, SplitSource[tuple[Pair, ...]]):
         def draw(size: int, rng: np.random.Generator) -> list[Pair]:
             return [training[i] for i in rng.integers(len(training), size=size).tolist()]
 
-        return PairData(checked, draw, list(held_out))
+        return PairData(checked, draw, list(held_out), training)
 
     def longest(self, tokenizer: SpecialTokensTokenizer) -> int:
         """Tokens of the longest source or answer, with its end."""

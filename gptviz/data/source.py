@@ -135,10 +135,13 @@ class Source(ABC):
     def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
         """What the model, in evaluation mode, now makes of something held out, as text."""
 
-    def measured(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> dict[str, Any]:
+    def measured(self, model: Transformer, tokenizer: Tokenizer, data: Data, rows: int | None = None) -> dict[str, Any]:
         """What a card says of the model, in evaluation mode, beside its loss and accuracy: JSON values.
 
         Those that are numbers are also noted at every evaluation.
+
+        Args:
+            rows: about how many of the rows held out it is measured on, evenly spread; default: all of them.
         """
         return {}
 

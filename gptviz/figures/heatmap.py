@@ -12,9 +12,12 @@ from gptviz.figures.special_tokens import short_label
 from gptviz.figures.theme import PATTERN, Theme, base, plain, sequential
 from gptviz.labelled_array import Axis, LabelledArray
 
-# Up to here single characters all fit on an axis, in one row or in two staggered ones, on the 290 pixels of a phone.
-MOST_IN_A_ROW = 24
-MOST_STAGGERED = 64
+# Up to here single characters all fit on an axis, in one row or in two staggered ones, on the 230 pixels that a picture has on a
+# phone: a character of 12 pixels is 11 high, one of 10 pixels in every second row has twice its distance. Of more, every second
+# has its label, or every third.
+MOST_IN_A_ROW = 20
+MOST_STAGGERED = 40
+MOST_THINNED = 64
 LONGEST_LABEL = 16
 
 # How far up the picture its legend stands, where the mask leaves the corner blank.
@@ -112,8 +115,8 @@ def _cells(label: str) -> int:
 
 
 def _all_fit(axis: Axis) -> bool:
-    """Whether every token of the axis can be shown: they are single characters or special tokens, and not too many."""
-    return len(axis.labels) <= MOST_STAGGERED and all(_cells(short_label(label)) <= 1 for label in axis.labels)
+    """Whether tokens of the axis can be shown by themselves: they are single characters or special tokens, and not too many."""
+    return len(axis.labels) <= MOST_THINNED and all(_cells(short_label(label)) <= 1 for label in axis.labels)
 
 
 def _room(axis: Axis) -> int:
@@ -129,11 +132,12 @@ def _token_axis(axis: Axis, theme: Theme, down: bool = False) -> dict[str, Any]:
     look = _quiet(axis.name, theme) | {"type": "category"}
     if not _all_fit(axis):
         return look | {"tickfont": {"family": "monospace", "size": 11, "color": theme.text}, "tickangle": 0 if down else -90}
-    labels = [plain(short_label(label), LONGEST_LABEL) for label in axis.labels]
+    places = range(0, count, -(-count // MOST_STAGGERED))
+    labels = [plain(short_label(axis.labels[place]), LONGEST_LABEL) for place in places]
     staggered = count > MOST_IN_A_ROW
     if staggered:
         labels = [
             label if index % 2 == 0 else f"{label}\u00a0\u00a0" if down else f"<br>{label}" for index, label in enumerate(labels)
         ]
     font = {"family": "monospace", "size": 10 if staggered else 12, "color": theme.text}
-    return look | {"tickmode": "array", "tickvals": list(range(count)), "ticktext": labels, "tickfont": font, "tickangle": 0}
+    return look | {"tickmode": "array", "tickvals": [*places], "ticktext": labels, "tickfont": font, "tickangle": 0}

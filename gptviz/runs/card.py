@@ -100,6 +100,7 @@ class Card:
         losses: the evaluations made during training, in the order they were made.
         floor: the lowest loss that any model can have on this data.
         accuracy: the share of held-out predictions that are right.
+        training_accuracy: the same for rows that the model was trained on.
         accuracy_by_place: the same by place in the row; None in it where no prediction counts.
         baseline_accuracy: the share that a baseline gets right.
         confusion: how many held-out texts of each label were taken for which: [label][predicted].
@@ -125,6 +126,7 @@ class Card:
     losses: tuple[LossEntry, ...] = ()
     floor: float | None = None
     accuracy: float | None = None
+    training_accuracy: float | None = None
     accuracy_by_place: tuple[float | None, ...] | None = None
     baseline_accuracy: float | None = None
     confusion: tuple[tuple[int, ...], ...] | None = None
@@ -158,6 +160,7 @@ class Card:
             losses=tuple(entry for entry in entries if entry is not None),
             floor=finite(values.get("floor")),
             accuracy=share(values.get("accuracy")),
+            training_accuracy=share(values.get("training_accuracy")),
             accuracy_by_place=shares(values.get("accuracy_by_place")),
             baseline_accuracy=share(values.get("baseline_accuracy")),
             confusion=_confusion(values.get("confusion")),

@@ -231,11 +231,19 @@ PLANS: dict[str, Plan] = {
         target=Target("validation_loss", 2.149, _CHANG, exact=True),
         beside=("reversal",),
     ),
+    "sums": Plan(
+        "addition",
+        "Sums of three-digit numbers, learned while you watch: the answers are wrong for a while, and then they are right.",
+        replace(_TASK, steps=1_000, evaluations=20),
+        data="addition",
+        beside=("addition",),
+    ),
     "addition": Plan(
         "addition",
-        "Sums of three-digit numbers; the answer begins with its last digit.",
+        "The same sums three times as long, to the last mistake; the answer begins with its last digit.",
         _TASK,
         data="addition",
+        beside=("sums",),
     ),
     "copy": Plan("copy", "Every token repeats the token a fixed distance before it.", _TASK, data="copy"),
     "induction": Plan(

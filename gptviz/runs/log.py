@@ -44,6 +44,8 @@ class LogLine:
         seconds_left: the time that the rest of the run is expected to take.
         accuracy: the share of held-out predictions that were right.
         exact_match: the share of held-out answers without a mistake.
+        training_accuracy: the share of predictions that were right on rows that the model is trained on, without dropout.
+        share: the share of the held-out data that the evaluation read; None where that was all of it.
         by_place: the accuracy by place in the row [T]; None for a place where no prediction counts.
         text: the sample that the model wrote; of a run that diverged, the sentence that says so.
     """
@@ -59,6 +61,8 @@ class LogLine:
     seconds_left: float | None = None
     accuracy: float | None = None
     exact_match: float | None = None
+    training_accuracy: float | None = None
+    share: float | None = None
     by_place: tuple[float | None, ...] | None = None
     text: str | None = None
 

@@ -23,7 +23,17 @@ from gptviz.files import home
 
 from . import checkpoints
 from .run import read_run
-from .status import RunError, StopRequest, clear_stop_request, mark_waiting, read_status, request_stop, stop_request, write_status
+from .status import (
+    RunError,
+    StopRequest,
+    clear_stop_request,
+    end_before_a_step,
+    mark_waiting,
+    read_status,
+    request_stop,
+    stop_request,
+    write_status,
+)
 
 MOST_TRAINING = 1
 MOST_WAITING = 30
@@ -189,7 +199,15 @@ class Queue:
             if place is None:
                 raise RunError(f"{name} is not being trained")
             if place > 0:
-                write_status(folder, "paused" if (folder / "state.safetensors").exists() else "ready")
+                end_before_a_step(folder)
+                return
+            if name in self._processes and read_status(folder).state == "waiting":
+                # It still loads Python and torch, which takes longer than anybody should have to wait, and nothing is lost.
+                process = self._processes.pop(name)
+                process.kill()
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(10)
+                end_before_a_step(folder)
                 return
             request_stop(folder, how)
             if name in self._processes:

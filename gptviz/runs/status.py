@@ -94,6 +94,16 @@ def clear_stop_request(folder: Path) -> None:
     (folder / "stop_request").unlink(missing_ok=True)
 
 
+def end_before_a_step(folder: Path) -> None:
+    """Write that the run in `folder` neither trains nor waits, where nobody has taken a step since it was submitted.
+
+    Raises:
+        CheckpointError: the disk is full or not writable.
+    """
+    clear_stop_request(folder)
+    write_status(folder, "paused" if (folder / "state.safetensors").exists() else "ready")
+
+
 @contextmanager
 def locked(folder: Path, wait: float = 1.0) -> Iterator[None]:
     """Keep all other threads and processes from training, replacing or moving the model in `folder`, which need not exist yet.

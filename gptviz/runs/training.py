@@ -35,7 +35,7 @@ from .divergence import judged
 from .log import LogWriter
 from .names import Claim
 from .run import Run, read_run
-from .status import RunError, StopRequest, clear_stop_request, locked, stop_request, write_status
+from .status import RunError, StopRequest, clear_stop_request, end_before_a_step, locked, stop_request, write_status
 
 SAVE_EVERY = 60.0  # seconds
 
@@ -64,7 +64,8 @@ def train(
         device: the device that computes.
         world: the processes that train together; default: this one alone.
         claim: the claim on the name of the run, where the caller holds it since it wrote the run down.
-        stop_requested: asked after every step; "pause" and "stop" end the training early, as `status.request_stop` does.
+        stop_requested: asked after every step and while the engine is chosen; "pause" and "stop" end the training early, as
+            `status.request_stop` does. "pause" is asked for between the batches of an evaluation too.
 
     Raises:
         RunError: the run is already being trained, is finished, or cannot be read.
@@ -91,13 +92,25 @@ def _train(
     checkpoint = checkpoints.load(folder, device)
     model, tokenizer, source = checkpoint.model, checkpoint.tokenizer, source_from(run.source)
     data = source.data(tokenizer, model.config)
+    requests = _Requests(folder, stop_requested, world)
     if world.is_main:
         clear_stop_request(folder)
-        write_status(folder, "running", "choosing the fastest way to compute")
-        run = _with_engine(run, model, data)
+        run = _with_engine(run, model, data, requests)
+    if _broadcast_request(requests.made, world, device):
+        if world.is_main:
+            end_before_a_step(folder)
+        return
     engine = _usable_engine(run, world, device)
     yield engine
-    trainer = Trainer(model, data, run.recipe, forward=engine.forward(model), bfloat16=engine.bfloat16, world=world)
+    trainer = Trainer(
+        model,
+        data,
+        run.recipe,
+        forward=engine.forward(model),
+        bfloat16=engine.bfloat16,
+        world=world,
+        between=requests.between_batches,
+    )
     state = _restore(folder, trainer)
     # One process writes for all.
     recorder = _Recorder(run, tokenizer, source, data, trainer, state) if world.is_main else None
@@ -108,15 +121,17 @@ def _train(
             if recorder is not None:
                 yield from recorder.record(event)
             if isinstance(event, Stepped) and event.progress < 1:
-                request = (stop_requested() or stop_request(folder)) if world.is_main else None
+                request = requests.now() if world.is_main else None
                 if agreed := _broadcast_request(request, world, device):
                     outcome = "paused" if agreed == "pause" else "stopped"
                     break
         if outcome == "stopped":
-            for event in trainer.evaluate():
+            for event in trainer.evaluate(everything=True):
                 yield event
                 if recorder is not None:
                     yield from recorder.record(event)
+    except _RequestedError:
+        outcome = "paused"
     except DivergedError as error:
         if recorder is not None:
             recorder.diverged(str(error))
@@ -125,17 +140,67 @@ def _train(
         recorder.end(outcome)
 
 
+class _RequestedError(Exception):
+    """Somebody asked that the training end, in the middle of something that can be given up."""
+
+    def __init__(self, how: StopRequest) -> None:
+        super().__init__(how)
+        self.how: StopRequest = how
+
+
+class _Requests:
+    """What the user asks of the training.
+
+    Attributes:
+        made: the request that ended the choice of an engine; None if none did.
+    """
+
+    def __init__(self, folder: Path, asked: Callable[[], StopRequest | None], world: World) -> None:
+        self.made: StopRequest | None = None
+        self._folder, self._asked, self._world = folder, asked, world
+        self._begun, self._told = time.monotonic(), ""
+
+    def now(self) -> StopRequest | None:
+        """What is asked now."""
+        return self._asked() or stop_request(self._folder)
+
+    def between_batches(self) -> None:
+        """Give up the evaluation where a pause is asked for; a run that is to stop wants one.
+
+        Where several processes train, the others would wait for this one.
+        """
+        if self._world.size == 1 and self.now() == "pause":
+            raise _RequestedError("pause")
+
+    def while_choosing(self, doing: str) -> None:
+        """Write down what the choice of an engine does and for how long, and give it up if that is asked."""
+        if how := self.now():
+            raise _RequestedError(how)
+        told = f"{doing} ({time.monotonic() - self._begun:.0f} s so far)"
+        if told != self._told:
+            self._told = told
+            write_status(self._folder, "running", told)
+
+
 def _broadcast_request(request: StopRequest | None, world: World, device: torch.device) -> StopRequest | None:
     """The main process's request, in every process, so that all of them stop after the same step."""
     requests: tuple[StopRequest | None, ...] = (None, "pause", "stop")
     return requests[int(world.broadcast(float(requests.index(request)), device))]
 
 
-def _with_engine(run: Run, model: Transformer, data: Data) -> Run:
-    """The run with an engine. If it has none, one is chosen and written on the card, so that a resumed run computes as before."""
+def _with_engine(run: Run, model: Transformer, data: Data, requests: _Requests) -> Run:
+    """The run with an engine. If it has none, one is chosen and written on the card, so that a resumed run computes as before.
+
+    Where somebody asks for an end meanwhile, it stays without one, and `requests.made` says so.
+    """
+    write_status(run.folder, "running", "choosing the fastest way to compute")
     if run.engine is not None:
         return run
-    engine = choose(model, data, run.recipe)
+    try:
+        engine = choose(model, data, run.recipe, meanwhile=requests.while_choosing)
+    except _RequestedError as requested:
+        requests.made = requested.how
+        return run
     card = run.card.changed(engine=engine.to_dict())
     checkpoints.write_json(run.folder / "card.json", card.to_json())
     return replace(run, engine=engine, card=card)
@@ -232,8 +297,12 @@ class _Recorder:
 
     def _evaluated(self, event: Evaluated) -> Sampled:
         model = self.trainer.model.eval()
-        measured = self.source.measured(model, self.tokenizer, self.data)
+        measured = self.source.measured(model, self.tokenizer, self.data, None if event.share == 1 else event.rows)
         numbers = {name: value for name, value in measured.items() if isinstance(value, float)}
+        if event.share < 1:
+            numbers["share"] = round(event.share, 4)
+        if event.training is not None and self.source.has_right_answers:
+            numbers["training_accuracy"] = event.training.accuracy
         self.log.evaluated(event, by_place=self.source.has_places, **numbers)
         self._note(event, measured, numbers)
         sample = Sampled(event.step, self.source.sample(model, self.tokenizer, self.data))
@@ -254,6 +323,8 @@ class _Recorder:
         )
         self.losses = [*(before for before in self.losses if before.step < event.step), entry]
         values: dict[str, Any] = {"validation_loss": event.loss} | ({} if accuracy is None else {"accuracy": accuracy})
+        if "training_accuracy" in numbers:
+            values["training_accuracy"] = numbers["training_accuracy"]
         if self.source.has_places:
             values["accuracy_by_place"] = event.evaluation.by_place()
         diverged = judged(self.losses, self.trainer.model.config, self.recipe)

@@ -9,7 +9,8 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from statistics import median
+from functools import partial
+from threading import Thread
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ from .recipe import Recipe
 from .trainer import Trainer
 
 PROBED = 3  # steps timed
+EVERY = 0.1  # seconds between two looks at whether a probe is to be given up
 WORTH_COMPILING = 240.0  # seconds of training; compiling takes about 30, and then saves 10 to 20 % of the time
 
 
@@ -67,27 +69,36 @@ class Engine:
         return asdict(self)
 
 
-def choose(model: Transformer, data: Data, recipe: Recipe) -> Engine:
+def choose(model: Transformer, data: Data, recipe: Recipe, *, meanwhile: Callable[[str], None] = lambda doing: None) -> Engine:
     """The engine for `recipe` on the device of `model`: what the recipe says, otherwise the fastest in a probe of a few steps.
 
     The probe trains a copy; the model is not changed.
+
+    Args:
+        meanwhile: told ten times a second what is being tried. What it raises ends the choice at once, also while the model is
+            being compiled.
     """
     device = model.embed.weight.device
     candidates = {
         "float32": [False],
         "bfloat16": [True],
-        "auto": [False, True] if _may_bfloat16(device) else [False],
+        "auto": [False, True] if may_bfloat16(device) else [False],
     }[recipe.precision]
     if len(candidates) == 1 and recipe.compile == "no":
         return Engine(candidates[0], False)
-    times = {bfloat16: _seconds_per_step(model, data, recipe, bfloat16, compiled=False) for bfloat16 in candidates}
+    times = {}
+    for bfloat16 in candidates:
+        doing = f"timing steps in {_name(bfloat16)}"
+        times[bfloat16] = _seconds_per_step(model, data, recipe, bfloat16, compiled=False, meanwhile=partial(meanwhile, doing))
     fastest = min(times, key=lambda bfloat16: times[bfloat16])
     why = ", ".join(f"{_name(bfloat16)} {seconds * 1_000:,.1f} ms a step" for bfloat16, seconds in times.items())
-    compiled, compiled_why, seconds = _compiling(model, data, recipe, fastest, times[fastest])
+    compiled, compiled_why, seconds = _compiling(model, data, recipe, fastest, times[fastest], meanwhile)
     return Engine(fastest, compiled, f"{why}; {compiled_why}", seconds)
 
 
-def _compiling(model: Transformer, data: Data, recipe: Recipe, bfloat16: bool, eager: float) -> tuple[bool, str, float]:
+def _compiling(
+    model: Transformer, data: Data, recipe: Recipe, bfloat16: bool, eager: float, meanwhile: Callable[[str], None]
+) -> tuple[bool, str, float]:
     """Whether to compile, the reason, and the seconds that a step then takes; `eager` are those of a step without compiling."""
     if recipe.compile == "no":
         return False, "not compiled, as asked", eager
@@ -96,10 +107,11 @@ def _compiling(model: Transformer, data: Data, recipe: Recipe, bfloat16: bool, e
     length = eager * recipe.steps if recipe.steps else 60 * (recipe.minutes or 0)
     if recipe.compile == "auto" and length < WORTH_COMPILING:
         return False, f"not compiled: the run takes about {length:,.0f} s, too short to be worth it", eager
+    doing = partial(meanwhile, "compiling the model, which takes about half a minute")
     try:
-        compiled = _seconds_per_step(model, data, recipe, bfloat16, compiled=True)
-    except Exception as error:  # compilers fail in many ways, and training works without one
-        return False, f"not compiled: compiling failed ({type(error).__name__})", eager
+        compiled = _seconds_per_step(model, data, recipe, bfloat16, compiled=True, meanwhile=doing)
+    except _ProbeError as error:  # compilers fail in many ways, and training works without one
+        return False, f"not compiled: compiling failed ({type(error.__cause__).__name__})", eager
     if compiled > eager and recipe.compile == "auto":
         return False, f"not compiled: that takes {compiled * 1_000:,.1f} ms a step", eager
     return True, f"compiled {compiled * 1_000:,.1f} ms a step", compiled
@@ -113,8 +125,8 @@ def compiler_missing() -> str | None:
     return None
 
 
-def _may_bfloat16(device: torch.device) -> bool:
-    """Whether bfloat16 can be faster. Without hardware for it, it is emulated, and a probe would only take time."""
+def may_bfloat16(device: torch.device) -> bool:
+    """Whether bfloat16 can be faster on `device`. Without hardware for it, it is emulated, and a probe would only take time."""
     if device.type == "cpu":
         return torch.cpu.get_capabilities().get("avx512_bf16", False)
     return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
@@ -130,12 +142,68 @@ def _compiled(model: Transformer) -> nn.Module:
     return compiled
 
 
-def _seconds_per_step(model: Transformer, data: Data, recipe: Recipe, bfloat16: bool, *, compiled: bool) -> float:
-    duplicate = copy.deepcopy(model)
-    trainer = Trainer(duplicate, data, recipe, forward=_compiled(duplicate) if compiled else None, bfloat16=bfloat16)
-    times = []
-    for _ in range(PROBED + 1):  # the first warms up
-        begun = time.perf_counter()
-        trainer.advance()
-        times.append(time.perf_counter() - begun)
-    return median(times[1:])
+class _ProbeError(RuntimeError):
+    """A probe failed; the cause says why."""
+
+
+class _Probe(Thread):
+    """Takes some steps with a copy of a model, in a thread, so that it can be given up while a step or a compiler is at work.
+
+    Attributes:
+        times: the seconds of the steps that were timed.
+        failure: what ended it too early.
+        given_up: whether it is to end after the step it takes now.
+    """
+
+    def __init__(self, model: Transformer, data: Data, recipe: Recipe, bfloat16: bool, compiled: bool) -> None:
+        super().__init__(name="probe", daemon=True)
+        self.times: list[float] = []
+        self.failure: Exception | None = None
+        self.given_up = False
+        self._model, self._data, self._recipe, self._bfloat16, self._compiled = model, data, recipe, bfloat16, compiled
+
+    def run(self) -> None:
+        try:
+            duplicate = copy.deepcopy(self._model)
+            forward = _compiled(duplicate) if self._compiled else None
+            trainer = Trainer(duplicate, self._data, self._recipe, forward=forward, bfloat16=self._bfloat16)
+            trainer.advance()  # warms up
+            while len(self.times) < PROBED and not self.given_up:
+                begun = time.perf_counter()
+                trainer.advance()
+                self.times.append(time.perf_counter() - begun)
+        except Exception as error:
+            self.failure = error
+
+    def wait(self, meanwhile: Callable[[], None]) -> None:
+        """Wait until it ends, or until `meanwhile`, which is called again and again, raises something."""
+        while self.is_alive():
+            meanwhile()
+            self.join(EVERY)
+
+
+_given_up: list[_Probe] = []
+
+
+def _seconds_per_step(
+    model: Transformer, data: Data, recipe: Recipe, bfloat16: bool, *, compiled: bool, meanwhile: Callable[[], None]
+) -> float:
+    """The seconds of the fastest of some steps: other work of the machine makes steps slower, and says nothing of the model.
+
+    Raises:
+        _ProbeError: a step failed.
+    """
+    while _given_up:  # it draws from the same random numbers until its step has ended
+        _given_up[-1].wait(meanwhile)
+        _given_up.pop()
+    probe = _Probe(model, data, recipe, bfloat16, compiled)
+    probe.start()
+    try:
+        probe.wait(meanwhile)
+    except BaseException:
+        probe.given_up = True
+        _given_up.append(probe)
+        raise
+    if probe.failure is not None:
+        raise _ProbeError(str(probe.failure)) from probe.failure
+    return min(probe.times)

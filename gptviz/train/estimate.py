@@ -30,9 +30,10 @@ from gptviz.data.batches import EVALUATION_TOKENS, Batch
 from gptviz.model import Config, build, parameter_count
 from gptviz.model.build import lay_out
 
+from .engine import may_bfloat16
 from .evaluation import MOST_LOGITS
 from .recipe import Recipe
-from .trainer import Trainer
+from .trainer import Trainer, evaluated_rows
 
 Numbers = npt.NDArray[np.float64]
 NUMBER = 4  # bytes of a float32
@@ -63,15 +64,36 @@ class Work:
 
 @dataclass(frozen=True)
 class Speed:
-    """How fast a machine is: operations a second in products, bytes a second elsewhere, and seconds per operation."""
+    """How fast a machine is where it has nothing else to do.
+
+    Attributes:
+        flops: operations of matrix products a second.
+        bytes: bytes a second that are written elsewhere.
+        overhead: seconds per operation.
+        bfloat16: the same with products in bfloat16; None where the machine has no hardware for it.
+        slowdown: how many times as long the steps took when this was measured, since the machine had other work too.
+    """
 
     flops: float
     bytes: float
     overhead: float
+    bfloat16: Speed | None = None
+    slowdown: float = 1.0
 
     def seconds(self, work: Work) -> float:
-        """The seconds that `work` takes."""
+        """The seconds that `work` takes in float32."""
         return work.flops / self.flops + work.bytes / self.bytes + work.operations * self.overhead
+
+    def seconds_of_step(self, work: Work, recipe: Recipe) -> float:
+        """The seconds that a step of `recipe` takes, in the precision that it will be trained in."""
+        ways = {"float32": [self], "bfloat16": [self.bfloat16 or self], "auto": [self, self.bfloat16 or self]}
+        return min(way.seconds(work) for way in ways[recipe.precision])
+
+    def or_faster(self, other: Speed) -> Speed:
+        """What two measurements say of one machine: the faster speed, and how busy it was in the second one."""
+        overhead, flops = min(self.overhead, other.overhead), max(self.flops, other.flops)
+        bfloat16 = self.bfloat16.or_faster(other.bfloat16) if self.bfloat16 and other.bfloat16 else None
+        return Speed(flops, max(self.bytes, other.bytes), overhead, bfloat16, other.slowdown)
 
 
 UNMEASURED = Speed(1.0, 1.0, 0.0)  # for estimates of memory alone
@@ -91,8 +113,9 @@ class Estimate:
         memory: the most memory that the whole process has at once.
         snapshots: the number of snapshots.
         disk: the size of the run's files.
-        seconds_per_step: the time of a step, on a machine as busy as when its speed was measured.
-        seconds: the time of the whole run.
+        seconds_per_step: the time of a step, where the machine has nothing else to do.
+        seconds: the time of the whole run, as before.
+        slowdown: how many times as long it takes if the machine stays as busy as when its speed was measured.
     """
 
     parameters: int
@@ -106,6 +129,7 @@ class Estimate:
     disk: int
     seconds_per_step: float
     seconds: float
+    slowdown: float = 1.0
 
 
 def estimate(config: Config, recipe: Recipe, speed: Speed, *, tokens: int | None = None, held_out: int = 0) -> Estimate:
@@ -113,7 +137,7 @@ def estimate(config: Config, recipe: Recipe, speed: Speed, *, tokens: int | None
 
     Args:
         tokens: per row of a batch; default: the context.
-        held_out: tokens that each evaluation reads.
+        held_out: tokens that are held out; the last evaluation reads all of them.
     """
     tokens = config.context_length if tokens is None else tokens
     parameters = parameter_count(config)
@@ -123,13 +147,14 @@ def estimate(config: Config, recipe: Recipe, speed: Speed, *, tokens: int | None
     products = step_work(config, recipe.batch_size, tokens)
     step = replace(products, flops=products.flops + _orthogonalising(config, recipe))
     evaluation = evaluation_work(config, tokens)
-    seconds_per_step = speed.seconds(step)
-    evaluating = speed.seconds(evaluation) * held_out / EVALUATION_TOKENS
+    seconds_per_step = speed.seconds_of_step(step, recipe)
     if recipe.steps:
         steps, seconds = recipe.steps, recipe.steps * seconds_per_step
     else:
         seconds = 60 * (recipe.minutes or 0)
         steps = max(1, int(seconds / seconds_per_step))
+    each = min(held_out, max(EVALUATION_TOKENS, tokens * evaluated_rows(recipe, steps, recipe.evaluations)))
+    evaluating = speed.seconds(evaluation) * (recipe.evaluations * each + held_out) / EVALUATION_TOKENS
     snapshots = snapshot_count(recipe, steps)
     written = 2 * weights + optimiser  # gradients, and the state once more while it is brought to the disk
     return Estimate(
@@ -143,7 +168,8 @@ def estimate(config: Config, recipe: Recipe, speed: Speed, *, tokens: int | None
         snapshots=snapshots,
         disk=(snapshots + 2) * weights + optimiser,
         seconds_per_step=seconds_per_step,
-        seconds=seconds + (recipe.evaluations + 1) * evaluating,
+        seconds=seconds + evaluating,
+        slowdown=speed.slowdown if recipe.steps else 1.0,
     )
 
 
@@ -250,17 +276,29 @@ _PROBES: Sequence[tuple[Config, int]] = (
     (Config(vocab_size=64, context_length=128, d_model=32, n_layer=1, n_head=4, d_mlp=0), 8),
     (Config(vocab_size=64, context_length=64, d_model=384, n_layer=1, n_head=6), 4),
 )
-_PROBED = 0.1  # seconds, each
+_PROBED, _FEWEST = 0.1, 5  # seconds and steps, each
+_MOST_PROBED = 1.0  # seconds
 
 
 def measure(device: torch.device | str = "cpu") -> Speed:
-    """The speed of training on `device` now: some steps of three small models, about half a second."""
+    """The speed of training on `device`: some steps of three small models, about half a second, longer on a busy machine.
+
+    The fastest step of each counts. On a machine with other work, most steps wait for a processor: on two cores that eight
+    processes shared, the median step took fifty times as long as the fastest.
+    """
     device = torch.device(device)
-    seconds = np.array([_seconds_per_step(config, rows, device) for config, rows in _PROBES])  # [probe]
+    speed = _measured(device, bfloat16=False)
+    return replace(speed, bfloat16=_measured(device, bfloat16=True)) if may_bfloat16(device) else speed
+
+
+def _measured(device: torch.device, bfloat16: bool) -> Speed:
+    times = [_step_times(config, rows, device, bfloat16) for config, rows in _PROBES]
     works = [step_work(config, rows, config.context_length) for config, rows in _PROBES]
     amounts = np.array([[work.operations, work.bytes, work.flops] for work in works], float)  # [probe, kind of work]
-    overhead, per_byte, per_flop = _seconds_per_unit(seconds, amounts).tolist()
-    return Speed(1 / per_flop, 1 / per_byte, overhead)
+    fastest = np.array([taken.min() for taken in times])  # [probe]
+    overhead, per_byte, per_flop = _seconds_per_unit(fastest, amounts).tolist()
+    slowdown = float(np.median([taken.mean() / taken.min() for taken in times]))
+    return Speed(1 / per_flop, 1 / per_byte, overhead, slowdown=slowdown)
 
 
 def _seconds_per_unit(seconds: Numbers, amounts: Numbers) -> Numbers:
@@ -296,17 +334,21 @@ class _Noise:
     def validation(self) -> Sequence[Batch]:
         return ()
 
+    def trained_on(self) -> Sequence[Batch]:
+        return ()
 
-def _seconds_per_step(config: Config, rows: int, device: torch.device) -> float:
-    """The median time of the steps that `_PROBED` seconds hold, at least one."""
-    trainer = Trainer(build(config, seed=0, device=device), _Noise(config), Recipe(steps=1, batch_size=rows))
+
+def _step_times(config: Config, rows: int, device: torch.device, bfloat16: bool) -> Numbers:
+    """The seconds of some steps: as many as `_PROBED` seconds hold, or `_FEWEST`, but no more than `_MOST_PROBED` seconds."""
+    recipe = Recipe(steps=1, batch_size=rows)
+    trainer = Trainer(build(config, seed=0, device=device), _Noise(config), recipe, bfloat16=bfloat16)
     trainer.advance()  # warms up
     taken: list[float] = []
-    while not taken or sum(taken) < _PROBED:
+    while not taken or (sum(taken) < _MOST_PROBED and (sum(taken) < _PROBED or len(taken) < _FEWEST)):
         begun = time.perf_counter()
         trainer.advance()  # ends by reading the loss, so that a GPU has finished
         taken.append(time.perf_counter() - begun)
-    return float(np.median(taken))
+    return np.array(taken)
 
 
 def available(device: torch.device | str = "cpu") -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from gptviz.data.batches import NOT_COUNTED, Batch, Data
+from gptviz.data.batches import NOT_COUNTED, Batch, Data, spread
 from gptviz.model import Transformer
 
 from . import optimisers
@@ -49,17 +49,23 @@ class Stepped:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """The model was evaluated on all held-out data.
+    """The model was evaluated on held-out data.
 
     Attributes:
         step: the number of steps taken so far.
         evaluation: its loss and accuracy.
         seconds: the time that training has taken so far.
+        rows: the number of held-out rows that it was evaluated on.
+        share: their share of all that is held out.
+        training: how good the model is on as many rows that it was trained on; None where no row is trained on twice.
     """
 
     step: int
     evaluation: Evaluation
     seconds: float
+    rows: int
+    share: float
+    training: Evaluation | None = None
 
     @property
     def loss(self) -> float:
@@ -68,7 +74,16 @@ class Evaluated:
 
 
 Event = Stepped | Evaluated
+# While a run goes on, a row is evaluated for every tenth row trained on, at most. Evaluating a row takes less time than a step
+# takes for one, so that this bounds the share of the time too. It is counted in rows and not by a clock, so that a run that is
+# resumed evaluates what it would have evaluated.
+EVALUATED_PER_TRAINED = 0.1
 COUNTS = ("step", "evaluated", "seconds")  # the numbers of a saved state
+
+
+def evaluated_rows(recipe: Recipe, steps: int, evaluations: int) -> int:
+    """How many rows each of `evaluations` evaluations may read, evenly over `steps` steps."""
+    return int(EVALUATED_PER_TRAINED * recipe.batch_size * steps / max(evaluations, 1))
 
 
 def draw_seed(*what: object) -> int:
@@ -94,6 +109,7 @@ class Trainer:
         forward: the compiled model, which computes the same; default: the model itself.
         bfloat16: whether matrix products run in bfloat16.
         world: the processes that train together; each reads its share of every batch.
+        between: called between the batches of an evaluation. What it raises ends the evaluation, which is then still due.
 
     Attributes:
         step: the number of steps taken.
@@ -110,8 +126,9 @@ class Trainer:
         forward: nn.Module | None = None,
         bfloat16: bool = False,
         world: World | None = None,
+        between: Callable[[], None] = lambda: None,
     ) -> None:
-        self.model, self.data, self.recipe = model, data, recipe
+        self.model, self.data, self.recipe, self.between = model, data, recipe, between
         self.world = World() if world is None else world
         self.shard = self.world.shard(recipe.batch_size)
         self.device = model.embed.weight.device
@@ -189,17 +206,40 @@ class Trainer:
         if self._due(progress) > self.evaluated:
             yield from self.evaluate()
 
-    def evaluate(self) -> Iterator[Evaluated]:
-        """Evaluate the model on all held-out data now. Only the main process does so and yields the event.
+    def evaluate(self, *, everything: bool = False) -> Iterator[Evaluated]:
+        """Evaluate the model on held-out data now. Only the main process does so and yields the event.
+
+        Args:
+            everything: whether all that is held out is read, as it is at the end of a run; otherwise as much as a run that
+                goes on has time for.
 
         Raises:
             DivergedError: the loss is not a finite number.
         """
-        self.evaluated = self._due(self._progress())
-        if self.world.is_main:
-            evaluation = evaluate(self.model, self.data.validation())
-            self._check_finite(evaluation.loss)
-            yield Evaluated(self.step, evaluation, self.seconds)
+        progress = self._progress()
+        due = self._due(progress)
+        event = self._evaluation(due, everything or progress >= 1) if self.world.is_main else None
+        self.evaluated = due
+        if event is not None:
+            yield event
+
+    def _evaluation(self, due: int, everything: bool) -> Evaluated:
+        every = list(self.data.validation())
+        total = sum(len(batch.targets) for batch in every)
+        steps, evaluations = (self.recipe.steps, self.recipe.evaluations) if self.recipe.steps else (self.step, due)
+        trained_on = list(self.data.trained_on())
+        allowed = evaluated_rows(self.recipe, steps, evaluations) // (2 if trained_on else 1)
+        some = every if everything else spread(every, allowed)
+        rows = sum(len(batch.targets) for batch in some)
+        evaluation = evaluate(self.model, self._interruptible(some))
+        self._check_finite(evaluation.loss)
+        again = evaluate(self.model, self._interruptible(spread(trained_on, rows))) if trained_on else None
+        return Evaluated(self.step, evaluation, self.seconds, rows, rows / total, again)
+
+    def _interruptible(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        for batch in batches:
+            self.between()
+            yield batch
 
     def _check_finite(self, *values: float) -> None:
         if not all(map(math.isfinite, values)):

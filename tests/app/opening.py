@@ -11,7 +11,7 @@ from tests.waiting import PATIENCE
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def opened(path: str, **query: str) -> AppTest:
+def opened(path: str, **query: str | list[str]) -> AppTest:
     """The page at `path`, run once with `query` in its address."""
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE).switch_page(path)
     for key, value in query.items():

@@ -6,10 +6,8 @@ import base64
 import dataclasses
 import json
 import re
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from threading import Event, Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,9 +21,9 @@ from gptviz.model.activations import ACTIVATIONS
 from gptviz.model.norms import NORMS
 from gptviz.model.positions import POSITIONS
 from gptviz.model.residuals import RESIDUALS
-from gptviz.runs import checkpoints, queue, training
+from gptviz.runs import checkpoints, queue
 from gptviz.runs.experiments import PLANS
-from gptviz.runs.status import Status, read_status
+from gptviz.runs.status import Status, read_status, request_stop
 from gptviz.text import TASKS, labelled_of
 from gptviz.text.datasets.pairs import PAIR_TASKS
 from gptviz.train import estimate
@@ -34,6 +32,7 @@ from gptviz.ui.pages.train.rules import OWN_PLAN
 from gptviz.ui.pages.train.watched import watch
 from gptviz.ui.widgets.markdown import escaped
 from tests.app.opening import opened
+from tests.processes import TrainingThread
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("fresh_caches")
@@ -52,7 +51,7 @@ WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine",
 LONG = TINY | {"run_steps": "1000000"}
 
 
-def page(**query: str) -> AppTest:
+def page(**query: str | list[str]) -> AppTest:
     at = opened("pages/train.py", **query)
     assert not at.exception, at.exception
     return at
@@ -89,33 +88,6 @@ def live(at: AppTest) -> dict[str, Any]:
     return next(json.loads(c.proto.spec) for c in at.get("plotly_chart") if c.proto.id.endswith("-live"))
 
 
-class TrainingThread:
-    """Stands in for the process that trains a run: carries out the same command in a thread, where torch is loaded already."""
-
-    def __init__(self, command: list[str], *, env: dict[str, str], **options: object) -> None:
-        self.returncode: int | None = None
-        self.folder = Path(env["GPTVIZ_HOME"]) / "checkpoints" / command[command.index("--resume") + 1]
-        self.killed = Event()
-        self.thread = Thread(target=self._train, daemon=True)
-        self.thread.start()
-
-    def _train(self) -> None:
-        try:
-            for _ in training.train(self.folder, stop_requested=lambda: "stop" if self.killed.is_set() else None):
-                pass
-        finally:
-            self.returncode = 0
-
-    def poll(self) -> int | None:
-        return self.returncode
-
-    def wait(self, timeout: float | None = None) -> None:
-        self.thread.join(timeout)
-
-    def kill(self) -> None:
-        self.killed.set()
-
-
 @pytest.fixture(autouse=True)
 def _nothing_trains_on(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(estimate, "measure", lambda device: estimate.Speed(50e9, 4e9, 20e-6))
@@ -125,12 +97,11 @@ def _nothing_trains_on(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 
 @pytest.fixture(autouse=True)
-def _in_threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def _in_threads(home: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs are trained by threads of this process, but in the full tests."""
     if request.node.get_closest_marker("full"):
         return
-    instead = SimpleNamespace(Popen=TrainingThread, DEVNULL=subprocess.DEVNULL, TimeoutExpired=subprocess.TimeoutExpired)
-    monkeypatch.setattr(queue, "subprocess", instead)
+    monkeypatch.setattr(queue.own_queue(), "_launch", TrainingThread)
 
 
 def at_state(at: AppTest, name: str, state: str) -> AppTest:
@@ -299,6 +270,45 @@ def test_a_run_is_paused_and_gone_on_with_and_a_second_one_waits_its_turn(home: 
     at_state(at, "copy", "stopped")
     assert "Stopped before its end" in progress(at)
     assert last_step() > paused_at
+
+
+def test_a_request_is_shown_before_it_is_carried_out(home: Path, tiny_model: Callable[..., Path]) -> None:
+    folder = tiny_model("asked")
+    for how, word in (("pause", "pausing"), ("stop", "stopping: a last evaluation")):
+        request_stop(folder, how)
+        assert word in state.headline(dataclasses.replace(watch("asked"), place=0))
+
+
+def test_the_loss_says_after_which_step_and_on_how_much_of_the_data_it_was_measured(
+    home: Path, tiny_model: Callable[..., Path]
+) -> None:
+    folder = tiny_model("late")
+    step = {"loss": 1, "progress": 0.1, "learning_rate": 1, "gradient_norm": 1, "tokens_per_second": 1, "seconds_left": 1}
+    lines = [{"kind": "evaluation", "step": 0, "loss": 4.25, "share": 0.07}, {"kind": "step", "step": 920, **step}]
+    (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert "validation **4.250** nats, perplexity 70.1 after 0 steps on 7% of the data held out" in state.numbers(watch("late"))
+    lines.append({"kind": "evaluation", "step": 920, "loss": 4.25})
+    (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert "validation **4.250** nats, perplexity 70.1 ·" in state.numbers(watch("late"))
+
+
+def drawn(at: AppTest) -> dict[str, list[Any]]:
+    """What the chart shows: the curves by their names."""
+    return {str(trace["name"]): array(trace["y"]).tolist() for trace in live(at)["data"] if trace.get("name")}
+
+
+def test_the_same_address_shows_the_same_chart_after_a_reload(home: Path) -> None:
+    at = page(run="ladder-8")
+    at.multiselect(key="beside").set_value(["ladder-0", "generator"]).run()
+    at.toggle(key="log_steps").set_value(True).run()
+    again = page(run="ladder-8", beside=["ladder-0", "generator"], log_steps="true")
+    assert set(drawn(at)) == {"ladder-8", "ladder-0", "generator"}
+    assert drawn(again) == drawn(at)
+    assert live(again)["layout"] == live(at)["layout"]
+    # Another run brings those along that belong beside it, as its address does.
+    at.selectbox(key="run").set_value("reversal").run()
+    assert set(drawn(at)) == {"reversal", "reversal-no-positions"}
+    assert drawn(page(run="reversal", log_steps="true")) == drawn(at)
 
 
 def test_when_as_many_wait_as_may_the_next_is_refused_before_anything_is_written(

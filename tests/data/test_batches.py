@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from gptviz.data.batches import NOT_COUNTED, Batch, Data, Generated, Windows, consecutive_windows
+from gptviz.data.batches import NOT_COUNTED, Batch, Data, Generated, Windows, consecutive_windows, spread
 from gptviz.text import TASKS, task
 from tests.small_runs import REPETITIVE, data
 from tests.tiny import CONTEXT
@@ -36,6 +36,19 @@ def test_one_seed_is_one_batch_and_another_seed_another(source: Data) -> None:
     assert not torch.equal(first.inputs[0], other.inputs[0])
     one, two = (list(source.validation()) for _ in range(2))
     assert all(torch.equal(a.targets, b.targets) for a, b in zip(one, two, strict=True))
+
+
+@pytest.mark.parametrize("n_batches", [1, 3, 10, 37])
+@pytest.mark.parametrize("rows", [0, 5_000, 9_999, 10**6])
+def test_some_batches_lie_evenly_over_all_and_hold_no_more_rows_than_asked_or_one_full_batch(n_batches: int, rows: int) -> None:
+    full = torch.zeros(1_024, 8, dtype=torch.long)  # `EVALUATION_TOKENS` tokens
+    every = [Batch((full,), full + number) for number in range(n_batches)]
+    chosen = [int(batch.targets[0, 0]) for batch in spread(every, rows)]
+    assert chosen == sorted(set(chosen))
+    assert len(chosen) == min(n_batches, max(rows // 1_024, 1))
+    gaps = np.diff(chosen) if len(chosen) > 1 else np.array([1])
+    assert gaps.max() - gaps.min() <= 1
+    assert abs(chosen[0] - (n_batches - 1 - chosen[-1])) <= 1, "as far from the beginning as from the end"
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -58,20 +59,19 @@ def test_equal_tokens_do_not_merge(n_tokens: int) -> None:
     assert all(name.split(" ")[1] == "a" for name in trace.x)
 
 
-@pytest.mark.parametrize("n_tokens", [5, 40, 64])
-def test_every_single_character_has_its_label_at_its_position(n_tokens: int) -> None:
-    given = pattern(n_tokens)
+@pytest.mark.parametrize("n_tokens", [1, 5, 20, 21, 40, 41, 64])
+def test_single_characters_have_their_labels_at_their_places_and_none_touches_another_on_a_phone(n_tokens: int) -> None:
+    given, phone = pattern(n_tokens), 230  # pixels that the picture is wide, and high
     layout = heatmap.one_head(given, LIGHT, title="t").layout
-    for axis in (layout.xaxis, layout.yaxis):
-        assert list(axis.tickvals) == list(range(n_tokens))
-        assert tuple(text.replace("<br>", "").replace("\u00a0", "") for text in axis.ticktext) == given.axes[0].labels
-
-
-def test_neighbouring_labels_stand_in_different_rows_once_they_would_touch() -> None:
-    assert not any("<br>" in text for text in heatmap.one_head(pattern(24), LIGHT, title="t").layout.xaxis.ticktext)
-    layout = heatmap.one_head(pattern(64), LIGHT, title="t").layout
-    assert [text.startswith("<br>") for text in layout.xaxis.ticktext] == [index % 2 == 1 for index in range(64)]
-    assert [text.endswith("\u00a0") for text in layout.yaxis.ticktext] == [index % 2 == 1 for index in range(64)]
+    for axis, mark in ((layout.xaxis, "<br>"), (layout.yaxis, "\u00a0")):
+        every = 1 if n_tokens <= 40 else 2
+        assert list(axis.tickvals) == list(range(0, n_tokens, every))
+        texts = [text.replace("<br>", "").replace("\u00a0", "") for text in axis.ticktext]
+        assert texts == [given.axes[0].labels[place] for place in axis.tickvals]
+        for row in (True, False):  # labels that stand in one row, or in one column
+            places = [place for place, text in zip(axis.tickvals, axis.ticktext, strict=True) if (mark in text) is row]
+            distances = [(after - before) * phone / n_tokens for before, after in pairwise(places)]
+            assert all(distance > 0.9 * axis.tickfont.size for distance in distances)
 
 
 @pytest.mark.parametrize("labels", [("a",) * 65, ("␣love", "b", "c"), ("日", "b", "c")])

@@ -199,7 +199,8 @@ def test_a_paused_and_resumed_run_ends_with_the_losses_of_one_that_never_was(pro
     assert all((weights[0][name] == weights[1][name]).all() for name in weights[0])
 
 
-def test_a_pause_asked_for_before_the_process_has_begun_is_kept(home: Path) -> None:
+@pytest.mark.parametrize("how", ["pause", "stop"])
+def test_a_process_that_has_not_begun_is_ended_at_once_and_its_run_can_begin_again(home: Path, how: str) -> None:
     begin = threading.Event()
     queue = Queue(home / "checkpoints", launch=partial(TrainingThread, begin=begin))
     prepared("early", steps=LONG)
@@ -207,9 +208,12 @@ def test_a_pause_asked_for_before_the_process_has_begun_is_kept(home: Path) -> N
         queue.submit("early")
         assert "early" in queue.processes()
         assert state("early") == "waiting"
-        queue.pause("early")
+        getattr(queue, how)("early")
+        assert state("early") == "ready"
+        assert queue.place("early") is None
         begin.set()
-        until(lambda: state("early") == "paused")
+        queue.submit("early")
+        until(lambda: trained("early"))
     finally:
         queue.close()
 

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -30,10 +31,12 @@ def times(monkeypatch: pytest.MonkeyPatch) -> Times:
     """Says how many seconds a step takes by (bfloat16, compiled), in place of a clock; where nothing is said, none is taken."""
 
     def say(table: dict[tuple[bool, bool], float | Exception]) -> None:
-        def told(model: Transformer, data: Data, recipe: Recipe, bfloat16: bool, *, compiled: bool) -> float:
+        def told(
+            model: Transformer, data: Data, recipe: Recipe, bfloat16: bool, *, compiled: bool, meanwhile: Callable[[], None]
+        ) -> float:
             answer = table[bfloat16, compiled]
             if isinstance(answer, Exception):
-                raise answer
+                raise engine._ProbeError from answer
             return answer
 
         monkeypatch.setattr(engine, "_seconds_per_step", told)
@@ -121,6 +124,30 @@ def test_a_model_really_compiled_that_fails_falls_back(monkeypatch: pytest.Monke
     chosen = choose(fresh(), data(), recipe(compile="yes"))
     assert not chosen.compiled
     assert "compiling failed (RuntimeError)" in chosen.why
+
+
+class GivenUpError(Exception):
+    """What a caller raises that wants no engine any more."""
+
+
+def test_a_choice_is_given_up_while_its_step_still_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on, told = Event(), []
+    advance = Trainer.advance
+    monkeypatch.setattr(Trainer, "advance", lambda trainer: (go_on.wait(), advance(trainer))[1])
+
+    def meanwhile(doing: str) -> None:
+        told.append(doing)
+        if len(told) == 3:
+            raise GivenUpError
+
+    with pytest.raises(GivenUpError):
+        choose(fresh(), data(), recipe(precision="bfloat16", compile="auto"), meanwhile=meanwhile)
+    assert not go_on.is_set()
+    assert told == ["timing steps in bfloat16"] * 3
+    go_on.set()
+    # The next choice waits for the step that is left over, which draws from the same random numbers.
+    assert choose(fresh(), data(), recipe(precision="bfloat16", compile="auto")).bfloat16
+    assert not engine._given_up
 
 
 def test_a_compiled_model_takes_the_same_steps_with_the_same_weights(monkeypatch: pytest.MonkeyPatch) -> None:

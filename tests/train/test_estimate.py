@@ -7,10 +7,12 @@ import math
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -18,6 +20,7 @@ from hypothesis import strategies as st
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
+from gptviz.data.batches import EVALUATION_TOKENS
 from gptviz.model import Config, build, preset
 from gptviz.train import estimate, optimisers
 from gptviz.train.estimate import Speed, available, refusal, size
@@ -190,19 +193,41 @@ def test_as_many_snapshots_are_counted_as_a_run_keeps(snapshots: int, steps: int
     assert estimate.snapshot_count(recipe, steps) == len(one_by_one)
 
 
-@given(prices=st.tuples(*[st.floats(0.2, 5)] * 3))
+@given(prices=st.tuples(*[st.floats(0.2, 5)] * 3), waits=st.lists(st.floats(1, 100), max_size=5))
 @settings(max_examples=30, deadline=None)
-def test_the_speeds_of_a_machine_are_found_from_the_times_of_its_probes(prices: tuple[float, float, float]) -> None:
+def test_the_speeds_of_a_machine_are_found_from_its_fastest_steps_however_long_the_others_wait(
+    prices: tuple[float, float, float], waits: list[float]
+) -> None:
     true = Speed(flops=50e9 * prices[0], bytes=4e9 * prices[1], overhead=20e-6 * prices[2])
 
-    def seconds(config: Config, rows: int, device: torch.device) -> float:
-        return true.seconds(estimate.step_work(config, rows, config.context_length))
+    def times(config: Config, rows: int, device: torch.device, bfloat16: bool) -> estimate.Numbers:
+        alone = true.seconds(estimate.step_work(config, rows, config.context_length))
+        return alone * np.array([*waits, 1.0]) / (2 if bfloat16 else 1)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(estimate, "_seconds_per_step", seconds)
+        patch.setattr(estimate, "_step_times", times)
+        patch.setattr(estimate, "may_bfloat16", lambda device: True)
         found = estimate.measure()
     work = estimate.step_work(preset("ladder", n_layer=3), 16, 32)
     assert found.seconds(work) == pytest.approx(true.seconds(work), rel=0.25)
+    assert found.slowdown == pytest.approx(np.mean([*waits, 1.0]))
+    for precision, faster in (("float32", 1), ("auto", 2), ("bfloat16", 2)):
+        assert found.seconds_of_step(work, Recipe(steps=1, precision=precision)) == pytest.approx(found.seconds(work) / faster)
+
+
+def test_a_later_measurement_of_a_busier_machine_makes_it_no_slower_and_says_how_busy_it_is() -> None:
+    quiet, busy = Speed(2e9, 3e9, 1e-6), replace(Speed(1e9, 4e9, 2e-6), slowdown=30.0)
+    assert quiet.or_faster(busy) == Speed(2e9, 4e9, 1e-6, slowdown=30.0)
+
+
+def test_evaluations_take_a_bounded_share_of_the_time_however_much_is_held_out() -> None:
+    recipe = Recipe(steps=3_000, batch_size=16, evaluations=10)
+    config, tokens = preset("ladder"), 32
+    alone = estimate.estimate(config, recipe, SPEED, tokens=tokens).seconds
+    held_out = 50_000_000
+    last = SPEED.seconds(estimate.evaluation_work(config, tokens)) * held_out / EVALUATION_TOKENS
+    said = estimate.estimate(config, recipe, SPEED, tokens=tokens, held_out=held_out).seconds
+    assert 0 < said - last - alone <= 0.1 * alone
 
 
 def test_the_probes_give_this_machine_a_speed() -> None:

@@ -80,6 +80,33 @@ def test_there_are_as_many_evaluations_as_asked_or_one_after_every_step(evaluati
     assert [event.step for event in events] == sorted({0, *(-(-100 * i // evaluations) for i in range(1, evaluations + 1))})
 
 
+def test_while_a_run_goes_on_a_row_is_evaluated_for_every_tenth_trained_on_and_all_at_its_end() -> None:
+    held_out = torch.arange(40_001) * 3 % VOCAB
+
+    def begun() -> Trainer:
+        return Trainer(fresh(), data(validation=held_out), recipe(steps=12, batch_size=2_500, evaluations=2))
+
+    rows = len(held_out) // CONTEXT
+    unbroken = evaluated(list(begun()))
+    assert [(event.step, event.share) for event in unbroken if event.share == 1] == [(12, 1)]
+    for event in unbroken[:-1]:
+        assert 0 < event.rows <= 6 * 2_500 / 10
+        assert event.rows == event.evaluation.tokens / CONTEXT == event.share * rows
+    first, second = begun(), begun()
+    broken = []
+    for event in first:
+        broken.append(event)
+        if event.step == 3:
+            break
+    second.restore(first.state())
+    again = [(event.step, event.loss, event.rows) for event in evaluated([*broken, *second])]
+    assert again == [(event.step, event.loss, event.rows) for event in unbroken]
+
+
+def test_little_data_is_evaluated_whole_each_time() -> None:
+    assert [event.share for event in evaluated(list(trainer(fresh(), steps=4, evaluations=4)))] == [1] * 5
+
+
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
 def test_one_seed_is_one_run_and_another_seed_another(dropout: float) -> None:
     told = []
@@ -361,6 +388,9 @@ def test_a_batch_reaches_the_model_as_the_data_drew_it() -> None:
 
         def validation(self) -> Any:
             return data().validation()
+
+        def trained_on(self) -> Any:
+            return ()
 
     list(Trainer(fresh(), Watched(), recipe(steps=4, batch_size=6)))
     assert [len(batch.targets) for batch in drawn] == [6] * 4

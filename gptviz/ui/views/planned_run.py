@@ -20,6 +20,7 @@ from gptviz.train.estimate import Estimate, Speed, size
 from gptviz.train.recipe import Recipe
 
 UPLOADED = "a file of yours"  # what the form's control `data` calls it, which a link may say
+BUSY = 1.5  # times as long as on a machine that does nothing else, from which on both times are said
 
 
 @dataclass(frozen=True)
@@ -57,10 +58,16 @@ class PlannedRun:
         return not self.changes and (self.recipe, self.begin, self.source.title) == (plan.recipe, plan.begin, plan.data)
 
 
-@st.cache_resource(max_entries=8, ttl=600, show_spinner="Measuring how fast this machine is")
+# The fastest measurement so far by device: what a machine can do does not change, only how busy it is.
+_fastest: dict[str, Speed] = {}
+
+
+@st.cache_resource(max_entries=8, ttl=120, show_spinner="Measuring how fast this machine is")
 def speed(device: str) -> Speed:
-    """How fast `device` is now, for the estimate."""
-    return estimate.measure(device)
+    """How fast `device` is, for the estimate, and how busy it is now."""
+    now = estimate.measure(device)
+    _fastest[device] = _fastest[device].or_faster(now) if device in _fastest else now
+    return _fastest[device]
 
 
 @st.cache_data(max_entries=256, show_spinner=False)
@@ -97,16 +104,27 @@ def refusal(planned: PlannedRun, expected: Estimate | None, name: str, device: s
     return estimate.refusal(expected, estimate.available(device))
 
 
+def time_needed(expected: Estimate) -> str:
+    """How long a run will take; where the machine is busy, from what it takes alone to what it takes if it stays so."""
+    alone = duration(expected.seconds)
+    if expected.slowdown < BUSY:
+        return alone
+    return f"{alone} to {duration(expected.seconds * expected.slowdown)}"
+
+
 def summary(expected: Estimate) -> str:
     """What a run will take, in a line."""
-    return f"{expected.parameters:,} parameters, about {duration(expected.seconds)}, {size(expected.memory)} of memory"
+    return f"{expected.parameters:,} parameters, about {time_needed(expected)}, {size(expected.memory)} of memory"
 
 
 def explanation(expected: Estimate) -> str:
     """Where the numbers of the `summary` come from, as Markdown."""
     a_step = f"{expected.seconds_per_step * 1e3:,.3g} ms a step of {expected.flops / 1e9:,.3g} billion operations"
+    busy = (
+        "" if expected.slowdown < BUSY else " The longer time is for a machine that stays as busy with other work as it is now."
+    )
     return (
-        f"**Time**: {a_step}, on this machine as busy as it was when its speed was measured.\n\n"
+        f"**Time**: {a_step}, on this machine where it has nothing else to do.{busy}\n\n"
         f"**Memory**: weights {size(expected.weights)}, optimiser {size(expected.optimiser)}, what a step keeps until its "
         f"gradients are known {size(expected.activations)}, of it logits {size(expected.logits)}; the rest is Python's, "
         "torch's, and what evaluating takes.\n\n"

@@ -26,6 +26,7 @@ from .watched import WatchedRun
 HEIGHT = 310
 MOST_BESIDE = 8
 LARGEST_LOSS = 50  # whose perplexity is still drawn
+_BESIDE_OF = "beside of"  # the run that the control `beside` is about
 
 
 @dataclass(frozen=True)
@@ -150,8 +151,11 @@ def show_chart(run: WatchedRun) -> None:
 def compare_controls(run: WatchedRun) -> None:
     """The controls `beside`, `log_steps` and `log_loss`: what the chart of the loss shows."""
     names = [other for other in checkpoints.folders() if other != run.name]
-    if any(name not in names for name in st.session_state.get("beside") or ()):
-        del st.session_state["beside"]  # a model that was deleted since
+    # What was chosen for another run, as its own earlier versions, is not what belongs beside this one.
+    is_another = st.session_state.get(_BESIDE_OF, run.name) != run.name
+    st.session_state[_BESIDE_OF] = run.name
+    if is_another or any(name not in names for name in st.session_state.get("beside") or ()):
+        st.session_state["beside"] = companions(run, names)
     beside = st.multiselect(
         "Beside it",
         names,
@@ -159,6 +163,7 @@ def compare_controls(run: WatchedRun) -> None:
         key="beside",
         max_selections=MOST_BESIDE,
         help="Other models whose losses are drawn into the same chart.",
+        bind="query-params",
     )
     hidden.say_what_hides(beside)
     controls.switch("Log steps", key="log_steps", help="Each doubling of the steps takes the same room.")

@@ -10,6 +10,7 @@ from gptviz.figures import curves
 from gptviz.figures.format import duration
 from gptviz.model.kinds import Kind
 from gptviz.runs import queue
+from gptviz.runs.status import StopRequest
 from gptviz.ui.widgets.markdown import escaped
 
 from .watched import WatchedRun
@@ -23,6 +24,10 @@ STATES = {
     "finished": "Finished.",
     "failed": "It failed.",
     "interrupted": "It was interrupted.",
+}
+ENDING: dict[StopRequest, str] = {
+    "pause": "pausing: what it has learned is being saved",
+    "stop": "stopping: a last evaluation on all the data held out (Pause leaves it out)",
 }
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 SAMPLE_TITLES: dict[Kind, str] = {
@@ -56,6 +61,8 @@ def headline(run: WatchedRun) -> str:
     at = f"Step {run.step.step:,}" if run.step else "Step 0"
     if run.recipe is not None and run.recipe.steps:
         at += f" of {run.recipe.steps:,}"
+    if run.place == 0 and run.request is not None:
+        return f"{at} · {ENDING[run.request]}"
     if run.place == 0:
         if run.status.state != "running" or not run.step:
             return f"Beginning: {escaped(run.status.message) or 'Python and torch are being loaded'}."
@@ -112,10 +119,21 @@ def _losses(run: WatchedRun) -> list[str]:
     loss = run.card.validation_loss if run.evaluation is None else run.evaluation.loss
     if loss is not None:
         perplexity = "" if run.kind == "classifier" else f", perplexity {curves.perplexity(loss)}"
-        parts.append(f"validation **{loss:.3f}** nats{perplexity}")
+        parts.append(f"validation **{loss:.3f}** nats{perplexity}{_when(run)}")
     if run.card.floor is not None:
         parts.append(f"floor {run.card.floor:.3f}")
     return parts
+
+
+def _when(run: WatchedRun) -> str:
+    """After how many steps the last evaluation was made, where others came since, and on how much of the data held out."""
+    last = run.evaluation
+    if last is None:
+        return ""
+    is_old = run.step is not None and run.step.step > last.step
+    at = f" after {last.step:,} steps" if is_old else ""
+    part = f" on {last.share:.0%} of the data held out" if last.share is not None and last.share < 1 else ""
+    return f"{at}{part}"
 
 
 def _accuracies(run: WatchedRun) -> list[str]:

@@ -16,7 +16,7 @@ from gptviz.runs.card import Card
 from gptviz.runs.divergence import diverged
 from gptviz.runs.log import LogLine, read_log
 from gptviz.runs.run import read_run
-from gptviz.runs.status import RunError, Status, read_status
+from gptviz.runs.status import RunError, Status, StopRequest, read_status, stop_request
 from gptviz.train.recipe import Recipe
 from gptviz.ui.shell import hidden, kinds, pages
 from gptviz.ui.shell.models import ModelKey, model_key
@@ -30,6 +30,7 @@ class WatchedRun:
     """What is known of a run now.
 
     Attributes:
+        request: what the user asked of it and it has not carried out yet; None where nothing is asked.
         place: in the queue: 0 in training, n for the n-th in line, None for neither.
         kind: what the model makes of a text; None where that cannot be read.
         recipe: how it is trained; None for a model that was not trained here.
@@ -41,6 +42,7 @@ class WatchedRun:
 
     folder: Path
     status: Status
+    request: StopRequest | None
     place: int | None
     kind: Kind | None
     card: Card
@@ -119,6 +121,7 @@ def watch(name: str) -> WatchedRun:
     return WatchedRun(
         folder,
         read_status(folder),
+        stop_request(folder),
         place=queue.place(name) if folder.parent == queue.own_queue().root else None,
         kind=kinds.kind_of(folder),
         card=card,
