@@ -7,7 +7,7 @@ from gptviz.ui.pages.train.details import HOW, LIMITS, code, validation_losses
 from gptviz.ui.pages.train.form import form
 from gptviz.ui.pages.train.inside import look_inside
 from gptviz.ui.pages.train.launch import name_control, train_button
-from gptviz.ui.pages.train.tries import TRIES
+from gptviz.ui.pages.train.tries import tries
 from gptviz.ui.shell import pages
 from gptviz.ui.shell.next_step import next_step
 from gptviz.ui.shell.pages import open_page
@@ -26,7 +26,7 @@ device = device_box()
 view, side = st.columns([9, 4], gap="medium")
 
 with side, st.container(border=True):
-    planned = form(notices)
+    planned = form(notices, device)
     name = name_control(planned)
     train_button(planned, name, device)
 
@@ -39,7 +39,7 @@ with view:
 
 look_inside(watched, device)
 
-try_this(TRIES)
+try_this(tries(watched, planned.plan_name))
 
 details(
     lambda: validation_losses(watched),

@@ -71,6 +71,7 @@ class Windows:
             )
         if len(validation) < 2:
             raise ValueError(f"the text to validate has {len(validation)} tokens; it needs at least 2: take a longer text")
+        self.ids = training
         self.windows = training.unfold(0, context + 1, 1)  # [N - context, context + 1], a view
         self.held_out, self.context = validation, context
 

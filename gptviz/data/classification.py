@@ -135,6 +135,23 @@ class LabelledSource(SplitSource[LabelledTexts]):
         named = texts.under(labels or self.labelled.names)
         return EvaluationData(batches(tokenizer, named, model.config.context_length), shares=shares)
 
+    def facts(self) -> dict[str, int]:
+        """Its texts, those of each label, and how they are split."""
+        training, held_out = self.split()
+        of_label = {f"labelled {name}": self.labelled.labels.count(label) for label, name in enumerate(self.labelled.names)}
+        return {"texts": len(self.labelled), **of_label, "texts to train on": len(training), "texts held out": len(held_out)}
+
+    @property
+    def label_names(self) -> Sequence[str]:
+        """The names of its labels, by their numbers."""
+        return self.labelled.names
+
+    def counted(self, data: Data, tokenizer: Tokenizer) -> tuple[Tensor, str]:
+        """The words of all texts to train on, as far as the model reads them."""
+        assert isinstance(data, _TextData)
+        ids = data.rows.inputs[0]
+        return ids[ids != data.padding], "the texts to train on"
+
     def tokens(self, config: Config) -> int:
         """The context: what is longer is cut."""
         return config.context_length

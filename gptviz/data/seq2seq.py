@@ -372,6 +372,11 @@ class PairSource(_Seq2SeqSource, SplitSource[tuple[Pair, ...]]):
         characters = "".join(sorted({*"".join(map("".join, self.pairs.pairs))}))
         return EvaluationData(data.validation(), characters, self._shares(model, checked, data))
 
+    def facts(self) -> dict[str, int]:
+        """Its pairs, and how they are split."""
+        training, held_out = self.split()
+        return {"pairs": len(self.pairs.pairs), "pairs to train on": len(training), "pairs held out": len(held_out)}
+
     @property
     def title(self) -> str:
         """The name of the file."""

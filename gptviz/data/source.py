@@ -8,6 +8,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
+import torch
+from torch import Tensor
+
 from gptviz.model import Config, Transformer
 from gptviz.model.kinds import Kind
 from gptviz.text import Tokenizer
@@ -15,6 +18,7 @@ from gptviz.text import Tokenizer
 from .batches import Batch, Data
 
 Part = TypeVar("Part", bound=Sized)
+DRAWN = 1_000  # rows in which tokens are counted where data have no end
 
 
 class Share(NamedTuple):
@@ -108,6 +112,20 @@ class Source(ABC):
         Raises:
             ValueError: source, tokenizer and config do not go together; the message says what to change.
         """
+
+    def facts(self) -> dict[str, int]:
+        """How much there is of what, for a reader; empty where the data never end."""
+        return {}
+
+    @property
+    def label_names(self) -> Sequence[str]:
+        """The labels that its texts have; none where they have none."""
+        return ()
+
+    def counted(self, data: Data, tokenizer: Tokenizer) -> tuple[Tensor, str]:
+        """Token ids [N] in which the tokens can be counted, padding left out, and what these are."""
+        ids = torch.cat([tensor.flatten() for tensor in data.training(DRAWN, 0).inputs])
+        return ids[ids != tokenizer.padding] if tokenizer.padding is not None else ids, f"{DRAWN:,} rows drawn to train on"
 
     @abstractmethod
     def tokens(self, config: Config) -> int:

@@ -112,6 +112,16 @@ class TextSource(Source):
             return BPETokenizer.learn(self.corpus.text, vocab_size)
         return CharTokenizer.from_text(self.corpus.text)
 
+    def facts(self) -> dict[str, int]:
+        """Its characters, its lines, and how many characters are different."""
+        text = self.corpus.text
+        return {"characters": len(text), "different characters": len(set(text)), "lines": text.count("\n") + 1}
+
+    def counted(self, data: Data, tokenizer: Tokenizer) -> tuple[Tensor, str]:
+        """All tokens of the text to train on."""
+        assert isinstance(data, Windows)
+        return data.ids, "the text to train on"
+
     def tokens(self, config: Config) -> int:
         """The context."""
         return config.context_length

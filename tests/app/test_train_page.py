@@ -7,6 +7,7 @@ import dataclasses
 import json
 import re
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from gptviz.data.batches import NOT_COUNTED
 from gptviz.data.classification import LabelledSource
 from gptviz.model import changed, parameter_count
 from gptviz.model.activations import ACTIVATIONS
@@ -27,8 +29,10 @@ from gptviz.runs.status import Status, read_status, request_stop
 from gptviz.text import TASKS, labelled_of
 from gptviz.text.datasets.pairs import PAIR_TASKS
 from gptviz.train import estimate
+from gptviz.train.trainer import draw_seed
 from gptviz.ui.pages.train import inside, state
-from gptviz.ui.pages.train.rules import OWN_PLAN
+from gptviz.ui.pages.train.rules import OWN_PLAN, plan_named
+from gptviz.ui.pages.train.tries import tries
 from gptviz.ui.pages.train.watched import watch
 from gptviz.ui.widgets.markdown import escaped
 from tests.app.opening import opened
@@ -309,6 +313,62 @@ def test_the_same_address_shows_the_same_chart_after_a_reload(home: Path) -> Non
     at.selectbox(key="run").set_value("reversal").run()
     assert set(drawn(at)) == {"reversal", "reversal-no-positions"}
     assert drawn(page(run="reversal", log_steps="true")) == drawn(at)
+
+
+def test_every_try_changes_what_is_on_screen_and_says_what_the_logs_say(home: Path) -> None:
+    at = page()
+    offers = tries("shakespeare", "sums")
+    assert {offer.title for offer in offers} >= {"A sudden insight", "Random, then certain", "Far too fast"}
+    for offer in offers:
+        before = live(at)["data"], says(at)
+        press(at, offer.title)
+        assert (live(at)["data"], says(at)) != before, offer.title
+    assert "Changed: Learning rate 1 instead of 0.004" in says(at)
+    losses = {line.step: line.loss for line in watch("induction").log if line.kind == "evaluation"}
+    falls = {(a, b): losses[a] - losses[b] for a, b in pairwise(sorted(losses))}
+    (before_it, after_it), fall = max(falls.items(), key=lambda item: item[1])
+    sudden = next(offer.notice for offer in offers if offer.title == "A sudden insight")
+    assert f"{fall:.2f} of the" in sudden
+    assert f"between steps {before_it:,} and {after_it:,}" in sudden
+
+
+def test_the_list_of_experiments_says_what_each_is_for_and_how_long_it_takes(home: Path) -> None:
+    at = page()
+    assert expected(at)[1] <= 60, "the experiment that the page begins with"
+    at.session_state["all experiments"] = True
+    at.run()
+    assert not at.exception
+    for name, plan in PLANS.items():
+        (line,) = [caption.value for caption in at.caption if caption.value.startswith(f"{plan.sentence} About ")]
+        assert re.fullmatch(r"[\d hmins]+\.", line.removeprefix(f"{plan.sentence} About ")), line
+        assert button(at, name)
+    press(at, "induction")
+    assert at.selectbox(key="plan").value == "induction"
+    assert at.number_input(key="run_steps").value == PLANS["induction"].recipe.steps
+
+
+@pytest.mark.parametrize("plan", ["sums", "classifier", "mirror", "my own"])
+def test_the_first_batch_of_a_run_is_shown_as_the_model_gets_it(home: Path, plan: str) -> None:
+    at = press(page(plan=plan), "Look at the data")
+    rows = at.dataframe[-1].value
+    source = plan_named(plan).source()
+    tokenizer = plan_named(plan).learn_tokenizer(source)
+    config = source.fitted(plan_named(plan).config, tokenizer)
+    recipe = plan_named(plan).recipe
+    batch = source.data(tokenizer, config).training(recipe.batch_size, draw_seed(recipe.seed, 0, "batch"))
+    shown = {name: [label for label in rows.loc[name] if label] for name in rows.index if name.startswith("row 1:")}
+    reads = [tokenizer.label(token) for token in batch.inputs[0][0].tolist() if token != config.padding]
+    if config.kind == "classifier":
+        assert shown == {"row 1: x, it reads, label →": [source.label_names[int(batch.targets[0])], *reads]}
+        return
+    guessed = ["·" if token == NOT_COUNTED else tokenizer.label(token) for token in batch.targets[0].tolist()]
+    assert shown["row 1: x, it reads"] == reads
+    assert shown["row 1: y, it is to guess"] == guessed
+    if config.kind == "encoder-decoder":
+        encoder = [tokenizer.label(token) for token in batch.inputs[1][0].tolist() if token != config.padding]
+        assert shown["row 1: source, the encoder reads"] == encoder
+    else:
+        assert all(x == y for x, y in zip(reads[1:], guessed, strict=False) if y != "·"), "y is x moved by one place"
 
 
 def test_when_as_many_wait_as_may_the_next_is_refused_before_anything_is_written(

@@ -14,15 +14,19 @@ from gptviz.train.recipe import Recipe
 from gptviz.ui.shell import hidden, kinds
 from gptviz.ui.views.planned_run import PlannedRun
 from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.markdown import escaped
 
 from . import data
+from .experiments import experiment_list
 from .fields import field_controls, key_of
+from .look_at_data import data_button
 from .rules import (
     FEWEST_TOKENS,
     FRESH,
     OWN,
     Choices,
     architecture_values,
+    changes_of,
     plan_named,
     planned_run,
     recipe_values,
@@ -37,8 +41,13 @@ RECIPE_IN_SIGHT = ("steps", "batch_size", "learning_rate")
 _SHOWN = "plan shown"
 
 
-def form(notices: Any) -> PlannedRun:
-    """The controls, the few above and the others folded; the run that they describe. `notices` takes warnings."""
+def form(notices: Any, device: str) -> PlannedRun:
+    """The controls, the few above and the others folded; the run that they describe.
+
+    Args:
+        notices: takes warnings.
+        device: what the run would be trained on.
+    """
     name = controls.select(
         "What to train",
         [*PLANS, OWN],
@@ -50,6 +59,7 @@ def form(notices: Any) -> PlannedRun:
     plan = plan_named(name)
     _follow(name, plan)
     st.caption(plan.sentence, help=f"Published: {plan.target}, by {plan.target.by}." if plan.target else None)
+    experiment_list(device)
     chosen = data.data_control(plan)
     above = st.container()
     folded = st.container(horizontal=True, gap="xsmall")
@@ -63,7 +73,11 @@ def form(notices: Any) -> PlannedRun:
         problem = str(error)
     with folded:
         choices = _choices(name, plan, source, problem)
-    return planned_run(choices, data.learned_tokenizer, data.complaint)
+        planned = planned_run(choices, data.learned_tokenizer, data.complaint)
+        data_button(planned)
+    if changes := changes_of(planned):
+        st.caption(f"Changed: {escaped(changes)}.")
+    return planned
 
 
 def _follow(name: str, plan: Plan) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from gptviz.data.registry import FROM_FILES
 from gptviz.data.source import Source
+from gptviz.fields import field_info, field_infos
 from gptviz.model import Config, changed
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
@@ -172,6 +173,21 @@ def architecture_changes(config: Config, values: Mapping[str, Any]) -> dict[str,
     if "d_model" in changes and "d_mlp" not in changes and config.mlp_size not in (0, 4 * config.d_model):
         changes["d_mlp"] = config.mlp_size
     return changes
+
+
+def changes_of(planned: PlannedRun) -> str:
+    """What differs from the experiment as it is planned, in words; empty where nothing does."""
+    recipe, usual = planned.recipe.to_dict(), planned.plan.recipe.to_dict()
+    differ = [
+        (info.label, recipe[name], usual[name]) for name, info in field_infos(Recipe).items() if recipe[name] != usual[name]
+    ]
+    before = planned.plan.config.to_dict()
+    differ += [(field_info(Config, name).label, value, before[name]) for name, value in planned.changes.items()]
+    return ", ".join(f"{label} {_said(value)} instead of {_said(other)}" for label, value, other in differ)
+
+
+def _said(value: object) -> str:
+    return "none" if value is None else f"{value:,g}" if isinstance(value, float) else str(value)
 
 
 def recipe_of(values: Mapping[str, Any]) -> Recipe:

@@ -1,24 +1,82 @@
-"""What to try on the page Train."""
+"""What to try on the page Train: shipped runs worth looking at, with what is computed from their logs, and one to begin."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import numpy as np
+
+from gptviz.figures.curves import Curve
+from gptviz.runs import checkpoints
+from gptviz.runs.checkpoints import CheckpointError
+from gptviz.ui.views.learning_curves import curve_of
 from gptviz.ui.widgets.tries import Try
 
-TRIES = (
-    Try(
-        "A mirror appears",
-        "Train it: within some hundred steps a head finds the mirror image, a line across the text, and the loss its floor.",
-        {"plan": "reversal"},
-    ),
-    Try(
-        "A sudden insight",
-        "Train it: for long nothing happens, then the loss falls at once, when a head of block 1 looks where the token was.",
-        {"plan": "induction", "block": 1},
-    ),
-    Try(
-        "A word turned round",
-        "Train it: “never dull” is praise, which no count of words can tell. Compare its accuracy with the baseline's.",
-        {"plan": "classifier"},
-    ),
-    Try("Far too fast", "At a learning rate of 1 it leaps about and learns nothing.", {"run_learning_rate": 1.0}),
-)
+from .charts import LOSS
+from .rules import plan_named
+
+TOO_FAST = 1.0  # a learning rate
+CLEAR = 0.1  # nats between two losses, to be seen in the chart
+
+
+def tries(watched: str, plan_name: str) -> list[Try]:
+    """What is worth trying beside the model watched and the experiment in the form, as far as its models are here."""
+    offers: list[Try] = []
+    for name, offer in _OFFERS.items():
+        if name != watched:
+            with suppress(CheckpointError):
+                offers += offer(name)
+    rate = plan_named(plan_name).recipe.learning_rate
+    about = f"{TOO_FAST / rate:,.0f} times that of the experiment. Press Train: does the loss fall, and where does it end?"
+    return [*offers, Try("Far too fast", f"Sets the learning rate to {TOO_FAST:g}, {about}", {"run_learning_rate": TOO_FAST})]
+
+
+def steepest(curve: Curve) -> tuple[int, int]:
+    """Two evaluations in a row, by their numbers, between which the validation loss falls most."""
+    last = int(np.argmin(np.diff(curve.validation))) + 1
+    return last - 1, last
+
+
+def _sudden(name: str) -> Sequence[Try]:
+    curve = curve_of(checkpoints.find(name))
+    if len(curve.validation) < 3:
+        return ()
+    before, after = steepest(curve)
+    steps, losses = curve.validation_steps, curve.validation
+    notice = (
+        f"“{name}” was trained for {steps[-1]:,.0f} steps, and {losses[before] - losses[after]:.2f} of the "
+        f"{losses[0] - losses.min():.2f} nats that it learned came between steps {steps[before]:,.0f} and {steps[after]:,.0f}."
+    )
+    return [Try("A sudden insight", notice, {"run": name, "chart": LOSS.label, "log_steps": True, "block": 1})]
+
+
+def _by_place(name: str) -> Sequence[Try]:
+    places = checkpoints.read_card(checkpoints.find(name)).accuracy_by_place
+    known = [share for share in places or () if share is not None]
+    if len(known) < 2 or known[0] > 0.5 or min(known[-2:]) < 0.9:
+        return ()
+    first = next(place for place, share in enumerate(known, 2) if share > 0.5)
+    notice = (
+        f"The second half of each text mirrors the first, which is random. “{name}” guesses token 2 right {known[0]:.0%} of the "
+        f"time; from token {first} on it is right {min(known[first - 2 :]):.0%} of the time or more."
+    )
+    return [Try("Random, then certain", notice, {"run": name, "chart": "Right by place"})]
+
+
+def _by_heart(name: str) -> Sequence[Try]:
+    curve = curve_of(checkpoints.find(name))
+    if curve.training is None or not len(curve.validation) or curve.validation[-1] - curve.training[-1] < CLEAR:
+        return ()
+    notice = (
+        f"“{name}” ends with a loss of {curve.training[-1]:.2f} on the texts that it is trained on, and of "
+        f"{curve.validation[-1]:.2f} on texts held out: part of what it learned is true of the first alone."
+    )
+    return [Try("Learning by heart", notice, {"run": name, "chart": LOSS.label, "log_steps": False})]
+
+
+_OFFERS: dict[str, Callable[[str], Sequence[Try]]] = {
+    "induction": _sudden,
+    "reversal": _by_place,
+    "classifier-no-dropout": _by_heart,
+}

@@ -1,0 +1,82 @@
+"""What a run's data are like: how much there is, how often each token comes, and a batch as the model gets it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.model import Config
+from gptviz.text import Tokenizer
+
+from .batches import NOT_COUNTED, Batch
+from .source import Source
+
+PADDING, NO_TARGET = "", "·"
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What is known of data and their tokens.
+
+    Attributes:
+        facts: how much there is of what, in the order to be shown.
+        frequencies: the share of each token [token], the most frequent first, tokens that never come left out.
+        counted: what the tokens were counted in.
+    """
+
+    facts: dict[str, int]
+    frequencies: LabelledArray
+    counted: str
+
+
+def statistics(source: Source, tokenizer: Tokenizer, config: Config) -> Statistics:
+    """The statistics of a source for a model of this config.
+
+    Raises:
+        ValueError: source, tokenizer and config do not go together.
+    """
+    ids, counted = source.counted(source.data(tokenizer, config), tokenizer)
+    counts = torch.bincount(ids, minlength=tokenizer.vocab_size)  # [vocab_size]
+    order = counts.argsort(descending=True, stable=True)
+    order = order[counts[order] > 0]
+    labels = tuple(tokenizer.label(token) for token in order.tolist())
+    shares = (counts[order].double() / counts.sum()).numpy()
+    facts = {**source.facts(), f"tokens in {counted}": len(ids), "tokens in the vocabulary": tokenizer.vocab_size}
+    return Statistics(facts, LabelledArray(shares, (Axis("token", labels),), "share"), counted)
+
+
+@dataclass(frozen=True)
+class ShownRow:
+    """A row of a batch in words.
+
+    Attributes:
+        lines: what each line is → the label of its token at each place; `PADDING` and `NO_TARGET` where there is none.
+        label: the right label of a text; empty for a model that guesses tokens.
+    """
+
+    lines: dict[str, list[str]]
+    label: str = ""
+
+
+def shown_rows(batch: Batch, tokenizer: Tokenizer, config: Config, labels: tuple[str, ...] = ()) -> list[ShownRow]:
+    """The rows of a batch as labels of tokens: what the model reads, and below each place what it is to guess there."""
+    rows = []
+    for row in range(len(batch.targets)):
+        reads = [_labels(ids[row], tokenizer, config.padding) for ids in batch.inputs]
+        if config.kind == "classifier":
+            number = int(batch.targets[row])
+            rows.append(ShownRow({"x, it reads": reads[0]}, labels[number] if labels else str(number)))
+            continue
+        lines = {"source, the encoder reads": reads[1]} if len(reads) > 1 else {}
+        lines["x, it reads"] = reads[0]
+        lines["y, it is to guess"] = _labels(batch.targets[row], tokenizer, None)
+        rows.append(ShownRow(lines))
+    return rows
+
+
+def _labels(ids: Tensor, tokenizer: Tokenizer, padding: int | None) -> list[str]:
+    special = {padding: PADDING, NOT_COUNTED: NO_TARGET}
+    return [special[token] if token in special else tokenizer.label(token) for token in ids.tolist()]

@@ -1,0 +1,80 @@
+"""What the data chosen in the form are like: how much there is, how often each token comes, and the first batch of the run."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from gptviz.data.batches import Batch
+from gptviz.data.statistics import ShownRow, shown_rows, statistics
+from gptviz.figures.frequencies import frequencies
+from gptviz.figures.special_tokens import legend
+from gptviz.model import Config
+from gptviz.train.trainer import draw_seed
+from gptviz.ui.shell.theme import theme
+from gptviz.ui.views.planned_run import PlannedRun
+from gptviz.ui.widgets.markdown import escaped
+
+from .data import learned_tokenizer
+
+HEIGHT = 260
+ROWS = 4  # of the batch
+MOST_PLACES = 128
+ABOUT_BATCH = {
+    "decoder": "One row of x above one row of y: y is x moved by one place, so that below each token stands the one that comes "
+    "next. At each place the model sees x up to there, and is to guess y. A dot is a guess that does not count.",
+    "classifier": "A row of x is a text, and what is to be guessed is its label.",
+    "encoder-decoder": "The encoder reads the source, whole. x is the right answer after a token that says “start”, y the same "
+    "moved by one place, with a token that says “end”: at each place the model sees the source and x up to there, and is to "
+    "guess y. A dot is a guess that does not count.",
+}
+
+
+def data_button(planned: PlannedRun) -> None:
+    """The button that shows what the data are like; there is nothing to show before they are chosen."""
+    if st.button("Look at the data", icon=":material/search:", disabled=planned.source is None or planned.problem is not None):
+        st.dialog("What it learns from", width="large")(look)(planned)
+
+
+def look(planned: PlannedRun) -> None:
+    """The statistics of the data, and the first rows that this run will read."""
+    source, config = planned.source, planned.config
+    if source is None or config is None:
+        return
+    try:
+        tokenizer = learned_tokenizer(source, planned.plan.tokenizer, planned.vocabulary or planned.plan.config.vocab_size)
+        config = source.fitted(config, tokenizer)
+        known = statistics(source, tokenizer, config)
+        drawn = source.data(tokenizer, config).training(planned.recipe.batch_size, draw_seed(planned.recipe.seed, 0, "batch"))
+    except ValueError as error:
+        st.error(escaped(str(error)))
+        return
+    st.markdown(" · ".join(f"{escaped(what)}: **{count:,}**" for what, count in known.facts.items()))
+    st.plotly_chart(
+        frequencies(known.frequencies, theme(), height=HEIGHT),
+        key="frequencies",
+        config={"displayModeBar": False},
+        alt=f"How often each token comes in {known.counted}, the most frequent first.",
+    )
+    st.caption(f"Counted in {known.counted}. {legend(known.frequencies.axes[0].labels[:40])}".strip())
+    rows = shown_rows(drawn.rows(slice(ROWS)), tokenizer, config, tuple(source.label_names))
+    st.markdown(f"**The first batch of this run**: {_some(drawn, config)}")
+    st.dataframe(table(rows), height="content", alt="What the model reads, and what it is to guess, token by token.")
+    st.caption(ABOUT_BATCH[config.kind])
+
+
+def _some(batch: Batch, config: Config) -> str:
+    rows, places = batch.inputs[0].shape
+    shown = f"the first {ROWS} of its {rows:,} rows" if rows > ROWS else f"its {rows:,} rows"
+    cut = f", the first {MOST_PLACES} of {places:,} places" if places > MOST_PLACES else ""
+    return f"{shown}{cut}, drawn by the seed. x has the shape ({', '.join(map(str, batch.inputs[0].shape))})."
+
+
+def table(rows: list[ShownRow]) -> pd.DataFrame:
+    """A line for each of `rows` and of what it holds, a column for each place."""
+    lines = {}
+    for number, row in enumerate(rows, 1):
+        for what, labels in row.lines.items():
+            label = [row.label] if row.label else []
+            lines[f"row {number}: {what}{', label →' if row.label else ''}"] = [*label, *labels[:MOST_PLACES]]
+    return pd.DataFrame.from_dict(lines, orient="index").fillna("").rename(columns=lambda place: str(place + 1))
