@@ -357,7 +357,7 @@ GROUPS = (
         ("reversal", "reversal-no-positions"),
         "Both can reach the floor. Without positions only the causal mask tells the order: it takes longer.",
     ),
-    Group("Tasks with known answers", ("addition", "copy", "induction")),
+    Group("Tasks with known answers", ("sums", "addition", "copy", "induction")),
     Group(
         "Pretraining",
         ("pretrain", "from-scratch", "finetune"),

@@ -6,7 +6,7 @@ import streamlit as st
 
 from gptviz.data.registry import source_named
 from gptviz.data.source import Source
-from gptviz.runs.experiments import PLANS, Plan, groups
+from gptviz.runs.experiments import GROUPS, PLANS, Plan
 from gptviz.text import corpora
 from gptviz.ui.views.planned_run import PlannedRun, estimate_of, time_needed
 
@@ -16,13 +16,10 @@ def experiment_list(device: str) -> None:
     with st.popover("All experiments", icon=":material/list:", on_change="rerun", key="all experiments") as box:
         if not box.open:  # what each takes is worked out when somebody asks
             return
-        listed: set[str] = set()
-        for group in groups():
-            if not (names := [name for name in group if name not in listed]):
-                continue
-            listed.update(names)
+        for group in GROUPS:
             with st.container(border=True, gap="xsmall"):
-                for name in names:
+                st.markdown(f"**{group.title}**")
+                for name in group.plans:
                     st.button(name, key=f"choose {name}", type="tertiary", on_click=_choose, args=(name,))
                     st.caption(f"{PLANS[name].sentence} About {time_of(name, device)}.")
 
