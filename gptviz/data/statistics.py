@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Config
 from gptviz.text import Tokenizer
 
@@ -23,12 +24,14 @@ class Statistics:
 
     Attributes:
         facts: how much there is of what, in the order to be shown.
-        frequencies: the share of each token [token], the most frequent first, tokens that never come left out.
+        tokens: the labels of the tokens that come at all, the most frequent first.
+        shares: how often each comes, as a share of all [token].
         counted: what the tokens were counted in.
     """
 
     facts: dict[str, int]
-    frequencies: LabelledArray
+    tokens: tuple[str, ...]
+    shares: npt.NDArray[np.float64]
     counted: str
 
 
@@ -45,7 +48,7 @@ def statistics(source: Source, tokenizer: Tokenizer, config: Config) -> Statisti
     labels = tuple(tokenizer.label(token) for token in order.tolist())
     shares = (counts[order].double() / counts.sum()).numpy()
     facts = {**source.facts(), f"tokens in {counted}": len(ids), "tokens in the vocabulary": tokenizer.vocab_size}
-    return Statistics(facts, LabelledArray(shares, (Axis("token", labels),), "share"), counted)
+    return Statistics(facts, labels, shares, counted)
 
 
 @dataclass(frozen=True)

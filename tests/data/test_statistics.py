@@ -24,11 +24,10 @@ def test_the_characters_of_a_text_are_counted_as_a_counter_counts_them() -> None
     found = statistics(source, tokenizer, source.fitted(preset("generator"), tokenizer))
     training = TEXT[: int(0.9 * len(TEXT))]
     counts = Counter(training)
-    (axis,) = found.frequencies.axes
     expected = {tokenizer.label(tokenizer.encode_ids(character)[0]): count for character, count in counts.items()}
-    shares = dict(zip(axis.labels, found.frequencies.values.tolist(), strict=True))
+    shares = dict(zip(found.tokens, found.shares.tolist(), strict=True))
     assert shares == pytest.approx({label: count / len(training) for label, count in expected.items()})
-    assert list(found.frequencies.values) == sorted(found.frequencies.values, reverse=True)
+    assert list(found.shares) == sorted(found.shares, reverse=True)
     assert found.facts["characters"] == len(TEXT)
     assert found.facts["different characters"] == len(set(TEXT))
     assert found.facts["tokens in the text to train on"] == len(training)
@@ -39,7 +38,7 @@ def test_tokens_of_several_characters_are_counted_in_tokens() -> None:
     tokenizer = BPETokenizer.learn(TEXT, 300)
     found = statistics(source, tokenizer, source.fitted(preset("generator"), tokenizer))
     ids = tokenizer.encode_ids(TEXT[: int(0.9 * len(TEXT))]).tolist()
-    assert found.frequencies.values[0] == pytest.approx(max(Counter(ids).values()) / len(ids))
+    assert found.shares[0] == pytest.approx(max(Counter(ids).values()) / len(ids))
     assert found.facts["tokens in the text to train on"] == len(ids)
 
 
@@ -49,9 +48,8 @@ def test_padding_counts_as_no_word_and_labels_are_counted() -> None:
     tokenizer = source.tokenizer("words", 100)
     found = statistics(source, tokenizer, source.fitted(preset("classifier"), tokenizer))
     counts = Counter(word for text in source.split()[0].texts for word in text.split())
-    (axis,) = found.frequencies.axes
     expected = {word: count / counts.total() for word, count in counts.items()}
-    assert dict(zip(axis.labels, found.frequencies.values.tolist(), strict=True)) == pytest.approx(expected)
+    assert dict(zip(found.tokens, found.shares.tolist(), strict=True)) == pytest.approx(expected)
     assert (found.facts["labelled a"], found.facts["labelled b"]) == (20, 20)
 
 
@@ -67,5 +65,5 @@ def test_shares_of_any_data_sum_to_one(source: Source) -> None:
     tokenizer = source.tokenizer("characters", 0)
     config = preset("seq2seq" if isinstance(source, PairSource) else "induction")
     found = statistics(source, tokenizer, source.fitted(config, tokenizer))
-    assert found.frequencies.values.sum() == pytest.approx(1)
+    assert found.shares.sum() == pytest.approx(1)
     assert all(count > 0 for count in found.facts.values())

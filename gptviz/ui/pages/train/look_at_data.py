@@ -7,8 +7,9 @@ import streamlit as st
 
 from gptviz.data.batches import Batch
 from gptviz.data.statistics import ShownRow, shown_rows, statistics
-from gptviz.figures.frequencies import frequencies
+from gptviz.figures.frequencies import MOST, frequencies
 from gptviz.figures.special_tokens import legend
+from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Config
 from gptviz.train.trainer import draw_seed
 from gptviz.ui.shell.theme import theme
@@ -51,12 +52,12 @@ def look(planned: PlannedRun) -> None:
         return
     st.markdown(" · ".join(f"{escaped(what)}: **{count:,}**" for what, count in known.facts.items()))
     st.plotly_chart(
-        frequencies(known.frequencies, theme(), height=HEIGHT),
+        frequencies(LabelledArray(known.shares, (Axis("token", known.tokens),), "share"), theme(), height=HEIGHT),
         key="frequencies",
         config={"displayModeBar": False},
         alt=f"How often each token comes in {known.counted}, the most frequent first.",
     )
-    st.caption(f"Counted in {known.counted}. {legend(known.frequencies.axes[0].labels[:40])}".strip())
+    st.caption(f"Counted in {known.counted}. {legend(known.tokens[:MOST])}".strip())
     rows = shown_rows(drawn.rows(slice(ROWS)), tokenizer, config, tuple(source.label_names))
     st.markdown(f"**The first batch of this run**: {_some(drawn, config)}")
     st.dataframe(table(rows), height="content", alt="What the model reads, and what it is to guess, token by token.")
