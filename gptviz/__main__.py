@@ -13,15 +13,17 @@ import subprocess
 import sys
 import textwrap
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import fields, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import gptviz
 from gptviz.location import APP
 
+from . import terminal
 from .fields import field_infos
 from .train.recipe import Recipe
 
@@ -62,7 +64,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _one_line(message: object) -> str:
-    return " ".join(str(message).split())
+    return terminal.escaped(" ".join(str(message).split()))
 
 
 def parser() -> Parser:
@@ -258,10 +260,11 @@ def describe(options: argparse.Namespace) -> None:
         rows = [{"name": x.name, "kind": x.kind, "parameters": x.parameters, "shapes": x.shapes} for x in layers]
         _print_json({"parameters": total, "layers": rows})
         return
+    width = max(len(layer.name) for layer in layers)
     for layer in layers:
         shapes = ", ".join(f"{name} {' × '.join(map(str, shape))}" for name, shape in layer.shapes.items())
-        print(f"{layer.name:<32} {layer.kind:<16} {layer.parameters:>12,}   {shapes}")
-    print(f"{'total':<49} {total:>12,}")
+        print(f"{layer.name:<{width}} {layer.kind:<16} {layer.parameters:>12,}   {shapes}")
+    print(f"{'total':<{width + 17}} {total:>12,}")
 
 
 def train(options: argparse.Namespace) -> None:
@@ -587,7 +590,10 @@ def main(arguments: list[str] | None = None) -> int:
         this.print_help()
         return 0
     try:
-        options.run(options)
+        with warnings.catch_warnings():
+            # The commands say themselves what a vocabulary lacks.
+            warnings.filterwarnings("ignore", "Not in the vocabulary")
+            options.run(options)
     except BrokenPipeError:
         raise
     except (UsageError, ValueError, OSError, RuntimeError, MemoryError) as error:
@@ -604,6 +610,8 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    if sys.stdout.isatty():  # into a file or another program goes what the model wrote, to the letter
+        sys.stdout = cast(TextIO, terminal.Terminal(sys.stdout))
     try:
         status = main()
         sys.stdout.flush()

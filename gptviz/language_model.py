@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
@@ -38,18 +41,29 @@ class LanguageModel:
     def __init__(self, name: str, model: Transformer, tokenizer: Tokenizer, card: Card, step: int | None = None) -> None:
         self.name, self.model, self.tokenizer, self.card, self.step = name, model, tokenizer, card, step
 
+    def __repr__(self) -> str:
+        config, step = self.model.config, "" if self.step is None else f" after {self.step:,} steps"
+        size = sum(parameter.numel() for parameter in self.model.parameters())
+        return (
+            f"<LanguageModel {self.name}{step}: {config.kind}, {size:,} parameters, {self.tokenizer.vocab_size:,} tokens "
+            f"({self.tokenizer.kind}), context {config.context_length:,}, on {self.device}>"
+        )
+
     @property
     def device(self) -> torch.device:
         """The device that holds the weights."""
         return self.model.embed.weight.device
 
     def encode(self, text: str) -> Tensor:
-        """The token ids [T] of `text`.
+        """The token ids [T] of `text`. What the vocabulary lacks is named in a warning.
 
         Raises:
             ValueError: the text is empty.
         """
-        return self.tensor(self.tokenizer.encode(text))
+        encoding = self.tokenizer.encode(text)
+        if encoding.unknown:
+            warnings.warn(encoding.unknown_sentence(), stacklevel=_depth() + 1)
+        return self.tensor(encoding)
 
     def tensor(self, encoding: Encoding) -> Tensor:
         """The ids [T] of an encoding, on the model's device.
@@ -90,14 +104,17 @@ class LanguageModel:
         For an encoder–decoder, this is its `answer`, which has nothing random.
 
         Raises:
-            ValueError: as in `generation`; a `sampling` that is not possible; for an encoder–decoder, any `sampling`.
+            ValueError: as in `generation`; a `sampling` or a number of tokens that is not possible; for an encoder–decoder, any
+                `sampling`.
         """
+        if not isinstance(max_new_tokens, int) or max_new_tokens < 0:
+            raise ValueError(f"max_new_tokens is {max_new_tokens!r:.80}; it must be a whole number, 0 or more")
         if self.model.config.kind == "encoder-decoder":
             if sampling:
                 raise ValueError(f"{self.name} answers with its likeliest tokens: there is no {', '.join(sampling)} to set")
             return self.answer(prompt, min(max_new_tokens, self.model.config.context_length))
         grown = self.generation(prompt, Sampling(**sampling))
-        return self.tokenizer.decode([int(step.tokens[0]) for step in islice(grown, max_new_tokens)])
+        return self.tokenizer.decode([int(step.tokens[0]) for step in islice(grown, min(max_new_tokens, sys.maxsize))])
 
     @property
     def special_tokens(self) -> SpecialTokensTokenizer:
@@ -204,6 +221,15 @@ class LanguageModel:
         written = self.decoded(prompt)[0] if target is None else self.tokenizer.encode(target).ids
         ids = [start, *written] if target is not None else [start, *written][: self.model.config.context_length]
         return run(self.model, torch.tensor([ids], device=self.device), names, source=source[None], edits=edits)
+
+
+def _depth() -> int:
+    """How many functions of this package, one inside the other, lead to the one that asks: a warning names the line outside."""
+    depth = 0
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
+        depth, frame = depth + 1, frame.f_back
+    return depth
 
 
 def load(name: str | Path, device: str | None = None, step: int | None = None) -> LanguageModel:

@@ -39,14 +39,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gptviz._version": set(),
     "gptviz.files": {"filelock"},
     "gptviz.location": set(),
+    "gptviz.terminal": set(),
     "gptviz.language_model": {
         *("torch", "gptviz.model", "gptviz.text", "gptviz.generate"),
         *("gptviz.data", "gptviz.runs", "gptviz.interp"),
     },
     "gptviz": {"gptviz._version", "gptviz.language_model"},
     "gptviz.__main__": {
-        *("torch", "tqdm", "gptviz", "gptviz.fields", "gptviz.location", "gptviz.language_model", "gptviz.model"),
-        *("gptviz.text", "gptviz.generate"),
+        *("torch", "tqdm", "gptviz", "gptviz.fields", "gptviz.location", "gptviz.terminal", "gptviz.language_model"),
+        *("gptviz.model", "gptviz.text", "gptviz.generate"),
         *("gptviz.data", "gptviz.train", "gptviz.runs", "gptviz.interp"),
     },
 }

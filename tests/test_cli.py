@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import json
 import math
 import os
@@ -24,6 +25,7 @@ import torch
 
 import gptviz
 from gptviz.__main__ import _print_json, main
+from gptviz.__main__ import run as run_command
 from gptviz.data.batches import consecutive_windows
 from gptviz.runs import checkpoints
 from gptviz.runs.experiments import PLANS
@@ -122,6 +124,34 @@ def test_models_has_a_line_for_each_whatever_its_name_and_files_are(capsys: Capt
     assert "rename the folder" in lines[0]
     assert "pipe/card.json cannot be read (it is a pipe" in lines[2]
     assert [set(row) for row in json.loads(output(capsys, "models", "--json"))] == 2 * [{"name", "error"}, {"name", "parameters"}]
+
+
+class FakeTerminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("stream", [FakeTerminal, io.StringIO])
+def test_a_terminal_is_never_given_what_it_would_obey_and_a_file_gets_the_text_exactly(
+    stream: type[io.StringIO], tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny_model("hostile", text="\u202e\x1b\u2066")
+    written = stream()
+    monkeypatch.setattr(sys, "stdout", written)
+    monkeypatch.setattr(
+        sys, "argv", ["gptviz", "generate", "hostile", "--prompt", "\x1b", "--max-new-tokens", "9", "--device", "cpu"]
+    )
+    with pytest.raises(SystemExit) as ended:
+        run_command()
+    assert ended.value.code == 0
+    text = "\x1b" + gptviz.load("hostile", "cpu").generate("\x1b", max_new_tokens=9) + "\n"
+    expected = text if stream is io.StringIO else text.encode("ascii", "backslashreplace").decode().replace("\x1b", "\\x1b")
+    assert written.getvalue() == expected
+
+
+def test_an_error_never_gives_a_terminal_what_it_would_obey(capsys: Capture) -> None:
+    assert r"no model named" in error(capsys, "describe", "\u202e\x1b[2J")
+    assert "\x1b" not in error(capsys, "evaluate", "x", "--corpus", "\x1b[2J")
 
 
 def test_json_has_null_where_a_number_is_none_that_json_has(capsys: Capture) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
+from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 import gptviz
 from gptviz.generate.sampling import Sampling
-from gptviz.model import changed
+from gptviz.model import changed, parameter_count
 from gptviz.runs import checkpoints
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.text import CharTokenizer, SpecialTokensTokenizer, WordTokenizer
@@ -80,6 +83,39 @@ def test_a_trace_reads_the_end_of_a_prompt_longer_than_the_context(tiny_model: T
 def test_an_empty_prompt_is_an_error_that_says_what_to_do(use: str, tiny_model: TinyModel) -> None:
     with pytest.raises(ValueError, match="prompt is empty: type at least one character"):
         getattr(gptviz.load(tiny_model()), use)("")
+
+
+def test_what_the_vocabulary_lacks_is_named_in_a_warning_about_the_line_that_asked(tiny_model: TinyModel) -> None:
+    tiny_model()
+    lm = gptviz.load("tiny")
+    for use in (lm.encode, lm.trace, lm.generation, partial(lm.generate, max_new_tokens=1)):
+        with pytest.warns(UserWarning, match=r"Not in the vocabulary: € \(U\+20AC EURO SIGN\)") as warned:
+            use("a€")
+        assert [Path(one.filename) for one in warned] == [Path(__file__)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lm.generate("the quick", max_new_tokens=1)
+
+
+@pytest.mark.parametrize("number", [-3, 2.5, "7", None])
+def test_a_number_of_tokens_that_cannot_be_is_named(number: Any, tiny_model: TinyModel, home: Path) -> None:
+    tiny_model()
+    for lm in (gptviz.load("tiny"), translator(home)):
+        with pytest.raises(ValueError, match=f"max_new_tokens is {number!r}; it must be a whole number, 0 or more"):
+            lm.generate("a", max_new_tokens=number)
+    assert gptviz.load("tiny").generate("the", max_new_tokens=0) == ""
+
+
+def test_a_model_says_what_it_is(tiny_model: TinyModel) -> None:
+    folder = tiny_model()
+    lm = gptviz.load("tiny", "cpu")
+    size = parameter_count(lm.model.config)
+    is_what = f"decoder, {size:,} parameters, 29 tokens (characters), context {lm.model.config.context_length}, on cpu"
+    assert repr(lm) == f"<LanguageModel tiny: {is_what}>"
+    path = checkpoints.snapshot_path(folder, 2_000)
+    path.parent.mkdir()
+    checkpoints.write_weights(path, lm.model)
+    assert repr(gptviz.load("tiny", "cpu", 2_000)) == f"<LanguageModel tiny after 2,000 steps: {is_what}>"
 
 
 def classifier(card: dict[str, object] | None = None, head: str = "flatten") -> gptviz.LanguageModel:

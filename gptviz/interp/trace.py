@@ -22,6 +22,16 @@ class Trace(Mapping[str, Tensor]):
         self.ids, self.source = ids, source
         self._values = values
 
+    def __repr__(self) -> str:
+        read = f"ids {list(self.ids.shape)}" + ("" if self.source is None else f", source {list(self.source.shape)}")
+        tensors = ", ".join(f"{name} {list(value.shape)}" for name, value in self._ends())
+        return f"<Trace of {read}: {len(self):,} tensors{': ' if tensors else ''}{tensors}>"
+
+    def _ends(self) -> list[tuple[str, Tensor]]:
+        """The first tensor and the last."""
+        names = list(self._values)
+        return [(name, self._values[name]) for name in dict.fromkeys(names[:1] + names[-1:])]
+
     def __getitem__(self, name: str) -> Tensor:
         try:
             return self._values[name]

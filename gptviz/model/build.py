@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -102,7 +103,7 @@ class Layer:
 
 
 def describe(config: Config) -> list[Layer]:
-    """Every part with weights, from the embedding to the head; the counts sum to the model's total.
+    """Every part with weights, in the order in which a forward pass reads them; the counts sum to the model's total.
 
     Nothing is allocated. A tied unembedding is listed with 0 parameters of its own.
     """
@@ -110,7 +111,10 @@ def describe(config: Config) -> list[Layer]:
         model = lay_out(config)
     seen: set[int] = set()
     layers = []
-    for name, part in model.named_modules():
+    parts: dict[nn.Module, str] = {}
+    for name, part in _as_read(model):
+        parts.setdefault(part, name)  # an encoder shares the embedding
+    for part, name in parts.items():
         own = dict(part.named_parameters(recurse=False))
         if own:
             fresh = [p for p in own.values() if id(p) not in seen]
@@ -118,6 +122,31 @@ def describe(config: Config) -> list[Layer]:
             kind = type(part).__name__ if fresh else f"{type(part).__name__}, tied"
             layers.append(Layer(name, kind, {key: tuple(p.shape) for key, p in own.items()}, sum(p.numel() for p in fresh)))
     return layers
+
+
+# Parts that a forward pass reads before the others beside them. They are laid out in another order, in which fresh weights are
+# drawn too: it has to stay, so that a seed gives the same weights.
+_READ_FIRST = ("embed", "encoder", "qkv", "q", "qk_norm", "kv", "positions")
+
+
+def _as_read(part: nn.Module, name: str = "") -> Iterator[tuple[str, nn.Module]]:
+    """A part and all parts in it by their paths, in the order in which a forward pass reads them."""
+    yield name, part
+    inside = list(_of_block(part) if isinstance(part, Block) else part.named_children())
+    rank = {first: i for i, first in enumerate(_READ_FIRST)}
+    for child, inner in sorted(inside, key=lambda pair: rank.get(pair[0], len(rank))):
+        yield from _as_read(inner, f"{name}.{child}" if name else child)
+
+
+def _of_block(block: Block) -> Iterator[tuple[str, nn.Module]]:
+    """The sublayers of a block and the norms of their residuals, as a forward pass comes to them."""
+    for sublayer, name in (("attention", "attention_residual"), ("cross_attention", "cross_residual"), ("mlp", "mlp_residual")):
+        residual = getattr(block, name)
+        for step in () if residual is None else residual.steps:
+            if step == "sublayer":
+                yield sublayer, getattr(block, sublayer)
+            elif step != "add":
+                yield f"{name}.{step}", getattr(residual, step)
 
 
 def parameter_count(config: Config) -> int:

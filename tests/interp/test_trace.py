@@ -26,6 +26,15 @@ def test_only_what_is_asked_for_is_kept() -> None:
     assert list(run(scrambled(tiny()), some_ids(), "logits", logits_at=slice(-1, None))) == ["logits"]
 
 
+def test_a_trace_says_what_it_holds() -> None:
+    model, ids = scrambled(tiny(n_encoder_layer=1)), some_ids(5)
+    trace = run(model, ids, source=ids)
+    shape = f"[2, 5, {model.config.vocab_size}]"
+    first = next(iter(trace))
+    assert repr(trace) == f"<Trace of ids [2, 5], source [2, 5]: {len(trace)} tensors: {first} [2, 5, 12], logits {shape}>"
+    assert repr(run(scrambled(tiny()), ids, "nothing")) == "<Trace of ids [2, 5]: 0 tensors>"
+
+
 def test_what_was_not_recorded_is_named_with_what_was() -> None:
     trace = run(scrambled(tiny()), some_ids(), ["embed", "logits"])
     assert "blocks.9.mlp.out" not in trace

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from hypothesis import given, settings
+import torch
+from hypothesis import example, given, settings
+from torch.overrides import TorchFunctionMode
 
 from gptviz.model import PRESETS, RUNGS, Config, build, changed, describe, parameter_count, preset
 from tests.tiny import configs, tiny
@@ -73,6 +77,38 @@ def test_described_counts_sum_to_the_numbers_in_the_model(config: Config) -> Non
     assert sum(layer.parameters for layer in layers) == sum(p.numel() for p in model.parameters())
     shapes = {f"{layer.name}.{key}": shape for layer in layers for key, shape in layer.shapes.items()}
     assert shapes == {name: tuple(p.shape) for name, p in model.named_parameters(remove_duplicate=False)}
+
+
+class FirstReads(TorchFunctionMode):
+    """Notes the parameters that functions of torch are called with, in the order in which each is first read."""
+
+    def __init__(self, parameters: dict[int, str]) -> None:
+        super().__init__()
+        self.parameters, self.read = parameters, list[str]()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        for one in [*args, *(kwargs or {}).values()] if name != "__get__" else []:  # of shapes and devices
+            found = self.parameters.get(id(one))
+            if found is not None and found not in self.read:
+                self.read.append(found)
+        return func(*args, **(kwargs or {}))
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(configs())
+@example(tiny(n_encoder_layer=2, qk_norm=True, residual="post-norm", positions="relative"))
+@example(tiny(n_encoder_layer=1, qk_norm=True, tied=True))
+@example(tiny(head="flatten", n_label=3, mask="full", residual="norm-only"))
+def test_layers_are_described_in_the_order_in_which_a_forward_pass_reads_them(config: Config) -> None:
+    model = build(config)
+    parts = [(layer.name, dict(model.get_submodule(layer.name).named_parameters(recurse=False))) for layer in describe(config)]
+    layers = {id(parameter): name for name, own in reversed(parts) for parameter in own.values()}
+    ids = torch.zeros(1, 3, dtype=torch.long)
+    with FirstReads(layers) as reads, torch.no_grad():
+        model(ids, ids if config.n_encoder_layer else None)
+    assert reads.read == [name for name, _ in parts if name in reads.read]
+    assert set(reads.read) == set(layers.values())
 
 
 def test_a_tied_unembedding_is_listed_and_counted_once() -> None:

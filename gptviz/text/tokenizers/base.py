@@ -13,6 +13,7 @@ from gptviz.text.visible import character_name, kind_of_text, visible
 
 Ids = NDArray[np.int64]
 
+LONGEST_NAME = 40  # characters of a text that the vocabulary lacks, in a message
 MOST_VALUES = 2_000_000  # of the JSON of a tokenizer: the largest that are published have 1.4 million
 
 
@@ -24,7 +25,7 @@ class Unknown:
         position: the index of the token read instead; if nothing is read, of the token that follows (at the end of the text, the
             number of tokens).
         character: the character; from a vocabulary of whole words, the word.
-        name: `U+20AC EURO SIGN`, or the code point alone where Unicode gives no name.
+        name: `U+20AC EURO SIGN`, or the code point alone where Unicode gives no name; of a word, the word or its beginning.
         instead: the visible form of what the model reads instead, empty if it reads nothing.
     """
 
@@ -35,8 +36,9 @@ class Unknown:
 
     @classmethod
     def of(cls, position: int, text: str, instead: str) -> "Unknown":
-        """The record for `text`, named by its Unicode name, or by itself where it is longer than a character."""
-        name = character_name(text) if len(text) == 1 else f"the text “{visible(text)}”"
+        """The record for `text`, named by its Unicode name; where it is longer than a character, by itself or its beginning."""
+        begins = text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
+        name = character_name(text) if len(text) == 1 else f"the text “{visible(begins)}”"
         return cls(position, text, name, instead)
 
 

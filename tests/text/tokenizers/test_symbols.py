@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gptviz.text import TOKEN_KINDS, SymbolTokenizer, from_json
+from gptviz.text import TOKEN_KINDS, SymbolTokenizer, Tokenizer, WordTokenizer, from_json
 
 any_text = st.text(st.characters(codec=None, exclude_categories=()))
 symbol = st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda text: text.split() == [text])
@@ -83,6 +83,13 @@ def test_what_the_vocabulary_lacks_is_named_once_with_what_is_read_instead() -> 
     assert encoding.unknown_sentence() == (
         "Not in the vocabulary: the text “foo”, € (U+20AC EURO SIGN); the model reads 0 instead."
     )
+
+
+@pytest.mark.parametrize("tokenizer", [SymbolTokenizer.numbers(3), WordTokenizer(["film"])])
+def test_of_a_long_word_that_the_vocabulary_lacks_the_beginning_is_named(tokenizer: Tokenizer) -> None:
+    encoding = tokenizer.encode("zy" * 50_000)
+    assert encoding.unknown[0].character == "zy" * 50_000
+    assert encoding.unknown_sentence().startswith(f"Not in the vocabulary: the text “{'zy' * 19}z…”; the model reads")
 
 
 def test_a_corpus_passes_without_a_copy_of_every_symbol() -> None:

@@ -1,0 +1,43 @@
+"""Texts of models and users on a terminal, which obeys some characters instead of showing them."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from typing import Any, TextIO
+
+# Controls, marks that change the direction of writing or have no width, separators of lines: a text can hide in them, or move the
+# cursor. Not the two that join letters and emoji into one sign, nor what every text has.
+_OBEYED = ("Cc", "Cf", "Zl", "Zp", "Cs")
+_LEFT = frozenset("\n\t\u200c\u200d")
+
+
+def escaped(text: str) -> str:
+    r"""The text with an escape (U+202E is `\u202e`) for each character that a terminal would obey instead of showing it."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(each if each in _LEFT or unicodedata.category(each) not in _OBEYED else _escape(each) for each in text)
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+class Terminal:
+    """A stream that leads to a terminal; what is written is escaped. Everything else is as the stream has it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write the text, escaped; the number of its characters."""
+        self._stream.write(escaped(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write these texts one after another."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
