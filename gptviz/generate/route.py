@@ -1,8 +1,9 @@
 """The route to a text: what was drawn with which settings, and which tokens were chosen by hand. It leads to the text again.
 
 As a line, it is letters with a number each: `n40f17n80` draws 40 tokens, takes token 17, and draws 80 more. A setting holds from
-where it stands: `t0.5` is the temperature, `k3` top-k, `p0.9` top-p (0 switches either off) and `s7` the seed. After `_` stands
-a checksum of the tokens: where it does not fit, the model or its numbers have changed.
+where it stands: `t0.5` is the temperature, `k3` top-k, `p0.9` top-p (0 switches either off) and `s7` the seed; before that, the
+defaults of `Sampling` hold. After `_` stands a checksum of the tokens: where it does not fit, the model or its numbers have
+changed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from itertools import groupby
 
 from .sampling import Sampling
 from .tree import Choice, TreeNode
+
+# The settings that a line need not name.
+START = Sampling()
 
 _WHOLE, _REAL = r"[0-9]{1,9}", r"[0-9]{1,16}(?:\.[0-9]{1,20})?(?:e-[0-9]{1,3})?"
 _PART = re.compile(rf"([nfks])({_WHOLE})|([tp])({_REAL})")
@@ -39,9 +43,10 @@ class Route:
         chosen = (node.token if node.drawn is None else node.drawn for node in path)
         return cls(tuple(chosen), checksum(node.token for node in path))
 
-    def line(self, start: Sampling) -> str:
-        """The route as a line; `start` are the settings that it need not name."""
-        parts, now = [], start
+    @property
+    def line(self) -> str:
+        """The route as a line."""
+        parts, now = [], START
         for choice, group in groupby(self.choices):
             count = len(list(group))
             if isinstance(choice, int):
@@ -52,11 +57,10 @@ class Route:
         return f"{''.join(parts) or 'n0'}_{self.checksum}"
 
     @classmethod
-    def read(cls, line: str, start: Sampling, *, vocab_size: int, most: int) -> Route:
+    def read(cls, line: str, *, vocab_size: int, most: int) -> Route:
         """The route that a line stands for.
 
         Args:
-            start: the settings where the line names none.
             vocab_size: of the model; a larger token id is none.
             most: the most tokens it may lead to.
 
@@ -67,7 +71,7 @@ class Route:
         if whole is None:
             raise ValueError("it is not written as a route is")
         choices: list[Choice] = []
-        now = start
+        now = START
         for part in _PART.finditer(whole[1]):
             letter, number = part[1] or part[3], part[2] or part[4]
             match letter:

@@ -503,7 +503,7 @@ def test_a_link_to_a_text_drawn_at_one_go_is_what_the_library_writes(tiny_model:
     for _ in range(4):
         press(at, "one token")
     line = address(at)["route"]
-    assert line.startswith(f"n{FIRST + 4}_")
+    assert line.startswith(f"t0.8s5n{FIRST + 4}_")
     linked = page(seed="5", route=line)
     assert writing(linked).text == gptviz.load("tiny").generate(PROMPT, FIRST + 4, temperature=0.8, seed=5)
     assert address(linked)["route"] == line

@@ -681,6 +681,28 @@ def test_every_text_can_be_read(shown: Callable[..., Shown], dark: bool) -> None
     assert faint(view.page) == [], "with what may come next in the card"
 
 
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("label", ["␣", "⏎"])
+def test_blank_tokens_can_be_read_on_every_tint(shown: Callable[..., Shown], dark: bool, label: str) -> None:
+    lm = opened_model(MODEL)
+    tree = written(lm)
+    tree.generation.sampling = Sampling(top_k=2)
+    tree.step()
+    page = shown(tree, lm, look={"label": lambda _: label, "prompt": [label] * 9}, dark=dark).page
+    strongest = page.locator(".stage .chip").evaluate_all(
+        "chips => Math.max(...chips.map((chip) => parseFloat(chip.style.getPropertyValue('--p') || '0')))"
+    )
+    assert strongest > 60, "of 62, the strongest tint there is"
+    assert faint(page) == []
+    for place in (1, 60, 90):
+        chips(page).nth(place).hover()
+        assert faint(page) == []
+    page.locator(".attended .item").first.hover()
+    assert faint(page) == []
+    page.locator(".ghost").first.hover()
+    assert faint(page) == []
+
+
 def test_bars_and_tints_keep_their_colours_where_the_system_chooses_colours(shown: Callable[..., Shown]) -> None:
     page = shown().page
     chips(page).nth(30).hover()

@@ -9,14 +9,14 @@ import pytest
 import torch
 
 from gptviz.generate.generation import Generation
-from gptviz.generate.route import Route, checksum
+from gptviz.generate.route import START, Route, checksum
 from gptviz.generate.sampling import Sampling
 from gptviz.generate.tree import ROOT, Tree
 from tests.tiny import CONTEXT, VOCAB, scrambled, some_ids, tiny
 
-START = Sampling(temperature=0.8)
 SETTINGS = [
     START,
+    Sampling(temperature=0.8),
     Sampling(temperature=0),
     Sampling(temperature=0.1 + 0.2, top_k=3, seed=41),
     Sampling(temperature=1e-5, top_p=0.9),
@@ -47,8 +47,8 @@ def wandered(seed: int) -> Tree:
     return tree
 
 
-def read(line: str, start: Sampling = START, **limits: Any) -> Route:
-    return Route.read(line, start, **{"vocab_size": VOCAB, "most": 10_000} | limits)
+def read(line: str, **limits: Any) -> Route:
+    return Route.read(line, **{"vocab_size": VOCAB, "most": 10_000} | limits)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -56,8 +56,7 @@ def test_a_route_read_from_its_line_leads_a_new_tree_to_the_same_tokens(seed: in
     tree = wandered(seed)
     for node in random.Random(seed).sample(list(tree.nodes), 12):
         path = tree.path(node)
-        start = random.Random(node).choice(SETTINGS)
-        route = read(Route.to(path).line(start), start)
+        route = read(Route.to(path).line)
         assert route == Route.to(path)
         again = planted()
         for choice in route.choices:
@@ -86,13 +85,13 @@ def test_a_text_drawn_at_one_go_is_a_number_and_a_token_by_hand_one_more() -> No
     tree = planted()
     for _ in range(2 * CONTEXT):
         tree.step()
-    assert Route.to(tree.path()).line(START).startswith(f"n{2 * CONTEXT}_")
+    assert Route.to(tree.path()).line.startswith(f"n{2 * CONTEXT}_")
     tree.go(5)
     tree.take(7)
     tree.step(Sampling(temperature=0.5))
-    assert Route.to(tree.path()).line(START).startswith("n5f7t0.5n1_")
+    assert Route.to(tree.path()).line.startswith("n5f7t0.5n1_")
     tree.go(ROOT)
-    assert Route.to(tree.path()).line(START).startswith("n0_")
+    assert Route.to(tree.path()).line.startswith("n0_")
 
 
 def test_a_snapshot_restores_every_branch_and_each_goes_on_as_before() -> None:

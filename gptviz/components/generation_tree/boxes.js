@@ -12,11 +12,11 @@ import { nats } from "./words.js";
 
 // In rem of the stage: the narrowest and the widest box on the path, the widest that grows, other boxes, and how wide a stage must
 // be that leaves room for other boxes below what may come next.
-const NARROWEST = 15,
+const NARROWEST = 11.5,
   WIDEST = 35,
   GROWN = 90,
   ASIDE = 12,
-  WIDE = 32;
+  WIDE = 45;
 // A box that grows is low as long as its last line begins no lower than this.
 const SHORT = 2;
 
@@ -190,8 +190,11 @@ export class Boxes {
     // Whole pixels, as boxes are measured: the place of what may come next depends on their sum.
     const narrowest = Math.floor(Math.min(NARROWEST * unit, Math.max(room, 0.7 * NARROWEST * unit)));
     const widest = Math.floor(Math.max(narrowest, Math.min(shareOf(wanted, room), GROWN * unit)));
-    for (const { run, strong } of all)
+    for (const { run, strong } of all) {
       run.element.style.maxWidth = `${Math.min(widest, Math.floor((strong ? WIDEST : ASIDE) * unit))}px`;
+    }
+    // Below what may come next there may be little room.
+    for (const { run } of path.at(-1).children) run.element.style.maxWidth = `${Math.min(widest, aside)}px`;
     const others = path.slice(0, -1).reduce((sum, { run }) => sum + Math.min(run.wanted, widest, Math.floor(WIDEST * unit)), 0);
     const { element } = path.at(-1).run;
     element.style.width = element.style.maxWidth = `${Math.max(narrowest, room - others)}px`;

@@ -28,7 +28,7 @@ def address(writing: Writing) -> dict[str, str | None]:
 
 def route(writing: Writing) -> str:
     """The route to the branch on screen, as a line."""
-    return Route.to(writing.written).line(writing.sampling)
+    return Route.to(writing.written).line
 
 
 def explain(writing: Writing) -> None:
@@ -63,7 +63,7 @@ def open_linked(writing: Writing) -> bool:
         return kept is not None
     size = writing.lm.model.config.vocab_size
     try:
-        found = Route.read(asked, writing.sampling, vocab_size=size, most=MOST_TOKENS)
+        found = Route.read(asked, vocab_size=size, most=MOST_TOKENS)
     except ValueError as error:
         st.warning(f"The link asks for route = “{escaped(asked[:80])}”: {escaped(str(error))}.", icon=":material/link_off:")
         return kept is not None
