@@ -1,7 +1,10 @@
-"""Tables of texts: the rows of a CSV file, and how the separator of their cells is found out."""
+"""Tables of texts: the rows of a CSV file, how the separator of their cells is found out, and cells that spreadsheets would
+take for formulas.
+"""
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -10,6 +13,7 @@ from typing import Final, Generic, TypeVar
 Row = TypeVar("Row")
 
 SEPARATORS: Final = ",;\t"
+_FORMULA: Final = re.compile(r"[\s']*[=+\-@\t\r\n]")
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,20 @@ class Reading(Generic[Row]):
 
     rows: list[Row]
     problem: ValueError | None
+
+
+def guarded(text: str) -> str:
+    """A text as a cell of CSV: one that begins like a formula (=, +, -, @, tab or newline) gets an apostrophe before it.
+
+    Else a spreadsheet computes it, and what it computes may fetch an address or start a program. White space and apostrophes
+    before the sign do not count, so that `unguarded` gives every text back.
+    """
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def unguarded(cell: str) -> str:
+    """The text that `guarded` made this cell of."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 def readings(
@@ -62,7 +80,8 @@ def table_rows(content: str, separator: str, file: str, quoted: bool = True) -> 
 
     Args:
         file: what the reader knows the table by, for messages.
-        quoted: whether a cell in quotation marks may contain separators; else a quotation mark is a character like any other.
+        quoted: whether a cell in quotation marks may contain separators, and an apostrophe may guard it (see `guarded`); else
+            both are characters like any other.
 
     Raises:
         ValueError: the table cannot be read; the message names the file, the line and what to do.
@@ -74,7 +93,7 @@ def table_rows(content: str, separator: str, file: str, quoted: bool = True) -> 
         reader = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE)
     try:
         for row in reader:
-            cells = [cell.strip() for cell in row]
+            cells = [unguarded(cell.strip()) if quoted else cell.strip() for cell in row]
             if any(cells):
                 yield reader.line_num, cells
     except csv.Error as error:

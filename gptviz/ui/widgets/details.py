@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from gptviz.labelled_array import LabelledArray
+from gptviz.text.datasets.tables import guarded
 
 ROWS_SHOWN = 10_000
 
@@ -45,9 +46,18 @@ def _table(numbers: Callable[[], LabelledArray], key: str) -> None:
                 st.caption(f"The first {ROWS_SHOWN:,} of {len(frame):,} rows; the file has all.")
             st.download_button(
                 "Download as CSV",
-                lambda: frame.to_csv(index=False),
+                lambda: as_csv(frame),
                 f"{key}.csv",
                 "text/csv",
                 key=f"{key} csv",
                 on_click="ignore",
             )
+
+
+def as_csv(frame: pd.DataFrame) -> str:
+    """A table as CSV. Numbers have all their digits; a text or a title that a spreadsheet would take for a formula is guarded."""
+
+    def cell(value: object) -> object:
+        return guarded(value) if isinstance(value, str) else value
+
+    return frame.map(cell).rename(columns=cell).to_csv(index=False)

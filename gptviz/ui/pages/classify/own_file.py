@@ -14,7 +14,7 @@ from gptviz.interp.classification import Numbers
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.text import LabelledTexts, labelled_of, opinions, texts_of
 from gptviz.ui.shell.subject import Subject
-from gptviz.ui.widgets.details import ROWS_SHOWN
+from gptviz.ui.widgets.details import ROWS_SHOWN, as_csv
 from gptviz.ui.widgets.markdown import escaped
 
 from .card import restored
@@ -101,7 +101,7 @@ def own_file(subject: Subject) -> tuple[File, Numbers]:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.download_button(
             "Download the labels as CSV",
-            lambda: rows.to_csv(index=False),
+            lambda: as_csv(rows),
             "labels.csv",
             "text/csv",
             on_click="ignore",
