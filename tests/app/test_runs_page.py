@@ -14,9 +14,12 @@ from streamlit.testing.v1 import AppTest
 
 from gptviz.figures.format import duration
 from gptviz.runs import checkpoints, manage
+from gptviz.runs.experiments import PLANS
 from gptviz.runs.status import locked
 from gptviz.train.recipe import Recipe
 from gptviz.ui.pages.runs.differences import differences
+from gptviz.ui.pages.runs.experiments import reached, results
+from gptviz.ui.pages.runs.ladder import rungs
 from gptviz.ui.pages.runs.manage import packing
 from gptviz.ui.views.entries import entries
 from gptviz.ui.views.learning_curves import curve_of
@@ -71,6 +74,25 @@ def test_every_model_has_a_row_with_its_numbers(trained: Callable[..., Path]) ->
     assert row["published"] == "loss 1.7507"
     assert row["parameters"] == checkpoints.read_card(checkpoints.find("mine")).values["parameters"]
     assert set(table(at)) == set(checkpoints.folders())
+
+
+def test_the_best_loss_is_never_the_one_before_the_first_step(trained: Callable[..., Path]) -> None:
+    trained("wild", [4.0, 5_000.0, 119_295.0], diverged="it diverged: after 20 steps its loss is 119,295 nats")
+    trained("not-begun", [4.0])
+    at = page(model="wild", chosen="wild")
+    assert not at.exception
+    row = table(at)["wild"]
+    assert (row["state"], row["best loss"], row["last loss"]) == ("diverged", 5_000.0, 119_295.0)
+    assert math.isnan(table(at)["not-begun"]["best loss"])
+    assert any("it diverged: after 20 steps its loss is 119,295 nats" in text.value for text in at.text)
+
+
+def test_an_experiment_whose_run_diverged_has_no_result(trained: Callable[..., Path]) -> None:
+    trained("ladder-2", [4.0, 119_295.0], diverged="it diverged", preset="ladder-2")
+    assert entries()["ladder-2"].diverged
+    assert "it diverged here" in results(PLANS["ladder-2"], entries()["ladder-2"])
+    assert reached([entries()["ladder-2"]]) == "ladder-2 diverged"
+    assert rungs(entries(), own=True) == []
 
 
 def test_a_model_from_before_there_were_logs_has_its_curve_from_its_card(tiny_model: TinyModel) -> None:

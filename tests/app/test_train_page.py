@@ -29,6 +29,7 @@ from gptviz.runs.status import Status, read_status, request_stop
 from gptviz.text import TASKS, labelled_of
 from gptviz.text.datasets.pairs import PAIR_TASKS
 from gptviz.train import estimate
+from gptviz.train.recipe import Recipe
 from gptviz.train.trainer import draw_seed
 from gptviz.ui.pages.train import inside, state
 from gptviz.ui.pages.train.rules import OWN_PLAN, plan_named
@@ -520,10 +521,21 @@ def test_what_a_card_a_status_and_a_name_say_is_never_markup(
     assert state.headline(beginning) == f"Beginning: {escaped(hostile)}."
 
 
+def test_a_run_that_diverged_is_said_to_have_with_what_to_change(home: Path, tiny_model: Callable[..., Path]) -> None:
+    losses = [{"step": 0, "validation": 3.4}, {"step": 9, "validation": 119_295.0, "training": 90_000.0}]
+    recipe = Recipe(steps=9, learning_rate=1.0).to_dict()
+    tiny_model("wild", card={"steps": 9, "losses": losses, "recipe": recipe, "validation_loss": 119_295.0})
+    at = page(run="wild")
+    (said,) = [warning.value for warning in at.warning if "diverged" in warning.value]
+    assert "after 9 steps its loss is 119,295 nats" in said.replace("\\", "")
+    assert "lower the learning rate" in said
+    assert "Finished, but it diverged: 9 steps" in progress(at)
+
+
 def test_the_command_shown_describes_the_run(home: Path) -> None:
     at = page(plan="induction", run_steps="50", run_d_model="32")
     (code,) = [one.value for one in at.code if "python -m gptviz train" in one.value]
-    assert "train induction --name induction --set d_model=32 --steps 50" in code
+    assert "train induction --name induction-2 --set d_model=32 --steps 50" in code
 
 
 def test_a_part_with_an_entry_in_its_table_is_offered_and_explained(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -583,19 +595,19 @@ def test_what_the_data_decide_is_no_control_and_another_plan_sets_what_its_kind_
 
 def test_a_classifier_is_trained_and_watched_beside_its_baseline(home: Path) -> None:
     query = {"run_steps": "6", "run_batch_size": "8", "run_d_model": "8", "run_evaluations": "2"}
-    at = at_state(press(page(plan="classifier", **PLAIN, **query), "Train"), "classifier", "finished")
+    at = at_state(press(page(plan="classifier", **PLAIN, **query), "Train"), "classifier-2", "finished")
     assert "Finished: 6 steps" in progress(at)
-    card = checkpoints.read_card(checkpoints.find("classifier"))
+    card = checkpoints.read_card(checkpoints.find("classifier-2"))
     assert f"{card.accuracy:.1%} right" in says(at)
     assert f"baseline {card.baseline_accuracy:.1%}" in says(at)
-    assert "perplexity" not in state.numbers(watch("classifier"))
+    assert "perplexity" not in state.numbers(watch("classifier-2"))
     assert any("guessing: ln 2 = 0.693" in note["text"] for note in live(at)["layout"]["annotations"])
     assert any("What it makes of some texts" in element.value for element in at.markdown)
     assert any("positive" in code.value for code in at.code)
     assert any("What head 0 of block 0 looks at" in element.value for element in at.markdown)
     at.selectbox(key="chart").set_value("Accuracy").run()
     assert not at.exception
-    shares = [line.accuracy for line in watch("classifier").log if line.kind == "evaluation"]
+    shares = [line.accuracy for line in watch("classifier-2").log if line.kind == "evaluation"]
     assert len(shares) == 3
     assert array(live(at)["data"][0]["y"]).tolist() == pytest.approx(shares)
 

@@ -411,7 +411,7 @@ def test_a_model_that_writes_on_is_sent_where_that_is_shown_and_one_without_mark
     assert not at.get("bidi_component")
     assert any("decoder" in info.value for info in at.info)
     assert any("pages/generate" in str(link.proto) or "generate" in str(link.proto) for link in at.get("page_link"))
-    checkpoints.save("plain", scrambled(tiny(vocab_size=5, n_encoder_layer=1)), CharTokenizer("abcde"), {})
+    checkpoints.save("plain", scrambled(tiny(vocab_size=5, n_encoder_layer=1)), CharTokenizer("abcde"), {}, replace=True)
     at = page(model="plain", prompt="abc")
     assert any("no start and end tokens" in error.value for error in at.error)
 

@@ -64,7 +64,8 @@ def _picture(group: Group, known: Sequence[Entry]) -> None:
 
 def reached(known: Sequence[Entry]) -> str:
     """The lowest loss of each model of a group; of many the first and the last."""
-    each = [f"{entry.name} {entry.best:.4g}" for entry in known]
+    trained = [entry for entry in known if entry.diverged or math.isfinite(entry.best)]
+    each = [f"{entry.name} {'diverged' if entry.diverged else f'{entry.best:.4g}'}" for entry in trained]
     if not each:
         return "not trained here yet"
     return ", ".join(each) if len(each) <= MOST_NAMED else f"{each[0]} … {each[-1]}"

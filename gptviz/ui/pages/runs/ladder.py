@@ -69,7 +69,8 @@ def rungs(entries: Mapping[str, Entry], *, own: bool) -> list[Rung]:
 
 
 def _is_finished(entry: Entry) -> bool:
-    return entry.has_curve and entry.status.state == "finished" and bool(np.isfinite(entry.last))
+    is_sound = not entry.diverged and bool(np.isfinite(entry.last))
+    return entry.has_curve and entry.status.state == "finished" and is_sound
 
 
 def losses(found: Sequence[Rung]) -> LabelledArray:

@@ -52,7 +52,7 @@ def table(entries: Mapping[str, Entry], chosen: Sequence[str]) -> None:
 
 def _columns() -> dict[str, ColumnConfig]:
     number, text = st.column_config.NumberColumn, st.column_config.TextColumn
-    about_best = "The lowest on held-out data, in nats per token; of a classifier, per text."
+    about_best = "The lowest on held-out data since the first step, in nats per token; of a classifier, per text."
     about_perplexity = "e to the best loss: among how many equally likely tokens it might as well be choosing."
     about_accuracy = "How much of what is held out it gets right: tokens of a task, texts with labels."
     return {
