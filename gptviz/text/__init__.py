@@ -12,6 +12,7 @@ from .datasets.corpora import (
     remember,
     tiny_shakespeare,
 )
+from .datasets.label_order import label_order
 from .datasets.labelled_texts import LabelledTexts, labelled_of, opinions, read_labelled, texts_of
 from .datasets.pairs import PAIR_TASKS, Pairs, PairTask, pairs_of, read_pairs
 from .datasets.tasks import TASKS, Examples, Task, task
@@ -49,6 +50,7 @@ __all__ = [
     "corpus_of",
     "from_json",
     "kind_of_text",
+    "label_order",
     "labelled_of",
     "opinions",
     "pairs_of",

@@ -202,6 +202,28 @@ def test_the_baseline_beside_it_learned_from_the_same_texts(judge: Make) -> None
     assert page(view=HELD_OUT).metric[1].value == percent(expected)
 
 
+def test_of_stars_the_page_counts_how_far_off_model_and_baseline_are(judge: Make) -> None:
+    stars = ("5", "1", "3")  # as a model may number them
+    training, held_out = LabelledSource(judge(stars), 0.5).split()
+    at = page(view=HELD_OUT)
+    lm = gptviz.load("judge")
+    own = [int(lm.labels[int(np.argmax(list(lm.classify(text).values())))]) for text in held_out.texts]
+    of_baseline = [int(stars[i]) for i in baseline(training, held_out).probabilities.argmax(1)]
+    truth = [int(stars[label]) for label in held_out.labels]
+    for bar, given in zip(chart(at, "held out distances")["data"], (own, of_baseline), strict=True):
+        apart = [abs(a - b) // 2 for a, b in zip(truth, given, strict=True)]  # 1, 3 and 5 are neighbours
+        np.testing.assert_allclose(array(bar["y"]), [apart.count(distance) / len(apart) for distance in range(3)])
+    assert f"{np.mean([abs(a - b) / 2 for a, b in zip(truth, own, strict=True)]):.2f} labels on average" in said(at)
+    counts = array(chart(at, "held out confusion")["data"][0]["text"])
+    by_stars = [[sum((a, b) == pair for pair in zip(truth, own, strict=True)) for b in (1, 3, 5)] for a in (1, 3, 5)]
+    assert counts.tolist() == by_stars
+
+
+def test_labels_without_an_order_have_no_distances(judge: Make) -> None:
+    judge(THREE)
+    assert not [c for c in page(view=HELD_OUT).get("plotly_chart") if c.proto.id.endswith("distances")]
+
+
 def test_texts_that_are_not_here_are_said_not_to_be_and_a_file_is_asked_for(judge: Make) -> None:
     judge(kept=False, card={"accuracy": 0.781, "baseline_accuracy": 0.767, "texts": {"held_out": 1066}})
     at = page(view=HELD_OUT)

@@ -7,6 +7,7 @@ import pytest
 
 from gptviz.figures.confusion import confusion
 from gptviz.figures.contributions import MOST_NUMBERED, contributions
+from gptviz.figures.distances import distances
 from gptviz.figures.labels import labels
 from gptviz.figures.theme import DARK, KEY, LIGHT, QUERY, STREAM, Theme
 from gptviz.labelled_array import Axis, LabelledArray
@@ -93,3 +94,18 @@ def test_fifty_long_labels_stay_apart() -> None:
     heatmap = confusion(square(np.eye(50, dtype=int).tolist(), names), LIGHT).data[0]
     assert len(set(heatmap.x)) == len(set(heatmap.y)) == 50
     assert not heatmap.texttemplate
+
+
+def test_distances_of_model_and_baseline_stand_side_by_side_on_one_scale() -> None:
+    axis = (Axis("distance", ("exactly right", "1 off", "2 off")),)
+    model, other = (
+        LabelledArray(np.array([0.5, 0.4, 0.1]), axis, "share"),
+        LabelledArray(np.array([0.6, 0.0, 0.4]), axis, "share"),
+    )
+    figure = distances(model, other, LIGHT)
+    assert [list(bar.y) for bar in figure.data] == [[0.5, 0.4, 0.1], [0.6, 0.0, 0.4]]
+    assert list(figure.data[1].text) == ["60.0 %", "0 %", "40.0 %"]
+    low, high = figure.layout.yaxis.range
+    assert low == 0
+    assert 0.6 < high <= 1
+    assert len(distances(model, None, LIGHT).data) == 1

@@ -23,9 +23,11 @@ what is longer than the context is cut off. A probability says how sure the mode
 confident mistakes."""
 HOW_TEXTS = r"""
 Every text is read as it would be above, and gets its likeliest label: a cell counts the texts of one label (row) that were taken
-for another (column), its colour is the share of the row. Accuracy is the diagonal over all. The baseline reads the same texts:
-TF-IDF and logistic regression of scikit-learn, learned on the texts the model was trained on (`confusion` and `mistakes` in
-`gptviz/interp/classification.py`, `baseline` in `gptviz/data/baseline.py`, the split in `gptviz/data/classification.py`)."""
+for another (column), its colour is the share of the row. Accuracy is the diagonal over all. Of labels with an order, such as
+stars, the page also counts how far off the others lie. The baseline reads the same texts: TF-IDF and logistic regression of
+scikit-learn, learned on the texts the model was trained on (`confusion` and `mistakes` in `gptviz/interp/classification.py`,
+`distances` in `gptviz/interp/ordinal.py`, `baseline` in `gptviz/data/baseline.py`, the split in
+`gptviz/data/classification.py`)."""
 LIMITS_TEXTS = """Of some hundred texts an accuracy is known to some points only: of 1,000 texts 80 % right may as well be 77.5 or
 82.5 % (95 % of the time). Labels are given by people, and some are wrong: read the mistakes. Texts of another kind than those
 trained on may fare much worse."""

@@ -13,10 +13,12 @@ from gptviz.data.baseline import baseline
 from gptviz.data.classification import LabelledSource
 from gptviz.data.registry import source_from
 from gptviz.figures import confusion as confusion_figure
+from gptviz.figures import distances as distances_figure
 from gptviz.figures.format import percent
 from gptviz.interp.classification import Mistake, Numbers, confusion, mistakes
+from gptviz.interp.ordinal import distances, mean_absolute_error, reordered
 from gptviz.labelled_array import LabelledArray
-from gptviz.text import LabelledTexts
+from gptviz.text import LabelledTexts, label_order
 from gptviz.ui.shell import scrubber
 from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.shell.subject import LONGEST_PROMPT
@@ -28,6 +30,8 @@ MOST_MISTAKES = 20
 AT_A_TIME = 4_096  # texts between two looks at whether the user did something else
 ABOUT_BASELINE = """Held-out texts: kept from training. The baseline counts words, weighs them by how rare they are (TF-IDF),
 and learns a linear model of the counts, by logistic regression, from the same texts: it knows no order of words."""
+ABOUT_DISTANCES = """Labels that begin with numbers have an order. The number is the mean absolute error: how many labels
+away from its own a text is put, on average. Four stars instead of five is a small mistake, one star a large one."""
 _DONE = "labelled file done"
 
 
@@ -37,12 +41,12 @@ class Evaluation:
 
     Attributes:
         probabilities: [texts, n_label].
-        baseline: the share the baseline gets right, None where the texts it would learn from are not here.
+        of_baseline: the labels that the baseline gives the texts, None where the texts it would learn from are not here.
     """
 
     texts: LabelledTexts
     probabilities: Numbers
-    baseline: float | None
+    of_baseline: tuple[int, ...] | None
 
     @property
     def predicted(self) -> list[int]:
@@ -59,6 +63,11 @@ class Evaluation:
     def confusion(self) -> LabelledArray:
         """How many texts of each label (rows) were taken for which (columns)."""
         return confusion(self.texts.labels, self.predicted, self.texts.names)
+
+    @property
+    def baseline_confusion(self) -> LabelledArray | None:
+        """The same of the baseline."""
+        return None if self.of_baseline is None else confusion(self.texts.labels, self.of_baseline, self.texts.names)
 
 
 # Read-only, shared by all sessions. An error is not kept: the texts may come.
@@ -108,8 +117,8 @@ def _part(key: ModelKey, identity: str, start: int, _texts: Sequence[str]) -> Nu
 
 
 @st.cache_data(max_entries=16, show_spinner="Counting words, for the baseline")
-def _baseline(training: str, identity: str, _training: LabelledTexts, _texts: LabelledTexts) -> float:
-    return baseline(_training, _texts).accuracy
+def _baseline(training: str, identity: str, _training: LabelledTexts, _texts: LabelledTexts) -> tuple[int, ...]:
+    return tuple(baseline(_training, _texts).probabilities.argmax(1).tolist())
 
 
 def evaluate(key: ModelKey, texts: LabelledTexts, identity: str, training: LabelledTexts | None = None) -> Evaluation:
@@ -137,19 +146,21 @@ def evaluate(key: ModelKey, texts: LabelledTexts, identity: str, training: Label
 
 def show_evaluation(evaluation: Evaluation, what: str, key: str) -> None:
     """Accuracy beside that of the baseline, which label was taken for which, and the most confident mistakes."""
+    counts, of_baseline = evaluation.confusion, evaluation.baseline_confusion
     left, right = st.columns([4, 5], gap="medium")
     with left:
         with st.container(horizontal=True):
             st.metric(
                 "This model", percent(evaluation.accuracy), help=f"How many of {len(evaluation.texts):,} {what} it gets right."
             )
-            if evaluation.baseline is None:
+            if of_baseline is None:
                 st.metric("TF-IDF baseline", "–", help=f"The texts it would learn from are not here. {ABOUT_BASELINE}")
             else:
-                st.metric("TF-IDF baseline", percent(evaluation.baseline), help=ABOUT_BASELINE)
-        show_confusion(evaluation.confusion, what, key)
+                st.metric("TF-IDF baseline", percent(_on_diagonal(of_baseline)), help=ABOUT_BASELINE)
+        show_confusion(counts, what, key)
     wrong = mistakes(evaluation.texts.labels, evaluation.probabilities, MOST_MISTAKES)
     with right:
+        show_distances(counts, of_baseline, key)
         if not wrong:
             st.success("No mistake.")
             return
@@ -157,15 +168,51 @@ def show_evaluation(evaluation: Evaluation, what: str, key: str) -> None:
         _mistakes_table(evaluation.texts, wrong, key)
 
 
+def _on_diagonal(counts: LabelledArray) -> float:
+    return float(np.trace(counts.values) / counts.values.sum())
+
+
 def show_confusion(counts: LabelledArray, what: str, key: str) -> None:
     """Which label was taken for which, as a heat map; `what` the texts are, and the chart's `key`."""
+    counts = _in_order(counts)
     n_texts = int(counts.values.sum())
-    right = f"{percent(float(np.trace(counts.values)) / n_texts)} lie on the diagonal" if n_texts else "there are none"
+    right = f"{percent(_on_diagonal(counts))} lie on the diagonal" if n_texts else "there are none"
     st.plotly_chart(
         confusion_figure.confusion(counts, theme(), height=300),
         key=f"{key} confusion",
         config={"displayModeBar": False},
         alt=f"Which of {len(counts.axes[0].labels)} labels was taken for which, over {n_texts:,} {what}; {right}.",
+    )
+
+
+def _in_order(counts: LabelledArray) -> LabelledArray:
+    """The confusion matrix with its labels from the lowest to the highest, where they have an order."""
+    order = label_order(counts.axes[0].labels)
+    return counts if order is None else reordered(counts, order)
+
+
+def show_distances(counts: LabelledArray, of_baseline: LabelledArray | None, key: str) -> None:
+    """Where labels have an order: how far from its own label the model puts a text, beside the baseline; else nothing.
+
+    Args:
+        counts: the confusion matrix of the model.
+        of_baseline: that of the baseline, None where there is none.
+        key: the beginning of the chart's key.
+    """
+    if label_order(counts.axes[0].labels) is None or not counts.values.sum():
+        return
+    both = [_in_order(each) for each in (counts, of_baseline) if each is not None]
+    shares, errors = [distances(each) for each in both], [mean_absolute_error(each) for each in both]
+    beside = f", the baseline {errors[1]:.2f}" if len(errors) > 1 else ""
+    st.markdown(f"**How far off it is**: {errors[0]:.2f} labels on average{beside}", help=ABOUT_DISTANCES)
+    spelled_out = ", ".join(
+        f"{name} {percent(float(share))}" for name, share in zip(shares[0].axes[0].labels, shares[0].values, strict=True)
+    )
+    st.plotly_chart(
+        distances_figure.distances(shares[0], shares[1] if len(shares) > 1 else None, theme()),
+        key=f"{key} distances",
+        config={"displayModeBar": False},
+        alt=f"How many labels the texts are put away from their own: {spelled_out}; mean absolute error {errors[0]:.2f}{beside}.",
     )
 
 

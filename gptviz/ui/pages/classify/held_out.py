@@ -10,7 +10,7 @@ from gptviz.ui.shell.subject import LONGEST_PROMPT, Subject
 from gptviz.ui.widgets.markdown import escaped
 
 from .card import confusion_on_card, on_card
-from .evaluation import Evaluation, evaluate, probabilities, show_confusion, show_evaluation, split
+from .evaluation import Evaluation, evaluate, probabilities, show_confusion, show_distances, show_evaluation, split
 
 
 def held_out(subject: Subject) -> Evaluation | None:
@@ -43,6 +43,7 @@ def _without_texts(subject: Subject, error: Exception) -> None:
     with left:
         show_confusion(counts, "held-out texts, as its card says", key="card")
     with right:
+        show_distances(counts, None, key="card")
         st.info(sentence, icon=":material/folder_off:")
 
 
