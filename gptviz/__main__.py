@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from gptviz.text import Encoding, Tokenizer
 
     from .data.source import Source
+    from .generate.sampling import Sampling
     from .runs.names import Claim
     from .train.distributed import World
 
@@ -137,7 +138,12 @@ def _add_generate(command: Callable[..., Parser]) -> None:
     this.add_argument("--prompt", required=True, metavar="TEXT")
     this.add_argument("--max-new-tokens", type=int, default=200, metavar="N")
     this.add_argument("--greedy", action="store_true", help="always the likeliest token; the same as --temperature 0")
-    this.add_argument("--temperature", type=float, default=1.0, metavar="T", help="below 1 bolder, above 1 wilder")
+    this.add_argument(
+        "--temperature",
+        type=float,
+        metavar="T",
+        help="below 1 bolder, above 1 wilder; default 1, and of an encoder–decoder 0 (always the likeliest token)",
+    )
     this.add_argument("--top-k", type=int, metavar="K", help="draw from the K likeliest tokens")
     this.add_argument("--top-p", type=float, metavar="P", help="draw from the fewest tokens that reach probability P")
     this.add_argument("--seed", type=int, default=0, metavar="S", help="one seed, one text; default 0")
@@ -440,7 +446,7 @@ def generate(options: argparse.Namespace) -> None:
         raise UsageError(f"--max-new-tokens is {options.max_new_tokens}; it must be 0 or more")
     if options.beams is not None and options.beams > MOST_BEAMS:
         raise UsageError(f"--beams is {options.beams:,}; it must be at most {MOST_BEAMS}")
-    temperature = 0.0 if options.greedy else options.temperature
+    temperature = 0.0 if options.greedy else 1.0 if options.temperature is None else options.temperature
     sampling = Sampling(temperature=temperature, top_k=options.top_k, top_p=options.top_p, seed=options.seed)
     lm = _opened(options)
     if lm.model.config.kind == "classifier":
@@ -448,7 +454,8 @@ def generate(options: argparse.Namespace) -> None:
     encoding = lm.tokenizer.encode(options.prompt)
     _warn_of_unknown(encoding)
     if lm.model.config.kind == "encoder-decoder":
-        _answer(options, lm)
+        is_asked = any(given is not None for given in (options.temperature, options.top_k, options.top_p))
+        _answer(options, lm, sampling if is_asked and temperature else None)
         return
     if options.beams is not None:
         raise UsageError(f"{options.name} goes on with a text, which has no end to search for: leave --beams out")
@@ -471,14 +478,14 @@ def generate(options: argparse.Namespace) -> None:
         print("" if streams else text)
 
 
-def _answer(options: argparse.Namespace, lm: LanguageModel) -> None:
-    """The greedy answer of an encoder–decoder, or those of a beam search with their probabilities."""
-    if options.temperature not in (0, 1) or options.top_k is not None or options.top_p is not None:
-        raise UsageError(f"{options.name} answers with its likeliest tokens: leave the sampling out, or use --beams")
+def _answer(options: argparse.Namespace, lm: LanguageModel, sampling: Sampling | None) -> None:
+    """The answer of an encoder–decoder, drawn or greedy, or those of a beam search with their probabilities."""
+    if options.beams is not None and sampling is not None:
+        raise UsageError("--beams searches for the likeliest answers: leave --temperature, --top-k and --top-p out")
     longest = min(options.max_new_tokens, lm.model.config.context_length)
     begun = time.perf_counter()
     if options.beams is None:
-        tokens, ended = lm.decoded(options.prompt, longest)
+        tokens, ended = lm.decoded(options.prompt, longest, sampling)
         answer: dict[str, Any] = {"text": lm.tokenizer.decode(tokens), "tokens": tokens, "ended": ended}
         lines = [answer["text"]]
     else:

@@ -19,7 +19,7 @@ from gptviz.model import Transformer
 from gptviz.text import Encoding, SpecialTokensTokenizer, Tokenizer
 
 from .data.classification import padded
-from .generate.decoding import Beams, beam_search, decode_greedily, until_end
+from .generate.decoding import Beams, beam_search, decode, until_end
 from .generate.generation import Generation, window_start
 from .generate.sampling import Sampling
 from .model.devices import device as choose_device
@@ -101,18 +101,15 @@ class LanguageModel:
     def generate(self, prompt: str, max_new_tokens: int = 200, **sampling: Any) -> str:
         """The text that follows `prompt`, without the prompt; `sampling` are the fields of `Sampling`.
 
-        For an encoder–decoder, this is its `answer`, which has nothing random.
+        For an encoder–decoder, this is its `answer`: with its likeliest tokens unless a `sampling` is given.
 
         Raises:
-            ValueError: as in `generation`; a `sampling` or a number of tokens that is not possible; for an encoder–decoder, any
-                `sampling`.
+            ValueError: as in `generation`; a `sampling` or a number of tokens that is not possible.
         """
         if not isinstance(max_new_tokens, int) or max_new_tokens < 0:
             raise ValueError(f"max_new_tokens is {max_new_tokens!r:.80}; it must be a whole number, 0 or more")
         if self.model.config.kind == "encoder-decoder":
-            if sampling:
-                raise ValueError(f"{self.name} answers with its likeliest tokens: there is no {', '.join(sampling)} to set")
-            return self.answer(prompt, min(max_new_tokens, self.model.config.context_length))
+            return self.answer(prompt, min(max_new_tokens, self.model.config.context_length), **sampling)
         grown = self.generation(prompt, Sampling(**sampling))
         return self.tokenizer.decode([int(step.tokens[0]) for step in islice(grown, min(max_new_tokens, sys.maxsize))])
 
@@ -140,24 +137,28 @@ class LanguageModel:
             raise ValueError(f"the source has {len(ids):,} tokens with its end; {self.name} reads at most {most:,}: shorten it")
         return ids
 
-    def decoded(self, text: str, longest: int | None = None) -> tuple[list[int], bool]:
-        """An encoder–decoder's greedy answer to `text`: its tokens, the likeliest at each step, and whether it ends.
+    def decoded(self, text: str, longest: int | None = None, sampling: Sampling | None = None) -> tuple[list[int], bool]:
+        """An encoder–decoder's answer to `text`: its tokens, and whether it ends.
 
         An answer without an end is cut after `longest` tokens, by default after `context_length`.
+
+        Args:
+            sampling: how each token is drawn; None takes the likeliest.
 
         Raises:
             ValueError: as in `source`, or an impossible `longest`.
         """
         source, special = self.source(text), self.special_tokens
-        return until_end(decode_greedily(self.model, source[None], special.start, special.end, longest)[0], special.end)
+        ids = decode(self.model, source[None], special.start, special.end, sampling, longest)[0]
+        return until_end(ids, special.end)
 
-    def answer(self, text: str, longest: int | None = None) -> str:
-        """An encoder–decoder's answer to `text`, as `decoded` returns it.
+    def answer(self, text: str, longest: int | None = None, **sampling: Any) -> str:
+        """An encoder–decoder's answer to `text`, as `decoded` returns it; `sampling` are the fields of `Sampling`.
 
         Raises:
-            ValueError: as in `decoded`.
+            ValueError: as in `decoded`; a `sampling` that is not possible.
         """
-        return self.tokenizer.decode(self.decoded(text, longest)[0])
+        return self.tokenizer.decode(self.decoded(text, longest, Sampling(**sampling) if sampling else None)[0])
 
     def beams(self, text: str, width: int, longest: int | None = None, length_penalty: float = 0.0) -> Beams:
         """The answers to `text` that a beam search of this `width` finds: see `gptviz.generate.decoding.beam_search`.

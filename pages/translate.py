@@ -11,9 +11,10 @@ from gptviz.ui.pages.translate.details import (
     LIMITS_BEAMS,
     LIMITS_NEXT,
 )
-from gptviz.ui.pages.translate.translation import output_control, remark
+from gptviz.ui.pages.translate.known import warn_of_unknown_words
+from gptviz.ui.pages.translate.translation import output_control, remark, sampling_control
 from gptviz.ui.pages.translate.tries import tries
-from gptviz.ui.pages.translate.view_names import CROSS_ATTENTION, NEXT_TOKEN, VIEWS
+from gptviz.ui.pages.translate.view_names import BEAM_SEARCH, CROSS_ATTENTION, NEXT_TOKEN, VIEWS
 from gptviz.ui.shell import pages
 from gptviz.ui.shell.next_step import next_step
 from gptviz.ui.shell.pages import open_page
@@ -29,24 +30,28 @@ open_page(
 )
 subject = subject_bar()
 notices = st.container()
+warn_of_unknown_words(subject, notices)
 left, right = st.columns(2, vertical_alignment="center")
 with left:
     help_text = "What the output reads, what else might stand at each place of it, or the outputs that were searched through."
     view = controls.select("View", VIEWS, key="view", help=help_text, segmented=True, label_visibility="collapsed")
+shown = st.container()
+sampling = None if view == BEAM_SEARCH else sampling_control()  # a search draws nothing
 with right:
-    translation = output_control(subject, notices)
+    translation = output_control(subject, sampling, notices)
 
-if view == CROSS_ATTENTION:
-    attention.show_attention(translation)
-elif view == NEXT_TOKEN:
-    position = next_token.position_control(translation, notices)
-    next_token.show_strip(translation, position)
-    next_token.show_ledger(translation, position)
-else:
-    search = beam_search.search(subject)
-    beam_search.show_tree(search)
-    beam_search.show_answers(search)
-remark(translation)
+with shown:
+    if view == CROSS_ATTENTION:
+        attention.show_attention(translation)
+    elif view == NEXT_TOKEN:
+        position = next_token.position_control(translation, notices)
+        next_token.show_strip(translation, position)
+        next_token.show_ledger(translation, position)
+    else:
+        search = beam_search.search(subject)
+        beam_search.show_tree(search)
+        beam_search.show_answers(search)
+    remark(translation)
 
 try_this(tries(translation))
 

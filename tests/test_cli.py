@@ -959,6 +959,22 @@ def test_an_answer_that_never_ends_is_cut_and_said_to_be(capsys: Capture, mirror
     assert (len(told["tokens"]), told["ended"]) == (64, False)
 
 
+def test_an_answer_is_drawn_where_a_setting_asks_for_it_and_else_the_likeliest(capsys: Capture, mirrored: Path) -> None:
+    output(capsys, *ANSWER, "--corpus", mirrored, "--steps", "1")
+    lm = gptviz.load("seq2seq")
+
+    def told(*more: str) -> str:
+        assert main(["generate", "seq2seq", "--prompt", "abc", "--max-new-tokens", "9", "--json", *more]) == 0
+        return str(json.loads(capsys.readouterr().out)["text"])
+
+    assert told() == lm.answer("abc", 9) == told("--greedy", "--top-k", "2")
+    drawn = told("--temperature", "1.5", "--top-k", "6", "--seed", "3")
+    assert (
+        drawn == lm.answer("abc", 9, temperature=1.5, top_k=6, seed=3) == lm.generate("abc", 9, temperature=1.5, top_k=6, seed=3)
+    )
+    assert len({lm.answer("abc", 9, seed=seed) for seed in range(5)}) > 1
+
+
 def test_what_an_encoder_decoder_cannot_do_is_said_with_what_can(
     capsys: Capture, mirrored: Path, corpus: Path, tiny_model: TinyModel
 ) -> None:
@@ -967,8 +983,8 @@ def test_what_an_encoder_decoder_cannot_do_is_said_with_what_can(
     ask = ("generate", "seq2seq", "--prompt")
     assert "prompt is empty" in error(capsys, *ask, "")
     assert "the source has 65 tokens with its end; seq2seq reads at most 64: shorten it" in error(capsys, *ask, "a" * 64)
-    assert "likeliest tokens: leave the sampling out" in error(capsys, *ask, "a", "--temperature", "2")
-    assert "likeliest tokens: leave the sampling out" in error(capsys, *ask, "a", "--top-k", "2")
+    assert "searches for the likeliest answers" in error(capsys, *ask, "a", "--temperature", "2", "--beams", "2")
+    assert "top-k is 0" in error(capsys, *ask, "a", "--top-k", "0")
     assert "width of the beam is 0" in error(capsys, *ask, "a", "--beams", "0")
     assert "an answer of 0 tokens was allowed" in error(capsys, *ask, "a", "--max-new-tokens", "0")
     assert "--beams is 1,000,000; it must be at most 64" in error(capsys, *ask, "a", "--beams", "1000000")

@@ -230,8 +230,8 @@ def test_what_an_encoder_decoder_cannot_read_or_do_is_said(home: Path, tiny_mode
     assert lm.source("abcdefa").shape == (CONTEXT,)
     with pytest.raises(ValueError, match="translator answers a text instead of going on with it"):
         lm.generation("face")
-    with pytest.raises(ValueError, match="there is no temperature to set"):
-        lm.generate("face", temperature=1.0)
+    with pytest.raises(ValueError, match="temperature is -1"):
+        lm.generate("face", temperature=-1.0)
     with pytest.raises(ValueError, match=f"{CONTEXT + 1} tokens do not fit"):
         lm.trace("face", target="abcdefab")
     for use in (decoder.answer, decoder.source, lambda text: decoder.beams(text, 2)):

@@ -222,6 +222,11 @@ class PairTaskSource(_Seq2SeqSource):
             raise ValueError(f"context_length is {config.context_length}; {self.task.name} needs {self.tokens(config)} or more")
         return PairData(checked, self.task.pairs, self.task.held_out())
 
+    def sources(self, count: int) -> tuple[list[str], list[str]]:
+        """`count` sources like those that are trained on, and those held out."""
+        drawn = self.task.pairs(count, np.random.default_rng(0))
+        return [source for source, _ in drawn], [source for source, _ in self.task.held_out()]
+
     @property
     def title(self) -> str:
         """The name of the task."""
@@ -330,6 +335,11 @@ class PairSource(_Seq2SeqSource, SplitSource[tuple[Pair, ...]]):
             return [training[i] for i in rng.integers(len(training), size=size).tolist()]
 
         return PairData(checked, draw, list(held_out), training)
+
+    def sources(self, count: int) -> tuple[list[str], list[str]]:
+        """Up to `count` sources that are trained on, and those held out."""
+        training, held_out = self.split()
+        return [source for source, _ in training[:count]], [source for source, _ in held_out]
 
     def longest(self, tokenizer: SpecialTokensTokenizer) -> int:
         """Tokens of the longest source or answer, with its end."""

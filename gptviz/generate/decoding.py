@@ -1,4 +1,4 @@
-"""Decoding: the answer an encoder–decoder gives to a source, greedily or by beam search with every candidate kept."""
+"""Decoding: the answer an encoder–decoder gives to a source, greedily, drawn, or by beam search with every candidate kept."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from gptviz.model import KVCache, Transformer
+
+from .sampling import Sampling, choose
 
 
 class Decoder:
@@ -57,24 +59,36 @@ class Decoder:
         self.ids = torch.cat((self.ids, tokens[:, None]), dim=1)
 
 
-@torch.inference_mode()
 def decode_greedily(model: Transformer, source: Tensor, start: int, end: int, longest: int | None = None) -> Tensor:
-    """The greedy answers to `source` [B, S], whose shorter rows are padded: the likeliest token each time, ids [B, T].
+    """The greedy answers to `source` [B, S], the likeliest token each time: see `decode`."""
+    return decode(model, source, start, end, None, longest)
+
+
+@torch.inference_mode()
+def decode(
+    model: Transformer, source: Tensor, start: int, end: int, sampling: Sampling | None, longest: int | None = None
+) -> Tensor:
+    """The answers to `source` [B, S], whose shorter rows are padded, token by token: ids [B, T].
 
     T is the length of the longest answer. A row that has ended is filled up with end tokens; a row without one was cut after
     `longest` tokens. `until_end` tells the two apart.
 
     Args:
+        sampling: how tokens are drawn, by the sampler of `generation`; the start token counts as the one before the first.
+            None takes the likeliest each time.
         longest: the most tokens of an answer, its end token included; by default, and at most, the context.
 
     Raises:
-        ValueError: `longest` or the source does not fit in the model's context, or it has no encoder.
+        ValueError: `longest` or the source does not fit in the model's context, or it has no encoder; or there is nothing to draw
+            from, since the logits are not numbers.
     """
     decoder = Decoder(model, source, start, len(source))
     ended = torch.zeros(len(source), dtype=torch.bool, device=decoder.ids.device)
     for _ in range(_longest(model, longest)):
+        logits = decoder.logits()
+        drawn = logits.argmax(-1) if sampling is None else choose(logits, sampling, decoder.ids.shape[1]).to(logits.device)
         # The rows that have ended get end tokens while the others go on.
-        tokens = decoder.logits().argmax(-1).masked_fill(ended, end)
+        tokens = drawn.masked_fill(ended, end)
         decoder.grow(tokens)
         ended |= tokens == end
         if ended.all():

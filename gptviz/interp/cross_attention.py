@@ -54,6 +54,31 @@ def read(model: Transformer, source: Sequence[int], decoded: Sequence[int]) -> O
     return Output(cross, trace["logits"][0].float().cpu().numpy())
 
 
+@dataclass(frozen=True)
+class Certainty:
+    """How likely the model finds an output.
+
+    Attributes:
+        total: the log-probability of the whole output in nats, the sum over its tokens.
+        place: the index of the token it finds least likely.
+        probability: of that token.
+    """
+
+    total: float
+    place: int
+    probability: float
+
+
+def certainty(logits: npt.NDArray[np.float32], written: Sequence[int]) -> Certainty:
+    """How likely the tokens `written` [T] are by the `logits` [T, vocab_size] at their places."""
+    exact = logits[: len(written)].astype(np.float64)
+    largest = exact.max(axis=-1, keepdims=True)
+    normal = largest + np.log(np.exp(exact - largest).sum(axis=-1, keepdims=True))
+    each = np.take_along_axis(exact - normal, np.asarray(written)[:, None], axis=-1)[:, 0]
+    place = int(each.argmin())
+    return Certainty(float(each.sum()), place, float(np.exp(each[place])))
+
+
 def averaged(patterns: Patterns, block: int | None) -> Patterns:
     """The mean of the heads of `block`, or of all heads of all blocks where it is None, as the pattern of a single head."""
     some = patterns.blocks if block is None else patterns.blocks[block : block + 1]

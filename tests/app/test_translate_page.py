@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,14 +18,17 @@ from streamlit.testing.v1 import AppTest
 import gptviz
 from gptviz.components.kit import unpack
 from gptviz.figures import beams
+from gptviz.figures.format import percent
 from gptviz.generate import decoding
 from gptviz.generate.decoding import decode_greedily, until_end
+from gptviz.generate.sampling import Sampling
 from gptviz.interp.trace import run
 from gptviz.model import Transformer
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, SymbolTokenizer
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.pages.translate import beam_search, translation
+from gptviz.ui.pages.translate.known import known_words, unknown_words
 from gptviz.ui.pages.translate.view_names import VIEWS
 from gptviz.ui.shell.models import model_key
 from gptviz.ui.views import encoder_decoder
@@ -473,3 +477,44 @@ def test_the_code_behind_the_ledger_and_the_tree_makes_them(answer: list[int]) -
     at = page(view="Beam search", width="2", penalty="0.5")
     exec(at.code[0].value, made)
     assert [TOKENIZER.decode(one.ids) for one in made["search"].finished] == at.dataframe[0].value["answer"].tolist()
+
+
+def test_a_drawn_output_is_that_of_the_library_and_a_search_draws_nothing(answer: list[int]) -> None:
+    lm, at = gptviz.load("tiny"), page(view="Next token")
+    at.toggle(key="drawn").set_value(True).run()
+    at.slider(key="temperature").set_value(1.8).run()
+    at.select_slider(key="seed").set_value(3).run()
+    drawn, ended = lm.decoded(SOURCE, sampling=Sampling(temperature=1.8, seed=3))
+    assert drawn != answer
+    chips = [chip[0] for chip in strip(at)["tokens"]]
+    assert chips[: len(drawn)] == [TOKENIZER.label(i) for i in drawn]
+    assert len(chips) == len(drawn) + ended
+    at.segmented_control(key="view").set_value("Beam search").run()
+    assert not at.exception
+    assert not [toggle for toggle in at.toggle if toggle.key == "drawn"]
+
+
+def test_the_probability_of_the_output_is_the_product_over_its_tokens(answer: list[int]) -> None:
+    likely = torch.softmax(traced(answer)["logits"][0], -1)
+    each = [likely[place, token].item() for place, token in enumerate([*answer, TOKENIZER.end])][: len(likely)]
+    at = page()
+    (said,) = (caption.value.replace("\\", "") for caption in at.caption if "as a whole" in caption.value)
+    assert percent(math.prod(each)) in said
+    assert f"position {each.index(min(each))} the least likely: {percent(min(each))}" in said
+
+
+def test_a_word_that_no_source_had_is_named_and_one_that_some_had_is_not() -> None:
+    known = known_words('{"kind": "pair_task", "pair_task": "dates"}')
+    assert unknown_words("Yesterday, or the day after", known) == ["yesterday", "or", "day", "after"]
+    assert unknown_words("july twenty-sixth, twelve ninety-five", known) == []
+    assert unknown_words("12/03/1977", known) == []
+    assert known_words('{"kind": "pair_task", "pair_task": "mirror"}') == frozenset(), "each text has letters of its own"
+    assert unknown_words("anything", frozenset()) == []
+    assert known_words("{}") == frozenset()
+
+
+def test_the_page_says_what_the_model_cannot_know() -> None:
+    at = opened("pages/translate.py", model="seq2seq", prompt="yesterday")
+    (said,) = (warning.value for warning in at.warning)
+    assert "“yesterday”" in said
+    assert not opened("pages/translate.py", model="seq2seq").warning

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
 
-from gptviz.generate.decoding import Beams, Decoder, beam_search, decode_greedily, until_end
+from gptviz.generate.decoding import Beams, Decoder, beam_search, decode, decode_greedily, until_end
+from gptviz.generate.sampling import Sampling, draw, ledger, uniform
 from gptviz.model import Config, Transformer
 from tests.tiny import CONTEXT, VOCAB, configs, scrambled, some_ids, tiny
 
@@ -239,10 +240,10 @@ def test_rows_chosen_again_go_on_as_if_they_had_been_written_so() -> None:
 
 @pytest.mark.parametrize("longest", [0, -1, CONTEXT + 1])
 def test_an_answer_longer_than_the_positions_is_refused(longest: int) -> None:
-    for decode in (lambda: decode_greedily(answering(), sources(), START, END, longest),
+    for answer in (lambda: decode_greedily(answering(), sources(), START, END, longest),
                    lambda: beam_search(answering(), sources()[0], START, END, 2, longest)):  # fmt: skip
         with pytest.raises(ValueError, match=f"answer of {longest} tokens was allowed; the model writes from 1 to {CONTEXT}"):
-            decode()
+            answer()
 
 
 def test_what_cannot_be_decoded_is_named() -> None:
@@ -252,3 +253,26 @@ def test_what_cannot_be_decoded_is_named() -> None:
         decode_greedily(answering(), F.pad(sources(), (0, CONTEXT - 4), value=PADDING), START, END)
     with pytest.raises(ValueError, match="no encoder"):
         decode_greedily(scrambled(tiny()), sources(), START, END)
+
+
+@many
+@given(st.integers(0, 99), st.sampled_from([(1.0, None, None), (0.7, 4, None), (1.6, None, 0.8)]))
+def test_a_drawn_answer_is_a_plain_loop_over_whole_passes_with_the_sampler_of_generation(
+    seed: int, settings: tuple[float, int | None, float | None]
+) -> None:
+    temperature, top_k, top_p = settings
+    sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
+    model, source = answering(), sources(1)
+    written: list[int] = []
+    while len(written) < CONTEXT and END not in written:
+        with torch.inference_mode():
+            logits = model(torch.tensor([[START, *written]]), source)[:, -1]
+        written.append(int(draw(ledger(logits, sampling).after, uniform(seed, len(written) + 1))))
+    assert decode(model, source, START, END, sampling)[0].tolist() == written
+
+
+def test_at_temperature_0_a_drawn_answer_is_the_greedy_one() -> None:
+    model = answering()
+    torch.testing.assert_close(
+        decode(model, sources(), START, END, Sampling(temperature=0)), decode_greedily(model, sources(), START, END)
+    )

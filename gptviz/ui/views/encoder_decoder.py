@@ -8,7 +8,8 @@ from typing import Any
 import streamlit as st
 import torch
 
-from gptviz.generate.decoding import decode_greedily, until_end
+from gptviz.generate.decoding import decode, until_end
+from gptviz.generate.sampling import Sampling
 from gptviz.model import Transformer
 from gptviz.model.config import Config
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
@@ -38,7 +39,7 @@ def stack_of(model: Transformer, stack: str) -> Transformer:
 
 @dataclass(frozen=True)
 class Answer:
-    """What an encoder–decoder writes when it takes the likeliest token each time.
+    """What an encoder–decoder writes by itself.
 
     Attributes:
         ids: the tokens without start and end.
@@ -58,11 +59,17 @@ def longest_answer(config: Config) -> int:
     return min(config.context_length, LONGEST_ANSWER)
 
 
+def answer(key: ModelKey, source: tuple[int, ...], start: int, end: int, sampling: Sampling | None = None) -> Answer:
+    """The model's own answer to the `source`, between its `start` and `end` tokens: with the likeliest token each time, or
+    drawn by `sampling`.
+    """
+    return _answer(key, source, start, end, sampling)
+
+
 @st.cache_data(max_entries=64, show_spinner="Writing the output")
-def answer(key: ModelKey, source: tuple[int, ...], start: int, end: int) -> Answer:
-    """The model's own answer to the `source`, between its `start` and `end` tokens."""
+def _answer(key: ModelKey, source: tuple[int, ...], start: int, end: int, sampling: Sampling | None) -> Answer:
     model = language_model(key).model
-    ids = decode_greedily(model, torch.tensor([source]), start, end, longest_answer(model.config))[0]
+    ids = decode(model, torch.tensor([source]), start, end, sampling, longest_answer(model.config))[0]
     written, ended = until_end(ids, end)
     return Answer(tuple(written), ended)
 

@@ -16,8 +16,8 @@ At each place the decoder gives every token a logit $z_i$; softmax makes it $p_i
 computed in one forward pass from the output as it stands: the guess at a place depends on the source and on the tokens before it
 alone, right or wrong (in training this is called *teacher forcing*). Entropy is $H = -\sum_i p_i \ln p_i$; perplexity is
 $e^H$ (`gptviz.interp.cross_attention.read`, `gptviz.interp.next_token.predict`)."""
-LIMITS_NEXT = """The model's own output takes the likeliest token at each place; the likeliest whole output may be another one
-(see Beam search). A probability says what the model expects, not whether it is right."""
+LIMITS_NEXT = """The model's own output takes the likeliest token at each place unless it is drawn; the likeliest whole output may
+be another one (see Beam search). A probability says what the model expects, not whether it is right."""
 HOW_BEAMS = r"""
 An output's log-probability is the sum over its tokens, $\sum_t \ln p(y_t \mid y_{<t}, \text{source})$. At each step all
 outputs in the beam are continued by their likeliest tokens and the best by that sum are kept; the rest is cut for good. One

@@ -61,13 +61,14 @@ def show_strip(translation: Translation, position: int) -> None:
         selected=position,
         on_pick=go_to,
         label="The tokens of the output; choose one to see the guess made there",
-        legend="how likely the model found each token" + ("; underlined: another is likelier" if translation.typed else ""),
+        legend="how likely the model found each token"
+        + ("; underlined: another is likelier" if translation.typed or translation.is_drawn else ""),
         spaced=reading.is_spaced(translation.subject.lm),
     )
 
 
 def show_ledger(translation: Translation, position: int) -> None:
-    """The probabilities of the whole vocabulary at `position`. Nothing is drawn: an answer takes the likeliest token."""
+    """The probabilities of the whole vocabulary at `position`. Nothing is drawn here."""
     written = translation.written[position]
     sampling_ledger(
         _payload(translation.subject.key, translation.subject.seen, translation.decoded, written, position), key="ledger"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
 
+from gptviz.figures.format import percent
+from gptviz.generate.sampling import Sampling
 from gptviz.interp import cross_attention
 from gptviz.interp.cross_attention import Output
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
@@ -16,6 +19,7 @@ from gptviz.ui.views import encoder_decoder
 from gptviz.ui.views.encoder_decoder import Answer, longest_answer
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets.sampling import sampling_controls
 
 LONGEST_OUTPUT = 10_000  # characters
 
@@ -30,6 +34,7 @@ class Translation:
         written: the ids written, one after each of these; the last may be only the model's guess.
         ended: whether the model's own answer ends; true where the output was typed.
         typed: the output that was typed, empty for the model's own.
+        is_drawn: whether the model's own answer was drawn.
     """
 
     subject: Subject
@@ -37,6 +42,7 @@ class Translation:
     written: tuple[int, ...]
     ended: bool
     typed: str
+    is_drawn: bool = False
 
     @property
     def computed(self) -> Output:
@@ -51,10 +57,18 @@ def output_of(key: ModelKey, source: tuple[int, ...], decoded: tuple[int, ...]) 
     return cross_attention.read(language_model(key).model, source, decoded)
 
 
-def answer_of(subject: Subject) -> Answer:
-    """The model's own answer."""
+def answer_of(subject: Subject, sampling: Sampling | None = None) -> Answer:
+    """The model's own answer: with the likeliest token each time, or drawn by `sampling`."""
     tokens = special_tokens_of(subject)
-    return encoder_decoder.answer(subject.key, subject.seen, tokens.start, tokens.end)
+    return encoder_decoder.answer(subject.key, subject.seen, tokens.start, tokens.end, sampling)
+
+
+def sampling_control() -> Sampling | None:
+    """The control `drawn`, and those of the sampling where it is on; None where the output takes the likeliest tokens."""
+    about = "Off: the output takes the likeliest token each time. On: each token is drawn, as on the page Generate."
+    if not controls.switch("Draw the output", key="drawn", help=about):
+        return None
+    return sampling_controls(seed=True)
 
 
 def special_tokens_of(subject: Subject) -> SpecialTokensTokenizer:
@@ -80,14 +94,15 @@ def limit(subject: Subject) -> str:
     )
 
 
-def output_control(subject: Subject, notices: Any) -> Translation:
+def output_control(subject: Subject, sampling: Sampling | None, notices: Any) -> Translation:
     """The control `output`: the model's own answer unless another output is typed.
 
     Args:
         subject: the model, and the source.
+        sampling: how its own answer is drawn, None for the likeliest tokens.
         notices: the container for messages on what is not read as it was typed.
     """
-    tokens, own = special_tokens_of(subject), answer_of(subject)
+    tokens, own = special_tokens_of(subject), answer_of(subject, sampling)
     answer = own.ids
     typed = controls.text(
         "Output",
@@ -95,14 +110,14 @@ def output_control(subject: Subject, notices: Any) -> Translation:
         longest=LONGEST_OUTPUT,
         notices=notices,
         label_visibility="collapsed",
-        placeholder=f"Output: {tokens.decode(answer)[:80]} (the model’s own; type another)",
-        help="Empty: what the model writes, the likeliest token each time. Type another output to see what the model would have "
-        "written at each place of it.",
+        placeholder=f"Output: {tokens.decode(answer)[:80]} ({'drawn' if sampling else 'the model’s own'}; type another)",
+        help="Empty: what the model writes, the likeliest token each time unless it is drawn. Type another output to see what "
+        "the model would have written at each place of it.",
     )
     encoding = tokens.encode(typed[:LONGEST_OUTPUT])
     if not encoding.ids:
         written = (*answer, tokens.end) if own.ended else answer
-        return Translation(subject, (tokens.start, *written[:-1]), written, own.ended, "")
+        return Translation(subject, (tokens.start, *written[:-1]), written, own.ended, "", sampling is not None)
     if encoding.unknown:
         notices.warning(f"Output: {escaped(encoding.unknown_sentence())}", icon=":material/help:")
     most = longest_answer(subject.lm.model.config) - 1  # the start token has a place too
@@ -119,7 +134,15 @@ def output_control(subject: Subject, notices: Any) -> Translation:
 
 
 def remark(translation: Translation) -> None:
-    """Notes on where the output comes from and whether it ends. They are below the views, so that they do not move them."""
+    """Notes on how likely the output is, where it comes from and whether it ends. They are below the views, so that they do not
+    move them.
+    """
+    sure = cross_attention.certainty(translation.computed.logits, translation.written)
+    label = translation.subject.lm.tokenizer.label(translation.written[sure.place])
+    st.caption(
+        f"The model gives this output as a whole a probability of {percent(math.exp(sure.total))}; it finds “{escaped(label)}” "
+        f"at position {sure.place} the least likely: {percent(sure.probability)}."
+    )
     if translation.typed:
         own = special_tokens_of(translation.subject).decode(answer_of(translation.subject).ids)
         st.caption(

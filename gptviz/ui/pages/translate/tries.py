@@ -7,6 +7,7 @@ import numpy as np
 from gptviz.interp import cross_attention
 from gptviz.ui.views import attention
 from gptviz.ui.views.encoder_decoder import longest_answer
+from gptviz.ui.widgets.sampling import PLAIN
 from gptviz.ui.widgets.tries import Try
 
 from .translation import Translation, answer_of, output_of, special_tokens_of
@@ -18,6 +19,7 @@ IN_WORDS = "july twenty-sixth, twelve ninety-five"
 
 def tries(translation: Translation) -> list[Try]:
     """What to try with this source and this output."""
+    config = translation.subject.lm.model.config
     hidden = cross_attention.hidden(translation.computed.cross, None)
     b, h = hidden.sharpest
     offers: list[Try] = [
@@ -27,21 +29,24 @@ def tries(translation: Translation) -> list[Try]:
             "the output: which part of the source does it follow?",
             {"view": CROSS_ATTENTION, "output": "", **attention.explorer_state(heads="one", block=b, head=h)},
         ),
-        Try(
-            "Every head",
-            "Each head of the last block has a colour of its own: do they share the work, or all read the same?",
-            {
-                "view": CROSS_ATTENTION,
-                **attention.explorer_state(heads="all", block=translation.subject.lm.model.config.n_layer - 1),
-            },
-        ),
     ]
+    if config.n_head > 1:
+        about = "Each head of the last block has a colour of its own: do they share the work, or all read the same?"
+        state = {"view": CROSS_ATTENTION, **attention.explorer_state(heads="all", block=config.n_layer - 1)}
+        offers.append(Try("Every head", about, state))
+    about = (
+        "Each token is drawn at temperature 2, which lifts the unlikely ones. Does the output change? Only where the model is "
+        "not sure. Try other seeds."
+    )
+    offers.append(Try("Draw it", about, PLAIN | {"drawn": True, "temperature": 2.0, "view": NEXT_TOKEN, "output": ""}))
     if (wrong := _one_wrong(translation)) is not None:
         output, place = wrong
         about = "The output with one token that the model would not have written: how sure was it there, and how does it go on?"
         offers.append(Try("One wrong token", about, {"view": NEXT_TOKEN, "output": output, "position": place}))
     if (translation.subject.lm.card.source or {}).get("pair_task") == "dates":
-        about = "Now the year stands in words and last, yet is written first: it begins at the far end, and reads 12 in twelve."
+        about = (
+            "The year stands in words and last, yet is written first: where does the model begin to read, and where is its 12?"
+        )
         state = {"prompt": IN_WORDS, "output": "", "view": CROSS_ATTENTION, **attention.explorer_state(query=0)}
         offers.append(Try("In words", about, state))
     about = "Five outputs side by side. Below the line: what was cut and never came back. The thick path won."
