@@ -51,6 +51,32 @@ class Curve:
     uniform: float | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Accuracy:
+    """How much of its predictions one run got right, as shares.
+
+    Attributes:
+        name: what the run is called.
+        what: what is right: tokens, texts, or whole answers.
+        steps: [evaluations], in rising order.
+        validation: [evaluations], on data held out.
+        training_steps: [points], the steps of `training`, in rising order.
+        training: [points], on data that the run is trained on, without dropout; empty where that was not measured.
+        epoch: the number of steps that go once over all the data; None where the data have no end, or nobody knows.
+    """
+
+    name: str
+    what: str
+    steps: Numbers
+    validation: Numbers
+    training_steps: Numbers
+    training: Numbers
+    epoch: float | None = None
+
+
+ACCURACY_LEGEND = "Strong: right on data held out. Dotted: right on data that it is trained on, without dropout."
+
+
 def losses(
     curves: Sequence[Curve],
     theme: Theme,
@@ -87,6 +113,64 @@ def losses(
         yaxis=_scale("loss (nats per token)", theme, log_loss),
     )
     return figure
+
+
+def accuracies(
+    runs: Sequence[Accuracy], theme: Theme, *, height: int = 200, log_steps: bool = False, until: float | None = None
+) -> go.Figure:
+    """How much some runs got right on data held out and on data they are trained on, over each other; `until` as in `losses`."""
+    figure = go.Figure(layout=base(theme, height=height))
+    for index, run in enumerate(runs):
+        look = {"color": colour(index, theme), "dash": DASHES[index % len(DASHES)], "width": 2.5}
+        _add_shares(figure, run, "held-out data", run.steps, run.validation, look, name=run.name, log_steps=log_steps)
+        if len(run.training):
+            dotted = look | {"dash": "dot", "width": 1.5}
+            x, y = run.training_steps, run.training
+            _add_shares(figure, run, "data it is trained on", x, y, dotted, name=None, log_steps=log_steps)
+    epochs = {run.epoch for run in runs}
+    epoch = epochs.pop() if len(epochs) == 1 else None
+    about = f"step (once over the data, an epoch, is {epoch:,.0f} steps)" if epoch else "step"
+    whats = {run.what for run in runs}
+    figure.update_layout(
+        margin=MARGIN,
+        hovermode="closest",
+        modebar={"orientation": "v", "bgcolor": "rgba(0,0,0,0)", "color": theme.text},
+        showlegend=len(runs) > 1,
+        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "font": {"size": 12, "color": theme.text}},
+        uirevision=f"{log_steps}",
+        xaxis=_scale("step", theme, log_steps) | _reach(until, log_steps),
+        yaxis=_scale(whats.pop() if len(whats) == 1 else "right", theme, False) | {"range": [0, 1.02], "tickformat": ".0%"},
+    )
+    return figure.update_xaxes(title_text=about)
+
+
+def _add_shares(
+    figure: go.Figure,
+    run: Accuracy,
+    where: str,
+    steps: Numbers,
+    shares: Numbers,
+    line: dict[str, Any],
+    *,
+    name: str | None,
+    log_steps: bool,
+) -> None:
+    x, y = thinned(steps, shares, log_steps=log_steps)
+    if log_steps:
+        x, y = x[x > 0], y[x > 0]
+    epoch = "" if run.epoch is None else "<br>epoch %{customdata:.3~g}"
+    figure.add_scatter(
+        x=x,
+        y=y,
+        mode="lines" if len(x) > 1 else "markers",
+        name=plain(name or run.name, 32),
+        showlegend=name is not None,
+        legendgroup=run.name,
+        line=line,
+        cliponaxis=False,
+        customdata=None if run.epoch is None else x / run.epoch,
+        hovertemplate=f"{plain(run.name)}, {where}<br>step %{{x:,}}{epoch}<br>{run.what} <b>%{{y:.1%}}</b><extra></extra>",
+    )
 
 
 def values(

@@ -605,6 +605,13 @@ def test_a_classifier_is_trained_and_watched_beside_its_baseline(home: Path) -> 
     assert any("What it makes of some texts" in element.value for element in at.markdown)
     assert any("positive" in code.value for code in at.code)
     assert any("What head 0 of block 0 looks at" in element.value for element in at.markdown)
+    beside = next(json.loads(c.proto.spec) for c in at.get("plotly_chart") if c.proto.id.endswith("-live accuracy"))
+    assert [trace["hovertemplate"].split("<br>")[0] for trace in beside["data"][:2]] == [
+        "classifier-2, held-out data",
+        "classifier-2, data it is trained on",
+    ]
+    assert f"{card.training_accuracy:.1%} on what it is trained on" in says(at)
+    assert f"a gap of {100 * (card.training_accuracy - card.accuracy):.1f} points" in says(at)
     at.selectbox(key="chart").set_value("Accuracy").run()
     assert not at.exception
     shares = [line.accuracy for line in watch("classifier-2").log if line.kind == "evaluation"]

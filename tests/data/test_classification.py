@@ -20,6 +20,7 @@ from gptviz.data.text import TaskSource, TextSource
 from gptviz.model import Config, build
 from gptviz.runs import checkpoints
 from gptviz.runs.experiments import PLANS
+from gptviz.runs.log import read_log
 from gptviz.runs.training import train
 from gptviz.text import CharTokenizer, Corpus, CorpusUnavailableError, LabelledTexts, WordTokenizer, opinions, task
 from gptviz.train.evaluation import evaluate
@@ -317,6 +318,28 @@ def test_a_card_carries_the_confusion_and_the_log_numbers_alone() -> None:
     lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     assert any(line["kind"] == "evaluation" for line in lines)
     assert not any("confusion" in entry for entry in (*lines, *card.to_json()["losses"]))
+
+
+def test_the_training_accuracy_is_that_of_as_many_training_texts_as_are_held_out_without_dropout() -> None:
+    source = LabelledSource(opinions(200))
+    options = {"changes": {"dropout": 0.5}, "recipe": recipe(steps=4, batch_size=8, evaluations=2)}
+    folder = PLANS["classifier"].prepare("opinions", source=source, **options)
+    for _ in train(folder):
+        pass
+    opened = checkpoints.load(folder)
+    training, held_out = source.split()
+    step = len(training) / len(held_out)
+    rows = [int((number + 0.5) * step) for number in range(len(held_out))]
+    with torch.inference_mode():
+        guesses = [
+            int(opened.model.eval()(padded(opened.tokenizer, [training.texts[row]], opened.model.config.context_length)).argmax())
+            for row in rows
+        ]
+    right = [guess == training.labels[row] for guess, row in zip(guesses, rows, strict=True)]
+    assert opened.card.training_accuracy == sum(right) / len(right)
+    log = [line for line in read_log(folder / "log.jsonl") if line.kind == "evaluation"]
+    assert [line.step for line in log if line.training_accuracy is not None] == [0, 2, 4]
+    assert log[-1].training_accuracy == opened.card.training_accuracy
 
 
 def test_what_counting_words_cannot_solve_a_block_of_attention_can() -> None:

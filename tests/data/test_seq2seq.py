@@ -129,6 +129,18 @@ def test_pairs_of_the_user_are_split_and_drawn_from_one_side() -> None:
     assert sorted(read) == sorted(WORDS)
 
 
+def test_of_the_pairs_trained_on_as_many_are_evaluated_as_are_held_out_and_of_a_task_none() -> None:
+    source = PairSource(Pairs("mine.tsv", tuple((f"number {n}", str(-n)) for n in range(200))))
+    tokenizer = source.tokenizer("characters", 0)
+    training, held_out = source.split()
+    rows = [row for batch in source.data(tokenizer, answering(source)).trained_on() for row in batch.inputs[1].tolist()]
+    sources = [tokenizer.decode([token for token in row if token not in (tokenizer.padding, tokenizer.end)]) for row in rows]
+    assert len(set(sources)) == len(sources) == len(held_out)
+    assert set(sources) <= {text for text, _ in training}
+    task = PairTaskSource(PAIR_TASKS["mirror"])
+    assert not list(task.data(task.tokenizer("characters", 0), answering(task, context_length=64)).trained_on())
+
+
 def test_of_many_pairs_a_sample_is_held_out_the_same_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gptviz.data.seq2seq.MOST_HELD_OUT_PAIRS", 4)
     pairs = Pairs("many", tuple((word, word[::-1]) for word in WORDS))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gptviz.figures import curves, thumbnail
-from gptviz.figures.curves import Curve
+from gptviz.figures.curves import Accuracy, Curve
 from gptviz.figures.theme import DARK, LIGHT, Theme
 
 
@@ -167,6 +167,28 @@ def test_one_quantity_is_shown_as_it_is_with_its_unit() -> None:
     assert figure.layout.yaxis.title.text == "speed (tokens/s)"
     assert figure.layout.yaxis.type == "log"
     assert figure.layout.xaxis.range[1] >= 10
+
+
+def test_accuracies_stand_on_one_scale_as_they_are_with_those_of_the_training_data_beside_them() -> None:
+    steps, held_out, trained_on = np.array([0.0, 50.0, 100.0]), np.array([0.5, 0.7, 0.72]), np.array([0.5, 0.8, 0.95])
+    nothing = np.array([])
+    one = Accuracy("<b>one</b>", "texts right", steps, held_out, steps, trained_on, epoch=25.0)
+    other = Accuracy("other", "texts right", steps, held_out / 2, nothing, nothing, epoch=25.0)
+    figure = curves.accuracies([one, other], LIGHT, until=100)
+    assert [np.asarray(trace.y).tolist() for trace in figure.data] == [
+        held_out.tolist(),
+        trained_on.tolist(),
+        (held_out / 2).tolist(),
+    ]
+    assert figure.layout.yaxis.title.text == "texts right"
+    assert tuple(figure.layout.yaxis.range) == (0, 1.02)
+    assert "an epoch, is 25 steps" in figure.layout.xaxis.title.text
+    assert np.asarray(figure.data[0].customdata).tolist() == [0, 2, 4]
+    assert len({(trace.line.color, trace.line.dash, trace.line.width) for trace in figure.data}) == 3
+    assert all("<b>one" not in str(trace.name) for trace in figure.data)
+    logarithmic = curves.accuracies([one], LIGHT, log_steps=True)
+    assert np.asarray(logarithmic.data[0].x).tolist() == [50, 100]
+    assert np.asarray(logarithmic.data[0].customdata).tolist() == [2, 4]
 
 
 def test_a_thumbnail_has_a_line_per_run_within_its_bounds() -> None:

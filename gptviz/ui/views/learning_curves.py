@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
-from gptviz.figures.curves import Curve
+from gptviz.figures.curves import Accuracy, Curve
 from gptviz.runs import checkpoints
 from gptviz.runs.log import curve_points, read_log
 
@@ -55,4 +55,38 @@ def _curve_of(folder: Path, written: tuple[int, int], card_written: tuple[int, i
         np.array([loss for _, loss in validation]),
         floor=card.floor,
         uniform=math.log(config.n_label or config.vocab_size),
+    )
+
+
+def accuracy_of(folder: Path) -> Accuracy | None:
+    """How much the model in `folder` got right over its training: whole answers where it has answers.
+
+    None where a prediction is neither right nor wrong, as in a text that can go on in many ways, or where nothing was measured.
+
+    Raises:
+        CheckpointError: its card cannot be read.
+    """
+    return _accuracy_of(folder, _written(folder / "log.jsonl"), _written(folder / "card.json"))
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _accuracy_of(folder: Path, written: tuple[int, int], card_written: tuple[int, int]) -> Accuracy | None:
+    card, log = checkpoints.read_card(folder), read_log(folder / "log.jsonl")
+    if card.accuracy is None:
+        return None
+    answers, training = curve_points(log, "evaluation", "exact_match"), curve_points(log, "evaluation", "training_accuracy")
+    known = answers or curve_points(log, "evaluation", "accuracy")
+    known = known or [(entry.step, entry.accuracy) for entry in card.losses if entry.accuracy is not None]
+    if not known:
+        return None
+    what = "answers without a mistake" if answers else "texts right" if card.labels else "tokens right"
+    rows, size = (card.texts or {}).get("training"), (card.recipe or {}).get("batch_size")
+    return Accuracy(
+        folder.name,
+        what,
+        np.array([step for step, _ in known], float),
+        np.array([share for _, share in known]),
+        np.array([step for step, _ in training], float),
+        np.array([share for _, share in training]),
+        epoch=rows / size if rows and isinstance(size, int) and size > 0 else None,
     )

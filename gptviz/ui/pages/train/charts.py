@@ -18,7 +18,7 @@ from gptviz.runs.experiments import PLANS
 from gptviz.runs.log import LogLine, curve_points
 from gptviz.ui.shell import hidden
 from gptviz.ui.shell.theme import theme
-from gptviz.ui.views.learning_curves import curve_of, per_text
+from gptviz.ui.views.learning_curves import accuracy_of, curve_of, per_text
 from gptviz.ui.widgets import controls
 
 from .watched import WatchedRun
@@ -81,15 +81,18 @@ def draw_perplexity(run: WatchedRun) -> Drawn:
 
 
 def draw_accuracy(run: WatchedRun) -> Drawn | None:
-    """The share of the held-out data that is right: whole answers where the run has answers."""
-    if not run.log:
+    """How much is right, on data held out and on data trained on, with the runs beside it that count the same."""
+    own = accuracy_of(run.folder)
+    if own is None:
         return None
-    has_answers = run.evaluation is not None and run.evaluation.exact_match is not None
-    name = "answers without a mistake" if has_answers else "right on held-out data"
-    steps, shares = points(run.log, "evaluation", "exact_match" if has_answers else "accuracy")
-    figure = curves.values(name, "share", steps, shares, theme(), height=HEIGHT, until=_until(run))
-    figure.update_yaxes(range=[0, 1.02])
-    return Drawn(figure, f"The share {name}, over the steps.")
+    shown = [own]
+    for name in _beside(run):
+        with suppress(CheckpointError):
+            other = accuracy_of(checkpoints.find(name))
+            shown += [other] if other is not None and other.what == own.what else []
+    log_steps = bool(st.session_state.get("log_steps"))
+    figure = curves.accuracies(shown, theme(), height=HEIGHT, log_steps=log_steps, until=_until(run))
+    return Drawn(figure, f"{own.what.capitalize()} over the steps, at last {own.validation[-1]:.1%} on data held out.")
 
 
 def draw_places(run: WatchedRun) -> Drawn | None:
@@ -141,11 +144,19 @@ def chart_control(run: WatchedRun, notices: Any) -> None:
 
 
 def show_chart(run: WatchedRun) -> None:
-    """The chart chosen; the loss where that has nothing to draw yet."""
+    """The chart chosen; the loss where that has nothing to draw yet. Beside the loss stands the accuracy, where there is one."""
     label = st.session_state.get("chart")
     chart = next((chart for chart in CHARTS if chart.label == label), LOSS)
     drawn = chart.draw(run) or draw_loss(run)
-    st.plotly_chart(drawn.figure, key="live", config={"displayModeBar": False}, alt=drawn.description)
+    beside = draw_accuracy(run) if chart is LOSS else None
+    if beside is None:
+        st.plotly_chart(drawn.figure, key="live", config={"displayModeBar": False}, alt=drawn.description)
+    else:
+        left, right = st.columns([3, 2], gap="small")
+        left.plotly_chart(drawn.figure, key="live", config={"displayModeBar": False}, alt=drawn.description)
+        right.plotly_chart(beside.figure, key="live accuracy", config={"displayModeBar": False}, alt=beside.description)
+    if chart.label == "Accuracy" or beside is not None:
+        st.caption(curves.ACCURACY_LEGEND if run.card.training_accuracy is not None else "Accuracy: on data held out.")
 
 
 def compare_controls(run: WatchedRun) -> None:
@@ -162,7 +173,7 @@ def compare_controls(run: WatchedRun) -> None:
         companions(run, names),
         key="beside",
         max_selections=MOST_BESIDE,
-        help="Other models whose losses are drawn into the same chart.",
+        help="Other models whose losses, and shares of what is right, are drawn into the same charts.",
         bind="query-params",
     )
     hidden.say_what_hides(beside)

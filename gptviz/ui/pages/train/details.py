@@ -19,6 +19,10 @@ tokens, or labels, without knowing anything has the loss $\ln V$; a task's floor
 Beside a classifier's accuracy stands that of a baseline trained on the same texts, which weighs how often each word occurs
 (TF-IDF).
 
+While a run goes on, one row held out is evaluated for every ten trained on, at most (or about 8,000 tokens, where that is more),
+evenly spread over all that is held out; all of it is read at the end. Where rows come again and again, as texts with labels do,
+as many of these are evaluated too, without dropout: how much better a model is on them is what it knows by heart.
+
 Trained by `Trainer` in `gptviz/train/trainer.py`, in a process of its own (`gptviz/runs/queue.py`), which keeps the run in the
 model's folder (`gptviz/runs/training.py`); this page reads it there. Memory and time are estimated in `gptviz/train/estimate.py`.
 """

@@ -141,6 +141,10 @@ def _accuracies(run: WatchedRun) -> list[str]:
     accuracy, exact = (run.evaluation.accuracy, run.evaluation.exact_match) if run.evaluation else (None, None)
     if accuracy is not None and run.card.accuracy is not None:
         parts.append(f"{accuracy:.1%} {'' if exact is None else 'of the tokens '}right")
+    trained_on = run.evaluation.training_accuracy if run.evaluation else None
+    if accuracy is not None and trained_on is not None:
+        gap = 100 * (trained_on - accuracy)
+        parts.append(f"{trained_on:.1%} on what it is trained on (without dropout), a gap of {gap:.1f} points")
     if exact is not None:
         parts.append(f"{exact:.1%} of the answers without a mistake")
     if run.card.baseline_accuracy is not None:
