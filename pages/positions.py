@@ -13,6 +13,7 @@ from gptviz.ui.shell.theme import theme
 from gptviz.ui.views import encoder_decoder
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
+from gptviz.ui.widgets.figure import show_figure
 from gptviz.ui.widgets.tries import try_this
 
 open_page(
@@ -66,14 +67,14 @@ if tables:
             "Dimension", 0, size - 1, key="wave", help="One column of the table, drawn as a wave.", default=size // 4
         )
         limit = ui.limit(key, kind, block, stack)
-        st.plotly_chart(
+        show_figure(
             lines.wave(positions.column(table, wave), theme(), height=250, limit=limit),
             key="wave line",
             alt=f"Dimension {wave} of the {kind} vectors over the positions. {ui.wave_note(table, kind, wave)}",
         )
         st.caption(ui.wave_note(table, kind, wave))
     with left:
-        st.plotly_chart(
+        show_figure(
             matrix.signed(table, theme(), height=430, limit=limit, column=wave),
             key="wave map",
             alt=f"The {kind} vectors, {table.axes[0].name} by dimension; dimension {wave} is framed.",

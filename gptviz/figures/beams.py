@@ -169,8 +169,8 @@ def _labels(node: DrawnNode, row: int, numbered: bool, theme: Theme) -> list[dic
     label = plain(node.label, LONGEST_LABEL)
     colour = theme.text if node.kept else blend(theme.text, theme.background, 0.6)
     common = {"x": node.depth, "y": row, "showarrow": False}
-    token = {"text": label, "font": {"family": "monospace", "size": 14 if len(label) < 3 else 9, "color": colour}}
+    token = {"text": label, "font": {"family": "monospace", "size": 14 if len(label) < 3 else 12, "color": colour}}
     if not numbered or node.parent is None:
         return [common | token]
-    total = {"text": f"{node.total:.2f}".replace("-", "−"), "yshift": -17, "font": {"size": 9, "color": colour}}
+    total = {"text": f"{node.total:.2f}".replace("-", "−"), "yshift": -18, "font": {"size": 12, "color": colour}}
     return [common | token, common | total]

@@ -31,7 +31,7 @@ def contributions(shares: LabelledArray, theme: Theme, *, above: str, below: str
         marker={"color": [STREAM, *(QUERY if value >= 0 else KEY for value in values[1:])]},
         text=[f"{value:+.{digits}f}".replace("-", "−") for value in values] if numbered else None,
         textposition="outside",
-        textfont={"color": theme.text, "size": 11},
+        textfont={"color": theme.text, "size": 12},
         cliponaxis=False,
         customdata=[html.escape(word) for word in words],
         hovertemplate="<b>%{customdata}</b><br>adds %{y:+.4f}<extra></extra>",

@@ -61,8 +61,8 @@ def by_depth(lines: LabelledArray, theme: Theme, *, height: int, name: str, span
     figure.update_layout(
         margin=MARGIN | {"l": 58, "r": 10, "t": 28},
         showlegend=True,
-        # Small, so that four names stand in one row where two figures stand side by side.
-        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "font": {"size": 11, "color": theme.text}},
+        # As small as type is here, so that four names stand in one row where two figures stand side by side.
+        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "font": {"size": 12, "color": theme.text}},
         modebar={"orientation": "v", "bgcolor": "rgba(0,0,0,0)", "color": theme.text},
         xaxis=axis(places.name, theme)
         | {"tickvals": named, "ticktext": [places.labels[place] for place in named], "range": [-0.04 * last, 1.04 * last]},

@@ -13,8 +13,8 @@ from gptviz.figures.theme import PATTERN, Theme, base, plain, sequential
 from gptviz.labelled_array import Axis, LabelledArray
 
 # Up to here single characters all fit on an axis, in one row or in two staggered ones, on the 230 pixels that a picture has on a
-# phone: a character of 12 pixels is 11 high, one of 10 pixels in every second row has twice its distance. Of more, every second
-# has its label, or every third.
+# phone: a character of 12 pixels is 11 high, and one in every second row has twice its distance. Of more, every second has its
+# label, or every third.
 MOST_IN_A_ROW = 20
 MOST_STAGGERED = 40
 MOST_THINNED = 64
@@ -45,7 +45,7 @@ def one_head(pattern: LabelledArray, theme: Theme, *, title: str, height: int = 
     corner = bool(np.isnan(values[0, -1]))
     lines = [
         {"text": f"<b>{title}</b>", "y": 1, "yshift": -24, "font": {"size": 15}},
-        {"text": "blank: comes later, may not be read", "y": LEGEND_AT, "yshift": -56, "font": {"size": 11}},
+        {"text": "blank: comes later, may not be read", "y": LEGEND_AT, "yshift": -56, "font": {"size": 12}},
     ]
     place = {"xref": "paper", "yref": "paper", "x": 1, "xanchor": "right", "yanchor": "top", "showarrow": False, "align": "right"}
     above = {"text": f"{title}<br><span style='font-size: 12px'>{UNIT}</span>", "x": 0, "xref": "paper", "font": {"size": 15}}
@@ -71,7 +71,7 @@ def _legend(scale: list[list[Any]], **place: Any) -> go.Scatter:
     bar = {
         "tickvals": [0, 0.5, 1],
         "ticktext": ["0%", "50%", "100%"],
-        "tickfont": {"size": 11},
+        "tickfont": {"size": 12},
         "orientation": "h",
         "thickness": 10,
         "len": 0.42,
@@ -121,7 +121,7 @@ def _all_fit(axis: Axis) -> bool:
 
 def _room(axis: Axis) -> int:
     """Pixels beside the picture for the labels and the name of an axis. Plotly could measure this, but would then draw twice."""
-    return 54 if _all_fit(axis) else 40 + 7 * max(min(_cells(name), LONGEST_LABEL + 5) for name in _names(axis))
+    return 54 if _all_fit(axis) else 40 + 8 * max(min(_cells(name), LONGEST_LABEL + 5) for name in _names(axis))
 
 
 def _token_axis(axis: Axis, theme: Theme, down: bool = False) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def _token_axis(axis: Axis, theme: Theme, down: bool = False) -> dict[str, Any]:
     count = len(axis.labels)
     look = _quiet(axis.name, theme) | {"type": "category"}
     if not _all_fit(axis):
-        return look | {"tickfont": {"family": "monospace", "size": 11, "color": theme.text}, "tickangle": 0 if down else -90}
+        return look | {"tickfont": {"family": "monospace", "size": 12, "color": theme.text}, "tickangle": 0 if down else -90}
     places = range(0, count, -(-count // MOST_STAGGERED))
     labels = [plain(short_label(axis.labels[place]), LONGEST_LABEL) for place in places]
     staggered = count > MOST_IN_A_ROW
@@ -139,5 +139,5 @@ def _token_axis(axis: Axis, theme: Theme, down: bool = False) -> dict[str, Any]:
         labels = [
             label if index % 2 == 0 else f"{label}\u00a0\u00a0" if down else f"<br>{label}" for index, label in enumerate(labels)
         ]
-    font = {"family": "monospace", "size": 10 if staggered else 12, "color": theme.text}
+    font = {"family": "monospace", "size": 12, "color": theme.text}
     return look | {"tickmode": "array", "tickvals": [*places], "ticktext": labels, "tickfont": font, "tickangle": 0}

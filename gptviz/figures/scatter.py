@@ -281,7 +281,7 @@ def _trail(trail: LabelledArray, theme: Theme, scatter: type[Any]) -> Any:
         marker={"color": STREAM, "size": 2 if scatter is go.Scatter3d else 5},
         text=[time if place in (0, len(times) - 1) else "" for place, time in enumerate(times)],
         textposition="bottom center",
-        textfont={"size": 11, "color": theme.text},
+        textfont={"size": 12, "color": theme.text},
         hovertext=list(times),
         hovertemplate="<b>%{hovertext}</b><extra></extra>",
         name="trail",

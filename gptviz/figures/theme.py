@@ -5,10 +5,13 @@ Colours are Tol's "vibrant" set, made for colour-blind readers.
 
 from __future__ import annotations
 
+import base64
 import html
+import re
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
 
 QUERY = "#0077BB"
@@ -95,3 +98,57 @@ def base(theme: Theme, *, height: int, **layout: Any) -> go.Layout:
         hoverlabel={"font": {"family": "monospace", "color": theme.text}, "bgcolor": theme.background},
         **layout,
     )
+
+
+# What a figure measures in pixels, by the names plotly gives it. Of a size that is a list, every point has its own.
+PIXELS = {
+    *("height", "size", "width", "thickness", "standoff", "ticklen", "tickwidth", "xshift", "yshift", "ax", "ay"),
+    *("l", "r", "t", "b", "pad", "xpad", "ypad", "borderpad"),
+    *("zerolinewidth", "gridwidth", "borderwidth", "outlinewidth", "arrowwidth"),
+}
+# Below these the names above mean something else: places along an axis, shares of the figure.
+OTHER_UNITS = {"x", "y", "z", "z0", "domain", "xbins", "ybins", "customdata", "text", "colorscale", "aspectratio"}
+_SIZE_IN_TEXT = re.compile(r"(font-size: )([\d.]+)(?=px)")
+
+
+def enlarged(figure: go.Figure, scale: float) -> go.Figure:
+    """The figure with all that it measures in pixels `scale` times as large: its height, its type, its lines and markers. Its
+    width is that of its place on the page.
+    """
+    if scale == 1:
+        return figure
+    figure.layout.margin = {side: 80 if figure.layout.margin[side] is None else figure.layout.margin[side] for side in "lrtb"}
+    made = figure.to_plotly_json()
+    bars = {i for i, trace in enumerate(figure.data) if trace.type in ("bar", "histogram", "heatmap")}
+    for i, trace in enumerate(made["data"]):
+        # The width of a bar, as the size of a bin, is measured along its axis.
+        width = trace.pop("width", None) if i in bars else None
+        _enlarge(trace, scale)
+        if width is not None:
+            trace["width"] = width
+    _enlarge(made["layout"], scale)
+    return go.Figure(made["data"], made["layout"])
+
+
+def _enlarge(part: Any, scale: float) -> None:
+    """Make all that `part` of a figure measures in pixels larger, in place."""
+    if isinstance(part, dict):
+        for name, value in part.items():
+            if name == "text" and isinstance(value, str):
+                part[name] = _SIZE_IN_TEXT.sub(lambda found: f"{found[1]}{scale * float(found[2]):g}", value)
+            elif name in PIXELS and isinstance(value, int | float) and not isinstance(value, bool):
+                part[name] = scale * value
+            elif name in PIXELS and (sizes := _numbers(value)) is not None:
+                part[name] = [scale * float(one) for one in sizes]
+            elif name not in OTHER_UNITS:
+                _enlarge(value, scale)
+    elif isinstance(part, list | tuple):
+        for one in part:
+            _enlarge(one, scale)
+
+
+def _numbers(value: Any) -> Any:
+    """Numbers that stand in a list, or as bytes, which plotly makes of an array; None for anything else."""
+    if isinstance(value, dict) and "bdata" in value:
+        return np.frombuffer(base64.b64decode(value["bdata"]), value["dtype"])
+    return value if isinstance(value, list | tuple) else None

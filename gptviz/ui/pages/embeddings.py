@@ -26,6 +26,7 @@ from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.theme import theme
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.figure import show_figure
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.tries import Try
 
@@ -349,7 +350,7 @@ def _trustworthiness(view: View) -> tuple[float, int]:
 def bars(view: View, token: int, *, height: int) -> None:
     """The nearest neighbours of `token`."""
     near, kinds = _neighbours(view.key, view.space, token), tokens(view.key).kinds
-    st.plotly_chart(
+    show_figure(
         scatter.neighbour_bars(near.similarity, [kinds[i] for i in near.ids], theme(), height=height),
         key="neighbours",
         config={"displayModeBar": False},
@@ -382,7 +383,7 @@ def cloud(view: View, projected: Projection, token: int, *, height: int, trail: 
         trail=trained.trail(token) if trained and trail else None,
         read=[i for i in map(projected.index, sorted(set(prompt))) if i is not None],
     )
-    st.plotly_chart(
+    show_figure(
         figure,
         key="map",
         on_select=pick,

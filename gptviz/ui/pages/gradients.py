@@ -20,6 +20,7 @@ from gptviz.text import CharTokenizer
 from gptviz.ui.shell.pages import DEFAULT_PROMPT
 from gptviz.ui.shell.theme import theme
 from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.figure import show_figure
 from gptviz.ui.widgets.tries import Try
 
 TEXT = DEFAULT_PROMPT
@@ -178,7 +179,7 @@ def panel(place: str, sizes: LabelledArray, quantity: str, *, height: int) -> No
     kinds = zip(lines.axes[0].labels, lines.values.tolist(), strict=True)
     ends = "; ".join(f"{kind} from {power(values[0])} to {power(values[-1])}" for kind, values in kinds)
     first, *_, last = lines.axes[1].labels
-    st.plotly_chart(
+    show_figure(
         figure,
         key=f"{place} lines",
         alt=f"Size of the {quantity} by block, on a logarithmic scale, from block {first} to {last}: {ends}.",

@@ -17,6 +17,7 @@ from gptviz.ui.shell.models import ModelKey, language_model, load_call
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.theme import theme
 from gptviz.ui.views.encoder_decoder import DECODER, stack_of
+from gptviz.ui.widgets.figure import show_figure
 from gptviz.ui.widgets.tries import Try
 
 # Below this a score is out of the race: e^-10 is 0.005 % of what it would be.
@@ -143,7 +144,7 @@ def panel(place: str, key: ModelKey, kind: str, block: int, *, height: int, stac
             if spread < 1e-3
             else f"Along a diagonal it varies by up to {spread:.2f}: not only the distance counts."
         )
-    st.plotly_chart(figure, key=f"{place} map", alt=f"{kind} positions: {map_shows(kind)}. {ends}")
+    show_figure(figure, key=f"{place} map", alt=f"{kind} positions: {map_shows(kind)}. {ends}")
     added = "It is added to the token's embedding." if part.acts_on == "embedding" else "Nothing is added to the tokens."
     st.caption(f"{part.about} {added} Shown: {map_shows(kind)}. {ends}{_thinned(key)}")
 

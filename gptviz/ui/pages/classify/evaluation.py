@@ -23,6 +23,7 @@ from gptviz.ui.shell import scrubber
 from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.shell.subject import LONGEST_PROMPT
 from gptviz.ui.shell.theme import theme
+from gptviz.ui.widgets.figure import show_figure
 
 from .view_names import WORDS
 
@@ -177,7 +178,7 @@ def show_confusion(counts: LabelledArray, what: str, key: str) -> None:
     counts = _in_order(counts)
     n_texts = int(counts.values.sum())
     right = f"{percent(_on_diagonal(counts))} lie on the diagonal" if n_texts else "there are none"
-    st.plotly_chart(
+    show_figure(
         confusion_figure.confusion(counts, theme(), height=300),
         key=f"{key} confusion",
         config={"displayModeBar": False},
@@ -208,7 +209,7 @@ def show_distances(counts: LabelledArray, of_baseline: LabelledArray | None, key
     spelled_out = ", ".join(
         f"{name} {percent(float(share))}" for name, share in zip(shares[0].axes[0].labels, shares[0].values, strict=True)
     )
-    st.plotly_chart(
+    show_figure(
         distances_figure.distances(shares[0], shares[1] if len(shares) > 1 else None, theme()),
         key=f"{key} distances",
         config={"displayModeBar": False},

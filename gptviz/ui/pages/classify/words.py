@@ -16,6 +16,7 @@ from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.theme import theme
 from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.figure import show_figure
 from gptviz.ui.widgets.markdown import escaped
 
 from .card import on_card
@@ -68,7 +69,7 @@ def words(subject: Subject) -> Decision:
     above, below = sides(chosen, names)
     most = int(np.abs(chosen.shares).argmax())
     with right:
-        st.plotly_chart(
+        show_figure(
             contributions(shares, theme(), above=above, below=below),
             key="contributions",
             config={"displayModeBar": False},
@@ -89,7 +90,7 @@ def _labels(reading: Classified, names: tuple[str, ...]) -> None:
     order = np.argsort(-reading.probabilities, kind="stable")[:MOST_LABELS]
     likeliest = LabelledArray(reading.probabilities[order], (Axis("label", tuple(names[i] for i in order)),), "probability")
     spelled_out = ", ".join(f"{names[i]} {percent(float(reading.probabilities[i]))}" for i in order)
-    st.plotly_chart(labels(likeliest, theme()), key="labels", config={"displayModeBar": False}, alt=f"The text is: {spelled_out}")
+    show_figure(labels(likeliest, theme()), key="labels", config={"displayModeBar": False}, alt=f"The text is: {spelled_out}")
 
 
 def _decision(reading: Classified, names: tuple[str, ...]) -> Decision:

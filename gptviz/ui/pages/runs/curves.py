@@ -14,6 +14,7 @@ from gptviz.ui.shell.theme import theme
 from gptviz.ui.views.entries import Entry
 from gptviz.ui.views.learning_curves import accuracy_of, per_text
 from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.figure import show_figure
 
 LEAST = 220  # pixels of a chart
 
@@ -36,11 +37,11 @@ def chart(entries: Sequence[Entry], *, log_steps: bool, log_loss: bool, training
     figure = curves.losses(known, theme(), log_steps=log_steps, log_loss=log_loss, training=training, height=height)
     figure = per_text(figure) if all(kinds.kind_of(entry.folder) == "classifier" for entry in entries) else figure
     ends = "; ".join(f"{entry.name} ends at {entry.last:.4f}" for entry in entries)
-    st.plotly_chart(figure, key="curves", alt=f"Validation loss over the steps of training: {ends} nats per token.")
+    show_figure(figure, key="curves", alt=f"Validation loss over the steps of training: {ends} nats per token.")
     if right:
         ends = "; ".join(f"{accuracy.name}: {accuracy.validation[-1]:.1%} {accuracy.what}" for accuracy in right)
         figure = curves.accuracies(right, theme(), log_steps=log_steps, height=below)
-        st.plotly_chart(figure, key="accuracies", alt=f"How much is right over the steps of training, at last {ends}.")
+        show_figure(figure, key="accuracies", alt=f"How much is right over the steps of training, at last {ends}.")
         st.caption(curves.ACCURACY_LEGEND if any(len(one.training) for one in right) else "Below: how much is right.")
     st.caption(curves.LEGEND if training else "The loss on held-out data, a marker per evaluation.")
 

@@ -19,6 +19,7 @@ from gptviz.ui.shell.theme import theme
 from gptviz.ui.views.entries import Entry
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
+from gptviz.ui.widgets.figure import show_figure
 from gptviz.ui.widgets.markdown import escaped
 
 # Settings of a recipe that change how fast a run is or what is kept of it, not what it learns.
@@ -151,6 +152,6 @@ def ladder(entries: Mapping[str, Entry]) -> None:
         about = "Takes your own finished model for each rung that you trained, in place of the one that came with gptviz."
         found = mine if controls.switch("My own rungs", key="own_rungs", help=about) else shipped
     alt = f"A waterfall of the loss from rung to rung. {in_words(found)}"
-    st.plotly_chart(waterfall(losses(found), theme()), key="ladder", alt=alt)
+    show_figure(waterfall(losses(found), theme()), key="ladder", alt=alt)
     st.caption(f"{escaped(in_words(found))} {escaped(who_is_shown(found))}")
     details(lambda: table_of_changes(found), code=code(found), how=HOW, limits=LIMITS, key="ladder")

@@ -20,6 +20,7 @@ from gptviz.ui.shell import hidden
 from gptviz.ui.shell.theme import theme
 from gptviz.ui.views.learning_curves import accuracy_of, curve_of, per_text
 from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.figure import show_figure
 
 from .watched import WatchedRun
 
@@ -150,11 +151,13 @@ def show_chart(run: WatchedRun) -> None:
     drawn = chart.draw(run) or draw_loss(run)
     beside = draw_accuracy(run) if chart is LOSS else None
     if beside is None:
-        st.plotly_chart(drawn.figure, key="live", config={"displayModeBar": False}, alt=drawn.description)
+        show_figure(drawn.figure, key="live", config={"displayModeBar": False}, alt=drawn.description)
     else:
         left, right = st.columns([3, 2], gap="small")
-        left.plotly_chart(drawn.figure, key="live", config={"displayModeBar": False}, alt=drawn.description)
-        right.plotly_chart(beside.figure, key="live accuracy", config={"displayModeBar": False}, alt=beside.description)
+        with left:
+            show_figure(drawn.figure, key="live", config={"displayModeBar": False}, alt=drawn.description)
+        with right:
+            show_figure(beside.figure, key="live accuracy", config={"displayModeBar": False}, alt=beside.description)
     if chart.label == "Accuracy" or beside is not None:
         st.caption(curves.ACCURACY_LEGEND if run.card.training_accuracy is not None else "Accuracy: on data held out.")
 

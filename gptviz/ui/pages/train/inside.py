@@ -21,6 +21,7 @@ from gptviz.ui.shell.theme import theme
 from gptviz.ui.views import attention, encoder_decoder
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.figure import show_figure
 
 from .monitor import repeated
 from .state import engine
@@ -125,7 +126,7 @@ def _pattern(key: ModelKey, prompt: str, default: str, head: Head) -> None:
     pattern = one_head(attention.view(key, read).patterns, block, number, labels)
     figure = heatmap.one_head(pattern, theme(), title=special_tokens.legend(labels), height=HEIGHT)
     about = f"How each of {len(labels)} tokens shares its attention among them, in block {block}, head {number}."
-    st.plotly_chart(figure, key="looks", config={"displayModeBar": False}, alt=about)
+    show_figure(figure, key="looks", config={"displayModeBar": False}, alt=about)
 
 
 def _map(key: ModelKey) -> None:
@@ -137,7 +138,7 @@ def _map(key: ModelKey) -> None:
     array = LabelledArray(_laid_on_the_last(key.name, points)[some], axes, "coordinate")
     figure = scatter.cloud(array, [vocabulary.kinds[i] for i in some], theme(), height=HEIGHT)
     figure.update_layout(showlegend=False)
-    st.plotly_chart(figure, key="knows", config={"displayModeBar": False}, alt=f"A map of {len(some)} tokens by PCA.")
+    show_figure(figure, key="knows", config={"displayModeBar": False}, alt=f"A map of {len(some)} tokens by PCA.")
     st.caption(f"PCA of the embedding: {sum(explained):.0%} of the variance.")
 
 

@@ -14,6 +14,7 @@ from gptviz.model import Config
 from gptviz.train.trainer import draw_seed
 from gptviz.ui.shell.theme import theme
 from gptviz.ui.views.planned_run import PlannedRun
+from gptviz.ui.widgets.figure import show_figure
 from gptviz.ui.widgets.markdown import escaped
 
 from .data import learned_tokenizer
@@ -51,7 +52,7 @@ def look(planned: PlannedRun) -> None:
         st.error(escaped(str(error)))
         return
     st.markdown(" · ".join(f"{escaped(what)}: **{count:,}**" for what, count in known.facts.items()))
-    st.plotly_chart(
+    show_figure(
         frequencies(LabelledArray(known.shares, (Axis("token", known.tokens),), "share"), theme(), height=HEIGHT),
         key="frequencies",
         config={"displayModeBar": False},

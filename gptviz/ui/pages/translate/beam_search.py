@@ -18,6 +18,7 @@ from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.theme import theme
 from gptviz.ui.views.encoder_decoder import longest_answer
 from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.figure import show_figure
 
 from .translation import limit, special_tokens_of
 
@@ -92,7 +93,7 @@ def search(subject: Subject) -> Search:
 def show_tree(search: Search) -> None:
     """The tree, with the path of the best answer."""
     figure = beams.tree(search.nodes, search.result.path(search.result.best.node), theme(), width=search.width)
-    st.plotly_chart(figure, key="tree", config={"displayModeBar": False}, alt=description(search))
+    show_figure(figure, key="tree", config={"displayModeBar": False}, alt=description(search))
 
 
 def description(search: Search) -> str:

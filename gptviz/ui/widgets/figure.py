@@ -1,0 +1,27 @@
+"""A figure on a page: as large as the type around it, which grows with the window."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from gptviz.components.page_size import page_size
+from gptviz.figures.theme import enlarged
+
+# The key of the session's state under which the size of the page stands, 1 being the usual one.
+_SIZE = "page size"
+
+
+def show_figure(figure: go.Figure, *, key: str, alt: str, **look: Any) -> Any:
+    """Show `figure`, `look` being other arguments of `st.plotly_chart`, whose answer is given back."""
+    size = st.session_state.get(_SIZE, 1.0)
+    with st.container(gap=None):
+        answer = st.plotly_chart(enlarged(figure, size), key=key, alt=alt, **look)
+        page_size(size, key=f"{key} size", on_size=_remember)
+    return answer
+
+
+def _remember(size: float) -> None:
+    st.session_state[_SIZE] = size

@@ -1,0 +1,32 @@
+"""On a large screen a page is drawn larger as a whole: its type, its views and its figures."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.browser.machinery import PATIENCE, Server, visiting
+
+pytestmark = pytest.mark.browser
+
+# The pixels of the smallest type of the figures of a page, and the height of the first.
+OF_FIGURES = """() => {
+    const texts = [...document.querySelectorAll('.js-plotly-plot text')].filter((one) => one.textContent);
+    const figure = document.querySelector('.js-plotly-plot .main-svg');
+    return [Math.min(...texts.map((one) => parseFloat(getComputedStyle(one).fontSize))), figure.getBoundingClientRect().height];
+}"""
+
+
+@pytest.mark.parametrize(("width", "height", "times"), [(1280, 720, 1), (3840, 2160, 2.25)])
+def test_figures_are_as_large_as_the_page(browser: Browser, server: Server, width: int, height: int, times: float) -> None:
+    with visiting(browser, server, width=width, height=height) as visit:
+        visit.open("positions")
+        page = visit.drawn()
+        smallest = f"({OF_FIGURES})()[0] >= {12 * times - 0.1}"
+        page.wait_for_function(smallest, timeout=1_000 * PATIENCE)
+        visit.settle()
+        size = page.evaluate("parseFloat(getComputedStyle(document.documentElement).fontSize)")
+        assert size == pytest.approx(16 * times, rel=0.03)
+        assert page.evaluate(OF_FIGURES)[1] >= 200 * times
+        assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= width
+        expect(page.get_by_test_id("stException")).to_have_count(0)
