@@ -35,4 +35,6 @@ def page_size(known: float, *, key: str, on_size: Callable[[float], None]) -> No
 def told(value: object) -> float | None:
     """The size in an event from the browser, {"size": number}; None if it is not what this view sends."""
     size = (event(value) or {}).get("size")
-    return float(size) if type(size) in (int, float) and 1 <= size <= LARGEST else None
+    if not isinstance(size, int | float) or isinstance(size, bool):
+        return None
+    return float(size) if 1 <= size <= LARGEST else None
