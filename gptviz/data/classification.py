@@ -18,6 +18,7 @@ from gptviz.text import (
     LabelledTexts,
     Tokenizer,
     WordTokenizer,
+    label_order,
     labelled_of,
     opinions,
     read_labelled,
@@ -102,7 +103,9 @@ class LabelledSource(SplitSource[LabelledTexts]):
         """
         if config.kind != "classifier":
             raise ValueError(f"{self.title} has texts with labels: train a classifier on it, not a model that is a {config.kind}")
-        return replace(super().fitted(config, tokenizer), n_label=len(self.labelled.names))
+        names = self.labelled.names
+        ordered = label_order(names) == tuple(range(len(names)))
+        return replace(super().fitted(config, tokenizer), n_label=len(names), ordered=ordered)
 
     def data(self, tokenizer: Tokenizer, config: Config) -> Data:
         """The texts as batches for a model of this config.
@@ -114,7 +117,7 @@ class LabelledSource(SplitSource[LabelledTexts]):
             raise ValueError(
                 f"{self.title} has texts with {len(self.labelled.names)} labels: train a classifier that tells as many apart"
             )
-        return _TextData(tokenizer, *self.split(), config.context_length)
+        return _TextData(tokenizer, *self.split(), config)
 
     def evaluation(
         self, model: Transformer, tokenizer: Tokenizer, *, everything: bool = False, labels: Sequence[str] = ()
@@ -261,15 +264,20 @@ def _words(tokenizer: Tokenizer) -> WordTokenizer:
 class _TextData:
     """Texts to train on, drawn at random, and texts to validate with."""
 
-    def __init__(self, tokenizer: Tokenizer, training: LabelledTexts, held_out: LabelledTexts, context: int) -> None:
-        self.rows = _rows(tokenizer, training, context)
-        self.held_out = _rows(tokenizer, held_out, context)
+    def __init__(self, tokenizer: Tokenizer, training: LabelledTexts, held_out: LabelledTexts, config: Config) -> None:
+        self.rows = _rows(tokenizer, training, config.context_length)
+        self.held_out = _rows(tokenizer, held_out, config.context_length)
         self.padding = _words(tokenizer).padding
+        self.token_dropout = config.token_dropout
 
     def training(self, size: int, seed: int) -> Batch:
-        """Texts drawn at random."""
-        rows = torch.randint(len(self.rows.targets), (size,), generator=torch.Generator().manual_seed(seed))
-        return _narrowed(Batch((self.rows.inputs[0][rows],), self.rows.targets[rows]), self.padding)
+        """Texts drawn at random, each without a share of its words where the config says so."""
+        generator = torch.Generator().manual_seed(seed)
+        rows = torch.randint(len(self.rows.targets), (size,), generator=generator)
+        ids = self.rows.inputs[0][rows]
+        if self.token_dropout:
+            ids = without_some(ids, self.token_dropout, self.padding, generator)
+        return _narrowed(Batch((ids,), self.rows.targets[rows]), self.padding)
 
     def validation(self) -> Iterator[Batch]:
         """All texts held out, in their order."""
@@ -279,6 +287,16 @@ class _TextData:
         """As many texts as are held out, evenly spread over those trained on."""
         some = torch.tensor(spaced(len(self.held_out.targets), len(self.rows.targets)))
         return _in_order(Batch((self.rows.inputs[0][some],), self.rows.targets[some]), self.padding)
+
+
+def without_some(ids: Tensor, share: float, padding: int, generator: torch.Generator) -> Tensor:
+    """The texts `ids` [N, T] without a `share` of their tokens, drawn at random; those left move together, in their order.
+
+    Of a text that would lose all of them the first token stays.
+    """
+    gone = (torch.rand(ids.shape, generator=generator) < share) | (ids == padding)
+    gone[:, 0] &= ~gone.all(1)
+    return ids.masked_fill(gone, padding).gather(1, gone.byte().argsort(dim=1, stable=True))
 
 
 def batches(tokenizer: Tokenizer, labelled: LabelledTexts, context: int) -> Iterator[Batch]:

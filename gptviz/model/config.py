@@ -116,6 +116,17 @@ class Config:
             high_excluded=True,
         ),
     )
+    token_dropout: float = field(
+        default=0.0,
+        metadata=setting(
+            "Dropout of tokens",
+            "For a classifier: the share of a text's tokens left out at random each time the text is trained on, so that no "
+            "label hangs on a single word.",
+            low=0,
+            high=1,
+            high_excluded=True,
+        ),
+    )
     n_encoder_layer: int = field(
         default=0,
         metadata=setting(
@@ -136,6 +147,12 @@ class Config:
         ),
     )
     n_label: int = field(default=0, metadata=setting("Labels", "How many labels it tells apart.", low=0, high=10_000))
+    ordered: bool = field(
+        default=False,
+        metadata=setting(
+            "Labels in order", "Whether its labels are in an order from the lowest to the highest, as one to five stars are."
+        ),
+    )
     padding: int | None = field(
         default=None,
         metadata=setting("Padding", "The token that fills up the shorter texts of a batch, which nobody reads.", low=0),
@@ -151,7 +168,7 @@ class Config:
         if self.d_mlp is None:
             object.__setattr__(self, "d_mlp", 4 * self.d_model)
         self._check_sizes("d_head", "d_mlp")
-        self._check_shares("dropout", "attention_dropout")
+        self._check_shares("dropout", "attention_dropout", "token_dropout")
         POSITIONS[self.positions].check(self)
         if self.tied and self.unembed_bias:
             raise ValueError("tied shares the embedding with the unembedding, which then has no bias: unset unembed_bias")
@@ -170,6 +187,10 @@ class Config:
         if not HEADS[self.head].classifies:
             if self.n_label:
                 raise ValueError(f"n_label is {self.n_label}: labels need a head that tells them apart, flatten or mean")
+            if self.ordered:
+                raise ValueError("ordered is of labels, and this model tells none apart: unset it")
+            if self.token_dropout:
+                raise ValueError(f"token_dropout is {self.token_dropout:g}: only texts with labels can do without some tokens")
             return
         if self.n_label < 2:
             raise ValueError(f"n_label is {self.n_label}; a {self.head} head tells at least 2 labels apart")

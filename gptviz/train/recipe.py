@@ -97,6 +97,18 @@ class Recipe:
             low=0,
         ),
     )
+    label_smoothing: float = field(
+        default=0.0,
+        metadata=setting(
+            "Label smoothing",
+            "How much of what is asked for goes to the wrong answers, so that the model grows less certain. Of labels with an "
+            "order, such as stars, those nearby get more: each step away from the right one multiplies the share by this. "
+            "The training loss is measured with it, the validation loss without.",
+            low=0,
+            high=1,
+            high_excluded=True,
+        ),
+    )
     beta1: float = field(
         default=0.9,
         metadata=setting(

@@ -20,6 +20,7 @@ from .distributed import World
 from .divergence import DivergedError, advice
 from .evaluation import Evaluation, evaluate
 from .recipe import Recipe
+from .smoothing import nearby_targets
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,8 @@ class Trainer:
         self.forward = self.world.share(model if forward is None else forward, self.device)
         self.autocast = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=bfloat16)
         self.optimisers = optimisers.optimisers(model, recipe)
+        nearby = nearby_targets(model.config, recipe.label_smoothing)
+        self.nearby = None if nearby is None else nearby.to(self.device)  # [n_label, n_label]
         self.step, self.seconds, self.evaluated = 0, 0.0, -1
         self._pace, self._timed = 0.0, 0
 
@@ -196,8 +199,15 @@ class Trainer:
         counted = self.world.sum((batch.targets != NOT_COUNTED).sum())
         with self.autocast:
             logits = self.forward(*batch.inputs)  # [B, T, vocab_size], or [B, n_label]
-            total = F.cross_entropy(logits.flatten(0, -2), batch.targets.flatten(), ignore_index=NOT_COUNTED, reduction="sum")
+            total = self._smoothed_loss(logits.flatten(0, -2), batch.targets.flatten())
         return total * (self.world.size / counted), counted
+
+    def _smoothed_loss(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """The sum of the losses of logits [N, answers] for the right answers `targets` [N], with label smoothing."""
+        if self.nearby is not None:
+            return F.cross_entropy(logits, self.nearby[targets], reduction="sum")
+        smoothing = self.recipe.label_smoothing
+        return F.cross_entropy(logits, targets, ignore_index=NOT_COUNTED, reduction="sum", label_smoothing=smoothing)
 
     def _due(self, progress: float) -> int:
         return int(progress * self.recipe.evaluations + 1e-9)  # 0.58 · 100 is a little less than 58

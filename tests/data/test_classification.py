@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from gptviz.data.baseline import baseline
 from gptviz.data.batches import Batch, Data
-from gptviz.data.classification import LabelledSource, batches, padded
+from gptviz.data.classification import LabelledSource, batches, padded, without_some
 from gptviz.data.registry import source_from, source_named
 from gptviz.data.text import TaskSource, TextSource
 from gptviz.model import Config, build
@@ -129,6 +129,9 @@ def test_texts_are_cut_at_the_context_and_filled_up_and_none_is_empty() -> None:
     assert padded(tokenizer, [], 6).shape == (0, 1)
 
 
+CLASSIFIER = tiny(mask="full", head="mean", n_label=5)
+
+
 def prepared(context: int = CONTEXT) -> tuple[Data, WordTokenizer, LabelledSource]:
     source = LabelledSource(opinions(120))
     tokenizer = source.tokenizer("words", 1_000)
@@ -156,6 +159,42 @@ def test_a_batch_holds_texts_to_train_on_with_their_labels_the_same_for_a_seed()
     assert seen <= training
     assert len(seen) > 0.9 * len(training)
     assert {row for batch in data.validation() for row in rows(batch, tokenizer)} == held_out
+
+
+@given(st.lists(st.lists(st.integers(1, 99), min_size=1, max_size=12), min_size=1, max_size=8), st.integers(0, 99))
+def test_token_dropout_leaves_out_tokens_and_keeps_the_order_of_the_others(texts: list[list[int]], seed: int) -> None:
+    width = max(map(len, texts))
+    ids = torch.tensor([text + [0] * (width - len(text)) for text in texts])
+    fewer = without_some(ids, 0.5, padding=0, generator=torch.Generator().manual_seed(seed))
+    for text, row in zip(texts, fewer.tolist(), strict=True):
+        left = [token for token in row if token]
+        assert left
+        assert row == left + [0] * (width - len(left))
+        rest = iter(text)
+        assert all(token in rest for token in left)  # in their order
+
+
+def test_stars_are_found_to_be_in_order() -> None:
+    for names, ordered in ((("1", "2", "3"), True), (("a", "b", "c"), False), (("2", "1", "3"), False)):
+        source = LabelledSource(replace(numbered((0, 1, 2) * 4), names=names))
+        assert source.fitted(CLASSIFIER, source.tokenizer("words", 100)).ordered is ordered
+
+
+def test_token_dropout_leaves_out_the_share_asked_for() -> None:
+    ids = torch.ones(200, 50, dtype=torch.long)
+    fewer = without_some(ids, 0.3, padding=0, generator=torch.Generator().manual_seed(0))
+    assert (fewer != 0).float().mean().item() == pytest.approx(0.7, abs=0.02)
+
+
+def test_token_dropout_is_of_training_alone_and_the_same_for_a_seed() -> None:
+    _, tokenizer, source = prepared(20)
+    config = replace(source.fitted(CLASSIFIER, tokenizer), token_dropout=0.5)
+    whole, some = source.data(tokenizer, replace(config, token_dropout=0.0)), source.data(tokenizer, config)
+    drawn, again = some.training(16, 3).inputs[0], some.training(16, 3).inputs[0]
+    assert torch.equal(drawn, again)
+    assert (drawn != tokenizer.padding).sum() < (whole.training(16, 3).inputs[0] != tokenizer.padding).sum()
+    for one, other in zip(whole.validation(), some.validation(), strict=True):
+        assert torch.equal(one.inputs[0], other.inputs[0])
 
 
 def test_what_is_held_out_is_read_once_in_order_and_cut_at_the_context() -> None:
