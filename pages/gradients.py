@@ -20,12 +20,13 @@ open_page(
 notices = st.container()
 chosen = gradients.setup(notices)
 sizes = gradients.table(chosen)
+span, left_out = gradients.scale_control(sizes, notices)
 
 left, right = st.columns(2)
 with left:
     with st.container(vertical_alignment="center", height=48, border=False):
         st.markdown("**Gradient of the loss**: read from right to left")
-    gradients.panel("gradient", sizes, GRADIENT, height=310)
+    gradients.panel("gradient", sizes, GRADIENT, span, height=310)
 with right:
     with st.container(horizontal=True, vertical_alignment="center", height=48, border=False):
         st.markdown("**Beside it**", width="content")
@@ -40,8 +41,8 @@ with right:
             segmented=True,
             notices=notices,
         )
-    gradients.panel("beside", sizes, beside, height=310)
-st.caption(gradients.summary(sizes))
+    gradients.panel("beside", sizes, beside, span, height=310)
+st.caption(left_out + gradients.summary(sizes))
 
 try_this(gradients.TRIES)
 

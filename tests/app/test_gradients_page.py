@@ -137,3 +137,15 @@ def test_the_code_computes_the_same_numbers() -> None:
 )
 def test_a_size_is_written_as_a_person_writes_it(number: float, text: str) -> None:
     assert power(number) == text
+
+
+def test_the_lines_that_stay_can_be_told_apart_and_all_decades_are_a_click_away() -> None:
+    at = page()
+    low, high = charts(at)[0]["layout"]["yaxis"]["range"]
+    assert high - low < 10
+    assert "none leaves the picture" in at.caption[1].value
+    at.segmented_control(key="scale").set_value("All decades").run()
+    low, high = charts(at)[0]["layout"]["yaxis"]["range"]
+    assert low < -45
+    assert "leaves" not in at.caption[1].value
+    assert not [control for control in page(std="0.24").segmented_control if control.key == "scale"], "one axis holds all"

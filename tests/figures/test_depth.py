@@ -76,3 +76,34 @@ def test_the_first_and_the_last_place_are_named_and_no_names_meet(count: int) ->
     assert axis.ticktext[-1] == "out"
     assert all(table.axes[1].labels[place] == text for place, text in zip(axis.tickvals, axis.ticktext, strict=True))
     assert min(np.diff(axis.tickvals)) >= (count - 1) / 14
+
+
+def all_sizes(*rows: list[float]) -> LabelledArray:
+    """The same as one quantity of several."""
+    one = sizes(*rows)
+    return LabelledArray(np.asarray(one.values)[None], (Axis("quantity", ("gradient",)), *one.axes), one.unit)
+
+
+def test_close_up_a_line_that_goes_far_leaves_the_axis_and_says_how_far() -> None:
+    rows = [0.5, 0.02, 3.0], [0.1, 0.2, 0.9], [1e-53, 1e-20, 0.5]
+    span, leaving = depth.close_up(all_sizes(*rows))
+    assert (span, leaving) == ((-2, 1), ("plain",))
+    figure = depth.by_depth(sizes(*rows), LIGHT, height=200, name="size", span=span)
+    (said,) = (note.text for note in figure.layout.annotations)
+    assert said == "↓ plain: to 10<sup>−53</sup> at block 0"
+    assert not depth.by_depth(sizes(*rows[:2]), LIGHT, height=200, name="size", span=span).layout.annotations
+
+
+@pytest.mark.parametrize(("value", "said"), [(0.0, "to 0 at"), (math.inf, "to ∞ at"), (1e30, "to 10<sup>30</sup> at")])
+def test_what_leaves_at_either_end_is_said(value: float, said: str) -> None:
+    rows = [0.5, 0.5, 0.5], [value, 0.5, 0.5]
+    span, leaving = depth.close_up(all_sizes(*rows))
+    assert leaving == ("post-norm",)
+    (note,) = depth.by_depth(sizes(*rows), LIGHT, height=200, name="size", span=span).layout.annotations
+    assert said in note.text
+
+
+def test_where_all_lines_stay_or_none_does_the_axis_holds_all() -> None:
+    near, far = all_sizes([0.5, 1e-3], [2.0, 40.0]), all_sizes([1e-20, 1e-30], [1e20, 1e30])
+    assert depth.close_up(near) == (depth.decades(near), ())
+    assert depth.close_up(far) == (depth.decades(far), ())

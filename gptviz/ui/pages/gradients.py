@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 import torch
 
-from gptviz.figures.depth import by_depth, decades
+from gptviz.figures.depth import Decades, by_depth, close_up, decades
 from gptviz.interp import gradients
 from gptviz.labelled_array import LabelledArray
 from gptviz.model import Config
@@ -26,6 +26,8 @@ from gptviz.ui.widgets.tries import Try
 TEXT = DEFAULT_PROMPT
 HEADS = 4
 WIDTHS = (16, 32, 64, 128)
+CLOSE, ALL = "Close up", "All decades"
+SCALES = (CLOSE, ALL)
 STDS = (0.01, 0.02, 0.04, 0.08, 0.12, 0.16, 0.24, 0.32)
 DEFAULTS: dict[str, Any] = {
     "depth": 12,
@@ -172,10 +174,25 @@ def table(chosen: Setup) -> LabelledArray:
     return gradients.compare(config, ids[:, :-1], ids[:, 1:], seed=chosen.seed, std=chosen.std, shrink=chosen.shrink)
 
 
-def panel(place: str, sizes: LabelledArray, quantity: str, *, height: int) -> None:
+def scale_control(sizes: LabelledArray, notices: Any) -> tuple[Decades, str]:
+    """The control `scale`: which powers of ten the axes show, and a sentence on what leaves them. There is nothing to choose
+    where all lines fit on one axis.
+    """
+    span, leaving = close_up(sizes)
+    if not leaving:
+        return span, ""
+    about = "Close up: the lines that stay near 1 can be told apart, the others leave the picture. All: how far those go."
+    if controls.select("Scale", SCALES, key="scale", help=about, segmented=True, notices=notices) == ALL:
+        return decades(sizes), ""
+    names = " and ".join((", ".join(leaving[:-1]), leaving[-1]) if len(leaving) > 1 else leaving)
+    leave = "leave" if len(leaving) > 1 else "leaves"
+    return span, f"Close up: {names} {leave} the picture, so that the others can be told apart; the scale “{ALL}” shows how far. "
+
+
+def panel(place: str, sizes: LabelledArray, quantity: str, span: Decades, *, height: int) -> None:
     """The lines of one quantity, on the axis all quantities share; `place` tells the page's panels apart."""
     lines = gradients.of(sizes, quantity)
-    figure = by_depth(lines, theme(), height=height, name=f"{quantity} (rms)", span=decades(sizes))
+    figure = by_depth(lines, theme(), height=height, name=f"{quantity} (rms)", span=span)
     kinds = zip(lines.axes[0].labels, lines.values.tolist(), strict=True)
     ends = "; ".join(f"{kind} from {power(values[0])} to {power(values[-1])}" for kind, values in kinds)
     first, *_, last = lines.axes[1].labels
