@@ -482,6 +482,14 @@ def test_every_text_can_be_read(shown: Callable[..., Explorer], dark: bool) -> N
     assert faint(page) == []
 
 
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("prompt", [f" {PROMPT}", f"\n{LONG}"], ids=["columns", "text"])
+def test_a_blank_token_can_be_read_on_the_strongest_tint(shown: Callable[..., Explorer], prompt: str, dark: bool) -> None:
+    page = shown(prompt=prompt, query=0, head="0", dark=dark).page  # the first token reads itself alone: all of the weight
+    assert float(weights(page)[0]) == 1
+    assert faint(page) == []
+
+
 def test_the_tables_say_what_they_are_of(shown: Callable[..., Explorer]) -> None:
     page = shown(query=7, key=3).page
     page.locator(".cell summary").click()
