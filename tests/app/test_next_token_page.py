@@ -206,7 +206,7 @@ def test_any_prompt_opens(tiny_model: Callable[..., Path], prompt: str) -> None:
     assert np.isfinite(shown(at)[1]["logits"]).all()
 
 
-@pytest.mark.parametrize("button", ["How chanc…", "An open question"])
+@pytest.mark.parametrize("button", ["How chanc…", "An open question", "“sea”", "“What is gra”"])
 def test_each_try_this_shows_the_end_of_its_text(tiny_model: Callable[..., Path], button: str) -> None:
     tiny_model(context_length=100)
     at = page(position="2")

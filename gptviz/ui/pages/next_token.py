@@ -16,6 +16,7 @@ from gptviz.generate.sampling import uniform
 from gptviz.interp.next_token import logits_after, token_probabilities
 from gptviz.ui.shell.models import ModelKey, language_model, load_call
 from gptviz.ui.shell.pages import DEFAULT_PROMPT
+from gptviz.ui.shell.prompts import MENENIUS, SEA
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views.append_token import append_token
 from gptviz.ui.widgets.markdown import escaped
@@ -26,6 +27,7 @@ from gptviz.ui.widgets.tries import Try
 MOST_NUMBERS = 4_000_000
 SEEDS = 100
 STRIP_HEIGHT = 92
+SPEECH = "ROMEO:\n"
 # What the address says where the guess after the last token is shown.
 END = {"position": "-1"}
 
@@ -136,15 +138,17 @@ def to_try(subject: Subject) -> list[Try]:
             Try("The answer", known, {"prompt": subject.default} | ledger_state(), END),
             Try("Not to be known", first, {"prompt": subject.default} | ledger_state(), {"position": "0"}),
         ]
-    chanc = "Nearly everything stands on one letter: the model knows the word. Then click a space above: any word may follow."
-    question = "A speech may begin with many a capital: high entropy. Move the temperature to 0.2 and to 2 and see what it does."
+    chanc = "A word without its end: how much does this model give to one letter? Then click a space above: is it as sure there?"
+    question = "How may a speech begin? Move the temperature to 0.2 and to 2, and see what it does to the entropy."
     tail = (
         "Temperature 1.5 lifts the unlikely; top-k, then top-p cut them off (hatched); what is left shares all the probability."
     )
     return [
         Try("How chanc…", chanc, {"prompt": DEFAULT_PROMPT} | ledger_state(), END),
-        Try("An open question", question, {"prompt": "ROMEO:\n"} | ledger_state(), END),
+        Try("An open question", question, {"prompt": SPEECH} | ledger_state(), END),
         Try("Cut the tail", tail, ledger_state(temperature=1.5, top_k=10, top_p=0.8)),
+        Try("“sea”", "Three letters: is the word over, or does it go on?", {"prompt": SEA} | ledger_state(), END),
+        Try("“What is gra”", "A line of Coriolanus, cut within a word.", {"prompt": MENENIUS} | ledger_state(), END),
     ]
 
 

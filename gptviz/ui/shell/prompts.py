@@ -12,6 +12,8 @@ from gptviz.model.kinds import Kind
 
 # The prompt of the seed's pictures (Sinai 2024): Lysander and Hermia, A Midsummer Night's Dream, act 1, scene 1.
 LINES = "LYSANDER.\nHow now, my love? Why is your cheek so pale?\nHow chanc"
+# Prompts of the seed that builds its model step by step (Ge 2023).
+SEA, MENENIUS = "sea", "MENENIUS:\nWhat is gra"
 REVIEW = "The plot is familiar and the ending no surprise, but the film is warm, funny and moving from beginning to end."
 DATE = "the third of march 1977"
 USUAL: dict[Kind, str] = {"decoder": LINES, "classifier": REVIEW, "encoder-decoder": DATE}

@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from gptviz.ui.shell.prompts import MENENIUS, SEA
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.widgets.sampling import PLAIN
 from gptviz.ui.widgets.tries import Try
@@ -16,8 +17,6 @@ from .writing import Writing
 
 # The key of the session's state that asks for the text to be written once more, with the settings chosen.
 WRITE_AGAIN = "write again"
-# Prompts of the seed that trains a model step by step (Ge 2023).
-SEA, MENENIUS = "sea", "MENENIUS:\nWhat is gra"
 
 
 def tries(writing: Writing, subject: Subject) -> list[Try]:
