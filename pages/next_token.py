@@ -28,7 +28,7 @@ with text:
 explain_refusal()
 next_token.ledger(subject, position)
 
-try_this(next_token.to_try(subject))
+try_this(next_token.to_try(subject, position))
 
 details(how=next_token.HOW, limits=next_token.LIMITS, key="next_token")
 next_step()

@@ -136,6 +136,21 @@ def test_try_this_asks_the_view_for_the_heads_it_names(seed_sized: Path) -> None
     np.testing.assert_allclose(pattern(at, 2, 2), expected(pages.DEFAULT_PROMPT, 2, 2), atol=1e-6)
 
 
+def test_try_this_says_how_much_the_heads_it_names_do(seed_sized: Path) -> None:
+    at = page(prompt="How now")
+    seen = np.array([[expected("How now", block, head) for head in range(4)] for block in range(3)])
+    previous = np.mean([seen[..., i, i - 1] for i in range(1, 7)], axis=0).max()
+    first = seen[..., 1:, 0].mean(-1).max()
+    for share in (previous, first):
+        assert any(f"with {100 * share:.1f} % on average" in caption.value for caption in at.caption)
+
+
+@pytest.mark.parametrize("sizes", [{"n_layer": 2, "n_head": 4}, {"n_layer": 3, "n_head": 2}])
+def test_the_seeds_picture_is_offered_where_the_model_has_its_head(tiny_model: Tiny, sizes: dict[str, int]) -> None:
+    tiny_model(text=pages.DEFAULT_PROMPT, context_length=64, **sizes)
+    assert "try The seed's picture" not in [button.key for button in page().button]
+
+
 def test_try_this_opens_the_arithmetic_of_the_largest_cell_of_a_row(seed_sized: Path) -> None:
     at = page(prompt="How now")
     at.button(key="try The arithmetic of a cell").click().run()

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import streamlit as st
+import torch
 
 from gptviz.components.kit.command import NO_COMMAND, Command
 from gptviz.components.sampling_ledger import Payload, payload, sampling_ledger
 from gptviz.components.token_strip import Token, token_strip
-from gptviz.generate.sampling import uniform
+from gptviz.figures.format import percent
+from gptviz.generate.sampling import Sampling, uniform
+from gptviz.generate.sampling import ledger as stages
 from gptviz.interp.next_token import logits_after, token_probabilities
 from gptviz.ui.shell.models import ModelKey, language_model, load_call
-from gptviz.ui.shell.pages import DEFAULT_PROMPT
 from gptviz.ui.shell.prompts import MENENIUS, SEA
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views.append_token import append_token
@@ -27,7 +30,10 @@ from gptviz.ui.widgets.tries import Try
 MOST_NUMBERS = 4_000_000
 SEEDS = 100
 STRIP_HEIGHT = 92
-SPEECH = "ROMEO:\n"
+# Tokens of the text before a guess that a sentence quotes.
+WORDS_BEFORE = 12
+# What "Cut the tail" asks for.
+CUT: dict[str, Any] = {"temperature": 1.5, "top_k": 10, "top_p": 0.8}
 # What the address says where the guess after the last token is shown.
 END = {"position": "-1"}
 
@@ -129,27 +135,106 @@ def go_to(position: int | None) -> None:
         del st.query_params["position"]
 
 
-def to_try(subject: Subject) -> list[Try]:
-    """What to try with this model."""
+@dataclass(frozen=True)
+class _Guess:
+    """The guess after one place of a text.
+
+    Attributes:
+        position: the place.
+        before: the text up to it, its end alone, as Markdown.
+        likeliest: the likeliest token, as Markdown.
+        probability: of that token.
+        perplexity: among how many equally likely tokens the model might as well choose.
+    """
+
+    position: int
+    before: str
+    likeliest: str
+    probability: float
+    perplexity: float
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def _guess(key: ModelKey, ids: tuple[int, ...], position: int) -> _Guess:
+    label = language_model(key).tokenizer.label
+    shares = _shares(_logits(key, ids, position))
+    best = int(shares.argmax())
+    text = "".join(label(i) for i in ids[max(0, position - WORDS_BEFORE) : position + 1])
+    before = escaped(("…" if position > WORDS_BEFORE else "") + text)
+    perplexity = float(np.exp(-(shares * np.log(np.maximum(shares, 1e-300))).sum()))
+    return _Guess(position, before, escaped(label(best)), float(shares[best]), perplexity)
+
+
+@st.cache_data(max_entries=8, show_spinner=False)
+def _sure_and_unsure(key: ModelKey, ids: tuple[int, ...]) -> tuple[int, int]:
+    """Where in a text the likeliest token has most, and where it has least."""
+    most = _shares(_everywhere(key, ids)).max(-1)
+    return int(most.argmax()), int(most.argmin())
+
+
+def _shares(logits: Logits) -> npt.NDArray[np.float64]:
+    exps = np.exp(logits.astype(np.float64) - logits.max(-1, keepdims=True))
+    shares: npt.NDArray[np.float64] = exps / exps.sum(-1, keepdims=True)
+    return shares
+
+
+def to_try(subject: Subject, position: int) -> list[Try]:
+    """What to try with this model and text, the view being at `position`."""
+    if not np.isfinite(_logits(subject.key, subject.seen, position)).all():
+        return []  # a damaged model, which the view names
     if subject.on_task:
-        known = "The last token of an example can be known from those before it. Is the model sure, and right?"
-        first = "After the first token nothing is known yet: whatever comes is drawn at random, and a good model says so."
-        return [
-            Try("The answer", known, {"prompt": subject.default} | ledger_state(), END),
-            Try("Not to be known", first, {"prompt": subject.default} | ledger_state(), {"position": "0"}),
-        ]
-    chanc = "A word without its end: how much does this model give to one letter? Then click a space above: is it as sure there?"
-    question = "How may a speech begin? Move the temperature to 0.2 and to 2, and see what it does to the entropy."
-    tail = (
-        "Temperature 1.5 lifts the unlikely; top-k, then top-p cut them off (hatched); what is left shares all the probability."
-    )
+        return [*_examples(subject), *_a_cut(subject, position)]
     return [
-        Try("How chanc…", chanc, {"prompt": DEFAULT_PROMPT} | ledger_state(), END),
-        Try("An open question", question, {"prompt": SPEECH} | ledger_state(), END),
-        Try("Cut the tail", tail, ledger_state(temperature=1.5, top_k=10, top_p=0.8)),
+        *(_places(subject) + _a_cut(subject, position)),
         Try("“sea”", "Three letters: is the word over, or does it go on?", {"prompt": SEA} | ledger_state(), END),
         Try("“What is gra”", "A line of Coriolanus, cut within a word.", {"prompt": MENENIUS} | ledger_state(), END),
     ]
+
+
+def _examples(subject: Subject) -> list[Try]:
+    """Of a task: a token that can be known, and one that cannot."""
+    ids = tuple(subject.lm.tokenizer.encode(subject.default).ids)[-subject.lm.model.config.context_length :]
+    end, first = _guess(subject.key, ids, len(ids) - 1), _guess(subject.key, ids, 0)
+    known = f"After the example the model gives {end.likeliest} {percent(end.probability)}: is that right?"
+    unknown = (
+        f"After the first token it gives its likeliest, {first.likeliest}, {percent(first.probability)}: can more be known there?"
+    )
+    return [
+        Try("The answer", known, {"prompt": subject.default} | ledger_state(), END),
+        Try("The first guess", unknown, {"prompt": subject.default} | ledger_state(), {"position": "0"}),
+    ]
+
+
+def _places(subject: Subject) -> list[Try]:
+    """Of the text on screen: where the model is surest of the next token, and where least."""
+    if len(subject.seen) < 2 or not _is_small(subject.key, subject.seen):
+        return []
+    sure, open_ = (_guess(subject.key, subject.seen, at) for at in _sure_and_unsure(subject.key, subject.seen))
+    if sure.position == open_.position:
+        return []
+    surest = f"After “{sure.before}” it gives {sure.likeliest} {percent(sure.probability)}: nowhere in this text is it surer."
+    question = (
+        f"After “{open_.before}” its likeliest, {open_.likeliest}, has {percent(open_.probability)}: it might as well choose "
+        f"among {open_.perplexity:.1f} equally likely tokens. Move the temperature to 0.2 and to 2 and see what it does."
+    )
+    return [
+        Try("Where it is surest", surest, ledger_state(), {"position": str(sure.position)}),
+        Try("An open question", question, ledger_state(), {"position": str(open_.position)}),
+    ]
+
+
+def _a_cut(subject: Subject, position: int) -> list[Try]:
+    """Sampling that cuts tokens at `position`, where there are some to cut."""
+    logits = torch.from_numpy(_logits(subject.key, subject.seen, position)).double()[None]
+    left = int((stages(logits, Sampling(**CUT)).after > 0).sum())
+    size = logits.shape[-1]
+    if left == size:
+        return []
+    tail = (
+        f"Temperature {CUT['temperature']} lifts the unlikely; top-k, then top-p cut them off (hatched). At this place {left} of "
+        f"{size:,} tokens stay in the draw."
+    )
+    return [Try("Cut the tail", tail, ledger_state(**CUT))]
 
 
 def ledger_state(**choices: float) -> dict[str, Any]:

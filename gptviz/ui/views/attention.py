@@ -41,7 +41,7 @@ begin with `encoder.`, those of cross-attention are called `blocks.*.cross_atten
 the first block up (Abnar & Zuidema 2020). The averages leave out the first row; “spread over n tokens” is $e$ to the mean
 entropy of the rows (`read`, `rollout` and `facts` in `gptviz/interp/attention.py`; the equation in `gptviz/model/attention.py`).
 A row of cross-attention is called by the token that is written there; its query comes from the one before, the last that was
-read. Blocks and heads are numbered from 0; the seed (Sinai 2024) numbers from 1: its block 3, head 3 is block 2, head 2 here."""
+read. Blocks and heads are numbered from 0; the seed (Sinai 2024) numbers from 1."""
 LIMITS = """Attention says where a head reads, not what it takes from there: what it moves may be small, or be undone by
 another head. In later blocks a position no longer holds its token alone but what earlier blocks gathered there. Much
 attention on the first token often means that there was nothing to read."""
@@ -239,18 +239,17 @@ def to_try(subject: Subject, stack: str) -> list[Try]:
     seen = view(subject.key, read)
     config, facts = subject.lm.model.config, seen.facts
     tries: list[Try] = []
-    if not subject.on_task:
-        there = {"block": 2, "head": 2} if config.n_layer > 2 and config.n_head > 2 else {}
-        notice = (
-            "The seed's picture: Sinai (2024) numbers from 1 and calls it block 3, head 3; here, from 0, it is block 2, head 2."
-        )
-        tries.append(Try("The seed's picture", notice, {"prompt": subject.default, **explorer_state(**there)}))
+    if not subject.on_task and stack == encoder_decoder.DECODER and config.n_layer > 2 and config.n_head > 2:
+        notice = "The head and the text of the seed's picture (Sinai 2024), which numbers from 1: there it is block 3, head 3."
+        tries.append(Try("The seed's picture", notice, {"prompt": subject.default, **explorer_state(block=2, head=2)}))
     if facts:
         b, h = attention.strongest(facts.previous)
-        notice = f"Block {b}, head {h} looks there most: a line along the diagonal."
+        share = percent(float(facts.previous[b, h]))
+        notice = f"Of all heads block {b}, head {h} looks there most, with {share} on average: the cells beside the diagonal."
         tries.append(Try("The token before", notice, explorer_state(block=b, head=h)))
         b, h = attention.strongest(facts.first)
-        notice = f"Block {b}, head {h} rests there most: a column at the left."
+        share = percent(float(facts.first[b, h]))
+        notice = f"Of all heads block {b}, head {h} rests there most, with {share} on average: the column at the left."
         tries.append(Try("The first token", notice, explorer_state(block=b, head=h)))
     spread = facts.spread if facts else attention.spread(seen.patterns)
     tries.append(_a_cell(seen, attention.strongest(-spread)))
