@@ -150,7 +150,7 @@ class Card:
             corpus_sha256=_text(values.get("corpus_sha256")),
             labels=_labels(values.get("labels")),
             texts=None if values.get("texts") is None else _counts(values["texts"]),
-            recipe=_object(values.get("recipe")),
+            recipe=_settings(values.get("recipe")),
             source=_object(values.get("source")),
             engine=_engine(values.get("engine")),
             steps=count(values.get("steps")),
@@ -182,6 +182,13 @@ def _text(value: object) -> str | None:
 
 def _object(value: object) -> Mapping[str, Any] | None:
     return value if isinstance(value, dict) else None
+
+
+def _settings(value: object) -> Mapping[str, Any] | None:
+    """A table of settings: those that are a word, true, false, null or a finite number; None where it is no table."""
+    if not isinstance(value, dict):
+        return None
+    return {name: each for name, each in value.items() if isinstance(each, str | bool | None) or finite(each) is not None}
 
 
 def _counts(value: object) -> Mapping[str, int]:

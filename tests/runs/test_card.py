@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gptviz.runs.card import Card, LossEntry
 
@@ -45,6 +50,36 @@ def test_nonsense_in_every_field_is_no_obstacle_and_is_kept(value: Any) -> None:
     assert (card.steps, card.losses, card.engine) == (None, (), None)
     assert card.wall_seconds == 0
     assert card.accuracy is None
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.sampled_from([10**400, -(10**400)]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["step", "loss", "kind", "x"]), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+def numbers(value: object) -> Iterator[float]:
+    """Every number in what a card says, by a walk through it."""
+    if isinstance(value, int | float):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from (number for each in value.values() for number in numbers(each))
+    elif isinstance(value, tuple | list):
+        yield from (number for each in value for number in numbers(each))
+    elif is_dataclass(value):
+        yield from (number for one in fields(value) for number in numbers(getattr(value, one.name)))
+
+
+@given(st.dictionaries(st.sampled_from(["preset", *Card.__dataclass_fields__]), JSON_VALUES, max_size=8))
+def test_any_json_is_a_card_that_pages_can_compute_with_and_loses_nothing(content: dict[str, Any]) -> None:
+    card = Card.from_json(content)
+    checked = [getattr(card, name) for name in Card.__dataclass_fields__ if name not in ("values", "source")]
+    for number in numbers(checked):
+        assert math.isfinite(float(number))
+    assert repr(card.to_json()) == repr(content)
 
 
 def test_an_entry_keeps_what_else_was_measured() -> None:

@@ -15,12 +15,16 @@ from typing import Any
 import pytest
 import safetensors.torch
 import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from safetensors import SafetensorError
 
 from gptviz.model import Transformer
 from gptviz.runs import checkpoints
 from gptviz.runs.card import Card
 from gptviz.runs.checkpoints import CheckpointError
+from gptviz.runs.log import read_log
+from gptviz.runs.status import read_status
 from gptviz.text import BPETokenizer, CharTokenizer
 from tests.tiny import TinyModel, scrambled, some_ids, tiny
 
@@ -398,6 +402,43 @@ def test_a_damaged_model_is_refused_quickly_with_its_name_and_what_is_wrong(kind
     assert len(str(raised.value)) < 600
     assert "\n" not in str(raised.value)
     assert not Evil.ran
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint with all files that a folder of models may have."""
+    folder = checkpoints.save("sound", scrambled(tiny()), TOKENIZER, {"losses": []}, root=tmp_path_factory.mktemp("sound"))
+    (folder / "log.jsonl").write_text('{"kind": "step", "step": 1, "loss": 2.5, "by_place": [0.5, null]}\n' * 3)
+    (folder / "status.json").write_text('{"state": "paused", "message": ""}')
+    return folder
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    file=st.sampled_from(["config.json", "card.json", "tokenizer.json", "model.safetensors", "log.jsonl", "status.json"]),
+    place=st.floats(0, 1),
+    removed=st.integers(0, 40),
+    put=st.binary(max_size=8) | st.sampled_from([b"[" * 2_000, b"1e999", b"-" + b"9" * 400, b'\\ud800"', b"null", b"{}", b"NaN"]),
+)
+def test_bytes_changed_anywhere_give_a_model_or_a_line_that_names_the_file(
+    sound: Path, file: str, place: float, removed: int, put: bytes
+) -> None:
+    good = (sound / file).read_bytes()
+    at = int(place * len(good))
+    (sound / file).write_bytes(good[:at] + put + good[at + removed :])
+    try:
+        read_log(sound / "log.jsonl")
+        read_status(sound)
+        model = checkpoints.load(sound)
+    except CheckpointError as error:
+        assert str(error).startswith("sound") or "the model sound" in str(error)
+        assert "\n" not in str(error)
+        assert len(str(error)) < 600
+    else:
+        assert model.model(torch.zeros(1, 1, dtype=torch.long)).isfinite().all()
+        assert model.tokenizer.labels()
+    finally:
+        (sound / file).write_bytes(good)
 
 
 def test_tables_that_no_weights_vouch_for_stay_small(tiny_model: TinyModel) -> None:
