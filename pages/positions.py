@@ -19,9 +19,10 @@ from gptviz.ui.widgets.tries import try_this
 open_page(
     pages.POSITIONS,
     "How does the model know where a token stands?",
-    "Attention alone is blind to order. Each square says how alike two positions look to the model: blue alike, orange opposed.",
+    "Attention by itself compares tokens wherever they stand. Position encoding tells it where: below, how alike two positions "
+    "look to this model, and to others.",
 )
-subject = subject_bar(needs_prompt=False)
+subject = subject_bar()
 key, config = subject.key, subject.lm.model.config
 notices = st.container()
 stack, block = encoder_decoder.DECODER, 0
@@ -35,7 +36,7 @@ left, right = st.columns(2)
 with left:
     with st.container(vertical_alignment="center", height=48, border=False):
         st.markdown(f"**In this model**: {ui.name(own)} positions")
-    ui.panel("own", key, own, block, height=400, stack=stack)
+    ui.panel("own", subject, own, block, height=400, stack=stack)
 with right:
     with st.container(horizontal=True, vertical_alignment="center", height=48, border=False):
         st.markdown("**Beside it**", width="content")
@@ -49,7 +50,7 @@ with right:
             segmented=True,
             notices=notices,
         )
-    ui.panel("beside", key, beside, 0, height=400)
+    ui.panel("beside", subject, beside, 0, height=400)
 
 try_this(ui.to_try(subject, own, fixed))
 

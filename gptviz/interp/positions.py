@@ -121,6 +121,22 @@ def spread(square: LabelledArray) -> float:
     return max((float(np.ptp(d[~np.isnan(d)])) for d in diagonals if not np.isnan(d).all()), default=0.0)
 
 
+def nearness(square: LabelledArray) -> tuple[float, float]:
+    """The mean of `square` [T, T] over neighbouring places, and over places half the length apart; NaN for fewer than 3."""
+    values = square.values.astype(np.float64)
+    if len(values) < 3:
+        return math.nan, math.nan
+    return float(np.nanmean(np.diagonal(values, 1))), float(np.nanmean(np.diagonal(values, len(values) // 2)))
+
+
+def reaches(bias: LabelledArray) -> tuple[int | None, ...]:
+    """Of each head in `bias` [head, distance], the first distance at which its score is 1 or more lower, None where none is."""
+    distances = [int(label) for label in bias.axes[1].labels]
+    return tuple(
+        next((distance for distance, value in zip(distances, row, strict=True) if value <= -1), None) for row in bias.values
+    )
+
+
 @torch.inference_mode()
 def score_bias(model: Transformer, kind: str = "alibi", block: int = 0) -> LabelledArray:
     """What ALiBi, or another kind that acts on scores, adds to a score by the distance of query and key: [head, distance].

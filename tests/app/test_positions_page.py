@@ -74,13 +74,39 @@ def test_a_link_that_asks_for_what_is_not_there_gets_a_message_and_the_page(
     assert len(charts(at)) == 4
 
 
-def test_an_empty_prompt_changes_nothing(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
-    at = page(model="tiny")
-    before = charts(at)
+def test_the_positions_of_the_prompt_are_framed_and_named(tiny_model: Callable[..., Path]) -> None:
+    tiny_model(positions="learned", context_length=16)
+    for prompt, last in (("fox", 2), ("o", 0)):
+        at = page(model="tiny", prompt=prompt)
+        chart = charts(at)[0]["layout"]
+        (frame,) = chart["shapes"]
+        assert (frame["x0"], frame["x1"], frame["y1"]) == (-0.5, last + 0.5, last + 0.5)
+        named = dict(zip(chart["xaxis"]["tickvals"], chart["xaxis"]["ticktext"], strict=True))
+        assert named[0] == f"0 {prompt[0]}"
+        assert all(str(place) == text for place, text in named.items() if place > last)
     at.text_area(key="prompt").set_value("").run()
     assert not at.exception
-    assert charts(at) == before
+    assert any("empty" in info.value for info in at.info)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [({"n_layer": 0}, "from the last token alone"), ({"mask": "full"}, "a bag of tokens"), ({}, "causal mask")],
+)
+def test_what_a_model_without_positions_can_know_is_that_of_this_model(
+    tiny_model: Callable[..., Path], changes: dict[str, Any], said: str
+) -> None:
+    tiny_model(positions="none", **changes)
+    at = page(model="tiny")
+    assert said in says(at)
+    others = {"from the last token alone", "a bag of tokens", "causal mask"} - {said}
+    assert not [other for other in others if other in says(at)]
+
+
+def test_how_far_the_heads_of_alibi_look_is_computed_for_this_model(tiny_model: Callable[..., Path]) -> None:
+    tiny_model(positions="learned", n_head=4, context_length=64)
+    # The slopes of Press et al. 2021 for 4 heads: 1/4, 1/16, 1/64, 1/256.
+    assert "head 0 takes 1 from it within 4 positions, head 1 only after 16" in says(page(model="tiny"))
 
 
 def test_a_model_of_the_smallest_sizes_is_shown(tiny_model: Callable[..., Path]) -> None:

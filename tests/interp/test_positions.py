@@ -161,3 +161,20 @@ def test_a_kind_says_whether_it_has_weights(kind: str) -> None:
 def test_only_a_kind_that_acts_on_scores_by_distance_alone_has_a_bias(kind: str) -> None:
     with pytest.raises(ValueError, match=f"{kind} positions add no number to a score"):
         positions.score_bias(model(kind), kind)
+
+
+def test_how_alike_near_and_far_places_are_is_the_mean_of_a_diagonal() -> None:
+    values = np.random.default_rng(0).normal(size=(7, 7))
+    axis = Axis("position", tuple(map(str, range(7))))
+    near, far = positions.nearness(LabelledArray(values, (axis, axis), "cosine"))
+    assert near == pytest.approx(np.mean([values[i, i + 1] for i in range(6)]))
+    assert far == pytest.approx(np.mean([values[i, i + 3] for i in range(4)]))
+
+
+def test_a_head_reaches_as_far_as_it_takes_less_than_1() -> None:
+    bias = LabelledArray(
+        np.array([[0, -0.4, -0.8, -1.2], [0, -2, -4, -6], [0, -0.1, -0.2, -0.3]]),
+        (Axis("head", ("0", "1", "2")), Axis("distance", ("0", "1", "2", "3"))),
+        "added to the score",
+    )
+    assert positions.reaches(bias) == (3, 1, None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections.abc import Sequence
 
 import streamlit as st
@@ -16,8 +18,9 @@ from gptviz.ui.shell import scrubber
 from gptviz.ui.shell.models import ModelKey, language_model, load_call
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.theme import theme
-from gptviz.ui.views.encoder_decoder import DECODER, stack_of
+from gptviz.ui.views.encoder_decoder import DECODER, ENCODER, stack_of
 from gptviz.ui.widgets.figure import show_figure
+from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.tries import Try
 
 # Below this a score is out of the race: e^-10 is 0.005 % of what it would be.
@@ -103,50 +106,110 @@ def numbers(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> Label
 
 @st.cache_data(max_entries=8, show_spinner=False, ttl=60)
 def model_with(kind: str) -> str | None:
-    """A model in the list of models whose positions are of this kind."""
+    """Of the models whose positions are of this kind the one with the longest context, which shows most; None without any."""
+    contexts = {}
     for name, folder in checkpoints.folders().items():
-        try:
-            if checkpoints.read_config(folder).positions == kind:
-                return name
-        except checkpoints.CheckpointError:
-            continue
-    return None
+        with contextlib.suppress(checkpoints.CheckpointError):
+            if (config := checkpoints.read_config(folder)).positions == kind:
+                contexts[name] = config.context_length
+    return max(contexts, key=lambda name: contexts[name], default=None)
 
 
 def to_try(subject: Subject, own: str, fixed: Sequence[str]) -> list[Try]:
     """What to try with this model, whose own positions and whose possible ones without training are of these kinds."""
     offers = []
     if own != "learned" and (learned := model_with("learned")):
-        about = "Nobody told this model about order. Do near positions look alike to it?"
+        about = (
+            f"Opens the model {escaped(learned)}: nobody told it about order. Do near positions look alike to it? The line below "
+            "its map says how much."
+        )
         offers.append(Try("Learned positions", about, {"model": learned}))
-    offers.append(Try("Steep and flat heads", "Each head of ALiBi forgets at a speed of its own.", {"beside": "alibi"}))
-    if "sinusoidal" in (own, *fixed):
-        about = "The last dimensions hardly move: they tell far from near, the first tell even from odd."
-        slow = {"table": "sinusoidal", "wave": subject.lm.model.config.d_model * 3 // 4}
-        offers.append(Try("A slow wave", about, slow))
+    if own != "alibi" and "alibi" in fixed and subject.lm.model.config.n_head > 1:
+        offers.append(Try("Steep and flat heads", _steepness(subject.key), {"beside": "alibi"}))
+    size = subject.lm.model.config.d_model
+    if "sinusoidal" in (own, *fixed) and size > 2:
+        slow = size * 3 // 4
+        about = (
+            f"Dimension {slow} repeats every {_count(positions.period(slow, size))} positions and tells far from near; dimension "
+            f"0 repeats every {_count(positions.period(0, size))} and tells neighbours apart."
+        )
+        offers.append(Try("A slow wave", about, {"table": "sinusoidal", "wave": slow}))
     return offers
 
 
-def panel(place: str, key: ModelKey, kind: str, block: int, *, height: int, stack: str = DECODER) -> None:
+def _steepness(key: ModelKey) -> str:
+    """How far the heads look that ALiBi would have in this model."""
+    reaches = positions.reaches(bias(key, "alibi", 0))
+    near = [(reach, head) for head, reach in enumerate(reaches) if reach is not None]
+    if not near:
+        return "In so short a context no head of ALiBi takes as much as 1 from a score."
+    (nearest, steep), (farthest, flat) = min(near), max(near)
+    return (
+        f"ALiBi lowers a score with the distance, each head at a speed of its own: head {steep} takes 1 from it within {nearest} "
+        f"positions, head {flat} only after {farthest}. A score that is 1 lower weighs a third as much."
+    )
+
+
+def _count(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
+def _without_positions(key: ModelKey, stack: str) -> str:
+    """What a model without position encoding can know of order."""
+    model = stack_of(language_model(key).model, stack)
+    if not len(model.blocks):
+        return "Nor has it any attention: it guesses from the last token alone, for which order does not matter."
+    if model.config.mask == "full":
+        return "Its mask hides nothing either: it reads a text as a bag of tokens, and no order of them looks different to it."
+    return POSITIONS["none"].about
+
+
+def framed(subject: Subject, kind: str, stack: str) -> tuple[str, ...]:
+    """The tokens of the prompt that stand at the positions of this kind; none where its map is of distances, or of a stack that
+    does not read the prompt.
+    """
+    if POSITIONS[kind].acts_on not in ("embedding", "query and key"):
+        return ()
+    reads = subject.kind != "encoder-decoder" or stack == ENCODER or not has_own_stacks(kind)
+    return subject.labels if reads else ()
+
+
+def panel(place: str, subject: Subject, kind: str, block: int, *, height: int, stack: str = DECODER) -> None:
     """The map of one kind, with a line on what it does and what is shown; `place` tells the page's panels apart."""
-    part = POSITIONS[kind]
+    part, key = POSITIONS[kind], subject.key
     if part.acts_on == "nothing":
-        st.info(f"This model has no position encoding. {part.about}", icon=":material/block:")
+        st.info(f"This model has no position encoding. {_without_positions(key, stack)}", icon=":material/block:")
         return
+    tokens: tuple[str, ...] = ()
     if not positions.has_vectors(kind):
         figure = lines.fan(bias(key, kind, block, stack), theme(), height=height, floor=FLOOR)
         ends = "The steeper a head, the nearer it looks."
     else:
         square, spread = similarity(key, kind, block, stack)
-        figure = matrix.signed(square, theme(), height=height, square=True)
-        ends = (
-            "Along every diagonal it is constant: only the distance counts."
-            if spread < 1e-3
-            else f"Along a diagonal it varies by up to {spread:.2f}: not only the distance counts."
-        )
+        tokens = framed(subject, kind, stack)
+        figure = matrix.signed(square, theme(), height=height, square=True, tokens=tokens)
+        ends = f"Blue: alike, orange: opposed. {_diagonals(square, spread)}"
     show_figure(figure, key=f"{place} map", alt=f"{kind} positions: {map_shows(kind)}. {ends}")
     added = "It is added to the token's embedding." if part.acts_on == "embedding" else "Nothing is added to the tokens."
-    st.caption(f"{part.about} {added} Shown: {map_shows(kind)}. {ends}{_thinned(key)}")
+    st.caption(f"{part.about} {added} Shown: {map_shows(kind)}. {ends}{_thinned(key)}{_frame_says(tokens)}")
+
+
+def _diagonals(square: LabelledArray, spread: float) -> str:
+    """What the diagonals of the map say: whether the distance alone counts, and how alike near and far places are."""
+    if spread < 1e-3:
+        return "Along every diagonal it is constant: only the distance counts."
+    near, far = positions.nearness(square)
+    alike = f" Neighbours: {near:.2f} on average; half the length apart: {far:.2f}." if not math.isnan(near) else ""
+    return f"Along a diagonal it varies by up to {spread:.2f}: not only the distance counts.{alike}".replace("-", "−")
+
+
+def _frame_says(tokens: Sequence[str]) -> str:
+    """A sentence on the frame around the prompt's positions; empty where there is none."""
+    if not tokens:
+        return ""
+    return (
+        f" Framed: the positions that the {len(tokens)} tokens of the prompt take." if len(tokens) > 1 else " Framed: the prompt."
+    )
 
 
 def map_shows(kind: str) -> str:
@@ -180,11 +243,11 @@ def wave_note(table: LabelledArray, kind: str, dimension: int) -> str:
     size = len(table.axes[1].labels)
     if kind == "sinusoidal":
         turn = positions.period(dimension, size)
-        return f"A {'co' if dimension % 2 else ''}sine that repeats every {turn:.3g} positions."
+        return f"A {'co' if dimension % 2 else ''}sine that repeats every {_count(turn)} positions."
     if kind == "rotary":
         turn = positions.period(2 * (dimension % (size // 2)), size)
         pair, wave = dimension % (size // 2), "cosine" if dimension < size // 2 else "sine"
-        return f"Pair {pair}, {wave}: a full turn every {turn:.3g} positions."
+        return f"Pair {pair}, {wave}: a full turn every {_count(turn)} positions."
     if positions.is_fixed(kind):
         return f"One number of each vector: {POSITIONS[kind].equation}"
     return "Learned, not written down: whatever wave there is, training found useful."
