@@ -9,7 +9,7 @@ from gptviz.ui.pages.runs.experiments import experiments
 from gptviz.ui.pages.runs.ladder import ladder
 from gptviz.ui.pages.runs.manage import one_model
 from gptviz.ui.pages.runs.selection import chosen, to_try
-from gptviz.ui.pages.runs.table import WIDTH, height_of, table
+from gptviz.ui.pages.runs.table import BESIDE, CURVES, HEIGHT, STYLE, table
 from gptviz.ui.shell import pages
 from gptviz.ui.shell.next_step import next_step
 from gptviz.ui.shell.pages import open_page
@@ -36,16 +36,15 @@ def compare() -> None:
     if active and not any(entry.is_active for entry in now.values()):
         st.rerun()
     compared = chosen(now)
-    # On a large screen the curves stand beside the table.
+    st.html(STYLE)
     with st.container(horizontal=True):
-        with st.container(width=WIDTH):
+        with st.container(key=BESIDE):
             table(now, [entry.name for entry in compared])
-        with st.container(width="stretch"):
+        with st.container(key=CURVES):
             with st.container(horizontal=True, vertical_alignment="center"):
                 log_steps, log_loss, training = switches()
             if compared:
-                height = height_of(len(now)) - 90
-                chart(compared, log_steps=log_steps, log_loss=log_loss, training=training, height=height)
+                chart(compared, log_steps=log_steps, log_loss=log_loss, training=training, height=HEIGHT)
             else:
                 st.info("Nothing is chosen. Tick a model in the table.", icon=":material/check_box:")
     table_of_differences(compared)

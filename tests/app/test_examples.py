@@ -6,11 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
+import gptviz
 from gptviz.data.classification import LabelledSource
 from gptviz.data.seq2seq import PairSource
+from gptviz.runs import checkpoints
 from gptviz.text import LabelledTexts, Pairs
-from gptviz.ui.shell.prompts import USUAL, example
+from gptviz.ui.shell.prompts import LINES, USUAL, example
 
 
 @pytest.fixture(autouse=True)
@@ -52,3 +55,28 @@ def test_texts_that_come_later_are_shown_then() -> None:
     assert example("classifier", written) == USUAL["classifier"]
     source.keep()
     assert example("classifier", written) == source.split()[1].texts[0]
+
+
+def writers() -> list[str]:
+    """The models that ship and go on with a text that somebody wrote. The answers to a task leave no choice, and a model without
+    a mask was never asked to guess what it could not see.
+    """
+    folders = [folder for folder in checkpoints.BUNDLED.iterdir() if (folder / "config.json").is_file()]
+    return sorted(
+        folder.name
+        for folder in folders
+        if checkpoints.read_config(folder).mask == "causal"
+        and checkpoints.read_config(folder).kind == "decoder"
+        and checkpoints.read_card(folder).corpus is not None
+    )
+
+
+@pytest.mark.parametrize("name", writers())
+def test_the_lines_that_home_opens_on_leave_every_shipped_model_a_choice(name: str) -> None:
+    lm = gptviz.load(name)
+    ids = lm.encode(LINES)
+    assert len(ids) <= 64, "more than the smallest decoder with snapshots reads"
+    with torch.inference_mode():
+        likeliest = lm.model(lm.seen(ids)[None])[0, -1].softmax(-1).sort(descending=True).values
+    assert likeliest[0] < 0.6
+    assert likeliest[1] > 0.05

@@ -109,6 +109,10 @@ def test_from_the_box_that_was_opened_a_link_leads_to_the_page_about_it(tiny_mod
         assert not app.exception
         (way,) = (link for link in app.main.get("page_link") if link.proto.label.endswith(f"see it on the page {title}"))
         assert parse_qs(way.proto.query_string) == {"model": ["mine"], "prompt": ["hello"]} | asked
+        app.session_state["map shut"] = True
+        app.run()
+        assert not [link for link in app.main.get("page_link") if "see it on the page" in link.proto.label]
+        app.session_state["map shut"] = False
     for elsewhere in (Look("blocks.7.attention.q", 0, (0,)), Look("blocks.0.mlp.up", 0, ())):
         app.session_state["map look"] = elsewhere
         app.run()

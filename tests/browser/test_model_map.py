@@ -216,7 +216,6 @@ def test_a_box_that_the_model_lacks_is_not_opened(shown: Callable[..., Map], pat
 def test_opening_folding_and_hovering_do_not_wait_for_the_server(shown: Callable[..., Map]) -> None:
     view = shown("blocks.2.attention.q")
     page = view.page
-    before = len(view.view.sent)
     for name in ("k", "v", "pattern", "q"):
         box(page, f"blocks.2.attention.{name}").hover()
     expect(page.locator(".status")).to_contain_text("q = ")
@@ -225,6 +224,12 @@ def test_opening_folding_and_hovering_do_not_wait_for_the_server(shown: Callable
     box(page, "blocks.2.attention.q").click()  # its numbers are still here
     assert cells(page).shape == (12, 12)
     page.get_by_role("button", name="Close").click()
+    # The server only hears what is open, for the link to its page.
+    opened_again = {"box": "blocks.2.attention.q", "piece": 0, "at": [0, 0, 0]}
+    said = [(message.name, message.value) for message in view.view.sent[-3:]]
+    assert [name for name, _ in said] == ["shut", "look", "shut"]
+    assert said[1][1] == opened_again
+    before = len(view.view.sent)
     page.locator('[data-block="blocks.4"]').click()
     expect(box(page, "blocks.4.attention.q")).to_be_visible()
     expect(box(page, "blocks.2.attention.q")).to_have_count(0)
@@ -287,6 +292,32 @@ def test_a_link_to_a_page_keeps_the_session_and_says_block_and_head(visit: Visit
     assert page.evaluate("window.same") is True, "the page was not loaded anew"
     assert query(page)["prompt"] == [PROMPT]
     assert query(page)["block"] == ["3"]
+
+
+def test_the_box_that_was_clicked_stays_in_sight_while_what_it_opens_comes_into_sight(shown: Callable[..., Map]) -> None:
+    view = shown(width=900, height=720)
+    for path, kept in (("blocks.2.mlp.up", "blocks.2.attention.q"), ("embed", "embed")):
+        view.click(path)
+        expect(box(view.page, kept)).to_be_in_viewport()
+        expect(panel(view.page)).to_be_in_viewport()
+        expect(box(view.page, path)).to_be_in_viewport()
+        view.page.get_by_role("button", name="Close").click()
+        view.page.evaluate("document.scrollingElement.scrollTo(0, 0)")
+
+
+@pytest.mark.parametrize("model", ["shakespeare", "seq2seq"])
+def test_on_a_phone_the_guesses_are_in_sight_without_scrolling_sideways(shown: Callable[..., Map], model: str) -> None:
+    view = shown(model=model, width=390, height=844, prompt="the end")
+    page = view.page
+    guess = page.locator('[data-guess="0"]') if model == "shakespeare" else page.locator(".ahead .chip").first
+    expect(guess).to_be_in_viewport(ratio=1)
+    assert page.evaluate("document.scrollingElement.scrollWidth") <= 390
+    if model == "shakespeare":
+        guess.click()
+        assert [message.value["guess"] for message in view.view.sent if message.name == "take"] == [0]
+        page.set_viewport_size({"width": 1280, "height": 720})  # the phone is turned, or a window grows
+        expect(page.locator(".stage [data-guess]")).to_have_count(8)
+        expect(page.locator(".ahead")).to_be_empty()
 
 
 @pytest.mark.parametrize("name", quick(SHIPPED, "shakespeare", "seq2seq", "classifier"))

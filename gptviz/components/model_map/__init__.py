@@ -50,13 +50,22 @@ def model_map(
     key: str,
     on_take: Callable[[object], None],
     on_look: Callable[[object], None],
+    on_shut: Callable[[object], None],
 ) -> None:
-    """Show the map that `payload` describes; what the browser sends is to be judged by `taken` and `looked`."""
+    """Show the map that `payload` describes; what the browser sends is to be judged by `taken` and `looked`. That a box was
+    closed (`on_shut`) carries nothing to judge.
+    """
 
     def answer(name: str, act: Callable[[object], None]) -> Callable[[], None]:
         return lambda: act(st.session_state[key].get(name))
 
-    _mount(key=key, data=payload, on_take_change=answer("take", on_take), on_look_change=answer("look", on_look))
+    _mount(
+        key=key,
+        data=payload,
+        on_take_change=answer("take", on_take),
+        on_look_change=answer("look", on_look),
+        on_shut_change=answer("shut", on_shut),
+    )
 
 
 def taken(value: object, text: str, guesses: int) -> int | None:

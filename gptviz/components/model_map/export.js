@@ -41,7 +41,7 @@ function rowOf(box) {
 export function pictureOfMap(data, stage) {
   stage.element.style.zoom = "1"; // as it was laid out
   try {
-    const copy = copyOf([stage.element]);
+    const copy = copyOf(stage.layout.isNarrow ? [stage.ahead, stage.element] : [stage.element]);
     return picture(stage.map.root, headingOf(data), copy.drawing, copy);
   } finally {
     stage.fit();

@@ -8,7 +8,11 @@ const LARGEST_ZOOM = 1.6;
 export const SMALL = 10;
 // The columns of text at both ends.
 export const TOKENS = 122;
-export const GUESSES = 136;
+const GUESSES = 136;
+// In place of the guesses, where they stand above the map: the end of the arrow that leads to them.
+const ARROW_OUT = 22;
+// On a page of fewer pixels the end of the map is far out of sight.
+export const NARROW = 640;
 const ROW = 146,
   ROW_OF_TWO = 112,
   BETWEEN_ROWS = 8,
@@ -24,11 +28,18 @@ const CORNER = 8;
 
 /** The parts of the map from top to bottom, for a model with an encoder or without, with a block open or not. */
 export class Layout {
-  /** @param {{ isCrossed: boolean, isDouble: boolean, hasBlock: boolean }} model */
-  constructor({ isCrossed, isDouble, hasBlock }) {
-    this.width = isCrossed ? WIDEST : WIDE;
+  /**
+   * @param {{ isCrossed: boolean, isDouble: boolean, hasBlock: boolean }} model
+   * @param {boolean} isNarrow whether the page is so narrow that the guesses stand above the map
+   */
+  constructor({ isCrossed, isDouble, hasBlock }, isNarrow = false) {
+    const wide = isCrossed ? WIDEST : WIDE;
+    this.isNarrow = isNarrow;
+    this.guesses = isNarrow ? ARROW_OUT : GUESSES;
+    this.width = wide - GUESSES + this.guesses;
     // A wide layout is drawn smaller on the page.
-    this.small = (SMALL * this.width) / WIDE;
+    this.small = (SMALL * wide) / WIDE;
+    this.least = (WIDE * this.width) / wide; // pixels; a narrower page scrolls
     this.stacks = isDouble ? ["encoder.", ""] : [""];
     this.isDouble = isDouble;
     this.row = isDouble ? ROW_OF_TWO : ROW;
@@ -42,9 +53,14 @@ export class Layout {
     return row * (this.row + BETWEEN_ROWS);
   }
 
-  /** How much larger the map is drawn where it has this many pixels. @param {number} room */
-  zoom(room) {
-    return Math.min(LARGEST_ZOOM, Math.max(room, WIDE) / this.width);
+  /**
+   * How much larger the map is drawn.
+   *
+   * @param {number} room the pixels it has
+   * @param {number} type how much larger than usual the page's type is
+   */
+  zoom(room, type = 1) {
+    return Math.min(LARGEST_ZOOM * type, Math.max(room, this.least) / this.width);
   }
 }
 

@@ -10,6 +10,7 @@ import { pictureOfMap, tableOfBoxes } from "./export.js";
 import { KEYS, Opened } from "./opened.js";
 import { Panel } from "./panel.js";
 import { Questions } from "./questions.js";
+import { reveal } from "./scroll.js";
 import { Stage } from "./stage.js";
 
 /** Joins the parts: it holds what is open, and tells each part when to draw. */
@@ -29,7 +30,7 @@ class ModelMap {
     this.status = make("div", "status note");
     this.foot = make("div", "foot row");
     this.panel = new Panel(this);
-    root.replaceChildren(this.stage.frame, this.status, this.foot, this.panel.element);
+    root.replaceChildren(this.stage.ahead, this.stage.frame, this.status, this.foot, this.panel.element);
     this.observer = new ResizeObserver(() => this.stage.fit());
     this.observer.observe(root);
   }
@@ -52,7 +53,7 @@ class ModelMap {
       this.draw();
     }
     const { path } = this.opened;
-    if (path === null) this.panel.hide();
+    if (path === null) this.closed();
     else if (isFirst) this.open(path);
     else {
       this.panel.show();
@@ -105,15 +106,14 @@ class ModelMap {
   clickBox(path, head) {
     if (this.opened.path === path && head === null) return this.shut();
     this.open(path, head);
-    const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    this.panel.element.scrollIntoView({ block: "nearest", behavior: isCalm ? "auto" : "smooth" });
+    reveal(this.panel.element, this.stage.kept(path));
   }
 
   /** @param {string} stack @param {number} block */
   openBlock(stack, block) {
     const { opened } = this;
     opened.openBlock(stack, block);
-    if (opened.path === null) this.panel.hide();
+    if (opened.path === null) this.closed();
     else opened.open(opened.path, null);
     this.draw();
     if (opened.path !== null) this.changed();
@@ -144,10 +144,18 @@ class ModelMap {
     this.questions.ask(this.opened, this.data);
   }
 
+  /** No box is open, which the server is told where it believes that one is. */
+  closed() {
+    this.panel.hide();
+    if (!this.data.opened || this.questions.isShut) return;
+    this.questions.shut();
+    this.send("shut", this.data.text);
+  }
+
   shut() {
     const { path } = this.opened;
     this.opened.shut();
-    this.panel.hide();
+    this.closed();
     this.stage.light();
     this.write();
     this.stage.focus(/** @type {string} */ (path));

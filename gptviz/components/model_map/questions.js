@@ -14,11 +14,18 @@ export class Questions {
     this.now = now;
     this.asked = "";
     this.until = 0; // the end of the wait for an answer
+    this.isShut = false; // whether the server was told that nothing is open
   }
 
   /** A payload has come, perhaps with an answer. @param {{ opened: unknown }} data */
   hear(data) {
     if (JSON.stringify(data.opened) === this.asked) this.until = 0;
+  }
+
+  /** The server was told that the box is closed: whatever is opened next is news to it. */
+  shut() {
+    this.isShut = true;
+    this.until = 0;
   }
 
   /**
@@ -33,7 +40,8 @@ export class Questions {
     const isKnown = data.opened?.[0] === box && (opened.head === null || data.opened[2][0] === opened.head);
     const asked = JSON.stringify([box, piece, at]);
     const isAnswered = JSON.stringify(data.opened) === asked; // as well as the server can
-    if ((isHere && isKnown) || isAnswered || this.now() < this.until) return;
+    if (!this.isShut && ((isHere && isKnown) || isAnswered || this.now() < this.until)) return;
+    this.isShut = false;
     this.asked = asked;
     this.until = this.now() + PATIENCE;
     this.send(JSON.stringify({ box, piece, at }));

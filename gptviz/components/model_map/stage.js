@@ -3,8 +3,10 @@
 import { background } from "../kit/colour.js";
 import { TabStop, make, shape } from "../kit/elements.js";
 import { ROLES } from "../kit/roles.js";
+import { USUAL, rem } from "../kit/size.js";
 import { Block } from "./block.js";
-import { Layout } from "./geometry.js";
+import { placed } from "./boxes.js";
+import { Layout, NARROW } from "./geometry.js";
 import { walk } from "./keyboard.js";
 import { Pen } from "./pen.js";
 import { Whole } from "./whole.js";
@@ -17,6 +19,8 @@ export class Stage {
     this.frame = make("div", "frame");
     this.element = make("div", "stage");
     this.frame.append(this.element);
+    // On a narrow page the guesses stand here, above the map, which scrolls.
+    this.ahead = make("div", "ahead");
     this.stop = new TabStop();
     /** @type {Layout} */
     this.layout = /** @type {any} */ (undefined); // until the first draw
@@ -25,11 +29,15 @@ export class Stage {
     /** @type {string[]} */
     this.order = [];
     this.current = ""; // the path that the Tab key reaches
-    this.element.addEventListener("click", (event) => this.clicked(event));
-    this.element.addEventListener("keydown", (event) => this.key(event));
-    this.element.addEventListener("pointerover", (event) => this.over(event));
-    this.element.addEventListener("pointerleave", () => this.look(null));
-    this.element.addEventListener("focusin", (event) => this.over(event));
+    /** The frame of the block that is drawn below. @type {SVGElement | null} */
+    this.blockFrame = null;
+    for (const place of [this.element, this.ahead]) {
+      place.addEventListener("click", (event) => this.clicked(event));
+      place.addEventListener("keydown", (event) => this.key(event));
+      place.addEventListener("pointerover", (event) => this.over(event));
+      place.addEventListener("pointerleave", () => this.look(null));
+      place.addEventListener("focusin", (event) => this.over(event));
+    }
   }
 
   // Drawing
@@ -37,19 +45,18 @@ export class Stage {
   draw() {
     const { data, opened, root } = this.map;
     const focused = root.getRootNode().activeElement;
-    const held = this.element.contains(focused) ? focused.dataset.path : undefined;
+    const isHeld = this.element.contains(focused) || this.ahead.contains(focused);
+    const held = isHeld ? focused.dataset.path : undefined;
     const hasBlock = opened.boxes.blocks(opened.stack) > 0;
-    this.layout = new Layout({
-      isCrossed: data.boxes.some((/** @type {any} */ box) => box.path.includes("cross_attention")),
-      isDouble: data.sizes[0] > 0,
-      hasBlock,
-    });
+    const isCrossed = data.boxes.some((/** @type {any} */ box) => box.path.includes("cross_attention"));
+    this.layout = new Layout({ isCrossed, isDouble: data.sizes[0] > 0, hasBlock }, this.isNarrow);
+    this.blockFrame = null;
     this.pen = new Pen({ root, data, boxes: opened.boxes, layout: this.layout });
     const whole = new Whole(this.pen, opened);
     this.layout.stacks.forEach((stack, row) => whole.drawStack(stack, this.layout.topOf(row)));
     if (hasBlock) this.drawBlock(whole.lens);
     this.order = [...new Set(this.pen.order)].filter((path) => this.pen.elements.has(path));
-    this.put(whole.columns);
+    this.put(whole.columns, whole.guesses);
     if (!this.pen.elements.has(this.current)) this.current = this.order[0];
     for (const element of this.pen.elements.values()) element.setAttribute("tabindex", "-1");
     this.stop.reach(this.pen.elements.get(this.current));
@@ -59,15 +66,17 @@ export class Stage {
     if (held) this.pen.elements.get(held)?.focus();
   }
 
-  /** Put what is drawn on the page. @param {HTMLElement[]} columns */
-  put(columns) {
+  /** Put what is drawn on the page. @param {HTMLElement[]} columns @param {HTMLElement} guesses */
+  put(columns, guesses) {
     const { data } = this.map;
     const { width, height, small } = this.layout;
     Object.assign(this.element.style, { width: `${width}px`, height: `${height}px`, fontSize: small > 10 ? "13px" : "12px" });
     this.element.setAttribute("role", "group");
     const help = "Arrow keys walk along the stream, Enter opens a box.";
     this.element.setAttribute("aria-label", `Map of the model ${data.model}: ${data.size}. ${help}`);
-    this.element.replaceChildren(this.pen.svg, ...columns, ...this.pen.thumbnails.map(({ canvas }) => canvas));
+    this.ahead.replaceChildren(...(this.layout.isNarrow ? [guesses] : []));
+    const inside = this.layout.isNarrow ? columns : [...columns, guesses];
+    this.element.replaceChildren(this.pen.svg, ...inside, ...this.pen.thumbnails.map(({ canvas }) => canvas));
     // A decoder goes on from the end of its text.
     if (data.kind === "decoder")
       for (const strip of this.element.querySelectorAll(".strip")) strip.scrollTop = strip.scrollHeight;
@@ -87,17 +96,28 @@ export class Stage {
     // Blocks are counted from 0, as in the names of their tensors.
     const last = boxes.blocks(stack) - 1;
     const title = `${boxes.blockName(stack, block)}${last ? ` (of 0 to ${last})` : ""}`;
-    pen.under.append(
-      shape("rect", { ...frame, fill: pen.colours.ground, stroke: faint, "stroke-width": 1 }),
-      pen.text(12, top + 19, title, { size: 12.5, weight: 650, anchor: "start" }),
-    );
+    this.blockFrame = shape("rect", { ...frame, fill: pen.colours.ground, stroke: faint, "stroke-width": 1 });
+    pen.under.append(this.blockFrame, pen.text(12, top + 19, title, { size: 12.5, weight: 650, anchor: "start" }));
     new Block(pen, `${stack}blocks.${block}.`, new Set(boxes.of(stack, block)), top).draw();
+  }
+
+  /** Whether the guesses stand above the map. */
+  get isNarrow() {
+    const room = this.map.root.clientWidth;
+    return room > 0 && room < NARROW;
   }
 
   /** As large as there is room. */
   fit() {
     const room = this.map.root.clientWidth;
-    if (room && this.layout) this.element.style.zoom = String(this.layout.zoom(room));
+    if (!room || !this.layout) return;
+    if (this.layout.isNarrow !== this.isNarrow) this.draw();
+    else this.element.style.zoom = String(this.layout.zoom(room, rem() / USUAL));
+  }
+
+  /** What of the map stays in sight when a box is opened: the block that the box is in, else the box. @param {string} path */
+  kept(path) {
+    return (placed(path).block !== null && this.blockFrame) || this.pen.elements.get(path) || this.element;
   }
 
   /** While a box is open, the rest of the map steps back. */

@@ -2,7 +2,7 @@ import { make, shape } from "../kit/elements.js";
 import { ROLES } from "../kit/roles.js";
 import { chip, nameBarNumber, percent, shortened, spoken, tinted } from "../kit/text.js";
 import { plural, short, sizes, sure } from "./boxes.js";
-import { GUESSES, TOKENS, apart, drawnBlocks } from "./geometry.js";
+import { TOKENS, apart, drawnBlocks } from "./geometry.js";
 
 /** @typedef {import("./pen.js").Pen} Pen @typedef {import("./pen.js").Place} Place */
 /** @typedef {{ path: string, x: number, w: number }} Flank something an arrow leaves to the right */
@@ -20,7 +20,8 @@ export class Whole {
     /** @type {Place | null} */
     this.memory = null; // where the encoder ends
     /** @type {HTMLElement[]} */
-    this.columns = []; // text at both ends
+    this.columns = []; // text at the beginning
+    this.guesses = make("div"); // and at the end
     /** @type {{ x: number, w: number, bottom: number } | null} */
     this.lens = null; // where the open block stands
   }
@@ -32,7 +33,7 @@ export class Whole {
     const middle = top + pen.layout.row / 2 + (data.sizes[0] ? 4 : 6);
     const encoder = stack === "encoder.";
     const from = this.drawStart(stack, top, middle);
-    const end = pen.width - GUESSES - (encoder ? 70 : 96);
+    const end = pen.width - pen.layout.guesses - (encoder ? 70 : 96);
     const normed = boxes.get(`${stack}final_norm`);
     const left = normed ? end - 68 : end;
     let last = this.drawBlocks(stack, from, left, middle);
@@ -116,11 +117,11 @@ export class Whole {
       above = box;
       y += each + gap;
     }
-    pen.level(above, { path: "guesses", x: pen.width - GUESSES - 4 }, above.cy, { colour: ROLES.output });
+    pen.level(above, { path: "guesses", x: pen.width - pen.layout.guesses - 4 }, above.cy, { colour: ROLES.output });
     pen.under.append(
       pen.text(above.cx, above.y + above.h + 3 + pen.small, this.shapeOf("logits"), { size: pen.small, fill: pen.ink(0.72) }),
     );
-    this.columns.push(this.guessesAt(top));
+    this.guesses = this.guessesAt(top);
   }
 
   /**
@@ -312,14 +313,16 @@ export class Whole {
 
   /** @param {number} top */
   guessesAt(top) {
-    const { data } = this.pen;
+    const { data, layout, width } = this.pen;
     const headings = /** @type {Record<string, string>} */ ({
       decoder: "Next token",
       classifier: "Label",
       "encoder-decoder": `Answer: ${plural(data.guesses.length, "token")}`,
     });
     const heading = headings[data.kind];
-    const column = this.column(this.pen.width - GUESSES, top, GUESSES, this.pen.layout.row, heading, null);
+    const left = width - layout.guesses;
+    const column = layout.isNarrow ? make("div", "column") : this.column(left, top, layout.guesses, layout.row, heading, null);
+    if (layout.isNarrow) column.append(make("div", "heading", heading));
     if (data.kind === "encoder-decoder") {
       column.append(this.strip(data.guesses, "how sure it was"));
       return column;

@@ -17,13 +17,13 @@ from gptviz.model.activations import ACTIVATIONS
 from gptviz.model.config import describe_field
 from gptviz.model.residuals import RESIDUALS
 from gptviz.text import CharTokenizer
-from gptviz.ui.shell.pages import DEFAULT_PROMPT
+from gptviz.ui.shell import prompts
 from gptviz.ui.shell.theme import theme
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.figure import show_figure
 from gptviz.ui.widgets.tries import Try
 
-TEXT = DEFAULT_PROMPT
+TEXT = prompts.LINES_WITHOUT_CHOICE
 HEADS = 4
 WIDTHS = (16, 32, 64, 128)
 CLOSE, ALL = "Close up", "All decades"

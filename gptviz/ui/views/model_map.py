@@ -27,7 +27,8 @@ from gptviz.ui.shell.pages import Page
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import append_token, encoder_decoder
 
-KEY, _LOOK = "map", "map look"
+# Keys of the session's state: the map, what was looked at on it last, and whether its box was closed since.
+KEY, _LOOK, _SHUT = "map", "map look", "map shut"
 
 
 @dataclass(frozen=True)
@@ -306,21 +307,23 @@ def show(subject: Subject, tokens: tuple[Token, ...], guesses: tuple[Token, ...]
 
     def look(value: object) -> None:
         if (wanted := view.looked(value)) is not None:
-            st.session_state[_LOOK] = wanted
+            st.session_state[_LOOK], st.session_state[_SHUT] = wanted, False
+
+    def shut(_: object) -> None:
+        st.session_state[_SHUT] = True
 
     looked_at: view.Look | None = st.session_state.get(_LOOK)
     packed = payload(subject.key, read, tokens, guesses, bool(guess_ids), size, looked_at)
-    view.model_map(packed, key=KEY, on_take=take, on_look=look)
+    view.model_map(packed, key=KEY, on_take=take, on_look=look, on_shut=shut)
     append_token.explain_refusal()
-    _link_to_page(subject, whole, looked_at)
+    _link_to_page(subject, whole, None if st.session_state.get(_SHUT) else looked_at)
 
 
 def _link_to_page(subject: Subject, whole: Anatomy, looked_at: view.Look | None) -> None:
-    """The way from the box that was opened last to the page that shows it."""
+    """The way from the box that is open to the page that shows it."""
     box = None if looked_at is None else whole.box(looked_at.box)
     destination = None if box is None else link(box, subject.kind)
     if looked_at is None or box is None or destination is None:
-        st.caption("A box that is open shows its numbers, its lines of source, and the way to the page about it.")
         return
     page, query = destination
     where = f", block {query['block']}" if "block" in query else ""

@@ -16,13 +16,14 @@ from gptviz.ui.views.entries import Entry
 from .selection import choose
 
 _TABLE, _ORDER = "table of models", "order of models"
-# Pixels: the width that all columns take, and the heights of the table.
-WIDTH, LEAST, MOST = 860, 320, 560
-
-
-def height_of(models: int) -> int:
-    """The height of the table: all of its rows where there is room, but never so low that the curves beside it are flat."""
-    return min(MOST, max(LEAST, 36 * (models + 1)))
+# Where there is room the curves stand beside the table, which grows with the type of the page (kit/page.css) as they do.
+BESIDE, CURVES = "table-beside", "curves-beside"
+HEIGHT = 480  # pixels of the curves where the type has its usual size
+STYLE = f"""<style>
+[data-testid=stLayoutWrapper]:has(> .st-key-{BESIDE}) {{ flex: 0 1 54rem !important; height: 35rem !important; }}
+[data-testid=stLayoutWrapper]:has(> .st-key-{CURVES}) {{ flex: 1 1 24rem !important; }}
+.st-key-{BESIDE} {{ height: 100% !important; }}
+</style>"""
 
 
 def table(entries: Mapping[str, Entry], chosen: Sequence[str]) -> None:
@@ -43,7 +44,7 @@ def table(entries: Mapping[str, Entry], chosen: Sequence[str]) -> None:
         on_select=ticked,
         selection_mode="multi-row",
         hide_index=True,
-        height=height_of(len(entries)),
+        height="stretch",
         placeholder="",
         column_config=_columns(),
         alt="All models, one per row, with state, losses, size, steps, time and data",
@@ -56,17 +57,17 @@ def _columns() -> dict[str, ColumnConfig]:
     about_perplexity = "e to the best loss: among how many equally likely tokens it might as well be choosing."
     about_accuracy = "How much of what is held out it gets right: tokens of a task, texts with labels."
     return {
-        "model": text(pinned=True, width=155),
-        "state": text(width=95),
-        "best loss": number(format="%.4f", width=70, help=about_best),
-        "perplexity": number(format="plain", width=80, help=about_perplexity),
-        "published": text(width=105, help="What somebody published for this experiment."),
-        "parameters": number(format="localized", width=85, help="Numbers that training sets."),
-        "steps": number(format="localized", width=60, help="How many times its weights were changed."),
-        "time": text(width=65, help="Spent on training steps."),
-        "data": text(width=115, help="The text or the generated task it learned from."),
-        "last loss": number(format="%.4f", width=75, help="The last on held-out data, in nats per token."),
-        "accuracy": number(format="%.1f%%", width=75, help=about_accuracy),
+        "model": text(pinned=True),
+        "state": text(),
+        "best loss": number(format="%.4f", help=about_best),
+        "perplexity": number(format="plain", help=about_perplexity),
+        "published": text(help="What somebody published for this experiment."),
+        "parameters": number(format="localized", help="Numbers that training sets."),
+        "steps": number(format="localized", help="How many times its weights were changed."),
+        "time": text(help="Spent on training steps."),
+        "data": text(help="The text or the generated task it learned from."),
+        "last loss": number(format="%.4f", help="The last on held-out data, in nats per token."),
+        "accuracy": number(format="%.1f%%", help=about_accuracy),
     }
 
 
