@@ -18,4 +18,6 @@ def duration(seconds: float | None) -> str:
     if seconds < 59.5:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
+    if minutes >= 48 * 60:
+        return f"{minutes / (24 * 60):.0f} days"
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

@@ -4,50 +4,52 @@ from __future__ import annotations
 
 import plotly.graph_objects as go
 
-from gptviz.figures.matrix import MARGIN
 from gptviz.figures.special_tokens import short_label
 from gptviz.figures.theme import Theme, base, plain
 from gptviz.labelled_array import LabelledArray
 
-MOST = 40  # bars: beyond, their labels would touch
+MOST = 20  # bars
+PITCH = 17  # pixels from one bar to the next
 LONGEST_LABEL = 12
 
 
-def frequencies(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
-    """A bar for each of the first `MOST` of `shares` [token], which are sorted."""
+def frequencies(shares: LabelledArray, theme: Theme) -> go.Figure:
+    """A bar for each of the first `MOST` of `shares` [token], which are sorted, from the top."""
     (tokens,) = shares.axes
     values, labels = shares.values[:MOST], tokens.labels[:MOST]
+    names = [plain(short_label(label), LONGEST_LABEL) for label in labels]
     bars = go.Bar(
-        x=list(range(len(labels))),
-        y=values,
+        x=values,
+        y=list(range(len(labels))),
+        orientation="h",
         marker={"color": theme.text},
         opacity=0.7,
         customdata=[plain(label) for label in labels],
-        hovertemplate="<b>%{customdata}</b><br>%{y:.3~%} of all tokens<extra></extra>",
+        hovertemplate="<b>%{customdata}</b><br>%{x:.3~%} of all tokens<extra></extra>",
     )
-    figure = go.Figure([bars], base(theme, height=height))
+    figure = go.Figure([bars], base(theme, height=PITCH * len(labels) + 52))
     font = {"size": 12, "color": theme.text}
-    names = [plain(short_label(label), LONGEST_LABEL) for label in labels]
-    is_narrow = all(len(short_label(label)) <= 1 for label in labels)
     rest = len(tokens.labels) - len(labels)
     more = f", the {len(labels)} most frequent of {len(tokens.labels):,}" if rest else ""
     return figure.update_layout(
-        margin=MARGIN if is_narrow else MARGIN | {"b": 100},
+        margin={"l": 20 + 8 * max(min(len(short_label(label)), LONGEST_LABEL) for label in labels), "r": 20, "t": 4, "b": 48},
         bargap=0.25,
         showlegend=False,
         xaxis={
-            "title": {"text": f"token{more}", "font": font},
-            "tickvals": list(range(len(labels))),
-            "ticktext": names,
-            "tickangle": 0 if is_narrow else -90,
-            "tickfont": {"family": "monospace", **font},
-            "fixedrange": True,
-        },
-        yaxis={
-            "title": {"text": "share of all tokens", "font": font},
+            "title": {"text": f"share of all tokens{more}", "font": font},
             "tickformat": "~%",
             "tickfont": font,
             "gridcolor": theme.faint,
+            "rangemode": "tozero",
+            "fixedrange": True,
+        },
+        yaxis={
+            "tickvals": list(range(len(labels))),
+            "ticktext": names,
+            "tickfont": {"family": "monospace", **font},
+            "range": [len(labels) - 0.5, -0.5],
+            "showgrid": False,
+            "zeroline": False,
             "fixedrange": True,
         },
     )

@@ -238,13 +238,13 @@ PLANS: dict[str, Plan] = {
     "sums": Plan(
         "addition",
         "Sums of three-digit numbers, learned while you watch: the answers are wrong for a while, and then they are right.",
-        replace(_TASK, steps=1_000, evaluations=20),
+        replace(_TASK, steps=600, evaluations=20),
         data="addition",
         beside=("addition",),
     ),
     "addition": Plan(
         "addition",
-        "The same sums three times as long, to the last mistake; the answer begins with its last digit.",
+        "The same sums five times as long, to the last mistake; the answer begins with its last digit.",
         _TASK,
         data="addition",
         beside=("sums",),

@@ -1,10 +1,10 @@
-"""Probabilities as the interface writes them."""
+"""Probabilities and lengths of time as the interface writes them."""
 
 from __future__ import annotations
 
 import pytest
 
-from gptviz.figures.format import percent
+from gptviz.figures.format import duration, percent
 
 
 @pytest.mark.parametrize(
@@ -25,3 +25,19 @@ from gptviz.figures.format import percent
 )
 def test_percent_has_three_digits_down_to_a_tenth(probability: float, text: str) -> None:
     assert percent(probability) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, ""),
+        (22, "22 s"),
+        (59.6, "1 min"),
+        (3_540, "59 min"),
+        (5_220, "1 h 27 min"),
+        (172_000, "47 h 47 min"),
+        (1e6, "12 days"),
+    ],
+)
+def test_a_length_of_time_is_in_the_words_people_use(seconds: float | None, text: str) -> None:
+    assert duration(seconds) == text

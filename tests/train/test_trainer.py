@@ -277,7 +277,7 @@ def test_a_finished_run_leaves_the_model_in_evaluation_mode() -> None:
 @pytest.mark.parametrize("optimiser", OPTIMISERS)
 def test_an_absurd_rate_is_said_to_have_diverged_with_what_to_change(optimiser: str) -> None:
     model = fresh()
-    with pytest.raises(DivergedError, match=r"no longer a number after \d+ steps: lower the learning rate \(1e\+30\)"):
+    with pytest.raises(DivergedError, match=r"no longer a number after \d+ steps. To change: lower the learning rate \(1e\+30\)"):
         list(trainer(model, learning_rate=1e30, optimiser=optimiser))
     assert not model.training
 

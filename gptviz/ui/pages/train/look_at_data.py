@@ -19,7 +19,6 @@ from gptviz.ui.widgets.markdown import escaped
 
 from .data import learned_tokenizer
 
-HEIGHT = 260
 ROWS = 4  # of the batch
 MOST_PLACES = 128
 ABOUT_BATCH = {
@@ -53,7 +52,7 @@ def look(planned: PlannedRun) -> None:
         return
     st.markdown(" · ".join(f"{escaped(what)}: **{count:,}**" for what, count in known.facts.items()))
     show_figure(
-        frequencies(LabelledArray(known.shares, (Axis("token", known.tokens),), "share"), theme(), height=HEIGHT),
+        frequencies(LabelledArray(known.shares, (Axis("token", known.tokens),), "share"), theme()),
         key="frequencies",
         config={"displayModeBar": False},
         alt=f"How often each token comes in {known.counted}, the most frequent first.",
@@ -77,6 +76,6 @@ def table(rows: list[ShownRow]) -> pd.DataFrame:
     lines = {}
     for number, row in enumerate(rows, 1):
         for what, labels in row.lines.items():
-            label = [row.label] if row.label else []
-            lines[f"row {number}: {what}{', label →' if row.label else ''}"] = [*label, *labels[:MOST_PLACES]]
+            whose = f"row {number}, label {row.label}" if row.label else f"row {number}"
+            lines[f"{whose}: {what}"] = labels[:MOST_PLACES]
     return pd.DataFrame.from_dict(lines, orient="index").fillna("").rename(columns=lambda place: str(place + 1))
