@@ -12,7 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlparse
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -27,6 +26,7 @@ from gptviz.generate.sampling import Sampling, choose, draw, ledger, uniform
 from tests.browser.contrast import faint
 from tests.browser.machinery import HOSTILE, Visit
 from tests.browser.mounting import Mounted
+from tests.browser.pictures import faults, saved, small, words
 
 pytestmark = pytest.mark.browser
 
@@ -576,18 +576,45 @@ def test_hostile_labels_stay_text(ledger_of: Mount) -> None:
     assert found["token"][: len(HOSTILE)] == list(HOSTILE)
 
 
-def test_a_picture_stands_alone_and_shows_the_lines_in_sight(ledger_of: Mount) -> None:
-    page = ledger_of("characters", top_k=3, tokens="All, by vocabulary").page
-    with page.expect_download() as waiting:
-        page.get_by_role("button", name="SVG").click()
-    drawn = Path(waiting.value.path()).read_text(encoding="utf-8")
-    texts = ["".join(element.itertext()) for element in ElementTree.fromstring(drawn).iter() if element.tag.endswith("}text")]
-    assert any("the case characters" in text for text in texts)
-    assert any(text.startswith("<img") for text in texts), "a label, as text"
-    assert "var(--" not in drawn
+@pytest.mark.parametrize(
+    ("case", "setting"),
+    [("characters", {"top_k": 3, "tokens": "All, by vocabulary"}), ("words", {"top_p": 0.4, "temperature": 1.7, "log": "True"})],
+)
+def test_a_picture_has_a_heading_the_lines_in_sight_and_the_draw(ledger_of: Mount, case: str, setting: dict[str, Any]) -> None:
+    page = ledger_of(case, **setting, seed=7, changes={"prompt": "To be, or"}).page
+    drawn = saved(page)
+    assert faults(page, drawn) == []
+    texts = words(drawn)
+    said = "".join("".join(texts).split())
+    shown = [*page.locator(".sum").all_inner_texts(), *page.locator(".fact").all_inner_texts(), "Seed 7", "Prompt: “To be, or”"]
+    assert [text for text in shown if "".join(text.split()) not in said] == []
+    assert f"the case {case}" in texts[0]
+    number = page.locator(".interval").get_attribute("data-number") or ""
+    assert any(f"seed 7: {float(number):.3f} falls on" in text for text in texts)
+    if case == "characters":
+        assert any(text.startswith("<img") for text in texts), "a label, as text"
     with page.expect_download() as waiting:
         page.get_by_role("button", name="PNG").click()
     assert Path(waiting.value.path()).read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(("width", "height"), [(390, 844), (1280, 720), (1920, 1080)])
+def test_no_type_is_small(ledger_of: Mount, width: int, height: int) -> None:
+    page = ledger_of("characters", top_k=6, width=width, height=height).page
+    assert small(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_the_list_grows_with_the_window_and_its_lines_follow_each_other(ledger_of: Mount) -> None:
+    heights = []
+    for width, height in ((1280, 720), (1920, 1080), (3840, 2160)):
+        page = ledger_of("words", width=width, height=height).page
+        boxes = [box for line in page.locator(".token-row").all()[:3] if (box := line.bounding_box())]
+        assert boxes[1]["y"] - boxes[0]["y"] == pytest.approx(boxes[0]["height"], abs=0.6)
+        heights.append((page.locator(".list").bounding_box() or {})["height"])
+        assert page.locator(".token-row:visible").count() >= heights[-1] / boxes[0]["height"]
+    assert heights[1] > 2 * heights[0]
+    assert heights[2] == pytest.approx(2 * heights[1], rel=0.05)
 
 
 # How many animations the number has in the second frame after the button was clicked.

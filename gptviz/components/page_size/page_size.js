@@ -1,10 +1,9 @@
 // Tells Python how large the page is drawn, so that figures drawn there can be as large.
 
 import { make } from "../kit/elements.js";
-import { rem } from "../kit/size.js";
+import { USUAL, rem } from "../kit/size.js";
 import { view } from "../kit/view.js";
 
-const USUAL = 16;
 // Steps of size below which a figure is not drawn anew, and milliseconds that the window must rest.
 const STEPS = 8,
   PAUSE = 300;

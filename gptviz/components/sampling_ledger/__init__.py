@@ -55,6 +55,7 @@ def payload(
     true_name: str = "Really next:",
     takes: bool = False,
     note: str = "",
+    prompt: str = "",
     command: Command = NO_COMMAND,
 ) -> Payload:
     """The view of one place of a text.
@@ -69,6 +70,7 @@ def payload(
         true: the token that stands there, where it is known; `true_name` is what to call it.
         takes: whether a token can be taken.
         note: what follows the name of the token drawn.
+        prompt: the text before the token, in the visible forms of its tokens, for pictures.
         command: choices (`temperature`, `top_k`, `top_p`, `seed`, `tokens`, `log`) that the view is asked for.
 
     Raises:
@@ -89,6 +91,7 @@ def payload(
         "trueName": true_name,
         "takes": takes,
         "note": note,
+        "prompt": prompt,
         "asked": dict(command.asked),
         "number": command.number,
     }

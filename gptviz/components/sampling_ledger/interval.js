@@ -2,6 +2,7 @@
 
 import { announce } from "../kit/details.js";
 import { make, shape } from "../kit/elements.js";
+import { USUAL, rem } from "../kit/size.js";
 import { count, shortened, spoken } from "../kit/text.js";
 import { SEEDS, Slider } from "./choices.js";
 import { DRAWS, chiSquared } from "./draws.js";
@@ -32,7 +33,7 @@ export function intervalsOf({ stages, drawn }) {
   return found;
 }
 
-/** The name of a token on its interval, "" where it does not fit in so many pixels. @param {number} token @param {number} pixels @param {import("./sampling_ledger.js").Ledger} ledger */
+/** The name of a token on its interval, "" where it does not fit in so many pixels of a page of usual size. @param {number} token @param {number} pixels @param {import("./sampling_ledger.js").Ledger} ledger */
 export function nameWithin(token, pixels, { header }) {
   const name = token < 0 ? "" : shortened(header.labels[token], LONGEST_ON_INTERVAL);
   return CHARACTER * ([...name].length + 1) <= pixels ? name : "";
@@ -150,7 +151,7 @@ export class Draw {
   /** @param {ReturnType<typeof intervalsOf>} intervals */
   renderNames(intervals) {
     const { ledger, names } = this;
-    const width = this.interval.clientWidth;
+    const width = (this.interval.clientWidth * USUAL) / rem();
     const named = intervals.filter(([token, start, end]) => nameWithin(token, width * (end - start), ledger));
     while (names.children.length < named.length) names.append(make("span"));
     /** @type {HTMLElement[]} */ ([...names.children]).forEach((place, i) => {

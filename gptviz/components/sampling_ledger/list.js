@@ -1,13 +1,14 @@
 // The lines of the ledger, one a token: however large the vocabulary, only those in sight exist.
 
 import { make } from "../kit/elements.js";
+import { rem } from "../kit/size.js";
 import { SPOKEN, count, percent, shortened, spoken } from "../kit/text.js";
 import { VOCABULARY } from "./choices.js";
 import { DRAWS } from "./draws.js";
 import { LANES, lanesOf, lengthOf } from "./lanes.js";
 import { LONGEST_NAME } from "./words.js";
 
-export const ROW = 20; // pixels, as in the style sheet
+const ROW = 1.25; // rem, as in the style sheet
 
 export class List {
   /** @param {import("./sampling_ledger.js").Ledger} ledger */
@@ -58,8 +59,13 @@ export class List {
     const ordered = byVocabulary ? stages.order.slice().sort() : stages.order;
     this.places = wanted ? ordered.filter((token) => header.labels[token].toLowerCase().includes(wanted)) : ordered;
     this.ranked = !wanted && !byVocabulary;
-    this.space.style.height = `${ROW * this.places.length}px`;
+    this.space.style.height = `${ROW * this.places.length}rem`;
     if (!stays) this.element.scrollTop = this.current = 0;
+  }
+
+  /** The height of a line in pixels. */
+  get line() {
+    return ROW * rem();
   }
 
   /** The token that the reader looks at, undefined if none is found. */
@@ -69,7 +75,7 @@ export class List {
 
   /** The tokens in sight, at most so many. @param {number} most */
   inSight(most) {
-    const first = Math.floor(this.element.scrollTop / ROW);
+    const first = Math.floor(this.element.scrollTop / this.line);
     return this.places.slice(first, first + most);
   }
 
@@ -80,8 +86,9 @@ export class List {
     const { element, rows, places, ledger } = this;
     const { top_p } = ledger.chosen;
     element.style.setProperty("--limit", String(top_p === 1 ? 2 : top_p));
-    const first = Math.floor(element.scrollTop / ROW);
-    const seen = Math.min(places.length - first, Math.ceil(element.clientHeight / ROW) + 1);
+    const { line } = this;
+    const first = Math.floor(element.scrollTop / line);
+    const seen = Math.min(places.length - first, Math.ceil(element.clientHeight / line) + 1);
     this.current = Math.max(0, Math.min(this.current, places.length - 1));
     while (rows.length < seen) {
       const row = this.row();
@@ -126,7 +133,7 @@ export class List {
     const token = this.places[place],
       name = header.labels[token];
     element.id = `row${place}`;
-    element.style.top = `${ROW * place}px`;
+    element.style.top = `${ROW * place}rem`;
     this.fillLook(element, token, place);
     element.setAttribute("aria-posinset", String(place + 1));
     element.setAttribute("aria-setsize", String(this.places.length));
@@ -202,7 +209,7 @@ export class List {
   /** @param {KeyboardEvent} event */
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const page = Math.max(1, Math.floor(this.element.clientHeight / ROW) - 1),
+    const page = Math.max(1, Math.floor(this.element.clientHeight / this.line) - 1),
       last = this.places.length - 1;
     /** @type {Record<string, number>} */
     const walk = {
@@ -222,12 +229,12 @@ export class List {
 
   /** @param {number} place */
   walkTo(place) {
-    const { element } = this;
+    const { element, line } = this;
     this.current = place;
     this.hovered = null;
-    if (ROW * place < element.scrollTop) element.scrollTop = ROW * place;
-    else if (ROW * (place + 1) > element.scrollTop + element.clientHeight) {
-      element.scrollTop = ROW * (place + 1) - element.clientHeight;
+    if (line * place < element.scrollTop) element.scrollTop = line * place;
+    else if (line * (place + 1) > element.scrollTop + element.clientHeight) {
+      element.scrollTop = line * (place + 1) - element.clientHeight;
     }
     this.ledger.ask();
   }

@@ -1,19 +1,18 @@
 // The lines in sight and the draw, as a drawing that stands alone.
 
-import { background } from "../kit/colour.js";
 import { shape } from "../kit/elements.js";
+import { picture } from "../kit/picture.js";
 import { ROLES } from "../kit/roles.js";
 import { shortened } from "../kit/text.js";
-import { CHOICES } from "./choices.js";
+import { CHOICES, OF_THE_DRAW } from "./choices.js";
 import { intervalsOf, nameWithin } from "./interval.js";
 import { LANES, lanesOf, sumTexts } from "./lanes.js";
-import { ROW } from "./list.js";
-import { LONGEST_NAME } from "./words.js";
+import { LONGEST_NAME, factsOf } from "./words.js";
 
 const PICTURE_ROWS = 16,
-  PICTURE_TOP = 68,
-  PICTURE_MARGIN = 10; // the last two in pixels
-const WIDTHS = [100, 70, 125, 125, 125, 165, 170],
+  PICTURE_TOP = 38,
+  ROW = 20; // the last two in pixels
+const WIDTHS = [120, 80, 125, 145, 175, 200, 190],
   WIDTHS_WITHOUT_DRAW = [140, 120, 620];
 const GAP = 14;
 
@@ -23,26 +22,32 @@ export class Picture {
     this.ledger = ledger;
     this.ink = getComputedStyle(ledger.root).color;
     const names = Object.keys(LANES);
-    let across = PICTURE_MARGIN;
+    let across = 0;
     this.lanes = (ledger.seeds ? WIDTHS : WIDTHS_WITHOUT_DRAW).map((width, i) => {
       across += width;
       return { name: names[i], x: across - width, width: width - GAP };
     });
-    this.width = across + PICTURE_MARGIN;
+    this.width = across;
   }
 
   draw() {
     const { ledger, width } = this;
-    const { title } = ledger.header;
     const tokens = ledger.list.inSight(PICTURE_ROWS);
     const under = PICTURE_TOP + ROW * tokens.length;
-    const height = under + (ledger.seeds ? 96 : 10);
-    const picture = shape("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "font-family": "sans-serif" });
-    picture.append(shape("title", {}, title), shape("rect", { width, height, fill: background(ledger.root) }));
-    picture.append(this.text(PICTURE_MARGIN, 22, title, { "font-size": 14, "font-weight": 600 }), ...this.heads());
-    tokens.forEach((token, i) => picture.append(...this.line(PICTURE_TOP + ROW * i, token)));
-    if (ledger.seeds) picture.append(...this.interval(under + 36));
-    return picture;
+    const drawing = shape("g", {}, ...this.heads());
+    tokens.forEach((token, i) => drawing.append(...this.line(PICTURE_TOP + ROW * i, token)));
+    if (ledger.seeds) drawing.append(...this.interval(under + 36));
+    return picture(ledger.root, this.heading(), drawing, { width, height: under + (ledger.seeds ? 76 : 0) });
+  }
+
+  /** @returns {import("../kit/picture.js").Heading} */
+  heading() {
+    const { ledger } = this;
+    const { header, chosen, seeds } = ledger;
+    const drawn = Object.entries(CHOICES).filter(([key]) => OF_THE_DRAW.includes(key));
+    const settings = seeds ? drawn.map(([key, { slider, says }]) => `${slider?.name} ${says(chosen[key])}`) : [];
+    const facts = factsOf(ledger).map((fact) => fact.textContent ?? "");
+    return { title: header.title, prompt: header.prompt, settings: [...settings, ...facts, ...(chosen.log ? ["log bars"] : [])] };
   }
 
   heads() {
@@ -51,7 +56,7 @@ export class Picture {
     return this.lanes.flatMap(({ x, name }) => {
       const [title, , key] = LANES[name];
       const value = key ? ` ${CHOICES[key].says(chosen[/** @type {keyof typeof chosen} */ (key)])}` : "";
-      return [this.text(x, 44, title + value, { "font-weight": 600 }), this.text(x, 58, sums[name], { "font-size": 10 })];
+      return [this.text(x, 14, title + value, { "font-weight": 600 }), this.text(x, 30, sums[name])];
     });
   }
 
@@ -74,7 +79,7 @@ export class Picture {
       const isGrey = name === "logit" || name === "before" || name === cut || (name === "hot" && cut === "temperature 0");
       const shade = name === "after" ? 0.75 : 0.35;
       marks.push(this.bar(x + room * from, y, room * (to - from), isGrey ? ROLES.stream : ROLES.output, shade));
-      marks.push(this.text(x + width, y + 13, number, { "text-anchor": "end", "font-size": 11 }));
+      marks.push(this.text(x + width, y + 13, number, { "text-anchor": "end" }));
     }
     return marks;
   }
@@ -83,9 +88,9 @@ export class Picture {
   interval(y) {
     const { ledger } = this;
     const { number, drawn } = ledger;
-    const all = this.width - 2 * PICTURE_MARGIN;
+    const all = this.width;
     /** @param {number} place */
-    const at = (place) => PICTURE_MARGIN + all * place;
+    const at = (place) => all * place;
     const name = shortened(ledger.header.labels[drawn], LONGEST_NAME);
     /** @type {SVGElement[]} */
     const marks = [this.text(at(0), y - 14, `The draw, seed ${ledger.chosen.seed}: ${number.toFixed(3)} falls on ${name}`)];
@@ -95,14 +100,13 @@ export class Picture {
       const isDrawn = token === drawn,
         shade = isDrawn ? 0.9 : token < 0 ? 0.1 : odd ? 0.35 : 0.2;
       const fill = isDrawn ? "#FFFFFF" : this.ink;
-      const look = { "text-anchor": "middle", "font-size": 11, "font-family": "monospace", fill };
+      const look = { "text-anchor": "middle", "font-family": "monospace", fill };
       marks.push(this.bar(at(start), y, all * (end - start), ROLES.output, shade));
       marks.push(this.text(at((start + end) / 2), y + 13, nameWithin(token, all * (end - start), ledger), look));
     }
-    const small = { "font-size": 10 };
     const needle = { x1: at(number), x2: at(number), y1: y - 8, y2: y + ROW, stroke: this.ink, "stroke-width": 2 };
-    marks.push(shape("line", needle), this.text(at(0), y + 34, "0", small));
-    marks.push(this.text(at(1), y + 34, "1", { ...small, "text-anchor": "end" }));
+    marks.push(shape("line", needle), this.text(at(0), y + 34, "0"));
+    marks.push(this.text(at(1), y + 34, "1", { "text-anchor": "end" }));
     return marks;
   }
 

@@ -75,7 +75,8 @@ def token_strip(
         on_pick: called with the index of a chip that was clicked.
         label: the name of the strip for who cannot see it.
         legend: what a probability is, beside the scale; empty for no legend.
-        height: pixels; the strip then scrolls and stays at its end while it grows. None: as high as its text.
+        height: pixels where a page has its usual size; the strip scrolls, and stays at its end while it grows. None: as high
+            as its text.
         bars: one token a line, with its probability as a bar and a number.
         spaced: a gap between tokens, for vocabularies whose text has one there.
     """

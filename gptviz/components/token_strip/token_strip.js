@@ -2,6 +2,7 @@
 
 import { bringIntoView, make, TabStop } from "../kit/elements.js";
 import { Flow } from "../kit/flow.js";
+import { USUAL } from "../kit/size.js";
 import { PALEST, percent, SPOKEN, STRONGEST, spoken, tinted } from "../kit/text.js";
 import { view } from "../kit/view.js";
 import { Card, fillLine } from "./card.js";
@@ -90,7 +91,7 @@ class Strip {
     text.classList.toggle("bars", data.bars);
     text.classList.toggle("framed", data.height !== null);
     text.classList.toggle("spaced", data.spaced);
-    text.style.height = data.height === null ? "" : `${data.height}px`;
+    text.style.height = data.height === null ? "" : `${data.height / USUAL}rem`;
     text.setAttribute("aria-label", data.label);
     legend.hidden = !data.legend || data.bars || !data.tokens.some((token) => token.probability !== null);
     this.meaning.textContent = data.legend;
