@@ -14,13 +14,13 @@ from torch import Tensor
 from gptviz.model import Config, Transformer
 from gptviz.model.kinds import Kind
 from gptviz.text import (
+    GENERATED,
     Corpus,
     LabelledTexts,
     Tokenizer,
     WordTokenizer,
     label_order,
     labelled_of,
-    opinions,
     read_labelled,
     recall,
     remember,
@@ -214,7 +214,7 @@ class LabelledSource(SplitSource[LabelledTexts]):
     def from_dict(cls, content: dict[str, Any]) -> LabelledSource:
         """The source that `to_dict` wrote down; see `Source.from_dict`."""
         name, sha256 = content["labelled"], content["sha256"]
-        labelled = opinions() if name == "opinions" else None
+        labelled = GENERATED[name]() if name in GENERATED else None
         if labelled is None or labelled.sha256 != sha256:
             labelled = LabelledTexts.from_canonical(name, recall(name, sha256).text)
         return cls(labelled, float(content.get("fraction", 0.9)), int(content.get("seed", 0)))

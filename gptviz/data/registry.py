@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gptviz.model.kinds import Kind
-from gptviz.text import PAIR_TASKS, TASKS, corpora, opinions, task
+from gptviz.text import GENERATED, PAIR_TASKS, TASKS, corpora, task
 
 from .classification import LabelledSource
 from .seq2seq import PairSource, PairTaskSource
@@ -26,7 +26,7 @@ FROM_FILES: dict[Kind, type[TextSource] | type[LabelledSource] | type[PairSource
 
 
 def source_named(name: str, fraction: float = 0.9) -> Source:
-    """The task, of sequences or of pairs, or the corpus called `name`, or "opinions", texts with labels.
+    """The task, of sequences or of pairs, or the corpus or the generated texts with labels called `name`.
 
     Raises:
         ValueError: there is none; the message names those there are.
@@ -36,12 +36,12 @@ def source_named(name: str, fraction: float = 0.9) -> Source:
         return TaskSource(task(name))
     if name in PAIR_TASKS:
         return PairTaskSource(PAIR_TASKS[name])
-    if name == "opinions":
-        return LabelledSource(opinions(), fraction)
+    if name in GENERATED:
+        return LabelledSource(GENERATED[name](), fraction)
     offers = {offer.name: offer for offer in corpora()}
     if name not in offers:
         raise ValueError(
-            f"no data named {name[:80]!r}; there are the texts {', '.join(offers)}, the texts with labels opinions "
+            f"no data named {name[:80]!r}; there are the texts {', '.join(offers)}, the texts with labels {', '.join(GENERATED)} "
             f"and the tasks {', '.join((*TASKS, *PAIR_TASKS))}"
         )
     return TextSource(offers[name].open(), fraction)

@@ -13,7 +13,7 @@ from .datasets.corpora import (
     tiny_shakespeare,
 )
 from .datasets.label_order import label_order
-from .datasets.labelled_texts import LabelledTexts, labelled_of, opinions, read_labelled, texts_of
+from .datasets.labelled_texts import GENERATED, LabelledTexts, labelled_of, opinions, read_labelled, starred_opinions, texts_of
 from .datasets.pairs import PAIR_TASKS, Pairs, PairTask, pairs_of, read_pairs
 from .datasets.tasks import TASKS, Examples, Task, task
 from .tokenizers.base import Encoding, Tokenizer, Unknown
@@ -26,6 +26,7 @@ from .tokenizers.words import WordTokenizer, words_of
 from .visible import TOKEN_KINDS, character_name, kind_of_text, visible
 
 __all__ = [
+    "GENERATED",
     "PAIR_TASKS",
     "TASKS",
     "TOKEN_KINDS",
@@ -60,6 +61,7 @@ __all__ = [
     "read_pairs",
     "recall",
     "remember",
+    "starred_opinions",
     "task",
     "texts_of",
     "tiny_shakespeare",

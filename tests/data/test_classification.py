@@ -22,7 +22,16 @@ from gptviz.runs import checkpoints
 from gptviz.runs.experiments import PLANS
 from gptviz.runs.log import read_log
 from gptviz.runs.training import train
-from gptviz.text import CharTokenizer, Corpus, CorpusUnavailableError, LabelledTexts, WordTokenizer, opinions, task
+from gptviz.text import (
+    CharTokenizer,
+    Corpus,
+    CorpusUnavailableError,
+    LabelledTexts,
+    WordTokenizer,
+    opinions,
+    starred_opinions,
+    task,
+)
 from gptviz.train.evaluation import evaluate
 from tests.small_runs import recipe
 from tests.tiny import CONTEXT, scrambled, tiny
@@ -404,3 +413,26 @@ def test_five_labels_are_learned_as_two_are() -> None:
     card = checkpoints.read_card(folder)
     assert card.labels == tuple("12345")
     assert card.accuracy == card.baseline_accuracy == 1.0
+
+
+def test_the_experiment_stars_learns_the_order_of_its_labels() -> None:
+    source = LabelledSource(starred_opinions(1_000))
+    plan = PLANS["stars"]
+    folder = plan.prepare("stars", source=source, recipe=replace(plan.recipe, steps=120, evaluations=1))
+    for _ in train(folder):
+        pass
+    card = checkpoints.read_card(folder)
+    assert checkpoints.read_config(folder).ordered
+    assert card.labels == tuple("12345")
+    assert card.confusion is not None
+    far = sum(count for i, row in enumerate(card.confusion) for j, count in enumerate(row) if abs(i - j) > 1)
+    assert far < 0.1 * sum(map(sum, card.confusion))  # by chance it were 0.48
+
+
+def test_the_experiment_stars_takes_labels_without_an_order_too() -> None:
+    source = LabelledSource(numbered((0, 1, 2) * 8))
+    folder = PLANS["stars"].prepare("mine", source=source, recipe=replace(PLANS["stars"].recipe, steps=2, evaluations=1))
+    for _ in train(folder):
+        pass
+    assert not checkpoints.read_config(folder).ordered
+    assert checkpoints.read_card(folder).labels == ("a", "b", "c")

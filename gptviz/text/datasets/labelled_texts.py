@@ -258,5 +258,49 @@ def _affirmed(thing: str, words: Sequence[str], rng: np.random.Generator) -> str
     return f"the {thing} was {_any(_AFFIRMATIONS, rng)} {_any(words, rng)}"
 
 
+_STARS: Final = {  # how good something is, by what stands before the adjective, and with which adjectives
+    "1": (("truly", "utterly"), _BAD),
+    "2": (("rather", "a little"), _BAD),
+    "4": (("rather", "quite"), _GOOD),
+    "5": (("truly", "wonderfully"), _GOOD),
+}
+
+
+def starred_opinions(count: int = 4_000, seed: int = 0) -> LabelledTexts:
+    """Short opinions on films with one to five stars, equally many of each: a stand-in until there are real reviews.
+
+    Each has two clauses. Both say how many stars there are ("the plot was truly dull" is one star), except that of three stars
+    one clause praises and the other does not, equally strongly. In a tenth of the opinions a clause is of a neighbouring number
+    of stars. The same `count` and `seed` give the same texts.
+
+    Raises:
+        ValueError: the `count` is below 5.
+    """
+    if count < 5:
+        raise ValueError(f"{count} opinions are too few: there must be one for each number of stars, at least 5")
+    rng = np.random.default_rng(seed)
+    labels = (rng.permutation(count) % 5).tolist()
+    names = ("1", "2", "3", "4", "5")
+    return LabelledTexts("stars", tuple(_starred(names[label], rng) for label in labels), tuple(labels), names)
+
+
+def _starred(stars: str, rng: np.random.Generator) -> str:
+    """One opinion with so many stars."""
+    neighbours = {"1": "2", "2": "1", "4": "5", "5": "4"}
+    kinds = [("1", "5"), ("2", "4")][rng.integers(2)] if stars == "3" else (stars, stars)
+    if stars != "3" and rng.random() < 0.1:
+        kinds = (stars, neighbours[stars])
+    one, other = (_THINGS[i] for i in rng.choice(len(_THINGS), size=2, replace=False))
+    clauses = [
+        f"the {thing} was {_any(_STARS[kind][0], rng)} {_any(_STARS[kind][1], rng)}"
+        for thing, kind in zip((one, other), kinds, strict=True)
+    ]
+    return " and ".join(clauses if rng.integers(2) else clauses[::-1])
+
+
 def _any(words: Sequence[str], rng: np.random.Generator) -> str:
     return words[int(rng.integers(len(words)))]
+
+
+GENERATED: Final = {"opinions": opinions, "stars": starred_opinions}
+"""Texts with labels that are made by a grammar, by their name."""

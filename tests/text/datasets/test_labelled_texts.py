@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gptviz.text import LabelledTexts, labelled_of, opinions, read_labelled, texts_of, words_of
+from gptviz.text import LabelledTexts, label_order, labelled_of, opinions, read_labelled, starred_opinions, texts_of, words_of
 
 # Cells as any program may write them; line ends inside are kept as \n.
 cell = st.text(st.characters(codec="utf-8", exclude_characters="\0\r")).map(str.strip).filter(bool)
@@ -231,3 +231,28 @@ def test_with_a_denial_the_same_words_say_the_opposite_so_that_counting_them_tel
     # An opinion and its opposite are equally likely: no word leans to a label by more than chance does.
     for word in counts[0] | counts[1]:
         assert abs(counts[0][word] - counts[1][word]) < 5 * (counts[0][word] + counts[1][word]) ** 0.5
+
+
+def test_opinions_with_stars_are_the_same_every_time_and_equally_many_of_each() -> None:
+    made = starred_opinions(500, 3)
+    assert made == starred_opinions(500, 3)
+    assert made.texts != starred_opinions(500, 4).texts
+    assert [made.labels.count(label) for label in range(5)] == [100] * 5
+    assert label_order(made.names) == (0, 1, 2, 3, 4)
+    with pytest.raises(ValueError, match="4 opinions are too few"):
+        starred_opinions(4)
+
+
+def test_stars_are_the_mean_of_what_both_clauses_say_and_at_most_one_off() -> None:
+    good = {"good", "gripping", "funny", "clever", "moving", "charming", "fresh", "brilliant", "warm", "exciting"}
+    strong = {"truly", "utterly", "wonderfully"}
+    off = []
+    for text, label in zip(*(lambda made: (made.texts, made.labels))(starred_opinions(1_000)), strict=True):
+        said = []
+        for clause in text.split(" and "):
+            words = clause.split()
+            strength = 2 if strong & set(words) else 1
+            said.append(3 + strength * (1 if words[-1] in good else -1))
+        off.append(abs(sum(said) / 2 - (label + 1)))
+    assert max(off) <= 0.5
+    assert 0 < sum(off) < 0.1 * len(off)

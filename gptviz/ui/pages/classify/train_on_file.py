@@ -13,12 +13,12 @@ from gptviz.ui.views import planned_run
 from gptviz.ui.views.planned_run import PlannedRun
 from gptviz.ui.widgets.markdown import escaped
 
-PLAN, NAME = "classifier", "my-classifier"
+PLAN, NAME = "stars", "my-classifier"
 
 
 @st.cache_resource(max_entries=4, show_spinner=False, hash_funcs={LabelledTexts: lambda texts: texts.sha256})
 def _planned(labelled: LabelledTexts) -> PlannedRun:
-    """The plan of the classifier that ships, with these texts as its data; it has a problem where they are too few."""
+    """The plan for texts of the user's own, with these as its data; it has a problem where they are too few."""
     plan = PLANS[PLAN]
     source = LabelledSource(labelled, plan.fraction)
     try:

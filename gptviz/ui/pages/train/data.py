@@ -14,13 +14,12 @@ from gptviz.data.text import TaskSource, TextSource
 from gptviz.model import Config
 from gptviz.model.kinds import Kind
 from gptviz.runs.experiments import Plan
-from gptviz.text import PAIR_TASKS, TASKS, Corpus, Tokenizer, corpora, task, tiny_shakespeare
+from gptviz.text import GENERATED, PAIR_TASKS, TASKS, Corpus, Tokenizer, corpora, task, tiny_shakespeare
 from gptviz.ui.pages.train import rules
 from gptviz.ui.views.planned_run import UPLOADED
 from gptviz.ui.widgets import controls
 
 PASTED = "a text you paste"
-OPINIONS = "opinions"
 MOST_PASTED = 1_000_000
 MOST_SETTING = 9  # of a task, where the task itself allows no more
 
@@ -34,7 +33,7 @@ ABOUT_DATA: dict[Kind, str] = {
     "decoder": "Tasks make their own sequences, and it is known how well they can be predicted. A text is cut: its first part "
     "is trained on, the rest validates.",
     "classifier": "Opinions are made by a small grammar in which “not” and “never” turn a word round: counting words does not "
-    "help. Of a table of yours nine texts in ten are trained on, the rest validates.",
+    "help. Stars are made by one too. Of a table of yours nine texts in ten are trained on, the rest validates.",
     "encoder-decoder": "Tasks make pairs of a source and its answer, and hold some answers out. Of a file of yours nine "
     "sources in ten are trained on, the rest validates.",
 }
@@ -45,7 +44,7 @@ def data_control(plan: Plan) -> str:
     kind = plan.config.kind
     offered: dict[Kind, list[str]] = {
         "decoder": [*TASKS, *(offer.name for offer in corpora()), PASTED],
-        "classifier": [OPINIONS],
+        "classifier": [*GENERATED],
         "encoder-decoder": [*PAIR_TASKS],
     }
     return controls.select("Data", [*offered[kind], UPLOADED], key="data", default=plan.data, help=ABOUT_DATA[kind])

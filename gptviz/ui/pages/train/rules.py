@@ -29,9 +29,9 @@ FEWEST_TOKENS = {"bpe": 300, "words": 3}  # in a vocabulary that is learned
 USUAL_VOCABULARY = 1_000
 # The fields of the architecture that the data decide, or that a model of this kind has no choice in.
 NOT_CHOSEN: dict[Kind, tuple[str, ...]] = {
-    "decoder": ("vocab_size", "padding", "n_label", "head", "n_encoder_layer"),
-    "classifier": ("vocab_size", "padding", "n_label", "n_encoder_layer", "tied", "unembed_bias"),
-    "encoder-decoder": ("vocab_size", "padding", "n_label", "head"),
+    "decoder": ("vocab_size", "padding", "n_label", "ordered", "token_dropout", "head", "n_encoder_layer"),
+    "classifier": ("vocab_size", "padding", "n_label", "ordered", "n_encoder_layer", "tied", "unembed_bias"),
+    "encoder-decoder": ("vocab_size", "padding", "n_label", "ordered", "token_dropout", "head"),
 }
 
 
