@@ -15,8 +15,8 @@ from gptviz.ui.shell.theme import theme
 from gptviz.ui.views.entries import Entry
 from gptviz.ui.widgets.markdown import escaped
 
-# Pixels: of a card, three of which stand side by side on a laptop, and of the picture in it.
-CARD, PICTURE = 262, 90
+PER_ROW = 3
+PICTURE = 90  # pixels
 MOST_NAMED = 3
 
 
@@ -40,10 +40,10 @@ def experiments(entries: Mapping[str, Entry]) -> None:
     its result and the way to train it.
     """
     state = pages.shared_state()
-    with st.container(horizontal=True):
-        for group in GROUPS:
+    for start in range(0, len(GROUPS), PER_ROW):
+        for group, column in zip(GROUPS[start : start + PER_ROW], st.columns(PER_ROW), strict=False):
             known = [entries[name] for name in group.plans if name in entries and entries[name].has_curve]
-            with st.container(border=True, width=CARD, gap="xsmall"):
+            with column.container(border=True, gap="xsmall"):
                 with st.container(horizontal=True, vertical_alignment="center"):
                     _picture(group, known)
                     with st.container(width="stretch", gap="xsmall"):

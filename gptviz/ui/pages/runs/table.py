@@ -61,7 +61,9 @@ def _columns() -> dict[str, ColumnConfig]:
         "state": text(),
         "best loss": number(format="%.4f", help=about_best),
         "perplexity": number(format="plain", help=about_perplexity),
-        "published": text(help="What somebody published for this experiment."),
+        "published": text(
+            help="What somebody published for this experiment; the generator's is of another text, with more characters."
+        ),
         "parameters": number(format="localized", help="Numbers that training sets."),
         "steps": number(format="localized", help="How many times its weights were changed."),
         "time": text(help="Spent on training steps."),
