@@ -40,6 +40,7 @@ class Curve:
         validation: [evaluations], the loss on held-out data.
         floor: the lowest loss that any model can reach, where it is known.
         uniform: ln V, the loss of guessing among V tokens (or labels) without any knowledge.
+        shares: [evaluations], how much of the held-out data each of `validation` was measured on; None where it was all of it.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Curve:
     validation: Numbers
     floor: float | None = None
     uniform: float | None = None
+    shares: Numbers | None = None
 
 
 @dataclass(frozen=True, eq=False)

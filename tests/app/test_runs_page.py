@@ -87,6 +87,25 @@ def test_the_best_loss_is_never_the_one_before_the_first_step(trained: Callable[
     assert any("it diverged: after 20 steps its loss is 119,295 nats" in text.value for text in at.text)
 
 
+def test_the_best_loss_is_one_that_was_measured_on_all_that_is_held_out_where_there_is_one(trained: Callable[..., Path]) -> None:
+    folder = trained("mine", [4.0, 2.1, 2.6])
+    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    parts = [line | {"share": 0.1} if line["kind"] == "evaluation" and line["step"] < 20 else line for line in lines]
+    (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in parts))
+    assert entries()["mine"].best == 2.6
+    (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in parts if line["step"] < 20))
+    assert entries()["mine"].best == 2.1, "while it trains, what is known of it"
+
+
+def test_how_much_is_right_stands_below_the_losses(trained: Callable[..., Path]) -> None:
+    trained("mine", [4.0, 2.5], accuracy=0.5)
+    trained("text", [4.0, 2.5])
+    charts = {c.proto.id.rsplit("-", 1)[-1]: json.loads(c.proto.spec) for c in page(chosen="mine,text").get("plotly_chart")}
+    assert [trace["name"] for trace in charts["accuracies"]["data"]] == ["mine"]
+    alone = {c.proto.id.rsplit("-", 1)[-1] for c in page(chosen="text").get("plotly_chart")}
+    assert "accuracies" not in alone
+
+
 def test_an_experiment_whose_run_diverged_has_no_result(trained: Callable[..., Path]) -> None:
     trained("ladder-2", [4.0, 119_295.0], diverged="it diverged", preset="ladder-2")
     assert entries()["ladder-2"].diverged

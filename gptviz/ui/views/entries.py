@@ -55,12 +55,15 @@ class Entry:
     def best(self) -> float:
         """The lowest validation loss after the first step or a later one; NaN before there is one.
 
-        The loss before the first step tells nothing of what was learned, and would be the best of a run that diverged.
+        The loss before the first step tells nothing of what was learned, and would be the best of a run that diverged. Where some
+        losses were measured on all the data held out, those on a part of it do not count: a part may be easier.
         """
         if self.curve is None:
             return math.nan
-        learned = self.curve.validation[self.curve.validation_steps > 0]
-        return float(learned.min()) if len(learned) else math.nan
+        learned = self.curve.validation_steps > 0
+        if self.curve.shares is not None and (whole := learned & (self.curve.shares >= 1)).any():
+            learned = whole
+        return float(self.curve.validation[learned].min()) if learned.any() else math.nan
 
     @property
     def last(self) -> float:

@@ -46,6 +46,9 @@ def _curve_of(folder: Path, written: tuple[int, int], card_written: tuple[int, i
     validation = curve_points(log, "evaluation", "loss") or [
         (entry.step, entry.validation) for entry in card.losses if entry.validation is not None
     ]
+    partial = dict(curve_points(log, "evaluation", "share")) or {
+        entry.step: entry.others["share"] for entry in card.losses if "share" in entry.others
+    }
     config = checkpoints.read_config(folder)
     return Curve(
         checkpoints.name_of(folder),
@@ -55,6 +58,7 @@ def _curve_of(folder: Path, written: tuple[int, int], card_written: tuple[int, i
         np.array([loss for _, loss in validation]),
         floor=card.floor,
         uniform=math.log(config.n_label or config.vocab_size),
+        shares=np.array([partial.get(step, 1.0) for step, _ in validation]) if partial else None,
     )
 
 
@@ -82,7 +86,7 @@ def _accuracy_of(folder: Path, written: tuple[int, int], card_written: tuple[int
     what = "answers without a mistake" if answers else "texts right" if card.labels else "tokens right"
     rows, size = (card.texts or {}).get("training"), (card.recipe or {}).get("batch_size")
     return Accuracy(
-        folder.name,
+        checkpoints.name_of(folder),
         what,
         np.array([step for step, _ in known], float),
         np.array([share for _, share in known]),
