@@ -164,26 +164,28 @@ def text(
     }
     typed = (st.text_input(label, **common) if height is None else st.text_area(label, height=height, **common)) or ""
     if missing and typed == default:
-        notices.warning(f"{escaped(missing)}. The page shows what it shows without a link.", icon=":material/link_off:")
+        notices.warning(f"{escaped(missing)}. The page shows what it shows without a link to one.", icon=":material/link_off:")
     else:
-        _keep(key, None if typed == default else typed, notices)
+        _keep(label, key, None if typed == default else typed, notices)
     said[key] = st.query_params.get(key)
     return typed
 
 
-def _keep(key: str, typed: str | None, notices: Any) -> None:
+def _keep(label: str, key: str, typed: str | None, notices: Any) -> None:
     """Write a text into the address; a line on the page says where that works on this machine alone, or not at all."""
     try:
         addresses.put(key, typed)
     except OSError as error:
         notices.warning(
-            f"The text is too long for the address, and cannot be kept on this machine ({escaped(str(error))}): a reload or a "
-            "link opens the page without it.",
+            f"{label}: the text is too long for the address, and cannot be kept on this machine ({escaped(str(error))}): a reload "
+            "or a link opens the page without it.",
             icon=":material/link_off:",
         )
     else:
         if typed is not None and st.query_params.get(key) != typed:
-            notices.caption("Too long for the address, which has a key for it: a link to this text works on this machine alone.")
+            notices.caption(
+                f"{label}: too long for the address, which has a key for it. Such a link works on this machine alone."
+            )
 
 
 def forget_texts() -> None:

@@ -51,6 +51,7 @@ def _table(numbers: Callable[[], LabelledArray], key: str) -> None:
                 "text/csv",
                 key=f"{key} csv",
                 on_click="ignore",
+                help="A text that a spreadsheet would compute (it begins with =, +, - or @) has an apostrophe before it.",
             )
 
 

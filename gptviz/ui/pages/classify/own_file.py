@@ -106,7 +106,8 @@ def own_file(subject: Subject) -> tuple[File, Numbers]:
             "text/csv",
             on_click="ignore",
             icon=":material/download:",
-            help="All texts, each with its likeliest label and the probability of every label.",
+            help="All texts, each with its likeliest label and the probability of every label. A text that a spreadsheet would "
+            "compute (it begins with =, +, - or @) has an apostrophe before it, which goes when the file is read here.",
         )
         if len(rows) > ROWS_SHOWN:
             st.caption(f"The first {ROWS_SHOWN:,} of {len(rows):,} texts; the file has all.")

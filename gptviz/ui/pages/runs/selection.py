@@ -12,6 +12,7 @@ from gptviz.ui.views.entries import MOST_COMPARED, Entry, default_comparison
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.tries import Try
 
+LONGEST = 2_000  # characters of all names in the link: far more models than a chart compares
 NONE = "-"  # what the link says where nothing is chosen; no model can have this name
 
 
@@ -24,7 +25,7 @@ def chosen(entries: Mapping[str, Entry], *, quiet: bool = False) -> list[Entry]:
     in_link = st.query_params.get("chosen")
     if in_link is None:
         return [entries[name] for name in default_comparison(entries)]
-    names = list(dict.fromkeys(map(unquote, in_link[:2_000].split(","))))
+    names = list(dict.fromkeys(map(unquote, in_link[:LONGEST].split(","))))
     with_curve = [name for name in names if name in entries and entries[name].has_curve]
     missing = [name for name in names if name not in with_curve and name != NONE]
     if missing and not quiet:
@@ -42,7 +43,10 @@ def choose(names: Sequence[str]) -> None:
 
 def _in_link(names: Sequence[str]) -> str:
     # A folder that somebody copied here may have a comma in its name.
-    return ",".join(quote(name, safe="") for name in names) or NONE
+    quoted = [quote(name, safe="") for name in names]
+    while len(joined := ",".join(quoted)) > LONGEST:
+        quoted.pop()
+    return joined or NONE
 
 
 def to_try(entries: Mapping[str, Entry]) -> list[Try]:
