@@ -177,7 +177,7 @@ def _keep(label: str, key: str, typed: str | None, notices: Any) -> None:
         addresses.put(key, typed)
     except OSError as error:
         notices.warning(
-            f"{label}: the text is too long for the address, and cannot be kept on this machine ({escaped(str(error))}): a reload "
+            f"{label}: too long for the address, and it cannot be kept on this machine ({escaped(str(error))}): a reload "
             "or a link opens the page without it.",
             icon=":material/link_off:",
         )
