@@ -9,6 +9,7 @@ from gptviz.ui.shell.next_step import next_step
 from gptviz.ui.shell.pages import open_page
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
+from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.tries import try_this
 
 open_page(
@@ -24,11 +25,11 @@ span, left_out = gradients.scale_control(sizes, notices)
 
 left, right = st.columns(2)
 with left:
-    with st.container(vertical_alignment="center", height=48, border=False):
+    with st.container(vertical_alignment="center", height=pixels(48), border=False):
         st.markdown("**Gradient of the loss**: read from right to left")
     gradients.panel("gradient", sizes, GRADIENT, span, height=310)
 with right:
-    with st.container(horizontal=True, vertical_alignment="center", height=48, border=False):
+    with st.container(horizontal=True, vertical_alignment="center", height=pixels(48), border=False):
         st.markdown("**Beside it**", width="content")
         beside = controls.select(
             "Beside it",

@@ -13,7 +13,7 @@ from gptviz.ui.shell.theme import theme
 from gptviz.ui.views import encoder_decoder
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.figure import show_figure
+from gptviz.ui.widgets.figure import pixels, show_figure
 from gptviz.ui.widgets.tries import try_this
 
 open_page(
@@ -34,11 +34,11 @@ if ui.has_own_blocks(own):
     block = controls.whole("Block", 0, n_layer - 1, key="block", help="Each block has its own vectors.", default=0)
 left, right = st.columns(2)
 with left:
-    with st.container(vertical_alignment="center", height=48, border=False):
+    with st.container(vertical_alignment="center", height=pixels(48), border=False):
         st.markdown(f"**In this model**: {ui.name(own)} positions")
     ui.panel("own", subject, own, block, height=400, stack=stack)
 with right:
-    with st.container(horizontal=True, vertical_alignment="center", height=48, border=False):
+    with st.container(horizontal=True, vertical_alignment="center", height=pixels(48), border=False):
         st.markdown("**Beside it**", width="content")
         beside = controls.select(
             "Beside it",

@@ -598,6 +598,12 @@ def test_a_picture_has_a_heading_the_lines_in_sight_and_the_draw(ledger_of: Moun
     assert Path(waiting.value.path()).read_bytes().startswith(b"\x89PNG")
 
 
+def test_without_top_p_no_line_marks_its_limit(ledger_of: Mount) -> None:
+    for setting, strength in (({}, "0"), ({"top_p": 0.8}, "0.55")):
+        page = ledger_of("characters", top_k=3, **setting).page
+        assert page.locator(".lane.top-p").first.evaluate("lane => getComputedStyle(lane, '::after').opacity") == strength
+
+
 @pytest.mark.parametrize(("width", "height"), [(390, 844), (1280, 720), (1920, 1080)])
 def test_no_type_is_small(ledger_of: Mount, width: int, height: int) -> None:
     page = ledger_of("characters", top_k=6, width=width, height=height).page

@@ -9,7 +9,7 @@ import { intervalsOf, nameWithin } from "./interval.js";
 import { LANES, lanesOf, sumTexts } from "./lanes.js";
 import { LONGEST_NAME, factsOf } from "./words.js";
 
-const PICTURE_ROWS = 16,
+const FEWEST_ROWS = 16,
   PICTURE_TOP = 38,
   ROW = 20; // the last two in pixels
 const WIDTHS = [120, 80, 125, 145, 175, 200, 190],
@@ -32,7 +32,8 @@ export class Picture {
 
   draw() {
     const { ledger, width } = this;
-    const tokens = ledger.list.inSight(PICTURE_ROWS);
+    const { element, line } = ledger.list;
+    const tokens = ledger.list.inSight(Math.max(FEWEST_ROWS, Math.ceil(element.clientHeight / line)));
     const under = PICTURE_TOP + ROW * tokens.length;
     const drawing = shape("g", {}, ...this.heads());
     tokens.forEach((token, i) => drawing.append(...this.line(PICTURE_TOP + ROW * i, token)));

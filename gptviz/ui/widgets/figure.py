@@ -16,11 +16,21 @@ _SIZE = "page size"
 
 def show_figure(figure: go.Figure, *, key: str, alt: str, **look: Any) -> Any:
     """Show `figure`, `look` being other arguments of `st.plotly_chart`, whose answer is given back."""
-    size = st.session_state.get(_SIZE, 1.0)
+    size = _size()
     with st.container(gap=None):
         answer = st.plotly_chart(enlarged(figure, size), key=key, alt=alt, **look)
         page_size(size, key=f"{key} size", on_size=_remember)
     return answer
+
+
+def pixels(usual: int) -> int:
+    """How many pixels something has on this page that has `usual` ones where the page has its usual size."""
+    return round(usual * _size())
+
+
+def _size() -> float:
+    size: float = st.session_state.get(_SIZE, 1.0)
+    return size
 
 
 def _remember(size: float) -> None:
