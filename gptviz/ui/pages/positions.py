@@ -25,6 +25,7 @@ from gptviz.ui.widgets.tries import Try
 
 # Below this a score is out of the race: e^-10 is 0.005 % of what it would be.
 FLOOR = -10.0
+WORD_MORE = "the cat sat", "the yellow cat sat"
 
 
 HOW = r"""
@@ -126,6 +127,8 @@ def to_try(subject: Subject, own: str, fixed: Sequence[str]) -> list[Try]:
         offers.append(Try("Learned positions", about, {"model": learned}))
     if own != "alibi" and "alibi" in fixed and subject.lm.model.config.n_head > 1:
         offers.append(Try("Steep and flat heads", _steepness(subject.key), {"beside": "alibi"}))
+    if (offer := _a_word_more(subject, own)) is not None:
+        offers.append(offer)
     size = subject.lm.model.config.d_model
     if "sinusoidal" in (own, *fixed) and size > 2:
         slow = size * 3 // 4
@@ -135,6 +138,25 @@ def to_try(subject: Subject, own: str, fixed: Sequence[str]) -> list[Try]:
         )
         offers.append(Try("A slow wave", about, {"table": "sinusoidal", "wave": slow}))
     return offers
+
+
+def _a_word_more(subject: Subject, own: str) -> Try | None:
+    """The example of the seed (Wheeler 2024): a word more, and all that follows it stands elsewhere. None where the model cannot
+    read it, or has no positions.
+    """
+    before, after = (subject.lm.tokenizer.encode(text) for text in WORD_MORE)
+    config = subject.lm.model.config
+    fits = len(after.ids) <= config.context_length and positions.shown(config).step == 1
+    if subject.kind != "decoder" or subject.on_task or after.unknown or not fits or POSITIONS[own].acts_on == "nothing":
+        return None
+    old, new = len(before.ids) - 1, len(after.ids) - 1
+    about = f"“{WORD_MORE[0]}” with a word more: its last token moves from position {old} to {new}. "
+    if POSITIONS[own].acts_on == "embedding":
+        cosine = similarity(subject.key, own, 0)[0].values[old, new]
+        about += f"To this model these are two vectors (cosine {cosine:.2f}), and “cat” stands elsewhere too.".replace("-", "−")
+    else:
+        about += "This model’s scores see distances alone, and “sat” is as far from “cat” as before."
+    return Try("A word more", about, {"prompt": WORD_MORE[1]})
 
 
 def _steepness(key: ModelKey) -> str:

@@ -15,7 +15,7 @@ from gptviz.model.kinds import MODEL_KINDS, Kind
 from gptviz.runs import checkpoints
 from gptviz.ui.widgets import controls, tries
 
-from . import kinds, prompts, scrubber
+from . import glossary, kinds, prompts, scrubber
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,9 @@ def open_page(page: Page, title: str | Mapping[Kind, str], sentence: str | Mappi
         for entry in PAGES.values():
             link(entry, description=entry.sentence)
     kind = kinds.kind_of(checkpoints.folders().get(state.get("model", DEFAULT_MODEL))) or "decoder"
-    st.title(title if isinstance(title, str) else title[kind], anchor=False)
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.title(title if isinstance(title, str) else title[kind], anchor=False, width="content")
+        glossary.words_button(page.path)
     st.caption(sentence if isinstance(sentence, str) else sentence[kind])
 
 
