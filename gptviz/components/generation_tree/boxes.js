@@ -1,5 +1,6 @@
 // The stage: the branches of the tree as boxes of text with lines between them, and what may come next.
 import { bringIntoView, make, shape, TabStop } from "../kit/elements.js";
+import { rem } from "../kit/size.js";
 import { brief, chip, count, percent, SPOKEN, spoken, tinted } from "../kit/text.js";
 import { BETWEEN, EDGE, branchesOf, curve, placed, shareOf } from "./layout.js";
 import { Next } from "./next.js";
@@ -10,7 +11,7 @@ import { nats } from "./words.js";
 /** @typedef {import("./nodes.js").Nodes} Nodes @typedef {import("./nodes.js").Place} Place */
 /** @typedef {import("./keyboard.js").Spot} Spot */
 
-// In rem of the stage: the narrowest and the widest box on the path, the widest that grows, other boxes, and how wide a stage must
+// In rem: the narrowest and the widest box on the path, the widest that grows, other boxes, and how wide a stage must
 // be that leaves room for other boxes below what may come next.
 const NARROWEST = 11.5,
   WIDEST = 35,
@@ -43,7 +44,7 @@ export class Boxes {
     /** @type {any} */
     this.outline = null; // the branches, each with its box and its place
     this.width = 0; // of the stage, when the boxes were placed
-    this.unit = 16; // pixels of a rem on the stage, which grows with the window
+    this.unit = 16; // pixels of a rem, which grows with the window
     this.column = 0; // where what may come next stands, from the left edge of the stage
     this.extent = [0, 0]; // of all boxes together
     /** @type {[string, string][]} */
@@ -131,7 +132,7 @@ export class Boxes {
   /** Give every box its size and place. @param {boolean} isMoved @param {Place | null} looked */
   arrange(isMoved, looked) {
     this.width = this.stage.clientWidth;
-    this.unit = parseFloat(getComputedStyle(this.stage).fontSize);
+    this.unit = rem();
     this.fillBoxes();
     this.giveWidths();
     const { next } = this;

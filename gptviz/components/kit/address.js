@@ -5,8 +5,9 @@ export function inAddress(key) {
   return new URLSearchParams(location.search).get(key);
 }
 
-// Browsers refuse an address that changes with every move of a slider: it is written at once, then at most so often.
-const ADDRESS_PAUSE = 250;
+// Browsers refuse an address that changes with every move of a slider (Safari: more than 100 times in 30 seconds): it is written
+// at once, then at most so often, in milliseconds.
+const ADDRESS_PAUSE = 320;
 const unwritten = {
   page: "",
   /** @type {Record<string, unknown>} */
