@@ -544,8 +544,12 @@ def test_type_is_large_enough_and_the_tree_grows_with_the_window(shown: Callable
 def test_the_view_writes_into_the_address_what_it_is_given(shown: Callable[..., Shown]) -> None:
     view = shown(look={"address": {"route": "n5_123456", "tree": "key"}}, seed=3)
     expect(view.page).to_have_url(re.compile(r"seed=3&route=n5_123456&tree=key$"))
+    view.page.evaluate("history.pushState({}, '', '?seed=4&route=old')")  # as the server writes it, which knows an old one
+    expect(view.page).to_have_url(re.compile(r"seed=4&route=n5_123456&tree=key$"))
     view.show(address={"route": None, "tree": None})
-    expect(view.page).to_have_url(re.compile(r"\?seed=3$"))
+    expect(view.page).to_have_url(re.compile(r"\?seed=4$"))
+    view.page.evaluate("history.pushState({}, '', '?seed=5&route=old')")
+    expect(view.page).to_have_url(re.compile(r"\?seed=5$"))
 
 
 def memory(page: Page) -> dict[str, float]:
@@ -636,8 +640,9 @@ def test_tokens_of_any_script_stay_in_their_order(shown: Callable[..., Shown]) -
     ElementTree.parse(download(page, "SVG"))
     table = rows(page)
     assert {row["token"] for row in table} & {"U+202E", "U+200B"}
-    expected = [row["token"] for row in path(table)]
-    assert expected == [tokenizer.label(node.token) for node in view.tree.path()]
+    expected = [tokenizer.label(node.token) for node in view.tree.path()]
+    # A cell that a spreadsheet would take for a formula has an apostrophe before it.
+    assert [row["token"].removeprefix("'") or "'" for row in path(table)] == expected
     assert [chip.inner_text() for chip in chips(page).all()] == expected
     places = chips(page).evaluate_all(
         "chips => chips.map((chip) => chip.getBoundingClientRect()).map((box) => [box.top, box.left])"

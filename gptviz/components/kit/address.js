@@ -16,6 +16,14 @@ const unwritten = {
   timer: undefined,
   last: -Infinity,
 };
+// What stands in the address by now. The server does not know of it: when it writes the address itself, as for another prompt, it
+// writes what the address was when the page was opened, and this is put back.
+const written = {
+  page: "",
+  /** @type {Record<string, unknown>} */
+  values: {},
+};
+/** @type {any} */ (globalThis).navigation?.addEventListener("currententrychange", putBack);
 
 /**
  * Write values into the address; null takes a key out of it. No step back in the browser's history is made.
@@ -42,6 +50,20 @@ function writeAddress() {
     if (value === null) address.searchParams.delete(key);
     else address.searchParams.set(key, String(value));
   }
+  if (written.page !== location.pathname) Object.assign(written, { page: location.pathname, values: {} });
+  Object.assign(written.values, unwritten.values);
   Object.assign(unwritten, { values: {}, last: performance.now() });
   if (address.href !== location.href) history.replaceState(history.state, "", address);
+}
+
+function putBack() {
+  if (written.page !== location.pathname) {
+    written.values = {}; // another page
+    return;
+  }
+  const now = new URLSearchParams(location.search);
+  /** @param {[string, unknown]} entry */
+  const isLost = ([key, value]) => !(key in unwritten.values) && now.get(key) !== (value === null ? null : String(value));
+  const lost = Object.entries(written.values).filter(isLost);
+  if (lost.length) toAddress(Object.fromEntries(lost));
 }
