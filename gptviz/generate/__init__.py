@@ -1,1 +1,1 @@
-"""From a trained model to text: sampling, generation, the tree of all branches and the routes in it, greedy decoding and beam search."""
+"""From a trained model to text: sampling, generation, the tree of branches and the routes in it, greedy decoding, beam search."""
