@@ -11,13 +11,15 @@ from gptviz.train.recipe import Recipe
 
 from .card import Card, LossEntry
 
+LONGEST = 400  # characters of what a card says, which may come from a stranger
+
 
 def diverged(card: Card, config: Config) -> str | None:
     """A sentence that says that the run has diverged and what to change; None if it has not.
 
     It is computed from the losses where the card does not say so itself: cards of older versions never do.
     """
-    return card.diverged or judged(card.losses, config, _recipe(card))
+    return (card.diverged or "")[:LONGEST] or judged(card.losses, config, _recipe(card))
 
 
 def judged(losses: Sequence[LossEntry], config: Config, recipe: Recipe | None) -> str | None:

@@ -83,6 +83,7 @@ def test_the_best_loss_is_never_the_one_before_the_first_step(trained: Callable[
     assert not at.exception
     row = table(at)["wild"]
     assert (row["state"], row["best loss"], row["last loss"]) == ("diverged", 5_000.0, 119_295.0)
+    assert math.isnan(row["perplexity"])
     assert math.isnan(table(at)["not-begun"]["best loss"])
     assert any("it diverged: after 20 steps its loss is 119,295 nats" in text.value for text in at.text)
 

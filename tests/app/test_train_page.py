@@ -527,7 +527,7 @@ def test_a_run_that_diverged_is_said_to_have_with_what_to_change(home: Path, tin
     tiny_model("wild", card={"steps": 9, "losses": losses, "recipe": recipe, "validation_loss": 119_295.0})
     at = page(run="wild")
     (said,) = [warning.value for warning in at.warning if "diverged" in warning.value]
-    assert "after 9 steps its loss is 119,295 nats" in said.replace("\\", "")
+    assert "It diverged: after 9 steps its loss is 119,295 nats" in said.replace("\\", "")
     assert "lower the learning rate" in said
     assert "Finished, but it diverged: 9 steps" in progress(at)
 

@@ -47,7 +47,7 @@ def show_state(run: WatchedRun) -> None:
     if failed := st.session_state.get(_FAILED):
         st.error(escaped(failed))
     if run.diverged:
-        st.warning(escaped(run.diverged), icon=":material/trending_up:")
+        st.warning(escaped(f"{run.diverged[0].upper()}{run.diverged[1:]}."), icon=":material/trending_up:")
     elif run.status.message and not run.is_active:
         st.text(run.status.message)
 
