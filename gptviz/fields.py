@@ -32,7 +32,7 @@ class FieldInfo:
     Attributes:
         label: what a form calls it.
         help: what it does, in a sentence that a newcomer understands.
-        kind: what a value is: true or false, a whole number, any number, or one of some words.
+        kind: what a value is: true or false, a whole number, any number, one of some words, or other text.
         optional: whether None is a value too.
         low: the least value, None where there is no limit.
         high: the largest value, None where there is no limit.
@@ -45,7 +45,7 @@ class FieldInfo:
     name: str
     label: str
     help: str
-    kind: Literal["switch", "whole", "number", "choice"]
+    kind: Literal["switch", "whole", "number", "choice", "text"]
     optional: bool = False
     low: float | None = None
     high: float | None = None
@@ -105,11 +105,13 @@ def _declared(settings: Any) -> dict[str, _Declared]:
         alternatives = get_args(hints[one.name])
         words = tuple(word for word in alternatives if isinstance(word, str))
         table = one.metadata["choices"]
-        kind: Literal["switch", "whole", "number", "choice"]
+        kind: Literal["switch", "whole", "number", "choice", "text"]
         if words or table is not None:
             kind = "choice"
         elif hints[one.name] is bool:
             kind = "switch"
+        elif hints[one.name] is str:
+            kind = "text"
         else:
             kind = "whole" if hints[one.name] is int or int in alternatives else "number"
         info = FieldInfo(one.name, kind=kind, optional=NoneType in alternatives, choices=words, **one.metadata["said"])

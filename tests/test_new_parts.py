@@ -22,8 +22,8 @@ from gptviz.interp.trace import run
 from gptviz.model import Config, build, describe, parameter_count
 from gptviz.model.activations import ACTIVATIONS, Activation
 from gptviz.model.norms import NORMS, Norm
-from gptviz.model.parts import Settings
-from gptviz.model.positions import POSITIONS, PositionEncoding, distances
+from gptviz.model.parts import Settings, distances
+from gptviz.model.positions import POSITIONS, PositionEncoding
 from gptviz.model.residuals import RESIDUALS, NormedResidual
 from gptviz.model.tap import Tap
 from gptviz.ui.pages.gradients import DEFAULTS, Setup, table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from torch import Tensor
 
 from gptviz.model import Config, Transformer, build
 from gptviz.model.activations import ACTIVATIONS
+from gptviz.model.mlps import MLPS
 from gptviz.model.norms import NORMS
 from gptviz.model.positions import POSITIONS
+from gptviz.model.qk_norms import QK_NORMS
 from gptviz.model.residuals import RESIDUALS
 
 VOCAB, CONTEXT = 11, 8
@@ -46,15 +49,17 @@ def some_ids(length: int = CONTEXT, batch: int = 2, vocab: int = VOCAB, seed: in
 def configs(draw: st.DrawFn, **fixed: Any) -> Config:
     """Any combination of the axes of variation, at tiny sizes; `fixed` fields stay as given."""
     tied = draw(st.booleans())
-    flags = ("norm_gain", "norm_bias", "final_norm", "qkv_bias", "output_bias", "mlp_bias", "qk_norm")
+    flags = ("norm_gain", "norm_bias", "final_norm", "qkv_bias", "output_bias", "mlp_bias")
+    mask = fixed.get("mask") or draw(st.sampled_from(["causal", "full"]))
     drawn = {
         **{flag: draw(st.booleans()) for flag in flags},
         "tied": tied,
         "unembed_bias": False if tied else draw(st.booleans()),
-        "residual": draw(st.sampled_from(sorted(RESIDUALS))),
+        "residual": draw(st.sampled_from(["none", "norm-only", "plain", "post-norm", "pre-norm"])),
+        "qk_norm": draw(st.sampled_from(["none", "shared"])),
         "norm": draw(st.sampled_from(sorted(NORMS))),
         "positions": draw(st.sampled_from(sorted(POSITIONS))),
-        "mask": draw(st.sampled_from(["causal", "full"])),
+        "mask": mask,
         "activation": draw(st.sampled_from(sorted(ACTIVATIONS))),
         "n_layer": draw(st.integers(0, 2)),
         "d_head": draw(st.sampled_from([None, 2, 6])),
@@ -62,3 +67,31 @@ def configs(draw: st.DrawFn, **fixed: Any) -> Config:
         "dropout": draw(st.sampled_from([0.0, 0.5])),
     }
     return tiny(**drawn | fixed)
+
+
+@st.composite
+def families(draw: st.DrawFn, **fixed: Any) -> Config:
+    """`configs`, with the axes in which other people's models differ too."""
+    config = draw(configs(**fixed))
+    crosses = config.n_encoder_layer > 0
+    drawn = {
+        "residual": draw(st.sampled_from(sorted(name for name, kind in RESIDUALS.items() if not (crosses and kind.parallel)))),
+        "qk_norm": draw(st.sampled_from(sorted(name for name, kind in QK_NORMS.items() if kind.crosses or not crosses))),
+        "rotary_base": draw(st.sampled_from([10_000.0, 100.0])),
+        "rotary_fraction": draw(st.sampled_from([1.0, 0.5])),
+        "rotary_scaling": draw(st.sampled_from(["none", "linear", "llama3"])),
+        "rotary_factor": draw(st.sampled_from([1.0, 4.0])),
+        "rotary_context": 20,
+        "embed_norm": draw(st.booleans()),
+        "window": draw(st.sampled_from([None, 1, 3])) if config.mask == "causal" else None,
+        "window_pattern": draw(st.sampled_from(["w", "fw"])),
+        "window_rotary_base": draw(st.sampled_from([None, 500.0])),
+        "norm_eps": draw(st.sampled_from([None, 0.1])),
+        "n_kv_head": draw(st.sampled_from([None, 1])),
+        "mlp": draw(st.sampled_from(sorted(MLPS))),
+        "embed_scale": draw(st.sampled_from([1.0, 3.0])),
+        "score_scale": draw(st.sampled_from([None, 1.0])),
+        "score_cap": draw(st.sampled_from([None, 2.0])),
+        "logit_cap": draw(st.sampled_from([None, 5.0])),
+    }
+    return replace(config, **drawn)

@@ -94,12 +94,17 @@ def _numbers(tensor: Tensor) -> Numbers:
 
 
 def _blocked(model: Transformer, ids: Tensor) -> npt.NDArray[np.bool_] | None:
-    """The mask [query, key] over `ids` [1, T]: true where the model's own mask forbids to look, or where either is padding."""
+    """The mask [query, key] over `ids` [1, T]: true where the masks of all blocks forbid to look, or where either is padding.
+
+    Where only some blocks have a window, their patterns are 0 beyond it.
+    """
     padding = model.config.padding
     is_padding = torch.zeros_like(ids[0], dtype=torch.bool) if padding is None else ids[0] == padding  # [T]
-    later = model.mask(ids, slice(0, ids.shape[1]), None)
-    blocked = is_padding[:, None] | is_padding
-    blocked = blocked if later is None else blocked | later
+    seen = torch.zeros(len(is_padding), len(is_padding), dtype=torch.bool)
+    for mask in model.masks:
+        hidden = mask(ids, slice(0, ids.shape[1]), None)
+        seen = torch.ones_like(seen) if hidden is None else seen | ~hidden
+    blocked = is_padding[:, None] | is_padding | ~seen
     return blocked.numpy() if blocked.any() else None
 
 
@@ -118,10 +123,12 @@ class Reading:
     Attributes:
         patterns: what every head looks at.
         q: [n_block, n_head, queries, d_head], the queries after rotation and normalisation, as the scores use them.
-        k: [n_block, n_head, keys, d_head], the keys, likewise.
+        k: [n_block, n_head, keys, d_head], the keys, likewise; heads that share keys have equal ones.
         position: [n_block, n_head, queries, keys], what positions add to the scores; None where they act elsewhere.
         moved: [n_block, n_head, keys], ‖v W_O‖: the length of the vector that a head adds to the stream when it looks at this
             key alone, without the bias.
+        scale: what q · k is multiplied by: 1 / √d_head unless the model says otherwise.
+        cap: where a model caps its scores s, they are cap · tanh(s / cap).
     """
 
     patterns: Patterns
@@ -129,6 +136,8 @@ class Reading:
     k: Numbers
     position: Numbers | None
     moved: Numbers
+    scale: float
+    cap: float | None = None
 
     def _seen(self, values: Numbers) -> Numbers:
         """The values [query, key], NaN where the mask forbids to look."""
@@ -143,10 +152,10 @@ class Reading:
         return self._seen(of.mean(0) if head is None else of[head])
 
     def scores(self, block: int, head: int) -> Numbers:
-        """The scores [query, key]: q · k / √d_head, plus what positions add. The softmax of a row is a row of the pattern."""
-        q, k = self.q[block, head], self.k[block, head]
-        scores = q @ k.T / np.float32(np.sqrt(q.shape[-1]))
-        return self._seen(scores if self.position is None else scores + self.position[block, head])
+        """The scores [query, key]: scale · q · k, plus what positions add. The softmax of a row is a row of the pattern."""
+        scores = self.q[block, head] @ self.k[block, head].T * np.float32(self.scale)
+        scores = scores if self.position is None else scores + self.position[block, head]
+        return self._seen(scores if self.cap is None else np.float32(self.cap) * np.tanh(scores / np.float32(self.cap)))
 
     def value_weighted(self, block: int, head: int | None) -> Numbers:
         """‖pattern · v W_O‖ [query, key]: the length of the vector that a key adds to the stream at a query.
@@ -182,12 +191,16 @@ def read(model: Transformer, ids: Sequence[int], source: Sequence[int] | None = 
     tapped = {tap: [record.values[f"blocks.{i}.{part}.{tap}"][0] for i in range(model.config.n_layer)] for tap in taps}
     if part == "cross_attention":
         blocked = _padded(model, source or ())
+    group = model.config.n_head // model.config.key_heads  # heads that share keys and values
+    values = [v.repeat_interleave(group, dim=0) for v in tapped["v"]]
     return Reading(
         Patterns(tuple(map(_numbers, tapped["pattern"])), blocked),
         _numbers(torch.stack(tapped["q"])),
-        _numbers(torch.stack(tapped["k"])),
+        _numbers(torch.stack(tapped["k"]).repeat_interleave(group, dim=1)),
         _position_terms(model, tapped["q"]) if part == "attention" else None,
-        np.stack([_moved(getattr(block, part).output.weight, v) for block, v in zip(model.blocks, tapped["v"], strict=True)]),
+        np.stack([_moved(getattr(block, part).output.weight, v) for block, v in zip(model.blocks, values, strict=True)]),
+        model.config.scale,
+        model.config.score_cap,
     )
 
 
@@ -206,9 +219,9 @@ def _position_terms(model: Transformer, q: Sequence[Tensor]) -> Numbers | None:
     parts = [cast(Attention, block.attention).positions for block in model.blocks]
     if any(part.acts_on != "scores" for part in parts):
         return None
-    n_tokens, d_head = q[0].shape[-2:]
+    n_tokens, scale = q[0].shape[-2], model.config.scale
     none = q[0].new_zeros(1, len(q[0]), n_tokens, n_tokens)
-    terms = [part.weigh(none, one[None] * d_head**-0.5, slice(0, n_tokens)) for part, one in zip(parts, q, strict=True)]
+    terms = [part.weigh(none, one[None] * scale, slice(0, n_tokens)) for part, one in zip(parts, q, strict=True)]
     return _numbers(torch.cat(terms))
 
 

@@ -46,6 +46,16 @@ class GELUTanh(Activation):
         return F.gelu(x, approximate="tanh")
 
 
+class SiLU(Activation):
+    """x · σ(x), with σ the logistic function; also called swish (Elfwing et al. 2017)."""
+
+    title, equation = "SiLU", "x · σ(x)"
+    about = "A smooth ReLU: each number times the logistic function of it."
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.silu(x)
+
+
 class ReLU2(Activation):
     """max(0, x)² (So et al. 2021)."""
 
@@ -56,4 +66,10 @@ class ReLU2(Activation):
         return F.relu(x).square()
 
 
-ACTIVATIONS: dict[str, type[Activation]] = {"relu": ReLU, "gelu": GELU, "gelu-tanh": GELUTanh, "relu2": ReLU2}
+ACTIVATIONS: dict[str, type[Activation]] = {
+    "relu": ReLU,
+    "gelu": GELU,
+    "gelu-tanh": GELUTanh,
+    "silu": SiLU,
+    "relu2": ReLU2,
+}

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from .config import Config
-from .norms import new_norm
+from .parts import SoftCap
 from .positions import PositionEncoding
+from .qk_norms import QK_NORMS
 from .residuals import Dropout
 from .tap import Tap
 
@@ -32,10 +33,10 @@ class LayerCache:
     Each block has tensors of its own: torch.compile cannot handle writing into one tensor for all blocks well.
 
     Attributes:
-        keys: [B, H, context_length, d_head], allocated in advance.
+        keys: [B, n_kv_head, context_length, d_head], allocated in advance.
         values: the same for values.
-        cross: keys and values of the memory, [B, H, S, d_head] each, which stay the same while the output grows; None until
-            they are computed, and in a model without an encoder.
+        cross: keys and values of the memory, [B, n_kv_head, S, d_head] each, which stay the same while the output grows; None
+            until they are computed, and in a model without an encoder.
     """
 
     def __init__(self, keys: Tensor, values: Tensor) -> None:
@@ -43,7 +44,7 @@ class LayerCache:
         self.cross: tuple[Tensor, Tensor] | None = None
 
     def extend(self, k: Tensor, v: Tensor, at: slice) -> tuple[Tensor, Tensor]:
-        """Keep k and v [B, H, T, d_head] of the positions `at`; return views of all up to there, [B, H, at.stop, d_head]."""
+        """Keep k and v [B, n_kv_head, T, d_head] of the positions `at`; return views of all up to there."""
         self.keys[:, :, at] = k
         self.values[:, :, at] = v
         return self.keys[:, :, : at.stop], self.values[:, :, : at.stop]
@@ -54,7 +55,7 @@ class KVCache:
 
     It is for causal models: under a full mask every new token changes the keys of all tokens before it.
 
-    It holds 2 · n_layer · batch · context_length · n_head · d_head numbers.
+    It holds 2 · n_layer · batch · context_length · n_kv_head · d_head numbers.
 
     Attributes:
         length: how many tokens it holds.
@@ -63,7 +64,7 @@ class KVCache:
     def __init__(
         self, config: Config, batch: int = 1, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
     ) -> None:
-        shape = (batch, config.n_head, config.context_length, config.head_size)
+        shape = (batch, config.key_heads, config.context_length, config.head_size)
 
         def layer() -> LayerCache:
             keys, values = (torch.empty(shape, device=device, dtype=dtype) for _ in range(2))
@@ -96,39 +97,52 @@ class KVCache:
 class AttentionBase(nn.Module):
     """softmax(mask(q kᵀ / √d_head)) v, per head, projected back to the stream (Vaswani et al. 2017, section 3.2).
 
-    Self-attention and cross-attention share this class; they differ in where q, k and v come from. In training, dropout may
-    leave out weights of the softmax; the pattern that is recorded is the one before that.
+    Self-attention and cross-attention share this class; they differ in where q, k and v come from. Where there are fewer key
+    heads than heads, each key head serves a group of n_head / n_kv_head neighbouring heads (Ainslie et al. 2023). In training,
+    dropout may leave out weights of the softmax; the pattern that is recorded is the one before that.
     """
 
     def __init__(self, config: Config) -> None:
         super().__init__()
-        self.head_size, self.width = config.head_size, config.n_head * config.head_size
+        self.head_size, self.scale = config.head_size, config.scale
+        self.width, self.key_width = config.n_head * config.head_size, config.key_heads * config.head_size
         self.output = nn.Linear(self.width, config.d_model, bias=config.output_bias)
-        self.qk_norm = new_norm(config, config.head_size) if config.qk_norm else nn.Identity()
+        self.qk_norm = QK_NORMS[config.qk_norm].new(config)
+        self.cap = None if config.score_cap is None else SoftCap(config.score_cap)
         self.dropout = Dropout(config.attention_dropout)
 
     def heads(self, stacked: Tensor) -> Tensor:
         """[B, T, n · d_head] → [B, n, T, d_head]."""
         return stacked.view(*stacked.shape[:2], -1, self.head_size).transpose(1, 2)
 
+    def grouped(self, rows: Tensor, shared: Tensor) -> Tensor:
+        """Rows [B, H, T, n] times the matrix [B, n_kv_head, n, m] of the key head that serves each head → [B, H, T, m]."""
+        batch, heads, length, _ = rows.shape
+        together = rows.reshape(batch, shared.shape[1], -1, rows.shape[-1])  # [B, n_kv_head, H / n_kv_head · T, n]
+        return (together @ shared).view(batch, heads, length, -1)
+
     def read(self, scores: Tensor, blocked: Tensor | None, v: Tensor, tap: Tap) -> Tensor:
-        """Scores [B, H, T, keys] and values v [B, H, keys, d_head] → the output [B, T, d_model]; `blocked` as in `forward`."""
-        scores = tap("scores", scores)
+        """Scores [B, H, T, keys] and values v [B, n_kv_head, keys, d_head] → the output [B, T, d_model].
+
+        `blocked` is as in `forward`.
+        """
+        scores = tap("scores", scores if self.cap is None else self.cap(scores))
         visible = scores if blocked is None else scores.masked_fill(blocked, float("-inf"))
         pattern = tap("pattern", visible.softmax(-1))  # [B, H, T, keys]
-        z = tap("z", self.dropout(pattern) @ v)  # [B, H, T, d_head]
+        z = tap("z", self.grouped(self.dropout(pattern), v))  # [B, H, T, d_head]
         return tap("out", self.output(z.transpose(1, 2).flatten(2)))  # [B, T, d_model]
 
 
 class Attention(AttentionBase):
     """Self-attention: queries, keys and values all come from the stream.
 
-    W_Q, W_K and W_V are stacked in one matrix of 3 · n_head · d_head rows, so that one product projects a token.
+    W_Q, W_K and W_V are stacked in one matrix of (n_head + 2 n_kv_head) · d_head rows, so that one product projects a token.
     """
 
     def __init__(self, config: Config, positions: PositionEncoding) -> None:
         super().__init__(config)
-        self.qkv = nn.Linear(config.d_model, 3 * self.width, bias=config.qkv_bias)
+        self.qkv = nn.Linear(config.d_model, self.width + 2 * self.key_width, bias=config.qkv_bias)
+        self.n_head, self.keys_end = config.n_head, config.n_head + config.key_heads
         self.positions = positions
 
     def forward(self, x: Tensor, blocked: Tensor | None, at: slice, cache: LayerCache | None, tap: Tap) -> Tensor:
@@ -140,16 +154,16 @@ class Attention(AttentionBase):
             at: the positions of the tokens of x.
             cache: keys and values of all tokens before them; those of x are added to it.
         """
-        stacked = self.heads(self.qkv(x))  # [B, 3 H, T, d_head]
-        n_head = stacked.shape[1] // 3
-        turned = self.positions.turn(self.qk_norm(stacked[:, : 2 * n_head]), at)  # [B, 2 H, T, d_head]
-        q = tap("q", turned[:, :n_head])  # [B, H, T, d_head]
-        k = tap("k", turned[:, n_head:])  # [B, H, T, d_head]
-        v = tap("v", stacked[:, 2 * n_head :])  # [B, H, T, d_head]
+        stacked = self.heads(self.qkv(x))  # [B, H + 2 n_kv_head, T, d_head]
+        turned = self.positions.turn(self.qk_norm(stacked[:, : self.keys_end]), at)  # [B, H + n_kv_head, T, d_head]
+        q = tap("q", turned[:, : self.n_head])  # [B, H, T, d_head]
+        k = tap("k", turned[:, self.n_head :])  # [B, n_kv_head, T, d_head]
+        v = tap("v", stacked[:, self.keys_end :])  # [B, n_kv_head, T, d_head]
         if cache is not None:
-            k, v = cache.extend(k, v, at)  # [B, H, keys, d_head]
-        scaled = q * self.head_size**-0.5
-        return self.read(self.positions.weigh(scaled @ k.transpose(-2, -1), scaled, at), blocked, v, tap)
+            k, v = cache.extend(k, v, at)  # [B, n_kv_head, keys, d_head]
+        scaled = q * self.scale
+        scores = self.grouped(scaled, k.transpose(-2, -1))  # [B, H, T, keys]
+        return self.read(self.positions.weigh(scores, scaled, at), blocked, v, tap)
 
 
 class CrossAttention(AttentionBase):
@@ -162,7 +176,7 @@ class CrossAttention(AttentionBase):
     def __init__(self, config: Config) -> None:
         super().__init__(config)
         self.q = nn.Linear(config.d_model, self.width, bias=config.qkv_bias)
-        self.kv = nn.Linear(config.d_model, 2 * self.width, bias=config.qkv_bias)
+        self.kv = nn.Linear(config.d_model, 2 * self.key_width, bias=config.qkv_bias)
 
     def forward(self, x: Tensor, memory: Memory, cache: LayerCache | None, tap: Tap) -> Tensor:
         """x [B, T, d_model] → [B, T, d_model].
@@ -173,11 +187,11 @@ class CrossAttention(AttentionBase):
         """
         q = tap("q", self.qk_norm(self.heads(self.q(x))))  # [B, H, T, d_head]
         if cache is None or cache.cross is None:
-            k, v = self.heads(self.kv(memory.states)).chunk(2, dim=1)  # [B, H, S, d_head] each
+            k, v = self.heads(self.kv(memory.states)).chunk(2, dim=1)  # [B, n_kv_head, S, d_head] each
             k = self.qk_norm(k)
             if cache is not None:
                 cache.cross = k, v
         else:
             k, v = cache.cross
         k, v = tap("k", k), tap("v", v)
-        return self.read(q * self.head_size**-0.5 @ k.transpose(-2, -1), memory.blocked, v, tap)
+        return self.read(self.grouped(q * self.scale, k.transpose(-2, -1)), memory.blocked, v, tap)

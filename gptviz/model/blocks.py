@@ -4,26 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from .activations import ACTIVATIONS
 from .attention import Attention, CrossAttention, LayerCache, Memory
-from .config import Config
-from .residuals import Residual
+from .mlps import MLP
+from .residuals import Parallel, Residual
 from .tap import Tap
-
-
-class MLP(nn.Module):
-    """W_down · activation(W_up · x + b) + b, of every position by itself."""
-
-    def __init__(self, config: Config) -> None:
-        super().__init__()
-        self.up = nn.Linear(config.d_model, config.mlp_size, bias=config.mlp_bias)
-        self.activation = ACTIVATIONS[config.activation]()
-        self.down = nn.Linear(config.mlp_size, config.d_model, bias=config.mlp_bias)
-
-    def forward(self, x: Tensor, tap: Tap) -> Tensor:
-        """[B, T, d_model] → [B, T, d_model]."""
-        neurons = tap("neurons", self.activation(self.up(x)))  # [B, T, d_mlp]
-        return tap("out", self.down(neurons))  # [B, T, d_model]
 
 
 class Block(nn.Module):
@@ -61,3 +45,23 @@ class Block(nn.Module):
             x = tap("resid_mid", x)
             x = self.mlp_residual(x, lambda h: mlp(h, tap.at("mlp")))
         return tap("resid_post", x)
+
+
+class ParallelBlock(nn.Module):
+    """Attention and an MLP that read the same stream; what both compute is added to it at once."""
+
+    def __init__(self, attention: Attention, attention_residual: Parallel, mlp: MLP, mlp_residual: Parallel) -> None:
+        super().__init__()
+        self.attention = attention
+        self.attention_residual = attention_residual
+        self.mlp = mlp
+        self.mlp_residual = mlp_residual
+
+    def forward(
+        self, x: Tensor, blocked: Tensor | None, at: slice, memory: Memory | None, cache: LayerCache | None, tap: Tap
+    ) -> Tensor:
+        """As `Block.forward`; there is no memory to read."""
+        x = tap("resid_pre", x)
+        attended = self.attention_residual.branch(x, lambda h: self.attention(h, blocked, at, cache, tap.at("attention")))
+        thought = self.mlp_residual.branch(x, lambda h: self.mlp(h, tap.at("mlp")))
+        return tap("resid_post", x + attended + thought)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple, cast
 
 import torch
 from torch import nn
 
 from .attention import Attention, CrossAttention
-from .blocks import MLP, Block
+from .blocks import Block, ParallelBlock
 from .config import Config
 from .heads import HEADS, EncoderHead, Head, Unembed
-from .masks import MASKS
+from .masks import MASKS, WindowMask
+from .mlps import MLPS
 from .norms import new_norm
-from .parts import empty_embedding
-from .positions import POSITIONS, NoPositions, Relative
-from .residuals import RESIDUALS
+from .parts import ScaledEmbedding, empty_embedding
+from .positions import POSITIONS, NoPositions, PositionEncoding, Relative
+from .residuals import RESIDUALS, Parallel
 from .transformer import Transformer
 
 
@@ -30,10 +32,13 @@ def build(config: Config, *, seed: int | None = None, device: torch.device | str
 
 def lay_out(config: Config) -> Transformer:
     """The parts, put together; their weights are still to be drawn or read."""
-    embed = empty_embedding(config.vocab_size, config.d_model)
+    sizes = config.vocab_size, config.d_model
+    embed = empty_embedding(*sizes) if config.embed_scale == 1 else ScaledEmbedding(*sizes, config.embed_scale)
     encoder = None
     if config.n_encoder_layer:
-        encoder = _stack(replace(config, n_layer=config.n_encoder_layer, n_encoder_layer=0, mask="full"), embed, EncoderHead)
+        encoder = _stack(
+            replace(config, n_layer=config.n_encoder_layer, n_encoder_layer=0, mask="full", window=None), embed, EncoderHead
+        )
     model = _stack(config, embed, HEADS[config.head], encoder)
     if config.tied:
         assert isinstance(model.head, Unembed)
@@ -42,29 +47,54 @@ def lay_out(config: Config) -> Transformer:
 
 
 def _stack(config: Config, embed: nn.Embedding, head: type[Head], encoder: Transformer | None = None) -> Transformer:
-    kind = POSITIONS[config.positions]
-    on_embedding = kind.acts_on == "embedding"
-    residual = RESIDUALS[config.residual]
-    has_mlp, crosses = config.mlp_size > 0, encoder is not None
-
-    def block() -> Block:
-        return Block(
-            Attention(config, NoPositions(config) if on_embedding else kind(config)),
-            residual(config),
-            MLP(config) if has_mlp else None,
-            residual(config) if has_mlp else None,
-            CrossAttention(config) if crosses else None,
-            residual(config) if crosses else None,
-        )
-
+    positions = POSITIONS[config.positions]
+    on_embedding = positions.acts_on == "embedding"
+    everything = MASKS[config.mask]()
+    near = everything if config.window is None else WindowMask(config.window)
+    kinds = [_Kind(config.windowed(index), config, on_embedding) for index in range(config.n_layer)]
+    shared = {kind: kind.positions() for kind in kinds if not positions.is_trained}
     return Transformer(
         config,
         embed,
-        kind(config) if on_embedding else NoPositions(config),
-        MASKS[config.mask](),
-        [block() for _ in range(config.n_layer)],
+        positions(config) if on_embedding else NoPositions(config),
+        [near if kind.windowed else everything for kind in kinds] or [everything],
+        [_block(config, shared.get(kind) or kind.positions(), crosses=encoder is not None) for kind in kinds],
         head(config, new_norm(config, config.d_model) if config.final_norm else None),
         encoder,
+        new_norm(config, config.d_model) if config.embed_norm else None,
+    )
+
+
+class _Kind(NamedTuple):
+    """What blocks of one stack differ in: whether they see a window only, and with it the base of their rotary positions."""
+
+    windowed: bool
+    config: Config
+    on_embedding: bool
+
+    def positions(self) -> PositionEncoding:
+        """The positions of a block of this kind."""
+        config = self.config
+        if self.on_embedding:
+            return NoPositions(config)
+        if self.windowed and config.window_rotary_base is not None:
+            config = replace(config, rotary_base=config.window_rotary_base, rotary_scaling="none")
+        return POSITIONS[config.positions](config)
+
+
+def _block(config: Config, positions: PositionEncoding, *, crosses: bool) -> Block | ParallelBlock:
+    residual, has_mlp = RESIDUALS[config.residual], config.mlp_size > 0
+    attention, attention_residual = Attention(config, positions), residual(config)
+    if issubclass(residual, Parallel) and has_mlp:
+        own = attention_residual if residual.shares_norm else residual(config)
+        return ParallelBlock(attention, cast(Parallel, attention_residual), MLPS[config.mlp](config), cast(Parallel, own))
+    return Block(
+        attention,
+        attention_residual,
+        MLPS[config.mlp](config) if has_mlp else None,
+        residual(config) if has_mlp else None,
+        CrossAttention(config) if crosses else None,
+        residual(config) if crosses else None,
     )
 
 

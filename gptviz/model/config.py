@@ -5,15 +5,19 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from gptviz.fields import FieldInfo, check_choices, field_info, setting
+from gptviz.fields import FieldInfo, check_choices, check_numbers, field_info, setting
 
 from .activations import ACTIVATIONS
 from .heads import HEADS
 from .kinds import Kind
 from .masks import MASKS
+from .mlps import MLPS
 from .norms import NORMS
-from .positions import POSITIONS
+from .positions import POSITIONS, RotaryScaling
+from .qk_norms import QK_NORMS
 from .residuals import RESIDUALS
+
+MOST_BLOCKS = 256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +41,7 @@ class Config:
             high=1_000_000,
         )
     )
-    n_layer: int = field(metadata=setting("Blocks", "How many blocks it has; none is a bigram.", low=0, high=256))
+    n_layer: int = field(metadata=setting("Blocks", "How many blocks it has; none is a bigram.", low=0, high=MOST_BLOCKS))
     n_head: int = field(
         default=1,
         metadata=setting("Heads per block", "How many heads look at the text side by side in a block.", low=1, high=10_000),
@@ -49,6 +53,16 @@ class Config:
             "How many numbers a query, a key and a value have; unless given, the width divided by the number of heads.",
             low=1,
             high=1_000_000,
+        ),
+    )
+    n_kv_head: int | None = field(
+        default=None,
+        metadata=setting(
+            "Key heads per block",
+            "How many heads have keys and values of their own; each serves a group of neighbouring heads, which ask different "
+            "queries of it. Unless given, every head has its own.",
+            low=1,
+            high=10_000,
         ),
     )
     d_mlp: int | None = field(
@@ -69,6 +83,16 @@ class Config:
     norm: str = field(
         default="layernorm", metadata=setting("Norm", "How the numbers of a token are brought to one scale.", choices=NORMS)
     )
+    norm_eps: float | None = field(
+        default=None,
+        metadata=setting(
+            "Norm epsilon",
+            "The small number ε that keeps a norm from dividing by 0; unless given, the usual one of the kind of norm.",
+            low=0,
+            high=1,
+            low_excluded=True,
+        ),
+    )
     norm_gain: bool = field(default=True, metadata=setting("Norm gain", "Whether norms multiply each number by a learned gain."))
     norm_bias: bool = field(
         default=True,
@@ -80,9 +104,73 @@ class Config:
     positions: str = field(
         default="learned", metadata=setting("Positions", "How it knows the order of its tokens.", choices=POSITIONS)
     )
+    rotary_base: float = field(
+        default=10_000.0,
+        metadata=setting(
+            "Rotary base",
+            "How slowly rotary positions turn: the slowest wave is about this many times as long as the fastest.",
+            low=1,
+            high=1e9,
+            low_excluded=True,
+        ),
+    )
+    rotary_fraction: float = field(
+        default=1.0,
+        metadata=setting(
+            "Rotary share", "The share of a head's numbers that rotary positions turn.", low=0, high=1, low_excluded=True
+        ),
+    )
+    rotary_scaling: RotaryScaling = field(
+        default="none",
+        metadata=setting(
+            "Rotary scaling",
+            "How rotary positions were slowed down after a first training on shorter texts.",
+        ),
+    )
+    rotary_factor: float = field(
+        default=1.0,
+        metadata=setting("Rotary factor", "By how much rotary scaling slows positions down.", low=1, high=1e4),
+    )
+    rotary_context: int = field(
+        default=8_192,
+        metadata=setting(
+            "Context before scaling", "How many tokens the first training saw at a time (scaling llama3).", low=1, high=10_000_000
+        ),
+    )
     mask: str = field(
         default="causal",
         metadata=setting("Mask", "Which tokens a token sees: earlier ones (causal), or all (full).", choices=MASKS),
+    )
+    window: int | None = field(
+        default=None,
+        metadata=setting(
+            "Window (tokens)",
+            "In blocks with a window, how many tokens a query may read: itself and those just before it. None is no window.",
+            low=1,
+            high=131_072,
+        ),
+    )
+    window_pattern: str = field(
+        default="w",
+        metadata=setting(
+            "Blocks with a window",
+            "Which blocks see the window alone: w sees the window, f everything; the letters are repeated from block 0 up, "
+            "so that fw gives every other block a window.",
+        ),
+    )
+    window_rotary_base: float | None = field(
+        default=None,
+        metadata=setting(
+            "Rotary base in a window",
+            "The rotary base in blocks with a window; unless given, the same as in the others.",
+            low=1,
+            high=1e9,
+            low_excluded=True,
+        ),
+    )
+    mlp: str = field(
+        default="plain",
+        metadata=setting("Kind of MLP", "How the neurons of a block's MLP get their numbers.", choices=MLPS),
     )
     activation: str = field(default="gelu", metadata=setting("Activation", "What bends a neuron's input.", choices=ACTIVATIONS))
     qkv_bias: bool = field(
@@ -96,8 +184,53 @@ class Config:
     tied: bool = field(
         default=False, metadata=setting("Tied embedding", "Whether one matrix serves to read tokens and to guess them.")
     )
-    qk_norm: bool = field(
-        default=False, metadata=setting("Normalised queries and keys", "Whether queries and keys are brought to one length.")
+    embed_scale: float = field(
+        default=1.0,
+        metadata=setting(
+            "Scale of the embedding",
+            "What a token's vector is multiplied by when it is read.",
+            low=0,
+            high=1e4,
+            low_excluded=True,
+        ),
+    )
+    embed_norm: bool = field(
+        default=False,
+        metadata=setting("Norm after the embedding", "Whether the vectors of tokens are normalised before the first block."),
+    )
+    qk_norm: str = field(
+        default="none",
+        metadata=setting("Normalised queries and keys", "How queries and keys are brought to one length.", choices=QK_NORMS),
+    )
+    score_scale: float | None = field(
+        default=None,
+        metadata=setting(
+            "Scale of scores",
+            "What the product of a query and a key is multiplied by; unless given, 1 / √d_head.",
+            low=0,
+            high=1e4,
+            low_excluded=True,
+        ),
+    )
+    score_cap: float | None = field(
+        default=None,
+        metadata=setting(
+            "Cap of scores",
+            "Scores s become cap · tanh(s / cap), so that none is larger than this.",
+            low=0,
+            high=1e6,
+            low_excluded=True,
+        ),
+    )
+    logit_cap: float | None = field(
+        default=None,
+        metadata=setting(
+            "Cap of logits",
+            "Logits s become cap · tanh(s / cap), so that none is larger than this.",
+            low=0,
+            high=1e6,
+            low_excluded=True,
+        ),
     )
     dropout: float = field(
         default=0.0,
@@ -134,7 +267,7 @@ class Config:
             "How many blocks read the source, before the others write the answer; 0 is a model without an encoder. "
             "The others read its output by cross-attention, and both share vocabulary, embedding and sizes.",
             low=0,
-            high=256,
+            high=MOST_BLOCKS,
         ),
     )
     head: str = field(
@@ -159,6 +292,8 @@ class Config:
     )
 
     def __post_init__(self) -> None:
+        if isinstance(self.qk_norm, bool):  # before there were several kinds
+            object.__setattr__(self, "qk_norm", "shared" if self.qk_norm else "none")
         check_choices(self)
         self._check_sizes("vocab_size", "context_length", "d_model", "n_layer", "n_head", "n_encoder_layer", "n_label")
         if self.d_head is None:
@@ -168,11 +303,30 @@ class Config:
         if self.d_mlp is None:
             object.__setattr__(self, "d_mlp", 4 * self.d_model)
         self._check_sizes("d_head", "d_mlp")
-        self._check_shares("dropout", "attention_dropout", "token_dropout")
+        check_numbers(self)
+        if self.n_head % self.key_heads:
+            raise ValueError(f"n_kv_head is {self.n_kv_head}; it must divide n_head {self.n_head} into groups of one size")
         POSITIONS[self.positions].check(self)
+        self._check_axes()
         if self.tied and self.unembed_bias:
             raise ValueError("tied shares the embedding with the unembedding, which then has no bias: unset unembed_bias")
         self._check_kind()
+
+    def _check_axes(self) -> None:
+        """Refuse fields that do not go together.
+
+        Raises:
+            ValueError: the message names the fields and their values.
+        """
+        pattern = self.window_pattern
+        if not isinstance(pattern, str) or not 0 < len(pattern) <= MOST_BLOCKS or set(pattern) - set("wf"):
+            raise ValueError(f"window_pattern is {pattern!r:.80}; it must be letters w (a window) and f (everything), such as fw")
+        if self.window is not None and self.mask != "causal":
+            raise ValueError(f"window is {self.window}; it needs a causal mask, not {self.mask}")
+        if RESIDUALS[self.residual].parallel and self.n_encoder_layer:
+            raise ValueError(f"residual {self.residual} has attention and an MLP side by side; there is no cross-attention in it")
+        if self.n_encoder_layer and not QK_NORMS[self.qk_norm].crosses:
+            raise ValueError(f"qk_norm {self.qk_norm} is for self-attention alone; this model has cross-attention too")
 
     def _check_kind(self) -> None:
         """Refuse fields that an encoder, a classifier or padding does not allow.
@@ -207,12 +361,6 @@ class Config:
             if isinstance(value, bool) or not isinstance(value, int) or not info.low <= value <= info.high:
                 raise ValueError(f"{name} is {value!r:.80}; it must be a whole number from {info.low} to {info.high:,}")
 
-    def _check_shares(self, *names: str) -> None:
-        for name in names:
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
-                raise ValueError(f"{name} is {value!r:.80}; it must be a number from 0 up to, not including, 1")
-
     @property
     def head_size(self) -> int:
         """Numbers per head, `d_head` with its default filled in."""
@@ -224,6 +372,20 @@ class Config:
         """Neurons per MLP, `d_mlp` with its default filled in; 0 where there is no MLP."""
         assert self.d_mlp is not None
         return self.d_mlp
+
+    @property
+    def key_heads(self) -> int:
+        """Heads with keys and values of their own, `n_kv_head` with its default filled in."""
+        return self.n_head if self.n_kv_head is None else self.n_kv_head
+
+    @property
+    def scale(self) -> float:
+        """What the product of a query and a key is multiplied by, `score_scale` with its default filled in."""
+        return float(self.head_size**-0.5 if self.score_scale is None else self.score_scale)
+
+    def windowed(self, block: int) -> bool:
+        """Whether this block sees a window alone."""
+        return self.window is not None and self.window_pattern[block % len(self.window_pattern)] == "w"
 
     @property
     def kind(self) -> Kind:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .parts import ModelPart, Settings
+from .parts import ModelPart, Settings, SoftCap
 from .tap import Tap
 
 
@@ -47,7 +47,7 @@ class EncoderHead(Head):
 
 
 class Unembed(Head):
-    """logits = W_U · norm(x) (+ b), with the final norm where the config has one."""
+    """logits = W_U · norm(x) (+ b), with the final norm and the cap where the config has them."""
 
     title, equation = "Unembed", "logits = x · W_Uᵀ"
     about = "Every token of the vocabulary gets a score to come next; the softmax of them is the guess."
@@ -55,10 +55,12 @@ class Unembed(Head):
     def __init__(self, settings: Settings, final_norm: nn.Module | None) -> None:
         super().__init__(settings, final_norm)
         self.unembed = nn.Linear(settings.d_model, settings.vocab_size, bias=settings.unembed_bias)
+        self.cap = None if settings.logit_cap is None else SoftCap(settings.logit_cap)
 
     def forward(self, x: Tensor, padded: Tensor | None, at: slice, tap: Tap) -> Tensor:
         """[B, T, d_model] → [B, the positions `at`, vocab_size]."""
-        return tap("logits", self.unembed(self.normed(x[:, at], tap)))
+        logits = self.unembed(self.normed(x[:, at], tap))
+        return tap("logits", logits if self.cap is None else self.cap(logits))
 
 
 class Flatten(Head):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
-from .parts import ModelPart
+from .parts import ModelPart, distances
 
 
 class Mask(ModelPart):
@@ -41,10 +40,27 @@ class CausalMask(Mask):
 
         Padding stands at the end, after all tokens that could read it, and needs no mask of its own.
         """
-        if at.stop - at.start == 1:
-            return None
-        queries = torch.arange(at.start, at.stop, device=ids.device)
-        return torch.arange(at.stop, device=ids.device) > queries[:, None]
+        return None if at.stop - at.start == 1 else distances(at, at.stop, ids.device) < 0
+
+
+class WindowMask(CausalMask):
+    """Hides every key after the query, and those `window` or more tokens before it (Beltagy et al. 2020)."""
+
+    title = "Causal, a window"
+    equation = "mask(scores)[query, key] = −∞ where the key is after the query or `window` or more before it, else scores"
+    about = "Hides from every query the tokens after it, and those too far before it."
+
+    def __init__(self, window: int) -> None:
+        """A mask under which a query sees itself and the `window` - 1 tokens before it."""
+        super().__init__()
+        self.window = window
+
+    def forward(self, ids: Tensor, at: slice, padding: int | None) -> Tensor | None:
+        """[queries, keys]; None for a single query at the end of a text that fits into the window."""
+        if at.stop <= self.window:
+            return super().forward(ids, at, padding)
+        distance = distances(at, at.stop, ids.device)  # [queries, keys]
+        return (distance < 0) | (distance >= self.window)
 
 
 class FullMask(Mask):

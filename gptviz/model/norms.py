@@ -18,14 +18,18 @@ class Norm(ModelPart):
 
     Attributes:
         may_have_bias: whether it adds a bias where it is asked for one.
+        usual_eps: the ε of its equation where a config gives none.
+        eps: the ε of its equation, which keeps it from dividing by 0.
     """
 
     tensors = (NamedTensor("weight", "gain", ("d_model",)), NamedTensor("bias", "bias", ("d_model",)))
     may_have_bias: ClassVar[bool] = True
+    usual_eps: ClassVar[float] = 1e-5
 
-    def __init__(self, size: int, gain: bool, bias: bool) -> None:
+    def __init__(self, size: int, gain: bool, bias: bool, eps: float | None = None) -> None:
         """A norm over `size` numbers; there is a bias only where there is a gain too."""
         super().__init__()
+        self.eps = self.usual_eps if eps is None else eps
         self.shape = (size,)
         self.weight = nn.Parameter(torch.ones(size)) if gain else None
         self.bias = nn.Parameter(torch.zeros(size)) if gain and bias and self.may_have_bias else None
@@ -36,24 +40,25 @@ class Norm(ModelPart):
 
 
 class LayerNorm(Norm):
-    """(x - mean) / √(variance + 1e-5), times a gain, plus a bias (Ba et al. 2016)."""
+    """(x - mean) / √(variance + ε), times a gain, plus a bias (Ba et al. 2016)."""
 
-    title, equation = "LayerNorm", "(x − mean) / √(variance + 10⁻⁵)"
+    title, equation = "LayerNorm", "(x − mean) / √(variance + ε)"
     about = "Subtracts the mean of a vector's numbers and divides by their standard deviation."
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.layer_norm(x, self.shape, self.weight, self.bias, eps=1e-5)
+        return F.layer_norm(x, self.shape, self.weight, self.bias, eps=self.eps)
 
 
 class RMSNorm(Norm):
-    """x / √(mean of squares + 1e-6), times a gain; it has no bias (Zhang & Sennrich 2019)."""
+    """x / √(mean of squares + ε), times a gain; it has no bias (Zhang & Sennrich 2019)."""
 
-    title, equation = "RMSNorm", "x / √(mean of squares + 10⁻⁶)"
+    title, equation = "RMSNorm", "x / √(mean of squares + ε)"
     about = "Divides a vector's numbers by their root mean square."
     may_have_bias = False
+    usual_eps = 1e-6
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.rms_norm(x, self.shape, self.weight, eps=1e-6)
+        return F.rms_norm(x, self.shape, self.weight, eps=self.eps)
 
 
 NORMS: dict[str, type[Norm]] = {"layernorm": LayerNorm, "rmsnorm": RMSNorm}
@@ -61,4 +66,4 @@ NORMS: dict[str, type[Norm]] = {"layernorm": LayerNorm, "rmsnorm": RMSNorm}
 
 def new_norm(settings: Settings, size: int) -> Norm:
     """The norm of a config over `size` numbers."""
-    return NORMS[settings.norm](size, settings.norm_gain, settings.norm_bias)
+    return NORMS[settings.norm](size, settings.norm_gain, settings.norm_bias, settings.norm_eps)

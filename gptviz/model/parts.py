@@ -26,6 +26,14 @@ class Settings(Protocol):
     @property
     def n_head(self) -> int: ...
     @property
+    def key_heads(self) -> int: ...
+    @property
+    def mlp_size(self) -> int: ...
+    @property
+    def mlp_bias(self) -> bool: ...
+    @property
+    def activation(self) -> str: ...
+    @property
     def head_size(self) -> int: ...
     @property
     def norm(self) -> str: ...
@@ -33,6 +41,20 @@ class Settings(Protocol):
     def norm_gain(self) -> bool: ...
     @property
     def norm_bias(self) -> bool: ...
+    @property
+    def norm_eps(self) -> float | None: ...
+    @property
+    def rotary_base(self) -> float: ...
+    @property
+    def rotary_fraction(self) -> float: ...
+    @property
+    def rotary_scaling(self) -> str: ...
+    @property
+    def rotary_factor(self) -> float: ...
+    @property
+    def rotary_context(self) -> int: ...
+    @property
+    def logit_cap(self) -> float | None: ...
     @property
     def unembed_bias(self) -> bool: ...
     @property
@@ -90,3 +112,32 @@ def fixed(shape: tuple[int, ...], compute: Callable[[], Tensor]) -> Tensor:
     """What `compute` gives: fixed numbers of this shape; on the meta device the shape alone."""
     table = torch.empty(shape)
     return table if table.is_meta else compute()
+
+
+class SoftCap(nn.Module):
+    """cap · tanh(x / cap): small numbers stay as they are, none grows beyond ± cap (Gemma 2, 2024)."""
+
+    def __init__(self, cap: float) -> None:
+        super().__init__()
+        self.cap = cap
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[...] → [...]."""
+        return self.cap * torch.tanh(x / self.cap)
+
+
+class ScaledEmbedding(nn.Embedding):
+    """A table of vectors [rows, width], each multiplied by `scale` when it is looked up."""
+
+    def __init__(self, rows: int, width: int, scale: float) -> None:
+        super().__init__(rows, width, _weight=torch.empty(rows, width))
+        self.scale = scale
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """[...] → [..., width]."""
+        return super().forward(ids) * self.scale
+
+
+def distances(at: slice, keys: int, device: torch.device) -> Tensor:
+    """query - key for queries at positions `at` and keys from 0 on: [queries, keys]."""
+    return torch.arange(at.start, at.stop, device=device)[:, None] - torch.arange(keys, device=device)

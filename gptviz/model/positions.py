@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from .parts import ModelPart, NamedTensor, Settings, empty_embedding, fixed
+from .parts import ModelPart, NamedTensor, Settings, distances, empty_embedding, fixed
 from .tap import Tap
 
 
@@ -64,11 +64,6 @@ class NoPositions(PositionEncoding):
     )
 
 
-def distances(at: slice, keys: int, device: torch.device) -> Tensor:
-    """query - key for queries at positions `at` and keys from 0 on: [queries, keys]."""
-    return torch.arange(at.start, at.stop, device=device)[:, None] - torch.arange(keys, device=device)
-
-
 class Learned(PositionEncoding):
     """x + P[at]: one trained vector per position (GPT-1, Radford et al. 2018)."""
 
@@ -118,10 +113,39 @@ class Sinusoidal(PositionEncoding):
         return x + tap("positions", self.table[at])
 
 
-class Rotary(PositionEncoding):
-    """q, k → R(p) q, R(p) k at position p: each pair of numbers (i, i + d_head/2) is turned by p / 10000^(2i/d_head).
+def rotary_frequencies(settings: Settings) -> Tensor:
+    """By how much each pair of numbers is turned from one position to the next, in radians: [d_head / 2], in float64.
 
-    A score then depends on the distance of query and key alone (RoPE, Su et al. 2021).
+    The first `rotary_fraction` of the pairs are turned by base^(-i / number of such pairs), the others stay as they are
+    (GPT-NeoX turns a quarter of them). `rotary_scaling` changes these for texts longer than those of the first training:
+
+    - linear: all are divided by `rotary_factor` (Chen et al. 2023)
+    - llama3: waves longer than the first context are divided by it, those of less than a quarter of it are kept, and in between
+      the two are mixed (Llama 3.1, Grattafiori et al. 2024)
+    """
+    pairs = settings.head_size // 2
+    turned = round(pairs * settings.rotary_fraction)
+    frequency = torch.zeros(pairs, dtype=torch.float64)
+    frequency[:turned] = settings.rotary_base ** (-torch.arange(turned, dtype=torch.float64) / max(turned, 1))
+    if settings.rotary_scaling == "linear":
+        frequency = frequency / settings.rotary_factor
+    if settings.rotary_scaling == "llama3":
+        waves = settings.rotary_context * frequency / (2 * torch.pi)  # how many waves there are in the first context
+        kept = ((waves - LLAMA3_SLOW) / (LLAMA3_FAST - LLAMA3_SLOW)).clamp(0, 1)
+        frequency = frequency * (kept + (1 - kept) / settings.rotary_factor)
+    return frequency
+
+
+# Of Llama 3's scaling: with fewer waves than this in the first context a pair is slowed down, with more than that it is kept.
+LLAMA3_SLOW, LLAMA3_FAST = 1.0, 4.0
+RotaryScaling = Literal["none", "linear", "llama3"]
+
+
+class Rotary(PositionEncoding):
+    """q, k → R(p) q, R(p) k at position p: each pair of numbers (i, i + d_head/2) is turned by p · frequency_i.
+
+    The frequencies are 10000^(-2i/d_head) unless the config says otherwise (see `rotary_frequencies`). A score then depends on
+    the distance of query and key alone (RoPE, Su et al. 2021).
     """
 
     title, acts_on = "Rotary", "query and key"
@@ -140,16 +164,16 @@ class Rotary(PositionEncoding):
         super().__init__(settings)
         shape = (settings.context_length, settings.head_size)
 
-        def sin_and_cos() -> tuple[Tensor, Tensor]:
-            table = sinusoid(*shape)
-            return table[:, 0::2], table[:, 1::2]  # [context_length, d_head / 2]
+        def angles() -> Tensor:
+            places = torch.arange(settings.context_length, dtype=torch.float64)
+            return places[:, None] * rotary_frequencies(settings)  # [context_length, d_head / 2]
 
         def twice_cos() -> Tensor:
-            _, cos = sin_and_cos()
+            cos = angles().cos().float()
             return torch.cat((cos, cos), dim=-1)  # [context_length, d_head]
 
         def signed_sin() -> Tensor:
-            sin, _ = sin_and_cos()
+            sin = angles().sin().float()
             return torch.cat((-sin, sin), dim=-1)  # [context_length, d_head]
 
         # Turning the pair (a, b) gives (a cos - b sin, b cos + a sin): the pair times cos plus the swapped pair times ∓ sin.

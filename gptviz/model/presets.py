@@ -64,7 +64,7 @@ PRESETS: dict[str, Config] = {
         positions="rotary",
         activation="relu2",
         tied=True,
-        qk_norm=True,
+        qk_norm="shared",
         dropout=0.2,
     ),
     # 44,487 parameters: "Generative transformer from first principles in Julia" (L. Sinai, 2024).

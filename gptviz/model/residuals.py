@@ -26,9 +26,13 @@ class Residual(ModelPart):
     Attributes:
         steps: in which order `forward` does what, for the model map: "sublayer"; "add", which adds the stream as it came in;
             or the name of a norm of this module.
+        parallel: whether attention and MLP both read the stream as the block finds it, instead of one after the other.
+        shares_norm: whether they read it through one norm, which belongs to the attention's residual.
     """
 
     steps: ClassVar[tuple[str, ...]]
+    parallel: ClassVar[bool] = False
+    shares_norm: ClassVar[bool] = False
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()
@@ -79,7 +83,51 @@ class PreNorm(NormedResidual):
     about = "The sublayer reads the stream through a norm; the stream itself is never normalised."
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        return x + self.dropout(sublayer(self.norm(x)))
+        return x + self.branch(x, sublayer)
+
+    def branch(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """What is added to the stream x [B, T, d_model]."""
+        return self.dropout(sublayer(self.norm(x)))
+
+
+class Parallel(PreNorm):
+    """x + attention(norm_1(x)) + mlp(norm_2(x)) (GPT-NeoX, Black et al. 2022)."""
+
+    title = "Parallel"
+    about = "Attention and MLP both read the stream as the block finds it, each through a norm of its own."
+    parallel = True
+
+
+class ParallelOneNorm(Parallel):
+    """x + attention(norm(x)) + mlp(norm(x)) (GPT-J, Wang & Komatsuzaki 2021)."""
+
+    title = "Parallel, one norm"
+    about = "Attention and MLP both read the stream as the block finds it, through one norm."
+    shares_norm = True
+
+
+class BranchNorm(NormedResidual):
+    """x + norm(f(x)) (OLMo 2, 2024)."""
+
+    title, equation, steps = "Norm on the branch", "x + norm(f(x))", ("sublayer", "norm", "add")
+    about = "The sublayer reads the stream as it is; what it computed is normalised before it is added."
+
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        return x + self.dropout(self.norm(sublayer(x)))
+
+
+class DoubleNorm(NormedResidual):
+    """x + norm_after(f(norm(x))) (Gemma 2, 2024)."""
+
+    title, equation, steps = "Norm before and after", "x + norm(f(norm(x)))", ("norm", "sublayer", "norm_after", "add")
+    about = "The sublayer reads the stream through a norm, and what it computed is normalised before it is added."
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.norm_after = new_norm(settings, settings.d_model)
+
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        return x + self.dropout(self.norm_after(sublayer(self.norm(x))))
 
 
 class PostNorm(NormedResidual):
@@ -105,6 +153,10 @@ class NormOnly(NormedResidual):
 RESIDUALS: dict[str, type[Residual]] = {
     "pre-norm": PreNorm,
     "post-norm": PostNorm,
+    "parallel": Parallel,
+    "parallel-one-norm": ParallelOneNorm,
+    "branch-norm": BranchNorm,
+    "double-norm": DoubleNorm,
     "plain": Plain,
     "norm-only": NormOnly,
     "none": NoResidual,

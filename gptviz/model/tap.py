@@ -16,15 +16,17 @@ from torch import Tensor
 # an encoder's names begin with `encoder.`.
 GLOSSARY: dict[str, str] = {
     "embed": "token embeddings, [B, T, d_model]",
+    "embed_norm": "token embeddings after the norm that some models have there, [B, T, d_model]",
     "positions": "position vectors added to the embeddings, [T, d_model]; absent where positions act elsewhere",
     "resid_pre": "residual stream entering a block, [B, T, d_model]",
     "resid_self": "residual stream between attention and cross-attention, [B, T, d_model]; absent without an encoder",
-    "resid_mid": "residual stream entering the MLP, [B, T, d_model]; absent where a block has no MLP",
+    "resid_mid": "residual stream entering the MLP, [B, T, d_model]; absent where a block has no MLP, or reads it beside the "
+    "attention",
     "resid_post": "residual stream leaving a block, [B, T, d_model]",
     "q": "queries, after rotation and normalisation, [B, H, T, d_head]",
-    "k": "keys, after rotation and normalisation, [B, H, T, d_head]",
-    "v": "values, [B, H, T, d_head]",
-    "scores": "q · k / √d_head plus any position term, before mask and softmax, [B, H, query, key]",
+    "k": "keys, after rotation and normalisation, [B, n_kv_head, T, d_head]",
+    "v": "values, [B, n_kv_head, T, d_head]",
+    "scores": "q · k / √d_head plus any position term, capped where a model caps it, before mask and softmax, [B, H, query, key]",
     "pattern": "attention after mask and softmax, [B, H, query, key]; each row sums to 1",
     "z": "pattern · v per head, [B, H, T, d_head]",
     "neurons": "MLP after the activation, [B, T, d_mlp]",

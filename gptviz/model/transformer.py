@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from torch import Tensor, nn
 
 from .attention import KVCache, Memory
-from .blocks import Block
+from .blocks import Block, ParallelBlock
 from .config import Config
 from .heads import Head
 from .masks import Mask
+from .norms import Norm
 from .positions import PositionEncoding
 from .residuals import Dropout
 from .tap import IDENTITY, Tap
@@ -27,16 +28,20 @@ class Transformer(nn.Module):
         config: Config,
         embed: nn.Embedding,
         positions: PositionEncoding,
-        mask: Mask,
-        blocks: Iterable[Block],
+        masks: Sequence[Mask],
+        blocks: Iterable[Block | ParallelBlock],
         head: Head,
         encoder: Transformer | None = None,
+        embed_norm: Norm | None = None,
     ) -> None:
         super().__init__()
         self.config = config
         self.embed = embed
+        self.embed_norm = embed_norm
         self.positions = positions
-        self.mask = mask
+        # One mask per block; blocks that see the same share one, which is computed once per pass.
+        self.masks = nn.ModuleList(dict.fromkeys(masks))
+        self.mask_of = [list(self.masks).index(mask) for mask in masks]
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(blocks)
         self.head = head
@@ -79,12 +84,13 @@ class Transformer(nn.Module):
             memory = self.encode(source, tap)
         at = slice(start, end)
         padding = self.config.padding
-        blocked = self.mask(ids, at, padding)  # [T, end] or [B, 1, 1, T]
+        blocked = [mask(ids, at, padding) for mask in self.masks]  # [T, end] or [B, 1, 1, T] each
         x = tap("embed", self.embed(ids))  # [B, T, d_model]
+        x = x if self.embed_norm is None else tap("embed_norm", self.embed_norm(x))
         x = self.dropout(self.positions.embed(x, at, tap))
         for index, block in enumerate(self.blocks):
             layer_cache = None if cache is None else cache.layers[index]
-            x = block(x, blocked, at, memory, layer_cache, tap.at(f"blocks.{index}"))
+            x = block(x, blocked[self.mask_of[index]], at, memory, layer_cache, tap.at(f"blocks.{index}"))
         if cache is not None:
             cache.length = end
         return self.head(x, None if padding is None else ids == padding, logits_at, tap)
@@ -97,5 +103,5 @@ class Transformer(nn.Module):
         """
         if self.encoder is None:
             raise ValueError("this model has no encoder")
-        blocked = self.encoder.mask(source, slice(0, source.shape[1]), self.config.padding)  # [B, 1, 1, S]
+        blocked = self.encoder.masks[0](source, slice(0, source.shape[1]), self.config.padding)  # [B, 1, 1, S]
         return Memory(tap("memory", self.encoder(source, tap=tap.at("encoder"))), blocked)

@@ -13,7 +13,7 @@ from gptviz.model import GLOSSARY, Config, KVCache, Record, build
 from gptviz.model.norms import NORMS
 from gptviz.model.positions import POSITIONS
 from gptviz.model.residuals import RESIDUALS
-from tests.tiny import CONTEXT, VOCAB, configs, scrambled, some_ids, tiny
+from tests.tiny import CONTEXT, VOCAB, families, scrambled, some_ids, tiny
 
 many = settings(max_examples=50, deadline=None, derandomize=True)
 
@@ -31,7 +31,7 @@ def test_every_residual_norm_position_and_mask_computes_logits(residual: str, no
 
 
 @many
-@given(configs(), st.integers(1, CONTEXT))
+@given(families(), st.integers(1, CONTEXT))
 def test_any_combination_computes_logits(config: Config, length: int) -> None:
     logits = scrambled(config)(some_ids(length))
     assert logits.shape == (2, length, VOCAB)
@@ -39,7 +39,7 @@ def test_any_combination_computes_logits(config: Config, length: int) -> None:
 
 
 @many
-@given(configs(mask="causal"), st.integers(1, CONTEXT - 1))
+@given(families(mask="causal"), st.integers(1, CONTEXT - 1))
 def test_a_future_token_cannot_change_the_past(config: Config, changed: int) -> None:
     model = scrambled(config)
     ids = some_ids()
@@ -65,7 +65,7 @@ def test_a_causal_model_sees_the_past_and_a_full_one_the_future_too(residual: st
 
 
 @many
-@given(configs())
+@given(families())
 def test_a_run_that_is_watched_computes_the_same_bits(config: Config) -> None:
     model, record = scrambled(config), Record()
     watched = model(some_ids(), tap=record)
@@ -74,7 +74,7 @@ def test_a_run_that_is_watched_computes_the_same_bits(config: Config) -> None:
 
 
 @many
-@given(configs(mask="causal"), st.lists(st.integers(1, CONTEXT), min_size=1))
+@given(families(mask="causal"), st.lists(st.integers(1, CONTEXT), min_size=1))
 @example(tiny(), [1] * CONTEXT)
 @example(tiny(positions="rotary"), [3, 1, 4])
 def test_a_cached_run_computes_the_logits_of_a_whole_one(config: Config, chunks: list[int]) -> None:
@@ -93,7 +93,7 @@ def test_a_cached_run_computes_the_logits_of_a_whole_one(config: Config, chunks:
 
 
 @many
-@given(configs(mask="causal", n_layer=2))
+@given(families(mask="causal", n_layer=2))
 def test_a_truncated_cache_goes_on_as_if_the_tokens_had_never_been(config: Config) -> None:
     model = scrambled(config).double()
     ids, others = some_ids(), some_ids(seed=1)
@@ -122,7 +122,7 @@ def test_a_pass_that_fails_on_the_way_leaves_the_cache_usable() -> None:
 
 
 @many
-@given(configs(), st.integers(1, CONTEXT))
+@given(families(), st.integers(1, CONTEXT))
 def test_logits_can_be_had_of_the_last_positions_alone(config: Config, last: int) -> None:
     model = scrambled(config).double()
     some = model(some_ids(), logits_at=slice(-last, None))
@@ -130,7 +130,7 @@ def test_logits_can_be_had_of_the_last_positions_alone(config: Config, last: int
 
 
 @many
-@given(configs())
+@given(families())
 def test_samples_in_a_batch_do_not_touch_each_other(config: Config) -> None:
     model, ids = scrambled(config).double(), some_ids()
     torch.testing.assert_close(model(ids)[:1], model(ids[:1]), rtol=1e-9, atol=1e-9)
@@ -208,7 +208,7 @@ def test_more_tokens_than_the_context_holds_are_refused_with_both_numbers() -> N
 
 
 @many
-@given(configs())
+@given(families())
 def test_every_tapped_name_ends_in_a_word_of_the_glossary_and_has_the_shape_it_gives(config: Config) -> None:
     record = Record()
     scrambled(config)(some_ids(5), tap=record)
@@ -216,6 +216,7 @@ def test_every_tapped_name_ends_in_a_word_of_the_glossary_and_has_the_shape_it_g
         "B": 2,
         "T": 5,
         "H": config.n_head,
+        "n_kv_head": config.key_heads,
         "d_head": config.head_size,
         "d_model": config.d_model,
         "d_mlp": config.mlp_size,

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from torch.overrides import TorchFunctionMode
 
 from gptviz.model import PRESETS, RUNGS, Config, build, changed, describe, parameter_count, preset
-from tests.tiny import configs, tiny
+from tests.tiny import families, tiny
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_the_parts_of_the_generator_have_the_sizes_its_post_lists() -> None:
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
-@given(configs())
+@given(families())
 def test_described_counts_sum_to_the_numbers_in_the_model(config: Config) -> None:
     layers = describe(config)
     model = build(config)
@@ -96,7 +96,7 @@ class FirstReads(TorchFunctionMode):
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
-@given(configs())
+@given(families())
 @example(tiny(n_encoder_layer=2, qk_norm=True, residual="post-norm", positions="relative"))
 @example(tiny(n_encoder_layer=1, qk_norm=True, tied=True))
 @example(tiny(head="flatten", n_label=3, mask="full", residual="norm-only"))

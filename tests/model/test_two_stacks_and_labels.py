@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from gptviz.model import Config, KVCache, Record, describe, parameter_count
 from gptviz.model.positions import POSITIONS
-from tests.tiny import CONTEXT, VOCAB, configs, scrambled, some_ids, tiny
+from tests.tiny import CONTEXT, VOCAB, families, scrambled, some_ids, tiny
 
 many = settings(max_examples=40, deadline=None, derandomize=True)
 PADDING = VOCAB - 1
@@ -80,7 +80,7 @@ def test_products_of_stacks_of_matrices_are_loops_over_rows_and_heads(name: str)
 
 
 @many
-@given(configs(padding=PADDING, head="unembed"), st.integers(1, 2), st.integers(1, 3))
+@given(families(padding=PADDING, head="unembed", n_encoder_layer=1), st.integers(1, 2), st.integers(1, 3))
 def test_padding_the_source_changes_no_output_and_nothing_the_encoder_makes_of_a_word(
     config: Config, n_encoder_layer: int, by: int
 ) -> None:
@@ -91,7 +91,7 @@ def test_padding_the_source_changes_no_output_and_nothing_the_encoder_makes_of_a
 
 
 @many
-@given(configs(padding=PADDING, head="unembed", mask="causal", n_layer=2), st.integers(1, 3))
+@given(families(padding=PADDING, head="unembed", mask="causal", n_layer=2), st.integers(1, 3))
 def test_padding_at_the_end_of_an_output_changes_nothing_before_it(config: Config, by: int) -> None:
     model = scrambled(config).double()
     assert_close(model(padded(words(), by))[:, :5], model(words()))
@@ -137,7 +137,7 @@ def test_the_mean_head_takes_the_mean_of_the_words_then_a_linear_map() -> None:
 
 
 @many
-@given(configs(n_encoder_layer=1, mask="causal"), st.integers(1, CONTEXT - 1))
+@given(families(n_encoder_layer=1, mask="causal"), st.integers(1, CONTEXT - 1))
 def test_no_later_output_token_changes_an_earlier_prediction_but_every_word_of_the_source_may(
     config: Config, changed: int
 ) -> None:
@@ -155,7 +155,7 @@ def test_no_later_output_token_changes_an_earlier_prediction_but_every_word_of_t
 
 
 @many
-@given(configs(n_encoder_layer=2, mask="causal", padding=PADDING), st.lists(st.integers(1, CONTEXT), min_size=1))
+@given(families(n_encoder_layer=2, mask="causal", padding=PADDING), st.lists(st.integers(1, CONTEXT), min_size=1))
 def test_the_encoder_runs_once_and_a_cached_output_has_the_logits_of_a_whole_one(config: Config, chunks: list[int]) -> None:
     model = scrambled(config).double()
     ids, source = some_ids(), padded(words(4), 2)

@@ -129,10 +129,20 @@ class Drawing:
         """The equation of the model's norm of `x`, with gain and bias where `pieces` has them."""
         symbols = {piece.symbol for piece in pieces}
         gain = " · gain" if "gain" in symbols else ""
-        return NORMS[self.config.norm].equation_of(x) + gain + (" + bias" if "bias" in symbols else "")
+        kind = NORMS[self.config.norm]
+        eps = kind.usual_eps if self.config.norm_eps is None else self.config.norm_eps
+        return kind.equation_of(x).replace("ε", in_digits(eps)) + gain + (" + bias" if "bias" in symbols else "")
 
     def gains(self, name: str, axis: str) -> list[Piece]:
         """The gain and bias of the norm called `name`, which normalises over `axis`."""
         renamed = {"d_model": axis}
         pieces = self.tensors(NORMS[self.config.norm], name)
         return [replace(piece, axes=tuple(renamed.get(one, one) for one in piece.axes)) for piece in pieces]
+
+
+def in_digits(small: float) -> str:
+    """A small number as equations write it: 10⁻⁵, or its digits where it is no power of ten."""
+    digits, _, power = f"{small:e}".partition("e-")
+    if float(digits) != 1 or not power:
+        return f"{small:g}"
+    return "10⁻" + str(int(power)).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))

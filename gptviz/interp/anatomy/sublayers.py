@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from gptviz.model.activations import ACTIVATIONS
 from gptviz.model.attention import Attention, AttentionBase, CrossAttention
-from gptviz.model.blocks import MLP
 from gptviz.model.masks import MASKS, FullMask, Mask
+from gptviz.model.mlps import MLP
 from gptviz.model.norms import NORMS
 from gptviz.model.positions import POSITIONS
 
@@ -72,7 +72,7 @@ class Sublayers(Drawing):
         """
         config = self.config
         functions = {}
-        if config.qk_norm:
+        if config.qk_norm != "none":
             gains = self.gains(f"{at}.qk_norm", "d_head")
             box = Box(
                 path=f"{at}.qk_norm",

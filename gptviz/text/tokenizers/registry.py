@@ -6,6 +6,7 @@ from collections.abc import Callable
 from .base import Tokenizer, parse_object
 from .bpe import BPETokenizer
 from .characters import CharTokenizer
+from .padded import PaddedTokenizer
 from .special_tokens import SpecialTokensTokenizer
 from .symbols import SymbolTokenizer
 from .words import WordTokenizer
@@ -30,6 +31,9 @@ def from_json(text: str) -> Tokenizer:
     kind = fields.get("kind")
     if kind == SpecialTokensTokenizer.kind:
         return SpecialTokensTokenizer(from_json(json.dumps(SpecialTokensTokenizer.inner_fields(fields))))
+    if kind == PaddedTokenizer.kind:
+        inner, size = PaddedTokenizer.parts(fields)
+        return PaddedTokenizer(from_json(json.dumps(inner)), size)
     if isinstance(kind, str) and kind in FROM_FIELDS:
         return FROM_FIELDS[kind](fields)
     raise ValueError(

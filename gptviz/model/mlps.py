@@ -1,0 +1,49 @@
+"""MLPs: what a block computes of every position by itself."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from .activations import ACTIVATIONS
+from .parts import ModelPart, Settings
+from .tap import Tap
+
+
+class MLP(ModelPart):
+    """W_down · activation(W_up · x + b) + b, of every position by itself."""
+
+    title, equation = "Plain", "down(activation(up(x)))"
+    about = "Every token's vector is widened, bent number by number, and brought back to the width of the stream."
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        self.up = nn.Linear(settings.d_model, settings.mlp_size, bias=settings.mlp_bias)
+        self.activation = ACTIVATIONS[settings.activation]()
+        self.down = nn.Linear(settings.mlp_size, settings.d_model, bias=settings.mlp_bias)
+
+    def forward(self, x: Tensor, tap: Tap) -> Tensor:
+        """[B, T, d_model] → [B, T, d_model]."""
+        neurons = tap("neurons", self.activation(self.up(x)))  # [B, T, d_mlp]
+        return tap("out", self.down(neurons))  # [B, T, d_model]
+
+
+class GatedMLP(MLP):
+    """W_down · (activation(W_gate · x) ⊙ W_up · x), of every position by itself (Shazeer 2020)."""
+
+    title, equation = "Gated", "down(activation(gate(x)) · up(x))"
+    about = "Every token's vector is widened twice: one half, bent number by number, decides how much of the other passes."
+
+    def __init__(self, settings: Settings) -> None:
+        super(MLP, self).__init__()  # in the order in which a forward pass reads them
+        self.gate = nn.Linear(settings.d_model, settings.mlp_size, bias=settings.mlp_bias)
+        self.activation = ACTIVATIONS[settings.activation]()
+        self.up = nn.Linear(settings.d_model, settings.mlp_size, bias=settings.mlp_bias)
+        self.down = nn.Linear(settings.mlp_size, settings.d_model, bias=settings.mlp_bias)
+
+    def forward(self, x: Tensor, tap: Tap) -> Tensor:
+        """[B, T, d_model] → [B, T, d_model]."""
+        neurons = tap("neurons", self.activation(self.gate(x)) * self.up(x))  # [B, T, d_mlp]
+        return tap("out", self.down(neurons))  # [B, T, d_model]
+
+
+MLPS: dict[str, type[MLP]] = {"plain": MLP, "gated": GatedMLP}

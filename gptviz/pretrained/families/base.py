@@ -1,0 +1,248 @@
+"""What all families have in common: reading a config, naming what is not supported, and taking tensors apart."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from gptviz.model import Config
+
+# Gives the tensor of this name, in the type it is stored in.
+Take = Callable[[str], Tensor]
+ACTIVATIONS = {
+    "relu": "relu",
+    "gelu": "gelu",
+    "gelu_new": "gelu-tanh",
+    "gelu_fast": "gelu-tanh",
+    "gelu_pytorch_tanh": "gelu-tanh",
+    "silu": "silu",
+    "swish": "silu",
+    "relu2": "relu2",
+}
+ENGLISH_OF_JSON = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a word",
+    list: "a list",
+    dict: "a table",
+}
+
+
+class ImportRefusedError(ValueError):
+    """A model that cannot be opened; the message names the file or field, and the way out where there is one."""
+
+
+class Given:
+    """The fields of a family's `config.json`.
+
+    Attributes:
+        fields: by name.
+        family: the name of the family, for messages.
+    """
+
+    def __init__(self, fields: Mapping[str, Any], family: str) -> None:
+        self.fields, self.family = fields, family
+
+    def number(self, name: str, default: float | None = None) -> float:
+        """The number called `name`.
+
+        Raises:
+            ImportRefusedError: it is missing and has no default, or is no number.
+        """
+        value = self.fields.get(name, default)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ImportRefusedError(f"config.json: {name} is {value!r:.80}; a {self.family} model needs a number")
+        return value
+
+    def whole(self, name: str, default: int | None = None) -> int:
+        """The whole number called `name`.
+
+        Raises:
+            ImportRefusedError: it is missing and has no default, or is no whole number.
+        """
+        value = self.number(name, default)
+        if not isinstance(value, int):
+            raise ImportRefusedError(f"config.json: {name} is {value!r:.80}; a {self.family} model needs a whole number")
+        return value
+
+    def switch(self, name: str, default: bool) -> bool:
+        """The field `name` as true or false.
+
+        Raises:
+            ImportRefusedError: it is neither.
+        """
+        value = self.fields.get(name, default)
+        if not isinstance(value, bool):
+            raise ImportRefusedError(f"config.json: {name} is {value!r:.80}; it must be true or false")
+        return value
+
+    def optional(self, name: str) -> Any:
+        """The field `name`, None where it is missing."""
+        return self.fields.get(name)
+
+    def only(self, name: str, *allowed: Any) -> None:
+        """Refuse a field that has another value than those that gptviz has parts for. A missing field is allowed.
+
+        Raises:
+            ImportRefusedError: the message names the field and its value.
+        """
+        value = self.fields.get(name)
+        if value is not None and value not in allowed:
+            raise ImportRefusedError(
+                f"config.json: {name} is {value!r:.80}; of {self.family} models gptviz opens those with "
+                f"{' or '.join(repr(one) for one in allowed)}"
+            )
+
+    def activation(self, name: str, default: str) -> str:
+        """Our name of the activation called `name`.
+
+        Raises:
+            ImportRefusedError: we have no such activation.
+        """
+        value = self.fields.get(name, default)
+        if value not in ACTIVATIONS:
+            raise ImportRefusedError(f"config.json: {name} is {value!r:.80}; gptviz has {', '.join(ACTIVATIONS)}")
+        return ACTIVATIONS[value]
+
+
+class Family(ABC):
+    """Models that share names and an architecture.
+
+    Attributes:
+        model_type: what their `config.json` calls them.
+        title: what people call them.
+        unused: what the names of tensors may end in that hold nothing that a forward pass needs, such as masks.
+    """
+
+    model_type: ClassVar[str]
+    title: ClassVar[str]
+    unused: ClassVar[tuple[str, ...]] = (
+        ".attn.bias",
+        ".attn.masked_bias",
+        ".attention.bias",
+        ".attention.masked_bias",
+        "inv_freq",
+    )
+
+    @abstractmethod
+    def config(self, given: Given) -> Config:
+        """Our config of such a model.
+
+        Raises:
+            ImportRefusedError: the model has an axis that gptviz has no part for, or an impossible size.
+        """
+
+    @abstractmethod
+    def tensors(self, config: Config, given: Given, take: Take) -> Iterator[tuple[str, Tensor]]:
+        """Our parameters, by name, made of theirs; one at a time, so that a large model is never in memory twice."""
+
+
+def norm(ours: str, theirs: str, take: Take, *, bias: bool, plus_one: bool = False) -> Iterator[tuple[str, Tensor]]:
+    """The gain, and the bias if there is one, of a norm; with `plus_one` the gain is stored as its distance from 1."""
+    gain = take(f"{theirs}.weight")
+    yield f"{ours}.weight", 1.0 + gain.float() if plus_one else gain
+    if bias:
+        yield f"{ours}.bias", take(f"{theirs}.bias")
+
+
+def linear(ours: str, theirs: str, take: Take, *, bias: bool, turned: bool = False) -> Iterator[tuple[str, Tensor]]:
+    """The matrix, and the bias if there is one, of a linear part; `turned` ones are stored as [in, out]."""
+    weight = take(f"{theirs}.weight")
+    yield f"{ours}.weight", weight.T if turned else weight
+    if bias:
+        yield f"{ours}.bias", take(f"{theirs}.bias")
+
+
+def stacked(ours: str, theirs: tuple[str, str, str], take: Take, *, bias: bool) -> Iterator[tuple[str, Tensor]]:
+    """Queries, keys and values that are stored apart, stacked in one matrix."""
+    yield f"{ours}.weight", torch.cat([take(f"{one}.weight") for one in theirs])
+    if bias:
+        yield f"{ours}.bias", torch.cat([take(f"{one}.bias") for one in theirs])
+
+
+def by_head(tensor: Tensor, n_head: int) -> Tensor:
+    """Rows ordered head by head, [n_head · 3 · d_head, …], in our order: all queries, all keys, all values."""
+    rows = tensor.unflatten(0, (n_head, 3, -1))  # [n_head, 3, d_head, …]
+    return rows.transpose(0, 1).flatten(0, 2)  # [3 · n_head · d_head, …]
+
+
+def rotary_rows(config: Config, *, neighbours: bool = False) -> Tensor:
+    """In which order the rows of a head of a query or key are read so that rotary positions turn our pairs (i, i + d_head / 2).
+
+    Elsewhere the first `rotary_fraction` of a head's numbers are turned, as pairs (i, i + half of these), or of `neighbours`
+    (2i, 2i + 1); the other numbers stay as they are. The same order for queries and keys changes no score.
+    """
+    size, half = config.head_size, config.head_size // 2
+    turned = 2 * round(half * config.rotary_fraction)
+    pairs = torch.arange(turned)
+    first, second = (pairs[0::2], pairs[1::2]) if neighbours else (pairs[: turned // 2], pairs[turned // 2 :])
+    rest = torch.arange(turned, size)
+    return torch.cat((first, rest[: half - turned // 2], second, rest[half - turned // 2 :]))
+
+
+def in_order(tensor: Tensor, config: Config, heads: int, order: Tensor) -> Tensor:
+    """The first `heads` · d_head rows of a stacked matrix or bias in another `order` within each head; the others unchanged."""
+    count = heads * config.head_size
+    moved = tensor[:count].unflatten(0, (heads, config.head_size))[:, order].flatten(0, 1)
+    return torch.cat((moved, tensor[count:]))
+
+
+def window_pattern(layer_types: object, windowed: str, everything: str) -> str:
+    """The letters of `Config.window_pattern` for a list with the kind of each block, as short as they can be.
+
+    Raises:
+        ImportRefusedError: a kind is neither of the two.
+    """
+    if not isinstance(layer_types, list) or not layer_types:
+        raise ImportRefusedError(
+            f"config.json: the kinds of the blocks are {layer_types!r:.80}; it must be a list with a word each"
+        )
+    letters = {windowed: "w", everything: "f"}
+    for kind in layer_types:
+        if kind not in letters:
+            raise ImportRefusedError(f"config.json: a block is of kind {kind!r:.80}; gptviz has {windowed} and {everything}")
+    pattern = "".join(letters[kind] for kind in layer_types)
+    for length in range(1, len(pattern)):
+        if (pattern[:length] * len(pattern))[: len(pattern)] == pattern:
+            return pattern[:length]
+    return pattern
+
+
+def rotary(given: Given, fields: Mapping[str, Any] | None = None, *, base: float = 10_000.0) -> dict[str, Any]:
+    """Our rotary settings, from the fields as they are written since `transformers` 5 or as before.
+
+    Args:
+        given: the config.
+        fields: the rotary table to read; that of the config unless given.
+        base: the base where none is given.
+
+    Raises:
+        ImportRefusedError: a scaling that gptviz does not have.
+    """
+    found: dict[str, Any] = dict(fields if fields is not None else given.optional("rope_parameters") or {})
+    if fields is None:
+        found = {**(given.optional("rope_scaling") or {}), **found}
+        found.setdefault("rope_theta", given.optional("rope_theta") or base)
+        found.setdefault("partial_rotary_factor", given.optional("partial_rotary_factor") or 1.0)
+    kind = found.get("rope_type", found.get("type", "default"))
+    settings: dict[str, Any] = {
+        "rotary_base": float(found.get("rope_theta") or base),
+        "rotary_fraction": float(found.get("partial_rotary_factor") or 1.0),
+    }
+    if kind in ("linear", "llama3"):
+        settings |= {"rotary_scaling": kind, "rotary_factor": float(found.get("factor", 1.0))}
+    elif kind != "default":
+        raise ImportRefusedError(f"config.json: rotary positions are scaled by {kind!r:.40}; gptviz has linear and llama3")
+    if kind == "llama3":
+        if (found.get("low_freq_factor"), found.get("high_freq_factor")) != (1.0, 4.0):
+            raise ImportRefusedError(
+                "config.json: low_freq_factor and high_freq_factor are "
+                f"{found.get('low_freq_factor')!r:.20} and {found.get('high_freq_factor')!r:.20}; gptviz has 1 and 4 alone"
+            )
+        settings["rotary_context"] = int(found["original_max_position_embeddings"])
+    return settings

@@ -1,0 +1,178 @@
+"""GPT-2 and the families that took over its positions, norms and biases: GPT-Neo, OPT, BLOOM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch import Tensor
+
+from gptviz.model import Config
+
+from .base import Family, Given, Take, by_head, linear, norm, stacked, window_pattern
+
+
+class GPT2(Family):
+    """GPT-2 (Radford et al. 2019)."""
+
+    model_type, title = "gpt2", "GPT-2"
+
+    def config(self, given: Given) -> Config:
+        given.only("scale_attn_by_inverse_layer_idx", False)
+        given.only("scale_attn_weights", True)
+        given.only("add_cross_attention", False)
+        width = given.whole("n_embd", 768)
+        return Config(
+            vocab_size=given.whole("vocab_size", 50_257),
+            context_length=given.whole("n_positions", 1_024),
+            d_model=width,
+            n_layer=given.whole("n_layer", 12),
+            n_head=given.whole("n_head", 12),
+            d_mlp=given.optional("n_inner") or 4 * width,
+            norm_eps=given.number("layer_norm_epsilon", 1e-5),
+            activation=given.activation("activation_function", "gelu_new"),
+            tied=given.switch("tie_word_embeddings", True),
+        )
+
+    def tensors(self, config: Config, given: Given, take: Take) -> Iterator[tuple[str, Tensor]]:
+        yield "embed.weight", take("transformer.wte.weight")
+        yield "positions.table.weight", take("transformer.wpe.weight")
+        for index in range(config.n_layer):
+            ours, theirs = f"blocks.{index}", f"transformer.h.{index}"
+            yield from norm(f"{ours}.attention_residual.norm", f"{theirs}.ln_1", take, bias=True)
+            yield from linear(f"{ours}.attention.qkv", f"{theirs}.attn.c_attn", take, bias=True, turned=True)
+            yield from linear(f"{ours}.attention.output", f"{theirs}.attn.c_proj", take, bias=True, turned=True)
+            yield from norm(f"{ours}.mlp_residual.norm", f"{theirs}.ln_2", take, bias=True)
+            yield from linear(f"{ours}.mlp.up", f"{theirs}.mlp.c_fc", take, bias=True, turned=True)
+            yield from linear(f"{ours}.mlp.down", f"{theirs}.mlp.c_proj", take, bias=True, turned=True)
+        yield from norm("head.final_norm", "transformer.ln_f", take, bias=True)
+        if not config.tied:
+            yield "head.unembed.weight", take("lm_head.weight")
+
+
+class GPTNeo(Family):
+    """GPT-Neo (Black et al. 2021): scores are not divided by √d_head, and every other block sees a window alone."""
+
+    model_type, title = "gpt_neo", "GPT-Neo"
+
+    def config(self, given: Given) -> Config:
+        width, blocks = given.whole("hidden_size", 2_048), given.whole("num_layers", 24)
+        kinds = given.optional("attention_layers")
+        if kinds is None:
+            types = given.optional("attention_types") or [[["global", "local"], blocks // 2]]
+            kinds = [kind for group, times in types for kind in group * times]
+        return Config(
+            vocab_size=given.whole("vocab_size", 50_257),
+            context_length=given.whole("max_position_embeddings", 2_048),
+            d_model=width,
+            n_layer=blocks,
+            n_head=given.whole("num_heads", 16),
+            d_mlp=given.optional("intermediate_size") or 4 * width,
+            norm_eps=given.number("layer_norm_epsilon", 1e-5),
+            activation=given.activation("activation_function", "gelu_new"),
+            window=given.whole("window_size", 256),
+            window_pattern=window_pattern(kinds, "local", "global"),
+            score_scale=1.0,
+            qkv_bias=False,
+            tied=given.switch("tie_word_embeddings", True),
+        )
+
+    def tensors(self, config: Config, given: Given, take: Take) -> Iterator[tuple[str, Tensor]]:
+        yield "embed.weight", take("transformer.wte.weight")
+        yield "positions.table.weight", take("transformer.wpe.weight")
+        for index in range(config.n_layer):
+            ours, theirs = f"blocks.{index}", f"transformer.h.{index}"
+            attention = f"{theirs}.attn.attention"
+            qkv = (f"{attention}.q_proj", f"{attention}.k_proj", f"{attention}.v_proj")
+            yield from norm(f"{ours}.attention_residual.norm", f"{theirs}.ln_1", take, bias=True)
+            yield from stacked(f"{ours}.attention.qkv", qkv, take, bias=False)
+            yield from linear(f"{ours}.attention.output", f"{attention}.out_proj", take, bias=True)
+            yield from norm(f"{ours}.mlp_residual.norm", f"{theirs}.ln_2", take, bias=True)
+            yield from linear(f"{ours}.mlp.up", f"{theirs}.mlp.c_fc", take, bias=True)
+            yield from linear(f"{ours}.mlp.down", f"{theirs}.mlp.c_proj", take, bias=True)
+        yield from norm("head.final_norm", "transformer.ln_f", take, bias=True)
+        if not config.tied:
+            yield "head.unembed.weight", take("lm_head.weight")
+
+
+class OPT(Family):
+    """OPT (Zhang et al. 2022); its table of positions begins with two rows that nobody reads."""
+
+    model_type, title = "opt", "OPT"
+
+    def config(self, given: Given) -> Config:
+        width = given.whole("hidden_size", 768)
+        given.only("do_layer_norm_before", True)
+        given.only("word_embed_proj_dim", width)
+        given.only("_remove_final_layer_norm", False)
+        given.only("layer_norm_elementwise_affine", True)
+        bias = given.switch("enable_bias", True)
+        return Config(
+            vocab_size=given.whole("vocab_size", 50_272),
+            context_length=given.whole("max_position_embeddings", 2_048),
+            d_model=width,
+            n_layer=given.whole("num_hidden_layers", 12),
+            n_head=given.whole("num_attention_heads", 12),
+            d_mlp=given.whole("ffn_dim", 3_072),
+            activation=given.activation("activation_function", "relu"),
+            qkv_bias=bias,
+            output_bias=bias,
+            mlp_bias=bias,
+            tied=given.switch("tie_word_embeddings", True),
+        )
+
+    def tensors(self, config: Config, given: Given, take: Take) -> Iterator[tuple[str, Tensor]]:
+        yield "embed.weight", take("model.decoder.embed_tokens.weight")
+        yield "positions.table.weight", take("model.decoder.embed_positions.weight")[2:]
+        bias = config.qkv_bias
+        for index in range(config.n_layer):
+            ours, theirs = f"blocks.{index}", f"model.decoder.layers.{index}"
+            attention = f"{theirs}.self_attn"
+            qkv = (f"{attention}.q_proj", f"{attention}.k_proj", f"{attention}.v_proj")
+            yield from norm(f"{ours}.attention_residual.norm", f"{theirs}.self_attn_layer_norm", take, bias=True)
+            yield from stacked(f"{ours}.attention.qkv", qkv, take, bias=bias)
+            yield from linear(f"{ours}.attention.output", f"{attention}.out_proj", take, bias=bias)
+            yield from norm(f"{ours}.mlp_residual.norm", f"{theirs}.final_layer_norm", take, bias=True)
+            yield from linear(f"{ours}.mlp.up", f"{theirs}.fc1", take, bias=bias)
+            yield from linear(f"{ours}.mlp.down", f"{theirs}.fc2", take, bias=bias)
+        yield from norm("head.final_norm", "model.decoder.final_layer_norm", take, bias=True)
+        if not config.tied:
+            yield "head.unembed.weight", take("lm_head.weight")
+
+
+class Bloom(Family):
+    """BLOOM (2022): ALiBi, and a norm after the embedding."""
+
+    model_type, title = "bloom", "BLOOM"
+
+    def config(self, given: Given) -> Config:
+        given.only("apply_residual_connection_post_layernorm", False)
+        width = given.whole("hidden_size", 64)
+        return Config(
+            vocab_size=given.whole("vocab_size", 250_880),
+            context_length=given.whole("seq_length", 2_048),
+            d_model=width,
+            n_layer=given.whole("n_layer", given.whole("num_hidden_layers", 2)),
+            n_head=given.whole("n_head", given.whole("num_attention_heads", 8)),
+            norm_eps=given.number("layer_norm_epsilon", 1e-5),
+            activation="gelu-tanh",
+            positions="alibi",
+            embed_norm=True,
+            tied=given.switch("tie_word_embeddings", True),
+        )
+
+    def tensors(self, config: Config, given: Given, take: Take) -> Iterator[tuple[str, Tensor]]:
+        yield "embed.weight", take("transformer.word_embeddings.weight")
+        yield from norm("embed_norm", "transformer.word_embeddings_layernorm", take, bias=True)
+        for index in range(config.n_layer):
+            ours, theirs = f"blocks.{index}", f"transformer.h.{index}"
+            attention = f"{theirs}.self_attention"
+            yield from norm(f"{ours}.attention_residual.norm", f"{theirs}.input_layernorm", take, bias=True)
+            for kind in ("weight", "bias"):
+                yield f"{ours}.attention.qkv.{kind}", by_head(take(f"{attention}.query_key_value.{kind}"), config.n_head)
+            yield from linear(f"{ours}.attention.output", f"{attention}.dense", take, bias=True)
+            yield from norm(f"{ours}.mlp_residual.norm", f"{theirs}.post_attention_layernorm", take, bias=True)
+            yield from linear(f"{ours}.mlp.up", f"{theirs}.mlp.dense_h_to_4h", take, bias=True)
+            yield from linear(f"{ours}.mlp.down", f"{theirs}.mlp.dense_4h_to_h", take, bias=True)
+        yield from norm("head.final_norm", "transformer.ln_f", take, bias=True)
+        if not config.tied:
+            yield "head.unembed.weight", take("lm_head.weight")

@@ -1,0 +1,206 @@
+"""Llama and the families that took over its RMSNorm, rotary positions and gated MLP: Mistral, Qwen, Gemma, OLMo 2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from gptviz.model import Config
+
+from .base import Family, Given, Take, linear, norm, rotary, window_pattern
+
+
+class Llama(Family):
+    """Llama 1 to 3 (Touvron et al. 2023; Grattafiori et al. 2024), SmolLM, TinyLlama.
+
+    Attributes:
+        norms: what the names of the norms around attention and MLP end in, by our names for them.
+        plus_one: whether the gain of a norm is stored as its distance from 1.
+        base: the base of rotary positions where the config has none.
+    """
+
+    model_type, title = "llama", "Llama"
+    norms: ClassVar[dict[str, str]] = {
+        "attention_residual.norm": "input_layernorm",
+        "mlp_residual.norm": "post_attention_layernorm",
+    }
+    plus_one: ClassVar[bool] = False
+    base: ClassVar[float] = 10_000.0
+
+    def config(self, given: Given) -> Config:
+        return Config(**self.settings(given))
+
+    def settings(self, given: Given) -> dict[str, Any]:
+        """The fields of our config; families that differ change some of them."""
+        given.only("pretraining_tp", 1)
+        heads, width = given.whole("num_attention_heads"), given.whole("hidden_size")
+        keys, size = given.optional("num_key_value_heads"), given.optional("head_dim")
+        bias = given.switch("attention_bias", False)
+        return {
+            "vocab_size": given.whole("vocab_size"),
+            "context_length": given.whole("max_position_embeddings", 2_048),
+            "d_model": width,
+            "n_layer": given.whole("num_hidden_layers"),
+            "n_head": heads,
+            "n_kv_head": None if keys in (None, heads) else keys,
+            "d_head": size if size is not None else width // heads,
+            "d_mlp": given.whole("intermediate_size"),
+            "norm": "rmsnorm",
+            "norm_eps": given.number("rms_norm_eps", 1e-6),
+            "positions": "rotary",
+            "mlp": "gated",
+            "activation": given.activation("hidden_act", "silu"),
+            "qkv_bias": bias,
+            "output_bias": bias,
+            "mlp_bias": given.switch("mlp_bias", False),
+            "tied": given.switch("tie_word_embeddings", False),
+            **rotary(given, base=self.base),
+        }
+
+    def tensors(self, config: Config, given: Given, take: Take) -> Iterator[tuple[str, Tensor]]:
+        def normed(ours: str, theirs: str) -> Iterator[tuple[str, Tensor]]:
+            return norm(ours, theirs, take, bias=False, plus_one=self.plus_one)
+
+        yield "embed.weight", take("model.embed_tokens.weight")
+        for index in range(config.n_layer):
+            ours, theirs = f"blocks.{index}", f"model.layers.{index}"
+            for name, ending in self.norms.items():
+                yield from normed(f"{ours}.{name}", f"{theirs}.{ending}")
+            for kind in ("weight", "bias") if config.qkv_bias else ("weight",):
+                qkv = [take(f"{theirs}.self_attn.{one}_proj.{kind}") for one in "qkv"]
+                yield f"{ours}.attention.qkv.{kind}", torch.cat(qkv)
+            if config.qk_norm != "none":
+                yield from normed(f"{ours}.attention.qk_norm.q", f"{theirs}.self_attn.q_norm")
+                yield from normed(f"{ours}.attention.qk_norm.k", f"{theirs}.self_attn.k_norm")
+            yield from linear(f"{ours}.attention.output", f"{theirs}.self_attn.o_proj", take, bias=config.output_bias)
+            for one in ("gate", "up", "down"):
+                yield from linear(f"{ours}.mlp.{one}", f"{theirs}.mlp.{one}_proj", take, bias=config.mlp_bias)
+        yield from normed("head.final_norm", "model.norm")
+        if not config.tied:
+            yield "head.unembed.weight", take("lm_head.weight")
+
+
+class Mistral(Llama):
+    """Mistral (Jiang et al. 2023): every block may see a window alone."""
+
+    model_type, title = "mistral", "Mistral"
+
+    def settings(self, given: Given) -> dict[str, Any]:
+        return super().settings(given) | {"window": given.optional("sliding_window")}
+
+
+def chosen_windows(given: Given) -> dict[str, Any]:
+    """The window of families that have one where `use_sliding_window` says so."""
+    if not given.switch("use_sliding_window", False):
+        return {}
+    kinds = given.optional("layer_types")
+    if kinds is None:
+        first = given.whole("max_window_layers", 28)
+        kinds = ["sliding_attention" if i >= first else "full_attention" for i in range(given.whole("num_hidden_layers"))]
+    if "sliding_attention" not in kinds:
+        return {}
+    return {
+        "window": given.whole("sliding_window"),
+        "window_pattern": window_pattern(kinds, "sliding_attention", "full_attention"),
+    }
+
+
+class Qwen2(Llama):
+    """Qwen 2 and 2.5 (Yang et al. 2024): queries, keys and values have biases."""
+
+    model_type, title = "qwen2", "Qwen 2"
+
+    def settings(self, given: Given) -> dict[str, Any]:
+        return super().settings(given) | {"qkv_bias": True, "output_bias": False} | chosen_windows(given)
+
+
+class Qwen3(Llama):
+    """Qwen 3 (2025): queries and keys are normalised per head."""
+
+    model_type, title = "qwen3", "Qwen 3"
+
+    def settings(self, given: Given) -> dict[str, Any]:
+        size = given.optional("head_dim") or 128
+        return super().settings(given) | {"qk_norm": "separate", "d_head": size} | chosen_windows(given)
+
+
+class Gemma(Llama):
+    """Gemma (2024): the embedding is multiplied by √d_model, and gains are stored as their distance from 1."""
+
+    model_type, title, plus_one = "gemma", "Gemma", True
+
+    def settings(self, given: Given) -> dict[str, Any]:
+        activation = given.optional("hidden_activation") or "gelu_pytorch_tanh"
+        changed = Given({"head_dim": 256, **given.fields, "hidden_act": activation}, given.family)
+        changed.only("use_bidirectional_attention", False)
+        settings = super().settings(changed)
+        return settings | {"embed_scale": settings["d_model"] ** 0.5, "tied": given.switch("tie_word_embeddings", True)}
+
+
+class Gemma2(Gemma):
+    """Gemma 2 (2024): norms before and after each sublayer, windows in every other block, soft caps."""
+
+    model_type, title = "gemma2", "Gemma 2"
+    norms: ClassVar[dict[str, str]] = {
+        "attention_residual.norm": "input_layernorm",
+        "attention_residual.norm_after": "post_attention_layernorm",
+        "mlp_residual.norm": "pre_feedforward_layernorm",
+        "mlp_residual.norm_after": "post_feedforward_layernorm",
+    }
+    usual_caps: ClassVar[tuple[float | None, float | None]] = (50.0, 30.0)
+
+    def settings(self, given: Given) -> dict[str, Any]:
+        blocks = given.whole("num_hidden_layers")
+        kinds = given.optional("layer_types") or self.kinds(given, blocks)
+        scores, logits = self.usual_caps
+        return super().settings(given) | {
+            "residual": "double-norm",
+            "window": given.whole("sliding_window", 4_096),
+            "window_pattern": window_pattern(kinds, "sliding_attention", "full_attention"),
+            "score_scale": given.number("query_pre_attn_scalar", 256) ** -0.5,
+            "score_cap": given.fields.get("attn_logit_softcapping", scores),
+            "logit_cap": given.fields.get("final_logit_softcapping", logits),
+        }
+
+    def kinds(self, given: Given, blocks: int) -> list[str]:
+        """The kind of each block where the config does not list them."""
+        return ["full_attention" if index % 2 else "sliding_attention" for index in range(blocks)]
+
+
+class Gemma3(Gemma2):
+    """Gemma 3, the part that reads text (2025): five of six blocks see a window, with a base of their own."""
+
+    model_type, title = "gemma3_text", "Gemma 3"
+    usual_caps = (None, None)
+
+    def settings(self, given: Given) -> dict[str, Any]:
+        tables = given.optional("rope_parameters")
+        if tables is None:
+            near = given.number("rope_local_base_freq", 10_000)
+            far = rotary(Given({"rope_theta": 1e6, **given.fields}, given.family))
+        else:
+            near = float(tables["sliding_attention"].get("rope_theta", 10_000))
+            far = rotary(given, tables["full_attention"], base=1e6)
+        plain = Given({**given.fields, "rope_parameters": None, "rope_scaling": None}, given.family)
+        return super().settings(plain) | far | {"window_rotary_base": near, "qk_norm": "separate"}
+
+    def kinds(self, given: Given, blocks: int) -> list[str]:
+        every = given.whole("sliding_window_pattern", 6)
+        return ["sliding_attention" if (index + 1) % every else "full_attention" for index in range(blocks)]
+
+
+class Olmo2(Llama):
+    """OLMo 2 (2024): norms on what sublayers add, and over all queries and keys of a token."""
+
+    model_type, title = "olmo2", "OLMo 2"
+    norms: ClassVar[dict[str, str]] = {
+        "attention_residual.norm": "post_attention_layernorm",
+        "mlp_residual.norm": "post_feedforward_layernorm",
+    }
+
+    def settings(self, given: Given) -> dict[str, Any]:
+        settings = super().settings(Given({"rms_norm_eps": 1e-5, **given.fields}, given.family))
+        return settings | {"residual": "branch-norm", "qk_norm": "whole"}

@@ -1,0 +1,46 @@
+"""The families that can be opened, by what their `config.json` calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .base import Family, ImportRefusedError
+from .gpt2 import GPT2, OPT, Bloom, GPTNeo
+from .llama import Gemma, Gemma2, Gemma3, Llama, Mistral, Olmo2, Qwen2, Qwen3
+from .neox import GPTJ, GPTNeoX, Phi
+
+FAMILIES: dict[str, Family] = {
+    kind.model_type: kind()
+    for kind in (
+        GPT2,
+        GPTNeo,
+        GPTNeoX,
+        OPT,
+        Llama,
+        Mistral,
+        Qwen2,
+        Qwen3,
+        Gemma3,
+        GPTJ,
+        Phi,
+        Gemma,
+        Gemma2,
+        Olmo2,
+        Bloom,
+    )
+}
+
+
+def family_of(fields: Mapping[str, Any]) -> Family:
+    """The family of the model with this `config.json`.
+
+    Raises:
+        ImportRefusedError: gptviz has no parts for such models; the message names the kind and those that it opens.
+    """
+    kind = fields.get("model_type")
+    if not isinstance(kind, str) or kind not in FAMILIES:
+        raise ImportRefusedError(
+            f"config.json: the model is of type {kind!r:.60}, which gptviz cannot open; it opens {', '.join(FAMILIES)}"
+        )
+    return FAMILIES[kind]

@@ -1,0 +1,199 @@
+"""Tensors in files of others: safetensors, whole or in parts, and PyTorch's own format, read without running anything in it."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from gptviz.bounded import parse_json, read_regular, require_regular
+
+from .families import ImportRefusedError
+
+LONGEST_INDEX = 16 * 2**20  # bytes
+MOST_NAMES = 500_000
+
+
+class TensorFile(Protocol):
+    """A file of named tensors."""
+
+    def names(self) -> list[str]:
+        """The names of all its tensors."""
+
+    def tensor(self, name: str) -> Tensor:
+        """One of them, in the type it is stored in."""
+
+
+class SafetensorsFile:
+    """A `.safetensors` file; a tensor is read when it is asked for."""
+
+    def __init__(self, path: Path) -> None:
+        require_regular(path)
+        self.file = safe_open(path, framework="pt")
+
+    def names(self) -> list[str]:
+        """The names of all tensors."""
+        return list(self.file.keys())
+
+    def tensor(self, name: str) -> Tensor:
+        """One of them."""
+        found: Tensor = self.file.get_tensor(name)
+        return found
+
+
+class TorchFile:
+    """A file that `torch.save` wrote, opened with `weights_only=True`: nothing in it can run."""
+
+    def __init__(self, path: Path) -> None:
+        self.tensors = state_dict(load_pickle(path))
+
+    def names(self) -> list[str]:
+        """The names of all tensors."""
+        return list(self.tensors)
+
+    def tensor(self, name: str) -> Tensor:
+        """One of them."""
+        return self.tensors[name]
+
+
+def load_pickle(path: Path) -> Any:
+    """What `torch.save` wrote to this file, made of tensors, numbers, texts, lists and tables alone.
+
+    Raises:
+        ImportRefusedError: it holds anything else, such as a call of a function, or is damaged.
+    """
+    with reading(path):
+        require_regular(path)
+        try:
+            return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        except RuntimeError as error:
+            if "mmap" not in str(error):  # only files of the newer format can be mapped
+                raise
+            return torch.load(path, map_location="cpu", weights_only=True)
+
+
+def state_dict(content: Any) -> dict[str, Tensor]:
+    """The tensors by name in what a file holds: at its top, or under a usual name there.
+
+    Raises:
+        ImportRefusedError: there are none.
+    """
+    for key in (None, "model", "state_dict", "module"):
+        inner = content if key is None else content.get(key) if isinstance(content, Mapping) else None
+        if isinstance(inner, Mapping):
+            tensors = {str(name): value for name, value in inner.items() if isinstance(value, Tensor)}
+            if tensors:
+                return tensors
+    raise ImportRefusedError("the file holds no tensors by name")
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Whatever goes wrong when this file is read is an `ImportRefusedError` that names it.
+
+    Raises:
+        ImportRefusedError: the file is missing, damaged, too large, or would run code.
+    """
+    try:
+        yield
+    except FileNotFoundError:
+        raise ImportRefusedError(f"{path.name} is missing from {path.parent}") from None
+    except pickle.UnpicklingError:
+        raise ImportRefusedError(
+            f"{path.name} holds more than tensors, and opening it could run code: it is not opened. Ask for a .safetensors file"
+        ) from None
+    except ImportRefusedError:
+        raise
+    except (OSError, SafetensorError, RuntimeError, ValueError, EOFError, KeyError, MemoryError) as error:
+        first = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+        raise ImportRefusedError(f"{path.name} is damaged or cut short ({first}): copy or download it again") from None
+
+
+class Tensors:
+    """The tensors of a model, in one file or in several.
+
+    Attributes:
+        files: all files they are read from.
+    """
+
+    def __init__(self, files: Mapping[Path, TensorFile]) -> None:
+        self.files = list(files)
+        self._where: dict[str, tuple[Path, TensorFile]] = {}
+        for path, file in files.items():
+            with reading(path):
+                self._where |= dict.fromkeys(file.names(), (path, file))
+        self._taken: set[str] = set()
+
+    def names(self) -> list[str]:
+        """The names of all tensors."""
+        return list(self._where)
+
+    def take(self, name: str) -> Tensor:
+        """The tensor of this name, in the type it is stored in.
+
+        Some files leave out the first word of all names (`transformer.`), and some call the unembedding `lm_head` where others
+        call it `embed_out`.
+
+        Raises:
+            ImportRefusedError: there is no such tensor, or its file is damaged.
+        """
+        short = name.partition(".")[2]
+        for known in (name, short, ALIASES.get(name, name)):
+            if known in self._where:
+                path, file = self._where[known]
+                self._taken.add(known)
+                with reading(path):
+                    return file.tensor(known)
+        raise ImportRefusedError(f"{', '.join(path.name for path in self.files[:3])}: the tensor {name} is missing")
+
+    def left(self) -> list[str]:
+        """The names of tensors that nobody has taken."""
+        return sorted(self._where.keys() - self._taken)
+
+
+ALIASES = {"embed_out.weight": "lm_head.weight"}
+
+
+def in_folder(folder: Path) -> Tensors:
+    """The tensors of the model in a folder: of `model.safetensors`, of its parts, or of `pytorch_model.bin`.
+
+    Raises:
+        ImportRefusedError: there are none, a part is missing or damaged, or an index points out of the folder.
+    """
+    kinds: tuple[tuple[str, type[SafetensorsFile] | type[TorchFile]], ...] = (
+        ("model.safetensors", SafetensorsFile),
+        ("pytorch_model.bin", TorchFile),
+    )
+    for name, kind in kinds:
+        index = folder / f"{name}.index.json"
+        paths = _parts(index) if os.path.lexists(index) else [folder / name] if os.path.lexists(folder / name) else []
+        if paths:
+            files: dict[Path, TensorFile] = {}
+            for path in paths:
+                with reading(path):
+                    files[path] = kind(path)
+            return Tensors(files)
+    raise ImportRefusedError(
+        f"{folder} has no weights: gptviz looks for model.safetensors or pytorch_model.bin, or an index of their parts"
+    )
+
+
+def _parts(index: Path) -> list[Path]:
+    """The files that an index names, each in the folder of the index itself."""
+    with reading(index):
+        content = parse_json(read_regular(index, LONGEST_INDEX), MOST_NAMES)
+    table = content.get("weight_map") if isinstance(content, dict) else None
+    if not isinstance(table, dict) or not table or not all(isinstance(name, str) for name in table.values()):
+        raise ImportRefusedError(f"{index.name} has no weight_map with the file of each tensor")
+    names = sorted(set(table.values()))
+    for name in names:
+        if Path(name).name != name or name in ("", ".", ".."):
+            raise ImportRefusedError(f"{index.name} points out of its folder, to {name!r:.80}: it is not opened")
+    return [index.parent / name for name in names]

@@ -1,0 +1,84 @@
+"""A vocabulary with unused tokens at its end: many models have more rows in their embedding than their tokenizer has tokens."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from .base import Encoding, Ids, Tokenizer
+
+LARGEST = 10_000_000
+
+
+class PaddedTokenizer(Tokenizer):
+    """The tokens of an inner tokenizer, then tokens that stand for no text and that no text is read as.
+
+    Models have such rows to bring their vocabulary to a round size. They take part in the softmax, so that they are kept.
+
+    Attributes:
+        inner: the tokenizer of the text.
+
+    Raises:
+        ValueError: the inner tokenizer has as many tokens already.
+    """
+
+    kind = "padded"
+
+    def __init__(self, inner: Tokenizer, size: int) -> None:
+        if isinstance(inner, PaddedTokenizer) or not inner.vocab_size < size <= LARGEST:
+            raise ValueError(f"a vocabulary of {inner.vocab_size:,} tokens cannot be filled up to {size:,}")
+        self.inner, self._size = inner, size
+        self.padding = inner.padding
+
+    @classmethod
+    def parts(cls, fields: dict[str, object]) -> tuple[dict[str, Any], int]:
+        """The parsed JSON of the inner tokenizer in that of the whole, and how many tokens there are.
+
+        Raises:
+            ValueError: `to_json` could not have written it.
+        """
+        inner, size = fields.get("inner"), fields.get("size")
+        if not isinstance(inner, dict) or inner.get("kind") == cls.kind or isinstance(size, bool) or not isinstance(size, int):
+            raise ValueError("a padded tokenizer must have the object of another tokenizer as 'inner', and its 'size'")
+        return inner, size
+
+    @property
+    def vocab_size(self) -> int:
+        """How many tokens there are, the unused ones included."""
+        return self._size
+
+    def encode(self, text: str) -> Encoding:
+        """The ids of a text, and what the vocabulary lacks."""
+        return self.inner.encode(text)
+
+    def encode_ids(self, text: str) -> Ids:
+        """The same ids as an array [n_tokens]."""
+        return self.inner.encode_ids(text)
+
+    def decode(self, ids: Sequence[int] | Ids) -> str:
+        """The text of these ids; unused tokens are left out."""
+        checked = self.checked(ids)
+        return self.inner.decode(checked[checked < self.inner.vocab_size])
+
+    def piece(self, id: int) -> str:
+        """The text a token stands for; an unused token stands for none."""
+        checked = int(self.checked([id])[0])
+        return self.inner.piece(checked) if checked < self.inner.vocab_size else ""
+
+    def id_of(self, piece: str) -> int | None:
+        """The token that stands for exactly this text, None if there is none."""
+        return self.inner.id_of(piece)
+
+    def label(self, id: int) -> str:
+        """The visible form of a token; of an unused one its number."""
+        checked = int(self.checked([id])[0])
+        return self.inner.label(checked) if checked < self.inner.vocab_size else f"⟨unused {checked}⟩"
+
+    def labels(self) -> list[str]:
+        """The visible forms of all tokens, by id."""
+        return [*self.inner.labels(), *(f"⟨unused {place}⟩" for place in range(self.inner.vocab_size, self._size))]
+
+    def to_json(self) -> str:
+        """`kind`, `size`, and `inner`, the JSON of the inner tokenizer."""
+        return json.dumps({"kind": self.kind, "size": self._size, "inner": json.loads(self.inner.to_json())})
