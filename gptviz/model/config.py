@@ -13,7 +13,7 @@ from .kinds import Kind
 from .masks import MASKS
 from .mlps import MLPS
 from .norms import NORMS
-from .positions import POSITIONS, RotaryScaling
+from .positions import POSITIONS, ROTARY_SCALINGS
 from .qk_norms import QK_NORMS
 from .residuals import RESIDUALS
 
@@ -120,11 +120,12 @@ class Config:
             "Rotary share", "The share of a head's numbers that rotary positions turn.", low=0, high=1, low_excluded=True
         ),
     )
-    rotary_scaling: RotaryScaling = field(
+    rotary_scaling: str = field(
         default="none",
         metadata=setting(
             "Rotary scaling",
             "How rotary positions were slowed down after a first training on shorter texts.",
+            choices=ROTARY_SCALINGS,
         ),
     )
     rotary_factor: float = field(

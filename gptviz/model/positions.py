@@ -113,32 +113,70 @@ class Sinusoidal(PositionEncoding):
         return x + tap("positions", self.table[at])
 
 
+class RotaryScaling:
+    """How rotary positions are slowed down for texts longer than those of a first training.
+
+    Attributes:
+        title: what forms call it.
+        equation: the new frequency of a pair of numbers.
+        about: what it does, in a sentence.
+    """
+
+    title, equation = "None", ""
+    about = "Positions turn as they did in training."
+
+    @staticmethod
+    def slowed(frequency: Tensor, factor: float, context: int) -> Tensor:
+        """The frequencies [d_head / 2] in radians per token, changed for a text longer than `context` tokens by `factor`."""
+        return frequency
+
+
+class LinearScaling(RotaryScaling):
+    """All positions are slowed down alike (Chen et al. 2023)."""
+
+    title, equation = "Linear", "frequency / factor"
+    about = "All positions are slowed down by one factor."
+
+    @staticmethod
+    def slowed(frequency: Tensor, factor: float, context: int) -> Tensor:
+        """All divided by the factor."""
+        return frequency / factor
+
+
+class Llama3Scaling(RotaryScaling):
+    """Slow waves are slowed down, fast ones kept, and those between are mixed (Llama 3.1, Grattafiori et al. 2024).
+
+    Slow is a wave longer than the first context, fast one of which at least four fit into it.
+    """
+
+    title = "Llama 3"
+    equation = "kept · frequency + (1 − kept) · frequency / factor, kept = clamp((context · frequency / 2π − 1) / 3, 0, 1)"
+    about = "Waves longer than the first context are slowed down, waves of less than a quarter of it stay as they are."
+
+    @staticmethod
+    def slowed(frequency: Tensor, factor: float, context: int) -> Tensor:
+        """A mixture of what it was and of that divided by the factor, by the number of waves in the first context."""
+        waves = context * frequency / (2 * torch.pi)
+        kept = ((waves - LLAMA3_SLOW) / (LLAMA3_FAST - LLAMA3_SLOW)).clamp(0, 1)
+        return frequency * (kept + (1 - kept) / factor)
+
+
+# Of Llama 3's scaling: with fewer waves than this in the first context a pair is slowed down, with more than that it is kept.
+LLAMA3_SLOW, LLAMA3_FAST = 1.0, 4.0
+ROTARY_SCALINGS: dict[str, type[RotaryScaling]] = {"none": RotaryScaling, "linear": LinearScaling, "llama3": Llama3Scaling}
+
+
 def rotary_frequencies(settings: Settings) -> Tensor:
     """By how much each pair of numbers is turned from one position to the next, in radians: [d_head / 2], in float64.
 
     The first `rotary_fraction` of the pairs are turned by base^(-i / number of such pairs), the others stay as they are
-    (GPT-NeoX turns a quarter of them). `rotary_scaling` changes these for texts longer than those of the first training:
-
-    - linear: all are divided by `rotary_factor` (Chen et al. 2023)
-    - llama3: waves longer than the first context are divided by it, those of less than a quarter of it are kept, and in between
-      the two are mixed (Llama 3.1, Grattafiori et al. 2024)
+    (GPT-NeoX turns a quarter of them); `rotary_scaling` then changes them.
     """
     pairs = settings.head_size // 2
     turned = round(pairs * settings.rotary_fraction)
     frequency = torch.zeros(pairs, dtype=torch.float64)
     frequency[:turned] = settings.rotary_base ** (-torch.arange(turned, dtype=torch.float64) / max(turned, 1))
-    if settings.rotary_scaling == "linear":
-        frequency = frequency / settings.rotary_factor
-    if settings.rotary_scaling == "llama3":
-        waves = settings.rotary_context * frequency / (2 * torch.pi)  # how many waves there are in the first context
-        kept = ((waves - LLAMA3_SLOW) / (LLAMA3_FAST - LLAMA3_SLOW)).clamp(0, 1)
-        frequency = frequency * (kept + (1 - kept) / settings.rotary_factor)
-    return frequency
-
-
-# Of Llama 3's scaling: with fewer waves than this in the first context a pair is slowed down, with more than that it is kept.
-LLAMA3_SLOW, LLAMA3_FAST = 1.0, 4.0
-RotaryScaling = Literal["none", "linear", "llama3"]
+    return ROTARY_SCALINGS[settings.rotary_scaling].slowed(frequency, settings.rotary_factor, settings.rotary_context)
 
 
 class Rotary(PositionEncoding):
