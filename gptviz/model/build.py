@@ -156,22 +156,22 @@ def describe(config: Config) -> list[Layer]:
 
 # Parts that a forward pass reads before the others beside them. They are laid out in another order, in which fresh weights are
 # drawn too: it has to stay, so that a seed gives the same weights.
-_READ_FIRST = ("embed", "encoder", "qkv", "q", "qk_norm", "kv", "positions")
+_READ_FIRST = ("embed", "embed_norm", "encoder", "qkv", "q", "qk_norm", "kv", "positions")
 
 
 def _as_read(part: nn.Module, name: str = "") -> Iterator[tuple[str, nn.Module]]:
     """A part and all parts in it by their paths, in the order in which a forward pass reads them."""
     yield name, part
-    inside = list(_of_block(part) if isinstance(part, Block) else part.named_children())
+    inside = list(_of_block(part) if isinstance(part, Block | ParallelBlock) else part.named_children())
     rank = {first: i for i, first in enumerate(_READ_FIRST)}
     for child, inner in sorted(inside, key=lambda pair: rank.get(pair[0], len(rank))):
         yield from _as_read(inner, f"{name}.{child}" if name else child)
 
 
-def _of_block(block: Block) -> Iterator[tuple[str, nn.Module]]:
+def _of_block(block: Block | ParallelBlock) -> Iterator[tuple[str, nn.Module]]:
     """The sublayers of a block and the norms of their residuals, as a forward pass comes to them."""
     for sublayer, name in (("attention", "attention_residual"), ("cross_attention", "cross_residual"), ("mlp", "mlp_residual")):
-        residual = getattr(block, name)
+        residual = getattr(block, name, None)
         for step in () if residual is None else residual.steps:
             if step == "sublayer":
                 yield sublayer, getattr(block, sublayer)

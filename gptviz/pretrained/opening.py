@@ -163,9 +163,7 @@ def fitted(tokenizer: Tokenizer | None, size: int) -> tuple[Tokenizer, tuple[str
     """
     if tokenizer is None:
         if size > MOST_SYMBOLS:
-            raise ImportRefusedError(
-                f"there is no tokenizer.json, and {size:,} tokens are too many to go without"
-            )
+            raise ImportRefusedError(f"there is no tokenizer.json, and {size:,} tokens are too many to go without")
         note = "It came without a tokenizer: a text is a row of token numbers, with a space between them."
         return SymbolTokenizer.numbers(size), (note,)
     if tokenizer.vocab_size > size:

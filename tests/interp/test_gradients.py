@@ -101,7 +101,7 @@ def test_compared_models_differ_in_their_residual_alone() -> None:
     ids, targets = some_ids(), some_ids(seed=1)
     table = gradients.compare(tiny(), ids, targets, seed=2, std=0.1)
     for index, residual in enumerate(gradients.RESIDUALS):
-        config = tiny(residual=residual, final_norm=residual == "pre-norm")
+        config = tiny(residual=residual, final_norm=gradients.RESIDUALS[residual].steps[0] == "norm")
         alone = gradients.sizes(gradients.fresh(config, seed=2, std=0.1), ids, targets)
         assert np.array_equal(table.values[:, index], alone.values, equal_nan=True)
     # All read the same embeddings.

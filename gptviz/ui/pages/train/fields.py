@@ -73,9 +73,13 @@ def _control(info: FieldInfo, value: Any) -> Any:
     if info.kind == "choice":
         choices = [choice for choice in info.choices if choice != HEAD_WITHOUT_LABELS]
         return controls.select(label, choices, key=key, default=value, help=info.full_help)
+    if info.kind == "text":
+        return st.text_input(label, value, key=key, help=info.help, bind="query-params")
     low, high = limits(info)
     if info.kind == "whole":
         return st.number_input(label, _as(int, low), _as(int, high), value, 1, key=key, help=info.help, bind="query-params")
+    if value is None:
+        return st.number_input(label, _as(float, low), _as(float, high), None, key=key, help=info.help, bind="query-params")
     least, most, value, form = _as(float, low), _as(float, high), float(value), "%.6g"
     return st.number_input(label, least, most, value, _notch(value), form, key=key, help=info.help, bind="query-params")
 
