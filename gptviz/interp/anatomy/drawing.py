@@ -46,7 +46,7 @@ def _parameters(config: Config) -> dict[str, tuple[tuple[int, ...], bool]]:
 def _buffers(config: Config) -> dict[str, tuple[int, ...]]:
     """By name, the shape of everything that is computed once and not trained."""
     with torch.device("meta"):
-        return {name: tuple(buffer.shape) for name, buffer in lay_out(config).named_buffers()}
+        return {name: tuple(buffer.shape) for name, buffer in lay_out(config).named_buffers(remove_duplicate=False)}
 
 
 class Drawing:
