@@ -399,7 +399,7 @@ def test_a_damaged_model_is_refused_quickly_with_its_name_and_what_is_wrong(kind
     with pytest.raises(CheckpointError, match=named) as raised:
         checkpoints.load(folder)
     assert time.process_time() - begun < 5
-    assert len(str(raised.value)) < 600
+    assert len(str(raised.value)) < 1_200
     assert "\n" not in str(raised.value)
     assert not Evil.ran
 
@@ -433,7 +433,7 @@ def test_bytes_changed_anywhere_give_a_model_or_a_line_that_names_the_file(
     except CheckpointError as error:
         assert str(error).startswith("sound") or "the model sound" in str(error)
         assert "\n" not in str(error)
-        assert len(str(error)) < 600
+        assert len(str(error)) < 1_200
     else:
         assert model.model(torch.zeros(1, 1, dtype=torch.long)).isfinite().all()
         assert model.tokenizer.labels()
