@@ -228,7 +228,9 @@ def test_the_width_of_a_batch_changes_no_loss() -> None:
 
 
 def test_words_are_learned_from_the_texts_to_train_on_alone() -> None:
-    texts = LabelledTexts("mine", tuple(f"word{'abcdefghij'[i]} same" for i in range(10)), (0, 1) * 5, ("a", "b"))
+    texts = LabelledTexts(
+        "mine", tuple(f"word{(letter := 'abcdefghij'[i])} word{letter}" for i in range(10)), (0, 1) * 5, ("a", "b")
+    )
     source = LabelledSource(texts)
     tokenizer = source.tokenizer("words", 100)
     assert isinstance(tokenizer, WordTokenizer)

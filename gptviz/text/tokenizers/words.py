@@ -75,6 +75,9 @@ class WordTokenizer(Tokenizer):
     def learn(cls, texts: Iterable[str], vocab_size: int) -> "WordTokenizer":
         """The most frequent words of the texts, by frequency; equally frequent ones in alphabetical order.
 
+        Words that occur only once are left out, unless there are no others. They say little, and where they are read as the
+        unknown token, a model learns what to make of words that it does not know.
+
         Args:
             vocab_size: how many tokens there are at most, with the unknown and the padding token.
 
@@ -86,6 +89,7 @@ class WordTokenizer(Tokenizer):
         counts = Counter(word for text in texts for word in words_of(text))
         if not counts:
             raise ValueError("there is nothing to learn from: no text has a word of two or more of the letters a to z")
+        counts = Counter({word: count for word, count in counts.items() if count > 1}) or counts
         return cls(sorted(counts, key=lambda word: (-counts[word], word))[: vocab_size - len(SPECIAL_TOKENS)])
 
     @classmethod
