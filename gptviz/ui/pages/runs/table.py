@@ -16,11 +16,14 @@ from gptviz.ui.views.entries import Entry
 from .selection import choose
 
 _TABLE, _ORDER = "table of models", "order of models"
-# Where there is room the curves stand beside the table, which grows with the type of the page (kit/page.css) as they do.
+# Where there is room the curves stand beside the table, which grows with the type of the page (kit/page.css) as they do; else
+# below it, begun in sight: they change with every row that is ticked.
 BESIDE, CURVES = "table-beside", "curves-beside"
 HEIGHT = 480  # pixels of the curves where the type has its usual size
 STYLE = f"""<style>
-[data-testid=stLayoutWrapper]:has(> .st-key-{BESIDE}) {{ flex: 0 1 54rem !important; height: 35rem !important; }}
+[data-testid=stLayoutWrapper]:has(> .st-key-{BESIDE}) {{
+  flex: 0 1 54rem !important; height: clamp(20rem, 48vh, 35rem) !important;
+}}
 [data-testid=stLayoutWrapper]:has(> .st-key-{CURVES}) {{ flex: 1 1 24rem !important; }}
 .st-key-{BESIDE} {{ height: 100% !important; }}
 </style>"""
