@@ -88,7 +88,8 @@ def test_a_table_becomes_csv_that_others_read(page: Page) -> None:
     written = page.evaluate("table => csv(table)", {"columns": ["token", "a,b", "x", "y"], "rows": rows})
     read = list(csv.reader(io.StringIO(written, newline="")))
     assert read[0] == ["token", "a,b", "x", "y"]
-    assert [row[0] for row in read[1:]] == NASTY
+    # A text that a spreadsheet would take for a formula has a mark before it.
+    assert [row[0] for row in read[1:]] == [f"'{text}" if text.startswith("=") else text for text in NASTY]
     assert [float(row[2]) for row in read[1:]] == [row[2] for row in rows], "numbers keep all their digits"
 
 
