@@ -10,7 +10,9 @@ import streamlit as st
 
 from gptviz.components.kit.command import Command
 
-# The width of a suggestion: two stand side by side on a laptop, all in one row on a large screen.
+from .figure import pixels
+
+# The width of a suggestion in pixels, at the usual size of type: two stand side by side on a laptop.
 WIDTH = 350
 # The key of the session's state under which the suggestions stand that were taken on this page, the last one last.
 _TAKEN = "tries taken"
@@ -62,7 +64,7 @@ def try_this(offers: Sequence[Try]) -> None:
     st.markdown("**Try this**")
     with st.container(horizontal=True):
         for offer in shown:
-            with st.container(width=WIDTH, gap="xsmall"):
+            with st.container(width=pixels(WIDTH), gap="xsmall"):
                 is_last = last is not None and last.offer.title == offer.title
                 _buttons(offer, offered=offer.title in titles, can_go_back=is_last and last is not None and last.can_be_undone)
                 st.caption(offer.notice + _other_text(offer))
