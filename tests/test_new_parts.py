@@ -146,7 +146,7 @@ def test_the_map_draws_it_with_its_name_its_equation_and_its_weights() -> None:
     drawn = anatomy(config, 5)
     assert sum(box.parameters for box in drawn.boxes) == parameter_count(config)
     boxes = {box.path.removeprefix("blocks.0."): box for box in drawn.boxes}
-    neurons, norm, joined = boxes["mlp.neurons"], boxes["attention.norm"], boxes["resid_mid"]
+    neurons, norm, joined = boxes["mlp.neurons"], boxes["attention.norm_after"], boxes["resid_mid"]
     assert neurons.equation == "neurons = up · σ(beta · up)"
     assert [piece.symbol for piece in neurons.pieces] == ["neurons", "beta"]
     assert f"Swish: {Swish.about}" in neurons.about

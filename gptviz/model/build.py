@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 import torch
@@ -36,9 +36,7 @@ def lay_out(config: Config) -> Transformer:
     embed = empty_embedding(*sizes) if config.embed_scale == 1 else ScaledEmbedding(*sizes, config.embed_scale)
     encoder = None
     if config.n_encoder_layer:
-        encoder = _stack(
-            replace(config, n_layer=config.n_encoder_layer, n_encoder_layer=0, mask="full", window=None), embed, EncoderHead
-        )
+        encoder = _stack(config.of_encoder, embed, EncoderHead)
     model = _stack(config, embed, HEADS[config.head], encoder)
     if config.tied:
         assert isinstance(model.head, Unembed)
@@ -51,7 +49,7 @@ def _stack(config: Config, embed: nn.Embedding, head: type[Head], encoder: Trans
     on_embedding = positions.acts_on == "embedding"
     everything = MASKS[config.mask]()
     near = everything if config.window is None else WindowMask(config.window)
-    kinds = [_Kind(config.windowed(index), config, on_embedding) for index in range(config.n_layer)]
+    kinds = [_Kind(config.windowed(index), config.in_block(index), on_embedding) for index in range(config.n_layer)]
     shared = {kind: kind.positions() for kind in kinds if not positions.is_trained}
     return Transformer(
         config,
@@ -74,12 +72,7 @@ class _Kind(NamedTuple):
 
     def positions(self) -> PositionEncoding:
         """The positions of a block of this kind."""
-        config = self.config
-        if self.on_embedding:
-            return NoPositions(config)
-        if self.windowed and config.window_rotary_base is not None:
-            config = replace(config, rotary_base=config.window_rotary_base, rotary_scaling="none")
-        return POSITIONS[config.positions](config)
+        return (NoPositions if self.on_embedding else POSITIONS[self.config.positions])(self.config)
 
 
 def _block(config: Config, positions: PositionEncoding, *, crosses: bool) -> Block | ParallelBlock:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from gptviz.fields import FieldInfo, check_choices, check_numbers, field_info, setting
@@ -387,6 +387,17 @@ class Config:
     def windowed(self, block: int) -> bool:
         """Whether this block sees a window alone."""
         return self.window is not None and self.window_pattern[block % len(self.window_pattern)] == "w"
+
+    def in_block(self, block: int) -> Config:
+        """The config with the rotary positions of this block: in a window they may have a base of their own, without scaling."""
+        if not self.windowed(block) or self.window_rotary_base is None:
+            return self
+        return replace(self, rotary_base=self.window_rotary_base, rotary_scaling="none")
+
+    @property
+    def of_encoder(self) -> Config:
+        """The config of the stack that reads the source, which looks ahead."""
+        return replace(self, n_layer=self.n_encoder_layer, n_encoder_layer=0, mask="full", window=None)
 
     @property
     def kind(self) -> Kind:

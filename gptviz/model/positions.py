@@ -38,6 +38,11 @@ class PositionEncoding(ModelPart):
             ValueError: the message names the field and its value.
         """
 
+    @classmethod
+    def about_of(cls, settings: Settings) -> str:
+        """`about`, and what there is to say of these settings."""
+        return cls.about
+
     def embed(self, x: Tensor, at: slice, tap: Tap) -> Tensor:
         """Change the embeddings `x` [B, T, d_model] of the tokens at positions `at`."""
         return x
@@ -166,15 +171,19 @@ LLAMA3_SLOW, LLAMA3_FAST = 1.0, 4.0
 ROTARY_SCALINGS: dict[str, type[RotaryScaling]] = {"none": RotaryScaling, "linear": LinearScaling, "llama3": Llama3Scaling}
 
 
+def turned_pairs(settings: Settings) -> int:
+    """How many of the d_head / 2 pairs of numbers rotary positions turn, the first ones."""
+    return round(settings.head_size // 2 * settings.rotary_fraction)
+
+
 def rotary_frequencies(settings: Settings) -> Tensor:
     """By how much each pair of numbers is turned from one position to the next, in radians: [d_head / 2], in float64.
 
     The first `rotary_fraction` of the pairs are turned by base^(-i / number of such pairs), the others stay as they are
     (GPT-NeoX turns a quarter of them); `rotary_scaling` then changes them.
     """
-    pairs = settings.head_size // 2
-    turned = round(pairs * settings.rotary_fraction)
-    frequency = torch.zeros(pairs, dtype=torch.float64)
+    turned = turned_pairs(settings)
+    frequency = torch.zeros(settings.head_size // 2, dtype=torch.float64)
     frequency[:turned] = settings.rotary_base ** (-torch.arange(turned, dtype=torch.float64) / max(turned, 1))
     return ROTARY_SCALINGS[settings.rotary_scaling].slowed(frequency, settings.rotary_factor, settings.rotary_context)
 
@@ -197,6 +206,20 @@ class Rotary(PositionEncoding):
     def check(cls, settings: Settings) -> None:
         if settings.head_size % 2:
             raise ValueError(f"rotary positions turn pairs of numbers: d_head {settings.head_size} must be even")
+
+    @classmethod
+    def about_of(cls, settings: Settings) -> str:
+        pairs, turned = settings.head_size // 2, turned_pairs(settings)
+        if not turned:
+            return f"{cls.about} Of so small a share of {pairs} pairs none is turned."
+        says = f"{cls.about} From a token to the next, pair i turns by {settings.rotary_base:.10g}^(−i / {turned}) radians."
+        if turned < pairs:
+            says += f" That is for the first {turned} of {pairs} pairs; the others stay as they are."
+        scaling = ROTARY_SCALINGS[settings.rotary_scaling]
+        if scaling.equation:
+            values = f"factor {settings.rotary_factor:g}, context {settings.rotary_context}"
+            says += f" Its frequency is scaled, {scaling.title}: {scaling.equation}, with {values}."
+        return says
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)

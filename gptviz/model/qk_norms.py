@@ -20,12 +20,16 @@ class QKNorm:
         equation: what it computes of the vector x of a head.
         about: what it does, in a sentence.
         crosses: whether it can be used in cross-attention too, where queries and keys come from different texts.
+        names: how its norms are called within the part: none, one for both ("qk", the part itself), or one for each.
+        is_whole: whether a norm runs over all heads of a token at once, instead of over each head.
     """
 
     title: ClassVar[str]
     equation: ClassVar[str]
     about: ClassVar[str]
     crosses: ClassVar[bool] = False
+    names: ClassVar[tuple[str, ...]] = ()
+    is_whole: ClassVar[bool] = False
 
     @staticmethod
     @abstractmethod
@@ -49,7 +53,7 @@ class NoQKNorm(QKNorm):
 class SharedQKNorm(QKNorm):
     """One norm over the numbers of a head, for all queries and keys of a block (Henry et al. 2020)."""
 
-    title, equation = "Shared", "norm(x)"
+    title, equation, names = "Shared", "norm(x)", ("qk",)
     about = "One norm over the numbers of a head, with one gain for all queries and keys of a block."
     crosses = True
 
@@ -62,7 +66,7 @@ class SharedQKNorm(QKNorm):
 class SeparateQKNorm(QKNorm):
     """A norm over the numbers of a head for all queries of a block, and another for its keys (Qwen 3, Gemma 3)."""
 
-    title, equation = "Separate", "norm_q(x) of a query, norm_k(x) of a key"
+    title, equation, names = "Separate", "norm_q(x) of a query, norm_k(x) of a key", ("q", "k")
     about = "A norm over the numbers of a head, with one gain for queries and another for keys."
 
     @staticmethod
@@ -74,7 +78,8 @@ class SeparateQKNorm(QKNorm):
 class WholeQKNorm(QKNorm):
     """A norm over the numbers of all queries of a token at once, and another for its keys (OLMo 2)."""
 
-    title, equation = "Whole", "norm_q(all queries of a token), norm_k(all its keys)"
+    title, equation, names = "Whole", "norm_q(all queries of a token), norm_k(all its keys)", ("q", "k")
+    is_whole = True
     about = "A norm over the numbers of all heads at once, with a gain for queries and another for keys."
 
     @staticmethod

@@ -20,8 +20,10 @@ from torch.nn import functional as F
 from gptviz.interp.anatomy import ROOT, Anatomy, Box, anatomy, values
 from gptviz.interp.trace import Trace, run
 from gptviz.model import PRESETS, Config, Transformer, parameter_count
+from gptviz.model.activations import ACTIVATIONS
+from gptviz.model.mlps import MLPS
 from gptviz.model.positions import alibi_slopes
-from tests.tiny import configs, scrambled, some_ids, tiny
+from tests.tiny import families, scrambled, some_ids, tiny
 
 # Unlike each other and unlike any size of the models: a product along the wrong axis shows.
 T, S = 5, 7
@@ -33,10 +35,10 @@ def anything(draw: st.DrawFn) -> Config:
     kind = draw(st.sampled_from(["decoder", "flatten", "mean", "pair"]))
     padding = draw(st.sampled_from([None, 0]))
     if kind == "decoder":
-        return draw(configs())
+        return draw(families())
     if kind == "pair":
-        return draw(configs(n_encoder_layer=draw(st.integers(1, 2)), mask="causal", padding=padding))
-    return draw(configs(head=kind, n_label=5, tied=False, padding=padding))
+        return draw(families(n_encoder_layer=draw(st.integers(1, 2)), mask="causal", padding=padding))
+    return draw(families(head=kind, n_label=5, tied=False, padding=padding))
 
 
 def passed(config: Config, seed: int = 0) -> tuple[Transformer, Trace, Anatomy]:
@@ -153,6 +155,8 @@ class V:
         if not other.weight.startswith("W_"):
             # a gain, a slope or equal shapes go number by number
             elementwise = self.weight or other.weight or a.shape == b.shape
+            if not elementwise and len(b) < len(a):  # a key head for several heads
+                b = torch.stack([b[head * len(b) // len(a)] for head in range(len(a))])
             return V(a * b if elementwise else a @ b)
         if a.ndim == 3:  # the heads side by side
             a = a.transpose(0, 1).flatten(1)
@@ -163,7 +167,7 @@ class V:
         return V(self.tensor * other)
 
     def heads(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (V.n_head, -1)).transpose(-3, -2) if x.ndim > 1 else x.unflatten(-1, (V.n_head, 1, -1))
+        return x.unflatten(-1, (-1, V.d_head)).transpose(-3, -2) if x.ndim > 1 else x.unflatten(-1, (-1, 1, V.d_head))
 
     def _with(self, other: V | float) -> Tensor | float:
         if not isinstance(other, V):
@@ -185,7 +189,7 @@ class V:
     def __pow__(self, power: int) -> V:
         return V(self.tensor**power)
 
-    n_head = 1
+    d_head = 1
 
 
 def in_python(equation: str) -> str:
@@ -206,6 +210,9 @@ def in_python(equation: str) -> str:
         ("mean of squares", "mean_square"),
         ("10⁻⁵", "1e-5"),
         ("10⁻⁶", "1e-6"),
+        ("attention.out", "attention_out"),
+        ("mlp.out", "mlp_out"),
+        ("σ", "sigma"),
         ("·", "@"),
         ("−", "-"),
         ("ᵀ", ".T"),
@@ -215,15 +222,38 @@ def in_python(equation: str) -> str:
         ("π", "math.pi"),
         ("Φ", "phi"),
         ("max(0, up)", "positive(up)"),
+        ("max(0, gate)", "positive(gate)"),
     ):
         right = right.replace(sign, code)
     return re.sub(r"√(\d+)", r"math.sqrt(\1)", right).replace("√", "sqrt")
 
 
-def rotated(x: V) -> V:
+def windowed(config: Config, path: str) -> bool:
+    """Whether the self-attention that a path leads into sees a window alone."""
+    found = re.match(r"blocks\.(\d+)\.attention", path)
+    return bool(found and config.window and (config.window_pattern * 9)[int(found[1])] == "w")
+
+
+def frequencies(config: Config, path: str) -> list[float]:
+    """By how much rotary positions turn each pair from one token to the next, in radians."""
+    own = windowed(config, path) and config.window_rotary_base is not None
+    pairs = config.head_size // 2
+    turned = round(pairs * config.rotary_fraction)
+    base = config.window_rotary_base if own else config.rotary_base
+    assert base is not None
+    slow = [base ** (-i / turned) if i < turned else 0.0 for i in range(pairs)]
+    if own or config.rotary_scaling == "none":
+        return slow
+    if config.rotary_scaling == "linear":
+        return [one / config.rotary_factor for one in slow]
+    kept = [min(1.0, max(0.0, (config.rotary_context * one / (2 * math.pi) - 1) / 3)) for one in slow]
+    return [keep * one + (1 - keep) * one / config.rotary_factor for keep, one in zip(kept, slow, strict=True)]
+
+
+def rotated(x: V, config: Config, path: str) -> V:
     """Each pair of numbers (i, i + d/2) as a complex number, turned by its angle."""
     a, b = x.tensor.chunk(2, -1)
-    frequency = 10_000.0 ** (-torch.arange(0, x.tensor.shape[-1], 2, dtype=torch.float64) / x.tensor.shape[-1])
+    frequency = torch.tensor(frequencies(config, path), dtype=torch.float64)
     turn = torch.polar(torch.ones(1, dtype=torch.float64), torch.arange(x.tensor.shape[-2])[:, None] * frequency)
     turned = torch.complex(a, b) * turn
     return V(torch.cat((turned.real, turned.imag), -1))
@@ -232,7 +262,7 @@ def rotated(x: V) -> V:
 def names_for(box: Box, model: Transformer, trace: Trace, drawn: Anatomy) -> dict[str, Any]:
     """What the names in a box's equation stand for: its weights, and what was recorded in its block."""
     config = model.config
-    V.n_head = config.n_head
+    V.d_head = config.head_size
     found: dict[str, Any] = {"math": math, "T": float(T)}
     place = re.match(r"(?:encoder\.)?(?:blocks\.\d+\.)?", box.path)
     assert place is not None
@@ -250,28 +280,50 @@ def names_for(box: Box, model: Transformer, trace: Trace, drawn: Anatomy) -> dic
         found.setdefault("resid_post", V(trace[f"{stack}blocks.{blocks - 1}.resid_post"][0]))
     if "memory" in trace:
         found["memory"] = V(trace["memory"][0])
+    for sublayer in ("attention", "mlp"):
+        if f"{place[0]}{sublayer}.out" in trace:
+            found[f"{sublayer}_out"] = V(trace[f"{place[0]}{sublayer}.out"][0])
     for piece in box.pieces:
         if piece.kind == "weight":
             found[piece.symbol] = V(values(model, trace, piece), piece.symbol)
     weights = {piece.symbol: values(model, trace, piece) for piece in box.pieces if piece.kind == "weight"}
 
-    def norm(x: V) -> V:
-        own = weights if "gain" in weights else {}
-        of_heads = x.tensor.ndim == 3
-        for other in drawn.boxes:  # the norm that stands before this box
-            before = f"{in_part}.qk_norm" if of_heads else f"{in_part}.norm"
-            if other.path == before:
-                own = {piece.symbol: values(model, trace, piece) for piece in other.pieces}
-        size = x.tensor.shape[-1:]
+    def own_norm(path: str) -> dict[str, Tensor]:
+        """The gain and bias of the norm at this path, which is drawn before this box."""
+        other = drawn.box(path)
+        return {} if other is None else {piece.symbol: values(model, trace, piece) for piece in other.pieces}
+
+    def normed(x: Tensor, own: dict[str, Tensor]) -> Tensor:
+        gain, bias, size = own.get("gain"), own.get("bias"), x.shape[-1:]
         if config.norm == "rmsnorm":
-            return V(F.rms_norm(x.tensor, size, own.get("gain"), 1e-6))
-        gain, bias = own.get("gain"), own.get("bias")
-        return V(F.layer_norm(x.tensor, size, gain, bias, 1e-5))
+            return F.rms_norm(x, size, gain, config.norm_eps or 1e-6)
+        return F.layer_norm(x, size, gain, bias, config.norm_eps or 1e-5)
+
+    def norm(x: V) -> V:
+        if "gain" in weights:  # the box is the norm
+            return V(normed(x.tensor, weights))
+        if box.part.endswith(".join"):
+            return V(normed(x.tensor, own_norm(f"{place[0]}{part}.norm_after")))
+        is_shared = config.residual == "parallel-one-norm" and part == "mlp" and drawn.box(f"{place[0]}mlp.norm") is None
+        return V(normed(x.tensor, own_norm(f"{place[0]}attention.norm" if is_shared else f"{in_part}.norm")))
+
+    def qk_norm(x: V, name: str = "") -> V:
+        own = own_norm(f"{in_part}.qk_norm{name}")
+        if config.qk_norm != "whole":
+            return V(normed(x.tensor, own))
+        heads = x.tensor.shape[0]
+        return V(normed(torch.cat(list(x.tensor), -1), own).unflatten(-1, (heads, -1)).transpose(0, 1))
 
     def mask(x: V) -> V:
-        later = torch.ones(x.tensor.shape[-2:]).triu(1).bool()
-        hides = config.mask == "causal" and "cross" not in box.path and not stack
-        return V(x.tensor.masked_fill(later, -math.inf)) if hides else x
+        is_causal = config.mask == "causal" and "cross" not in box.path and not stack
+        reach = config.window if windowed(config, box.path) else None
+        seen = torch.tensor(
+            [
+                [not is_causal or (key <= query and (reach is None or query - key < reach)) for key in range(x.tensor.shape[-1])]
+                for query in range(x.tensor.shape[-2])
+            ]
+        )
+        return V(x.tensor.masked_fill(~seen, -math.inf))
 
     apart = torch.arange(T)[:, None] - torch.arange(T) if not stack else torch.arange(S)[:, None] - torch.arange(S)
     table = drawn.box(f"{in_part}.positions")
@@ -283,9 +335,12 @@ def names_for(box: Box, model: Transformer, trace: Trace, drawn: Anatomy) -> dic
     assert ids is not None
     found |= {
         "norm": norm,
-        "qk_norm": norm,
+        "qk_norm": qk_norm,
+        "norm_q": lambda x: qk_norm(x, ".q"),
+        "norm_k": lambda x: qk_norm(x, ".k"),
         "mask": mask,
-        "rotate": rotated,
+        "rotate": lambda x: rotated(x, config, box.path),
+        "sigma": lambda x: V(x.tensor.sigmoid()),
         "softmax": lambda x: V(x.tensor.softmax(-1)),
         "sqrt": lambda x: V(x.tensor.sqrt()) if isinstance(x, V) else math.sqrt(x),
         "tanh": lambda x: V(x.tensor.tanh()),
@@ -332,21 +387,26 @@ def test_an_equation_computes_what_the_pass_recorded(config: Config, seed: int) 
     assert not config.n_layer or {"q", "k", "v", "scores", "pattern", "z", "out"} <= checked
 
 
-@pytest.mark.parametrize("activation", ["relu", "relu2", "gelu", "gelu-tanh"])
-def test_up_and_activation_make_the_neurons(activation: Any) -> None:
-    model, trace, drawn = passed(tiny(activation=activation))
-    up, neurons = drawn.box("blocks.1.mlp.up"), drawn.box("blocks.1.mlp.neurons")
-    assert up is not None
+@pytest.mark.parametrize("mlp", sorted(MLPS))
+@pytest.mark.parametrize("residual", ["pre-norm", "parallel", "parallel-one-norm", "branch-norm"])
+@pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
+def test_gate_up_and_activation_make_the_neurons(activation: Any, residual: Any, mlp: Any) -> None:
+    model, trace, drawn = passed(tiny(activation=activation, residual=residual, mlp=mlp))
+    neurons = drawn.box("blocks.1.mlp.neurons")
     assert neurons is not None
-    names = names_for(neurons, model, trace, drawn) | {"up": V(computed(up, model, trace, drawn))}
+    reads = {arrow.start.rpartition(".")[2]: drawn.box(arrow.start) for arrow in drawn.arrows if arrow.end == neurons.path}
+    assert set(reads) == {"plain": {"up"}, "gated": {"gate", "up"}}[mlp]
+    names = names_for(neurons, model, trace, drawn)
+    names |= {name: V(computed(one, model, trace, drawn)) for name, one in reads.items() if one is not None}
     found = eval(in_python(neurons.equation), {}, names)
     torch.testing.assert_close(found.tensor, trace["blocks.1.mlp.neurons"][0], atol=1e-6, rtol=1e-6)
 
 
 @pytest.mark.parametrize("norm", ["layernorm", "rmsnorm"])
 @pytest.mark.parametrize("gain", [True, False])
-def test_the_formula_of_a_norm_is_the_norm(norm: Any, gain: bool) -> None:
-    model, trace, drawn = passed(tiny(norm=norm, norm_gain=gain))
+@pytest.mark.parametrize("eps", [None, 3e-6, 0.1])
+def test_the_formula_of_a_norm_is_the_norm(norm: Any, gain: bool, eps: float | None) -> None:
+    model, trace, drawn = passed(tiny(norm=norm, norm_gain=gain, norm_eps=eps))
     box = drawn.box("blocks.1.mlp.norm")
     assert box is not None
     x = trace["blocks.1.resid_mid"][0]
@@ -360,15 +420,62 @@ def test_the_formula_of_a_norm_is_the_norm(norm: Any, gain: bool) -> None:
     torch.testing.assert_close(found.tensor, expected, atol=1e-9, rtol=1e-9)
 
 
-def test_the_rotation_that_is_described_is_a_turn_of_pairs() -> None:
-    config = tiny(positions="rotary", d_head=6)
+TURNS = {
+    "usual": {},
+    "half": {"rotary_base": 500_000.0, "rotary_fraction": 0.5},
+    "linear": {"rotary_scaling": "linear", "rotary_factor": 4.0},
+    "llama3": {"rotary_scaling": "llama3", "rotary_factor": 8.0, "rotary_context": 20},
+    "windows": {
+        "window": 3,
+        "window_pattern": "wf",
+        "window_rotary_base": 50.0,
+        "rotary_scaling": "linear",
+        "rotary_factor": 2.0,
+    },
+}
+
+
+@pytest.mark.parametrize("name", TURNS)
+def test_the_rotation_that_is_described_is_a_turn_of_pairs(name: str) -> None:
+    config = tiny(positions="rotary", d_head=8, **TURNS[name])
     model, trace, drawn = passed(config)
-    box = drawn.box("blocks.0.attention.positions")
-    assert box is not None
-    cos, sin = (values(model, trace, piece)[:T] for piece in box.pieces)
-    x = torch.randn(3, T, 6, dtype=torch.float64)
-    swapped = torch.cat((x[..., 3:], x[..., :3]), -1)
-    torch.testing.assert_close(x * cos + swapped * sin, rotated(V(x)).tensor, atol=1e-6, rtol=1e-6)
+    for path in ("blocks.0.attention.positions", "blocks.1.attention.positions"):
+        box = drawn.box(path)
+        assert box is not None
+        cos, sin = (values(model, trace, piece)[:T] for piece in box.pieces)
+        x = torch.randn(3, T, 8, dtype=torch.float64)
+        swapped = torch.cat((x[..., 4:], x[..., :4]), -1)
+        expected = rotated(V(x), config, path).tensor
+        torch.testing.assert_close(x * cos + swapped * sin, expected, atol=1e-6, rtol=1e-6)
+        # The same from its words.
+        base, turned = map(float, re.findall(r"turns by (\d+)\^\(−i / (\d+)\) radians", box.about)[0])
+        assert ("others stay as they are" in box.about) == (turned < 4)
+        pairs = [base ** (-i / turned) if i < turned else 0.0 for i in range(4)]
+        if scaled := re.search(r"is scaled, [^:]+: (.+), with factor (\S+), context (\d+)\.", box.about):
+            names = {"factor": float(scaled[2]), "context": int(scaled[3]), "π": math.pi}
+            names["clamp"] = lambda x, low, high: min(high, max(low, x))
+            formula, _, kept = scaled[1].partition(", kept = ")
+            read = [part.replace("·", "*").replace("−", "-").replace("2π", "(2 * π)") for part in (formula, kept or "0")]
+            for i, frequency in enumerate(pairs):
+                own = names | {"frequency": frequency}
+                pairs[i] = eval(read[0], {}, own | {"kept": eval(read[1], {}, own)})
+        assert pairs == pytest.approx(frequencies(config, path))
+
+
+@pytest.mark.parametrize("n_kv_head", [1, 2])
+def test_it_is_said_which_heads_share_keys(n_kv_head: int) -> None:
+    config = tiny(n_head=4, n_kv_head=n_kv_head)
+    for path in ("blocks.0.attention.k", "blocks.0.attention.v"):
+        box = anatomy(config, T).box(path)
+        assert box is not None
+        assert box.pieces[0].axes[0] == "key head"
+        said = "All 4 heads share one key head" if n_kv_head == 1 else "key head 0 the heads 0 to 1, and so on"
+        assert said in box.about
+    _, trace, _ = passed(config)
+    q, k, scores = (trace[f"blocks.0.attention.{name}"][0] for name in ("q", "k", "scores"))
+    for head in range(4):
+        own = q[head] @ k[head * n_kv_head // 4].T / math.sqrt(3)
+        torch.testing.assert_close(own, scores[head])
 
 
 def test_the_sinusoids_that_are_described_are_those_added() -> None:

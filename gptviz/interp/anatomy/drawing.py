@@ -11,7 +11,7 @@ import torch
 
 from gptviz.model import Config
 from gptviz.model.build import describe, lay_out
-from gptviz.model.norms import NORMS
+from gptviz.model.norms import NORMS, Norm
 from gptviz.model.parts import ModelPart
 
 from .boxes import Arrow, Box, Piece
@@ -58,6 +58,7 @@ class Drawing:
         source: how many tokens the encoder reads.
         flows: by path of a box, the shape of what it computes.
         width: the numbers per token in the queries of all heads together.
+        key_width: the same of keys, or of values.
     """
 
     def __init__(self, config: Config, tokens: int, source: int) -> None:
@@ -65,7 +66,7 @@ class Drawing:
         self.boxes: list[Box] = []
         self.arrows: list[Arrow] = []
         self.flows: dict[str, tuple[int, ...]] = {}
-        self.width = config.n_head * config.head_size
+        self.width, self.key_width = config.n_head * config.head_size, config.key_heads * config.head_size
 
     def add(self, box: Box, reads: Sequence[str] = (), gives: tuple[int, ...] | None = None) -> str:
         """Add a box with arrows to it; the path of the box.
@@ -79,6 +80,12 @@ class Drawing:
         self.flows[box.path] = gives if gives is not None else box.pieces[0].shape
         self.arrows += [Arrow(start, box.path, self.flows[start]) for start in reads]
         return box.path
+
+    def in_block(self, at: str) -> Config:
+        """The config with what holds in the block that the path `at` leads into."""
+        if at.startswith("encoder."):
+            return self.config.of_encoder
+        return self.config.in_block(block_of(at))
 
     def activation(self, name: str, shape: tuple[int, ...], axes: tuple[str, ...], symbol: str) -> Piece:
         """A value of a forward pass, tapped under `name`."""
@@ -125,24 +132,40 @@ class Drawing:
         bias = f" + b_{symbol}" if any(piece.symbol == f"b_{symbol}" for piece in pieces) else ""
         return f"{x} · W_{symbol}ᵀ{bias}"
 
+    @property
+    def norm_kind(self) -> type[Norm]:
+        """The model's kind of norm."""
+        return NORMS[self.config.norm]
+
     def normed(self, x: str, pieces: Sequence[Piece]) -> str:
         """The equation of the model's norm of `x`, with gain and bias where `pieces` has them."""
         symbols = {piece.symbol for piece in pieces}
         gain = " · gain" if "gain" in symbols else ""
-        kind = NORMS[self.config.norm]
+        kind = self.norm_kind
         eps = kind.usual_eps if self.config.norm_eps is None else self.config.norm_eps
         return kind.equation_of(x).replace("ε", in_digits(eps)) + gain + (" + bias" if "bias" in symbols else "")
 
     def gains(self, name: str, axis: str) -> list[Piece]:
         """The gain and bias of the norm called `name`, which normalises over `axis`."""
         renamed = {"d_model": axis}
-        pieces = self.tensors(NORMS[self.config.norm], name)
+        pieces = self.tensors(self.norm_kind, name)
         return [replace(piece, axes=tuple(renamed.get(one, one) for one in piece.axes)) for piece in pieces]
 
 
+def block_of(path: str) -> int:
+    """The number of the block that a path such as blocks.2.attention leads into."""
+    return int(path.partition("blocks.")[2].partition(".")[0])
+
+
+def capped(equation: str, cap: float | None) -> str:
+    """The equation of what a cap leaves of a number that another one gives."""
+    return equation if cap is None else f"{cap:g} · tanh(({equation}) / {cap:g})"
+
+
 def in_digits(small: float) -> str:
-    """A small number as equations write it: 10⁻⁵, or its digits where it is no power of ten."""
-    digits, _, power = f"{small:e}".partition("e-")
-    if float(digits) != 1 or not power:
+    """A number as equations write it: 0.1, 10⁻⁵ or 3 · 10⁻⁶."""
+    if small >= 1e-3:
         return f"{small:g}"
-    return "10⁻" + str(int(power)).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    digits, _, power = f"{small:e}".partition("e-")
+    times = "" if float(digits) == 1 else f"{float(digits):g} · "
+    return f"{times}10⁻" + str(int(power)).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))

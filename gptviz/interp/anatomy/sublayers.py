@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gptviz.model.activations import ACTIVATIONS
 from gptviz.model.attention import Attention, AttentionBase, CrossAttention
-from gptviz.model.masks import MASKS, FullMask, Mask
-from gptviz.model.mlps import MLP
-from gptviz.model.norms import NORMS
+from gptviz.model.masks import MASKS, FullMask, Mask, WindowMask
+from gptviz.model.mlps import MLPS
 from gptviz.model.positions import POSITIONS
+from gptviz.model.qk_norms import QK_NORMS
 
 from .boxes import Arrow, Box, Lines, Role, lines
-from .drawing import Drawing, Operand
+from .drawing import Drawing, Operand, block_of, capped
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,26 @@ class Projection:
     about: str
 
 
+# A matrix of an MLP in its equation, such as up(x).
+WIDENED = re.compile(r"(\w+)\(x\)")
 QUERY = Projection("q", "Query", "query", "What {each} looks for, a vector per head.")
-KEY = Projection("k", "Key", "key", "What {each} offers to be found by, a vector per head.")
-VALUE = Projection("v", "Value", "value", "What {each} hands over to those who look at it, a vector per head.")
+KEY = Projection("k", "Key", "key", "What {each} offers to be found by, a vector per {head}.")
+VALUE = Projection("v", "Value", "value", "What {each} hands over to those who look at it, a vector per {head}.")
+
+
+@dataclass(frozen=True)
+class Step:
+    """What queries, keys or both pass through after their projection.
+
+    Attributes:
+        path: the path of its box.
+        function: its name in equations.
+        parts: "q", "k" or both.
+    """
+
+    path: str
+    function: str
+    parts: tuple[str, ...] = ("q", "k")
 
 
 class Sublayers(Drawing):
@@ -36,71 +54,81 @@ class Sublayers(Drawing):
 
     def attention(self, at: str, x: Operand) -> str:
         """Add self-attention over `x`, the stream or its norm; the path of the box with its output."""
-        config, width, size = self.config, self.width, self.config.head_size
-        positions = POSITIONS[config.positions]
-        shared = self.shared(at, turned=positions.acts_on == "query and key")
-        q, k, v = (
-            self.project(at, one, x, f"{at}.qkv", (place * width, (place + 1) * width), shared if one is not VALUE else {})
-            for place, one in enumerate((QUERY, KEY, VALUE))
-        )
-        self.arrows += [Arrow(path, head, (config.n_head, self.flows[head][1], size)) for path in shared for head in (q, k)]
-        reads, equation = [q, k], f"scores = q · kᵀ / √{size}"
+        positions = POSITIONS[self.config.positions]
+        steps = [*self.qk_norms(at), *(self.turned(at) if positions.acts_on == "query and key" else [])]
+        keys, values = self.width + self.key_width, self.width + 2 * self.key_width
+        q = self.project(at, QUERY, x, f"{at}.qkv", (0, self.width), steps)
+        k = self.project(at, KEY, x, f"{at}.qkv", (self.width, keys), steps)
+        v = self.project(at, VALUE, x, f"{at}.qkv", (keys, values), steps)
+        reads, term = [q, k], ""
         if positions.acts_on == "scores":
             reads.append(self.by_distance(at))
             term = self.score_term()
-            equation += f" − {term[1:]}" if term.startswith("−") else f" + {term}"
-        scores = self.scores(at, equation, reads, lines(Attention.forward, "scaled"), x.axis, x.axis)
-        return self.read(at, scores, MASKS["full" if at.startswith("encoder.") else config.mask], v, x.axis, x.axis)
+        scores = self.scores(at, term, reads, lines(Attention.forward, "scaled"), x.axis, x.axis)
+        return self.read(at, scores, self.mask_of(at), v, x.axis, x.axis)
 
     def cross(self, at: str, x: Operand, memory: str) -> str:
         """Add cross-attention from `x` to the encoder's `memory`; the path of the box with its output."""
-        shared, width = self.shared(at, turned=False), self.width
+        steps, width = self.qk_norms(at), self.key_width
         source = Operand(memory, "memory", "source token")
-        q = self.project(at, QUERY, x, f"{at}.q", None, shared)
-        k = self.project(at, KEY, source, f"{at}.kv", (0, width), shared)
-        v = self.project(at, VALUE, source, f"{at}.kv", (width, 2 * width), {})
-        self.arrows += [Arrow(path, head, self.flows[head]) for path in shared for head in (q, k)]
-        equation, where = f"scores = q · kᵀ / √{self.config.head_size}", lines(CrossAttention.forward, "self.read")
-        scores = self.scores(at, equation, [q, k], where, x.axis, source.axis)
+        q = self.project(at, QUERY, x, f"{at}.q", None, steps)
+        k = self.project(at, KEY, source, f"{at}.kv", (0, width), steps)
+        v = self.project(at, VALUE, source, f"{at}.kv", (width, 2 * width), steps)
+        scores = self.scores(at, "", [q, k], lines(CrossAttention.forward, "self.read"), x.axis, source.axis)
         return self.read(at, scores, FullMask, v, x.axis, source.axis)
 
-    def shared(self, at: str, *, turned: bool) -> dict[str, str]:
-        """Add what both queries and keys pass through (normalisation, rotation), in this order.
+    def mask_of(self, at: str) -> Mask:
+        """The mask of the self-attention `at`."""
+        config = self.in_block(at)
+        if config.window is not None and config.windowed(block_of(at)):
+            return WindowMask(config.window)
+        return MASKS[config.mask]()
 
-        Returns:
-            By path of its box, the name of its function in equations.
-        """
-        config = self.config
-        functions = {}
-        if config.qk_norm != "none":
-            gains = self.gains(f"{at}.qk_norm", "d_head")
-            box = Box(
-                path=f"{at}.qk_norm",
-                part="qk_norm",
-                name="Norm",
-                role="weight",
-                about="Brings every query and key to one size, so that no score grows out of hand.",
-                equation=f"qk_norm(x) = {self.normed('x', gains)}, over the {config.head_size} numbers of a head",
-                lines=lines(NORMS[config.norm]),
-                pieces=tuple(gains),
-            )
-            functions[self.add(box, gives=(config.head_size,))] = "qk_norm"
-        if turned:
-            kind = POSITIONS[config.positions]
-            pieces = tuple(self.tensors(kind, f"{at}.positions"))
-            box = Box(
-                path=f"{at}.positions",
-                part="turn",
-                name=kind.title,
-                role="stream",
-                about=kind.about,
-                equation=kind.equation,
-                lines=lines(kind.turn, "return"),
-                pieces=pieces,
-            )
-            shape = (config.context_length, config.head_size)
-            functions[self.add(box, gives=pieces[0].shape if pieces else shape)] = kind.equation.partition("(")[0]
-        return functions
+    def qk_norms(self, at: str) -> list[Step]:
+        """Add the norms of queries and keys: none, one for both, or one for each."""
+        kind, size = QK_NORMS[self.config.qk_norm], self.config.head_size
+        sizes = {"q": self.width, "k": self.key_width} if kind.is_whole else {}
+        return [self.qk_norm(at, name, sizes.get(name, size)) for name in kind.names]
+
+    def qk_norm(self, at: str, name: str, size: int) -> Step:
+        """Add a norm over `size` numbers, of queries ("q"), of keys ("k") or of both ("qk")."""
+        is_both, is_whole = name == "qk", QK_NORMS[self.config.qk_norm].is_whole
+        path, function = (f"{at}.qk_norm", "qk_norm") if is_both else (f"{at}.qk_norm.{name}", f"norm_{name}")
+        what = {"q": "every query", "k": "every key", "qk": "every query and key"}[name]
+        if is_whole:
+            what = f"the {'queries' if name == 'q' else 'keys'} of a token, all heads together,"
+        heads = self.key_head if name == "k" else "head"
+        gains = self.gains(path, f"{heads} · d_head" if is_whole else "d_head")
+        over = f"over the {size} numbers of {f'all {heads}s' if is_whole else 'a head'}"
+        box = Box(
+            path=path,
+            part="qk_norm",
+            name="Norm",
+            role="weight",
+            about=f"Brings {what} to one size, so that no score grows out of hand.",
+            equation=f"{function}(x) = {self.normed('x', gains)}, {over}",
+            lines=lines(self.norm_kind),
+            pieces=tuple(gains),
+        )
+        return Step(self.add(box, gives=(size,)), function, tuple(name))
+
+    def turned(self, at: str) -> list[Step]:
+        """Add the positions that turn queries and keys."""
+        config = self.in_block(at)
+        kind = POSITIONS[config.positions]
+        pieces = tuple(self.tensors(kind, f"{at}.positions"))
+        box = Box(
+            path=f"{at}.positions",
+            part="turn",
+            name=kind.title,
+            role="stream",
+            about=kind.about_of(config),
+            equation=kind.equation,
+            lines=lines(kind.turn, "return"),
+            pieces=pieces,
+        )
+        shape = (config.context_length, config.head_size)
+        return [Step(self.add(box, gives=pieces[0].shape if pieces else shape), kind.equation.partition("(")[0])]
 
     def project(
         self,
@@ -109,7 +137,7 @@ class Sublayers(Drawing):
         x: Operand,
         linear: str,
         rows: tuple[int, int] | None,
-        functions: dict[str, str],
+        steps: Sequence[Step],
     ) -> str:
         """Add the queries, keys or values of `x`, split into heads; the path of their box.
 
@@ -119,31 +147,62 @@ class Sublayers(Drawing):
             x: what they are computed from.
             linear: the name of the linear part that computes them.
             rows: the rows of its matrix that do; None for all.
-            functions: what they pass through afterwards (see `shared`).
+            steps: what queries and keys pass through afterwards.
         """
         config, symbol = self.config, one.part.upper()
-        pieces = self.linear(linear, "head · d_head", "d_model", symbol, rows)
+        heads, head = (config.n_head, "head") if one is QUERY else (config.key_heads, self.key_head)
+        pieces = self.linear(linear, f"{head} · d_head", "d_model", symbol, rows)
+        own = [step for step in steps if one.part in step.parts]
         projected = self.times(x.symbol, symbol, pieces)
-        for function in functions.values():
-            projected = f"{function}({projected})"
+        for step in own:
+            projected = f"{step.function}({projected})"
         each = "each token of the source" if x.symbol == "memory" else "each token"
-        shape = (config.n_head, self.flows[x.path][0], config.head_size)
+        shape = (heads, self.flows[x.path][0], config.head_size)
         forward = (CrossAttention if at.endswith("cross_attention") else Attention).forward
         box = Box(
             path=f"{at}.{one.part}",
             part=one.part,
             name=one.name,
             role=one.role,
-            about=one.about.format(each=each),
+            about=one.about.format(each=each, head=head) + ("" if one is QUERY else self.sharing),
             equation=f"{one.part} = {projected}",
             lines=lines(forward, f'"{one.part}"'),
-            pieces=(self.activation(f"{at}.{one.part}", shape, ("head", x.axis, "d_head"), one.part), *pieces),
+            pieces=(self.activation(f"{at}.{one.part}", shape, (head, x.axis, "d_head"), one.part), *pieces),
         )
-        return self.add(box, [x.path])
+        path = self.add(box, [x.path])
+        self.arrows += [Arrow(step.path, path, shape) for step in own]
+        return path
+
+    @property
+    def group(self) -> int:
+        """How many heads share a key head."""
+        return self.config.n_head // self.config.key_heads
+
+    @property
+    def key_head(self) -> str:
+        """What the heads of keys and values are called."""
+        return "head" if self.group == 1 else "key head"
+
+    @property
+    def sharing(self) -> str:
+        """A sentence on which heads share keys and values; empty where none do."""
+        if self.group == 1:
+            return ""
+        if self.config.key_heads == 1:
+            return f" All {self.group} heads share one key head."
+        return f" A key head serves {self.group} heads: key head 0 the heads 0 to {self.group - 1}, and so on."
 
     def score_term(self) -> str:
         """What positions add to the scores, as a term of an equation."""
-        return POSITIONS[self.config.positions].equation.replace("d_head", str(self.config.head_size))
+        return POSITIONS[self.config.positions].equation.replace(" / √d_head", self.scaling)
+
+    @property
+    def scaling(self) -> str:
+        """What the product of a query and a key is multiplied by, as equations write it."""
+        root = self.config.scale**-2  # what scores are usually divided by the root of
+        if self.config.scale == 1:
+            return ""
+        return f" / √{round(root)}" if abs(root - round(root)) < 1e-6 * root else f" · {self.config.scale:g}"
 
     def by_distance(self, at: str) -> str:
         """Add the positions that act on scores, by the distance of two tokens; the path of their box."""
@@ -161,31 +220,36 @@ class Sublayers(Drawing):
         )
         return self.add(box, gives=pieces[0].shape if pieces else (self.config.n_head,))
 
-    def scores(self, at: str, equation: str, reads: Sequence[str], where: Lines, query: str, key: str) -> str:
+    def scores(self, at: str, term: str, reads: Sequence[str], where: Lines, query: str, key: str) -> str:
         """Add the scores of every query with every key; the path of their box.
 
         Args:
             at: the path of the attention.
-            equation: for this config.
+            term: what positions add to them; empty for nothing.
             reads: the paths of the queries, of the keys and of what else is added.
             where: the source that computes them.
             query: what the rows of the queries are, such as "token".
             key: the same of the keys.
         """
         shape = (self.config.n_head, self.flows[reads[0]][1], self.flows[reads[1]][1])
+        added = f" − {term[1:]}" if term.startswith("−") else f" + {term}" if term else ""
+        equation = capped(f"q · kᵀ{self.scaling}{added}", self.config.score_cap)
+        about = "Every query is compared with every key: the larger the product, the better they fit."
+        if self.config.score_cap is not None:
+            about += f" A cap keeps every score between −{self.config.score_cap:g} and {self.config.score_cap:g}."
         box = Box(
             path=f"{at}.scores",
             part="scores",
             name="Scores",
             role="pattern",
-            about="Every query is compared with every key: the larger the product, the better they fit.",
-            equation=equation,
+            about=about + self.sharing,
+            equation=f"scores = {equation}",
             lines=where,
             pieces=(self.activation(f"{at}.scores", shape, ("head", f"query ({query})", f"key ({key})"), "scores"),),
         )
         return self.add(box, reads)
 
-    def read(self, at: str, scores: str, mask: type[Mask], v: str, query: str, key: str) -> str:
+    def read(self, at: str, scores: str, mask: type[Mask] | Mask, v: str, query: str, key: str) -> str:
         """Add all boxes from the scores and the values `v` to the attention's output; the path of its box."""
         visible = scores if mask.only_padding and self.config.padding is None else self.masked(at, scores, mask)
         axes = ("head", f"query ({query})", f"key ({key})")
@@ -201,15 +265,19 @@ class Sublayers(Drawing):
         )
         return self.gather(at, self.add(box, [visible]), v, query)
 
-    def masked(self, at: str, scores: str, mask: type[Mask]) -> str:
+    def masked(self, at: str, scores: str, mask: type[Mask] | Mask) -> str:
         """Add the mask over the scores; the path of its box."""
+        window = mask.window if isinstance(mask, WindowMask) else None
+        about = mask.about
+        if window is not None:
+            about += " A query sees itself " + ("alone." if window == 1 else f"and the {window - 1} before it.")
         box = Box(
             path=f"{at}.mask",
             part="mask",
-            name="Mask",
+            name="Mask" if window is None else "Window",
             role="stream",
-            about=mask.about,
-            equation=mask.equation,
+            about=about,
+            equation=mask.equation.replace("`window`", str(window)),
             lines=lines(mask.forward, "return"),
         )
         return self.add(box, [scores], gives=self.flows[scores])
@@ -224,7 +292,7 @@ class Sublayers(Drawing):
             part="z",
             name="z",
             role="value",
-            about="What each token gathers: the values of the others, weighted by its attention.",
+            about="What each token gathers: the values of the others, weighted by its attention." + self.sharing,
             equation="z = pattern · v",
             lines=lines(AttentionBase.read, 'tap("z"'),
             pieces=(self.activation(f"{at}.z", shape, ("head", query, "d_head"), "z"),),
@@ -245,33 +313,27 @@ class Sublayers(Drawing):
 
     def mlp(self, at: str, x: Operand) -> str:
         """Add the MLP over `x`; the path of the box with its output."""
-        config, activation = self.config, ACTIVATIONS[self.config.activation]
-        tokens = self.flows[x.path][0]
-        up = self.linear(f"{at}.up", "neuron", "d_model", "up")
-        box = Box(
-            path=f"{at}.up",
-            part="up",
-            name="Up",
-            role="mlp",
-            about=f"Every token's vector, widened to {config.mlp_size} numbers, each a question asked of it.",
-            equation=f"up = {self.times(x.symbol, 'up', up)}",
-            lines=lines(MLP.forward, "self.up"),
-            pieces=tuple(up),
-        )
-        wide = self.add(box, [x.path], gives=(tokens, config.mlp_size))
-        tap = self.activation(f"{at}.neurons", (tokens, config.mlp_size), (x.axis, "neuron"), "neurons")
+        config, kind, activation = self.config, MLPS[self.config.mlp], ACTIVATIONS[self.config.activation]
+        wide = (self.flows[x.path][0], config.mlp_size)
+        inner = kind.equation.removeprefix("down(").removesuffix(")")
+        parts = WIDENED.findall(inner)
+        reads = [self.widened(f"{at}.{part}", part, x, wide) for part in parts]
+        bent = re.sub(r"activation\((\w+)\)", lambda found: activation.equation_of(found[1]), WIDENED.sub(r"\1", inner))
+        about = "What is left of the answers after the activation: most questions do not apply to a token. "
         box = Box(
             path=f"{at}.neurons",
             part="neurons",
             name="Neurons",
             role="mlp",
-            about="What is left of the answers after the activation: most questions do not apply to a token. "
-            f"{activation.title}: {activation.about}",
-            equation=f"neurons = {activation.equation_of('up')}",
-            lines=lines(MLP.forward, 'tap("neurons"'),
-            pieces=(tap, *self.tensors(activation, f"{at}.activation")),
+            about=f"{about}{f'{kind.about} ' if len(parts) > 1 else ''}{activation.title}: {activation.about}",
+            equation=f"neurons = {bent}",
+            lines=lines(kind.forward, 'tap("neurons"'),
+            pieces=(
+                self.activation(f"{at}.neurons", wide, (x.axis, "neuron"), "neurons"),
+                *self.tensors(activation, f"{at}.activation"),
+            ),
         )
-        neurons = self.add(box, [wide])
+        neurons = self.add(box, reads)
         down = self.linear(f"{at}.down", "d_model", "neuron", "down")
         box = Box(
             path=f"{at}.out",
@@ -280,7 +342,23 @@ class Sublayers(Drawing):
             role="mlp",
             about="What the neurons found, projected back to the width of the stream.",
             equation=f"out = {self.times('neurons', 'down', down)}",
-            lines=lines(MLP.forward, 'tap("out"'),
-            pieces=(self.activation(f"{at}.out", (tokens, config.d_model), (x.axis, "d_model"), "out"), *down),
+            lines=lines(kind.forward, 'tap("out"'),
+            pieces=(self.activation(f"{at}.out", (wide[0], config.d_model), (x.axis, "d_model"), "out"), *down),
         )
         return self.add(box, [neurons])
+
+    def widened(self, path: str, part: str, x: Operand, gives: tuple[int, ...]) -> str:
+        """Add a matrix of the MLP that reads `x`, called `part`; the path of its box."""
+        pieces = self.linear(path, "neuron", "d_model", part)
+        each = "how much of each answer passes" if part == "gate" else "each a question asked of it"
+        box = Box(
+            path=path,
+            part=part,
+            name=part.title(),
+            role="mlp",
+            about=f"Every token's vector, widened to {gives[1]} numbers, {each}.",
+            equation=f"{part} = {self.times(x.symbol, part, pieces)}",
+            lines=lines(MLPS[self.config.mlp].forward, f"self.{part}("),
+            pieces=tuple(pieces),
+        )
+        return self.add(box, [x.path], gives=gives)

@@ -6,15 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from gptviz.model import Transformer
-from gptviz.model.blocks import Block
+from gptviz.model.blocks import Block, ParallelBlock
 from gptviz.model.heads import HEADS, Flatten, Head, Unembed
-from gptviz.model.norms import NORMS
 from gptviz.model.positions import POSITIONS
 from gptviz.model.residuals import RESIDUALS
 from gptviz.text.tokenizers.base import Tokenizer
 
 from .boxes import Anatomy, Box, Piece, lines
-from .drawing import Operand
+from .drawing import Operand, capped
 from .sublayers import Sublayers
 
 SUBLAYERS = {"attention": "the attention", "cross_attention": "the cross-attention", "mlp": "the MLP"}
@@ -66,6 +65,8 @@ class Whole(Sublayers):
         axis = "source token" if at else "token"
         shape = (tokens, self.config.d_model)
         reads = [self.embed(at, axis, shape)]
+        if self.config.embed_norm:
+            reads = [self.embed_norm(at, axis, shape, reads[0])]
         positions = POSITIONS[self.config.positions]
         if positions.acts_on == "embedding":
             reads.append(self.positions(at, axis, shape))
@@ -76,7 +77,7 @@ class Whole(Sublayers):
                     name="⊕",
                     role="stream",
                     about="The vector of each token plus the vector of its place.",
-                    equation="embed + positions",
+                    equation=_sum(reads),
                     lines=lines(positions.embed),
                 )
                 return self.add(box, reads, gives=shape)
@@ -97,6 +98,7 @@ class Whole(Sublayers):
         )
         ids = self.add(box, gives=shape[:1])
         [table] = self.weight("embed.weight", ("vocabulary", "d_model"), "W_E")
+        scale = "" if self.config.embed_scale == 1 else f"{self.config.embed_scale:g}"
         if at:  # the same embedding as the decoder's, counted there
             table = Piece(table.name, table.kind, table.shape, table.axes, table.symbol)
         box = Box(
@@ -105,12 +107,29 @@ class Whole(Sublayers):
             name="Embed",
             role="stream",
             about=f"Every token becomes a vector of {self.config.d_model} numbers: its row of the embedding"
-            + (", the one that the decoder uses too." if at else "."),
-            equation="embed[t] = W_E[ids[t]]",
+            + (", the one that the decoder uses too" if at else "")
+            + (f", times {scale}." if scale else "."),
+            equation="embed[t] = W_E[ids[t]]" + (f" · {scale}" if scale else ""),
             lines=lines(Transformer.forward, 'tap("embed"'),
             pieces=(self.activation(f"{at}embed", shape, (axis, "d_model"), "embed"), table),
         )
         return self.add(box, [ids])
+
+    def embed_norm(self, at: str, axis: str, shape: tuple[int, ...], embed: str) -> str:
+        """Add the norm of the tokens' vectors; the path of its box."""
+        kind, gains = self.norm_kind, self.gains(f"{at}embed_norm", "d_model")
+        value = self.activation(f"{at}embed_norm", shape, (axis, "d_model"), "embed_norm")
+        box = Box(
+            path=f"{at}embed_norm",
+            part="embed_norm",
+            name="Norm",
+            role="weight",
+            about=f"Brings the vectors of the tokens to one size before anything reads them. {kind.title}: {kind.about}",
+            equation=f"embed_norm = norm(embed), norm(x) = {self.normed('x', gains)}",
+            lines=lines(Transformer.forward, 'tap("embed_norm"'),
+            pieces=(value, *gains),
+        )
+        return self.add(box, [embed])
 
     def positions(self, at: str, axis: str, shape: tuple[int, ...]) -> str:
         """Add the vectors of the positions that are added to the embeddings; the path of their box."""
@@ -142,7 +161,8 @@ class Whole(Sublayers):
             The path of the box with the stream after the block.
         """
         has_mlp = self.config.mlp_size > 0
-        before = " + ".join(path.rpartition(".")[2] for path in reads)
+        is_parallel = has_mlp and RESIDUALS[self.config.residual].parallel
+        before = _sum(reads)
         box = Box(
             path=f"{at}.resid_pre",
             part="resid_pre",
@@ -150,10 +170,12 @@ class Whole(Sublayers):
             role="stream",
             about="The residual stream as the block finds it: a vector per token, to which every part adds.",
             equation=f"resid_pre = {before if not before.startswith('resid') else 'resid_post of the block before'}",
-            lines=lines(Block.forward, 'tap("resid_pre"'),
+            lines=lines((ParallelBlock if is_parallel else Block).forward, 'tap("resid_pre"'),
             pieces=(self.activation(f"{at}.resid_pre", shape, (axis, "d_model"), "resid_pre"),),
         )
         stream = Operand(self.add(box, reads), "resid_pre", axis)
+        if is_parallel:
+            return self.side_by_side(at, stream)
         after = "resid_self" if memory else "resid_mid" if has_mlp else "resid_post"
         stream = self.join(at, "attention", stream, after, lambda x: self.attention(f"{at}.attention", x))
         if memory is not None:
@@ -163,6 +185,34 @@ class Whole(Sublayers):
         if has_mlp:
             stream = self.join(at, "mlp", stream, "resid_post", lambda x: self.mlp(f"{at}.mlp", x))
         return stream.path
+
+    def side_by_side(self, at: str, stream: Operand) -> str:
+        """Add attention and MLP that both read the `stream`, and their sum with it; the path of the box with the sum."""
+        kind = RESIDUALS[self.config.residual]
+        attended = self.branch(at, "attention", stream)
+        x = self.attention(f"{at}.attention", attended)
+        y = self.mlp(f"{at}.mlp", attended if kind.shares_norm else self.branch(at, "mlp", stream))
+        box = Box(
+            path=f"{at}.resid_post",
+            part="parallel.join",
+            name="⊕",
+            role="stream",
+            about=f"What attention and MLP found is added to the stream at once. {kind.title}: {kind.about}",
+            equation="resid_post = resid_pre + attention.out + mlp.out",
+            lines=lines(ParallelBlock.forward, 'tap("resid_post"'),
+            pieces=(self.activation(f"{at}.resid_post", self.flows[stream.path], (stream.axis, "d_model"), "resid_post"),),
+        )
+        return self.add(box, [stream.path, x, y])
+
+    def branch(self, at: str, part: str, stream: Operand) -> Operand:
+        """Add the norm through which a sublayer beside another one reads the `stream`; what the sublayer reads."""
+        kind = RESIDUALS[self.config.residual]
+        gains = self.gains(f"{at}.{part}_residual.norm", "d_model")
+        box = self.norm(at, part, "norm", stream.symbol, gains, after_sublayer=False)
+        if kind.shares_norm:
+            box = replace(box, about=f"{box.about} Attention and MLP both read this.")
+        path = self.add(replace(box, pieces=tuple(gains)), [stream.path], gives=self.flows[stream.path])
+        return Operand(path, f"norm({stream.symbol})", stream.axis)
 
     def join(self, at: str, part: str, stream: Operand, after: str, sublayer: Callable[[Operand], str]) -> Operand:
         """Add a sublayer and each step of the residual that joins it to the `stream`.
@@ -194,7 +244,8 @@ class Whole(Sublayers):
                 meaning = ""
             else:
                 learned = self.gains(f"{module}.{step}", "d_model")
-                box = self.norm(at, part, step, x.symbol, learned, after_sublayer=after_sublayer)
+                place = "norm_after" if after_sublayer else "norm"
+                box = self.norm(at, part, place, x.symbol, learned, after_sublayer=after_sublayer)
                 reads, symbol = [x.path], f"norm({x.symbol})"
                 meaning = f", norm(x) = {self.normed('x', learned)}"
             if last:
@@ -228,7 +279,7 @@ class Whole(Sublayers):
 
     def norm(self, at: str, part: str, step: str, x: str, gains: Sequence[Piece], *, after_sublayer: bool) -> Box:
         """The box of a norm inside a residual, which normalises what equations call `x`."""
-        kind = NORMS[self.config.norm]
+        kind = self.norm_kind
         about = (
             "Brings the numbers of every token's vector to one size, so that no sum grows out of hand."
             if after_sublayer
@@ -236,7 +287,7 @@ class Whole(Sublayers):
         )
         return Box(
             path=f"{at}.{part}.{step}",
-            part=f"{part}.norm",
+            part=f"{part}.{step}",
             name="Norm",
             role="weight",
             about=f"{about} {kind.title}: {kind.about}",
@@ -246,10 +297,9 @@ class Whole(Sublayers):
 
     def final_norm(self, at: str, stream: str, tokens: int) -> str:
         """Add the norm after the last block; the path of its box."""
-        kind, gains = NORMS[self.config.norm], self.gains(f"{at}head.final_norm", "d_model")
+        kind, gains = self.norm_kind, self.gains(f"{at}head.final_norm", "d_model")
         axis = "source token" if at else "token"
-        last = stream.rpartition(".")[2]
-        before = last if last != "stream" else "embed + positions"
+        before = self.named(stream)
         value = self.activation(f"{at}final_norm", (tokens, self.config.d_model), (axis, "d_model"), "final_norm")
         box = Box(
             path=f"{at}final_norm",
@@ -263,12 +313,17 @@ class Whole(Sublayers):
         )
         return self.add(box, [stream])
 
+    def named(self, stream: str) -> str:
+        """What the finished `stream` is called in equations."""
+        last = stream.rpartition(".")[2]
+        return last if last != "stream" else _sum([arrow.start for arrow in self.arrows if arrow.end == stream])
+
     # The head
 
     def head(self, stream: str) -> None:
         """Add the boxes from the final stream to the logits."""
-        last = stream.rpartition(".")[2]
-        x = "(embed + positions)" if last == "stream" else last
+        name = self.named(stream)
+        x = f"({name})" if " " in name else name
         if HEADS[self.config.head].classifies:
             self.labels(stream, x)
         else:
@@ -281,6 +336,9 @@ class Whole(Sublayers):
         about = Unembed.about
         if config.tied:
             about += " The matrix is the embedding, used the other way round."
+        equation = capped(self.times(x, "U", pieces), config.logit_cap)
+        if config.logit_cap is not None:
+            about += f" A cap keeps every score between −{config.logit_cap:g} and {config.logit_cap:g}."
         value = self.activation("logits", (self.tokens, config.vocab_size), ("token", "vocabulary"), "logits")
         box = Box(
             path="logits",
@@ -288,7 +346,7 @@ class Whole(Sublayers):
             name=Unembed.title,
             role="output",
             about=about,
-            equation=f"logits = {self.times(x, 'U', pieces)}" + (", W_U = W_E" if config.tied else ""),
+            equation=f"logits = {equation}" + (", W_U = W_E" if config.tied else ""),
             lines=lines(Unembed.forward, 'tap("logits"'),
             pieces=(value, *pieces),
         )
@@ -339,3 +397,8 @@ class Whole(Sublayers):
             pieces=tuple(token),
         )
         return self.add(box, [stream], gives=(self.tokens,))
+
+
+def _sum(paths: Sequence[str]) -> str:
+    """The sum of what some boxes compute."""
+    return " + ".join(path.rpartition(".")[2] for path in paths)
