@@ -22,7 +22,7 @@ open_page(
 subject = subject_bar()
 check_words(subject)
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-    about = "The words and the attention are of the text above; the others of many texts at once."
+    about = "“Words” and “attention” show the text above; the other views show many texts at once."
     view = controls.select("View", VIEWS, key="view", help=about, segmented=True, label_visibility="collapsed", default=WORDS)
     if view != WORDS:
         verdict(subject)

@@ -13,8 +13,8 @@ from gptviz.ui.widgets.tries import try_this
 open_page(
     pages.EMBEDDINGS,
     "Which tokens are alike to the model?",
-    "Each token is a point, placed by its vector; thin rings: those of the prompt. Lines lead to the chosen token's true "
-    "neighbours: a long line is the picture's fault.",
+    "Each token is a point, placed by its vector (its list of numbers). Thin rings mark the tokens of the prompt. Lines lead to "
+    "the chosen token's true nearest neighbours: where a line is long, the picture has pulled neighbours apart.",
 )
 subject = subject_bar()
 key, config = subject.key, subject.lm.model.config

@@ -29,7 +29,10 @@ with view:
     explain_tree(writing)
     link.explain(writing)
     if scrubber.steps(subject.key.name):
-        st.caption("Each step of training writes anew from the prompt, with the same random numbers: only the model differs.")
+        st.caption(
+            "At each step of training the text is written again from the prompt, with the same random numbers: only the model "
+            "differs."
+        )
 
 try_this(tries(writing, subject))
 st.download_button(

@@ -35,8 +35,11 @@ with right:
             "Beside it",
             [STREAM, WEIGHTS],
             key="beside",
-            help="The stream goes the other way, from left to right. The gradient of a block's weights, what training moves them "
-            "by, takes both: what comes down from above and what comes up from below.",
+            help=(
+                "The stream goes the other way, from left to right. The gradient of a block's weights, by which training "
+                "changes them, depends on both: the gradient that arrives from the later blocks, and the stream that arrives "
+                "from the earlier ones."
+            ),
             format_func=str.capitalize,
             label_visibility="collapsed",
             segmented=True,

@@ -14,11 +14,14 @@ from gptviz.ui.widgets.tries import try_this
 open_page(
     pages.NEXT_TOKEN,
     "What comes next, and how sure is the model?",
-    "From left to right: what the model says of each token, what temperature, top-k and top-p make of it, and the draw.",
+    "From left to right: how likely the model finds each token, how temperature, top-k and top-p change that, and the random "
+    "draw.",
 )
 subject = subject_bar()
 if subject.lm.model.config.mask == "full":
-    st.info("This model reads the whole text at once: before the last position, its guesses have seen what comes next.")
+    st.info(
+        "This model reads the whole text at once: at every position but the last it has already seen the token that it guesses."
+    )
 text, place = st.columns([3, 1], gap="medium")
 with place:
     position = next_token.position(subject)

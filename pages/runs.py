@@ -20,7 +20,7 @@ from gptviz.ui.widgets.tries import try_this
 open_page(
     pages.RUNS,
     "Which model learned best, and why?",
-    "Every model, and how its loss fell as it learned: lower is better. Tick some to lay their curves over each other.",
+    "Every model, and how its loss fell as it learned: lower is better. Tick some to compare their curves in one chart.",
 )
 models = entries()
 if not models:
@@ -58,7 +58,10 @@ st.subheader("One model", anchor=False)
 one_model(models)
 
 st.subheader("The experiments", anchor=False)
-st.caption("Each was published by somebody, or belongs beside one that was. Open a group to train one of them here, and compare.")
+st.caption(
+    "Each experiment was published by somebody, or is a comparison for one that was. Open a group to train one of them here, "
+    "and compare."
+)
 experiments(models)
 
 compared = chosen(models, quiet=True)

@@ -33,7 +33,10 @@ notices = st.container()
 warn_of_unknown_words(subject, notices)
 left, right = st.columns(2, vertical_alignment="center")
 with left:
-    help_text = "What the output reads, what else might stand at each place of it, or the outputs that were searched through."
+    help_text = (
+        "What the output reads; which other tokens were possible at each place of the output; or all the outputs that the "
+        "search looked at."
+    )
     view = controls.select("View", VIEWS, key="view", help=help_text, segmented=True, label_visibility="collapsed")
 shown = st.container()
 sampling = None if view == BEAM_SEARCH else sampling_control()  # a search draws nothing

@@ -254,7 +254,7 @@ def test_without_its_texts_the_confusion_on_the_card_is_shown_with_what_is_missi
     judge(kept=False, card={"confusion": counts, "corpus_sha256": "0" * 64})
     at = page(view=HELD_OUT)
     assert array(chart(at, "card confusion")["data"][0]["text"]).tolist() == counts
-    assert "its mistakes cannot be shown" in said(at)
+    assert "the texts that it gets wrong cannot be shown" in said(at)
     assert "in the one it was trained on, the texts held out are found again" in said(at)
 
 
@@ -306,7 +306,7 @@ def test_any_other_file_is_said_to_hold_perhaps_what_it_was_trained_on(judge: Ma
     (checkpoints.find("judge") / "card.json").write_text(json.dumps(card))
     at = give(page(view=OWN), csv_of(labelled))
     assert array(chart(at, "own confusion")["data"][0]["text"]).sum() == len(labelled)
-    assert "Texts it was trained on may be among these" in said(at)
+    assert "Texts that the model was trained on may be among these" in said(at)
 
 
 def test_a_mistake_longer_than_the_longest_prompt_is_cut(judge: Make, monkeypatch: pytest.MonkeyPatch) -> None:

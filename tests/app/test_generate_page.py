@@ -619,7 +619,7 @@ def test_a_prompt_that_comes_back_brings_its_tree_back(tiny_model: Callable[...,
     at = page()
     before = wander(at)
     at.text_area(key="prompt").set_value("dog").run()
-    assert "Yours is kept" in at.toast[0].value
+    assert "Your text is kept" in at.toast[0].value
     at.text_area(key="prompt").set_value(PROMPT).run()
     assert writing(at).tree.nodes == before.tree.nodes
     assert writing(at).ids == before.ids
@@ -705,10 +705,10 @@ def test_the_memory_of_the_cache_is_that_of_the_keys_and_values_of_a_pass(tiny_m
         now.lm.model(torch.tensor([ids]), tap=record)
     expected = sum(value.nbytes for value in record.values.values())
     said = method.memory(now)
-    assert f"It now holds {len(ids)} tokens" in said
+    assert f"The cache now holds {len(ids)} tokens" in said
     assert f"**{expected:,} bytes**" in said
     assert f"of which {expected // 2:,} in each block" in said
-    assert "None is kept" in method.memory(writing(page(model="generator-unmasked")))
+    assert "Nothing is kept" in method.memory(writing(page(model="generator-unmasked")))
     assert "no attention" in method.memory(writing(page(model="ladder-0")))
 
 

@@ -227,7 +227,7 @@ def test_each_try_this_says_what_the_model_computed_and_shows_it(tiny_model: Cal
     for button, place in (("Where it is surest", most.values.argmax()), ("An open question", most.values.argmin())):
         at = page(position="2")
         likeliest, share = label(int(most.indices[place])), f"{100 * most.values[place]:.1f} %"
-        said = f"it gives {likeliest} {share}" if button.startswith("Where") else f"its likeliest, {likeliest}, has {share}"
+        said = f"it gives {likeliest} {share}" if button.startswith("Where") else f"its likeliest token, {likeliest}, has {share}"
         assert any(said in notice for notice in notices(at)), notices(at)
         at.button(key=f"try {button}").click().run()
         assert (at.text_area(key="prompt").value, chosen(at)) == (PROMPT, int(place))

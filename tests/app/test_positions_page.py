@@ -91,20 +91,20 @@ def test_the_positions_of_the_prompt_are_framed_and_named(tiny_model: Callable[.
 
 @pytest.mark.parametrize(
     ("changes", "said"),
-    [({"n_layer": 0}, "from the last token alone"), ({"mask": "full"}, "a bag of tokens"), ({}, "causal mask")],
+    [({"n_layer": 0}, "from the last token alone"), ({"mask": "full"}, "tokens in no order"), ({}, "causal mask")],
 )
 def test_what_a_model_without_positions_can_know_is_that_of_this_model(
     tiny_model: Callable[..., Path], changes: dict[str, Any], said: str
 ) -> None:
     tiny_model(positions="none", **changes)
     told = " ".join(info.value for info in page(model="tiny").info)
-    assert [one for one in ("from the last token alone", "a bag of tokens", "causal mask") if one in told] == [said]
+    assert [one for one in ("from the last token alone", "tokens in no order", "causal mask") if one in told] == [said]
 
 
 def test_how_far_the_heads_of_alibi_look_is_computed_for_this_model(tiny_model: Callable[..., Path]) -> None:
     tiny_model(positions="learned", n_head=4, context_length=64)
     # The slopes of Press et al. 2021 for 4 heads: 1/4, 1/16, 1/64, 1/256.
-    assert "head 0 takes 1 from it within 4 positions, head 1 only after 16" in says(page(model="tiny"))
+    assert "head 0 takes 1 from a score within 4 positions, head 1 only after 16" in says(page(model="tiny"))
 
 
 def test_a_model_of_the_smallest_sizes_is_shown(tiny_model: Callable[..., Path]) -> None:
@@ -116,7 +116,12 @@ def test_a_model_of_the_smallest_sizes_is_shown(tiny_model: Callable[..., Path])
 
 @pytest.mark.parametrize(
     ("kind", "said"),
-    [("learned", "two vectors (cosine "), ("rotary", "distances alone"), ("alibi", "distances alone"), ("none", "")],
+    [
+        ("learned", "two different vectors (cosine "),
+        ("rotary", "only on distances"),
+        ("alibi", "only on distances"),
+        ("none", ""),
+    ],
 )
 def test_a_word_more_is_offered_where_the_model_has_positions_and_says_what_they_do(
     tiny_model: Callable[..., Path], kind: str, said: str

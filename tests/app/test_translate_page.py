@@ -217,7 +217,8 @@ def test_a_typed_output_is_read_as_it_stands_and_the_model_says_what_it_would_ha
     expected = traced(forced)["blocks.1.cross_attention.pattern"][0].mean(0)
     np.testing.assert_allclose(mean(at), expected, atol=1e-6)
     assert any(
-        "By itself it writes" in caption.value and escaped(TOKENIZER.decode(answer)) in caption.value for caption in at.caption
+        "By itself the model writes" in caption.value and escaped(TOKENIZER.decode(answer)) in caption.value
+        for caption in at.caption
     )
     at.text_input(key="output").set_value("").run()
     np.testing.assert_allclose(mean(at), traced(answer)["blocks.1.cross_attention.pattern"][0].mean(0), atol=1e-6)
@@ -498,9 +499,9 @@ def test_the_probability_of_the_output_is_the_product_over_its_tokens(answer: li
     likely = torch.softmax(traced(answer)["logits"][0], -1)
     each = [likely[place, token].item() for place, token in enumerate([*answer, TOKENIZER.end])][: len(likely)]
     at = page()
-    (said,) = (caption.value.replace("\\", "") for caption in at.caption if "as a whole" in caption.value)
+    (said,) = (caption.value.replace("\\", "") for caption in at.caption if "the whole output" in caption.value)
     assert percent(math.prod(each)) in said
-    assert f"position {each.index(min(each))} the least likely: {percent(min(each))}" in said
+    assert f"at position {each.index(min(each))}: {percent(min(each))}" in said
 
 
 def test_a_word_that_no_source_had_is_named_and_one_that_some_had_is_not() -> None:

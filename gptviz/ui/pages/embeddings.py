@@ -39,23 +39,24 @@ MOST_CARRIED = 4_000
 
 HOW = r"""
 - **PCA**: the rows of the matrix are centred, and seen along the eigenvectors of their covariance with the largest eigenvalues.
-  Every snapshot of a model is seen along the axes of the model as it was saved last, from the same origin: so a token whose
-  vector did not change does not move, whatever the others do. The share of the variance is that of the step shown.
+  Every snapshot of a model is seen along the axes of the model as it was saved last, from the same origin. So a token whose
+  vector did not change does not move, even if the others do. The share of the variance is that of the step shown.
 - **t-SNE** (scikit-learn): perplexity 20 (a third of the tokens, where they are few), 1,000 iterations.
 - **UMAP** (umap-learn): its own defaults, 15 neighbours.
-- Both begin with that picture by PCA, made small, with a little noise that is the seed's, and are turned to lie as it does. The
-  picture of an earlier step of training begins with the finished one of a later step, back from the model as it was saved last
-  (every snapshot of a small vocabulary, some of a large one), and is turned to lie as that one does. So a step has one picture,
-  whichever way the slider came, and from step to step it changes little where the vectors changed little.
+- t-SNE and UMAP begin with the picture by PCA, made small, plus a little noise that depends on the seed; the result is turned to
+  match the PCA picture. The picture of an earlier step of training begins with the finished picture of a later step, and so on
+  back from the model as it was saved last (through every snapshot of a small vocabulary, through some of a large one); it is
+  turned to match that picture. So each step has one picture, in whatever order you visit the steps, and where the vectors
+  changed little from step to step, the picture changes little too.
 - **Neighbours**: the cosine $a \cdot b / (|a|\,|b|)$ of the full vectors, over all tokens.
 
 t-SNE and UMAP place a sample of 5,000 tokens where there are more.
 Computed by `project`, `neighbours` and `trustworthiness` in `gptviz/interp/embeddings.py`.
 """
 LIMITS = (
-    "Two or three dimensions cannot hold what many can: points that lie on each other may differ, and with t-SNE and UMAP "
-    "distances, sizes and empty space mean nothing. And a token's vector is only where the model begins: what the token comes "
-    "to mean in a text is made in the blocks."
+    "Two or three dimensions cannot hold what many can: points that lie on each other may be different, and with t-SNE and UMAP "
+    "distances, sizes and empty space mean nothing. And a token's vector is only where the model begins: what the token means "
+    "in a text is worked out in the blocks."
 )
 
 
@@ -87,22 +88,28 @@ def view_controls(key: ModelKey, config: Config, notices: Any) -> tuple[View, bo
             "Vectors",
             spaces(config),
             key="space",
-            help="Embedding: what a token is read as. Unembedding: what the model's last state is compared with, to guess the "
-            "next token. A tied model has one matrix for both; a classifier guesses no token, and has no unembedding.",
+            help=(
+                "Embedding: the vectors that tokens are read as. Unembedding: the vectors that the model's last state is "
+                "compared with, to guess the next token. A tied model has one matrix for both; a classifier guesses no token "
+                "and has no unembedding."
+            ),
             format_func=lambda space: space_name(space, config),
             segmented=True,
             notices=notices,
         )
-        about = "PCA: straight, at once. t-SNE and UMAP: bent, so that neighbours stay together; slower with many tokens."
+        about = (
+            "PCA: a straight view, ready at once. t-SNE and UMAP: the space is bent so that neighbours stay together; slower "
+            "with many tokens."
+        )
         method = controls.select("Projection", embeddings.METHODS, key="method", help=about, segmented=True, notices=notices)
         about = "A 3-D picture turns under the pointer."
         solid = controls.select("Picture", ("2-D", "3-D"), key="dimensions", help=about, segmented=True, notices=notices) == "3-D"
         seed, trail = "0", False
         if method != "PCA":
-            about = "They start with some noise: another seed gives another picture."
+            about = "t-SNE and UMAP start with some noise: another seed gives another picture."
             seed = controls.select("Seed", ("0", "1", "2", "3", "4"), key="seed", help=about, segmented=True, notices=notices)
         elif scrubber.steps(key.name):
-            about = "The way the chosen token came through training, as a grey line."
+            about = "The path of the chosen token during training, as a grey line."
             trail = controls.switch("Trail", key="trail", help=about, notices=notices)
     return View(key, space, method, 3 if solid else 2, int(seed)), trail
 
@@ -123,7 +130,7 @@ def to_try(subject: Subject, view: View) -> list[Try]:
     """What to try with this model, at this step of its training: what is said of its vectors is computed from them."""
     flat = {"method": "PCA", "dimensions": "2-D"}
     offers = [_first_step(subject, flat), _vowels(view), _praise(subject, flat), _capitals(view, flat)]
-    notice = "Drag the picture: what is one heap from one side may be two from another."
+    notice = "Drag the picture: points that look like one group from one side may be two groups from another."
     return [*(offer for offer in offers if offer is not None), Try("Turn it", notice, {"method": "PCA", "dimensions": "3-D"})]
 
 
@@ -164,7 +171,7 @@ def _praise(subject: Subject, flat: Mapping[str, Any]) -> Try | None:
     cosine = embeddings.mean_cosine(rows, [names.index("good")], [names.index("bad")])
     if not cosine < -CLEARLY:
         return None
-    notice = f"“good” and “bad” point away from each other (cosine −{-cosine:.2f}). Whose side do other words take?"
+    notice = f"“good” and “bad” point away from each other (cosine −{-cosine:.2f}). On which side are other words?"
     return Try("Praise and blame", notice, {"token": "bad", **flat})
 
 
@@ -336,7 +343,9 @@ def _waiting(job: Job, method: str) -> None:
         usual = f"about {max(1, round(job.tokens / TOKENS_PER_SECOND))} s"
     so_far = f"{time.monotonic() - job.began:.0f} s so far"
     first = (
-        "" if job.result.running() else " Other pictures are computed first, such as those of later steps, which it begins with."
+        ""
+        if job.result.running()
+        else " Other pictures are computed first, such as those of later steps, from which this one begins."
     )
     st.info(f"Computing {method}: {so_far}, usually {usual}. Until then: PCA.{first}", icon=":material/hourglass_top:")
 
@@ -400,8 +409,8 @@ def what_is_lost(projected: Projection, view: View, token: int, d_model: int) ->
         when = " when training ends (the same axes at every step)" if scrubber.steps(view.key.name) else ""
         here = "" if view.key.step is None else " of this step"
         return (
-            f"PCA keeps the {view.dimensions} directions of {d_model} in which the tokens differ most{when}: {explained:.0%} of "
-            f"the variance{here}. The other {1 - explained:.0%} is not in the picture."
+            f"PCA keeps those {view.dimensions} of {d_model} directions in which the tokens differ most{when}: {explained:.0%} "
+            f"of the variance{here}. The other {1 - explained:.0%} is not in the picture."
         )
     every = len(tokens(view.key).labels)
     sampled = f"A sample of {len(projected.ids):,} of the {every:,} tokens. " if len(projected.ids) < every else ""
@@ -409,8 +418,8 @@ def what_is_lost(projected: Projection, view: View, token: int, d_model: int) ->
     missing = "The chosen token is not among them. " if projected.index(token) is None else ""
     steps = " Each step of training begins with the picture of a later one, so that it jumps little." if step_by_step else ""
     return (
-        f"{sampled}{missing}{view.method} keeps neighbours together and loses the rest: how far apart groups lie, how large they "
-        f"are and which way is up mean nothing. Try another seed, and trust what stays.{steps}"
+        f"{sampled}{missing}{view.method} keeps neighbours together and loses the rest: how far apart groups lie, how large "
+        f"they are and which way is up mean nothing. Try another seed, and trust only what stays the same.{steps}"
     )
 
 
@@ -420,7 +429,10 @@ def trust_in_picture(view: View, projected: Projection) -> str:
     if math.isnan(score):
         return "There are too few tokens to say how far the picture can be trusted."
     sampled = f", judged on {judged:,} tokens drawn at random" if judged < len(projected.ids) else ""
-    return f"Trustworthiness {score:.2f}{sampled} (1: whoever are neighbours here are neighbours in truth; 0.5: chance)."
+    return (
+        f"Trustworthiness {score:.2f}{sampled} (1: all neighbours in the picture are neighbours in the model too; 0.5: no "
+        "better than chance)."
+    )
 
 
 def code(lm: LanguageModel, view: View, token: int) -> str:

@@ -40,7 +40,8 @@ DEFAULTS: dict[str, Any] = {
 TRIES = (
     Try(
         "32 blocks",
-        "With residual connections the gradient arrives whatever the depth; without, it is 0 in float32 long before.",
+        "With residual connections the gradient arrives at any depth; without them, it becomes 0 in float32 long before the "
+        "first block.",
         DEFAULTS | {"depth": 32},
     ),
     Try(
@@ -50,48 +51,48 @@ TRIES = (
     ),
     Try(
         "On the edge",
-        "At just this size of weights some of the gradient arrives without residual connections too: one step smaller and it "
-        "vanishes, one larger and it explodes.",
+        "With weights of exactly this size some of the gradient arrives even without residual connections: one step smaller, "
+        "and it vanishes; one step larger, and it explodes.",
         DEFAULTS | {"std": 0.24},
     ),
     Try(
         "Not divided by depth",
-        "Larger weights, the same however many blocks there are: post-norm now loses a little of the gradient in most blocks, "
-        "plain explodes.",
+        "Larger weights, whose size does not depend on the number of blocks: post-norm now loses a little of the gradient in "
+        "most blocks, and plain explodes.",
         DEFAULTS | {"std": 0.12, "shrink": False},
     ),
 )
 HOW = r"""
-A model for each kind of residual, all with the same fresh matrices, reads three lines of Shakespeare. The loss is the one that
-training lowers: the mean cross-entropy of every next character. The stream $x_i$ enters block $i$, $x_n$ leaves the last, and
-backpropagation gives
+For each kind of residual connection there is one model, all with the same untrained matrices; each reads three lines of
+Shakespeare. The loss is the one that training lowers: the mean cross-entropy of every next character. The stream $x_i$ enters
+block $i$, $x_n$ leaves the last block, and backpropagation gives
 $$\frac{\partial L}{\partial x_i} = J_i^\top J_{i+1}^\top \cdots J_{n-1}^\top \frac{\partial L}{\partial x_n},
 \qquad J_i = \frac{\partial x_{i+1}}{\partial x_i}.$$
-Shown is the root mean square of its numbers: how large one of them typically is.
+The picture shows the root mean square of the numbers of this gradient: how large one of them typically is.
 
 - **none**: $J_i$ is the Jacobian of the sublayers alone. Where it shrinks a vector, a product of many shrinks it exponentially.
-- **norm-only**: the norm makes each sublayer's output its old size again, and multiplies the gradient by as much: the size
-  holds longer, and yet nothing of what the first block read is passed on but through every sublayer.
-- **plain**: $J_i = (I + \ldots)(I + \ldots)$. The identity passes the gradient on whatever the sublayers do, but nothing
-  holds the sum: large weights make it grow exponentially, on the way up and on the way down.
+- **norm-only**: the norm brings each sublayer's output back to its old size, and multiplies the gradient by the same factor. So
+  the size holds longer, but what the first block read still has to pass through every sublayer.
+- **plain**: $J_i = (I + \ldots)(I + \ldots)$. The identity $I$ passes the gradient on, whatever the sublayers do, but nothing
+  limits the sum: with large weights both the stream and the gradient grow exponentially.
 - **pre-norm**: the same identity, and each sublayer reads a normalised stream, so that the sum grows slowly (Xiong et al. 2020).
 - **post-norm**: each sum is divided by its size. At small weights that size is 1 and nothing is lost; the larger the
   sublayers' part, the smaller the share of the identity.
 
-Embeddings begin with numbers of about 0.03. The first norm that meets them makes them 1, and what passes it, the gradient
-too, some 35 times larger: this is the step of post-norm at block 0. Pre-norm has a final norm, the others have none (as they
-were published): its gradient starts larger for the same reason.
+Embeddings begin with numbers of about 0.03. The first norm that they reach brings them to 1: it makes whatever passes through it
+about 35 times larger, and the gradient too. This is the step of post-norm at block 0. Pre-norm has a final norm, the others have
+none (as they were published): for the same reason the gradient of pre-norm starts larger.
 
 Matrices are drawn from $N(0, 0.02^2)$, those into the stream divided by $\sqrt{2n}$ (Radford et al. 2019), then multiplied as
-you chose. All is computed in float64, which goes down to $10^{-308}$; the dotted line is where float32, in which models are
-trained, has no smaller number but 0. Computed by `compare` in `gptviz/interp/gradients.py`, from the values the forward pass
-taps.
+you chose. Everything is computed in float64, which goes down to $10^{-308}$. The dotted line marks the smallest number above 0
+in float32, in which models are trained. Computed by `compare` in `gptviz/interp/gradients.py`, from the values recorded by the
+taps of the forward pass.
 """
 LIMITS = (
-    "Whether a model learns. A gradient may arrive and point nowhere useful; and Adam divides each weight’s gradient by its "
-    "usual size, so that small ones may do, until a float32 holds them no more. It is the first step on one text: training "
-    "changes the picture. And sublayers that begin near zero, as with the default weights, flatter every residual connection: "
-    "their blocks hardly do anything yet."
+    "Whether a model learns. A gradient may arrive and still point nowhere useful. Adam divides each weight’s gradient by its "
+    "usual size, so small gradients can be enough, as long as float32 can hold them. The picture shows the first step on one "
+    "text: training changes it. And where sublayers begin near zero, as with the default weights, every residual connection "
+    "looks better than it is: the blocks hardly do anything yet."
 )
 
 
@@ -121,8 +122,10 @@ def setup(notices: Any) -> Setup:
             STDS,
             key="std",
             default=gradients.INITIAL_STD,
-            help="How large the matrices of the blocks begin: the standard deviation they are drawn with. Models here begin "
-            "with 0.02, as GPT-2 did.",
+            help=(
+                "How large the numbers in the blocks' matrices are at the start: their standard deviation. Models here begin "
+                "with 0.02, as GPT-2 did."
+            ),
             notices=notices,
         )
     with right:
@@ -131,7 +134,7 @@ def setup(notices: Any) -> Setup:
             WIDTHS,
             key="width",
             default=64,
-            help="Numbers in the stream, d_model; four heads share them.",
+            help="How many numbers a token has in the residual stream (d_model); four heads share them.",
             notices=notices,
         )
     with more, st.popover("More"):
@@ -147,12 +150,14 @@ def setup(notices: Any) -> Setup:
             "Deeper begins smaller",
             key="shrink",
             default=True,
-            help="Matrices that write into the stream are divided by √(2 · blocks), as in GPT-2, so that all blocks together "
-            "add as much as one would.",
+            help=(
+                "Matrices that write into the stream are divided by √(2 · blocks), as in GPT-2, so that all blocks together add "
+                "as much as one block would."
+            ),
             notices=notices,
         )
         seed = controls.whole(
-            "Seed", 0, 99, key="seed", default=0, help="Fixes the draw of the weights: another seed, other models.",
+            "Seed", 0, 99, key="seed", default=0, help="Decides the random weights: another seed gives other models.",
             notices=notices,
         )  # fmt: skip
     return Setup(depth, std, width, activation, shrink, seed)
@@ -181,7 +186,7 @@ def scale_control(sizes: LabelledArray, notices: Any) -> tuple[Decades, str]:
     span, leaving = close_up(sizes)
     if not leaving:
         return span, ""
-    about = "Close up: the lines that stay near 1 can be told apart, the others leave the picture. All: how far those go."
+    about = "Close up: you can tell the lines near 1 apart, and the others leave the picture. All: shows how far the others go."
     if controls.select("Scale", SCALES, key="scale", help=about, segmented=True, notices=notices) == ALL:
         return decades(sizes), ""
     names = " and ".join((", ".join(leaving[:-1]), leaving[-1]) if len(leaving) > 1 else leaving)
@@ -206,7 +211,7 @@ def panel(place: str, sizes: LabelledArray, quantity: str, span: Decades, *, hei
 def summary(sizes: LabelledArray) -> str:
     """What of the gradient reaches block 0, in words."""
     shares = gradients.reaching(sizes).items()
-    return "From behind the last block to block 0 the gradient is multiplied by: " + " · ".join(
+    return "Between the end of the last block and block 0 the gradient is multiplied by: " + " · ".join(
         f"{kind}, `{RESIDUALS[kind].equation}`: **{power(share)}**" for kind, share in shares
     )
 

@@ -115,7 +115,7 @@ def link_to_own_page(subject: Subject) -> None:
     if subject.kind == "decoder":
         return
     kind = MODEL_KINDS[subject.kind]
-    st.caption(f"This model is {kind.with_article}: it {kind.does} rather than go on with it.")
+    st.caption(f"This model is {kind.with_article}: it {kind.does}; it does not continue a text.")
     page = pages.page_about(kind.name)
     pages.link(page, f"Look at it closely: {page.title}")
 

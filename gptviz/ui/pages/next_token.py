@@ -43,18 +43,19 @@ HOW = r"""The model gives every token of its vocabulary a *logit* $z_i$. Before 
 
 $$p_i = \frac{e^{z_i}}{\sum_j e^{z_j}} \qquad p'_i = \frac{e^{z_i / T}}{\sum_{j \text{ kept}} e^{z_j / T}}$$
 
-The logits are divided by the temperature $T$; top-k keeps the $k$ likeliest tokens; top-p keeps, of these, the fewest whose
-probabilities reach $p$; what is kept is scaled up to sum to 1. At $T = 0$ only the likeliest is left. Of equally likely tokens
-the one with the smaller number counts as likelier.
+The logits are divided by the temperature $T$; top-k keeps the $k$ likeliest tokens; of these, top-p keeps the fewest whose
+probabilities together reach $p$; what is kept is scaled up to sum to 1. At $T = 0$ only the likeliest token is left. If two
+tokens are equally likely, the one with the smaller number counts as likelier.
 
-The draw lays what is kept side by side, in the vocabulary's order, on the line from 0 to 1, and takes the token on which a
-random number falls. That number is a hash of the seed and of how many tokens stand before: one seed, one path. “Draw 10,000”
-takes as many fresh random numbers; $\chi^2 = \sum (\text{seen} - \text{expected})^2 / \text{expected}$, where tokens of which
-fewer than 5 are expected are counted together.
+The draw puts the kept tokens side by side, in the vocabulary's order, on the line from 0 to 1, each as wide as its probability,
+and takes the token on which a random number falls. That number is computed from the seed and from how many tokens come before:
+so one seed always gives the same text. “Draw 10,000” draws with 10,000 new random numbers; the test value is
+$\chi^2 = \sum (\text{seen} - \text{expected})^2 / \text{expected}$, where tokens that are expected fewer than 5 times are
+counted together.
 
-All of it over the whole vocabulary, in float64: `gptviz.generate.sampling.ledger` and `draw`. The model runs once per text; your
-browser works on the logits it gave. Entropy is $H = -\sum_i p_i \ln p_i$ in nats, divided by $\ln 2$ in bits; perplexity is
-$e^H$. The chips above show the probability of each token given those before it: `gptviz.interp.next_token`."""
+Everything is computed over the whole vocabulary, in float64: `gptviz.generate.sampling.ledger` and `draw`. The model runs once
+per text; your browser works on the logits it gave. Entropy is $H = -\sum_i p_i \ln p_i$ in nats (divide by $\ln 2$ for bits);
+perplexity is $e^H$. The chips above show the probability of each token given those before it: `gptviz.interp.next_token`."""
 LIMITS = """A probability says what the model expects, not why, and not whether it is right. Rank and probability of one token
 say little about the model as a whole: its loss is the average over many."""
 
@@ -91,7 +92,7 @@ def _chips(key: ModelKey, ids: tuple[int, ...], small: bool) -> tuple[Token, ...
     def chip(place: int) -> Token:
         label, probability = tokenizer.label(ids[place]), float(seen.probability[place])
         if math.isnan(probability):
-            return Token(label, note="the first token: nothing to guess it from")
+            return Token(label, note="the first token: there is nothing to guess it from")
         likely = zip(seen.likely[place], seen.likely_probability[place], strict=True)
         return Token(label, probability, tuple((tokenizer.label(int(i)), float(p)) for i, p in likely))
 
@@ -122,7 +123,10 @@ def position(subject: Subject) -> int:
             last,
             key=_SLIDER,
             on_change=lambda: go_to(st.session_state[_SLIDER]),
-            help="The guess is the one made after this token, counted from 0. Or click a token above.",
+            help=(
+                "Shows the guess that the model makes after this token. Positions are counted from 0. You can also click a "
+                "token above."
+            ),
         )
     return chosen
 
@@ -186,8 +190,13 @@ def to_try(subject: Subject, position: int) -> list[Try]:
         return [*_examples(subject), *_a_cut(subject, position)]
     return [
         *(_places(subject) + _a_cut(subject, position)),
-        Try("“sea”", "Three letters: is the word over, or does it go on?", {"prompt": SEA} | ledger_state(), END),
-        Try("“What is gra”", "A line of Coriolanus, cut within a word.", {"prompt": MENENIUS} | ledger_state(), END),
+        Try("“sea”", "Three letters: does the word end here, or does it go on?", {"prompt": SEA} | ledger_state(), END),
+        Try(
+            "“What is gra”",
+            "A line of the play Coriolanus, cut in the middle of a word.",
+            {"prompt": MENENIUS} | ledger_state(),
+            END,
+        ),
     ]
 
 
@@ -197,7 +206,8 @@ def _examples(subject: Subject) -> list[Try]:
     end, first = _guess(subject.key, ids, len(ids) - 1), _guess(subject.key, ids, 0)
     known = f"After the example the model gives {end.likeliest} {percent(end.probability)}: is that right?"
     unknown = (
-        f"After the first token it gives its likeliest, {first.likeliest}, {percent(first.probability)}: can more be known there?"
+        f"After the first token its likeliest guess is {first.likeliest}, with {percent(first.probability)}: is it possible to "
+        "know more there?"
     )
     return [
         Try("The answer", known, {"prompt": subject.default} | ledger_state(), END),
@@ -212,10 +222,13 @@ def _places(subject: Subject) -> list[Try]:
     sure, open_ = (_guess(subject.key, subject.seen, at) for at in _sure_and_unsure(subject.key, subject.seen))
     if sure.position == open_.position:
         return []
-    surest = f"After “{sure.before}” it gives {sure.likeliest} {percent(sure.probability)}: nowhere in this text is it surer."
+    surest = (
+        f"After “{sure.before}” it gives {sure.likeliest} {percent(sure.probability)}: this is where it is surest in this text."
+    )
     question = (
-        f"After “{open_.before}” its likeliest, {open_.likeliest}, has {percent(open_.probability)}: it might as well choose "
-        f"among {open_.perplexity:.1f} equally likely tokens. Move the temperature to 0.2 and to 2 and see what it does."
+        f"After “{open_.before}” its likeliest token, {open_.likeliest}, has {percent(open_.probability)}: the model is as "
+        f"unsure as in a choice among {open_.perplexity:.1f} equally likely tokens. Set the temperature to 0.2 and to 2 and see "
+        "what changes."
     )
     return [
         Try("Where it is surest", surest, ledger_state(), {"position": str(sure.position)}),
@@ -231,8 +244,8 @@ def _a_cut(subject: Subject, position: int) -> list[Try]:
     if left == size:
         return []
     tail = (
-        f"Temperature {CUT['temperature']} lifts the unlikely; top-k, then top-p cut them off (hatched). At this place {left} of "
-        f"{size:,} tokens stay in the draw."
+        f"Temperature {CUT['temperature']} makes unlikely tokens more likely; top-k, then top-p cut them off (hatched). At this "
+        f"place {left} of {size:,} tokens stay in the draw."
     )
     return [Try("Cut the tail", tail, ledger_state(**CUT))]
 

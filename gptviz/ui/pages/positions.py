@@ -34,8 +34,8 @@ The cosine of two vectors, $a \cdot b / (|a|\,|b|)$, for the vectors of any two 
 - **learned**: the rows of the trained table.
 - **sinusoidal**: $\sin(p / 10000^{2i/d})$ and $\cos(p / 10000^{2i/d})$, $d$ the width of the stream (Vaswani et al. 2017).
 - **rotary**: each pair of a query's or key's numbers is turned by $p / 10000^{2i/d}$, $d$ the width of a head (Su et al. 2021).
-  The vector turned here has $(1, 0)$ for every pair, so the map is $\frac{2}{d} \sum_i \cos((p - q) / 10000^{2i/d})$: the sum of
-  the sinusoidal map, with fewer terms.
+  The vector turned here has $(1, 0)$ for every pair, so the map is $\frac{2}{d} \sum_i \cos((p - q) / 10000^{2i/d})$: the same
+  sum as for sinusoidal positions, with fewer terms.
 - **relative**: the rows of the trained table of distances (Shaw et al. 2018), all heads of a block joined.
 
 **ALiBi** has no vectors: $-m_h\,|p - q|$ is added to the scores of head $h$ (Press et al. 2021).
@@ -44,8 +44,9 @@ Computed by `vectors`, `similarity` and `score_bias` in `gptviz/interp/positions
 `gptviz/model/positions.py`.
 """
 LIMITS = (
-    "Alike on the map does not mean alike to a head: its queries and keys weigh the dimensions (for rotary positions, the "
-    "pairs) as they learned to, and may use a difference that hardly shows here. What heads look at is on the page Attention."
+    "Positions that look alike on the map may be very different to a head: its queries and keys learned how much each dimension "
+    "(for rotary positions, each pair) counts, and may use a difference that hardly shows here. The page Attention shows what "
+    "heads look at."
 )
 
 
@@ -121,8 +122,8 @@ def to_try(subject: Subject, own: str, fixed: Sequence[str]) -> list[Try]:
     offers = []
     if own != "learned" and (learned := model_with("learned")):
         about = (
-            f"Opens the model {escaped(learned)}: nobody told it about order. Do near positions look alike to it? The line below "
-            "its map says how much."
+            f"Opens the model {escaped(learned)}, which had to learn the order of positions by itself. Do near positions look "
+            "alike to it? The line below its map says how much."
         )
         offers.append(Try("Learned positions", about, {"model": learned}))
     if own != "alibi" and "alibi" in fixed and subject.lm.model.config.n_head > 1:
@@ -150,12 +151,14 @@ def _a_word_more(subject: Subject, own: str) -> Try | None:
     if subject.kind != "decoder" or subject.on_task or after.unknown or not fits or POSITIONS[own].acts_on == "nothing":
         return None
     old, new = len(before.ids) - 1, len(after.ids) - 1
-    about = f"“{WORD_MORE[0]}” with a word more: its last token moves from position {old} to {new}. "
+    about = f"“{WORD_MORE[0]}” with one more word: its last token moves from position {old} to {new}. "
     if POSITIONS[own].acts_on == "embedding":
         cosine = similarity(subject.key, own, 0)[0].values[old, new]
-        about += f"To this model these are two vectors (cosine {cosine:.2f}), and “cat” stands elsewhere too.".replace("-", "−")
+        about += f"To this model these are two different vectors (cosine {cosine:.2f}), and “cat” has moved too.".replace(
+            "-", "−"
+        )
     else:
-        about += "This model’s scores see distances alone, and “sat” is as far from “cat” as before."
+        about += "This model’s scores depend only on distances, and “sat” is as far from “cat” as before."
     return Try("A word more", about, {"prompt": WORD_MORE[1]})
 
 
@@ -164,11 +167,12 @@ def _steepness(key: ModelKey) -> str:
     reaches = positions.reaches(bias(key, "alibi", 0))
     near = [(reach, head) for head, reach in enumerate(reaches) if reach is not None]
     if not near:
-        return "In so short a context no head of ALiBi takes as much as 1 from a score."
+        return "In such a short context no head of ALiBi takes as much as 1 from a score."
     (nearest, steep), (farthest, flat) = min(near), max(near)
     return (
-        f"ALiBi lowers a score with the distance, each head at a speed of its own: head {steep} takes 1 from it within {nearest} "
-        f"positions, head {flat} only after {farthest}. A score that is 1 lower weighs a third as much."
+        f"ALiBi lowers a score with the distance, more quickly in some heads than in others: head {steep} takes 1 from a score "
+        f"within {nearest} positions, head {flat} only after {farthest}. A score that is 1 lower gets about a third of the "
+        "weight."
     )
 
 
@@ -180,9 +184,12 @@ def _without_positions(key: ModelKey, stack: str) -> str:
     """What a model without position encoding can know of order."""
     model = stack_of(language_model(key).model, stack)
     if not len(model.blocks):
-        return "Nor has it any attention: it guesses from the last token alone, for which order does not matter."
+        return "It has no attention either: it guesses from the last token alone, for which order does not matter."
     if model.config.mask == "full":
-        return "Its mask hides nothing either: it reads a text as a bag of tokens, and no order of them looks different to it."
+        return (
+            "Its mask hides nothing either: to this model a text is a collection of tokens in no order, and every order of them "
+            "looks the same."
+        )
     return POSITIONS["none"].about
 
 
@@ -205,7 +212,7 @@ def panel(place: str, subject: Subject, kind: str, block: int, *, height: int, s
     tokens: tuple[str, ...] = ()
     if not positions.has_vectors(kind):
         figure = lines.fan(bias(key, kind, block, stack), theme(), height=height, floor=FLOOR)
-        ends = "The steeper a head, the nearer it looks."
+        ends = "The steeper the line of a head, the nearer the tokens it looks at."
     else:
         square, spread = similarity(key, kind, block, stack)
         tokens = framed(subject, kind, stack)
@@ -213,16 +220,16 @@ def panel(place: str, subject: Subject, kind: str, block: int, *, height: int, s
         ends = f"Blue: alike, orange: opposed. {_diagonals(square, spread)}"
     show_figure(figure, key=f"{place} map", alt=f"{kind} positions: {map_shows(kind)}. {ends}")
     added = "It is added to the token's embedding." if part.acts_on == "embedding" else "Nothing is added to the tokens."
-    st.caption(f"{part.about} {added} Shown: {map_shows(kind)}. {ends}{_thinned(key)}{_frame_says(tokens)}")
+    st.caption(f"{part.about} {added} The map shows {map_shows(kind)}. {ends}{_thinned(key)}{_frame_says(tokens)}")
 
 
 def _diagonals(square: LabelledArray, spread: float) -> str:
     """What the diagonals of the map say: whether the distance alone counts, and how alike near and far places are."""
     if spread < 1e-3:
-        return "Along every diagonal it is constant: only the distance counts."
+        return "The map is constant along every diagonal: only the distance counts."
     near, far = positions.nearness(square)
     alike = f" Neighbours: {near:.2f} on average; half the length apart: {far:.2f}." if not math.isnan(near) else ""
-    return f"Along a diagonal it varies by up to {spread:.2f}: not only the distance counts.{alike}".replace("-", "−")
+    return f"Along a diagonal the map varies by up to {spread:.2f}: not only the distance counts.{alike}".replace("-", "−")
 
 
 def _frame_says(tokens: Sequence[str]) -> str:
@@ -230,7 +237,9 @@ def _frame_says(tokens: Sequence[str]) -> str:
     if not tokens:
         return ""
     return (
-        f" Framed: the positions that the {len(tokens)} tokens of the prompt take." if len(tokens) > 1 else " Framed: the prompt."
+        f" The frame marks the positions of the {len(tokens)} tokens of the prompt."
+        if len(tokens) > 1
+        else " The frame marks the prompt."
     )
 
 
@@ -251,7 +260,7 @@ def _thinned(key: ModelKey) -> str:
     places = positions.shown(config)
     if len(places) == config.context_length:
         return ""
-    return f" Of the {config.context_length:,} positions one in {places.step} is shown, up to {places[-1]:,}."
+    return f" One in {places.step} of the {config.context_length:,} positions is shown, up to {places[-1]:,}."
 
 
 def name(kind: str) -> str:
@@ -272,7 +281,7 @@ def wave_note(table: LabelledArray, kind: str, dimension: int) -> str:
         return f"Pair {pair}, {wave}: a full turn every {_count(turn)} positions."
     if positions.is_fixed(kind):
         return f"One number of each vector: {POSITIONS[kind].equation}"
-    return "Learned, not written down: whatever wave there is, training found useful."
+    return "This column was learned, not computed from a formula: if it is a wave, training found a wave useful."
 
 
 def code(lm: LanguageModel, kind: str, block: int, stack: str = DECODER) -> str:

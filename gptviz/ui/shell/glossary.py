@@ -7,53 +7,68 @@ from collections.abc import Sequence
 import streamlit as st
 
 MEANINGS = {
-    "token": "A piece of text that the model reads or writes at once: a letter, a part of a word or a word, by the model.",
+    "token": (
+        "A piece of text that the model reads or writes as one: depending on the model a letter, a part of a word or a word."
+    ),
     "prompt": "The text that the model is given to read.",
-    "vector": "A list of numbers. Whatever the model knows of a token at some place is one.",
+    "vector": "A list of numbers. What the model knows about a token at some place is a vector.",
     "embedding": "The vector that a token is read as. It was learned.",
     "unembedding": "The vector that the model's last state is compared with, to find out how likely a token is.",
     "cosine": "How far two vectors point the same way: 1 the same, 0 at right angles, −1 the opposite.",
     "projection": "A picture in two or three dimensions of vectors that have many more. Something is always lost.",
     "residual stream": "The vector of a token on its way through the model: every block reads it and adds something to it.",
     "block": "A layer of the model: attention, then an MLP. Blocks are numbered from 0.",
-    "MLP": "The part of a block that works on each token by itself: two matrices with a bend between them.",
+    "MLP": (
+        "The part of a block that works on each token by itself (multi-layer perceptron): two matrices with a curved function "
+        "between them."
+    ),
     "norm": "A step that brings a vector to a usual size, so that numbers neither grow nor shrink from block to block.",
     "attention": "The part of a block in which tokens read each other: each takes from some others what it needs.",
     "head": "One of several attentions that run side by side in a block, each with a pattern of its own.",
     "query": "What a token looks for: the vector of the token that reads.",
     "key": "What a token offers to be found by: the vector of a token that may be read.",
     "value": "What is taken from a token when it is read.",
-    "pattern": "How a token shares its attention out among those it may read: each row sums to 100 %.",
-    "mask": "What hides tokens: a causal mask hides those that come later, a full one hides none.",
+    "pattern": "How a token shares its attention among the tokens it may read: each row sums to 100 %.",
+    "mask": "It decides which tokens are hidden from a token: a causal mask hides those that come later, a full mask hides none.",
     "cross-attention": "Attention from the output into the source: what a model reads in one text while it writes another.",
     "encoder": "The part of a model that reads a text as a whole and writes nothing.",
     "decoder": "The part of a model that writes, token by token, and reads what it has written.",
-    "beam search": "Keeping several beginnings of an output at once, to find a likelier whole than token by token.",
+    "beam search": (
+        "A search that keeps several beginnings of an output at once, to find an output that is likelier as a whole than the "
+        "one written token by token."
+    ),
     "position encoding": "How a model is told where a token stands: attention by itself sees no order.",
     "learned positions": "A vector for each place, found by training.",
     "sinusoidal positions": "A vector for each place made of sine waves, slow ones and fast ones.",
     "rotary positions": "Queries and keys are turned by an angle that grows with the place, so that distance counts.",
-    "ALiBi": "A score is lowered in proportion to the distance, at each head by another factor.",
-    "logit": "The number that the model gives a token before numbers become probabilities: the higher, the likelier.",
-    "softmax": "The step that makes probabilities of any numbers: all above 0, and together 100 %.",
+    "ALiBi": "A score is lowered in proportion to the distance, with another factor for each head.",
+    "logit": (
+        "The number that the model gives a token before softmax turns the numbers into probabilities: the higher, the likelier."
+    ),
+    "softmax": "The step that turns any numbers into probabilities: all above 0, and together 100 %.",
     "temperature": "What logits are divided by before a draw: below 1 the likely become likelier, above 1 less so.",
-    "top-k, top-p": "Two ways to leave unlikely tokens out of the draw: keep so many, or as many as reach a probability.",
+    "top-k, top-p": (
+        "Two ways to leave unlikely tokens out of the draw: top-k keeps the k likeliest tokens, top-p keeps the fewest tokens "
+        "that together reach the probability p."
+    ),
     "nat": "The unit of surprise: a token of probability p costs −ln p nats. 0.69 nats are one bit.",
-    "entropy": "How open a guess is: the mean surprise to be expected, in nats or bits.",
-    "perplexity": "Between how many equally likely tokens the model wavers: e to the loss in nats.",
+    "entropy": "How uncertain a guess is: the surprise to expect on average, in nats or bits.",
+    "perplexity": (
+        "The model is as uncertain as if it chose among this many equally likely tokens: e to the power of the loss in nats."
+    ),
     "log-probability": "The logarithm of a probability. Those of a text's tokens add up to that of the text.",
     "loss": "The mean surprise at the right token, in nats: what training lowers.",
-    "validation": "Measuring on data that was not trained on: what was learned by heart does not count there.",
+    "validation": "Measuring the model on data that it was not trained on: what it learned by heart does not help there.",
     "gradient": "For each number in the model, how the loss would change with it: the way to lower the loss.",
     "residual connection": "The way past a part of a block: what goes in is added to what comes out.",
     "pre-norm, post-norm": "Where the norm stands: before a part of the block reads, or after its result was added.",
-    "float32": "The usual computer number: it has nothing between 0 and about 10⁻⁴⁵.",
+    "float32": "The usual kind of number in a computer: it has nothing between 0 and about 10⁻⁴⁵.",
     "step": "One change of the weights, after one batch was read.",
     "batch": "The pieces of data that one step of training reads side by side.",
     "learning rate": "How far a step changes the weights at most.",
-    "dropout": "Leaving out numbers at random while training, so that nothing hangs on a single one.",
+    "dropout": "Leaving out numbers at random during training, so that no result depends on a single number.",
     "weights": "The numbers that training finds: the model's parameters.",
-    "label": "What a classifier says of a text, such as praise or blame.",
+    "label": "What a classifier says about a text, such as positive or negative.",
     "bias": "A number that is added whatever the text is.",
 }
 

@@ -50,7 +50,7 @@ def line_about(folder: Path) -> str:
     if plan is not None and not is_own(folder):
         return plan.sentence
     parts = [_experiment(card), (card.task or card.corpus or "")[:40], _size(card), _loss(card), _diverged(card), _hides(folder)]
-    return ", ".join(part for part in parts if part) or "Nothing is written down about it."
+    return ", ".join(part for part in parts if part) or "Its card says nothing about it."
 
 
 def _experiment(card: Card) -> str:

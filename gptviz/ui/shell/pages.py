@@ -51,13 +51,13 @@ ATTENTION = Page(
     "Attention",
     ":material/grid_on:",
     "What each head looks at, for every block and head.",
-    step="Vectors of tokens at their places meet here: see which token reads which, head by head.",
+    step="In attention the tokens read each other: see which token reads which, head by head.",
 )
 NEXT_TOKEN = Page(
     "pages/next_token.py",
     "Next token",
     ":material/bar_chart:",
-    "How likely each next token is, and what sampling makes of it.",
+    "How likely each next token is, and how sampling changes that.",
     step="The guess is a draw: see how likely every token is, and what temperature does to the draw.",
     kinds=("decoder",),
 )
@@ -89,21 +89,21 @@ EMBEDDINGS = Page(
     "Embeddings",
     ":material/scatter_plot:",
     "The map of all tokens, as the model knows them.",
-    step="Inside, the first thing that a token becomes is a vector: see which tokens lie close together.",
+    step="Inside the model a token first becomes a vector: see which tokens lie close together.",
 )
 GRADIENTS = Page(
     "pages/gradients.py",
     "Gradients",
     ":material/trending_down:",
     "How much of the gradient reaches the first block, with and without residual connections.",
-    step="Many blocks stand on each other: see why they can be trained at all.",
+    step="A model is a stack of many blocks: see why it can be trained at all.",
 )
 TRAIN = Page(
     "pages/train.py",
     "Train",
     ":material/model_training:",
     "Train a transformer, and watch it learn as it does.",
-    step="Nothing here was built in, all of it was learned: train a small model, and watch.",
+    step="None of this was built in, all of it was learned: train a small model, and watch.",
 )
 RUNS = Page(
     "pages/runs.py",

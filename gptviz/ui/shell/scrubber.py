@@ -24,9 +24,9 @@ PACE = 0.15
 # Limits of what is compared over all of training: the number of snapshots read, and their parameters all together.
 MOST_COMPARED, MOST_PARAMETERS = 128, 64_000_000
 
-ABOUT = """The model as it was after so many steps of its training; “last” is the model as it was saved last. All pages follow.
-The arrow keys move the slider too. The loss is that on validation text in nats per token, measured nearest to this step (≈: not
-at it); perplexity is e to the loss."""
+ABOUT = """The model as it was after this many steps of its training; “last” is the model as it was saved last. All pages follow.
+The arrow keys move the slider too. The loss is the validation loss in nats per token, from the evaluation nearest to this step
+(≈ means: not exactly at this step); perplexity is e to the power of the loss."""
 
 _PLAYING, _NEXT, _READY, _AWAITED = "scrubber plays", "scrubber next", "scrubber ready", "scrubber waits for"
 
@@ -125,7 +125,7 @@ def _button(options: Sequence[str]) -> None:
     if is_playing():
         st.button("", icon=":material/pause:", key="scrubber pause", on_click=pause, type="primary", help="Stop here.")
     else:
-        about = "Play training from here to its end; from the start where it is at its end."
+        about = "Play the training from this step to the end; at the end, play it from the start."
         st.button("", icon=":material/fast_forward:", key="scrubber play", on_click=play, help=about)
 
 

@@ -214,5 +214,5 @@ def read_prompt(key: ModelKey, lm: LanguageModel, prompt: str, default: str, *, 
 def _why_no_tokens(lm: LanguageModel, prompt: str) -> str:
     """Why there is no token in a prompt, and what to type."""
     if prompt.strip():
-        return "The prompt has no word that this model reads. Type a word of two or more of the letters a to z above"
+        return "The prompt has no word that this model can read. Type one above: a word has two or more of the letters a to z"
     return "The prompt is empty. Type at least one character above"

@@ -48,8 +48,8 @@ def explain_refusal() -> None:
     if label is None:
         return
     st.info(
-        f"“{escaped(label)}” was not taken: after this text, its text would be read as other tokens. Generate keeps "
-        "each token as it was taken.",
+        f"“{escaped(label)}” was not taken: added to this prompt, its text would be read as other tokens. The page Generate "
+        "keeps each token as it was taken.",
         icon=":material/info:",
     )
     pages.link(pages.GENERATE, "Take it on Generate")

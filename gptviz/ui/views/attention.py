@@ -32,19 +32,19 @@ ASKED = "attention asked"
 
 HOW = r"""
 $\text{pattern} = \text{softmax}\big(\text{mask}(q\,k^\top / \sqrt{d_\text{head}})\big)$: every query is compared with every key
-it may read, and the softmax turns the row of scores into shares that sum to 1. All numbers are what the taps
-`blocks.*.attention.pattern`, `.q`, `.k` and `.v` saw in the pass that makes the model's prediction; of an encoder their names
-begin with `encoder.`, those of cross-attention are called `blocks.*.cross_attention.…`. Where positions act on the scores
-(relative, ALiBi) their term stands between $q \cdot k / \sqrt{d_\text{head}}$ and the score.
-**Value-weighted** is $\lVert p_{ij}\, v_j W_O \rVert$, how long a vector a key adds to the stream (Kobayashi et al. 2020).
-**Rollout** multiplies attention through the blocks: per block the mean of its heads, half of it and half the token itself, from
-the first block up (Abnar & Zuidema 2020). The averages leave out the first row; “spread over n tokens” is $e$ to the mean
+it may read, and the softmax turns the row of scores into shares that sum to 1. All numbers were recorded by the taps
+`blocks.*.attention.pattern`, `.q`, `.k` and `.v` in the pass that makes the model's prediction; in an encoder the names of the
+taps begin with `encoder.`, and in cross-attention they are `blocks.*.cross_attention.…`. Where positions act on the scores
+(relative, ALiBi), their term comes between $q \cdot k / \sqrt{d_\text{head}}$ and the score. **Value-weighted** is
+$\lVert p_{ij}\, v_j W_O \rVert$: the length of the vector that a key adds to the stream (Kobayashi et al. 2020). **Rollout**
+multiplies attention through the blocks: per block the mean of its heads, half of it and half the token itself, from the first
+block up (Abnar & Zuidema 2020). The averages leave out the first row; “spread over n tokens” is $e$ to the power of the mean
 entropy of the rows (`read`, `rollout` and `facts` in `gptviz/interp/attention.py`; the equation in `gptviz/model/attention.py`).
-A row of cross-attention is called by the token that is written there; its query comes from the one before, the last that was
-read. Blocks and heads are numbered from 0; the seed (Sinai 2024) numbers from 1."""
-LIMITS = """Attention says where a head reads, not what it takes from there: what it moves may be small, or be undone by
-another head. In later blocks a position no longer holds its token alone but what earlier blocks gathered there. Much
-attention on the first token often means that there was nothing to read."""
+A row of cross-attention is named after the token that is written there; its query comes from the token before it, the last one
+that was read. Blocks and heads are numbered from 0; the original picture (Sinai 2024) numbers them from 1."""
+LIMITS = """Attention says where a head reads, not what it takes from there: what it adds may be small, or another head may undo
+it. In later blocks a position holds not only its own token, but also what earlier blocks gathered there. Much attention on the
+first token often means that there was nothing useful to read."""
 
 
 @dataclass(frozen=True)
@@ -204,9 +204,9 @@ def _hidden(patterns: attention.Patterns) -> list[str]:
         return []
     each = [hidden(patterns, block) for block in range(len(patterns.blocks))]
     return [
-        f"What the mean hides: its rows are spread over {one.spread:.1f} tokens, those of single heads over {one.alone:.1f}, of "
-        f"head {one.sharpest[1]} over {one.sharpest_spread:.1f}. What one of {one.heads} heads alone reads fully has "
-        f"{percent(1 / one.heads)} here."
+        f"What the mean hides: its rows are spread over {one.spread:.1f} tokens, the rows of single heads over {one.alone:.1f}, "
+        f"the rows of head {one.sharpest[1]} over {one.sharpest_spread:.1f}. A token that gets all the attention of one head "
+        f"and none of the other {one.heads - 1} has {percent(1 / one.heads)} here."
         for one in each
     ]
 
@@ -240,16 +240,22 @@ def to_try(subject: Subject, stack: str) -> list[Try]:
     config, facts = subject.lm.model.config, seen.facts
     tries: list[Try] = []
     if not subject.on_task and stack == encoder_decoder.DECODER and config.n_layer > 2 and config.n_head > 2:
-        notice = "The head and the text of the seed's picture (Sinai 2024), which numbers from 1: there it is block 3, head 3."
+        notice = "The head and the text of a published picture (Sinai 2024). It numbers from 1: there this is block 3, head 3."
         tries.append(Try("The seed's picture", notice, {"prompt": subject.default, **explorer_state(block=2, head=2)}))
     if facts:
         b, h = attention.strongest(facts.previous)
         share = percent(float(facts.previous[b, h]))
-        notice = f"Of all heads block {b}, head {h} looks there most, with {share} on average: the cells beside the diagonal."
+        notice = (
+            f"Block {b}, head {h} looks at the token before more than any other head, with {share} on average: see the cells "
+            "beside the diagonal."
+        )
         tries.append(Try("The token before", notice, explorer_state(block=b, head=h)))
         b, h = attention.strongest(facts.first)
         share = percent(float(facts.first[b, h]))
-        notice = f"Of all heads block {b}, head {h} rests there most, with {share} on average: the column at the left."
+        notice = (
+            f"Block {b}, head {h} looks at the first token more than any other head, with {share} on average: see the column at "
+            "the left."
+        )
         tries.append(Try("The first token", notice, explorer_state(block=b, head=h)))
     spread = facts.spread if facts else attention.spread(seen.patterns)
     tries.append(_a_cell(seen, attention.strongest(-spread)))
@@ -262,8 +268,8 @@ def _a_cell(seen: View, at: tuple[int, int]) -> Try:
     row = np.nan_to_num(seen.reading.pattern(b, h)[-1])
     query, key = len(seen.reading.pattern(b, h)) - 1, int(row.argmax())
     notice = (
-        f"How the last row of block {b}, head {h} comes to give {percent(float(row[key]))} to one key: the products of query and "
-        "key in each dimension, their sum, the softmax."
+        f"Why the last row of block {b}, head {h} gives {percent(float(row[key]))} to one key: the products of query and key in "
+        "each dimension, their sum, the softmax."
     )
     return Try("The arithmetic of a cell", notice, explorer_state(block=b, head=h, query=query, key=key))
 
@@ -274,9 +280,9 @@ def no_attention(subject: Subject) -> None:
     """
     guesses = subject.kind == "decoder"
     alone = ": it guesses the next token from the last one alone" if guesses else ""
-    st.info(f"This model has no blocks, hence no attention{alone}.")
+    st.info(f"This model has no blocks and therefore no attention{alone}.")
     page = pages.NEXT_TOKEN if guesses else pages.page_about(subject.kind)
-    pages.link(page, "See its guesses" if guesses else f"See what it makes of the text: {page.title}")
+    pages.link(page, "See its guesses" if guesses else f"See what this model does with the text: {page.title}")
 
 
 def code(subject: Subject, stack: str) -> str:

@@ -124,11 +124,11 @@ def explanation(expected: Estimate) -> str:
         "" if expected.slowdown < BUSY else " The longer time is for a machine that stays as busy with other work as it is now."
     )
     return (
-        f"**Time**: {a_step}, on this machine where it has nothing else to do.{busy}\n\n"
+        f"**Time**: {a_step}, if this machine has nothing else to do.{busy}\n\n"
         f"**Memory**: weights {size(expected.weights)}, optimiser {size(expected.optimiser)}, what a step keeps until its "
-        f"gradients are known {size(expected.activations)}, of it logits {size(expected.logits)}; the rest is Python's, "
-        "torch's, and what evaluating takes.\n\n"
-        f"**Disk**: {size(expected.disk)}, {expected.snapshots} snapshots among it."
+        f"gradients are known {size(expected.activations)}, of which logits {size(expected.logits)}; the rest is for Python, "
+        "torch and the evaluations.\n\n"
+        f"**Disk**: {size(expected.disk)}, including {expected.snapshots} snapshots."
     )
 
 
@@ -143,7 +143,7 @@ def begin(planned: PlannedRun, name: str, device: str) -> int:
     with claimed(name) as claim:
         own = queue.own_queue()
         if len(own.waiting()) >= own.most_waiting:
-            raise queue.QueueFullError(f"{own.most_waiting} runs wait already, and no more may: try again later")
+            raise queue.QueueFullError(f"{own.most_waiting} runs wait already, which is the most allowed: try again later")
         plan, tokenizer = planned.plan, None
         if planned.vocabulary is not None and planned.source is not None:
             tokenizer = planned.source.tokenizer(plan.tokenizer, planned.vocabulary)

@@ -99,8 +99,8 @@ def text_of(value: str) -> str:
                 os.utime(_file(value))  # it is among those used last
             return content.decode("utf-8")
     raise NotKeptError(
-        f"The link has the key {value[:13]}… of a long text that this machine does not have: it was typed on another one, or "
-        f"{MOST_TEXTS} others were used since"
+        f"The link has the key {value[:13]}… of a long text that this machine does not have: it was typed on another machine, "
+        f"or {MOST_TEXTS} other long texts were used since then"
     )
 
 

@@ -164,7 +164,7 @@ def text(
     }
     typed = (st.text_input(label, **common) if height is None else st.text_area(label, height=height, **common)) or ""
     if missing and typed == default:
-        notices.warning(f"{escaped(missing)}. The page shows what it shows without a link to one.", icon=":material/link_off:")
+        notices.warning(f"{escaped(missing)}. The page uses its default text instead.", icon=":material/link_off:")
     else:
         _keep(label, key, None if typed == default else typed, notices)
     said[key] = st.query_params.get(key)
@@ -177,14 +177,15 @@ def _keep(label: str, key: str, typed: str | None, notices: Any) -> None:
         addresses.put(key, typed)
     except OSError as error:
         notices.warning(
-            f"{label}: too long for the address, and it cannot be kept on this machine ({escaped(str(error))}): a reload "
-            "or a link opens the page without it.",
+            f"{label}: this text is too long for the address, and it cannot be kept on this machine ({escaped(str(error))}): a "
+            "reload or a link opens the page without it.",
             icon=":material/link_off:",
         )
     else:
         if typed is not None and st.query_params.get(key) != typed:
             notices.caption(
-                f"{label}: too long for the address, which has a key for it. Such a link works on this machine alone."
+                f"{label}: this text is too long for the address, which has a short key for it instead. Such a link works only "
+                "on this machine."
             )
 
 

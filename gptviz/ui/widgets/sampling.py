@@ -26,7 +26,10 @@ def sampling_controls(*, temperature: float = 1.0, seed: bool = False) -> Sampli
             key="temperature",
             default=temperature,
             step=0.01,
-            help="Below 1 the likely tokens become likelier, above 1 all become more alike; 0 always takes the likeliest.",
+            help=(
+                "Below 1 the likely tokens become likelier; above 1 all probabilities become more alike; 0 always takes the "
+                "likeliest token."
+            ),
         )
     with next(places):
         top_k = controls.whole(
@@ -45,12 +48,15 @@ def sampling_controls(*, temperature: float = 1.0, seed: bool = False) -> Sampli
             key="top_p",
             default=1.0,
             step=0.01,
-            help="Draw from the fewest likely tokens whose probabilities reach this sum; 1 draws from all.",
+            help=(
+                "Draw only from the likeliest tokens: as few as it takes for their probabilities to reach this sum; 1 draws "
+                "from all."
+            ),
         )
     chosen_seed = 0
     if seed:
         with next(places):
             chosen_seed = controls.whole(
-                "Seed", 0, 99, key="seed", default=0, help="Fixes the draws: the same seed writes the same text."
+                "Seed", 0, 99, key="seed", default=0, help="Decides the random numbers: the same seed writes the same text."
             )
     return Sampling(temperature=chosen_temperature, top_k=top_k or None, top_p=None if top_p == 1 else top_p, seed=chosen_seed)

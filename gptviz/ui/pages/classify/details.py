@@ -11,26 +11,27 @@ from gptviz.ui.shell.models import load_call
 from gptviz.ui.shell.subject import Subject
 
 HOW_WORDS = r"""
-The head is linear in every word, so its share is exact, no approximation: $\text{logit}_k = b_k + \sum_t s_{t,k}$, and only
-differences of logits decide, since $p_k = e^{\text{logit}_k} / \sum_j e^{\text{logit}_j}$. Between two labels
-$p = 1 / (1 + e^{-m})$ with the margin $m = b_1 - b_0 + \sum_t (s_{t,1} - s_{t,0})$: a bar is one term of that sum. The
-seed's head (“flatten”) makes a number of each word and weighs it by its place; “mean” weighs all places alike. The shares
-are what the tap `shares` saw in the pass that gave the label (`gptviz/model/heads.py`; `classify` in
+The head is linear in every word, so the share of a word is exact, not an approximation: $\text{logit}_k = b_k + \sum_t s_{t,k}$,
+where a logit is the score of a label. Only differences of logits decide, since
+$p_k = e^{\text{logit}_k} / \sum_j e^{\text{logit}_j}$. Between two labels $p = 1 / (1 + e^{-m})$ with the margin
+$m = b_1 - b_0 + \sum_t (s_{t,1} - s_{t,0})$: a bar is one term of that sum. The head called “flatten”, as the original
+experiment has it, turns each word into one number and weighs it by its place; “mean” gives all places the same weight. The
+shares were recorded by the tap `shares` in the pass that gave the label (`gptviz/model/heads.py`; `classify` in
 `gptviz/interp/classification.py`, `decision` in `gptviz/interp/decision.py`)."""
-LIMITS_WORDS = """A share belongs to a place, not to a word alone: by then the word has read all the others, so “not” may speak
-through the bar of “good”. Take a word away to see what it does to the rest. A word the vocabulary lacks is read as ⟨unknown⟩;
-what is longer than the context is cut off. A probability says how sure the model is, not that it is right: see its most
-confident mistakes."""
+LIMITS_WORDS = """A share belongs to a place in the text, not only to the word there: the word has already read all the others,
+so the effect of “not” may show in the bar of “good”. Take a word away to see how the other bars change. A word that is not in
+the vocabulary is read as ⟨unknown⟩; a text longer than the context is cut off. A probability says how sure the model is, not
+that it is right: see its most confident mistakes."""
 HOW_TEXTS = r"""
-Every text is read as it would be above, and gets its likeliest label: a cell counts the texts of one label (row) that were taken
-for another (column), its colour is the share of the row. Accuracy is the diagonal over all. Of labels with an order, such as
-stars, the page also counts how far off the others lie. The baseline reads the same texts: TF-IDF and logistic regression of
-scikit-learn, learned on the texts the model was trained on (`confusion` and `mistakes` in `gptviz/interp/classification.py`,
-`distances` in `gptviz/interp/ordinal.py`, `baseline` in `gptviz/data/baseline.py`, the split in
-`gptviz/data/classification.py`)."""
-LIMITS_TEXTS = """Of some hundred texts an accuracy is known to some points only: of 1,000 texts 80 % right may as well be 77.5 or
-82.5 % (95 % of the time). Labels are given by people, and some are wrong: read the mistakes. Texts of another kind than those
-trained on may fare much worse."""
+Every text is read in the same way as the text above, and gets its likeliest label. A cell counts the texts that have one label
+(row) and were given another (column); its colour is the share of the row. Accuracy is the sum of the diagonal, divided by the
+number of texts. If labels have an order, such as stars, the page also counts how far from the right label the wrong ones are.
+The baseline reads the same texts: TF-IDF and logistic regression from scikit-learn, learned on the texts the model was trained
+on (`confusion` and `mistakes` in `gptviz/interp/classification.py`, `distances` in `gptviz/interp/ordinal.py`, `baseline` in
+`gptviz/data/baseline.py`, the split in `gptviz/data/classification.py`)."""
+LIMITS_TEXTS = """Measured on a few hundred texts, an accuracy is known only to within a few points: 80 % right on 1,000 texts
+means between 77.5 and 82.5 % (95 % of the time). Labels are given by people, and some are wrong: read the mistakes. On texts of
+another kind than the model was trained on, the accuracy may be much lower."""
 
 
 @dataclass(frozen=True)

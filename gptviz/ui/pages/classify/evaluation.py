@@ -29,10 +29,12 @@ from .view_names import WORDS
 
 MOST_MISTAKES = 20
 AT_A_TIME = 4_096  # texts between two looks at whether the user did something else
-ABOUT_BASELINE = """Held-out texts: kept from training. The baseline counts words, weighs them by how rare they are (TF-IDF),
-and learns a linear model of the counts, by logistic regression, from the same texts: it knows no order of words."""
-ABOUT_DISTANCES = """Labels that begin with numbers have an order. The number is the mean absolute error: how many labels
-away from its own a text is put, on average. Four stars instead of five is a small mistake, one star a large one."""
+ABOUT_BASELINE = """Held-out texts were not used in training. The baseline counts words, gives rare words more weight (TF-IDF),
+and learns a linear model of these numbers, by logistic regression, from the same texts: it knows nothing of the order of
+words."""
+ABOUT_DISTANCES = """Labels that begin with numbers have an order. The number is the mean absolute error: how many labels away
+from the right one the model's label is, on average. Four stars instead of five is a small mistake, one star instead of five a
+large one."""
 _DONE = "labelled file done"
 
 
@@ -155,7 +157,7 @@ def show_evaluation(evaluation: Evaluation, what: str, key: str) -> None:
                 "This model", percent(evaluation.accuracy), help=f"How many of {len(evaluation.texts):,} {what} it gets right."
             )
             if of_baseline is None:
-                st.metric("TF-IDF baseline", "–", help=f"The texts it would learn from are not here. {ABOUT_BASELINE}")
+                st.metric("TF-IDF baseline", "–", help=f"The texts it would learn from are not on this machine. {ABOUT_BASELINE}")
             else:
                 st.metric("TF-IDF baseline", percent(_on_diagonal(of_baseline)), help=ABOUT_BASELINE)
         show_confusion(counts, what, key)
@@ -182,7 +184,10 @@ def show_confusion(counts: LabelledArray, what: str, key: str) -> None:
         confusion_figure.confusion(counts, theme(), height=300),
         key=f"{key} confusion",
         config={"displayModeBar": False},
-        alt=f"Which of {len(counts.axes[0].labels)} labels was taken for which, over {n_texts:,} {what}; {right}.",
+        alt=(
+            f"A table of {len(counts.axes[0].labels)} right labels by the labels that the model gave, over {n_texts:,} {what}; "
+            f"{right}."
+        ),
     )
 
 
@@ -213,7 +218,10 @@ def show_distances(counts: LabelledArray, of_baseline: LabelledArray | None, key
         distances_figure.distances(shares[0], shares[1] if len(shares) > 1 else None, theme()),
         key=f"{key} distances",
         config={"displayModeBar": False},
-        alt=f"How many labels the texts are put away from their own: {spelled_out}; mean absolute error {errors[0]:.2f}{beside}.",
+        alt=(
+            f"How many labels away from the right one the model's label is: {spelled_out}; mean absolute error "
+            f"{errors[0]:.2f}{beside}."
+        ),
     )
 
 

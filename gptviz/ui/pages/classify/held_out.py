@@ -33,7 +33,7 @@ def _without_texts(subject: Subject, error: Exception) -> None:
     if card.corpus_sha256 is not None:
         bring += "; in the one it was trained on, the texts held out are found again"
     sentence = (
-        f"{escaped(_why(subject, error))}, so its mistakes cannot be shown: which of them it gets wrong. "
+        f"{escaped(_why(subject, error))}, so the texts that it gets wrong cannot be shown. "
         f"{f'Its card says: {escaped(accuracy)}. ' if accuracy else ''}{bring}."
     )
     if counts is None:

@@ -92,7 +92,10 @@ def own_file(subject: Subject) -> tuple[File, Numbers]:
     file = file_control()
     if file is None:
         file = _example()
-        st.caption(f"Until there is one: {N_OPINIONS} opinions made by a grammar, in which a denial turns a word round.")
+        st.caption(
+            f"Until you give one, this view shows {N_OPINIONS} opinions made by a grammar, in which “not” and “never” reverse "
+            "the meaning of a word."
+        )
     else:
         st.caption(f"{escaped(file.name)}: {len(file.texts):,} texts")
     answers = probabilities(subject.key, file.identity, file.texts)
@@ -107,7 +110,7 @@ def own_file(subject: Subject) -> tuple[File, Numbers]:
             on_click="ignore",
             icon=":material/download:",
             help="All texts, each with its likeliest label and the probability of every label. A text that a spreadsheet would "
-            "compute (it begins with =, +, - or @) has an apostrophe before it, which goes when the file is read here.",
+            "compute (it begins with =, +, - or @) has an apostrophe before it, which is removed when the file is read here.",
         )
         if len(rows) > ROWS_SHOWN:
             st.caption(f"The first {ROWS_SHOWN:,} of {len(rows):,} texts; the file has all.")
@@ -134,11 +137,13 @@ def _evaluated(subject: Subject, file: File, labelled: LabelledTexts) -> None:
     elif (parts := restored(subject.lm.card, labelled)) is not None:
         training, held_out = parts
         evaluation = evaluate(subject.key, held_out, held_out.sha256, training)
-        st.caption(f"It was trained on this file: only the {len(held_out):,} texts held out then test it.")
+        st.caption(
+            f"The model was trained on this file: it is tested only on the {len(held_out):,} texts that were held out then."
+        )
         show_evaluation(evaluation, "texts held out", key="own")
     else:
         evaluation = evaluate(subject.key, labelled, file.identity)
-        st.caption("Texts it was trained on may be among these: on those a model is right more often.")
+        st.caption("Texts that the model was trained on may be among these: a model is right more often on them.")
         show_evaluation(evaluation, "texts of the file", key="own")
 
 

@@ -44,7 +44,10 @@ def train_on_file(labelled: LabelledTexts, device: str) -> None:
     expected = planned_run.estimate_of(planned, device)
     refused = planned_run.refusal(planned, expected, name, device)
     with st.container(horizontal=True, vertical_alignment="center"):
-        about = f"As the plan {PLAN} says: nine in ten texts teach, the others test. The Train page then shows it learn."
+        about = (
+            f"Follows the plan {PLAN}: nine in ten texts are trained on, the others test the model. The Train page then shows "
+            "how it learns."
+        )
         icon = ":material/model_training:"
         started = st.button("Train a classifier on it", type="primary", icon=icon, help=about, disabled=refused is not None)
         if expected is not None:

@@ -28,15 +28,15 @@ def tries(subject: Subject) -> list[Try]:
     """What to try with this model and text."""
     offers: list[Try] = []
     if _is_of_sentiment(subject.lm.labels):
-        notice = "A reader takes it for praise. Does the model? Compare the bars of “never” and “dull”, then take “never” away."
+        notice = (
+            "To a reader this is praise. Does the model see that? Compare the bars of “never” and “dull”, then take “never” away."
+        )
         offers.append(Try("A negation", notice, {"prompt": "the film was never dull", "view": WORDS}))
     if 2 <= len(subject.seen) <= MOST_LEFT_OUT and (turned := _turning(subject)) is not None:
         offers.append(turned)
     if (wrong := worst(subject)) is not None:
         text, label, taken = wrong
-        notice = (
-            f"Its label is {escaped(label)}; the model, fully trained, takes it for {escaped(taken)}. Which words mislead it?"
-        )
+        notice = f"Its label is {escaped(label)}; the fully trained model says {escaped(taken)}. Which words mislead it?"
         offers.append(Try("A confident mistake", notice, {"prompt": text, "view": WORDS}))
     if subject.lm.model.config.n_layer and len(subject.seen) > 1:
         offers.append(_selective(subject))
@@ -64,8 +64,8 @@ def _turning(subject: Subject) -> Try | None:
     word, title = texts.pop(place), "Without"
     outcome = f"{names[read.label]} falls from {percent(float(before))} to {percent(float(after))}"
     if label != read.label:
-        outcome, title = f"{outcome}, and the label turns to {names[label]}", "Turned round: without"
-    notice = f"Of all its words the label hangs most on this one: {outcome}."
+        outcome, title = f"{outcome}, and the label changes to {names[label]}", "Turned round: without"
+    notice = f"This is the word on which the label depends most: {outcome}."
     return Try(f"{title} “{word}”", notice, {"prompt": " ".join(texts), "view": WORDS})
 
 
@@ -75,6 +75,7 @@ def _selective(subject: Subject) -> Try:
     assert facts is not None  # there are two words
     block, head = strongest(-facts.spread)
     notice = (
-        f"In block {block}, head {head} a word reads {facts.spread[block, head]:.1f} others on average, the fewest of all heads."
+        f"In block {block}, head {head} a word reads about {facts.spread[block, head]:.1f} words on average, the fewest of all "
+        "heads."
     )
     return Try("The pickiest head", notice, {"view": ATTENTION, **attention.explorer_state(block=block, head=head)})

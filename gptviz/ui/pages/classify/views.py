@@ -34,7 +34,7 @@ def _attention(subject: Subject) -> Folded | None:
     """The attention between the words. None for a model without."""
     config = subject.lm.model.config
     if not config.n_layer:
-        st.info("This model has no blocks, hence no attention: it counts words, each for itself.")
+        st.info("This model has no blocks and therefore no attention: each word counts by itself.")
         return None
     attention.show(subject, encoder_decoder.DECODER, default=0)
     pages.link(pages.ATTENTION, "On a page of its own")

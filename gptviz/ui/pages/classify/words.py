@@ -38,7 +38,7 @@ def classified(key: ModelKey, ids: tuple[int, ...]) -> Classified:
 def check_words(subject: Subject) -> None:
     """A warning where the model knows no word of the text; where there is no word to read, the page stops."""
     if not subject.seen:
-        st.info("There is no word that this model reads. Type a word of two or more of the letters a to z above.")
+        st.info("The text has no word that this model can read. Type one above: a word has two or more of the letters a to z.")
         st.stop()
     unknown = getattr(subject.lm.tokenizer, "unknown", None)
     if all(token == unknown for token in subject.seen):
@@ -73,8 +73,10 @@ def words(subject: Subject) -> Decision:
             contributions(shares, theme(), above=above, below=below),
             key="contributions",
             config={"displayModeBar": False},
-            alt=f"What each of {len(subject.seen)} words adds to the decision, upwards for {above}; most is that of "
-            f"“{subject.labels[most]}”, {chosen.shares[most]:+.2f}. All and the bias together: {chosen.sum:+.3f}.",
+            alt=(
+                f"What each of {len(subject.seen)} words adds to the decision, upwards for {above}; the largest share is that "
+                f"of “{subject.labels[most]}”, {chosen.shares[most]:+.2f}. All shares and the bias together: {chosen.sum:+.3f}."
+            ),
         )
     return chosen
 
@@ -97,9 +99,9 @@ def _decision(reading: Classified, names: tuple[str, ...]) -> Decision:
     """What is decided: of two labels, the second against the first; of more, the controls `label` and `against` choose."""
     if len(names) == 2:
         return decision(reading, 1, 0)
-    about = "Whose logit the words add to."
+    about = "The label whose logit (its score) the words add to."
     chosen = controls.select("Label", [LIKELIEST, *names], key="label", default=LIKELIEST, help=about)
-    about = "Only differences of logits decide: what speaks for one label and for another alike changes nothing."
+    about = "Only differences of logits decide: what adds the same to both labels changes nothing."
     against = controls.select("Against", (NEXT, ALONE), key="against", default=NEXT, help=about)
     label = names.index(chosen) if chosen in names else reading.label
     return decision(reading, label, runner_up(reading, label) if against == NEXT else None)

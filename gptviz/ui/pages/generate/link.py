@@ -37,8 +37,8 @@ def explain(writing: Writing) -> None:
         st.info(f"The text of the link has {len(writing.ahead):,} more tokens: Play writes them.", icon=":material/play_arrow:")
     if writing.differs:
         st.warning(
-            "The link was made for another text: since then the model was trained again, or this machine’s numbers differ in "
-            "the last digit, which can change what is drawn.",
+            "The link was made for another text: the model was trained again since then, or this machine’s numbers differ in "
+            "the last digit, which can change the draw.",
             icon=":material/link_off:",
         )
     if not writing.is_untouched and len(route(writing)) > LONGEST_ROUTE:

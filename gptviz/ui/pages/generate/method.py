@@ -6,28 +6,28 @@ from gptviz.model import KVCache
 
 from .writing import Writing
 
-HOW = r"""The model reads the text so far and gives every token of its vocabulary a *logit* $z_i$, a score. The next has
-probability
+HOW = r"""The model reads the text so far and gives every token of its vocabulary a *logit* $z_i$, a score. The next token has
+the probability
 
 $$p_i = \frac{e^{z_i / T}}{\sum_{j \text{ kept}} e^{z_j / T}}$$
 
-where $T$ is the temperature, and top-k and top-p decide which tokens are kept (`gptviz.generate.sampling.ledger`). The token
-drawn is put after the text, and the model reads on (`gptviz.generate.generation.Generation`). Once the text is longer than the
-context, the model sees the last tokens only, and reads them all anew at every step.
+where $T$ is the temperature, and top-k and top-p decide which tokens are kept (`gptviz.generate.sampling.ledger`). The drawn
+token is added to the text, and the model reads on (`gptviz.generate.generation.Generation`). Once the text is longer than the
+context, the model sees the last tokens only, and reads all of them again at every step.
 
 Everything drawn or taken stays in a tree (`gptviz.generate.tree.Tree`). A branch’s sum is $\sum_t \ln p(x_t \mid x_{<t})$ over
 its tokens after the prompt, in nats: the logarithm of the probability that the model gives this text, at temperature 1 and with
-nothing cut. Branches of different lengths compare by the mean per token. Going back to a branch gives the same tokens and the
-same logits, to the bit. What a step attended to is the last row of each head’s pattern in the pass that gave its probabilities;
-there is no other pass for the picture.
+nothing cut. To compare branches of different lengths, use the mean per token. Going back to a branch gives the same tokens and
+the same logits, to the bit. What a step attended to is the last row of each head’s attention pattern in the pass that gave its
+probabilities; no second pass is made for the picture.
 
 A token’s colour shows its probability at temperature 1 over all tokens, whatever the settings: how sure the *model* was. A new
-setting holds from the next token on. The random number of a place depends on the seed and the place alone: undo a step, and it is
-drawn again. So the address needs only the settings, how many tokens they drew, and which tokens were taken by hand to write the
-same text again (`gptviz.generate.route.Route`)."""
-LIMITS = """A high probability says that the model expected the token, not that the token is right, and a high sum is no sign of
-a good text: one that repeats itself can have a high one. Attention says where a step looked, not what it made of it, and the mean
-of all heads hides what one of them does."""
+setting applies from the next token on. The random number of a place depends only on the seed and the place: if you undo a step,
+the next step draws the same token again. So, to write the same text again, the address needs only the settings, how many tokens
+they drew, and which tokens were chosen by hand (`gptviz.generate.route.Route`)."""
+LIMITS = """A high probability says that the model expected the token, not that the token is right. A high sum is no sign of a
+good text either: a text that repeats itself can have a high sum. Attention says where a step looked, not what it made of it, and
+the mean of all heads hides what one of them does."""
 
 
 def memory(writing: Writing) -> str:
@@ -37,8 +37,8 @@ def memory(writing: Writing) -> str:
         cache = writing.tree.generation.cache
         if cache is None:
             return (
-                "**Memory of keys and values.** None is kept: this model looks ahead, so that every new token changes the keys "
-                "of all tokens before it, and a step computes the whole text."
+                "**Memory of keys and values.** Nothing is kept: this model looks ahead, so every new token changes the keys of "
+                "all tokens before it, and each step computes the whole text."
             )
         return _counted(writing, cache)
 
@@ -46,12 +46,12 @@ def memory(writing: Writing) -> str:
 def _counted(writing: Writing, cache: KVCache) -> str:
     config, by_block = writing.lm.model.config, cache.bytes_by_block
     if not by_block:
-        return "**Memory of keys and values.** None is kept: this model has no attention."
+        return "**Memory of keys and values.** Nothing is kept: this model has no attention."
     each = cache.layers[0].keys.element_size()
     blocks = f"{config.n_layer} block{'' if config.n_layer == 1 else 's'}"
     held = f"{cache.length:,} token{'' if cache.length == 1 else 's'}"
-    return f"""**Memory of keys and values.** Within the context, a step computes the new token alone, since the keys and values
-of the tokens already read are kept (the KV cache). It now holds {held}:
+    return f"""**Memory of keys and values.** Within the context, a step computes only the new token, because the keys and values
+of the tokens already read are kept (the KV cache). The cache now holds {held}:
 
 2 (a key and a value) · {blocks} · {config.n_head} heads · {config.head_size} numbers a head · {held} ·
 {each} bytes a number = **{sum(by_block):,} bytes**, of which {by_block[0]:,} in each block.

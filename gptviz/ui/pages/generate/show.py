@@ -72,8 +72,8 @@ def _explain(before: Writing, writing: Writing, is_back: bool) -> None:
     if is_back:
         st.toast("Here is the text again that you worked on before.", icon=":material/undo:")
     elif (old.name, old_prompt) != (new.name, prompt):
-        kept = "" if before.is_untouched else " Yours is kept: it is back when you come back to its model and prompt."
-        st.toast(f"Another model or prompt: the text starts anew.{kept}", icon=":material/restart_alt:")
+        kept = "" if before.is_untouched else " Your text is kept: you find it again when you go back to its model and prompt."
+        st.toast(f"The model or the prompt has changed: a new text begins.{kept}", icon=":material/restart_alt:")
 
 
 def transport(writing: Writing) -> str:
@@ -169,4 +169,7 @@ def explain_tree(writing: Writing) -> None:
     if writing.full:
         st.info(f"The text has {MOST_TOKENS:,} tokens, the most this page keeps. Undo, restart or download it.")
     if writing.tree.dropped:
-        st.caption(f"The tree keeps {MOST_NODES:,} tokens: {writing.tree.dropped:,} of its oldest branches’ ends had to go.")
+        st.caption(
+            f"The tree keeps {MOST_NODES:,} tokens: {writing.tree.dropped:,} tokens at the ends of its oldest branches were "
+            "removed."
+        )

@@ -26,8 +26,8 @@ def tries(writing: Writing, subject: Subject) -> list[Try]:
         _again(
             writing,
             "Always the likeliest",
-            "At temperature 0 nothing is drawn: the likeliest token is taken each time. Does the text come to repeat itself? "
-            "Where it does, a line below the tree says so.",
+            "At temperature 0 nothing is drawn: the likeliest token is taken each time. Does the text begin to repeat itself? "
+            "If it does, a line below the tree says so.",
             temperature=0.0,
         ),
         _again(
@@ -40,7 +40,8 @@ def tries(writing: Writing, subject: Subject) -> list[Try]:
         _again(
             writing,
             "Only the two likeliest",
-            "With top-k 2 a token is drawn from the two likeliest alone: of what may come next all others are struck out.",
+            "With top-k 2 a token is drawn from the two likeliest only: in the list of what may come next all others are struck "
+            "out.",
             top_k=2,
         ),
     ]
@@ -63,7 +64,8 @@ def _prompts() -> list[Try]:
         Try("“sea”", "A prompt of three letters: does the model end the word here, or go on with it?", {"prompt": SEA}),
         Try(
             "“What is gra”",
-            "A speaker of Coriolanus, cut within a word: what may come next says which words are likely here.",
+            "A line by a speaker of the play Coriolanus, cut in the middle of a word: the list of what may come next says which "
+            "words are likely here.",
             {"prompt": MENENIUS},
         ),
     ]
@@ -73,7 +75,8 @@ def _fork(writing: Writing) -> Try:
     """A branch from the present text. It takes nothing away: there is nothing to take back."""
     return Try(
         "A fork",
-        "Another token, where the model gave one nearly as high a probability; then the same random numbers. How soon do the two "
-        "texts differ? Compare their log-probabilities per token, and click the pale branch to go over to it.",
+        "Takes another token at a place where the model gave it nearly as high a probability, then goes on with the same random "
+        "numbers. How soon do the two texts differ? Compare their log-probabilities per token, and click the pale branch to go "
+        "over to it.",
         act=lambda: beginning.fork(writing),
     )

@@ -42,5 +42,5 @@ def table_of_differences(entries: Sequence[Entry]) -> None:
     if table.empty:
         st.caption("Nothing that is written down differs between them.")
         return
-    with st.expander(f"In what they differ: {len(table)} settings", icon=":material/difference:", key="differing settings"):
+    with st.expander(f"Settings that differ: {len(table)}", icon=":material/difference:", key="differing settings"):
         st.dataframe(table, hide_index=True, height="content", key="differences", alt="The settings in which the models differ")

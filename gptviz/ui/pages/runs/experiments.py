@@ -48,7 +48,7 @@ def experiments(entries: Mapping[str, Entry]) -> None:
                     _picture(group, known)
                     with st.container(width="stretch", gap="xsmall"):
                         st.markdown(f"**{group.title}**")
-                        st.caption(escaped(reached(known)), help="The lowest loss of each, in nats per token.")
+                        st.caption(escaped(reached(known)), help="The lowest loss of each experiment, in nats per token.")
                 with st.expander(f"{len(group.plans)} experiments"):
                     for name in group.plans:
                         _row(name, PLANS[name], entries.get(name), {**state, "plan": name})

@@ -28,14 +28,15 @@ WITHOUT_EFFECT = ("precision", "compile", "evaluations", "snapshots")
 CHANCE = 0.005
 
 HOW = """
-A bar goes from the loss of one rung to that of the next, which has one part more. The loss is the last one measured on held-out
-text, in nats per token. Drawn by `waterfall` in `gptviz/figures/waterfall.py`; the rungs are `RUNGS` in
-`gptviz/model/presets.py`.
+A bar goes from the loss of one rung (one model of the ladder) to the loss of the next rung, which has one part more. The loss is
+the last one measured on held-out text, in nats per token. Drawn by `waterfall` in `gptviz/figures/waterfall.py`; the rungs are
+`RUNGS` in `gptviz/model/presets.py`.
 """
 LIMITS = """
 What a part brings depends on what is there already: positions tell a token where it stands, which is of no use as long as no
-token reads another. And a part costs: the rungs have more and more parameters. Each rung is one run of one seed: a change of some
-thousandths may be chance. Dropout raises the loss here since a model this small, on this much text, has nothing learned by heart.
+token reads another. And a part has a price: the rungs have more and more parameters. Each rung is one run with one seed: a
+change of a few thousandths may be chance. Dropout raises the loss here, because a model this small has learned nothing by heart
+from this much text.
 """
 
 
@@ -112,10 +113,13 @@ def who_is_shown(found: Sequence[Rung]) -> str:
     """Which models stand for the rungs, and which of them were trained in another way than most."""
     own = [rung.entry.name for rung in found if is_own(rung.entry.folder)]
     shipped = [rung.entry.name for rung in found if not is_own(rung.entry.folder)]
-    parts = [f"Your own: {', '.join(own)}." if own else "", f"That came with gptviz: {', '.join(shipped)}." if shipped else ""]
+    parts = [
+        f"These are your own: {', '.join(own)}." if own else "",
+        f"These came with gptviz: {', '.join(shipped)}." if shipped else "",
+    ]
     others = [f"{name} ({differences})" for name, differences in trained_otherwise(found).items()]
     if others:
-        parts.append(f"Trained in another way than most, so that more than a part differs: {'; '.join(others)}.")
+        parts.append(f"These were trained in another way than most, so more than one part differs: {'; '.join(others)}.")
     return " ".join(part for part in parts if part)
 
 
@@ -146,10 +150,13 @@ def ladder(entries: Mapping[str, Entry]) -> None:
     if len(shipped) < 2:
         return
     st.subheader("What does each part bring?", anchor=False)
-    st.caption("The ladder goes from a bigram to a GPT: every rung has what the one before it lacks. Lower is better.")
+    st.caption(
+        "The ladder is a row of models from a bigram (each token is guessed from the one before it) to a GPT: every rung has "
+        "one part that the rung before it lacks. Lower is better."
+    )
     found = shipped
     if [rung.entry.name for rung in mine] != [rung.entry.name for rung in shipped]:
-        about = "Takes your own finished model for each rung that you trained, in place of the one that came with gptviz."
+        about = "For each rung that you trained yourself, shows your finished model instead of the one that came with gptviz."
         found = mine if controls.switch("My own rungs", key="own_rungs", help=about) else shipped
     alt = f"A waterfall of the loss from rung to rung. {in_words(found)}"
     show_figure(waterfall(losses(found), theme()), key="ladder", alt=alt)

@@ -41,7 +41,7 @@ def one_model(entries: Mapping[str, Entry]) -> None:
             with st.popover("Rename", icon=":material/edit:"):
                 new = st.text_input("New name", name, key=f"new name of {name}", max_chars=64)
                 st.button("Rename it", key="rename", on_click=_rename, args=(name, f"new name of {name}"), disabled=new == name)
-            about = f"Puts it into the trash, which keeps the last {manage.MOST_DELETED}."
+            about = f"Puts it into the trash, which keeps the last {manage.MOST_DELETED} models."
             st.button("Delete", key="delete", on_click=_delete, args=(name,), icon=":material/delete:", help=about)
         _trash()
     hidden.say_what_hides([name])
@@ -81,8 +81,10 @@ def _download(name: str) -> None:
         on_click="ignore",
         icon=":material/download:",
         disabled=not possible,
-        help="A zip file of config, tokenizer, weights, card, log and snapshots. Unpacked into the folder of models it is a "
-        f"model again. At most {manage.MOST_PACKED_BYTES // 2**20} MB.",
+        help=(
+            "A zip file with config, tokenizer, weights, card, log and snapshots. Unpack it into the folder of models to use "
+            f"the model again. At most {manage.MOST_PACKED_BYTES // 2**20} MB."
+        ),
     )
 
 

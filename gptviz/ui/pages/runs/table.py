@@ -56,22 +56,25 @@ def table(entries: Mapping[str, Entry], chosen: Sequence[str]) -> None:
 
 def _columns() -> dict[str, ColumnConfig]:
     number, text = st.column_config.NumberColumn, st.column_config.TextColumn
-    about_best = "The lowest on held-out data since the first step, in nats per token; of a classifier, per text."
-    about_perplexity = "e to the best loss: among how many equally likely tokens it might as well be choosing."
-    about_accuracy = "How much of what is held out it gets right: tokens of a task, texts with labels."
+    about_best = "The lowest loss on held-out data since the first step, in nats per token (for a classifier, per text)."
+    about_perplexity = "e to the power of the best loss: a choice among this many equally likely tokens would be as hard."
+    about_accuracy = "How much of the held-out data it gets right: tokens of a task, or texts with labels."
     return {
         "model": text(pinned=True),
         "state": text(),
         "best loss": number(format="%.4f", help=about_best),
         "perplexity": number(format="plain", help=about_perplexity),
         "published": text(
-            help="What somebody published for this experiment; the generator's is of another text, with more characters."
+            help=(
+                "What somebody published for this experiment; the number for the generator is from another text, with more "
+                "characters."
+            )
         ),
         "parameters": number(format="localized", help="Numbers that training sets."),
         "steps": number(format="localized", help="How many times its weights were changed."),
         "time": text(help="Spent on training steps."),
         "data": text(help="The text or the generated task it learned from."),
-        "last loss": number(format="%.4f", help="The last on held-out data, in nats per token."),
+        "last loss": number(format="%.4f", help="The last loss on held-out data, in nats per token."),
         "accuracy": number(format="%.1f%%", help=about_accuracy),
     }
 

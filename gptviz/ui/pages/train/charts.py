@@ -70,7 +70,7 @@ def draw_perplexity(run: WatchedRun) -> Drawn:
     curve = curve_of(run.folder)
     figure = curves.values(
         "perplexity",
-        "among as many tokens it might choose",
+        "a choice among this many equally likely tokens would be as hard",
         curve.validation_steps,
         np.exp(np.minimum(curve.validation, LARGEST_LOSS)),
         theme(),
@@ -93,7 +93,7 @@ def draw_accuracy(run: WatchedRun) -> Drawn | None:
             shown += [other] if other is not None and other.what == own.what else []
     log_steps = bool(st.session_state.get("log_steps"))
     figure = curves.accuracies(shown, theme(), height=HEIGHT, log_steps=log_steps, until=_until(run))
-    return Drawn(figure, f"{own.what.capitalize()} over the steps, at last {own.validation[-1]:.1%} on data held out.")
+    return Drawn(figure, f"{own.what.capitalize()} over the steps; at the end {own.validation[-1]:.1%} on held-out data.")
 
 
 def draw_places(run: WatchedRun) -> Drawn | None:
@@ -138,8 +138,11 @@ def chart_control(run: WatchedRun, notices: Any) -> None:
         [chart.label for chart in CHARTS if chart.on_card is None or getattr(run.card, chart.on_card) is not None],
         key="chart",
         default=LOSS.label,
-        help="Loss: the mean surprise at the token that came, in nats. Perplexity: e to the loss, among how many equally "
-        "likely tokens it might choose. Learning rate: how far a step goes. Gradient norm: how steep the loss is.",
+        help=(
+            "Loss: the mean surprise at the token that came, in nats. Perplexity: e to the power of the loss; a choice among "
+            "this many equally likely tokens would be as hard. Learning rate: how far a step goes. Gradient norm: how steep the "
+            "loss is."
+        ),
         notices=notices,
     )
 
@@ -159,7 +162,7 @@ def show_chart(run: WatchedRun) -> None:
         with right:
             show_figure(beside.figure, key="live accuracy", config={"displayModeBar": False}, alt=beside.description)
     if chart.label == "Accuracy" or beside is not None:
-        st.caption(curves.ACCURACY_LEGEND if run.card.training_accuracy is not None else "Accuracy: on data held out.")
+        st.caption(curves.ACCURACY_LEGEND if run.card.training_accuracy is not None else "Accuracy: on held-out data.")
 
 
 def compare_controls(run: WatchedRun) -> None:
@@ -176,7 +179,7 @@ def compare_controls(run: WatchedRun) -> None:
         companions(run, names),
         key="beside",
         max_selections=MOST_BESIDE,
-        help="Other models whose losses, and shares of what is right, are drawn into the same charts.",
+        help="Other models to draw into the same charts: their losses and accuracies.",
         bind="query-params",
     )
     hidden.say_what_hides(beside)

@@ -30,12 +30,18 @@ FILES: dict[Kind, tuple[str, str]] = {
     "encoder-decoder": ("pairs", "A source and its answer in each line, with a tab or a comma between them, in UTF-8."),
 }
 ABOUT_DATA: dict[Kind, str] = {
-    "decoder": "Tasks make their own sequences, and it is known how well they can be predicted. A text is cut: its first part "
-    "is trained on, the rest validates.",
-    "classifier": "Opinions are made by a small grammar in which “not” and “never” turn a word round: counting words does not "
-    "help. Stars are made by one too. Of a table of yours nine texts in ten are trained on, the rest validates.",
-    "encoder-decoder": "Tasks make pairs of a source and its answer, and hold some answers out. Of a file of yours nine "
-    "sources in ten are trained on, the rest validates.",
+    "decoder": (
+        "Tasks make their own sequences, and it is known how well they can be predicted. A text is cut in two: the first part "
+        "is for training, the rest for validation."
+    ),
+    "classifier": (
+        "Opinions are made by a small grammar in which “not” and “never” reverse the meaning of a word: counting words does not "
+        "help. Stars are made by a grammar too. If you give a table, nine texts in ten are for training, the rest for validation."
+    ),
+    "encoder-decoder": (
+        "Tasks make pairs of a source and its answer, and hold some answers out. If you give a file, nine sources in ten are "
+        "for training, the rest for validation."
+    ),
 }
 
 

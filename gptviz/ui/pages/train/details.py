@@ -7,29 +7,31 @@ from gptviz.runs import checkpoints
 from gptviz.ui.views.learning_curves import curve_of
 
 HOW = r"""
-Each step draws a batch, lets the model predict every next token of it at once (an encoder–decoder those of the answers, a
-classifier one label for each text), and takes the mean of $-\ln p$, $p$ the probability it gave to what came: the **loss**, in
-nats. Backpropagation says for every weight how the loss would
-change with it, the **gradient** $g$, and the optimiser moves the weights the other way. AdamW, for one, by
+Each step draws a batch and lets the model predict every next token of it at once (an encoder–decoder predicts the tokens of the
+answers, a classifier one label for each text). The **loss** is the mean of $-\ln p$ in nats, where $p$ is the probability that
+the model gave to what came. Backpropagation computes for every weight how the loss would change with it, the **gradient** $g$,
+and the optimiser moves the weights the other way. AdamW, for example, moves them by
 
 $$w \leftarrow w - \eta\Big(\frac{m}{\sqrt{v} + \epsilon} + \lambda w\Big)$$
 
-with $m$ and $v$ the running means of $g$ and $g^2$, $\eta$ the learning rate and $\lambda$ the weight decay. Guessing among $V$
-tokens, or labels, without knowing anything has the loss $\ln V$; a task's floor is its random part, which nobody can guess.
-Beside a classifier's accuracy stands that of a baseline trained on the same texts, which weighs how often each word occurs
-(TF-IDF).
+where $m$ and $v$ are the running means of $g$ and $g^2$, $\eta$ is the learning rate and $\lambda$ the weight decay. A blind
+guess among $V$ tokens, or labels, has the loss $\ln V$; a task's floor is its random part, which nobody can guess. The accuracy
+of a classifier is shown beside the accuracy of a baseline that learned from the same texts by weighing how often each word
+occurs (TF-IDF).
 
-While a run goes on, one row held out is evaluated for every ten trained on, at most (or about 8,000 tokens, where that is more),
-evenly spread over all that is held out; all of it is read at the end. Where rows come again and again, as texts with labels do,
-as many of these are evaluated too, without dropout: how much better a model is on them is what it knows by heart.
+While a run goes on, at most one held-out row is evaluated for every ten rows trained on (or about 8,000 tokens, if that is
+more), spread evenly over the held-out data; at the end all of it is evaluated. Where training rows come again and again, as
+texts with labels do, the same number of training rows is evaluated too, without dropout: the model is better on these, and the
+difference shows what it knows by heart.
 
-Trained by `Trainer` in `gptviz/train/trainer.py`, in a process of its own (`gptviz/runs/queue.py`), which keeps the run in the
-model's folder (`gptviz/runs/training.py`); this page reads it there. Memory and time are estimated in `gptviz/train/estimate.py`.
+Trained by `Trainer` in `gptviz/train/trainer.py`, in a process of its own (`gptviz/runs/queue.py`). That process keeps the run
+in the model's folder (`gptviz/runs/training.py`), and this page reads it from there. Memory and time are estimated in
+`gptviz/train/estimate.py`.
 """
 LIMITS = (
-    "The loss is measured in tokens: models with other tokens cannot be compared by it. One seed is one draw. The attention and "
-    "the map are those of the newest snapshot, which may be some steps old; between two the map is turned so that it lies on the "
-    "one before, since PCA does not say which way is up."
+    "The loss is measured per token: it cannot compare models with different tokens. A run with another seed would end a little "
+    "differently. The attention and the map belong to the newest snapshot, which may be some steps old. From one snapshot to "
+    "the next the map is turned to match the one before, since PCA does not say which way is up."
 )
 
 

@@ -53,7 +53,7 @@ def form(notices: Any, device: str) -> PlannedRun:
         [*PLANS, OWN],
         key="plan",
         default=DEFAULT_PLAN,
-        help="Experiments, each with its model, data and recipe, all of which you may change; or a model of your own.",
+        help="An experiment brings its model, data and recipe, and you may change all of them. Or train a model of your own.",
         notices=notices,
     )
     plan = plan_named(name)
@@ -111,7 +111,7 @@ def _begin(plan: Plan) -> str:
     """The control `begin`: fresh weights, or the model whose weights the run begins with."""
     known = kinds.models_of(plan.config.kind)
     of_plan = {plan.begin} - set(known) if plan.begin else set()
-    about = "Weights drawn at random, or those of a model: then its architecture and its tokens are kept."
+    about = "Start from random weights, or from the weights of a model: then its architecture and its tokens are kept."
     begin = controls.select("Begin with", [FRESH, *known, *of_plan], key="begin", default=plan.begin or FRESH, help=about)
     hidden.say_what_hides([begin])
     return begin
@@ -124,11 +124,13 @@ def _tokens(plan: Plan, source: Source | None) -> tuple[TokenizerKind, int]:
     tokenizer, vocabulary = plan.tokenizer, plan.config.vocab_size
     offered = token_kinds(plan.config.kind, source)
     if len(offered) > 1:
-        about = "A token for each character, or tokens of some characters each, learned from the text (BPE)."
+        about = (
+            "One token for each character, or tokens of several characters each, learned from the text (BPE, byte-pair encoding)."
+        )
         choice = controls.select("Tokens", offered, key="tokens", default=plan.tokenizer, help=about)
         tokenizer = cast(TokenizerKind, choice)
     if offered and tokenizer in FEWEST_TOKENS:
-        about = "How many tokens are learned at most: of words, the most frequent."
+        about = "How many tokens are learned at most. If the tokens are words, the most frequent ones are learned."
         fewest, usual = FEWEST_TOKENS[tokenizer], usual_vocabulary(plan, tokenizer)
         vocabulary = int(st.number_input("Vocabulary", fewest, MOST_TOKENS, usual, 100, key=key_of("vocabulary"), help=about))
     return tokenizer, vocabulary

@@ -72,7 +72,9 @@ def _head_controls(config: Config) -> Head:
     n_layer = encoder_decoder.n_blocks(config, stack)
     if n_layer:
         with st.container(width=150):
-            block = controls.whole("Block", 0, n_layer - 1, key="block", default=0, help="Numbered from the input.")
+            block = controls.whole(
+                "Block", 0, n_layer - 1, key="block", default=0, help=("Blocks are numbered from 0, beginning at the input.")
+            )
         with st.container(width=150):
             about = "The heads of a block read side by side."
             head = controls.whole("Head", 0, config.n_head - 1, key="head", default=0, help=about)
@@ -117,7 +119,7 @@ def _pattern(key: ModelKey, prompt: str, default: str, head: Head) -> None:
     n_layer = encoder_decoder.n_blocks(config, head.stack)
     if not n_layer:
         alone = ": it guesses the next token from the last one alone" if config.kind == "decoder" else ""
-        st.caption(f"This model has no blocks, hence no attention{alone}.")
+        st.caption(f"This model has no blocks and therefore no attention{alone}.")
         return
     read = attention.read_by(read_prompt(key, lm, prompt, default), head.stack)
     # The model may have changed since the controls were drawn.

@@ -22,12 +22,16 @@ from .data import learned_tokenizer
 ROWS = 4  # of the batch
 MOST_PLACES = 128
 ABOUT_BATCH = {
-    "decoder": "One row of x above one row of y: y is x moved by one place, so that below each token stands the one that comes "
-    "next. At each place the model sees x up to there, and is to guess y. A dot is a guess that does not count.",
-    "classifier": "A row of x is a text, and what is to be guessed is its label.",
-    "encoder-decoder": "The encoder reads the source, whole. x is the right answer after a token that says “start”, y the same "
-    "moved by one place, with a token that says “end”: at each place the model sees the source and x up to there, and is to "
-    "guess y. A dot is a guess that does not count.",
+    "decoder": (
+        "A row of x above a row of y: y is x moved by one place, so that below each token is the token that comes next. At each "
+        "place the model sees x up to that place and must guess y. A dot is a guess that does not count."
+    ),
+    "classifier": "A row of x is a text, and the model must guess its label.",
+    "encoder-decoder": (
+        "The encoder reads the whole source. x is a token that says “start”, followed by the right answer; y is the right "
+        "answer, followed by a token that says “end”. At each place the model sees the source and x up to that place, and must "
+        "guess y. A dot is a guess that does not count."
+    ),
 }
 
 
@@ -60,7 +64,7 @@ def look(planned: PlannedRun) -> None:
     st.caption(f"Counted in {known.counted}. {legend(known.tokens[:MOST])}".strip())
     rows = shown_rows(drawn.rows(slice(ROWS)), tokenizer, config, tuple(source.label_names))
     st.markdown(f"**The first batch of this run**: {_some(drawn, config)}")
-    st.dataframe(table(rows), height="content", alt="What the model reads, and what it is to guess, token by token.")
+    st.dataframe(table(rows), height="content", alt="What the model reads and what it must guess, token by token.")
     st.caption(ABOUT_BATCH[config.kind])
 
 

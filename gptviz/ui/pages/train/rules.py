@@ -21,7 +21,7 @@ OWN = "my own"
 FRESH = "fresh weights"
 OWN_PLAN = Plan(
     "generator",
-    "Every dimension as you like it: open the model and the recipe below.",
+    "You choose every dimension yourself: open the model and the recipe below.",
     Recipe(steps=2_000, batch_size=32, learning_rate=2.5e-3),
     data="python-reference",
 )

@@ -81,14 +81,26 @@ def ordinal(place: int) -> str:
 
 def _buttons(run: WatchedRun) -> None:
     if run.place == 0:
-        about = "Keeps everything and ends; going on later changes nothing."
+        about = "Saves everything and pauses. The result will be the same as without a pause."
         _button("Pause", ":material/pause:", queue.pause, run.name, about)
-        _button("Stop", ":material/stop:", queue.stop, run.name, "Ends here, with a last evaluation. It can still go on later.")
+        _button(
+            "Stop",
+            ":material/stop:",
+            queue.stop,
+            run.name,
+            ("Ends the run here, with a last evaluation. It can still go on later."),
+        )
     elif run.place:
-        _button("Take back", ":material/undo:", queue.stop, run.name, "Takes it out of the line; it can be put there again.")
+        _button(
+            "Take back",
+            ":material/undo:",
+            queue.stop,
+            run.name,
+            ("Takes the run out of the line of waiting runs. You can put it back later."),
+        )
     elif run.status.state in RESUMABLE and run.recipe is not None and run.folder.parent == queue.own_queue().root:
         label = "Begin" if run.status.state == "ready" else "Go on"
-        _button(label, ":material/resume:", queue.submit, run.name, "Trains on from where it is.")
+        _button(label, ":material/resume:", queue.submit, run.name, "Continues the training from this step.")
 
 
 def _button(label: str, icon: str, act: Callable[[str], object], name: str, help: str) -> None:
@@ -170,8 +182,8 @@ def show_sample(run: WatchedRun) -> None:
     text = (run.sample.text or "")[:LONGEST_SAMPLE]
     st.code(text, language=None, wrap_lines=True, height="content" if is_short else 150)
     if run.kind == "classifier":
-        st.caption("Texts it was never trained on: its label and how sure it is, in brackets the right one, then the text.")
+        st.caption("Texts it was never trained on: its label and how sure it is, the right label in brackets, then the text.")
     elif run.kind == "encoder-decoder":
         st.caption("A source it was never trained on, and its answer.")
     elif is_short:
-        st.caption("The first part is given, from a sequence it was never trained on; the rest is its own.")
+        st.caption("The first part is given, from a sequence it was never trained on; the model wrote the rest.")

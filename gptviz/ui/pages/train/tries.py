@@ -28,7 +28,10 @@ def tries(watched: str, plan_name: str) -> list[Try]:
             with suppress(CheckpointError):
                 offers += offer(name)
     rate = plan_named(plan_name).recipe.learning_rate
-    about = f"{TOO_FAST / rate:,.0f} times that of the experiment. Press Train: does the loss fall, and where does it end?"
+    about = (
+        f"{TOO_FAST / rate:,.0f} times the learning rate of the experiment. Press Train: does the loss fall, and where does it "
+        "end?"
+    )
     return [*offers, Try("Far too fast", f"Sets the learning rate to {TOO_FAST:g}, {about}", {"run_learning_rate": TOO_FAST})]
 
 
@@ -46,7 +49,8 @@ def _sudden(name: str) -> Sequence[Try]:
     steps, losses = curve.validation_steps, curve.validation
     notice = (
         f"“{name}” was trained for {steps[-1]:,.0f} steps, and {losses[before] - losses[after]:.2f} of the "
-        f"{losses[0] - losses.min():.2f} nats that it learned came between steps {steps[before]:,.0f} and {steps[after]:,.0f}."
+        f"{losses[0] - losses.min():.2f} nats by which its loss fell came between steps {steps[before]:,.0f} and "
+        f"{steps[after]:,.0f}."
     )
     return [Try("A sudden insight", notice, {"run": name, "chart": LOSS.label, "log_steps": True, "block": 1})]
 
@@ -70,7 +74,7 @@ def _by_heart(name: str) -> Sequence[Try]:
         return ()
     notice = (
         f"“{name}” ends with a loss of {curve.training[-1]:.2f} on the texts that it is trained on, and of "
-        f"{curve.validation[-1]:.2f} on texts held out: part of what it learned is true of the first alone."
+        f"{curve.validation[-1]:.2f} on texts held out: part of what it learned is true only of the texts it is trained on."
     )
     return [Try("Learning by heart", notice, {"run": name, "chart": LOSS.label, "log_steps": False})]
 

@@ -86,7 +86,7 @@ def run_control(notices: Any) -> str | None:
                 icon=":material/link_off:",
             )
         st.session_state["run"] = in_link if in_link in names else _most_interesting(names)
-    about = "Whichever model you like, its training still going on or long over. The one in training is shown first."
+    about = "Any model, whether it is still being trained or finished long ago. The one in training is shown first."
     name = st.selectbox("Model watched", names, key="run", help=about, persist_state="session")
     if in_link != name:
         st.query_params["run"] = name

@@ -83,8 +83,10 @@ def search(subject: Subject) -> Search:
             key="penalty",
             default=0.0,
             step=0.1,
-            help="Answers are compared by sum ÷ length^penalty: 0 by their probability, which favours short ones; 1 by the mean "
-            "per token.",
+            help=(
+                "Answers are compared by sum ÷ length^penalty: with 0 by their probability, which favours short answers; with 1 "
+                "by the mean per token."
+            ),
         )
     tokens = special_tokens_of(subject)
     return Search(subject, width, penalty, *_search(subject.key, subject.seen, tokens.start, tokens.end, width, penalty))

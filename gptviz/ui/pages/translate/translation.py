@@ -75,7 +75,10 @@ def special_tokens_of(subject: Subject) -> SpecialTokensTokenizer:
     """The model's tokenizer; the page stops where that has no special tokens, or where the decoder has no blocks."""
     tokenizer = subject.lm.tokenizer
     if not subject.lm.model.config.n_layer:
-        st.info(f"The decoder of {escaped(subject.key.name)} has no blocks, hence no cross-attention: it never reads its source.")
+        st.info(
+            f"The decoder of {escaped(subject.key.name)} has no blocks and therefore no cross-attention: it never reads its "
+            "source."
+        )
         st.stop()
     if not isinstance(tokenizer, SpecialTokensTokenizer):
         st.error(
@@ -111,8 +114,10 @@ def output_control(subject: Subject, sampling: Sampling | None, notices: Any) ->
         notices=notices,
         label_visibility="collapsed",
         placeholder=f"Output: {tokens.decode(answer)[:80]} ({'drawn' if sampling else 'the model’s own'}; type another)",
-        help="Empty: what the model writes, the likeliest token each time unless it is drawn. Type another output to see what "
-        "the model would have written at each place of it.",
+        help=(
+            "Leave this empty to see what the model writes: the likeliest token each time, unless the output is drawn. Type "
+            "another output to see what the model would have written at each place of it."
+        ),
     )
     encoding = tokens.encode(typed[:LONGEST_OUTPUT])
     if not encoding.ids:
@@ -140,13 +145,13 @@ def remark(translation: Translation) -> None:
     sure = cross_attention.certainty(translation.computed.logits, translation.written)
     label = translation.subject.lm.tokenizer.label(translation.written[sure.place])
     st.caption(
-        f"The model gives this output as a whole a probability of {percent(math.exp(sure.total))}; it finds “{escaped(label)}” "
-        f"at position {sure.place} the least likely: {percent(sure.probability)}."
+        f"The model gives the whole output a probability of {percent(math.exp(sure.total))}; the token that it finds least "
+        f"likely is “{escaped(label)}” at position {sure.place}: {percent(sure.probability)}."
     )
     if translation.typed:
         own = special_tokens_of(translation.subject).decode(answer_of(translation.subject).ids)
         st.caption(
-            f"This output was typed, up to the last token, which is the model’s guess. By itself it writes “"
+            f"This output was typed, up to the last token, which is the model’s guess. By itself the model writes “"
             f"{escaped(own)}”: empty the field above to see that."
         )
     if not translation.ended:

@@ -25,18 +25,21 @@ def tries(translation: Translation) -> list[Try]:
     offers: list[Try] = [
         Try(
             "The sharpest head",
-            f"Block {b}, head {h} spreads its look least, over {hidden.sharpest_spread:.1f} source tokens. Walk down "
-            "the output: which part of the source does it follow?",
+            f"Block {b}, head {h} spreads its attention least, over {hidden.sharpest_spread:.1f} source tokens. Go through the "
+            "output token by token: which part of the source does the head follow?",
             {"view": CROSS_ATTENTION, "output": "", **attention.explorer_state(heads="one", block=b, head=h)},
         ),
     ]
     if config.n_head > 1:
-        about = "Each head of the last block has a colour of its own: do they share the work, or all read the same?"
+        about = (
+            "Each head of the last block has a colour of its own: do the heads share the work, or do they all read the same "
+            "tokens?"
+        )
         state = {"view": CROSS_ATTENTION, **attention.explorer_state(heads="all", block=config.n_layer - 1)}
         offers.append(Try("Every head", about, state))
     about = (
-        "Each token is drawn at temperature 2, which lifts the unlikely ones. Does the output change? Only where the model is "
-        "not sure. Try other seeds."
+        "Each token is drawn at temperature 2, which makes unlikely tokens more likely. Does the output change? It can change "
+        "only where the model is not sure. Try other seeds."
     )
     offers.append(Try("Draw it", about, PLAIN | {"drawn": True, "temperature": 2.0, "view": NEXT_TOKEN, "output": ""}))
     if (wrong := _one_wrong(translation)) is not None:
@@ -45,11 +48,15 @@ def tries(translation: Translation) -> list[Try]:
         offers.append(Try("One wrong token", about, {"view": NEXT_TOKEN, "output": output, "position": place}))
     if (translation.subject.lm.card.source or {}).get("pair_task") == "dates":
         about = (
-            "The year stands in words and last, yet is written first: where does the model begin to read, and where is its 12?"
+            "In the source the year comes last and in words, but in the answer it comes first: where does the model begin to "
+            "read, and where does it find the 12?"
         )
         state = {"prompt": IN_WORDS, "output": "", "view": CROSS_ATTENTION, **attention.explorer_state(query=0)}
         offers.append(Try("In words", about, state))
-    about = "Five outputs side by side. Below the line: what was cut and never came back. The thick path won."
+    about = (
+        "Five outputs are followed side by side. What is below the line was cut and never came back. The thick path is the best "
+        "output."
+    )
     return [*offers, Try("A wide beam", about, {"view": BEAM_SEARCH, "width": 5, "output": ""})]
 
 
