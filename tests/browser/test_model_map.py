@@ -565,15 +565,38 @@ TEXTS = """() => {
 }"""
 
 
-@pytest.mark.parametrize("name", ["shakespeare", "generator", "classifier", "seq2seq", "induction", "ladder-2"])
-def test_every_label_is_large_enough_to_read_and_stays_in_its_box(shown: Callable[..., Map], name: str) -> None:
-    page = shown(model=name, prompt="the end").page
-    expect(box(page, "embed")).to_be_visible()
-    found = page.evaluate(TEXTS)
-    assert len(found) > 15
-    for text, size, out in found:
-        assert size >= 9.9, text
-        assert out <= 2, text
+# Of the drawing, pairs of texts or boxes that lie on each other, and texts that lie on a box they do not belong to or stick out.
+COLLISIONS = """() => {
+    const inside = (e) => [e, ...(e.shadowRoot ? all(e.shadowRoot) : [])];
+    const all = (root) => [...root.querySelectorAll('*')].flatMap(inside);
+    const drawing = all(document).find((e) => e.matches('.drawing'));
+    const at = (e) => e.getBoundingClientRect(), frame = at(drawing);
+    const name = (e) => e.textContent || e.closest('.held').dataset.path;
+    const meet = (a, b, high) => Math.min(at(a).right, at(b).right) - Math.max(at(a).left, at(b).left) > 1 &&
+        Math.min(at(a).bottom, at(b).bottom) - Math.max(at(a).top, at(b).top) > high;
+    const texts = [...drawing.querySelectorAll('text')].filter((e) => e.textContent.trim());
+    const boxes = [...drawing.querySelectorAll('rect.edge')];
+    const named = (a, some) => some.map((b) => [name(a), name(b)]);
+    const pairs = (some, high) =>
+        some.flatMap((a, i) => named(a, some.slice(i + 1).filter((b) => meet(a, b, high))));
+    const isStranger = (a, b) => b.closest('.held') !== a.closest('.held');
+    const strangers = texts.flatMap((a) => named(a, boxes.filter((b) => isStranger(a, b) && meet(a, b, 3))));
+    const cut = texts.filter((e) => at(e).left < frame.left - 1 || at(e).right > frame.right + 1).map((e) => [name(e), 'cut']);
+    return [...pairs(texts, 3), ...pairs(boxes, 1), ...strangers, ...cut];
+}"""
+
+
+@pytest.mark.parametrize("width", [390, 820])
+def test_every_label_is_large_enough_to_read_and_has_its_place_to_itself(shown: Callable[..., Map], width: int) -> None:
+    for name in ("shakespeare", "generator", "classifier", "seq2seq", "induction", "ladder-2"):
+        page = shown(model=name, prompt="the end", width=width).page
+        expect(box(page, "embed")).to_be_visible()
+        found = page.evaluate(TEXTS)
+        assert len(found) > 15
+        for text, size, out in found:
+            assert size >= 11.99, (name, text)
+            assert out <= 2, (name, text)
+        assert page.evaluate(COLLISIONS) == [], name
 
 
 def test_the_bars_of_guesses_begin_and_end_together(shown: Callable[..., Map]) -> None:

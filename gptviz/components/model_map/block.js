@@ -1,13 +1,13 @@
 import { shape } from "../kit/elements.js";
 import { ROLES } from "../kit/roles.js";
 import { placed, sizes } from "./boxes.js";
-import { apart, squares } from "./geometry.js";
+import { SMALL, apart, squares } from "./geometry.js";
 
 /** @typedef {import("./pen.js").Pen} Pen @typedef {import("./pen.js").Place} Place @typedef {import("./geometry.js").Point} Point */
 
 // From the top of a block to the stream, and to the row of values, z and outputs.
-const STREAM = 194,
-  ROW = 134;
+const STREAM = 212,
+  ROW = 150;
 
 /** The boxes of one block, laid out from left to right above the stream. */
 export class Block {
@@ -26,7 +26,7 @@ export class Block {
     );
     this.tight = this.parts.includes("cross_attention");
     this.w = this.tight
-      ? { norm: 46, lead: 14, q: 78, scores: 58, mask: 38, gap: 9, pattern: 105, z: 42, mlp: 62 }
+      ? { norm: 42, lead: 12, q: 76, scores: 54, mask: 37, gap: 8, pattern: 96, z: 34, mlp: 58 }
       : { norm: 52, lead: 18, q: 92, scores: 70, mask: 42, gap: 14, pattern: 178, z: 86, mlp: 78 };
     this.row = top + ROW;
     this.low = 38;
@@ -97,7 +97,6 @@ export class Block {
   caption(path, x, anchor = "middle", from = x) {
     this.pen.under.append(
       this.pen.text(anchor === "start" ? from : x, this.y + 23, path.slice(this.at.length), {
-        size: this.pen.small,
         anchor,
         fill: this.pen.ink(0.72),
       }),
@@ -165,9 +164,9 @@ export class Block {
       bus = left - 12;
     // Where a norm and a turn stand between queries and keys, they need the room.
     /** @param {string} name @param {number} y */
-    const head = (name, y) => pen.drawBox(at + name, left, y, w.q, 44, { label: name, sub: this.sub(at + name) });
+    const head = (name, y) => pen.drawBox(at + name, left, y, w.q, 48, { label: name, sub: this.sub(at + name) });
     const q = head("q", top + 26),
-      k = head("k", top + 84),
+      k = head("k", top + 94),
       v = head("v", row);
     const level = riser.from[riser.from.length - 1][1];
     /** @param {Place} box */
@@ -187,13 +186,13 @@ export class Block {
         [x, box.cy],
         [box.x, box.cy],
       ]);
-    pen.under.append(pen.text(x - 4, top + 34, "memory", { size: pen.small, anchor: "end", fill: pen.ink(0.72) }));
+    pen.under.append(pen.text(x - 4, top + 14, "memory", { anchor: "end", fill: pen.ink(0.72) }));
   }
 
   /** @param {string} at @param {Place} q @param {Place} k */
   scores(at, q, k) {
     const { pen, w, top } = this;
-    const scores = pen.drawBox(`${at}scores`, q.x + w.q + w.gap + 8, top + 54, w.scores, 44, {
+    const scores = pen.drawBox(`${at}scores`, q.x + w.q + w.gap + 8, top + 62, w.scores, 44, {
       sub: this.tight ? "" : this.sub(`${at}scores`),
     });
     const turn = scores.x - 9;
@@ -269,15 +268,13 @@ export class Block {
     const box = pen.boxes.get(path),
       { stack, block } = placedBlock(this.at);
     const y = top + 18,
-      h = 106,
+      h = 120,
       area = { x: x + 5, y: y + 17, w: w.pattern - 10, h: h - 22 };
     const place = pen.drawBox(path, x, y, w.pattern, h, { label: " ", strength: 0.02 });
     const group = /** @type {SVGElement} */ (pen.elements.get(path));
     group.append(pen.text(x + 7, y + 13, "pattern", { size: 12.5, weight: 650, anchor: "start" }));
     if (w.pattern > 130)
-      group.append(
-        pen.text(x + w.pattern - 7, y + 13, sizes(box.pieces[0].shape), { size: pen.small, anchor: "end", fill: pen.ink(0.72) }),
-      );
+      group.append(pen.text(x + w.pattern - 7, y + 13, sizes(box.pieces[0].shape), { anchor: "end", fill: pen.ink(0.72) }));
     const kind = part === "cross_attention" ? "cross" : stack ? "encoder" : "decoder";
     const cells = pen.data.arrays[kind];
     if (!cells || block >= cells.shape[0]) return place;
@@ -311,7 +308,7 @@ export class Block {
     const from = riser.from[riser.from.length - 1];
     pen.arrow(riser.path, up.path, [...riser.from, [up.x, from[1]]]);
     const down = pen.drawBox(`${at}out`, up.x + up.w + 12, row, w.mlp, low);
-    const neurons = pen.drawBox(`${at}neurons`, up.x, top + 62, down.x + down.w - up.x, 44, {
+    const neurons = pen.drawBox(`${at}neurons`, up.x, top + 76, down.x + down.w - up.x, 44, {
       sub: sizes(pen.boxes.get(`${at}neurons`).pieces[0].shape),
     });
     pen.plumb(up, neurons, up.cx, { colour: ROLES.mlp });
@@ -340,7 +337,7 @@ export class Block {
       if (sum) pen.level(last, box, y, { width: 3, head: false });
       else pen.plumb(out, box, x);
       const name = norm.slice(this.at.length);
-      pen.under.append(pen.text(box.cx, y + 17 + pen.small, name, { size: pen.small, fill: pen.ink(0.72) }));
+      pen.under.append(pen.text(box.cx, y + 17 + SMALL, name, { fill: pen.ink(0.72) }));
       last = box;
     }
     return last;

@@ -1,23 +1,23 @@
 // Where things stand on the map, in its own pixels. Nothing here draws.
 
 // What the layout is made for; on a page of another width all of it is made larger or smaller.
-export const WIDE = 820;
-const WIDEST = 1024;
+const WIDE = 820;
+const WIDEST = 980;
 const LARGEST_ZOOM = 1.6;
-// The smallest text, where the map is as wide on the page as the narrower layout.
-export const SMALL = 10;
+// The smallest text. The map is never drawn smaller than it is laid out: where there is less room, it scrolls.
+export const SMALL = 12;
 // The columns of text at both ends.
 export const TOKENS = 122;
 const GUESSES = 136;
 // In place of the guesses, where they stand above the map: the end of the arrow that leads to them.
 const ARROW_OUT = 22;
 // On a page of fewer pixels the end of the map is far out of sight.
-export const NARROW = 640;
+const NARROW = 640;
 const ROW = 146,
   ROW_OF_TWO = 112,
   BETWEEN_ROWS = 8,
   ABOVE_BLOCK = 22,
-  BLOCK = 224;
+  BLOCK = 242;
 // More blocks than this are not all drawn: the first, the last, and those around the open one.
 const MOST_BLOCKS = 16,
   AROUND = 5;
@@ -30,22 +30,25 @@ const CORNER = 8;
 export class Layout {
   /**
    * @param {{ isCrossed: boolean, isDouble: boolean, hasBlock: boolean }} model
-   * @param {boolean} isNarrow whether the page is so narrow that the guesses stand above the map
+   * @param {number} room the pixels it has; 0 where that is not known yet
    */
-  constructor({ isCrossed, isDouble, hasBlock }, isNarrow = false) {
-    const wide = isCrossed ? WIDEST : WIDE;
-    this.isNarrow = isNarrow;
-    this.guesses = isNarrow ? ARROW_OUT : GUESSES;
-    this.width = wide - GUESSES + this.guesses;
-    // A wide layout is drawn smaller on the page.
-    this.small = (SMALL * wide) / WIDE;
-    this.least = (WIDE * this.width) / wide; // pixels; a narrower page scrolls
+  constructor({ isCrossed, isDouble, hasBlock }, room = 0) {
+    // Where the end of the map is out of sight, the guesses stand above the map.
+    this.enough = isCrossed ? WIDEST : NARROW;
+    this.isNarrow = this.isNarrowIn(room);
+    this.guesses = this.isNarrow ? ARROW_OUT : GUESSES;
+    this.width = isCrossed ? WIDEST : WIDE; // a block takes all of it
     this.stacks = isDouble ? ["encoder.", ""] : [""];
     this.isDouble = isDouble;
     this.row = isDouble ? ROW_OF_TWO : ROW;
-    this.block = BLOCK + 2 * (this.small - SMALL);
+    this.block = BLOCK;
     this.topOfBlock = this.topOf(this.stacks.length - 1) + this.row + ABOVE_BLOCK;
     this.height = hasBlock ? this.topOfBlock + this.block : this.topOfBlock - ABOVE_BLOCK;
+  }
+
+  /** Whether the guesses would stand above the map. @param {number} room */
+  isNarrowIn(room) {
+    return room > 0 && room < this.enough;
   }
 
   /** Where the row of a stack begins, counted from the top. @param {number} row */
@@ -60,7 +63,7 @@ export class Layout {
    * @param {number} type how much larger than usual the page's type is
    */
   zoom(room, type = 1) {
-    return Math.min(LARGEST_ZOOM * type, Math.max(room, this.least) / this.width);
+    return Math.max(1, Math.min(LARGEST_ZOOM * type, room / this.width));
   }
 }
 

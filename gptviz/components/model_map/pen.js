@@ -4,8 +4,9 @@ import { ROLES } from "../kit/roles.js";
 import { aloud, parametersOf, short } from "./boxes.js";
 import { SMALL, direction, rounded } from "./geometry.js";
 
-// Of shapes and counts in the sans-serif of most systems, by weight, as a share of their size.
-const WIDTH_OF_LETTER = { 400: 0.5, 600: 0.57 };
+// The width of a letter of shapes and counts in the sans-serif of most systems, as a share of its size.
+const THIN = 0.5,
+  BOLD = 0.57;
 // Numbers as `thumbnails` in __init__.py packs them.
 const HIDDEN = 255,
   WHOLE_SHARE = 250;
@@ -15,7 +16,8 @@ export const MONO = "monospace";
 /** @typedef {import("./geometry.js").Point} Point */
 /** @typedef {{ path: string, x: number, y: number, w: number, h: number }} Spot something drawn, by its corner and its size */
 /** @typedef {Spot & { cx: number, cy: number, role: import("../kit/roles.js").Role }} Place with its middle and its role */
-/** @typedef {{ size?: number, weight?: number, anchor?: string, fill?: string, font?: string }} Look of a text */
+/** @typedef {{ size?: number, weight?: 400 | 500 | 600 | 650 | 700, anchor?: string, fill?: string, font?: string, within?: number }} Look
+ *  of a text; `within`: the width it must not exceed */
 /** @typedef {{ x: number, y: number, text: string, anchor?: string }} Label */
 /** @typedef {{ colour?: string, width?: number, label?: Label | null, head?: boolean }} Stroke of an arrow; `head`: with a tip */
 
@@ -29,7 +31,6 @@ export class Pen {
     this.boxes = boxes;
     this.layout = layout;
     this.width = layout.width;
-    this.small = layout.small;
     this.colours = {
       ground: background(root),
       text: getComputedStyle(root).getPropertyValue("--st-text-color").trim() || "#1F2933",
@@ -68,23 +69,15 @@ export class Pen {
   }
 
   /** @param {number} x @param {number} y @param {string} content @param {Look} [look] */
-  text(x, y, content, { size = 12, weight = 400, anchor = "middle", fill = this.ink(), font = SANS } = {}) {
-    return shape(
-      "text",
-      { x, y, "font-size": size, "font-weight": weight, "text-anchor": anchor, fill, "font-family": font },
-      content,
-    );
-  }
-
-  /**
-   * The size of a small text that is to fit into a width.
-   *
-   * @param {string} content
-   * @param {number} width
-   * @param {400 | 600} [weight]
-   */
-  fitting(content, width, weight = 400) {
-    return Math.min(this.small, width / (WIDTH_OF_LETTER[weight] * content.length));
+  text(x, y, content, { size = SMALL, weight = 400, anchor = "middle", fill = this.ink(), font = SANS, within } = {}) {
+    const attributes = { x, y, "font-size": size, "font-weight": weight, "text-anchor": anchor, fill, "font-family": font };
+    const element = shape("text", attributes, content);
+    // A text that is too wide gets narrower letters: lower ones could not be read.
+    if (within !== undefined && (weight < 600 ? THIN : BOLD) * size * content.length > within) {
+      element.setAttribute("textLength", String(within));
+      element.setAttribute("lengthAdjust", "spacingAndGlyphs");
+    }
+    return element;
   }
 
   /**
@@ -122,7 +115,7 @@ export class Pen {
     const box = this.boxes.get(path);
     const parameters = parametersOf(box);
     const learned = box.pieces.some((/** @type {any} */ piece) => piece.kind === "weight");
-    const band = learned ? 14 : 0;
+    const band = learned ? 15 : 0;
     const colour = ROLES[/** @type {import("../kit/roles.js").Role} */ (box.role)];
     /** @type {SVGElement[]} */
     const parts = [
@@ -148,16 +141,12 @@ export class Pen {
           stroke: ROLES.weight,
           "stroke-width": 1.4,
         }),
-        this.text(x + w / 2, top + 11, letters, { size: this.fitting(letters, w - 3, 600), weight: 600 }),
+        this.text(x + w / 2, top + 11.5, letters, { weight: 600, within: w - 4 }),
       );
     }
     const middle = y + (h - band) / 2;
-    const more = this.small - SMALL; // a larger shape needs more room
-    parts.push(this.text(x + w / 2, middle + (sub ? -1 - 0.7 * more : 4.5), label ?? box.name, { size: 12.5, weight: 650 }));
-    if (sub) {
-      const size = this.fitting(sub, w - 6);
-      parts.push(this.text(x + w / 2, middle + 10.5 + 0.3 * more, sub, { size, fill: this.ink(0.72) }));
-    }
+    parts.push(this.text(x + w / 2, middle + (sub ? -2.5 : 4.5), label ?? box.name, { size: 12.5, weight: 650 }));
+    if (sub) parts.push(this.text(x + w / 2, middle + 11.5, sub, { fill: this.ink(0.72), within: w - 6 }));
     this.held(path, aloud(box), { "data-box": path }, ...parts);
     return { path, x, y, w, h, cx: x + w / 2, cy: y + h / 2, role: box.role };
   }
@@ -212,9 +201,7 @@ export class Pen {
       element.append(shape("path", { d: "M0 0L-7 -3.6L-7 3.6z", fill: colour, transform: place }));
     }
     if (label)
-      element.append(
-        this.text(label.x, label.y, label.text, { size: this.small, fill: this.ink(0.72), anchor: label.anchor ?? "middle" }),
-      );
+      element.append(this.text(label.x, label.y, label.text, { fill: this.ink(0.72), anchor: label.anchor ?? "middle" }));
     this.under.append(element);
     this.arrows.push({ start, end, element });
   }
@@ -283,7 +270,7 @@ export class Pen {
         "stroke-width": 1.2,
         class: "edge",
       }),
-      this.text(x + w / 2, y + h / 2 + 3.4, label, { size: this.small, weight: 600 }),
+      this.text(x + w / 2, y + h / 2 + 4, label, { weight: 600, within: w - 6 }),
     ];
     this.held(path, aloud(box), { "data-box": path }, ...parts);
     return { path, x, y, w, h, cx: x + w / 2, cy: y + h / 2, role: box.role };

@@ -6,7 +6,7 @@ import { ROLES } from "../kit/roles.js";
 import { USUAL, rem } from "../kit/size.js";
 import { Block } from "./block.js";
 import { placed } from "./boxes.js";
-import { Layout, NARROW } from "./geometry.js";
+import { Layout, SMALL } from "./geometry.js";
 import { walk } from "./keyboard.js";
 import { Pen } from "./pen.js";
 import { Whole } from "./whole.js";
@@ -49,7 +49,7 @@ export class Stage {
     const held = isHeld ? focused.dataset.path : undefined;
     const hasBlock = opened.boxes.blocks(opened.stack) > 0;
     const isCrossed = data.boxes.some((/** @type {any} */ box) => box.path.includes("cross_attention"));
-    this.layout = new Layout({ isCrossed, isDouble: data.sizes[0] > 0, hasBlock }, this.isNarrow);
+    this.layout = new Layout({ isCrossed, isDouble: data.sizes[0] > 0, hasBlock }, this.map.root.clientWidth);
     this.blockFrame = null;
     this.pen = new Pen({ root, data, boxes: opened.boxes, layout: this.layout });
     const whole = new Whole(this.pen, opened);
@@ -69,8 +69,8 @@ export class Stage {
   /** Put what is drawn on the page. @param {HTMLElement[]} columns @param {HTMLElement} guesses */
   put(columns, guesses) {
     const { data } = this.map;
-    const { width, height, small } = this.layout;
-    Object.assign(this.element.style, { width: `${width}px`, height: `${height}px`, fontSize: small > 10 ? "13px" : "12px" });
+    const { width, height } = this.layout;
+    Object.assign(this.element.style, { width: `${width}px`, height: `${height}px`, fontSize: `${SMALL}px` });
     this.element.setAttribute("role", "group");
     const help = "Arrow keys walk along the stream, Enter opens a box.";
     this.element.setAttribute("aria-label", `Map of the model ${data.model}: ${data.size}. ${help}`);
@@ -101,17 +101,11 @@ export class Stage {
     new Block(pen, `${stack}blocks.${block}.`, new Set(boxes.of(stack, block)), top).draw();
   }
 
-  /** Whether the guesses stand above the map. */
-  get isNarrow() {
-    const room = this.map.root.clientWidth;
-    return room > 0 && room < NARROW;
-  }
-
   /** As large as there is room. */
   fit() {
     const room = this.map.root.clientWidth;
     if (!room || !this.layout) return;
-    if (this.layout.isNarrow !== this.isNarrow) this.draw();
+    if (this.layout.isNarrow !== this.layout.isNarrowIn(room)) this.draw();
     else this.element.style.zoom = String(this.layout.zoom(room, rem() / USUAL));
   }
 

@@ -2,7 +2,7 @@ import { make, shape } from "../kit/elements.js";
 import { ROLES } from "../kit/roles.js";
 import { chip, nameBarNumber, percent, shortened, spoken, tinted } from "../kit/text.js";
 import { plural, short, sizes, sure } from "./boxes.js";
-import { TOKENS, apart, drawnBlocks } from "./geometry.js";
+import { SMALL, TOKENS, apart, drawnBlocks } from "./geometry.js";
 
 /** @typedef {import("./pen.js").Pen} Pen @typedef {import("./pen.js").Place} Place */
 /** @typedef {{ path: string, x: number, w: number }} Flank something an arrow leaves to the right */
@@ -118,9 +118,7 @@ export class Whole {
       y += each + gap;
     }
     pen.level(above, { path: "guesses", x: pen.width - pen.layout.guesses - 4 }, above.cy, { colour: ROLES.output });
-    pen.under.append(
-      pen.text(above.cx, above.y + above.h + 3 + pen.small, this.shapeOf("logits"), { size: pen.small, fill: pen.ink(0.72) }),
-    );
+    pen.under.append(pen.text(above.cx, above.y + above.h + 3 + SMALL, this.shapeOf("logits"), { fill: pen.ink(0.72) }));
     this.guesses = this.guessesAt(top);
   }
 
@@ -141,9 +139,9 @@ export class Whole {
       left = from.x + from.w;
     const shapeText = sizes(this.pen.boxes.get(`${stack}embed`).pieces[0].shape);
     if (!n) {
-      const faint = { size: this.pen.small, fill: this.pen.ink(0.72) };
+      const faint = { fill: this.pen.ink(0.72) };
       this.pen.under.append(this.pen.text((left + right) / 2, middle - 8, shapeText, faint));
-      this.pen.under.append(this.pen.text((left + right) / 2, middle + 18, "no blocks", { size: 11, fill: this.pen.ink(0.6) }));
+      this.pen.under.append(this.pen.text((left + right) / 2, middle + 18, "no blocks", { fill: this.pen.ink(0.6) }));
       return from;
     }
     const room = right - left - 46 - 10,
@@ -155,7 +153,7 @@ export class Whole {
     this.pen.under.append(
       shape("path", { d: `M${left} ${middle}H${last}`, stroke: ROLES.stream, "stroke-width": 3, class: "arrow" }),
     );
-    this.pen.under.append(this.pen.text(left + 24, middle - 7, shapeText, { size: this.pen.small, fill: this.pen.ink(0.72) }));
+    this.pen.under.append(this.pen.text(left + 24, middle - 7, shapeText, { fill: this.pen.ink(0.72) }));
     numbers.forEach((block, i) => {
       const x = left + lead + i * each;
       if (block === null) {
@@ -167,12 +165,14 @@ export class Whole {
       }
       this.drawSlim(stack, block, x, middle - h / 2, w, h);
     });
-    const size = `${plural(this.pen.boxes.blocks(stack), "block")}, W ${short(data.counts[stack])}${n > 1 ? " each" : ""}`;
+    const size = [plural(this.pen.boxes.blocks(stack), "block"), `W ${short(data.counts[stack])}${n > 1 ? " each" : ""}`];
+    const fill = this.pen.ink(0.72);
     // Between two stacks there is no room above the blocks.
-    const [x, y, anchor] = data.sizes[0]
-      ? [last + 10, middle - 8, "start"]
-      : [(left + lead + last) / 2, middle - h / 2 - 5, "middle"];
-    this.pen.under.append(this.pen.text(x, y, size, { size: this.pen.small, anchor, fill: this.pen.ink(0.72) }));
+    if (data.sizes[0])
+      size.forEach((line, i) => {
+        this.pen.under.append(this.pen.text(last + 10, middle + (i ? 18 : -8), line, { anchor: "start", fill }));
+      });
+    else this.pen.under.append(this.pen.text((left + lead + last) / 2, middle - h / 2 - 5, size.join(", "), { fill }));
     return { path: `${stack}blocks.${this.pen.boxes.blocks(stack) - 1}.resid_post`, x: last, w: 0 };
   }
 
@@ -189,8 +189,7 @@ export class Whole {
   drawSlim(stack, block, x, y, w, h) {
     const open = stack === this.opened.stack && block === this.opened.block;
     const path = `${stack}blocks.${block}`;
-    const { small } = this.pen,
-      inset = 3,
+    const inset = 3,
       side = Math.max(0, w - 2 * inset);
     /** @param {string} part */
     const has = (part) => this.pen.boxes.get(`${path}.${part}`);
@@ -229,12 +228,10 @@ export class Whole {
           "stroke-width": 1,
         }),
       );
-      if (w > 30 && tall > small)
-        parts.push(this.pen.text(x + w / 2, below + tall / 2 + 3.5, letters, { size: small, weight: 600 }));
+      if (w > 30 && tall > SMALL) parts.push(this.pen.text(x + w / 2, below + tall / 2 + 3.5, letters, { weight: 600 }));
       below += tall + 3;
     }
-    const size = w < 16 ? small : Math.max(12, small);
-    parts.push(this.pen.text(x + w / 2, y + h - 5, String(block), { size, weight: open ? 700 : 500 }));
+    parts.push(this.pen.text(x + w / 2, y + h - 5, String(block), { weight: open ? 700 : 500 }));
     const group = this.pen.held(
       path,
       `${this.pen.boxes.blockName(stack, block)}, ${open ? "open" : "folded"}, ${plural(this.pen.data.counts[stack], "parameter")}`,
