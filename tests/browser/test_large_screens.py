@@ -30,3 +30,16 @@ def test_figures_are_as_large_as_the_page(browser: Browser, server: Server, widt
         assert page.evaluate(OF_FIGURES)[1] >= 200 * times
         assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= width
         expect(page.get_by_test_id("stException")).to_have_count(0)
+
+
+@pytest.mark.parametrize(("width", "height"), [(390, 800), (3840, 2160)])
+def test_suggestions_are_as_wide_as_their_type_asks_for(browser: Browser, server: Server, width: int, height: int) -> None:
+    with visiting(browser, server, width=width, height=height) as visit:
+        page = visit.open("attention")  # a page without any figure
+        expect(page.get_by_text("Try this", exact=True)).to_be_visible()
+        size = page.evaluate("parseFloat(getComputedStyle(document.documentElement).fontSize)")
+        room = page.locator(".st-key-suggestions").bounding_box() or {}
+        for one in page.locator(".st-key-suggestions > *").all():
+            assert (one.bounding_box() or {})["width"] == pytest.approx(min(22 * size, room["width"]), abs=1)
+        for button in page.locator(".st-key-suggestions button").all():
+            assert button.evaluate("e => [e, ...e.querySelectorAll('*')].every((one) => one.scrollWidth <= one.clientWidth + 1)")

@@ -10,10 +10,6 @@ import streamlit as st
 
 from gptviz.components.kit.command import Command
 
-from .figure import pixels
-
-# The width of a suggestion in pixels, at the usual size of type: two stand side by side on a laptop.
-WIDTH = 350
 # The key of the session's state under which the suggestions stand that were taken on this page, the last one last.
 _TAKEN = "tries taken"
 MOST_TAKEN = 20
@@ -62,9 +58,10 @@ def try_this(offers: Sequence[Try]) -> None:
     if not shown:
         return
     st.markdown("**Try this**")
-    with st.container(horizontal=True):
+    # How wide each of them is stands in components/kit/page.css: type grows with the window.
+    with st.container(horizontal=True, key="suggestions"):
         for offer in shown:
-            with st.container(width=pixels(WIDTH), gap="xsmall"):
+            with st.container(gap="xsmall"):
                 is_last = last is not None and last.offer.title == offer.title
                 _buttons(offer, offered=offer.title in titles, can_go_back=is_last and last is not None and last.can_be_undone)
                 st.caption(offer.notice + _other_text(offer))
