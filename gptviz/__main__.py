@@ -115,9 +115,7 @@ def _add_train(command: Callable[..., Parser]) -> None:
         "and its answer in each line, separated by a tab or a comma, or dates, numbers or mirror",
     )
     this.add_argument("--name", help="what to call the model; default: the plan's name, with a number where that is in use")
-    this.add_argument(
-        "--replace", action="store_true", help="delete your model that has the name already, or hide the shipped one"
-    )
+    this.add_argument("--replace", action="store_true", help="delete your own model of this name, or hide the shipped one")
     this.add_argument("--resume", metavar="NAME", help="resume a run that was stopped, paused or killed")
     this.add_argument("--from", dest="begin", metavar="NAME", help="begin with the weights and the tokenizer of this model")
     this.add_argument(
@@ -128,8 +126,8 @@ def _add_train(command: Callable[..., Parser]) -> None:
         "--tokenizer", nargs="+", metavar="FILE", help="a tokenizer.json, or GPT-2's encoder.json and vocab.bpe, to use as it is"
     )
     this.add_argument("--store", choices=["float32", "float16"], default="float32", help="type of the stored weights")
-    this.add_argument("--root", type=Path, help="the folder for the model's folder; default: that of your own models")
-    _add_recipe(this.add_argument_group("recipe", "By default the plan's own."))
+    this.add_argument("--root", type=Path, help="where to make the model's folder; default: among your own models")
+    _add_recipe(this.add_argument_group("recipe", "Unless you give them, the values of the plan."))
 
 
 def _add_generate(command: Callable[..., Parser]) -> None:
@@ -142,11 +140,20 @@ def _add_generate(command: Callable[..., Parser]) -> None:
         "--temperature",
         type=float,
         metavar="T",
-        help="below 1 bolder, above 1 wilder; default 1, and of an encoder–decoder 0 (always the likeliest token)",
+        help=(
+            "below 1 likely tokens become likelier, above 1 all become more alike; default 1, for an encoder–decoder 0 (always "
+            "the likeliest token)"
+        ),
     )
     this.add_argument("--top-k", type=int, metavar="K", help="draw from the K likeliest tokens")
-    this.add_argument("--top-p", type=float, metavar="P", help="draw from the fewest tokens that reach probability P")
-    this.add_argument("--seed", type=int, default=0, metavar="S", help="one seed, one text; default 0")
+    this.add_argument("--top-p", type=float, metavar="P", help="draw from the fewest tokens whose probabilities add up to P")
+    this.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        metavar="S",
+        help="decides the random numbers: the same seed writes the same text; default 0",
+    )
     this.add_argument("--beams", type=int, metavar="N", help="an encoder–decoder's answers, found by a beam search of width N")
 
 
@@ -165,7 +172,9 @@ def _add_evaluate(command: Callable[..., Parser]) -> None:
         help="a text file, or a corpus by name; for a classifier texts with labels, for an encoder–decoder pairs, as in train; "
         "default: what it was trained on",
     )
-    this.add_argument("--split", choices=["validation", "all"], default="validation", help="what was held out, or all of it")
+    this.add_argument(
+        "--split", choices=["validation", "all"], default="validation", help=("the held-out part of the data, or all of it")
+    )
 
 
 def _architecture_help() -> str:
@@ -284,7 +293,7 @@ def train(options: argparse.Namespace) -> None:
     if (options.preset is None) == (options.resume is None):
         raise UsageError("train takes the name of a plan, or --resume NAME, one of the two")
     if options.resume and (given := _given(options)):
-        raise UsageError(f"--resume goes on with a run as it was begun: leave {given} out, or begin another run")
+        raise UsageError(f"--resume continues a run with its own settings: leave {given} out, or begin another run")
     if options.preset and options.preset not in PLANS:
         raise UsageError(f"no plan named {options.preset!r}; there are {', '.join(PLANS)}")
     on = device(options.device, local_rank())
@@ -320,7 +329,10 @@ def _explain_name(wanted: str, claim: Claim, root: Path | None) -> None:
     from .runs import checkpoints
 
     if claim.name != wanted:
-        print(f"the run is called {claim.name}, since {wanted} is in use (--name gives another name, --replace replaces)")
+        print(
+            f"the run is called {claim.name}, since the name {wanted} is in use (--name gives another name, --replace replaces "
+            "that model)"
+        )
     elif root is None and claim.name in checkpoints.hidden():
         print(_hides(claim.name, claim.folder))
 
@@ -328,7 +340,7 @@ def _explain_name(wanted: str, claim: Claim, root: Path | None) -> None:
 def _hides(name: str, folder: Path) -> str:
     return (
         f"{name} is a model of yours and hides the one of this name that came with gptviz: "
-        f"to have that one back, rename or delete {folder}, or do so on the page Runs"
+        f"to use that one again, rename or delete {folder}, or do so on the page Runs"
     )
 
 
@@ -403,7 +415,7 @@ def _watch(folder: Path, device: torch.device, world: World, claim: Claim | None
             raise KeyboardInterrupt
         with contextlib.suppress(RuntimeError):  # the signal may come while another text is being printed
             show(
-                "stopping after this step, to keep the run exactly as it is (Ctrl-C again: losing what came after the last save)"
+                "stopping after this step and saving the run (Ctrl-C again stops at once and loses what came after the last save)"
             )
 
     before = {number: signal.signal(number, interrupted) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -450,7 +462,7 @@ def generate(options: argparse.Namespace) -> None:
     sampling = Sampling(temperature=temperature, top_k=options.top_k, top_p=options.top_p, seed=options.seed)
     lm = _opened(options)
     if lm.model.config.kind == "classifier":
-        raise UsageError(f"{options.name} tells labels apart and writes no text: use classify {options.name} --text TEXT")
+        raise UsageError(f"{options.name} is a classifier and writes no text: use classify {options.name} --text TEXT")
     encoding = lm.tokenizer.encode(options.prompt)
     _warn_of_unknown(encoding)
     if lm.model.config.kind == "encoder-decoder":
@@ -458,7 +470,7 @@ def generate(options: argparse.Namespace) -> None:
         _answer(options, lm, sampling if is_asked and temperature else None)
         return
     if options.beams is not None:
-        raise UsageError(f"{options.name} goes on with a text, which has no end to search for: leave --beams out")
+        raise UsageError(f"{options.name} continues a text, which has no end: a beam search is for answers, so leave --beams out")
     grown = lm.generation(options.prompt, sampling)
     if not options.json:
         print(options.prompt, end="")
@@ -506,11 +518,11 @@ def classify(options: argparse.Namespace) -> None:
     """The command `classify NAME --text TEXT [--json]`."""
     lm = _opened(options)
     if lm.model.config.kind != "classifier":
-        raise UsageError(f"{options.name} tells no labels apart: use generate {options.name} --prompt TEXT")
+        raise UsageError(f"{options.name} is not a classifier: use generate {options.name} --prompt TEXT")
     encoding = lm.tokenizer.encode(options.text)
     _warn_of_unknown(encoding)
     if (read := lm.model.config.context_length) < len(encoding.ids):
-        print(f"gptviz: the first {read} of {len(encoding.ids):,} words are read", file=sys.stderr)
+        print(f"gptviz: only the first {read} of {len(encoding.ids):,} words are read", file=sys.stderr)
     probabilities = lm.classify(options.text)
     if options.json:
         _print_json({"label": max(probabilities, key=probabilities.__getitem__), "probabilities": probabilities})
@@ -563,7 +575,7 @@ def _evaluated_source(options: argparse.Namespace, lm: LanguageModel) -> Source:
 
 def _check_trained(name: str, loss: float) -> None:
     if not loss < 700:
-        raise UsageError(f"{name} has a loss of {loss:.4g} nats: its weights are no trained model's")
+        raise UsageError(f"{name} has a loss of {loss:.4g} nats: these are not the weights of a trained model")
 
 
 def _warn_of_unknown(encoding: Encoding) -> None:

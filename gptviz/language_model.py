@@ -73,7 +73,7 @@ class LanguageModel:
         """
         if not encoding.ids:
             raise ValueError(
-                "there is no word in the text to classify: the model reads words of two or more letters from a to z"
+                "the text to classify has no word that the model can read: a word has two or more of the letters a to z"
                 if self.model.config.kind == "classifier"
                 else "the prompt is empty: type at least one character for the model to go on from, or to answer"
             )
@@ -93,9 +93,9 @@ class LanguageModel:
                 does not go on with a text.
         """
         if self.model.config.kind == "classifier":
-            raise ValueError(f"{self.name} tells labels apart and writes no text: classify the text instead")
+            raise ValueError(f"{self.name} is a classifier and writes no text: classify the text instead")
         if self.model.config.kind == "encoder-decoder":
-            raise ValueError(f"{self.name} answers a text instead of going on with it: ask for its answer")
+            raise ValueError(f"{self.name} answers a text and does not continue it: ask for its answer")
         return Generation(self.model, self.encode(prompt), sampling, **options)
 
     def generate(self, prompt: str, max_new_tokens: int = 200, **sampling: Any) -> str:

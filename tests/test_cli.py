@@ -608,7 +608,8 @@ def test_a_name_that_cannot_be_kept_is_refused_before_any_training(capsys: Captu
 
 
 @pytest.mark.parametrize(
-    ("arrange", "said"), [(damaged, "mine/model.safetensors is damaged"), (huge_weights, "not numbers|no trained model's")]
+    ("arrange", "said"),
+    [(damaged, "mine/model.safetensors is damaged"), (huge_weights, "not numbers|not the weights of a trained model")],
 )
 @pytest.mark.parametrize("command", ["generate", "evaluate"])
 def test_a_model_that_cannot_work_is_one_line_too(
@@ -819,7 +820,7 @@ def test_classify_prints_the_labels_the_likeliest_first(capsys: Capture, reviews
 @pytest.mark.parametrize("text", ["", " \n", "7/10 !!!", "I a", "Отличный фильм", "すばらしい映画", "\ud800"])
 def test_a_text_without_a_word_is_said_to_have_none(text: str, capsys: Capture, reviews: Path) -> None:
     output(capsys, *LABEL, "--corpus", reviews, "--steps", "1")
-    assert "there is no word in the text to classify" in error(capsys, "classify", "classifier", "--text", text)
+    assert "the text to classify has no word" in error(capsys, "classify", "classifier", "--text", text)
 
 
 def test_what_a_classifier_cannot_do_is_said_with_what_can(
@@ -828,19 +829,19 @@ def test_what_a_classifier_cannot_do_is_said_with_what_can(
     tiny_model("mine")
     output(capsys, *LABEL, "--corpus", reviews, "--steps", "1")
     writes = error(capsys, "generate", "classifier", "--prompt", "a film")
-    assert "tells labels apart and writes no text: use classify classifier --text TEXT" in writes
-    assert "tells no labels apart: use generate mine --prompt TEXT" in error(capsys, "classify", "mine", "--text", "a")
+    assert "is a classifier and writes no text: use classify classifier --text TEXT" in writes
+    assert "is not a classifier: use generate mine --prompt TEXT" in error(capsys, "classify", "mine", "--text", "a")
     assert "corpus.txt has no column 'text' and 'label'" in error(capsys, "evaluate", "classifier", "--corpus", corpus)
     for name in ("reversal", "python-reference"):
-        assert f"{name} has no labels to tell apart: give a CSV file" in error(capsys, "evaluate", "classifier", "--corpus", name)
-    assert "opinions has the label 'negative'; the model tells apart 'bad', 'good'" in error(
+        assert f"{name} has no labels: give a CSV file" in error(capsys, "evaluate", "classifier", "--corpus", name)
+    assert "opinions has the label 'negative'; the model knows 'bad', 'good'" in error(
         capsys, "evaluate", "classifier", "--corpus", "opinions"
     )
-    assert "mine: the model tells no labels apart: give a text instead of opinions" in error(
+    assert "mine: the model is not a classifier: give a text instead of opinions" in error(
         capsys, "evaluate", "mine", "--corpus", "opinions"
     )
     assert "train a classifier on it" in error(capsys, "train", "bigram", "--corpus", "opinions")
-    assert "has no labels to tell apart" in error(capsys, *LABEL, "--corpus", "python-reference", "--name", "x")
+    assert "has no labels" in error(capsys, *LABEL, "--corpus", "python-reference", "--name", "x")
 
 
 TABLES: dict[str, tuple[bytes, str]] = {
@@ -851,7 +852,7 @@ TABLES: dict[str, tuple[bytes, str]] = {
     "one label": (b"text,label\nfine,good\nbest,good\n", "every text has the label 'good'"),
     "a thousand labels": (
         b"text,label\n" + b"".join(b"text,%d\n" % i for i in range(1_000)),
-        "1,000 different labels, at most 50",
+        "1,000 different labels, and at most 50",
     ),
     "a quotation without an end": (b'text,label\n"fine,good\ndull,bad\n', "line 3: unexpected end of data"),
     "Latin-1": ("text,label\nélégant,good\ndull,bad\n".encode("latin-1"), "is not UTF-8 .*save it as UTF-8"),
@@ -990,7 +991,7 @@ def test_what_an_encoder_decoder_cannot_do_is_said_with_what_can(
     assert "--beams is 1,000,000; it must be at most 64" in error(capsys, *ask, "a", "--beams", "1000000")
     assert len(output(capsys, *ask, "a", "--beams", "64", "--max-new-tokens", "2").splitlines()) == 64
     assert "leave --beams out" in error(capsys, "generate", "mine", "--prompt", "a", "--beams", "2")
-    assert "tells no labels apart: use generate" in error(capsys, "classify", "seq2seq", "--text", "a")
+    assert "is not a classifier: use generate" in error(capsys, "classify", "seq2seq", "--text", "a")
     assert main([*ask, "ab€", "--max-new-tokens", "2", "--json"]) == 0
     assert "EURO SIGN" in capsys.readouterr().err
     assert "corpus.txt, line 1: one column; write a source and its answer" in error(
@@ -998,7 +999,7 @@ def test_what_an_encoder_decoder_cannot_do_is_said_with_what_can(
     )
     for split in ("validation", "all"):
         said = error(capsys, "evaluate", "seq2seq", "--corpus", "python-reference", "--split", split)
-        assert "python-reference has no sources and answers, which an encoder-decoder learns from" in said
+        assert "python-reference has no sources and answers, but an encoder-decoder learns from them" in said
         mirrored.write_text("".join(f"{'a' * n}\tb\n" for n in (2, 3, 64)))
         said = error(capsys, "evaluate", "seq2seq", "--corpus", mirrored, "--split", split)
         assert "seq2seq: the longest text of mirrored.tsv has 65 tokens with its end; the model reads at most 64:" in said

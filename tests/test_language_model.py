@@ -159,11 +159,11 @@ def test_a_text_is_classified_by_its_beginning_with_the_probabilities_of_its_log
 def test_a_classifier_writes_nothing_and_a_decoder_has_no_labels(home: Path, tiny_model: TinyModel) -> None:
     lm = classifier()
     for use in (lm.generate, lm.generation):
-        with pytest.raises(ValueError, match="judge tells labels apart and writes no text: classify the text instead"):
+        with pytest.raises(ValueError, match="judge is a classifier and writes no text: classify the text instead"):
             use("a good film")
     for text in ("", "7/10", "кино"):
         for use in (lm.classify, lm.encode, lm.trace):
-            with pytest.raises(ValueError, match="no word in the text to classify"):
+            with pytest.raises(ValueError, match="the text to classify has no word"):
                 use(text)
     decoder = gptviz.load(tiny_model())
     assert decoder.labels == ()
@@ -228,7 +228,7 @@ def test_what_an_encoder_decoder_cannot_read_or_do_is_said(home: Path, tiny_mode
         with pytest.raises(ValueError, match=f"has {CONTEXT + 1} tokens with its end; translator reads at most {CONTEXT}"):
             use("abcdefab")
     assert lm.source("abcdefa").shape == (CONTEXT,)
-    with pytest.raises(ValueError, match="translator answers a text instead of going on with it"):
+    with pytest.raises(ValueError, match="translator answers a text and does not continue it"):
         lm.generation("face")
     with pytest.raises(ValueError, match="temperature is -1"):
         lm.generate("face", temperature=-1.0)

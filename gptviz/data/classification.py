@@ -78,7 +78,9 @@ class LabelledSource(SplitSource[LabelledTexts]):
         check_fraction(self.fraction)
         training, held_out = _split_rows(self.labelled, self.fraction, np.random.default_rng(self.seed))
         if not held_out:
-            raise ValueError(f"{self.title} has one text of each label, copies not counted: to hold some out there must be more")
+            raise ValueError(
+                f"{self.title} has one text of each label, not counting copies: there must be more, so that some can be held out"
+            )
         return self.labelled.only(training), self.labelled.only(held_out)
 
     @property
@@ -115,7 +117,7 @@ class LabelledSource(SplitSource[LabelledTexts]):
         """
         if config.kind != "classifier" or config.n_label != len(self.labelled.names):
             raise ValueError(
-                f"{self.title} has texts with {len(self.labelled.names)} labels: train a classifier that tells as many apart"
+                f"{self.title} has texts with {len(self.labelled.names)} labels: train a classifier with as many labels"
             )
         return _TextData(tokenizer, *self.split(), config)
 
@@ -128,7 +130,7 @@ class LabelledSource(SplitSource[LabelledTexts]):
             ValueError: the model is not a classifier of these labels, or the tokens are not words.
         """
         if model.config.kind != "classifier":
-            raise ValueError(f"the model tells no labels apart: give a text instead of {self.title}")
+            raise ValueError(f"the model is not a classifier: give a text instead of {self.title}")
         training, held_out = self.split()
         texts = self.labelled if everything else held_out
         shares: tuple[Share, ...] = ()
@@ -191,7 +193,7 @@ class LabelledSource(SplitSource[LabelledTexts]):
             "corpus": self.labelled.name,
             "corpus_sha256": self.labelled.sha256,
             "labels": list(self.labelled.names),
-            "split": f"of each label {self.fraction:.0%} of the texts, drawn by seed {self.seed}, to train, {rest} to validate",
+            "split": f"for each label {self.fraction:.0%} of the texts, drawn by seed {self.seed}, to train, {rest} to validate",
             "texts": {"training": len(training), "held_out": len(held_out)},
             "baseline_accuracy": baseline(training, held_out).accuracy,
         }
@@ -257,7 +259,7 @@ def padded(tokenizer: Tokenizer, texts: Sequence[str], context: int) -> Tensor:
 
 def _words(tokenizer: Tokenizer) -> WordTokenizer:
     if not isinstance(tokenizer, WordTokenizer):
-        raise ValueError(f"texts with labels are read word by word, and these tokens are {tokenizer.kind}: learn words instead")
+        raise ValueError(f"texts with labels are read word by word, but these tokens are {tokenizer.kind}: learn words instead")
     return tokenizer
 
 

@@ -41,7 +41,8 @@ def source_named(name: str, fraction: float = 0.9) -> Source:
     offers = {offer.name: offer for offer in corpora()}
     if name not in offers:
         raise ValueError(
-            f"no data named {name[:80]!r}; there are the texts {', '.join(offers)}, the texts with labels {', '.join(GENERATED)} "
+            f"there are no data named {name[:80]!r}; known are the texts {', '.join(offers)}, the texts with labels "
+            f"{', '.join(GENERATED)} "
             f"and the tasks {', '.join((*TASKS, *PAIR_TASKS))}"
         )
     return TextSource(offers[name].open(), fraction)

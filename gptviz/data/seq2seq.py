@@ -125,7 +125,7 @@ def exact_match(model: Transformer, tokenizer: SpecialTokensTokenizer, pairs: Se
         ValueError: there are no pairs, or a source is longer than the model's context.
     """
     if not pairs:
-        raise ValueError("there is nothing to answer: no pair is given")
+        raise ValueError("there is nothing to answer: no pair was given")
     given = answers(model, tokenizer, [source for source, _ in pairs])
     return sum(answer == (right, True) for answer, (_, right) in zip(given, pairs, strict=True)) / len(pairs)
 

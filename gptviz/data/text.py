@@ -34,9 +34,9 @@ def check_decoder(source: Source, config: Config) -> None:
         ValueError: it is a classifier or an encoder–decoder.
     """
     if config.kind == "classifier":
-        raise ValueError(f"{source.title} has no labels to tell apart: give a CSV file with the columns text and label")
+        raise ValueError(f"{source.title} has no labels: give a CSV file with the columns text and label")
     if config.kind != "decoder":
-        raise ValueError(f"{source.title} has no sources and answers, which an {config.kind} learns from: take a decoder")
+        raise ValueError(f"{source.title} has no sources and answers, but an {config.kind} learns from them: take a decoder")
 
 
 def continued(model: Transformer, tokenizer: Tokenizer, prompt: Tensor, n_tokens: int, sampling: Sampling) -> str:

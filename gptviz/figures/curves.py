@@ -23,8 +23,8 @@ MARKERS = ("circle", "square", "diamond", "triangle-up", "x", "star", "triangle-
 BUCKETS = 500
 
 LEGEND = (
-    "Strong, with a marker per evaluation: the loss on held-out data. Pale: the loss of each training batch; "
-    "thin: its mean over the last twentieth of the steps."
+    "Strong line, with a marker for each evaluation: the loss on held-out data. Pale line: the loss of each training batch. "
+    "Thin line: the mean of the pale line over the last twentieth of the steps."
 )
 
 
@@ -76,7 +76,9 @@ class Accuracy:
     epoch: float | None = None
 
 
-ACCURACY_LEGEND = "Strong: right on data held out. Dotted: right on data that it is trained on, without dropout."
+ACCURACY_LEGEND = (
+    "Strong line: how much is right on held-out data. Dotted line: how much is right on training data, without dropout."
+)
 
 
 def losses(
@@ -309,7 +311,7 @@ def _levels(curves: Sequence[Curve]) -> list[_Level]:
     guesses = sorted({round(curve.uniform, 6) for curve in curves if curve.uniform is not None}, reverse=True)
     levels = [
         # The text of the second is below its line: the sizes of two vocabularies may be close.
-        _Level(value, f"guessing: ln {np.exp(min(value, 40)):,.0f} = {value:.3f}", "right", "top" if rank else "bottom")
+        _Level(value, f"blind guess: ln {np.exp(min(value, 40)):,.0f} = {value:.3f}", "right", "top" if rank else "bottom")
         for rank, value in enumerate(guesses)
     ]
     floors: dict[float, list[str]] = {}

@@ -69,7 +69,7 @@ class Route:
         """
         whole = _LINE.fullmatch(line)
         if whole is None:
-            raise ValueError("it is not written as a route is")
+            raise ValueError("it does not have the form of a route")
         choices: list[Choice] = []
         now = START
         for part in _PART.finditer(whole[1]):

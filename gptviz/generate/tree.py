@@ -146,7 +146,7 @@ class Tree:
         if samples != 1:
             raise ValueError(f"the generation has {samples} samples; a tree has one place to go on from")
         if length != generation.prompt_length:
-            raise ValueError("the generation has gone on already: a tree begins at the prompt")
+            raise ValueError("the generation has already drawn tokens: a tree begins at the prompt")
         self.generation, self.n_candidates = generation, n_candidates
         self.most_nodes = most_nodes
         self.prompt = generation.ids[0].tolist()

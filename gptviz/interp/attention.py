@@ -79,7 +79,7 @@ def _recorded(
     query may not look.
     """
     if not model.config.n_layer:
-        raise ValueError("this model has no blocks, hence no attention")
+        raise ValueError("this model has no blocks and therefore no attention")
     device = model.embed.weight.device
     batch = torch.tensor([ids], device=device)  # [1, T]
     beside = None if source is None else torch.tensor([source], device=device)  # [1, S]

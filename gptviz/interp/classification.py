@@ -118,7 +118,7 @@ def mistakes(labels: Sequence[int], probabilities: Numbers, at_most: int = 20) -
 
 def _check(model: Transformer) -> None:
     if model.config.kind != "classifier":
-        raise ValueError(f"this model tells no labels apart: it is of the kind {model.config.kind}")
+        raise ValueError(f"this model is not a classifier: it is of the kind {model.config.kind}")
 
 
 def _numbers(values: Tensor) -> Numbers:

@@ -81,7 +81,7 @@ def vectors(model: Transformer, space: str) -> Vectors:
     elif isinstance(model.head, Unembed):
         weight = model.head.unembed.weight
     else:
-        raise ValueError("this model tells labels apart: it has no unembedding")
+        raise ValueError("this model is a classifier: it has no unembedding")
     rows: Vectors = weight.detach().float().cpu().numpy()
     return rows
 

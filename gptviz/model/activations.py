@@ -20,7 +20,7 @@ class ReLU(Activation):
     """max(0, x) (Nair & Hinton 2010)."""
 
     title, equation = "ReLU", "max(0, x)"
-    about = "Lets positive numbers pass and makes all others 0."
+    about = "Keeps positive numbers and makes all others 0."
 
     def forward(self, x: Tensor) -> Tensor:
         return F.relu(x)
@@ -40,7 +40,7 @@ class GELUTanh(Activation):
     """GELU by its tanh approximation, the one GPT-2 was trained with (Hendrycks & Gimpel 2016)."""
 
     title, equation = "GELU (tanh)", "½ · x · (1 + tanh(√(2 / π) · (x + 0.044715 · x³)))"
-    about = "GELU by an approximation, the one that GPT-2 was trained with."
+    about = "An approximation of GELU, the one that GPT-2 was trained with."
 
     def forward(self, x: Tensor) -> Tensor:
         return F.gelu(x, approximate="tanh")

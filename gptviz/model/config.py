@@ -31,17 +31,26 @@ class Config:
         ValueError: a size or choice that no model can have; the message names the field and its value.
     """
 
-    vocab_size: int = field(metadata=setting("Vocabulary", "How many tokens it knows.", low=1, high=10_000_000))
-    context_length: int = field(metadata=setting("Context (tokens)", "How many tokens it sees at a time.", low=1, high=131_072))
+    vocab_size: int = field(metadata=setting("Vocabulary", "How many different tokens the model knows.", low=1, high=10_000_000))
+    context_length: int = field(
+        metadata=setting("Context (tokens)", "How many tokens the model sees at a time.", low=1, high=131_072)
+    )
     d_model: int = field(
         metadata=setting(
             "Width (d_model)",
-            "How many numbers stand for a token in the residual stream, between its blocks.",
+            "How many numbers a token has in the residual stream, between the blocks.",
             low=1,
             high=1_000_000,
         )
     )
-    n_layer: int = field(metadata=setting("Blocks", "How many blocks it has; none is a bigram.", low=0, high=MOST_BLOCKS))
+    n_layer: int = field(
+        metadata=setting(
+            "Blocks",
+            "How many blocks the model has; without any it is a bigram, which guesses each token from the one before it.",
+            low=0,
+            high=MOST_BLOCKS,
+        )
+    )
     n_head: int = field(
         default=1,
         metadata=setting("Heads per block", "How many heads look at the text side by side in a block.", low=1, high=10_000),
@@ -59,8 +68,8 @@ class Config:
         default=None,
         metadata=setting(
             "Key heads per block",
-            "How many heads have keys and values of their own; each serves a group of neighbouring heads, which ask different "
-            "queries of it. Unless given, every head has its own.",
+            "How many heads have their own keys and values; each of them serves a group of neighbouring heads, which read it "
+            "with different queries. Unless given, every head has its own.",
             low=1,
             high=10_000,
         ),
@@ -102,13 +111,13 @@ class Config:
         default=True, metadata=setting("Final norm", "Whether a norm stands between the last block and the output.")
     )
     positions: str = field(
-        default="learned", metadata=setting("Positions", "How it knows the order of its tokens.", choices=POSITIONS)
+        default="learned", metadata=setting("Positions", "How the model knows the order of its tokens.", choices=POSITIONS)
     )
     rotary_base: float = field(
         default=10_000.0,
         metadata=setting(
             "Rotary base",
-            "How slowly rotary positions turn: the slowest wave is about this many times as long as the fastest.",
+            "How slowly rotary positions turn: the slowest wave is about this many times as long as the fastest wave.",
             low=1,
             high=1e9,
             low_excluded=True,
@@ -146,7 +155,8 @@ class Config:
         default=None,
         metadata=setting(
             "Window (tokens)",
-            "In blocks with a window, how many tokens a query may read: itself and those just before it. None is no window.",
+            "In blocks with a window, how many tokens a query may read: its own token and those just before it. None means no "
+            "window.",
             low=1,
             high=131_072,
         ),
@@ -155,8 +165,8 @@ class Config:
         default="w",
         metadata=setting(
             "Blocks with a window",
-            "Which blocks see the window alone: w sees the window, f everything; the letters are repeated from block 0 up, "
-            "so that fw gives every other block a window.",
+            "Which blocks see only the window: w sees the window, f sees everything; the letters are repeated from block 0 up, "
+            "so fw gives every other block a window.",
         ),
     )
     window_rotary_base: float | None = field(
@@ -173,7 +183,10 @@ class Config:
         default="plain",
         metadata=setting("Kind of MLP", "How the neurons of a block's MLP get their numbers.", choices=MLPS),
     )
-    activation: str = field(default="gelu", metadata=setting("Activation", "What bends a neuron's input.", choices=ACTIVATIONS))
+    activation: str = field(
+        default="gelu",
+        metadata=setting("Activation", "The curved function that is applied to a neuron's input.", choices=ACTIVATIONS),
+    )
     qkv_bias: bool = field(
         default=True, metadata=setting("Bias of q, k, v", "Whether queries, keys and values have a learned bias.")
     )
@@ -183,7 +196,7 @@ class Config:
     mlp_bias: bool = field(default=True, metadata=setting("MLP bias", "Whether both layers of the MLP have a learned bias."))
     unembed_bias: bool = field(default=False, metadata=setting("Unembed bias", "Whether every token's score has a learned bias."))
     tied: bool = field(
-        default=False, metadata=setting("Tied embedding", "Whether one matrix serves to read tokens and to guess them.")
+        default=False, metadata=setting("Tied embedding", "Whether the same matrix is used to read tokens and to guess them.")
     )
     embed_scale: float = field(
         default=1.0,
@@ -201,7 +214,7 @@ class Config:
     )
     qk_norm: str = field(
         default="none",
-        metadata=setting("Normalised queries and keys", "How queries and keys are brought to one length.", choices=QK_NORMS),
+        metadata=setting("Normalised queries and keys", "How queries and keys are brought to a common size.", choices=QK_NORMS),
     )
     score_scale: float | None = field(
         default=None,
@@ -243,8 +256,8 @@ class Config:
         default=0.0,
         metadata=setting(
             "Dropout on attention",
-            "The share of attention weights left out at random at each step of training: a token then does without some of those "
-            "that it reads. The others are scaled up to make up for them.",
+            "The share of attention weights left out at random at each step of training: a token then has to do without some of "
+            "the tokens that it reads. The other weights are scaled up to make up for the missing ones.",
             low=0,
             high=1,
             high_excluded=True,
@@ -255,7 +268,7 @@ class Config:
         metadata=setting(
             "Dropout of tokens",
             "For a classifier: the share of a text's tokens left out at random each time the text is trained on, so that no "
-            "label hangs on a single word.",
+            "label depends on a single word.",
             low=0,
             high=1,
             high_excluded=True,
@@ -265,8 +278,9 @@ class Config:
         default=0,
         metadata=setting(
             "Blocks of the encoder",
-            "How many blocks read the source, before the others write the answer; 0 is a model without an encoder. "
-            "The others read its output by cross-attention, and both share vocabulary, embedding and sizes.",
+            "How many blocks the encoder has: it reads the source before the decoder writes the answer. 0 means a model without "
+            "an encoder. The decoder reads the encoder's output by cross-attention, and both share vocabulary, embedding and "
+            "sizes.",
             low=0,
             high=MOST_BLOCKS,
         ),
@@ -275,21 +289,21 @@ class Config:
         default="unembed",
         metadata=setting(
             "How a label is decided",
-            "What its last state becomes: the next token (unembed), or a label, from a number of every token with a weight "
-            "for its place (flatten) or from the mean of all tokens (mean).",
+            "What the model's last state becomes: a guess at the next token (unembed), or a label: from one number for every "
+            "token, weighed by its place (flatten), or from the mean of all tokens (mean).",
             choices=HEADS,
         ),
     )
-    n_label: int = field(default=0, metadata=setting("Labels", "How many labels it tells apart.", low=0, high=10_000))
+    n_label: int = field(default=0, metadata=setting("Labels", "How many labels a classifier chooses from.", low=0, high=10_000))
     ordered: bool = field(
         default=False,
         metadata=setting(
-            "Labels in order", "Whether its labels are in an order from the lowest to the highest, as one to five stars are."
+            "Labels in order", "Whether the labels have an order from the lowest to the highest, as one to five stars do."
         ),
     )
     padding: int | None = field(
         default=None,
-        metadata=setting("Padding", "The token that fills up the shorter texts of a batch, which nobody reads.", low=0),
+        metadata=setting("Padding", "The token that fills up the shorter texts of a batch; no other token reads it.", low=0),
     )
 
     def __post_init__(self) -> None:
@@ -341,14 +355,14 @@ class Config:
             raise ValueError(f"padding is {padding!r:.80}; it must be the id of a token, below {self.vocab_size:,}, or none")
         if not HEADS[self.head].classifies:
             if self.n_label:
-                raise ValueError(f"n_label is {self.n_label}: labels need a head that tells them apart, flatten or mean")
+                raise ValueError(f"n_label is {self.n_label}: labels need the head flatten or mean")
             if self.ordered:
-                raise ValueError("ordered is of labels, and this model tells none apart: unset it")
+                raise ValueError("ordered is about labels, and this model has none: unset it")
             if self.token_dropout:
-                raise ValueError(f"token_dropout is {self.token_dropout:g}: only texts with labels can do without some tokens")
+                raise ValueError(f"token_dropout is {self.token_dropout:g}: it is only for models that learn labels")
             return
         if self.n_label < 2:
-            raise ValueError(f"n_label is {self.n_label}; a {self.head} head tells at least 2 labels apart")
+            raise ValueError(f"n_label is {self.n_label}; a {self.head} head needs at least 2 labels")
         if self.n_encoder_layer:
             raise ValueError("n_encoder_layer feeds a decoder, whose head is unembed; a classifier is one stack")
         if self.tied:

@@ -13,7 +13,10 @@ class MLP(ModelPart):
     """W_down · activation(W_up · x + b) + b, of every position by itself."""
 
     title, equation = "Plain", "down(activation(up(x)))"
-    about = "Every token's vector is widened, bent number by number, and brought back to the width of the stream."
+    about = (
+        "Every token's vector is made wider, passed number by number through the activation, and brought back to the width of "
+        "the stream."
+    )
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()
@@ -31,7 +34,10 @@ class GatedMLP(MLP):
     """W_down · (activation(W_gate · x) ⊙ W_up · x), of every position by itself (Shazeer 2020)."""
 
     title, equation = "Gated", "down(activation(gate(x)) · up(x))"
-    about = "Every token's vector is widened twice: one half, bent number by number, decides how much of the other passes."
+    about = (
+        "Every token's vector is made wider twice: one result, passed through the activation, decides how much of the other one "
+        "passes."
+    )
 
     def __init__(self, settings: Settings) -> None:
         super(MLP, self).__init__()  # in the order in which a forward pass reads them

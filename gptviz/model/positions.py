@@ -65,7 +65,7 @@ class NoPositions(PositionEncoding):
     title, equation, acts_on = "No", "", "nothing"
     about = (
         "Nothing tells the model where a token stands; under a causal mask it still learns something, since each token sees one "
-        "token more than the last."
+        "token more than the token before it."
     )
 
 

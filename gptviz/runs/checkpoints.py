@@ -337,7 +337,7 @@ def check_is_free(name: str, root: Path | None = None) -> None:
     """
     if is_in_use(name, root):
         is_bundled = not os.path.lexists((own() if root is None else root) / name)
-        whose = " (it came with gptviz, and a new one would hide it)" if is_bundled else ""
+        whose = " (it came with gptviz, and your new model would hide it)" if is_bundled else ""
         raise NameInUseError(f"there is a model named {name} already{whose}: choose another name, or replace it")
 
 

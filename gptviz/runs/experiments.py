@@ -198,7 +198,7 @@ PLANS: dict[str, Plan] = {
     ),
     "generator-unmasked": Plan(
         "generator",
-        "The same without the mask: it sees the answers. The loss falls far lower, but the text does not get better.",
+        "The same without the mask, so that it sees the answers. The loss falls far lower, but the text does not get better.",
         _GENERATOR,
         fraction=0.95,
         beside=("generator",),
@@ -242,14 +242,14 @@ PLANS: dict[str, Plan] = {
     ),
     "sums": Plan(
         "addition",
-        "Sums of three-digit numbers, learned while you watch: the answers are wrong for a while, and then they are right.",
+        "Sums of three-digit numbers, learned while you watch: at first the answers are wrong, then they become right.",
         replace(_TASK, steps=600, evaluations=20),
         data="addition",
         beside=("addition",),
     ),
     "addition": Plan(
         "addition",
-        "The same sums five times as long, to the last mistake; the answer begins with its last digit.",
+        "The same sums, trained five times as long, until no mistake is left; the answer begins with its last digit.",
         _TASK,
         data="addition",
         beside=("sums",),
@@ -271,21 +271,21 @@ PLANS: dict[str, Plan] = {
     ),
     "finetune": Plan(
         "bpe",
-        "Shakespeare in few steps, after pretraining on Python's reference: does that help?",
+        "Shakespeare in a few steps, after pretraining on Python's reference: does the pretraining help?",
         _FEW,
         beside=("from-scratch", "pretrain"),
         begin="pretrain",
     ),
     "from-scratch": Plan(
         "bpe",
-        "Shakespeare in as few steps, without pretraining: the comparison for finetune.",
+        "Shakespeare in the same number of steps, without pretraining: the comparison for finetune.",
         _FEW,
         beside=("finetune", "pretrain"),
         changes=_SMALL,
     ),
     "classifier": Plan(
         "classifier",
-        "An encoder that classifies opinions: every word attends to all others, and adds its share to the decision.",
+        "An encoder that classifies opinions: every word reads all the others, and adds its share to the decision.",
         _LABELS,
         data="opinions",
         tokenizer="words",
@@ -366,9 +366,13 @@ GROUPS = (
     Group(
         "With and without a mask",
         ("generator", "generator-unmasked", "transformerslite-generator"),
-        "Without its mask it reads the answer: the loss falls far below, the text gets no better.",
+        "Without its mask it reads the answer: the loss falls far lower, but the text does not get better.",
     ),
-    Group("The ladder", (*_RUNGS, "bigram"), "Each rung has what the one before it lacks: which part lowers the loss most?"),
+    Group(
+        "The ladder",
+        (*_RUNGS, "bigram"),
+        "Each rung has one part that the rung before it lacks: which part lowers the loss most?",
+    ),
     Group(
         "Positions",
         ("reversal", "reversal-no-positions"),

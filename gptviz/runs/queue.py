@@ -101,7 +101,9 @@ class Queue:
                 raise RunError(f"{name} is finished: begin a new run, from its weights if you like")
             waiting = self.waiting()
             if len(waiting) >= self.most_waiting:
-                raise QueueFullError(f"{len(waiting)} runs wait already, and no more may: try again later, or take one back")
+                raise QueueFullError(
+                    f"{len(waiting)} runs wait already, which is the most allowed: try again later, or take one back"
+                )
             if device is not None:
                 self._devices[name] = device
             mark_waiting(folder)

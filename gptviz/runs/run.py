@@ -159,7 +159,7 @@ def read_run(folder: Path) -> Run:
         engine = Engine.from_dict(values["engine"]) if values.get("engine") else None
         return Run(folder, Recipe.from_dict(values["recipe"]), dict(values["source"]), card, STORES[store], engine)
     except (KeyError, TypeError, ValueError) as error:
-        raise RunError(f"{folder.name} does not say how it was trained ({error}): it cannot be trained on") from None
+        raise RunError(f"{folder.name} does not say how it was trained ({error}): its training cannot go on") from None
 
 
 def free_disk(folder: Path) -> int:

@@ -230,7 +230,7 @@ def _restore(folder: Path, trainer: Trainer) -> dict[str, Tensor]:
     except FileNotFoundError:
         return {}
     except (OSError, SafetensorError, ValueError) as error:
-        raise RunError(f"{folder.name}/{path.name} is damaged ({error}): begin the run anew") from None
+        raise RunError(f"{folder.name}/{path.name} is damaged ({error}): begin the run again") from None
     return state
 
 

@@ -35,7 +35,9 @@ class World:
             ValueError: the rows do not divide evenly among the processes.
         """
         if rows % self.size:
-            raise ValueError(f"a batch of {rows} does not divide among {self.size} processes: take a multiple of {self.size}")
+            raise ValueError(
+                f"a batch of {rows} rows cannot be shared equally among {self.size} processes: take a multiple of {self.size}"
+            )
         return slice(self.rank, None, self.size)
 
     def sum(self, value: Tensor) -> Tensor:

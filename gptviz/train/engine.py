@@ -53,11 +53,11 @@ class Engine:
         try:
             engine = cls(**values)
         except TypeError as error:
-            raise ValueError(f"no engine is written down so ({error})") from None
+            raise ValueError(f"this does not describe an engine ({error})") from None
         seconds = engine.seconds_per_step
         flags = isinstance(engine.bfloat16, bool) and isinstance(engine.compiled, bool)
         if not (flags and isinstance(engine.why, str) and (seconds is None or isinstance(seconds, int | float))):
-            raise ValueError(f"no engine is written down so: {values!r:.80}")
+            raise ValueError(f"this does not describe an engine: {values!r:.80}")
         return engine
 
     def forward(self, model: Transformer) -> nn.Module:

@@ -34,7 +34,7 @@ class Recipe:
         default=None,
         metadata=setting(
             "Minutes instead",
-            "Instead of a number of steps: training ends after so many minutes, wherever it is.",
+            "Instead of a number of steps: training ends after this many minutes, at whatever step it is.",
             low=0,
             low_excluded=True,
         ),
@@ -43,7 +43,8 @@ class Recipe:
         default=16,
         metadata=setting(
             "Batch size",
-            "How many pieces of the data one step reads side by side. More: steadier, and each step takes longer.",
+            "How many pieces of the data one step reads side by side. With more, training is steadier and each step takes "
+            "longer.",
             low=1,
             high=10**6,
         ),
@@ -53,7 +54,8 @@ class Recipe:
         metadata=setting(
             "Optimiser",
             "How a gradient becomes a step. AdamW suits almost everything. Muon takes fewer steps with matrices. "
-            "Adam lacks AdamW's weight decay proper. SGD follows the bare gradient, and mostly needs a higher learning rate.",
+            "Adam is AdamW without its separate weight decay. SGD follows the gradient itself, and usually needs a higher "
+            "learning rate.",
         ),
     )
     learning_rate: float = field(
@@ -75,7 +77,7 @@ class Recipe:
         default=0.05,
         metadata=setting(
             "Warmup",
-            "The share of the run over which the learning rate rises from 0: the first gradients are wild.",
+            "The share of the run in which the learning rate rises from 0, since the first gradients are unsteady.",
             low=0,
             high=1,
             high_excluded=True,
@@ -101,9 +103,9 @@ class Recipe:
         default=0.0,
         metadata=setting(
             "Label smoothing",
-            "How much of what is asked for goes to the wrong answers, so that the model grows less certain. Of labels with an "
-            "order, such as stars, those nearby get more: each step away from the right one multiplies the share by this. "
-            "The training loss is measured with it, the validation loss without.",
+            "The share of the target probability that goes to the wrong answers, so that the model becomes "
+            "less certain. If labels have an order, such as stars, nearby labels get more: each step away from the right one "
+            "multiplies the share by this number. The training loss is measured with smoothing, the validation loss without.",
             low=0,
             high=1,
             high_excluded=True,
@@ -113,7 +115,8 @@ class Recipe:
         default=0.9,
         metadata=setting(
             "Beta 1",
-            "How much of the last gradients' mean is kept from step to step (Adam), or of the momentum (SGD, Muon).",
+            "How much of the running mean of gradients is kept from step to step (Adam), or how much of the momentum (SGD, "
+            "Muon).",
             low=0,
             high=1,
             high_excluded=True,
@@ -123,7 +126,8 @@ class Recipe:
         default=0.99,
         metadata=setting(
             "Beta 2",
-            "How much of the mean of their squares is kept (Adam): higher is steadier and slower to notice a change.",
+            "How much of the running mean of squared gradients is kept (Adam): higher is steadier, but slower to notice a "
+            "change.",
             low=0,
             high=1,
             high_excluded=True,
@@ -141,14 +145,16 @@ class Recipe:
         default="auto",
         metadata=setting(
             "Precision",
-            "What matrix products run in. bfloat16 is faster where the processor has it; “auto” tries both.",
+            "The kind of number in which matrices are multiplied. bfloat16 is faster where the processor has it; “auto” tries "
+            "both.",
         ),
     )
     compile: Compiling = field(
         default="auto",
         metadata=setting(
             "Compile",
-            "Whether torch.compile turns the model into machine code first: worth its half minute in long runs.",
+            "Whether torch.compile first turns the model into machine code. That takes about half a minute, which long runs win "
+            "back.",
         ),
     )
     evaluations: int = field(
@@ -161,14 +167,20 @@ class Recipe:
         default=3,
         metadata=setting(
             "Snapshots per doubling",
-            "Weights kept per doubling of the step, to be scrubbed through: 3 keeps steps 1, 2, 3, 4, 5, 6, 8, 10, 13 …",
+            "How many snapshots of the weights are kept each time the number of steps doubles, to move through with the slider: "
+            "3 keeps steps 1, 2, 3, 4, 5, 6, 8, 10, 13 …",
             low=0,
             high=64,
         ),
     )
     seed: int = field(
         default=0,
-        metadata=setting("Seed", "Fixes first weights, batches and dropout: one seed, one curve.", low=0, high=2**63 - 1),
+        metadata=setting(
+            "Seed",
+            "Decides the first weights, the batches and the dropout: the same seed gives the same curve.",
+            low=0,
+            high=2**63 - 1,
+        ),
     )
 
     def __post_init__(self) -> None:

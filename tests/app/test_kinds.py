@@ -273,7 +273,7 @@ def test_words_that_the_model_lacks_are_named_and_read_as_unknown() -> None:
 def test_a_stack_without_blocks_says_so_and_leads_on(tiny_classifier: TinyModel) -> None:
     tiny_classifier(n_layer=0)
     at = page("pages/attention.py", model="judge", prompt=REVIEW)
-    assert "no blocks, hence no attention" in says(at)
+    assert "no blocks and therefore no attention" in says(at)
     assert any("Classify" in label for label in links(at))
     assert not page("app.py", model="judge", prompt=REVIEW).error
 

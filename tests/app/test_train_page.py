@@ -377,7 +377,7 @@ def test_when_as_many_wait_as_may_the_next_is_refused_before_anything_is_written
 ) -> None:
     monkeypatch.setattr(queue.own_queue(), "most_waiting", 0)
     at = press(page(**TINY), "Train")
-    assert "no more may" in says(at)
+    assert "which is the most allowed" in says(at)
     assert not list(home.rglob("config.json"))
     assert at.number_input(key="run_steps").value == 40
 
@@ -601,7 +601,7 @@ def test_a_classifier_is_trained_and_watched_beside_its_baseline(home: Path) -> 
     assert f"{card.accuracy:.1%} right" in says(at)
     assert f"baseline {card.baseline_accuracy:.1%}" in says(at)
     assert "perplexity" not in state.numbers(watch("classifier-2"))
-    assert any("guessing: ln 2 = 0.693" in note["text"] for note in live(at)["layout"]["annotations"])
+    assert any("blind guess: ln 2 = 0.693" in note["text"] for note in live(at)["layout"]["annotations"])
     assert any("What it makes of some texts" in element.value for element in at.markdown)
     assert any("positive" in code.value for code in at.code)
     assert any("What head 0 of block 0 looks at" in element.value for element in at.markdown)

@@ -694,12 +694,12 @@ def test_of_a_model_too_large_to_send_a_block_is_asked_for_when_it_is_looked_at(
     choose(page, 2, 5)
     choose(page, 2, 6)
     choose(page, 2, 5)
-    expect(page.locator(".readout")).to_contain_text("on their way")
+    expect(page.locator(".readout")).to_contain_text("are being sent")
     [asked] = view.view.sent
     assert (asked.way, asked.name) == ("trigger", "block")
     view.block = wanted(asked.value, unpack(view.payload())[0]["of"], 12) or 0
     view.show()
-    expect(page.locator(".readout")).not_to_contain_text("on their way")
+    expect(page.locator(".readout")).not_to_contain_text("are being sent")
     np.testing.assert_allclose(weights(page)[:61], expected["blocks.2.attention.pattern"][0, 5, 60, :61], rtol=1e-3, atol=1e-6)
     expect(page.locator(".right .title")).to_have_text("Block 2, head 5")
 
@@ -713,7 +713,7 @@ def test_the_server_sends_the_block_that_is_looked_at(seen: Visit, folder: Path)
     chips(page).nth(600).click()
     choose(page, 2, 5)
     seen.settle()
-    expect(page.locator(".readout")).not_to_contain_text("on their way")
+    expect(page.locator(".readout")).not_to_contain_text("are being sent")
     drawn(page)
     assert len(seen.sent) > before
     np.testing.assert_allclose(weights(page)[:601], expected["blocks.2.attention.pattern"][0, 5, 600, :601], atol=2e-4)

@@ -116,10 +116,10 @@ def test_a_share_that_leaves_nothing_is_refused(fraction: float) -> None:
 
 
 def test_one_text_of_each_label_is_too_few() -> None:
-    with pytest.raises(ValueError, match="numbered has one text of each label, copies not counted: to hold some out"):
+    with pytest.raises(ValueError, match="numbered has one text of each label, not counting copies: there must be more"):
         LabelledSource(numbered((0, 1, 2))).split()
     copies = LabelledTexts("copies", ("fine", "dull", "fine "), (0, 1, 0), ("good", "bad"))
-    with pytest.raises(ValueError, match="copies has one text of each label, copies not counted"):
+    with pytest.raises(ValueError, match="copies has one text of each label, not counting copies"):
         LabelledSource(copies).split()
 
 
@@ -306,10 +306,10 @@ def classifier(**changes: Any) -> Config:
 @pytest.mark.parametrize(
     ("source", "config", "message"),
     [
-        (LabelledSource(TEXTS), tiny(), "mine has texts with 3 labels: train a classifier that tells as many apart"),
+        (LabelledSource(TEXTS), tiny(), "mine has texts with 3 labels: train a classifier with as many labels"),
         (LabelledSource(TEXTS), classifier(), "mine has texts with 3 labels"),
-        (TextSource(Corpus("text", "the fox " * 99)), classifier(), "text has no labels to tell apart: give a CSV file"),
-        (TaskSource(task("copy", vocab=9, lag=3, length=9)), classifier(), "copy has no labels to tell apart"),
+        (TextSource(Corpus("text", "the fox " * 99)), classifier(), "text has no labels: give a CSV file"),
+        (TaskSource(task("copy", vocab=9, lag=3, length=9)), classifier(), "copy has no labels"),
     ],
 )
 def test_data_of_another_kind_than_the_model_is_refused(source: Any, config: Config, message: str) -> None:

@@ -318,7 +318,7 @@ def test_what_cannot_be_is_said() -> None:
         Tree(Generation(model, torch.tensor([1]), samples=2))
     grown = Generation(model, torch.tensor([1]))
     next(grown)
-    with pytest.raises(ValueError, match="gone on already"):
+    with pytest.raises(ValueError, match="has already drawn tokens"):
         Tree(grown)
     tree = planted(model)
     for token in (-1, VOCAB):

@@ -93,7 +93,7 @@ def test_mistakes_are_the_wrong_ones_the_most_confident_first(rows: list[tuple[i
 
 def test_only_a_classifier_classifies_and_only_a_text() -> None:
     for use in (lambda model: classify(model, some_ids()[0]), lambda model: probabilities(model, some_ids())):
-        with pytest.raises(ValueError, match="tells no labels apart: it is of the kind decoder"):
+        with pytest.raises(ValueError, match="is not a classifier: it is of the kind decoder"):
             use(scrambled(tiny()))
         with pytest.raises(ValueError, match="of the kind encoder-decoder"):
             use(scrambled(tiny(n_encoder_layer=1)))

@@ -29,7 +29,7 @@ test("without limits it is the softmax of logits over temperature", () => {
   }
 });
 
-test("temperature 0 leaves the likeliest alone", () => {
+test("temperature 0 leaves only the likeliest", () => {
   const stages = staged({ temperature: 0 });
   assert.deepEqual([...stages.after], [0, 1, 0, 0, 0, 0]);
   assert.equal(stages.left, 1);

@@ -213,7 +213,7 @@ def test_an_encoder_that_is_given_nothing_says_so() -> None:
         ({"padding": VOCAB}, "padding is 11"),
         ({"padding": True}, "padding is True"),
         ({"padding": -1}, "padding is -1"),
-        ({"n_label": 2}, "labels need a head"),
+        ({"n_label": 2}, "labels need the head"),
         ({"head": "mean"}, "n_label is 0"),
         ({"head": "flatten", "n_label": 1}, "n_label is 1"),
         ({"head": "mean", "n_label": 2, "tied": True}, "unset tied"),

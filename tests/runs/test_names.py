@@ -46,7 +46,7 @@ def test_a_free_name_is_that_of_no_model_be_it_shipped_or_one_s_own(tiny_model: 
 
 
 def test_the_name_of_a_shipped_model_is_refused_unless_it_is_to_be_hidden(shipped: Path) -> None:
-    said = r"there is a model named famous already \(it came with gptviz, and a new one would hide it\): choose another name"
+    said = r"there is a model named famous already \(it came with gptviz, and your new model would hide it\): choose another name"
     with pytest.raises(NameInUseError, match=said):
         task_run("famous")
     with pytest.raises(NameInUseError, match=said):

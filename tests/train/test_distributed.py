@@ -97,7 +97,7 @@ def test_one_process_alone_speaks_and_writes(trained: dict[int, tuple[Path, str]
 def test_a_batch_that_does_not_divide_is_said_before_anything_is_written(tmp_path: Path) -> None:
     ended = together(tmp_path, *TRAIN, "--batch-size", "3", "--steps", "2")
     assert ended.returncode != 0
-    assert "gptviz: a batch of 3 does not divide among 2 processes: take a multiple of 2\n" in ended.stderr
+    assert "gptviz: a batch of 3 rows cannot be shared equally among 2 processes: take a multiple of 2\n" in ended.stderr
     assert not list((tmp_path / "checkpoints").glob("*/*.json"))
 
 
@@ -108,7 +108,7 @@ def test_the_shares_of_a_batch_are_equal_and_make_up_the_whole(size: int) -> Non
     assert {len(share) for share in shares} == {12 // size}
     assert [World(rank, size).is_main for rank in range(size)] == [True] + [False] * (size - 1)
     if size > 1:
-        with pytest.raises(ValueError, match=f"a batch of 13 does not divide among {size} processes"):
+        with pytest.raises(ValueError, match=f"a batch of 13 rows cannot be shared equally among {size} processes"):
             World(0, size).shard(13)
 
 

@@ -185,5 +185,5 @@ def test_an_engine_survives_json(of: Engine) -> None:
     "content", [{"bfloat16": "x"}, {"compiled": 1}, {"speed": 3}, [1], 5, {"why": None}, {"seconds_per_step": "x"}]
 )
 def test_what_is_no_engine_is_refused(content: Any) -> None:
-    with pytest.raises(ValueError, match="no engine is written down so"):
+    with pytest.raises(ValueError, match="this does not describe an engine"):
         Engine.from_dict(content)

@@ -22,7 +22,7 @@ import { OF_HEADS, Selection } from "./selection.js";
 import { SHOWS, SIDES } from "./settings.js";
 import { Tokens } from "./tokens.js";
 
-const HINT = "A click holds a token; a click on another one then opens the arithmetic of the two. Escape goes back.";
+const HINT = "Click a token to keep it selected; then click another one to see the arithmetic between the two. Escape goes back.";
 
 // Room (in rem) that stays free below the heatmap for what a head does on average.
 const ABOUT = 3.8;

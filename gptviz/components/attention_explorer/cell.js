@@ -117,7 +117,7 @@ export class Cell {
     const term = `, ${cell.position < 0 ? "−" : "+"} ${brief(Math.abs(cell.position))} for the position = ${brief(cell.score)}`;
     const scaled = `${brief(cell.dot)} ÷ √${cell.q.length} (${brief(root)}) = ${brief(cell.scaled)}`;
     line("score", scaled + (this.explorer.numbers.arrays.position ? term : ""), cell.score);
-    const less = cell.less ? ` (less ${brief(cell.less)}, the row’s largest, which changes no share)` : "";
+    const less = cell.less ? ` (minus ${brief(cell.less)}, the row’s largest score, which changes no share)` : "";
     line("exp(score)", `${brief(cell.exps[this.explorer.choice.key])}${less}`, cell.exps[this.explorer.choice.key]);
     line("sum", `over the ${count(cell.visible)} key${cell.visible > 1 ? "s" : ""} it may read: ${brief(cell.sum)}`, cell.sum);
     line("share", `${brief(cell.exps[this.explorer.choice.key])} ÷ ${brief(cell.sum)} = ${percent(cell.share)}`, cell.share);
@@ -155,10 +155,10 @@ export class Cell {
     const apart = Math.abs(cell.share - cell.pattern);
     const isRounding = apart <= ROUNDING[numbers.half ? "half" : "single"] * Math.max(cell.pattern, 1e-3);
     const own = `The model’s own share: ${percent(cell.pattern)}`;
-    const words = isRounding ? `${own}, the same.` : `${own}, which is ${apart.toExponential(1)} apart, more than rounding.`;
+    const words = isRounding ? `${own}, the same.` : `${own}. The difference of ${apart.toExponential(1)} is more than rounding.`;
     const moved = numbers.moved(...opened, choice.key),
       here = numbers.value(...opened, choice.query, choice.key);
-    const value = ` Read alone, this key would add a vector of length ${brief(moved)}; here it adds ${brief(here)}.`;
+    const value = ` With a share of 100 % this key would add a vector of length ${brief(moved)}; here it adds ${brief(here)}.`;
     const line = make("p", isRounding ? "note check" : "note check wrong", words + value, { "data-apart": apart });
     line.title = `They differ by ${apart.toExponential(1)}${isRounding ? ", which is rounding" : ""}`;
     return line;

@@ -12,12 +12,12 @@ const DIRECTIONS = [
 const HEADS = [
   [MEAN, "Mean", "The mean of all heads of the block"],
   ["one", "One head", "A click on a thumbnail chooses it"],
-  ["some", "Compare", "A click on a thumbnail adds it, in a colour of its own, or takes it out; so do Shift-click and +"],
-  ["all", "All of the block", "Every head of the block, in a colour each"],
+  ["some", "Compare", "A click on a thumbnail adds the head, in a colour of its own, or takes it out; so do Shift-click and +"],
+  ["all", "All of the block", "Every head of the block, each in its own colour"],
 ];
 const NO_HEADS =
   "Rollout takes the mean of all heads of every block, so there is none to choose: a click on a thumbnail chooses its block";
-const LOG = [["log", "Log colours", "Equal ratios, equal steps of colour, down to 0.1 %: small shares show"]];
+const LOG = [["log", "Log colours", "Colours on a logarithmic scale, down to 0.1 %, so that small shares show"]];
 
 export class Controls {
   /** @param {any} explorer */

@@ -140,7 +140,7 @@ export class Grid {
         );
       });
       this.box.style.gridTemplateColumns = this.box.style.gridTemplateRows = "";
-      this.box.replaceChildren(...(shown.length ? shown : [make("p", "note", "No head does so much of it.")]));
+      this.box.replaceChildren(...(shown.length ? shown : [make("p", "note", "No head reaches this value.")]));
     } else {
       const { n_block, n_head } = numbers;
       const cells = [make("span", "axis across", "head"), make("span", "axis down", "block")];

@@ -15,7 +15,7 @@ const SIZE = 0.75,
 // Where not every token is named, each so many are.
 const STEPS = [2, 5, 10, 20, 50, 100, 200, 500];
 const ROLLOUT =
-  "Of each block the mean of its heads, half of it and half the token itself, multiplied from block 0 up. " +
+  "For each block: half the mean of its heads, half the token itself; multiplied from block 0 up. " +
   "The head makes no difference.";
 
 /** One head, queries downwards and keys across; a cell that is chosen opens its arithmetic. */
@@ -83,7 +83,7 @@ export class Heat {
     bar.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
     const unit = make("span", "note", selection.unit + (numbers.masked ? "; blank: may not be read" : ""));
     this.legend.replaceChildren(make("span", "number", low), bar, make("span", "number", high), unit);
-    const half = numbers.half ? " Numbers have three digits: with more they would be too many to send." : "";
+    const half = numbers.half ? " Numbers have only three digits: with more digits there would be too much to send." : "";
     this.about.textContent = (choice.show === "rollout" ? ROLLOUT : numbers.average(large)) + half;
   }
 

@@ -33,10 +33,10 @@ export class Readout {
     const { numbers, choice, heads } = selection;
     if (!numbers.has(choice.block)) {
       const why = "all blocks together are too many to send at once";
-      this.element.replaceChildren(`The numbers of block ${choice.block} are on their way: ${why}.`);
+      this.element.replaceChildren(`The numbers of block ${choice.block} are being sent: ${why}.`);
     } else if (!aim) {
       const what = heads.length > 1 ? "Several heads" : selection.name;
-      const hint = make("span", "hint", " Hover one to see it alone; a click holds it.");
+      const hint = make("span", "hint", " Hover one to see it alone; click it to keep it selected.");
       this.element.replaceChildren(`${what}: all tokens at once.`, hint);
     } else this.element.replaceChildren(...this.#parts(selection, aim));
   }

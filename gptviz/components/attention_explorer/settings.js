@@ -20,7 +20,7 @@ export const SHOWS = {
     name: "Value-weighted",
     role: "value",
     unit: "length of share · v W_O",
-    help: "‖share · v W_O‖: how long the vector is that a key adds to the query’s stream",
+    help: "‖share · v W_O‖: the length of the vector that a key adds to the query’s stream",
   },
   rollout: {
     name: "Rollout",

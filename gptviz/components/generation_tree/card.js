@@ -56,7 +56,7 @@ export class Card {
     this.at = START;
     this.element.dataset.node = "";
     this.head.replaceChildren(make("span", "name", "The text grows"));
-    this.how.textContent = "Pause, or click a token, to see what each was chosen from.";
+    this.how.textContent = "Pause, or click a token, to see from which tokens it was chosen.";
     this.fill([]);
     this.attention.line.hidden = true;
   }

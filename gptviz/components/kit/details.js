@@ -124,7 +124,7 @@ export function tools(root, { name, numbers, code, picture }) {
   };
   add("Numbers", "The numbers of the view, as a table and a CSV file", () => showNumbers(root, name, numbers()));
   add("Code", "The lines of Python that compute the same numbers", () => showCode(root, code()));
-  add("PNG", "The view as a picture of pixels", async () => {
+  add("PNG", "The view as a picture made of pixels", async () => {
     try {
       save(await pixels(picture()), `${name}.png`);
     } catch {

@@ -45,7 +45,7 @@ export class Draw {
     this.ledger = ledger;
     this.paths = ["even", "odd", "many", "drawn"].map((kind) => shape("path", { class: kind }));
     this.outcome = make("p", "outcome");
-    this.taking = make("button", "tool", "Take it", { title: "Put the token that was drawn behind the text" });
+    this.taking = make("button", "tool", "Take it", { title: "Add the token that was drawn to the text" });
     this.taking.onclick = (event) => ledger.take(ledger.drawn, event);
     this.interval = make("div", "interval");
     this.names = make("div", "names", undefined, { "aria-hidden": "true" });
@@ -71,7 +71,7 @@ export class Draw {
     };
     const another = () => ledger.choose({ seed: (ledger.chosen.seed + 1) % SEEDS }, true);
     const next = button("Next seed", "Another random number", another);
-    const often = "Fresh random numbers through the same draw: how often does each token come?";
+    const often = "Repeat the same draw with new random numbers: how often does each token come?";
     const many = button(`Draw ${count(DRAWS)}`, often, () => ledger.drawMany());
     const head = make("div", "drawing");
     head.append(make("strong", "", "The draw"), seed, next, many, this.outcome, this.taking);
@@ -124,7 +124,7 @@ export class Draw {
   test() {
     const { statistic, freedom } = chiSquared(/** @type {Int32Array} */ (this.ledger.observed), this.ledger.stages);
     Object.assign(this.verdict.dataset, { statistic, freedom });
-    if (!freedom) return `◆ ${count(DRAWS)} draws, all of the one token left: nothing to test`;
+    if (!freedom) return `◆ ${count(DRAWS)} draws, all of them the only token left: nothing to test`;
     const usual = `${freedom} ± ${Math.sqrt(2 * freedom).toPrecision(2)}`;
     const found = `χ² = ${statistic.toPrecision(3)} with ${freedom} degrees of freedom`;
     return `◆ ${count(DRAWS)} draws: ${found}; by chance about ${usual}`;

@@ -11,12 +11,19 @@ import { Slider } from "./choices.js";
 /** @type {Record<string, [title: string, meaning: string, choice?: string]>} */
 export const LANES = {
   token: ["token", "Every token of the vocabulary is one line."],
-  logit: ["logit", "What the model computes: a score z for every token, the larger the likelier. Bars: least to largest."],
-  before: ["model says", "Softmax: e to the z, divided by the sum of that over all tokens. What the model itself expects."],
+  logit: ["logit", "What the model computes: a score z for every token, the larger the likelier. Bars: smallest to largest."],
+  before: ["model says", "Softmax: e to the power of z, divided by the sum over all tokens. What the model itself expects."],
   hot: ["÷ temperature", "z ÷ temperature, then softmax. Below 1 the likely become likelier; 0 leaves one.", "temperature"],
-  "top-k": ["top-k", "Only the k likeliest tokens stay; what they have is scaled up to sum to 1.", "top_k"],
-  "top-p": ["top-p", "The sum runs from the likeliest token down; once it has reached p, all that follow are cut.", "top_p"],
-  after: ["drawn from", "What was kept, divided by its sum, so that it is 100 % again: the chances of the draw."],
+  "top-k": ["top-k", "Only the k likeliest tokens stay; their probabilities are scaled up to sum to 1.", "top_k"],
+  "top-p": [
+    "top-p",
+    "Probabilities are added up from the likeliest token down; when the sum has reached p, all later tokens are cut.",
+    "top_p",
+  ],
+  after: [
+    "drawn from",
+    "The probabilities that were kept, divided by their sum, so that they add up to 100 % again: the chances of the draw.",
+  ],
 };
 
 /** How long the bar of a probability is, 0 … 1. @param {number} probability @param {import("./sampling_ledger.js").Ledger} ledger */
@@ -66,7 +73,7 @@ export function sumTexts({ chosen, stages, seeds }) {
     token: all ? `all ${count(stages.size)}` : `${count(stages.left)} of ${count(stages.size)} left`,
     logit: "z",
     before: "softmax(z)",
-    hot: chosen.temperature ? `softmax(z ÷ ${chosen.temperature})` : "the likeliest alone",
+    hot: chosen.temperature ? `softmax(z ÷ ${chosen.temperature})` : "only the likeliest",
     "top-k": chosen.top_k ? divided(stages.sumOfTopK) : "none cut",
     "top-p": chosen.top_p === 1 ? "none cut" : reached,
     after: divided(stages.sumKept),
@@ -101,7 +108,7 @@ export class Heads {
   /** Say what a click on a line does, where it does something. @param {boolean} takes */
   prepare(takes) {
     /** @type {HTMLElement} */ (this.titles.firstElementChild).title =
-      LANES.token[1] + (takes ? " A click takes it: it joins the text." : "");
+      LANES.token[1] + (takes ? " A click adds it to the text." : "");
   }
 
   /** @param {import("./sampling_ledger.js").Ledger} ledger */

@@ -64,7 +64,9 @@ export class Ledger {
     this.orders = make("select", "tool", undefined, { "aria-label": "Order of the tokens" });
     const search = { type: "search", placeholder: "find a token", "aria-label": "Find a token" };
     this.finding = make("input", "tool find", undefined, search);
-    this.logs = make("button", "tool", "log bars", { title: "Equal ratios as equal lengths, down to 0.1 %" });
+    this.logs = make("button", "tool", "log bars", {
+      title: "On a logarithmic scale, from 0.1 % up: equal ratios have equal lengths, so that small probabilities show",
+    });
     this.scale = make("span", "scale");
     this.asked = this.buildAsked();
     this.heads = new Heads();
@@ -268,7 +270,7 @@ export class Ledger {
     for (const slider of this.sliders) slider.show(chosen[slider.key]);
     this.orders.value = chosen.tokens;
     this.logs.setAttribute("aria-pressed", String(chosen.log));
-    this.scale.textContent = chosen.log ? "bars: 0.1 to 100 %, equal ratios equally long" : "bars: 0 to 100 %";
+    this.scale.textContent = chosen.log ? "bars: 0.1 to 100 %, logarithmic" : "bars: 0 to 100 %";
     this.heads.render(this);
     this.facts.replaceChildren(...factsOf(this));
     if (this.seeds) this.draw.render(this.falls);

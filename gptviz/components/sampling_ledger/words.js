@@ -26,7 +26,7 @@ export function factsOf(ledger) {
     return shown;
   };
   const unsure = "How unsure the model is: −Σ p ln p in nats, divided by ln 2 in bits.";
-  const among = "Among how many equally likely tokens the model might as well be choosing: e to the entropy.";
+  const among = "A choice among this many equally likely tokens would be as hard: e to the power of the entropy.";
   const rank = "Rank: its place among all tokens, the likeliest being 1.";
   return [
     fact(unsure, "Entropy", `${said((nats) => nats / Math.LN2)} bits (${said((nats) => nats)} nats)`),
@@ -46,7 +46,7 @@ function foundOf(token, { stages, seeds }) {
 
 /** A token through all stages in numbers. @param {number | undefined} token @param {import("./sampling_ledger.js").Ledger} ledger */
 export function readingOf(token, ledger) {
-  if (token === undefined) return ["No token of the vocabulary has this in it."];
+  if (token === undefined) return ["No token of the vocabulary contains this."];
   const { stages, header, observed, list } = ledger;
   const parts = [`token ${count(token)}`, `z ${brief(stages.logits[token])}`, `softmax ${percent(stages.before[token])}`];
   if (ledger.seeds) parts.push(...stepsOf(token, ledger));

@@ -89,7 +89,7 @@ class LabelledTexts:
             return self
         if strange := [name for name in self.names if name not in names]:
             have = ", ".join(repr(name[:40]) for name in names)
-            raise ValueError(f"{self.name} has the label {strange[0]!r:.80}; the model tells apart {have}")
+            raise ValueError(f"{self.name} has the label {strange[0]!r:.80}; the model knows {have}")
         numbers = [list(names).index(name) for name in self.names]
         return LabelledTexts(self.name, self.texts, tuple(numbers[label] for label in self.labels), tuple(names))
 
@@ -157,8 +157,8 @@ def _with_names(pairs: Sequence[tuple[str, str]], name: str, file: str) -> Label
         raise ValueError(f"{file}: every text has the label {next(iter(distinct))!r:.80}: there must be at least two labels")
     if len(distinct) > MOST_LABELS:
         raise ValueError(
-            f"{file} has {len(distinct):,} different labels, at most {MOST_LABELS} are told apart: "
-            "is the column label the one you mean?"
+            f"{file} has {len(distinct):,} different labels, and at most {MOST_LABELS} are allowed: is the column label the one "
+            "you mean?"
         )
     names = sorted(distinct, key=_in_order)
     numbers = {label: i for i, label in enumerate(names)}

@@ -133,8 +133,8 @@ class Dates(PairTask):
 
     name = "dates"
     sentence = (
-        "A date as people write it, and the same in the order and the digits of ISO 8601: "
-        "year, month and day have to be found wherever they stand, and a name becomes a number."
+        "A date as people write it, and the same date in the order and the digits of ISO 8601: the model has to find year, "
+        "month and day wherever they are, and turn names into numbers."
     )
     example = "the third of march 1977"
     longest = 55
@@ -343,7 +343,7 @@ def _in_two_columns(content: str, file: str) -> list[Pair]:
         raise problem
     if fitting == [",", ";"] and tried[","].rows:
         raise ValueError(
-            f"{file}, line 1: a comma and a semicolon both part every line in two: begin with the line source,target or "
+            f"{file}, line 1: a comma and a semicolon both split every line in two: begin with the line source,target or "
             "source;target to say which"
         )
     return tried["\t" if "\t" in fitting else fitting[0]].rows

@@ -150,7 +150,7 @@ class Addition(Task):
     name = "addition"
     sentence = (
         "Two numbers and their sum, its last digit first: the digits of the sum follow from the problem, "
-        "and only they count; the problems it is tested with were never trained on."
+        "and only they count; the model is tested with problems that it was never trained on."
     )
 
     digits: int = 3
@@ -220,7 +220,10 @@ class Copy(Task):
     """`x[t] = x[t − lag]`: `lag` random symbols, repeated to the end."""
 
     name = "copy"
-    sentence = "Random symbols that repeat at a fixed distance: from there on, each token is the one so many places before it."
+    sentence = (
+        "Random symbols that repeat at a fixed distance: after the first ones, each token is the same as the one that many "
+        "places before it."
+    )
 
     vocab: int = 32
     lag: int = 8
@@ -260,8 +263,8 @@ class Induction(Task):
 
     name = "induction"
     sentence = (
-        "A block of random symbols, repeated, its size different in each sequence: what comes next stands "
-        "behind the place where the current token stood before."
+        "A block of random symbols, repeated, its size different in each sequence: the next token is the one that followed the "
+        "current token when it came before."
     )
 
     vocab: int = 64

@@ -37,7 +37,7 @@ def from_json(text: str) -> Tokenizer:
     if isinstance(kind, str) and kind in FROM_FIELDS:
         return FROM_FIELDS[kind](fields)
     raise ValueError(
-        f"the tokenizer's 'kind' is {kind!r:.80}, which is none that can be opened"
+        f"the tokenizer's 'kind' is {kind!r:.80}, which this version cannot open"
         if "kind" in fields
         else "this is not a tokenizer: it has neither a 'kind' nor the 'model' of a Hugging Face tokenizer.json"
     )

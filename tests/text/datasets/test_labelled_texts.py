@@ -91,7 +91,7 @@ def test_a_file_is_read_as_its_bytes_are(tmp_path: Path) -> None:
         (b"text;stars\nfine;5\n", "no column 'label' in its first line, which names 'text', 'stars'"),
         (b"fine\ndull\n", "no column 'text' and 'label' in its first line, which names 'fine'"),
         (b"text,label\nfine,good\ndull,good\n", "every text has the label 'good': there must be at least two"),
-        (table([(f"t{i}", f"l{i}") for i in range(1_000)]), "1,000 different labels, at most 50 .* is the column label"),
+        (table([(f"t{i}", f"l{i}") for i in range(1_000)]), "1,000 different labels, and at most 50 .* is the column label"),
         (b'text,label\n"never closed,good\ndull,bad\n', "line 3: unexpected end of data: close every quotation mark"),
         (b'text,label\n"a" b,good\n', "line 2: ',' expected after '\"': close every quotation mark, double those within"),
         (b"text,label\nfine,good\n,bad\ndull\n", "an empty text or label in line 3, 4: fill it, or take the line out"),
@@ -181,7 +181,7 @@ def test_some_rows_keep_the_names_and_labels_can_be_numbered_as_a_model_does() -
     other = read.under(["positive", "neutral", "negative"])
     assert [other.names[label] for label in other.labels] == [read.names[label] for label in read.labels]
     assert read.under(read.names) is read
-    with pytest.raises(ValueError, match="x has the label 'negative'; the model tells apart '1', '2'"):
+    with pytest.raises(ValueError, match="x has the label 'negative'; the model knows '1', '2'"):
         read.under(["1", "2"])
 
 

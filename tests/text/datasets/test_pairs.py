@@ -222,7 +222,7 @@ def test_what_makes_two_columns_of_every_line_separates_them(data: bytes, expect
         (b"a,b\nc\n", "line 2: one column; write a source and its answer, with a tab or a comma"),
         (b"\n\na,b\n\nc\n", "line 5: one column"),
         (b"a;b;c\n", "line 1: 3 columns; there must be two"),
-        (b"one, two;12\nthree, four;34\n", "line 1: a comma and a semicolon both part every line in two: begin with the line"),
+        (b"one, two;12\nthree, four;34\n", "line 1: a comma and a semicolon both split every line in two: begin with the line"),
         (b"a,b\nc,d,e\n", "line 2: 3 columns; there must be two"),
         (b"a,b\n,d\n", "line 2: the source is empty"),
         (b"a,b\nc, \n", "line 2: the answer is empty"),

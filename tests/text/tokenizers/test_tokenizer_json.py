@@ -40,7 +40,7 @@ def test_the_kind_of_tokenizer_is_told_by_its_json() -> None:
         ("{}", "neither a 'kind' nor the 'model'"),
         ('{"kind": "syllables"}', "'kind' is 'syllables'"),
         ('{"kind": "words"}', "'words' must be a list"),
-        ('{"kind": {"characters": []}}', "none that can be opened"),
+        ('{"kind": {"characters": []}}', "which this version cannot open"),
         ('{"model": null}', "no 'model' object"),
         ('{"model": {}}', "cannot be opened"),
         ('{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}}', "`b` out of vocabulary"),
