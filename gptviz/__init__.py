@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    # torch takes a second to import: only who opens a model pays for it.
+    # torch takes a second to import: it is imported only when a model is opened.
     if name in ("LanguageModel", "load"):
         from . import language_model
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .train.distributed import World
 
 
-# How the command was called is how its help calls it.
+# The help names the command as the user called it.
 PROGRAM = "gptviz" if Path(sys.argv[0]).stem == "gptviz" else "python -m gptviz"
 MOST_BEAMS = 64  # every step of a beam search takes memory and time for each
 
@@ -230,7 +230,7 @@ def models(options: argparse.Namespace) -> None:
 
 
 def _row(folder: Path) -> dict[str, Any]:
-    """What `models` says of the model in `folder`: its size and its result, or what is wrong with its files."""
+    """What `models` says about the model in `folder`: its size and its result, or what is wrong with its files."""
     from gptviz.model import parameter_count
 
     from .runs import checkpoints
@@ -610,7 +610,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     try:
         with warnings.catch_warnings():
-            # The commands say themselves what a vocabulary lacks.
+            # The commands themselves say which characters a vocabulary lacks.
             warnings.filterwarnings("ignore", "Not in the vocabulary")
             options.run(options)
     except BrokenPipeError:
@@ -629,7 +629,7 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    if sys.stdout.isatty():  # into a file or another program goes what the model wrote, to the letter
+    if sys.stdout.isatty():  # a file or another program gets exactly what the model wrote
         sys.stdout = cast(TextIO, terminal.Terminal(sys.stdout))
     try:
         status = main()

@@ -10,7 +10,7 @@ from typing import Any
 def read_regular(path: Path, at_most: int, *, cut: bool = False) -> bytes:
     """The content of a regular file of at most `at_most` bytes; with `cut`, of a longer one its beginning.
 
-    A file that came from elsewhere may be anything: a pipe would be waited for without end, a device never ends.
+    A file that came from elsewhere may be anything: reading from a pipe could wait for ever, and a device never ends.
 
     Raises:
         OSError: the file cannot be read, is no regular file, or is longer.

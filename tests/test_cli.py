@@ -304,7 +304,8 @@ def test_every_setting_of_a_recipe_is_an_option_that_reaches_the_run(capsys: Cap
     monkeypatch.setitem(PLANS, "copy", replace(PLANS["copy"], recipe=plan))
     asked = Recipe(
         steps=2, batch_size=3, optimiser="muon", learning_rate=0.5, schedule="linear", warmup=0.25, final_rate=0.75,
-        weight_decay=0.2, beta1=0.7, beta2=0.8, clip=0.0, precision="bfloat16", compile="no", evaluations=1, snapshots=0, seed=5,
+        weight_decay=0.2, label_smoothing=0.1, beta1=0.7, beta2=0.8, clip=0.0, precision="bfloat16", compile="no",
+        evaluations=1, snapshots=0, seed=5,
     )  # fmt: skip
     options: list[str] = []
     for field in fields(Recipe):
@@ -342,7 +343,7 @@ def test_without_a_name_a_run_gets_a_free_one_and_says_so(capsys: Capture, shipp
     before = {file.name: file.read_bytes() for file in shipped.iterdir()}
     for expected in ("reversal-2", "reversal-3"):
         out = output(capsys, *TASK, "--steps", "1")
-        assert out.startswith(f"the run is called {expected}, since reversal is in use (--name gives another name")
+        assert out.startswith(f"the run is called {expected}, since the name reversal is in use (--name gives another name")
         assert gptviz.load(expected).card.steps == 1
     assert checkpoints.find("reversal") == shipped
     assert {file.name: file.read_bytes() for file in shipped.iterdir()} == before
@@ -534,7 +535,7 @@ ERRORS: list[tuple[tuple[str, ...], str]] = [
     ((*GENERATE, "--top-p", "2"), r"top-p is 2\.0"),
     ((*GENERATE, "--max-new-tokens", "-1"), "--max-new-tokens is -1"),
     ((*GENERATE, "--device", "abacus"), "no device 'abacus' on this machine; it has .*cpu"),
-    ((*EVALUATE, "missing.txt"), "no data named 'missing.txt'; there are the texts .*tiny-shakespeare.* and the tasks reversal"),
+    ((*EVALUATE, "missing.txt"), "no data named 'missing.txt'; known are the texts .*tiny-shakespeare.* and the tasks reversal"),
     ((*EVALUATE, "x" * 5_000), "File name too long|no data named"),
     ((*EVALUATE, "FOLDER"), "is a folder"),
     ((*EVALUATE, "BINARY"), "is not UTF-8"),
@@ -811,7 +812,7 @@ def test_classify_prints_the_labels_the_likeliest_first(capsys: Capture, reviews
     said = capsys.readouterr().err.splitlines()
     assert said == [
         "gptviz: Not in the vocabulary: the text “noir”; the model reads ⟨unknown⟩ instead.",
-        "gptviz: the first 50 of 10,002 words are read",
+        "gptviz: only the first 50 of 10,002 words are read",
     ]
     assert main(["classify", "classifier", "--text", "nothing known here"]) == 0
     assert "⟨unknown⟩" in capsys.readouterr().err

@@ -97,7 +97,7 @@ class Generated:
         self.task = task
 
     def training(self, size: int, seed: int) -> Batch:
-        """Fresh sequences."""
+        """New sequences, drawn with the seed."""
         return _batch(self.task.examples(size, np.random.default_rng(seed)))
 
     def validation(self) -> Iterator[Batch]:

@@ -32,7 +32,7 @@ from .baseline import baseline
 from .batches import EVALUATION_TOKENS, Batch, Data, spaced, spread
 from .source import EvaluationData, Share, SplitSource
 
-# Every evaluation reads all that is held out: so many texts are enough.
+# Every evaluation reads all the held-out texts: this many are enough.
 MOST_HELD_OUT_TEXTS = 10_000
 SAMPLE_TEXTS = 4
 SAMPLE_CHARACTERS = 120  # of each text
@@ -162,7 +162,7 @@ class LabelledSource(SplitSource[LabelledTexts]):
         return config.context_length
 
     def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
-        """What it makes of the first text held out of each label."""
+        """How the model labels the first held-out text of each label."""
         held_out = self.split()[1]
         first = {label: row for row, label in reversed(list(enumerate(held_out.labels)))}
         rows = [first[label] for label in sorted(first)][:SAMPLE_TEXTS]
@@ -176,7 +176,7 @@ class LabelledSource(SplitSource[LabelledTexts]):
         )
 
     def measured(self, model: Transformer, tokenizer: Tokenizer, data: Data, rows: int | None = None) -> dict[str, Any]:
-        """Its confusion matrix over the texts held out: a row for each right label, a column for each predicted one."""
+        """The model's confusion matrix over the held-out texts: a row for each right label, a column for each predicted one."""
         n = len(self.labelled.names)
         counts = torch.zeros(n * n, dtype=torch.long)
         with torch.inference_mode():
@@ -225,8 +225,8 @@ class LabelledSource(SplitSource[LabelledTexts]):
 def _split_rows(labelled: LabelledTexts, fraction: float, rng: np.random.Generator) -> tuple[list[int], list[int]]:
     """The rows to train on and those held out.
 
-    Of each label the `fraction` is trained on, but at least one text is in each part if the label has two. Of equal texts only
-    the first is drawn, by its label; the others are put where it is.
+    Of each label the `fraction` is trained on, but at least one text is in each part if the label has two. If texts are equal,
+    only the first of them is drawn, by its label; the others go into the same part.
     """
     firsts: dict[str, int] = {}
     first = np.array([firsts.setdefault(text.strip(), row) for row, text in enumerate(labelled.texts)])
@@ -294,7 +294,7 @@ class _TextData:
 def without_some(ids: Tensor, share: float, padding: int, generator: torch.Generator) -> Tensor:
     """The texts `ids` [N, T] without a `share` of their tokens, drawn at random; those left move together, in their order.
 
-    Of a text that would lose all of them the first token stays.
+    If a text would lose all its tokens, the first one stays.
     """
     gone = (torch.rand(ids.shape, generator=generator) < share) | (ids == padding)
     gone[:, 0] &= ~gone.all(1)

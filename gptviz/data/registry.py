@@ -26,10 +26,10 @@ FROM_FILES: dict[Kind, type[TextSource] | type[LabelledSource] | type[PairSource
 
 
 def source_named(name: str, fraction: float = 0.9) -> Source:
-    """The task, of sequences or of pairs, or the corpus or the generated texts with labels called `name`.
+    """The data called `name`: a task (of sequences or of pairs), a corpus, or generated texts with labels.
 
     Raises:
-        ValueError: there is none; the message names those there are.
+        ValueError: there are no such data; the message names those that exist.
         CorpusUnavailableError: it cannot be had now.
     """
     if name in TASKS:
@@ -63,7 +63,7 @@ def source_of_path(path: str | PathLike[str], model_kind: Kind, fraction: float 
 def kind_of(content: dict[str, Any]) -> Any:
     """The kind of source that a card describes, a key of `SOURCES`; something else where somebody else wrote the card.
 
-    Cards did not always name the kind: then the keys tell it.
+    Older cards do not name the kind: then it follows from their keys.
     """
     old_keys = (LabelledSource.kind, PairTaskSource.kind, PairSource.kind, TaskSource.kind)
     return content.get("kind", next((kind for kind in old_keys if kind in content), TextSource.kind))

@@ -34,10 +34,10 @@ from gptviz.text.datasets.tasks import HELD_OUT
 from .batches import EVALUATION_TOKENS, NOT_COUNTED, Batch, Data, spaced
 from .source import EvaluationData, Share, Source, SplitSource
 
-# Every evaluation reads all that is held out: so many pairs are enough.
+# Every evaluation reads all the held-out pairs: this many are enough.
 MOST_HELD_OUT_PAIRS = 10_000
 MOST_ANSWERED = 2_000  # pairs that exact match is measured on
-MOST_CONTEXT = 512  # tokens that a context grows to by itself where a file needs it
+MOST_CONTEXT = 512  # the most tokens to which the context is enlarged by itself if a file needs it
 SAMPLE_PAIRS = 4
 
 

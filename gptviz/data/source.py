@@ -18,7 +18,7 @@ from gptviz.text import Tokenizer
 from .batches import Batch, Data
 
 Part = TypeVar("Part", bound=Sized)
-DRAWN = 1_000  # rows in which tokens are counted where data have no end
+DRAWN = 1_000  # how many rows are used for counting tokens where the data never end
 
 
 class Share(NamedTuple):
@@ -114,7 +114,7 @@ class Source(ABC):
         """
 
     def facts(self) -> dict[str, int]:
-        """How much there is of what, for a reader; empty where the data never end."""
+        """The amounts of data, for a reader, such as the number of texts; empty where the data never end."""
         return {}
 
     @property

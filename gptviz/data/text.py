@@ -21,7 +21,7 @@ from gptviz.text.datasets.tasks import HELD_OUT
 from .batches import NOT_COUNTED, Data, Generated, Windows, consecutive_windows
 from .source import EvaluationData, Source
 
-# Every evaluation reads all that is held out: of a long text, so many tokens are enough.
+# Every evaluation reads all the held-out tokens: of a long text, this many are enough.
 MOST_HELD_OUT_TOKENS = 1_000_000
 SAMPLE_TOKENS = 200
 BPE_CHARACTERS = 3  # of an English text in a byte-pair token, about
@@ -47,7 +47,7 @@ def continued(model: Transformer, tokenizer: Tokenizer, prompt: Tensor, n_tokens
 
 @dataclass(frozen=True)
 class TextSource(Source):
-    """A text: the first `fraction` of its characters is trained on, the rest validates."""
+    """A text: the first `fraction` of its characters is for training, the rest for validation."""
 
     kind: ClassVar = "text"
     model_kind: ClassVar[Kind] = "decoder"
@@ -88,15 +88,15 @@ class TextSource(Source):
         return Windows(training, self.held_out(tokenizer), config.context_length)
 
     def held_out(self, tokenizer: Tokenizer) -> Tensor:
-        """The ids of the text that validates [N], at most `MOST_HELD_OUT_TOKENS` of them."""
+        """The ids of the held-out text [N], at most `MOST_HELD_OUT_TOKENS` of them."""
         text = self.corpus.split(self.fraction)[1]
-        # No token is made of more than some characters; of a text of gigabytes only the beginning is read.
+        # A token has only a few characters, so only the beginning of a text of gigabytes has to be read.
         return torch.from_numpy(tokenizer.encode_ids(text[: 16 * MOST_HELD_OUT_TOKENS])[:MOST_HELD_OUT_TOKENS])
 
     def evaluation(
         self, model: Transformer, tokenizer: Tokenizer, *, everything: bool = False, labels: Sequence[str] = ()
     ) -> EvaluationData:
-        """The text that validates, or all of it, in consecutive windows.
+        """The held-out text, or all of the text, in consecutive windows.
 
         Raises:
             ValueError: it is too short, or the model is not one that goes on with texts.
@@ -127,7 +127,7 @@ class TextSource(Source):
         return config.context_length
 
     def evaluation_tokens(self, config: Config, tokenizer_kind: str) -> int:
-        """Those of the text that validates, at most `MOST_HELD_OUT_TOKENS`."""
+        """The tokens of the held-out text, at most `MOST_HELD_OUT_TOKENS`."""
         characters = int(len(self.corpus.text) * (1 - self.fraction))
         return min(characters // (BPE_CHARACTERS if tokenizer_kind == BPETokenizer.kind else 1), MOST_HELD_OUT_TOKENS)
 

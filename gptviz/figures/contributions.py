@@ -43,7 +43,7 @@ def contributions(shares: LabelledArray, theme: Theme, *, above: str, below: str
         bargap=0.25,
         dragmode=False,
         modebar={"bgcolor": "rgba(0, 0, 0, 0)", "color": theme.text},
-        # Of more words than there is room for, plotly names as many as do not overlap; the pointer names the others.
+        # If there is not room for all words, plotly names as many as do not overlap; the pointer shows the others.
         xaxis={
             "type": "category",
             "tickangle": -55 if len(words) <= MOST_NUMBERED else -90,

@@ -12,9 +12,9 @@ from gptviz.figures.special_tokens import short_label
 from gptviz.figures.theme import PATTERN, Theme, base, plain, sequential
 from gptviz.labelled_array import Axis, LabelledArray
 
-# Up to here single characters all fit on an axis, in one row or in two staggered ones, on the 230 pixels that a picture has on a
-# phone: a character of 12 pixels is 11 high, and one in every second row has twice its distance. Of more, every second has its
-# label, or every third.
+# Up to this number, single characters all fit on an axis, in one row or in two staggered rows, on the 230 pixels that a picture
+# has on a phone: a character of 12 pixels is 11 high, and in two rows each has twice the distance. With more tokens, every
+# second or third one has its label.
 MOST_IN_A_ROW = 20
 MOST_STAGGERED = 40
 MOST_THINNED = 64

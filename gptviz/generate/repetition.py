@@ -1,11 +1,11 @@
-"""Repetition: whether a text has come to repeat itself."""
+"""Repetition: whether the end of a text repeats itself."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-# A loop is one that was gone through so often, and that has so many tokens in all: less may be chance.
+# The end of a text counts as a loop if it comes at least this often and has at least this many tokens in all: less may be chance.
 ROUNDS, LEAST_TOKENS = 3, 12
 
 
@@ -14,7 +14,7 @@ class Loop(NamedTuple):
 
     Attributes:
         start: the index of its first token.
-        length: how many tokens come again and again.
+        length: how many tokens are repeated again and again.
     """
 
     start: int

@@ -323,7 +323,7 @@ def test_labels_are_for_classifiers_and_their_tokens_are_words() -> None:
     tokenizer = WordTokenizer(["good"])
     with pytest.raises(ValueError, match="train a classifier on it, not a model that is a decoder"):
         source.fitted(tiny(), tokenizer)
-    with pytest.raises(ValueError, match="read word by word, and these tokens are characters"):
+    with pytest.raises(ValueError, match="read word by word, but these tokens are characters"):
         source.data(CharTokenizer("abc"), classifier(n_label=3, vocab_size=3))
 
 

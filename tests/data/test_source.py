@@ -113,7 +113,7 @@ def test_a_task_is_not_read_with_the_tokens_of_something_else(tokenizer: Any) ->
 
 
 def test_a_name_of_nothing_is_said_with_what_there_is() -> None:
-    with pytest.raises(ValueError, match=r"no data named 'x{80}'; there are the texts python-reference.*reversal"):
+    with pytest.raises(ValueError, match=r"no data named 'x{80}'; known are the texts python-reference.*reversal"):
         source_named("x" * 5_000)
 
 

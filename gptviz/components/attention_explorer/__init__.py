@@ -1,7 +1,7 @@
 """Who reads whom: every head at a glance, the tokens with what each attends to, and the arithmetic of one cell.
 
-Hovering and choosing happen in the browser, which holds the choice in the page's address. Python hears one thing alone: that
-a block is looked at whose numbers did not fit into what was sent.
+Hovering and choosing happen in the browser, which holds the choice in the page's address. Python is told only one thing: that
+the reader looks at a block whose numbers did not fit into what was sent.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _mount = register(Path(__file__).parent)
 
 Numbers = npt.NDArray[np.float32]
 
-# Up to so many bytes numbers travel with all their digits, beyond in half precision, three of them; and beyond the most, the
-# numbers of one block alone.
+# Up to the first of these limits (in bytes) numbers are sent with all their digits, above it in half precision (three digits);
+# above the second limit only the numbers of one block are sent.
 PRECISE_BYTES = 8 * 2**20
 MOST_BYTES = 32 * 2**20
 
@@ -65,8 +65,8 @@ class Heads:
 def payload(heads: Heads, header: Mapping[str, Any], block: int = 0) -> bytes:
     """What the browser gets: `header`, and the numbers of all blocks, or of `block` alone where all are too many.
 
-    In the header it finds beside what is given: `first` and `count`, the blocks whose numbers are here; `triangle`, whether
-    squares have only what lies on and below their diagonal, row after row; `half`, whether numbers have three digits.
+    The header has these keys besides the given ones: `first` and `count`, the blocks whose numbers are sent; `triangle`, whether
+    squares have only what is on and below their diagonal, row after row; `half`, whether numbers have only three digits.
     """
     n_block, (n_head, queries, keys) = len(heads.patterns), heads.patterns[0].shape
     triangle = heads.is_causal
@@ -79,7 +79,7 @@ def payload(heads: Heads, header: Mapping[str, Any], block: int = 0) -> bytes:
     kind = np.float16 if half else np.float32
 
     def square(values: Numbers) -> npt.NDArray[Any]:
-        """Values [..., query, key] as they travel, in a row each."""
+        """Values [..., query, key] as they are sent: one row of numbers for each square."""
         flat = (
             values[..., *np.tril_indices(queries)] if triangle else _blank(values, heads.blocked).reshape(*values.shape[:-2], -1)
         )
@@ -110,7 +110,7 @@ def attention_explorer(packed: bytes, *, key: str, on_block: Callable[[object], 
 
     Args:
         key: tells the views of one page apart.
-        on_block: told, as it came, what asks for the numbers of another block: see `wanted`.
+        on_block: called with the event that asks for the numbers of another block: see `wanted`.
     """
     _mount(key=key, data=packed, on_block_change=lambda: on_block(st.session_state[key].get("block")))
 

@@ -1,7 +1,7 @@
 """The generation tree: what a model wrote from one prompt, left to right, forking where another token was taken.
 
 Hovering, replaying and choosing a head happen in the browser. Python is told when the reader goes to a token, takes another one,
-or asks for attention that did not travel.
+or asks for attention that was not sent.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from gptviz.components.kit import event, pack, register
 from gptviz.generate.tree import ROOT, Tree, TreeNode
 
 _mount = register(Path(__file__).parent)
-# What attention may take on the way to the browser; of more it asks for one step at a time.
+# The most bytes of attention that are sent to the browser; what is missing it asks for, one step at a time.
 MOST_BYTES = 4 * 2**20
-# Code that rebuilds more tokens than this would be too long to read: it then has only the current branch.
+# Code that rebuilds more tokens than this would be too long to read: above it, the code rebuilds only the current branch.
 MOST_IN_CODE = 5_000
 BY_HAND = "chosen by hand"
 
@@ -91,7 +91,7 @@ def generation_tree(
         key: tells the trees of one page apart.
         on_go: a token was clicked; see `place`.
         on_take: a token was taken after another; see `taken`.
-        on_attend: the attention of a step is asked for that did not travel; see `place`.
+        on_attend: the browser asks for the attention of a step, which was not sent; see `place`.
         on_lost: the payload continues a tree that the browser does not have, for example because another page was open.
     """
 
@@ -126,7 +126,7 @@ def whole(tree: Tree, look: Look, asked: int | None = None) -> bytes:
     Args:
         tree: what was written.
         look: how it is shown.
-        asked: the node after which the step was made whose attention travels in any case. Steps of the current path come next.
+        asked: the node at which a step begins whose attention is sent in any case. Steps of the current path come next.
     """
     nodes = [node for node in tree.nodes.values() if node.id != ROOT]
     how = {None: 0} | {drawn: i for i, drawn in enumerate(dict.fromkeys(node.drawn for node in nodes if node.drawn), start=1)}

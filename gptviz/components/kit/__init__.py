@@ -1,4 +1,4 @@
-"""What the views made by hand share: how one is registered, what travels to it, and the parts they are built from.
+"""What the views made by hand share: how a view is registered, what is sent to it, and the parts that views are built from.
 
 A view is a folder: `__init__.py` says in Python what it shows, the module and the style sheet named like the folder draw it. What
 all views need is imported from the modules of this folder, so that tokens, numbers, scales of colour and the buttons for numbers,
@@ -83,8 +83,8 @@ def style(folder: Path) -> str:
 def pack(header: Mapping[str, Any], **arrays: npt.NDArray[Any]) -> bytes:
     """What a view gets, as bytes: a length, a header in JSON, and the numbers of `arrays` as they lie in memory.
 
-    In bytes, since Streamlit would pack a dictionary anew, twice, at every run. Pack once and keep the result: the same bytes
-    are not sent again.
+    Bytes are used because Streamlit would pack a dictionary again, twice, at every run. Pack once and keep the result: the same
+    bytes are not sent again.
 
     Raises:
         ValueError: the header has a number that JSON lacks (NaN), or an array is of a kind that the browser lacks.

@@ -1,4 +1,4 @@
-"""What a button of the page asks a view to show, of the choices that the browser alone knows."""
+"""What a button of the page asks a view to show. Python does not know what was chosen in the view: only the browser does."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Command:
         return cls(asked, time.time_ns() // 1_000_000)
 
     def back(self) -> Command:
-        """The command that takes this one back: the view shows what it showed before. The view alone knows what that was."""
+        """The command that takes this one back: the view shows again what it showed before, which only the view knows."""
         return Command.to({"back": self.number})
 
 

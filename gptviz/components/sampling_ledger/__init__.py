@@ -1,7 +1,7 @@
 """The sampling ledger: every stage from the model's logits to the token drawn, over the whole vocabulary, in the browser.
 
-The logits travel once for each text, the names of all tokens once for each vocabulary. Sliders, sorting, hovering and drawing
-happen there; Python hears only of a token that was taken.
+The logits are sent once for each text, the names of all tokens once for each vocabulary. Sliders, sorting, hovering and drawing
+happen in the browser; Python is told only which token was taken.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def payload(
         command: choices (`temperature`, `top_k`, `top_p`, `seed`, `tokens`, `log`) that the view is asked for.
 
     Raises:
-        ValueError: not one label per logit, or logits that are no numbers, as those of a damaged model.
+        ValueError: there is not one label per logit, or the logits are not numbers, as in a damaged model.
     """
     if logits.shape != (len(labels),):
         raise ValueError(f"there are {len(labels)} labels for logits of the shape {logits.shape}: one label per token is needed")

@@ -1,6 +1,6 @@
 """Tokens as chips in flowing text, tinted by probability; each opens a card that says what else was likely there.
 
-Hovering, walking and opening a card happen in the browser; Python hears of a choice alone.
+Hovering, moving with the keyboard and opening a card happen in the browser; Python is told only which token was chosen.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Token:
         alternatives: labels and probabilities of what was likely at this place, the likeliest first.
         note: a line for the card.
         mark: underline the chip.
-        faint: show it as something that is out of the question.
+        faint: show it as something that is ruled out.
     """
 
     label: str
@@ -43,7 +43,7 @@ class Token:
 
     @cached_property
     def packed(self) -> str:
-        """The token as it travels to the browser, as JSON, made once however often it is shown."""
+        """The token as JSON, as it is sent to the browser; made only once, however often the token is shown."""
         alternatives = [[label, _brief(probability)] for label, probability in self.alternatives]
         return json.dumps([self.label, _brief(self.probability), alternatives, self.note, int(self.mark), int(self.faint)])
 
@@ -73,7 +73,7 @@ def token_strip(
         colour: the role's colour that probabilities are tinted with.
         selected: the chip to outline and bring into view.
         on_pick: called with the index of a chip that was clicked.
-        label: the name of the strip for who cannot see it.
+        label: the name of the strip for people who cannot see it.
         legend: what a probability is, beside the scale; empty for no legend.
         height: pixels where a page has its usual size; the strip scrolls, and stays at its end while it grows. None: as high
             as its text.
@@ -98,7 +98,7 @@ def token_strip(
 
 
 def payload(tokens: Sequence[Token], settings: Mapping[str, Any]) -> bytes:
-    """What the browser gets, as JSON. In bytes: a dictionary Streamlit would pack anew, twice, at every tick."""
+    """What the browser gets, as JSON in bytes: Streamlit would pack a dictionary again, twice, at every tick."""
     return f'{{"tokens": [{",".join(token.packed for token in tokens)}], "settings": {json.dumps(settings)}}}'.encode("ascii")
 
 
@@ -107,9 +107,10 @@ def _shown(key: str) -> str:
 
 
 def _generation(key: str, tokens: tuple[Token, ...]) -> int:
-    """The number of the text on screen: a new one unless it is the last one, gone on with.
+    """The number of the text on screen: a new number, unless the text continues the last one.
 
-    A click carries the number of the text it was made on, so that one on a text that is gone is not taken for another.
+    A click carries the number of the text it was made on, so that a click on an earlier text is not mistaken for a click on this
+    one.
     """
     generation, before = st.session_state.get(_shown(key), (0, ()))
     if tokens[: len(before)] != before:

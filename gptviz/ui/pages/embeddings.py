@@ -122,7 +122,7 @@ def token_control(subject: Subject, notices: Any) -> int:
     return names.index(controls.select("Token", names, key="token", default=first, help=about, notices=notices))
 
 
-# A sentence of how kinds of tokens lie is only offered where they differ by so much.
+# A sentence about where kinds of tokens lie is offered only if their cosines differ by at least this much.
 CLEARLY = 0.05
 
 
@@ -197,9 +197,9 @@ class Job:
     """A projection under way.
 
     Attributes:
-        result: what it comes to.
+        result: the finished projection, as soon as it is there.
         began: when it was asked for, in seconds.
-        tokens: how many are placed, in all pictures that are computed for it.
+        tokens: how many tokens are placed, in all the pictures that are computed for it.
     """
 
     result: Future[Projection]
@@ -230,13 +230,13 @@ class Course:
 
     @property
     def ends(self) -> list[tuple[float, float]]:
-        """Where the axis of each component has to begin and end to hold all of it, with room for labels."""
+        """Where the axis of each component has to begin and end, so that all points fit, with room for labels."""
         low, high = self.points.min(axis=(0, 1)), self.points.max(axis=(0, 1))
         room = 0.06 * float((high - low).max()) or 1.0
         return [(float(a) - room, float(b) + room) for a, b in zip(low, high, strict=True)]
 
     def trail(self, token: int) -> LabelledArray:
-        """The way of one token: [step, component]."""
+        """The path of one token: [step, component]."""
         components = Axis("component", tuple(str(i + 1) for i in range(self.points.shape[2])))
         return LabelledArray(self.points[:, token], (Axis("step", self.steps), components), "coordinate")
 
@@ -269,13 +269,14 @@ def _pca(view: View) -> Projection:
 
 @st.cache_resource(max_entries=1, show_spinner=False)
 def _worker() -> ThreadPoolExecutor:
-    # One at a time: numba, under UMAP, does not bear two threads at once.
+    # One at a time: numba, which UMAP uses, does not work with two threads at once.
     return ThreadPoolExecutor(max_workers=1, thread_name_prefix="projection")
 
 
 def way_back(every: Sequence[int], step: int | None, n_tokens: int) -> tuple[int | None, ...]:
-    """The steps whose pictures lead to that of `step`, each of which the next one begins with: None, the model as it was saved
-    last, first, and `step` itself at the end. It depends on what snapshots there are, and on nothing that was shown before.
+    """The steps whose pictures lead to the picture of `step`: each picture begins with the one before it. First comes None, the
+    model as it was saved last, and at the end `step` itself. The result depends only on which snapshots there are, not on what
+    was shown before.
     """
     if step is None:
         return (None,)

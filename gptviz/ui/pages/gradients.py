@@ -98,7 +98,9 @@ LIMITS = (
 
 @dataclass(frozen=True)
 class Setup:
-    """What the models have in common: blocks, numbers in the stream, and how their matrices are drawn (see `fresh`)."""
+    """What the models have in common: the number of blocks, the width of the stream, and how their matrices are drawn (see
+    `fresh`).
+    """
 
     depth: int
     std: float
@@ -209,7 +211,7 @@ def panel(place: str, sizes: LabelledArray, quantity: str, span: Decades, *, hei
 
 
 def summary(sizes: LabelledArray) -> str:
-    """What of the gradient reaches block 0, in words."""
+    """Which share of the gradient reaches block 0, in words."""
     shares = gradients.reaching(sizes).items()
     return "Between the end of the last block and block 0 the gradient is multiplied by: " + " · ".join(
         f"{kind}, `{RESIDUALS[kind].equation}`: **{power(share)}**" for kind, share in shares

@@ -1,4 +1,6 @@
-"""What the Next token page computes, cached by model, text and position; what is done to the logits is done in the browser."""
+"""What the Next token page computes, cached by model, text and position; what happens to the logits after that is computed in
+the browser.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ from gptviz.ui.widgets.tries import Try
 MOST_NUMBERS = 4_000_000
 SEEDS = 100
 STRIP_HEIGHT = 92
-# Tokens of the text before a guess that a sentence quotes.
+# How many tokens before a guess a sentence quotes.
 WORDS_BEFORE = 12
 # What "Cut the tail" asks for.
 CUT: dict[str, Any] = {"temperature": 1.5, "top_k": 10, "top_p": 0.8}
@@ -148,7 +150,7 @@ class _Guess:
         before: the text up to it, its end alone, as Markdown.
         likeliest: the likeliest token, as Markdown.
         probability: of that token.
-        perplexity: among how many equally likely tokens the model might as well choose.
+        perplexity: the model is as unsure as in a choice among this many equally likely tokens.
     """
 
     position: int
@@ -171,7 +173,7 @@ def _guess(key: ModelKey, ids: tuple[int, ...], position: int) -> _Guess:
 
 @st.cache_data(max_entries=8, show_spinner=False)
 def _sure_and_unsure(key: ModelKey, ids: tuple[int, ...]) -> tuple[int, int]:
-    """Where in a text the likeliest token has most, and where it has least."""
+    """The position in a text where the likeliest token has the highest probability, and the one where it has the lowest."""
     most = _shares(_everywhere(key, ids)).max(-1)
     return int(most.argmax()), int(most.argmin())
 
@@ -251,7 +253,9 @@ def _a_cut(subject: Subject, position: int) -> list[Try]:
 
 
 def ledger_state(**choices: float) -> dict[str, Any]:
-    """The state in which the ledger is asked for these choices; sampling is else plain."""
+    """The state in which the ledger is asked for these choices; the other settings of sampling leave the probabilities
+    unchanged.
+    """
     return {_COMMAND: Command.to(PLAIN | choices)}
 
 
@@ -332,6 +336,6 @@ sampling = """
     end = f"""
 stages = ledger(logits, sampling)
 stages.before, stages.scaled, stages.in_top_k, stages.in_top_p, stages.after  # [1, vocab_size] each
-# Of each place and seed the same random number, wherever it is drawn.
+# The random number depends only on the place and the seed.
 token = draw(stages.after, uniform(sampling.seed, {tokens_before}))  # [1]"""
     return begin, end

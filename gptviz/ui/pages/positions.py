@@ -23,7 +23,7 @@ from gptviz.ui.widgets.figure import show_figure
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.tries import Try
 
-# Below this a score is out of the race: e^-10 is 0.005 % of what it would be.
+# Below this a score hardly counts any more: e^-10 is 0.005 % of the weight that it would have at 0.
 FLOOR = -10.0
 WORD_MORE = "the cat sat", "the yellow cat sat"
 
@@ -62,7 +62,7 @@ def has_own_blocks(kind: str) -> bool:
 
 @st.cache_data(max_entries=4, show_spinner=False)
 def kinds(key: ModelKey, stack: str) -> tuple[str, tuple[str, ...]]:
-    """The kind at work in the model, in this stack of it, and the kinds without training that it could have."""
+    """The kind of positions that this stack of the model uses, and the kinds that it could use without training."""
     model = stack_of(language_model(key).model, stack)
     return positions.own_kind(model), positions.fixed_kinds(model.config)
 
@@ -108,7 +108,7 @@ def numbers(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> Label
 
 @st.cache_data(max_entries=8, show_spinner=False, ttl=60)
 def model_with(kind: str) -> str | None:
-    """Of the models whose positions are of this kind the one with the longest context, which shows most; None without any."""
+    """The model with positions of this kind that has the longest context, and so shows most; None if there is no such model."""
     contexts = {}
     for name, folder in checkpoints.folders().items():
         with contextlib.suppress(checkpoints.CheckpointError):
@@ -118,7 +118,9 @@ def model_with(kind: str) -> str | None:
 
 
 def to_try(subject: Subject, own: str, fixed: Sequence[str]) -> list[Try]:
-    """What to try with this model, whose own positions and whose possible ones without training are of these kinds."""
+    """What to try with this model. Its own positions are of the kind `own`; `fixed` are the kinds that it could use without
+    training.
+    """
     offers = []
     if own != "learned" and (learned := model_with("learned")):
         about = (
@@ -142,8 +144,8 @@ def to_try(subject: Subject, own: str, fixed: Sequence[str]) -> list[Try]:
 
 
 def _a_word_more(subject: Subject, own: str) -> Try | None:
-    """The example of the seed (Wheeler 2024): a word more, and all that follows it stands elsewhere. None where the model cannot
-    read it, or has no positions.
+    """The example of the original experiment (Wheeler 2024): with one more word, everything after it is at another position.
+    None where the model cannot read it, or has no positions.
     """
     before, after = (subject.lm.tokenizer.encode(text) for text in WORD_MORE)
     config = subject.lm.model.config
@@ -163,7 +165,7 @@ def _a_word_more(subject: Subject, own: str) -> Try | None:
 
 
 def _steepness(key: ModelKey) -> str:
-    """How far the heads look that ALiBi would have in this model."""
+    """How far the heads of this model would look if it had ALiBi."""
     reaches = positions.reaches(bias(key, "alibi", 0))
     near = [(reach, head) for head, reach in enumerate(reaches) if reach is not None]
     if not near:

@@ -1,1 +1,3 @@
-"""What every page stands in: menu, model, prompt, cached models, the scrubber."""
+"""What surrounds every page: the menu, the choice of model and prompt, the cached models, the scrubber (the slider through
+training).
+"""

@@ -21,7 +21,7 @@ _OPEN = "all models"
 
 @dataclass(frozen=True)
 class ModelGroup:
-    """Models that are listed together: by their names the folders they lie in."""
+    """Models that are listed together: the folder of each, by its name."""
 
     title: str
     folders: dict[str, Path]

@@ -12,8 +12,8 @@ from gptviz.byte_cache import ByteCache
 from gptviz.language_model import LanguageModel, load
 from gptviz.runs import checkpoints
 
-# Bounds of the cache of snapshots: enough to scrub through a small model without reading a file twice. Of a model larger than
-# that, one snapshot alone is kept.
+# Bounds of the cache of snapshots: enough to scrub through a small model without reading a file twice. If a model is larger than
+# that, only one of its snapshots is kept.
 MOST_SNAPSHOTS, MOST_BYTES = 128, 256 * 2**20
 
 

@@ -17,7 +17,9 @@ def capacity(lm: LanguageModel) -> int:
 
 
 def tokens_read(lm: LanguageModel, ids: list[int]) -> list[int]:
-    """What the model reads of the text `ids`: a decoder its end, the others its beginning. An encoder reads the end token too."""
+    """The part of the text `ids` that the model reads: a decoder reads its end, other models its beginning. An encoder reads the
+    end token too.
+    """
     if MODEL_KINDS[lm.model.config.kind].reads_end:
         return ids[-capacity(lm) :]
     return [*ids[: capacity(lm)], *_end_tokens(lm)]

@@ -64,7 +64,9 @@ def scrubber(folder: Path, card: Card, notices: Any) -> int | None:
 
 
 def without_snapshots(notices: Any) -> None:
-    """In place of `scrubber`, for a model without snapshots: forgets a step chosen before; warns where a link asks for one."""
+    """Used instead of `scrubber` for a model without snapshots: forgets a step chosen before, and warns if a link asks for
+    one.
+    """
     if st.session_state.pop("step", LAST) == LAST and (asked := st.query_params.get("step", LAST)) != LAST:
         notices.warning(
             f"The link asks for step = “{escaped(asked[:80])}”, which is not available here; showing the model as it was saved.",
@@ -83,7 +85,7 @@ def readout(chosen: str, card: Card) -> str:
         return f"Step {step:,}"
     at, loss, accuracy = measurement
     about = "" if at == step else "≈ "
-    # Perplexity, the number of tokens a model wavers between, says nothing about a classifier.
+    # Perplexity counts tokens between which a model is unsure: it says nothing about a classifier.
     how_good = f"perplexity {math.exp(min(loss, 50)):.3g}" if card.labels is None or accuracy is None else f"{accuracy:.1%} right"
     return f"Step {step:,}: loss {about}{loss:.3g}, {how_good}"
 

@@ -11,7 +11,7 @@ from gptviz.ui.shell import pages
 from gptviz.ui.shell.subject import LONGEST_PROMPT, Subject
 from gptviz.ui.widgets.markdown import escaped
 
-# The key of the session's state under which the label of a refused token stands until the page says so.
+# The key of the session's state that keeps the label of a refused token until the page has said so.
 REFUSED = "token not appended"
 
 

@@ -125,7 +125,7 @@ def _described(box: Box) -> dict[str, Any]:
 
 
 def _travels(path: str) -> bool:
-    """Whether a box is sent to the browser. Of the blocks only the first two are: the others are like the second."""
+    """Whether a box is sent to the browser. Only the first two blocks are sent: the others are like the second."""
     place = path.removeprefix("encoder.")
     return not place.startswith("blocks.") or place.split(".")[1] in ("0", "1")
 

@@ -20,7 +20,7 @@ from gptviz.train.estimate import Estimate, Speed, size
 from gptviz.train.recipe import Recipe
 
 UPLOADED = "a file of yours"  # what the form's control `data` calls it, which a link may say
-BUSY = 1.5  # times as long as on a machine that does nothing else, from which on both times are said
+BUSY = 1.5  # if a run takes this many times as long as on a machine that does nothing else, both times are stated
 
 
 @dataclass(frozen=True)

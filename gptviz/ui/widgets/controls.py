@@ -1,4 +1,6 @@
-"""Controls whose value lives in the URL, so that a link reopens what is on screen; a value a link made up is named."""
+"""Controls whose value is kept in the URL, so that a link reopens what is on screen. If a link asks for an impossible value, a
+message names it.
+"""
 
 from __future__ import annotations
 
@@ -92,8 +94,8 @@ def notch(
 ) -> Any:
     """One of `options` in their order on a slider, kept in the URL as `key`.
 
-    Known by its key alone, whatever it offers: a slider that st.slider makes is another one where its ends are others, and
-    then takes what the URL says over what a "Try this" has just set.
+    Streamlit knows this slider by its key alone, whatever options it has. A slider made by st.slider counts as a new one when
+    its ends change, and would then take the value in the URL instead of the value that a "Try this" has just set.
     """
     _warn(key, st.query_params.get(key) in list(map(format_func, options)), format_func(default), notices)
     _forget_impossible(key, lambda value: value in options)
@@ -142,7 +144,7 @@ def text(
         longest: the most characters that can be typed.
         height: pixels, for more than one line.
         instead_of: texts that the default takes the place of.
-        notices: the container for messages about a text that the address cannot hold, or names in vain.
+        notices: the container for messages about a text that the address cannot hold, or that is no longer on this machine.
     """
     said, missing, linked = st.session_state.setdefault(_SAID, {}), "", None
     try:

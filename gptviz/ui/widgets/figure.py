@@ -24,7 +24,7 @@ def show_figure(figure: go.Figure, *, key: str, alt: str, **look: Any) -> Any:
 
 
 def pixels(usual: int) -> int:
-    """How many pixels something has on this page that has `usual` ones where the page has its usual size."""
+    """How many pixels something takes on this page if it takes `usual` pixels on a page of the usual size."""
     return round(usual * _size())
 
 

@@ -22,8 +22,8 @@ class Try:
     Attributes:
         title: the label of its button; no two of a page are the same.
         notice: what there is to notice, as Markdown. It says what is true of the model on screen.
-        state: what it sets: a key of the session's state, such as that of a control → its value. Of a `Command` the view itself
-            knows the way back. Only a suggestion that needs a certain text sets the prompt.
+        state: what it sets: a key of the session's state, such as that of a control → its value. Where the value is a `Command`,
+            the view itself can take it back. Only a suggestion that needs a certain text sets the prompt.
         query: what it writes into the address where no control does: a key → its value.
         act: does what setting values cannot; gives what takes it back, None where there is nothing to take back.
     """
@@ -53,7 +53,7 @@ def try_this(offers: Sequence[Try]) -> None:
     """The suggestions, each a button with its sentence; beside the one taken last a button that leads back."""
     last = taken[-1] if (taken := _all_taken()) else None
     titles = [offer.title for offer in offers]
-    # What was taken may have led to another model, which this is not suggested for; its sentence is still to be read.
+    # The suggestion may have led to another model, for which it is not offered; its sentence must still be readable.
     shown = [*offers, last.offer] if last is not None and last.offer.title not in titles else offers
     if not shown:
         return
@@ -111,13 +111,13 @@ def _all_taken() -> list[_Taken]:
 
 def _buttons(offer: Try, *, offered: bool, can_go_back: bool) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        # One that is no longer suggested stays as a heading of its sentence.
+        # A suggestion that is no longer offered stays as the heading of its sentence.
         st.button(offer.title, on_click=take, args=(offer,), key=f"try {offer.title}", disabled=not offered)
         if can_go_back:
             st.button("Back to before", icon=":material/undo:", on_click=go_back, key="try back", type="tertiary")
 
 
 def _other_text(offer: Try) -> str:
-    """A word where the prompt on screen gives way to another one."""
+    """A note where a suggestion replaces the prompt on screen."""
     prompt = offer.state.get("prompt")
     return "" if prompt is None or prompt == st.session_state.get("prompt") else " *(with another prompt)*"

@@ -64,7 +64,7 @@ class Evaluation:
 
     @property
     def confusion(self) -> LabelledArray:
-        """How many texts of each label (rows) were taken for which (columns)."""
+        """How many texts of each label (rows) were given which label (columns)."""
         return confusion(self.texts.labels, self.predicted, self.texts.names)
 
     @property
@@ -98,7 +98,7 @@ def probabilities(key: ModelKey, identity: str, texts: Sequence[str]) -> Numbers
     """What the model makes of `texts` [texts, n_label], known by their `identity`. Many are labelled part by part, below a
     progress bar.
 
-    Whatever the user does meanwhile stops it, and the parts that are ready stay cached.
+    It stops when the user does something else on the page; the parts that are ready stay cached.
     """
     starts, done = range(0, len(texts), AT_A_TIME), (key, identity)
     is_long = len(starts) > 1 and st.session_state.get(_DONE) != done

@@ -20,7 +20,7 @@ from .held_out import worst
 from .view_names import ATTENTION, WORDS
 from .words import classified
 
-# A text is read once without each of its words: beyond so many that takes longer than a button is worth.
+# A text is read again without each of its words in turn: with more words than this, it takes too long for a button.
 MOST_LEFT_OUT = 128
 
 
@@ -54,7 +54,7 @@ def _left_out(key: ModelKey, ids: tuple[int, ...]) -> Numbers:
 
 
 def _turning(subject: Subject) -> Try | None:
-    """The text without the word on which its label hangs most; None where every word speaks against it."""
+    """The text without the word on which its label depends most; None where every word speaks against the label."""
     read, without = classified(subject.key, subject.seen), _left_out(subject.key, subject.seen)
     place, label = decisive_token(read.probabilities, without)
     before, after = read.probabilities[read.label], without[place, read.label]
@@ -70,7 +70,7 @@ def _turning(subject: Subject) -> Try | None:
 
 
 def _selective(subject: Subject) -> Try:
-    """The head whose rows rest on the fewest words."""
+    """The head whose rows are spread over the fewest words."""
     facts = attention.view(subject.key, attention.read_by(subject, encoder_decoder.DECODER)).facts
     assert facts is not None  # there are two words
     block, head = strongest(-facts.spread)

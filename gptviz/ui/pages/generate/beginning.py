@@ -14,13 +14,13 @@ FIRST_TOKENS, FORK_TOKENS = 120, 60
 BUDGET, FRAME_BUDGET = 20e9, 2e9
 # A text has at least so many tokens, whatever they cost.
 LEAST_TOKENS = 8
-# What a pass costs beside its multiplications, as if it were more of them: reading the weights, as for so many tokens; and
-# calling the parts of a block.
+# What a forward pass costs besides its multiplications, counted as if it were multiplications: reading the weights (as much as
+# this many tokens cost), and calling the parts of a block.
 PASS_TOKENS, BLOCK_COST = 4, 1e6
 
 
 def affordable(model: Transformer, length: int, tokens: int, budget: float = BUDGET) -> int:
-    """How many of `tokens` tokens after a text of `length` may be written at one go.
+    """How many of `tokens` tokens may be written at once after a text of `length` tokens.
 
     It depends on the sizes of the model and the text alone, so that a page opens on the same text on every machine.
     """

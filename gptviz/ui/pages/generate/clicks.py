@@ -1,4 +1,4 @@
-"""What a click on the tree does. It comes from the browser: one that names what is not there does nothing."""
+"""What a click on the tree does. Clicks come from the browser: a click on something that does not exist does nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .writing import Writing
 
 
 def go(writing: Writing, fields: dict[str, Any]) -> bool:
-    """Go to the token clicked, as `generation_tree.place` reads it; whether there is one."""
+    """Go to the token that was clicked, as `generation_tree.place` reads it, and say whether there is such a token."""
     with writing.lock:
         if (node := generation_tree.place(fields, writing.tree, writing.number)) is None:
             return False
@@ -20,7 +20,7 @@ def go(writing: Writing, fields: dict[str, Any]) -> bool:
 
 
 def take(writing: Writing, fields: dict[str, Any]) -> bool:
-    """Go on with another token, as `generation_tree.taken` reads it; whether there is one."""
+    """Go on with another token, as `generation_tree.taken` reads it, and say whether there is such a token."""
     with writing.lock:
         if (chosen := generation_tree.taken(fields, writing.tree, writing.number)) is None:
             return False
@@ -29,7 +29,7 @@ def take(writing: Writing, fields: dict[str, Any]) -> bool:
 
 
 def attend(writing: Writing, fields: dict[str, Any]) -> bool:
-    """Show the attention of a step, as `generation_tree.place` reads it; whether there is such a step."""
+    """Show the attention of a step, as `generation_tree.place` reads it, and say whether there is such a step."""
     with writing.lock:
         if (node := generation_tree.place(fields, writing.tree, writing.number)) is None:
             return False

@@ -19,7 +19,7 @@ LONGEST_ROUTE = 1_500
 
 
 def address(writing: Writing) -> dict[str, str | None]:
-    """What the address of the page says of the text; nothing of one that the page opens on by itself."""
+    """What the address of the page says about the text; nothing, if it is the text that the page opens on by itself."""
     if writing.is_untouched:
         return {ROUTE: None, TREE: None}
     line = writing.linked or route(writing)
@@ -32,7 +32,7 @@ def route(writing: Writing) -> str:
 
 
 def explain(writing: Writing) -> None:
-    """Say what of the text a link did not bring back, and what the link to the page does not carry."""
+    """Say which part of the text a link did not bring back, and what the link to this page cannot hold."""
     if writing.ahead:
         st.info(f"The text of the link has {len(writing.ahead):,} more tokens: Play writes them.", icon=":material/play_arrow:")
     if writing.differs:
@@ -51,7 +51,7 @@ def explain(writing: Writing) -> None:
 
 
 def open_linked(writing: Writing) -> bool:
-    """Bring back what the link asks for: the tree, where the shelf has it, and the branch; whether it asks for any.
+    """Bring back what the link asks for (the tree, if the shelf has it, and the branch) and say whether it asks for anything.
 
     What takes longer than a moment is written while the reader looks on, as when the text plays.
     """

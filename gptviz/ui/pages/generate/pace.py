@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
-# A late tick makes up for so many seconds at most.
+# A late tick makes up for at most this many seconds.
 CATCH_UP = 0.5
 
 

@@ -25,7 +25,7 @@ class Kept(NamedTuple):
 
 
 class Shelf:
-    """Trees by the keys of their texts. A key cannot be guessed: who has it was given the link.
+    """Trees by the keys of their texts. A key cannot be guessed: only somebody who was given the link has it.
 
     Whoever opens a tree gets a copy: two browsers never work on the same one.
     """
@@ -38,7 +38,9 @@ class Shelf:
         return len(self._trees)
 
     def keep(self, writing: Writing) -> None:
-        """Put the tree of a text here, as it is now; one that nobody worked on, the page writes again by itself."""
+        """Put the tree of a text here, as it is now. A tree that nobody worked on is not kept: the page writes it again by
+        itself.
+        """
         if writing.is_untouched:
             return
         with self._lock, writing.lock:

@@ -26,14 +26,14 @@ from .pace import Pace, Speedometer
 # Tokens on one path, and in all branches together; and bytes of logits and attention that are kept of them.
 MOST_TOKENS, MOST_NODES, MOST_BYTES = 2_000, 4_000, 32 * 2**20
 ALTERNATIVES = 8
-# One tick of a playing text computes for so many seconds at most.
+# One tick of a playing text computes for at most this many seconds.
 TICK_SECONDS = 0.06
 
 _numbers = count(1)
 
 # What a text goes on from: the model (at a step of its training) and the prompt's ids.
 Topic = tuple[ModelKey, tuple[int, ...]]
-# At two times equal if, and only if, the tree and the settings are.
+# Two states are equal if, and only if, the tree and the settings were the same.
 State = tuple[tuple[int, int, int], Sampling]
 
 P = ParamSpec("P")
@@ -41,7 +41,9 @@ R = TypeVar("R")
 
 
 def alone(act: Callable[Concatenate[Writing, P], R]) -> Callable[Concatenate[Writing, P], R]:
-    """One at a time: a click starts a new run of the script while the last one may still be drawing tokens."""
+    """Only one run of the script at a time may change the text: a click starts a new run while the last one may still be drawing
+    tokens.
+    """
 
     @wraps(act)
     def locked(self: Writing, /, *args: P.args, **kwargs: P.kwargs) -> R:

@@ -30,7 +30,7 @@ from .watched import WatchedRun, newest_weights, watch
 EVERY = 2.0  # seconds
 HEIGHT = 320
 MOST_PLACED = 80  # tokens on a small map
-# Beyond so many parameters a look at the weights would take the time of the training.
+# With more parameters than this, looking at the weights would take time from the training.
 MOST_PARAMETERS = 20_000_000
 _MAP = "map shown"
 
@@ -145,7 +145,9 @@ def _map(key: ModelKey) -> None:
 
 
 def _laid_on_the_last(name: str, points: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """`points` [token, 2], turned or mirrored to lie on the map shown before as well as they can: PCA leaves that open."""
+    """`points` [token, 2], turned or mirrored to match the map shown before as well as possible: PCA does not say which way is
+    up.
+    """
     before = st.session_state.get(_MAP)
     if before is not None and before[0] == name and before[1].shape == points.shape:
         points = embeddings.aligned(points, before[1])

@@ -32,7 +32,7 @@ def name_control(planned: PlannedRun) -> str:
 
 
 def train_button(planned: PlannedRun, name: str, device: str) -> None:
-    """What the run will take, why it cannot begin if it cannot, and the button that begins it and shows it."""
+    """What the run will take, or why it cannot begin, and the button that begins it and shows it."""
     expected = planned_run.estimate_of(planned, device)
     refused = planned_run.refusal(planned, expected, name, device)
     if expected is not None:

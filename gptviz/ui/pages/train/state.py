@@ -138,7 +138,9 @@ def _losses(run: WatchedRun) -> list[str]:
 
 
 def _when(run: WatchedRun) -> str:
-    """After how many steps the last evaluation was made, where others came since, and on how much of the data held out."""
+    """After how many steps the last evaluation was made, if more steps were taken since then, and on how much of the held-out
+    data.
+    """
     last = run.evaluation
     if last is None:
         return ""

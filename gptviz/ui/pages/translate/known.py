@@ -13,7 +13,7 @@ from gptviz.data.seq2seq import PairSource, PairTaskSource
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.widgets.markdown import escaped
 
-# So many sources are looked through, and a word must be in one of them to count as known.
+# This many sources are looked through; a word counts as known if it is in one of them.
 LOOKED_THROUGH = 5_000
 # Where fewer of the words held out are known (a text of random letters has a new word each time), nothing is said of words.
 KNOWN_SHARE = 0.99
@@ -23,7 +23,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 def warn_of_unknown_words(subject: Subject, notices: Any) -> None:
-    """Say which words of the source the model was never trained on: what it answers then tells nothing of them."""
+    """Say which words of the source the model was never trained on: its answer then says nothing about them."""
     unknown = unknown_words(subject.prompt, known_words(json.dumps(subject.lm.card.source or {})))
     if not unknown:
         return
