@@ -256,7 +256,7 @@ def _opened(options: argparse.Namespace) -> LanguageModel:
     from .runs import checkpoints
 
     if options.name in checkpoints.hidden():
-        print(f"gptviz: {_hides(options.name, checkpoints.find(options.name))}", file=sys.stderr)
+        print(f"gptviz: {checkpoints.about_hiding(options.name, checkpoints.find(options.name))}", file=sys.stderr)
     return gptviz.load(options.name, options.device)
 
 
@@ -334,14 +334,7 @@ def _explain_name(wanted: str, claim: Claim, root: Path | None) -> None:
             "that model)"
         )
     elif root is None and claim.name in checkpoints.hidden():
-        print(_hides(claim.name, claim.folder))
-
-
-def _hides(name: str, folder: Path) -> str:
-    return (
-        f"{name} is a model of yours and hides the one of this name that came with gptviz: "
-        f"to use that one again, rename or delete {folder}, or do so on the page Runs"
-    )
+        print(checkpoints.about_hiding(claim.name, claim.folder))
 
 
 def _prepare(options: argparse.Namespace, claim: Claim, on: torch.device, world: World) -> None:
@@ -610,8 +603,9 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     try:
         with warnings.catch_warnings():
-            # The commands themselves say which characters a vocabulary lacks.
+            # The commands themselves say which characters a vocabulary lacks, and which model hides another.
             warnings.filterwarnings("ignore", "Not in the vocabulary")
+            warnings.filterwarnings("ignore", ".* hides the one of this name")
             options.run(options)
     except BrokenPipeError:
         raise

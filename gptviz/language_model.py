@@ -236,12 +236,15 @@ def _depth() -> int:
 def load(name: str | Path, device: str | None = None, step: int | None = None) -> LanguageModel:
     """Open the checkpoint called `name`, or the one in the folder given as a `Path`, on `device` (default: the fastest).
 
-    With `step`, the snapshot after that many steps of training.
+    With `step`, the snapshot after that many steps of training. There is a warning if `name` is a model of the user's that hides
+    one which came with gptviz.
 
     Raises:
         CheckpointError: there is no such checkpoint or snapshot, or it cannot be opened; the message says why and what to do.
         ValueError: there is no such device.
     """
     folder = name.absolute() if isinstance(name, Path) else checkpoints.find(name)
+    if not isinstance(name, Path) and name in checkpoints.hidden():
+        warnings.warn(checkpoints.about_hiding(name, folder), stacklevel=2)
     opened = checkpoints.load(folder, choose_device(device), step)
     return LanguageModel(opened.name, opened.model, opened.tokenizer, opened.card, step)

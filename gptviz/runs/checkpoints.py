@@ -83,6 +83,14 @@ def hidden() -> dict[str, Path]:
     return {name: folder for name, folder in _folders_in(BUNDLED).items() if name in owned}
 
 
+def about_hiding(name: str, folder: Path) -> str:
+    """What is said where the user's own model in `folder` hides the bundled one of the same `name`, and how to have both."""
+    return (
+        f"{name} is a model of yours and hides the one of this name that came with gptviz: "
+        f"to use that one again, rename or delete {folder}, or do so on the page Runs"
+    )
+
+
 def _folders_in(root: Path) -> dict[str, Path]:
     """The checkpoints in one folder, by name.
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+import gptviz
 from gptviz.runs import checkpoints, manage
 from gptviz.ui.shell.model_list import line_about
 from tests.app.opening import opened
@@ -75,3 +77,15 @@ def test_the_default_name_of_a_run_and_a_typed_one_hide_no_model(home: Path) -> 
     assert any(
         "there is a model named shakespeare already: choose another name" in error.value.replace("\\", "") for error in at.error
     )
+
+
+def test_the_library_says_so_and_a_folder_names_its_model_exactly(own: Path) -> None:
+    with pytest.warns(UserWarning, match="shakespeare is a model of yours and hides the one of this name") as told:
+        gptviz.load("shakespeare")
+    assert told[0].filename == __file__
+    assert str(own) in str(told[0].message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gptviz.load(own)
+        gptviz.load(manage.rename("shakespeare", "mine").name)
+        gptviz.load("shakespeare")

@@ -13,6 +13,7 @@ from gptviz.runs import checkpoints
 from gptviz.runs.experiments import PLANS
 from gptviz.ui.shell import model_list, pages
 from gptviz.ui.shell.next_step import page_after
+from gptviz.ui.widgets.markdown import escaped
 from tests.app.opening import opened
 from tests.tiny import TinyModel
 
@@ -83,3 +84,11 @@ def test_the_list_of_models_opens_one(tiny_model: TinyModel, monkeypatch: pytest
     button.click().run()
     assert not at.exception
     assert at.selectbox(key="model").value == "other"
+
+
+def test_the_line_about_the_model_stands_below_its_name(tiny_model: TinyModel) -> None:
+    folder = tiny_model("mine", text=pages.DEFAULT_PROMPT, card={"preset": "generator", "corpus": "my <b>text</b>"})
+    at = opened("pages/positions.py", model="mine")
+    assert escaped(model_list.line_about(folder)) in [caption.value for caption in at.caption]
+    at.selectbox(key="model").set_value("shakespeare").run()
+    assert escaped(PLANS["shakespeare"].sentence) in [caption.value for caption in at.caption]

@@ -4,9 +4,6 @@ import { ROLES } from "../kit/roles.js";
 import { aloud, parametersOf, short } from "./boxes.js";
 import { SMALL, direction, rounded } from "./geometry.js";
 
-// The width of a letter of shapes and counts in the sans-serif of most systems, as a share of its size.
-const THIN = 0.5,
-  BOLD = 0.57;
 // Numbers as `thumbnails` in __init__.py packs them.
 const HIDDEN = 255,
   WHOLE_SHARE = 250;
@@ -20,6 +17,15 @@ export const MONO = "monospace";
  *  of a text; `within`: the width it must not exceed */
 /** @typedef {{ x: number, y: number, text: string, anchor?: string }} Label */
 /** @typedef {{ colour?: string, width?: number, label?: Label | null, head?: boolean }} Stroke of an arrow; `head`: with a tip */
+
+const ruler = make("canvas").getContext("2d");
+
+/** How many pixels a text is wide. @param {string} content @param {string} font as in a style sheet */
+function wideOf(content, font) {
+  if (!ruler) return 0;
+  ruler.font = font;
+  return ruler.measureText(content).width;
+}
 
 /** What one drawing of the map is made with: boxes, points on the stream, arrows, thumbnails. Colours are written out, so that a
  *  drawing can stand alone. */
@@ -73,7 +79,7 @@ export class Pen {
     const attributes = { x, y, "font-size": size, "font-weight": weight, "text-anchor": anchor, fill, "font-family": font };
     const element = shape("text", attributes, content);
     // A text that is too wide gets narrower letters: lower ones could not be read.
-    if (within !== undefined && (weight < 600 ? THIN : BOLD) * size * content.length > within) {
+    if (within !== undefined && wideOf(content, `${weight} ${size}px ${font}`) > within) {
       element.setAttribute("textLength", String(within));
       element.setAttribute("lengthAdjust", "spacingAndGlyphs");
     }

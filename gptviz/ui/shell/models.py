@@ -65,7 +65,7 @@ def language_model(key: ModelKey) -> LanguageModel:
 
 @st.cache_resource(max_entries=3, show_spinner="Opening the model")
 def _model(key: ModelKey) -> LanguageModel:
-    return load(key.name, key.device)
+    return load(checkpoints.find(key.name), key.device)  # pages say themselves which model hides another
 
 
 class SnapshotCache:
@@ -84,7 +84,7 @@ class SnapshotCache:
         with self._lock:
             if (lm := self.models.get(key)) is not None:
                 return lm
-        lm = load(key.name, key.device, key.step)
+        lm = load(checkpoints.find(key.name), key.device, key.step)
         with self._lock:
             self.models.put(key, lm)
         return lm

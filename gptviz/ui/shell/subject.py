@@ -19,7 +19,7 @@ from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.markdown import escaped
 
 from . import hidden, kinds, pages, prompts, reading, scrubber
-from .model_list import model_groups, model_list, names_of
+from .model_list import line_about, model_groups, model_list, names_of
 from .models import ModelKey, language_model, model_key
 from .pages import DEFAULT_MODEL, DEFAULT_PROMPT
 
@@ -80,7 +80,9 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
         st.stop()
     notices = st.container()
     left, right = st.columns([2, 5], vertical_alignment="bottom")
-    with left.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+    with left.container(gap="xsmall"):
+        bar, about = st.container(horizontal=True, vertical_alignment="bottom", gap="small"), st.container(key="about-the-model")
+    with bar:
         name = controls.select(
             "Model",
             names_of(groups),
@@ -92,6 +94,8 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
         model_list(groups, name)
     hidden.say_what_hides([name], notices)
     folder, card = _card(name)
+    if folder is not None:
+        about.caption(escaped(line_about(folder)))
     step = None
     if folder is not None and scrubber.steps(name):
         with right:
