@@ -86,6 +86,7 @@ def parser() -> Parser:
     _add_app(command)
     command("models", models, "List the models that can be opened.", on_device=False)
     _add_describe(command)
+    _add_import(command)
     _add_train(command)
     _add_generate(command)
     _add_classify(command)
@@ -102,6 +103,16 @@ def _add_describe(command: Callable[..., Parser]) -> None:
     this = command("describe", describe, "List the layers of a model and their parameters.", on_device=False)
     this.add_argument("name", nargs="?", metavar="NAME", help="a model, as listed by 'models'")
     this.add_argument("--preset", metavar="PRESET", help="an architecture instead of a model")
+
+
+def _add_import(command: Callable[..., Parser]) -> None:
+    this = command(
+        "import", import_model, "Open a model that another program made; its files stay where they are.", on_device=False
+    )
+    this.add_argument(
+        "source", metavar="SOURCE", help="a folder with config.json, weights and tokenizer, as model hubs have them"
+    )
+    this.add_argument("--name", help="what to call the model; default: the name of the folder or file")
 
 
 def _add_train(command: Callable[..., Parser]) -> None:
@@ -258,6 +269,20 @@ def _opened(options: argparse.Namespace) -> LanguageModel:
     if options.name in checkpoints.hidden():
         print(f"gptviz: {checkpoints.about_hiding(options.name, checkpoints.find(options.name))}", file=sys.stderr)
     return gptviz.load(options.name, options.device)
+
+
+def import_model(options: argparse.Namespace) -> None:
+    """The command `import SOURCE [--name N] [--json]`."""
+    from .runs import imports
+
+    made = imports.import_model(Path(options.source), options.name, command=f"gptviz import {shlex.quote(options.source)}")
+    if options.json:
+        row = {"name": made.folder.name, "family": made.family, "parameters": made.parameters, "notes": list(made.notes)}
+        _print_json(row)
+        return
+    print(f"{made.folder.name}: {made.family}, {made.parameters:,} parameters; its weights stay at {options.source}")
+    for note in made.notes:
+        print(note)
 
 
 def describe(options: argparse.Namespace) -> None:

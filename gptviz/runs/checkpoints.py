@@ -3,6 +3,7 @@
 config.json         {"format": 1, "config": the fields of Config}
 tokenizer.json      the tokenizer
 model.safetensors   the weights, tied ones once
+source.json         instead of the weights: where another program keeps them (see `gptviz.pretrained.opening`)
 card.json           how it was made: data, recipe, command, steps, losses, date, version (see `card`)
 snapshots/          the weights after some steps of training, one file per step, if training kept them
 log.jsonl           what happened during training (see `log`)
@@ -14,7 +15,7 @@ import errno
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,8 @@ from gptviz.files import beside, home, in_place_of, swap
 from gptviz.location import BUNDLED
 from gptviz.model import Config, Transformer, parameter_count
 from gptviz.model.build import lay_out
+from gptviz.pretrained.families import ImportRefusedError
+from gptviz.pretrained.opening import filled, referred
 from gptviz.text import Tokenizer, from_json
 
 from .card import Card
@@ -37,7 +40,7 @@ from .card import Card
 FORMAT = 1
 STORED_TYPES = ("F16", "BF16", "F32", "F64")  # as safetensors calls them
 # The most that is read of a file: bytes, and values of its JSON. The largest tokenizers that are published take half of it.
-LONGEST = {"config.json": 2**16, "card.json": 16 * 2**20, "tokenizer.json": 64 * 2**20}
+LONGEST = {"config.json": 2**16, "card.json": 16 * 2**20, "tokenizer.json": 64 * 2**20, "source.json": 2**20}
 MOST_VALUES = 500_000
 
 
@@ -217,12 +220,27 @@ def load(folder: Path, device: torch.device | str = "cpu", step: int | None = No
     # for weights that the file does not hold.
     with torch.device("meta"):
         described = lay_out(config)
-    weights = read_weights(folder / "model.safetensors" if step is None else by_step[step], described)
-    model = lay_out(config)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(weights.pop(name))
+    if step is None and is_reference(folder):
+        model = _referred_model(folder, config)
+    else:
+        weights = read_weights(folder / "model.safetensors" if step is None else by_step[step], described)
+        model = lay_out(config)
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                parameter.copy_(weights.pop(name))
     return Checkpoint(name_of(folder), model.to(device).eval(), tokenizer, read_card(folder))
+
+
+def is_reference(folder: Path) -> bool:
+    """Whether the weights of the checkpoint in `folder` are in the files of another program."""
+    return os.path.lexists(folder / "source.json") and not os.path.lexists(folder / "model.safetensors")
+
+
+def _referred_model(folder: Path, config: Config) -> Transformer:
+    try:
+        return filled(referred(_read_json(folder, "source.json")), config)
+    except ImportRefusedError as error:
+        raise CheckpointError(f"{name_of(folder)}: {error}") from None
 
 
 def check_weights(folder: Path, config: Config) -> None:
@@ -231,6 +249,12 @@ def check_weights(folder: Path, config: Config) -> None:
     Raises:
         CheckpointError: the file is missing, damaged, cut short, or of another model.
     """
+    if is_reference(folder):
+        try:
+            referred(_read_json(folder, "source.json"))
+        except ImportRefusedError as error:
+            raise CheckpointError(f"{name_of(folder)}: {error}") from None
+        return
     with torch.device("meta"), _fitting(folder / "model.safetensors", lay_out(config)):
         pass
 
@@ -292,6 +316,7 @@ FILES = {
     "config.json",
     "tokenizer.json",
     "model.safetensors",
+    "source.json",
     "card.json",
     "snapshots",
     "log.jsonl",
@@ -373,19 +398,67 @@ def save(
         CheckpointError: the name is not possible (see `destination`), `dtype` cannot hold the weights, or the disk is full or
             not writable.
     """
-    target = destination(name, root)
-    root = target.parent
+    destination(name, root)
     if not replace:
         check_is_free(name, root)
     weights = _stored(name, model, dtype)
+
+    def write_weights_to(folder: Path) -> None:
+        safetensors.torch.save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+    return _saved(name, model.config, tokenizer, card, write_weights_to, root=root, replace=replace)
+
+
+def save_reference(
+    name: str,
+    config: Config,
+    tokenizer: Tokenizer,
+    card: dict[str, Any],
+    source: dict[str, Any],
+    *,
+    root: Path | None = None,
+    replace: bool = False,
+) -> Path:
+    """Write a checkpoint whose weights stay in the files of another program, and return its folder.
+
+    Args:
+        name: as in `save`, like the other arguments.
+        source: where its weights are (see `gptviz.pretrained.opening.reference`).
+
+    Raises:
+        CheckpointError: as in `save`.
+    """
+    destination(name, root)
+    if not replace:
+        check_is_free(name, root)
+
+    def write_source_to(folder: Path) -> None:
+        _write_json(folder / "source.json", source)
+
+    return _saved(name, config, tokenizer, card, write_source_to, root=root, replace=replace)
+
+
+def _saved(
+    name: str,
+    config: Config,
+    tokenizer: Tokenizer,
+    card: dict[str, Any],
+    write_more: Callable[[Path], None],
+    *,
+    root: Path | None,
+    replace: bool,
+) -> Path:
+    """Write the files of a checkpoint, and what `write_more` writes, to a folder that then takes its place as a whole."""
+    target = destination(name, root)
+    root = target.parent
     try:
         root.mkdir(parents=True, exist_ok=True)
         with beside(target) as fresh:
             fresh.mkdir()
-            _write_json(fresh / "config.json", {"format": FORMAT, "config": model.config.to_dict()})
+            _write_json(fresh / "config.json", {"format": FORMAT, "config": config.to_dict()})
             (fresh / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
-            safetensors.torch.save_file(weights, fresh / "model.safetensors", metadata={"format": "pt"})
-            _write_json(fresh / "card.json", {**card, "parameters": parameter_count(model.config)})
+            write_more(fresh)
+            _write_json(fresh / "card.json", {**card, "parameters": parameter_count(config)})
             if replace:
                 swap(fresh, target)
             else:

@@ -1,0 +1,318 @@
+"""GGUF files, in which Ollama, LM Studio and llama.cpp keep models: one file with settings, vocabulary and weights.
+
+The weights may be quantised; they are brought back to float32 one tensor at a time, by the `gguf` library.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gptviz.bounded import require_regular
+from gptviz.model import Config
+from gptviz.text import Tokenizer, from_json
+
+from .families import FAMILIES, Given, ImportRefusedError
+from .source import Opened, Source, fitted
+from .tensors import reading
+
+if TYPE_CHECKING:
+    from gguf import GGUFReader
+
+# What `general.architecture` calls a family → what its config.json calls it.
+ARCHITECTURES = {
+    "llama": "llama",
+    "qwen2": "qwen2",
+    "qwen3": "qwen3",
+    "gpt2": "gpt2",
+    "gptneox": "gpt_neox",
+    "gemma3": "gemma3_text",
+}
+# The end of a setting's name → the field of config.json that means the same.
+SETTINGS = {
+    "block_count": ("num_hidden_layers", "n_layer"),
+    "context_length": ("max_position_embeddings", "n_positions"),
+    "embedding_length": ("hidden_size", "n_embd"),
+    "feed_forward_length": ("intermediate_size", "n_inner"),
+    "attention.head_count": ("num_attention_heads", "n_head"),
+    "attention.head_count_kv": ("num_key_value_heads",),
+    "attention.key_length": ("head_dim",),
+    "attention.layer_norm_rms_epsilon": ("rms_norm_eps",),
+    "attention.layer_norm_epsilon": ("layer_norm_eps", "layer_norm_epsilon"),
+    "attention.sliding_window": ("sliding_window",),
+    "rope.freq_base": ("rope_theta", "rotary_emb_base"),
+    "use_parallel_residual": ("use_parallel_residual",),
+}
+# Names of tensors by family: theirs in GGUF → theirs in safetensors, with the number of the block as {}.
+_LLAMA = {
+    "token_embd": "model.embed_tokens",
+    "output_norm": "model.norm",
+    "output": "lm_head",
+    "blk.{}.attn_norm": "model.layers.{}.input_layernorm",
+    "blk.{}.attn_q": "model.layers.{}.self_attn.q_proj",
+    "blk.{}.attn_k": "model.layers.{}.self_attn.k_proj",
+    "blk.{}.attn_v": "model.layers.{}.self_attn.v_proj",
+    "blk.{}.attn_q_norm": "model.layers.{}.self_attn.q_norm",
+    "blk.{}.attn_k_norm": "model.layers.{}.self_attn.k_norm",
+    "blk.{}.attn_output": "model.layers.{}.self_attn.o_proj",
+    "blk.{}.ffn_norm": "model.layers.{}.post_attention_layernorm",
+    "blk.{}.ffn_gate": "model.layers.{}.mlp.gate_proj",
+    "blk.{}.ffn_up": "model.layers.{}.mlp.up_proj",
+    "blk.{}.ffn_down": "model.layers.{}.mlp.down_proj",
+}
+_GEMMA3 = _LLAMA | {
+    "blk.{}.post_attention_norm": "model.layers.{}.post_attention_layernorm",
+    "blk.{}.ffn_norm": "model.layers.{}.pre_feedforward_layernorm",
+    "blk.{}.post_ffw_norm": "model.layers.{}.post_feedforward_layernorm",
+}
+_GPT2 = {
+    "token_embd": "transformer.wte",
+    "position_embd": "transformer.wpe",
+    "output_norm": "transformer.ln_f",
+    "output": "lm_head",
+    "blk.{}.attn_norm": "transformer.h.{}.ln_1",
+    "blk.{}.attn_qkv": "transformer.h.{}.attn.c_attn",
+    "blk.{}.attn_output": "transformer.h.{}.attn.c_proj",
+    "blk.{}.ffn_norm": "transformer.h.{}.ln_2",
+    "blk.{}.ffn_up": "transformer.h.{}.mlp.c_fc",
+    "blk.{}.ffn_down": "transformer.h.{}.mlp.c_proj",
+}
+_NEOX = {
+    "token_embd": "gpt_neox.embed_in",
+    "output_norm": "gpt_neox.final_layer_norm",
+    "output": "embed_out",
+    "blk.{}.attn_norm": "gpt_neox.layers.{}.input_layernorm",
+    "blk.{}.attn_qkv": "gpt_neox.layers.{}.attention.query_key_value",
+    "blk.{}.attn_output": "gpt_neox.layers.{}.attention.dense",
+    "blk.{}.ffn_norm": "gpt_neox.layers.{}.post_attention_layernorm",
+    "blk.{}.ffn_up": "gpt_neox.layers.{}.mlp.dense_h_to_4h",
+    "blk.{}.ffn_down": "gpt_neox.layers.{}.mlp.dense_4h_to_h",
+}
+NAMES = {"llama": _LLAMA, "qwen2": _LLAMA, "qwen3": _LLAMA, "gemma3_text": _GEMMA3, "gpt2": _GPT2, "gpt_neox": _NEOX}
+UNUSED = ("rope_freqs.weight", ".attn_rot_embd.weight")
+# How the text is cut before merging, by the name llama.cpp gives it; with digits one by one or not.
+SINGLE_DIGITS = ("smollm", "starcoder", "refact", "command-r")
+SPECIAL = 3  # the type of a token that no text is read as: llama.cpp calls it a control token
+
+
+class GGUF(Source):
+    """A `.gguf` file."""
+
+    kind = "gguf"
+
+    @classmethod
+    def fits(cls, path: Path) -> bool:
+        return path.suffix.lower() == ".gguf" and os.path.lexists(path)
+
+    def files(self) -> list[Path]:
+        return [self.path]
+
+    @cached_property
+    def _reader(self) -> GGUFReader:
+        from gguf import GGUFReader
+
+        with reading(self.path):
+            require_regular(self.path)
+            try:
+                return GGUFReader(self.path)
+            except (IndexError, TypeError, AttributeError, OverflowError, UnicodeDecodeError) as error:
+                raise ValueError(f"not a GGUF file, or cut in half: {error}") from None
+
+    def _setting(self, name: str) -> Any:
+        field = self._reader.fields.get(name)
+        return None if field is None else field.contents()
+
+    @cached_property
+    def _described(self) -> tuple[str, Given]:
+        """Which family it is, and its settings under the names of that family's config.json."""
+        architecture = self._setting("general.architecture")
+        if architecture not in ARCHITECTURES:
+            raise ImportRefusedError(
+                f"{self.path.name}: its architecture is {architecture!r:.60}; of GGUF files "
+                f"gptviz opens {', '.join(ARCHITECTURES)}"
+            )
+        kind = ARCHITECTURES[architecture]
+        fields: dict[str, Any] = {"model_type": kind, "vocab_size": self._rows("token_embd.weight")}
+        for ending, names in SETTINGS.items():
+            value = self._setting(f"{architecture}.{ending}")
+            if value is not None:
+                fields |= dict.fromkeys(names, value)
+        fields["tie_word_embeddings"] = not self._has("output.weight")
+        self._rotary(architecture, fields)
+        if kind == "gemma3_text":
+            fields["query_pre_attn_scalar"] = self._setting("gemma3.attention.scale") or fields.get("head_dim", 256)
+        return kind, Given(fields, FAMILIES[kind].title)
+
+    def _rotary(self, architecture: str, fields: dict[str, Any]) -> None:
+        scaling = self._setting(f"{architecture}.rope.scaling.type")
+        if scaling == "linear":
+            fields["rope_scaling"] = {"rope_type": "linear", "factor": self._setting(f"{architecture}.rope.scaling.factor")}
+        elif scaling not in (None, "none"):
+            raise ImportRefusedError(
+                f"{self.path.name}: rotary positions are scaled by {scaling!r:.40}; of GGUF files "
+                "gptviz opens those scaled by linear"
+            )
+        if self._has("rope_freqs.weight"):
+            raise ImportRefusedError(
+                f"{self.path.name}: it has frequencies of rotary positions of its own (Llama 3.1 and later), which gptviz reads "
+                "from the folder with config.json alone"
+            )
+        turned, size = self._setting(f"{architecture}.rope.dimension_count"), fields.get("head_dim")
+        if turned is not None and fields.get("num_attention_heads"):
+            share = turned / (size or fields["hidden_size"] // fields["num_attention_heads"])
+            fields |= {"partial_rotary_factor": share, "rotary_pct": share}
+
+    @cached_property
+    def _by_name(self) -> dict[str, Any]:
+        return {tensor.name: tensor for tensor in self._reader.tensors}
+
+    def _has(self, name: str) -> bool:
+        return name in self._by_name
+
+    def _rows(self, name: str) -> int:
+        if not self._has(name):
+            raise ImportRefusedError(f"{self.path.name}: the tensor {name} is missing")
+        return int(self._by_name[name].shape[-1])
+
+    def opened(self) -> Opened:
+        kind, given = self._described
+        try:
+            config = FAMILIES[kind].config(given)
+        except ImportRefusedError as error:
+            raise ImportRefusedError(f"{self.path.name}: {str(error).removeprefix('config.json: ')}") from None
+        except (ValueError, TypeError) as error:
+            raise ImportRefusedError(f"{self.path.name}: {error}") from None
+        tokenizer, notes = fitted(self._tokenizer(), config.vocab_size)
+        kinds = sorted({tensor.tensor_type.name for tensor in self._reader.tensors})
+        return Opened(
+            FAMILIES[kind].title,
+            config,
+            tokenizer,
+            (*notes, f"Its weights are stored as {', '.join(kinds)}, and brought back to float32."),
+            self._setting("general.license"),
+        )
+
+    def parameters(self, config: Config) -> Iterator[tuple[str, Tensor]]:
+        kind, given = self._described
+        theirs = {}
+        for pattern, name in NAMES[kind].items():
+            for index in range(config.n_layer) if "{}" in pattern else (0,):
+                for ending in ("weight", "bias"):
+                    theirs[f"{name.format(index)}.{ending}"] = f"{pattern.format(index)}.{ending}"
+        taken: set[str] = set()
+
+        def take(name: str) -> Tensor:
+            own = theirs.get(name, name)
+            if own not in self._by_name:
+                raise ImportRefusedError(f"{self.path.name}: the tensor {own} is missing")
+            taken.add(own)
+            return self._back(kind, own, self._tensor(own), config)
+
+        yield from FAMILIES[kind].tensors(config, given, take)
+        left = [name for name in sorted(self._by_name.keys() - taken) if not name.endswith(UNUSED)]
+        if left:
+            raise ImportRefusedError(
+                f"{self.path.name}: {len(left)} tensors have no place in the model, among them {left[0]!r:.80}"
+            )
+
+    def _tensor(self, name: str) -> Tensor:
+        from gguf import dequantize
+
+        found = self._by_name[name]
+        with reading(self.path):
+            try:
+                values = np.asarray(dequantize(found.data, found.tensor_type), dtype=np.float32)
+            except NotImplementedError as error:
+                raise ImportRefusedError(f"{self.path.name}: {name} is quantised as {found.tensor_type.name}: {error}") from None
+        # GGUF counts the axes from the last to the first.
+        return torch.from_numpy(values.reshape([int(n) for n in reversed(found.shape)]).copy())
+
+    def _back(self, kind: str, name: str, tensor: Tensor, config: Config) -> Tensor:
+        """What a converter to GGUF changed, changed back."""
+        part = name.split(".")[-2]
+        if kind == "llama" and part in ("attn_q", "attn_k"):
+            heads = config.n_head if part == "attn_q" else config.key_heads
+            return _unpermuted(tensor, heads)
+        if kind == "gemma3_text" and name.endswith("norm.weight"):
+            return tensor - 1  # stored as the gain itself, where the family has its distance from 1
+        if kind == "gpt2" and part in ("attn_qkv", "attn_output", "ffn_up", "ffn_down") and tensor.ndim == 2:
+            return tensor.T
+        if kind == "gpt_neox" and part == "attn_qkv":
+            rows = tensor.unflatten(0, (3, config.n_head, -1))  # all queries, all keys, all values
+            return rows.transpose(0, 1).flatten(0, 2)
+        return tensor
+
+    def _tokenizer(self) -> Tokenizer | None:
+        model = self._setting("tokenizer.ggml.model")
+        if model is None:
+            return None
+        if model != "gpt2":
+            raise ImportRefusedError(
+                f"{self.path.name}: its tokenizer is of kind {model!r:.40}; of GGUF files gptviz reads byte-pair encodings (gpt2)"
+            )
+        return _byte_pairs(
+            self._setting("tokenizer.ggml.tokens"),
+            self._setting("tokenizer.ggml.merges"),
+            self._setting("tokenizer.ggml.token_type") or [],
+            single_digits=self._setting("tokenizer.ggml.pre") in SINGLE_DIGITS,
+        )
+
+
+def _unpermuted(tensor: Tensor, heads: int) -> Tensor:
+    """Rows of queries or keys in the order of config.json's world.
+
+    llama.cpp turns neighbouring numbers, so its converter put the rows i and i + d_head / 2 of each head side by side.
+    """
+    return tensor.unflatten(0, (heads, -1, 2)).transpose(1, 2).flatten(0, 2)
+
+
+def _byte_pairs(tokens: list[str], merges: list[str], types: list[int], *, single_digits: bool) -> Tokenizer:
+    """A byte-level byte-pair encoding with this vocabulary, as a tokenizer.json would have it."""
+    before: list[dict[str, Any]] = [{"type": "Digits", "individual_digits": True}] if single_digits else []
+    before.append({"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True})
+    special = [place for place, kind in enumerate(types) if kind == SPECIAL]
+    return from_json(
+        json.dumps(
+            {
+                "version": "1.0",
+                "truncation": None,
+                "padding": None,
+                "added_tokens": [
+                    {
+                        "id": place,
+                        "content": tokens[place],
+                        "single_word": False,
+                        "lstrip": False,
+                        "rstrip": False,
+                        "normalized": False,
+                        "special": True,
+                    }
+                    for place in special
+                ],
+                "normalizer": None,
+                "pre_tokenizer": {"type": "Sequence", "pretokenizers": before},
+                "post_processor": None,
+                "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
+                "model": {
+                    "type": "BPE",
+                    "dropout": None,
+                    "unk_token": None,
+                    "continuing_subword_prefix": None,
+                    "end_of_word_suffix": None,
+                    "fuse_unk": False,
+                    "byte_fallback": False,
+                    "ignore_merges": False,
+                    "vocab": {token: place for place, token in enumerate(tokens)},
+                    "merges": [merge.split(" ", 1) for merge in merges],
+                },
+            }
+        )
+    )

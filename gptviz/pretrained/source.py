@@ -1,0 +1,100 @@
+"""What every place where a model lies has in common, and how a tokenizer is fitted to the model."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from torch import Tensor
+
+from gptviz.model import Config
+from gptviz.text import Tokenizer
+from gptviz.text.tokenizers.padded import PaddedTokenizer
+from gptviz.text.tokenizers.symbols import MOST_SYMBOLS, SymbolTokenizer
+
+from .families import ImportRefusedError
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A model as a source describes it; its weights are not read yet.
+
+    Attributes:
+        family: what people call such models.
+        config: our config of it.
+        tokenizer: its tokenizer, with as many tokens as the embedding has rows.
+        notes: what a reader should know, in sentences.
+        licence: its licence, where the source names it.
+    """
+
+    family: str
+    config: Config
+    tokenizer: Tokenizer
+    notes: tuple[str, ...] = ()
+    licence: str | None = None
+
+
+class Source(ABC):
+    """A place where a model lies.
+
+    Attributes:
+        kind: its name in the file that refers to it.
+        path: the folder or file.
+    """
+
+    kind: ClassVar[str]
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    @abstractmethod
+    def fits(cls, path: Path) -> bool:
+        """Whether what lies at this path looks like such a source."""
+
+    @abstractmethod
+    def opened(self) -> Opened:
+        """What the source describes.
+
+        Raises:
+            ImportRefusedError: it cannot be opened; the message names the file and the way out.
+        """
+
+    @abstractmethod
+    def parameters(self, config: Config) -> Iterator[tuple[str, Tensor]]:
+        """The parameters of our model with this config, by name, one at a time.
+
+        Raises:
+            ImportRefusedError: a tensor is missing or damaged, or holds what the model has no place for.
+        """
+
+    @abstractmethod
+    def files(self) -> list[Path]:
+        """The files that the weights are read from."""
+
+
+def fitted(tokenizer: Tokenizer | None, size: int) -> tuple[Tokenizer, tuple[str, ...]]:
+    """A tokenizer with exactly `size` tokens, and what there is to say about it.
+
+    Without a tokenizer, the ids themselves are the text.
+
+    Raises:
+        ImportRefusedError: the tokenizer has more tokens than the model.
+    """
+    if tokenizer is None:
+        if size > MOST_SYMBOLS:
+            raise ImportRefusedError(f"there is no tokenizer.json, and {size:,} tokens are too many to go without")
+        note = "It came without a tokenizer: a text is a row of token numbers, with a space between them."
+        return SymbolTokenizer.numbers(size), (note,)
+    if tokenizer.vocab_size > size:
+        raise ImportRefusedError(
+            f"the tokenizer has {tokenizer.vocab_size:,} tokens, the model {size:,} rows for them: they are not from one model"
+        )
+    if tokenizer.vocab_size == size:
+        return tokenizer, ()
+    unused = size - tokenizer.vocab_size
+    note = f"The last {unused:,} of its {size:,} tokens are unused: the embedding has more rows than the tokenizer has tokens."
+    return PaddedTokenizer(tokenizer, size), (note,)

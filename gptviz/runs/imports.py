@@ -1,0 +1,67 @@
+"""Importing a model that another program made: its config and tokenizer become a checkpoint, its weights stay where they are."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from gptviz.model import parameter_count
+from gptviz.pretrained.families import ImportRefusedError
+from gptviz.pretrained.opening import filled, reference, source_at
+
+from . import checkpoints, names
+from .checkpoints import LONGEST_NAME, CheckpointError
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A model that was imported.
+
+    Attributes:
+        folder: its checkpoint, whose name is the model's.
+        family: what people call such models.
+        parameters: how many numbers it has.
+        notes: what a reader should know, in sentences.
+    """
+
+    folder: Path
+    family: str
+    parameters: int
+    notes: tuple[str, ...]
+
+
+def import_model(path: Path, name: str | None = None, *, command: str | None = None) -> Imported:
+    """Open the model at `path` once to see that it is sound, and write a checkpoint that refers to it.
+
+    Args:
+        path: a folder or file of another program (see `gptviz.pretrained.opening`).
+        name: what to call the model; unless given, the name of the folder or file, with a number where that is in use.
+        command: the command line that does the same, for the card.
+
+    Raises:
+        CheckpointError: it cannot be opened, the name is in use or impossible, or the checkpoint cannot be written; nothing is
+            left half-made.
+    """
+    try:
+        source = source_at(path)
+        opened = source.opened()
+        filled(source, opened.config)
+    except ImportRefusedError as error:
+        raise CheckpointError(str(error)) from None
+    card = {
+        "imported_from": str(source.path),
+        "family": opened.family,
+        "notes": list(opened.notes),
+        **({"licence": opened.licence} if opened.licence else {}),
+        **({"command": command} if command else {}),
+    }
+    with names.claimed(name or _possible(source.path), or_next=name is None) as claim:
+        folder = checkpoints.save_reference(claim.name, opened.config, opened.tokenizer, card, reference(source))
+    return Imported(folder, opened.family, parameter_count(opened.config), opened.notes)
+
+
+def _possible(path: Path) -> str:
+    """A name that a model can have, made of that of a folder or file."""
+    stem = path.name if path.is_dir() else path.stem
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("._-")[:LONGEST_NAME].rstrip(".") or "model"
