@@ -275,7 +275,7 @@ def import_model(options: argparse.Namespace) -> None:
     """The command `import SOURCE [--name N] [--json]`."""
     from .runs import imports
 
-    made = imports.import_model(Path(options.source), options.name, command=f"gptviz import {shlex.quote(options.source)}")
+    made = imports.import_model(options.source, options.name, command=f"gptviz import {shlex.quote(options.source)}")
     if options.json:
         row = {"name": made.folder.name, "family": made.family, "parameters": made.parameters, "notes": list(made.notes)}
         _print_json(row)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ from .folder import Folder
 from .gguf import GGUF
 from .nanogpt import NanoGPT
 from .source import Source
+
+MOST_NUMBERS_PER_BYTE = 8  # no quantisation stores a number in less than a bit
+
 
 SOURCES: dict[str, type[Source]] = {kind.kind: kind for kind in (Folder, GGUF, NanoGPT)}
 
@@ -73,6 +77,12 @@ def filled(source: Source, config: Config) -> Transformer:
     """
     with torch.device("meta"):
         expected = {name: tuple(parameter.shape) for name, parameter in lay_out(config).named_parameters()}
+    numbers, size = sum(map(math.prod, expected.values())), sum(file.stat().st_size for file in source.files())
+    if numbers > MOST_NUMBERS_PER_BYTE * size:
+        raise ImportRefusedError(
+            f"{source.path.name}: the config describes {numbers:,} parameters, more than its files of {size:,} bytes can hold: "
+            "they are not from one model"
+        )
     model = lay_out(config)
     parameters = dict(model.named_parameters())
     with torch.no_grad():

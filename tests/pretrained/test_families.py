@@ -85,7 +85,7 @@ CASES = [pytest.param(kind, case, id=f"{kind}-{i}") for kind, cases in MODELS.it
 def theirs(kind: str, sizes: dict[str, Any]) -> Any:
     """A model of `transformers` whose every weight is random."""
     transformers = pytest.importorskip("transformers")
-    config = transformers.AutoConfig.for_model(kind, vocab_size=VOCAB, **sizes)
+    config = transformers.AutoConfig.for_model(kind, **{"vocab_size": VOCAB} | sizes)
     config._attn_implementation = "eager"
     model = transformers.AutoModelForCausalLM.from_config(config).eval()
     generator = torch.Generator().manual_seed(0)

@@ -1,0 +1,263 @@
+"""Models as other programs keep them: sound ones open, damaged and hostile ones are refused in a line that names the file."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from gptviz.model import Transformer
+from gptviz.pretrained.families import ImportRefusedError
+from gptviz.pretrained.opening import filled, reference, referred, source_at
+from gptviz.text import BPETokenizer
+from tests.pretrained.test_families import CONTEXT, GROUPED, VOCAB, theirs
+from tests.tiny import some_ids
+
+GPT2 = {"n_embd": 24, "n_layer": 2, "n_head": 2, "n_positions": CONTEXT}
+
+
+def opened(path: Path) -> Transformer:
+    source = source_at(path)
+    return filled(source, source.opened().config).eval()
+
+
+def same(mine: Transformer, model: Any, tolerance: float = 1e-4) -> None:
+    ids = some_ids(20, vocab=VOCAB)
+    with torch.inference_mode():
+        torch.testing.assert_close(mine(ids), model(ids).logits, rtol=tolerance, atol=tolerance)
+
+
+@pytest.fixture(scope="module")
+def model() -> Any:
+    return theirs("llama", GROUPED)
+
+
+@pytest.fixture
+def folder(model: Any, tmp_path: Path) -> Path:
+    model.save_pretrained(tmp_path / "some model")
+    return tmp_path / "some model"
+
+
+def changed(folder: Path, name: str, change: Callable[[Tensor], Tensor | None]) -> None:
+    """Replace one tensor of the folder, or leave it out."""
+    tensors = load_file(folder / "model.safetensors")
+    fresh = change(tensors.pop(name))
+    save_file(tensors | ({} if fresh is None else {name: fresh}), folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def test_weights_in_parts_are_read_from_all_of_them(model: Any, tmp_path: Path) -> None:
+    model.save_pretrained(tmp_path, max_shard_size="6KB")
+    assert len(list(tmp_path.glob("*.safetensors"))) > 2
+    same(opened(tmp_path), model)
+    next(iter(sorted(tmp_path.glob("*.safetensors")))).unlink()
+    with pytest.raises(ImportRefusedError, match=r"model-00001.*\.safetensors is missing"):
+        opened(tmp_path)
+
+
+def test_an_index_that_points_out_of_its_folder_is_not_followed(folder: Path) -> None:
+    os.rename(folder / "model.safetensors", folder.parent / "elsewhere.safetensors")
+    index = {"weight_map": {"model.norm.weight": "../elsewhere.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(ImportRefusedError, match=r"points out of its folder, to '\.\./elsewhere"):
+        opened(folder)
+
+
+def test_the_older_format_is_opened_and_nothing_in_it_runs(model: Any, folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    torch.save(model.state_dict(), folder / "pytorch_model.bin")
+    same(opened(folder), model)
+
+    class Call:
+        def __reduce__(self) -> Any:
+            return os.system, (f"touch '{folder / 'it ran'}'",)
+
+    torch.save({"model.norm.weight": Call()}, folder / "pytorch_model.bin")
+    with pytest.raises(ImportRefusedError, match=r"pytorch_model\.bin holds more than tensors, and opening it could run code"):
+        opened(folder)
+    assert not (folder / "it ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (
+            lambda f: changed(f, "model.norm.weight", lambda t: None),
+            r"model\.safetensors: the tensor model\.norm\.weight is missing",
+        ),
+        (lambda f: changed(f, "model.norm.weight", lambda t: t[:3].clone()), r"head\.final_norm\.weight has the shape \(3,\)"),
+        (lambda f: changed(f, "model.norm.weight", lambda t: t * np.nan), r"holds values that are not numbers"),
+        (lambda f: os.truncate(f / "model.safetensors", 5_000), r"model\.safetensors is damaged or cut short"),
+        (lambda f: (f / "model.safetensors").unlink(), "has no weights"),
+        (lambda f: (f / "config.json").write_text("{"), r"config\.json is damaged"),
+        (lambda f: (f / "config.json").write_text("[1]"), r"config\.json is not a table"),
+        (lambda f: os.mkfifo(f / "tokenizer.json"), r"tokenizer\.json is damaged"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line_that_names_the_file(folder: Path, damage: Callable[[Path], Any], words: str) -> None:
+    damage(folder)
+    with pytest.raises(ImportRefusedError, match=words) as refused:
+        opened(folder)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_tensor_without_a_place_is_named(folder: Path) -> None:
+    tensors = load_file(folder / "model.safetensors")
+    save_file(tensors | {"model.layers.0.extra.weight": torch.zeros(2)}, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ImportRefusedError, match=r"1 tensors have no place .* 'model\.layers\.0\.extra\.weight'"):
+        opened(folder)
+
+
+def test_a_config_of_a_trillion_numbers_takes_no_memory(folder: Path) -> None:
+    fields = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(fields | {"hidden_size": 10**6, "intermediate_size": 10**7}))
+    with pytest.raises(ImportRefusedError, match="more than its files of .* can hold"):
+        opened(folder)
+
+
+def test_rows_without_a_token_are_kept_and_named(model: Any, folder: Path) -> None:
+    vocabulary = BPETokenizer.learn("to be or not to be", vocab_size=256)
+    (folder / "tokenizer.json").write_text(vocabulary.to_json())
+    with pytest.raises(ImportRefusedError, match="the tokenizer has 256 tokens, the model 31 rows"):
+        source_at(folder).opened()
+    wide = theirs("llama", GROUPED | {"vocab_size": 300})
+    wide.save_pretrained(folder)
+    found = source_at(folder).opened()
+    assert (found.tokenizer.vocab_size, found.tokenizer.label(299)) == (300, "⟨unused 299⟩")
+    assert "The last 44 of its 300 tokens are unused" in found.notes[0]
+    assert found.tokenizer.encode("to be").ids == vocabulary.encode("to be").ids
+
+
+def test_without_a_tokenizer_the_numbers_are_the_text(folder: Path) -> None:
+    found = source_at(folder).opened()
+    assert found.tokenizer.encode("3 14 15").ids == [3, 14, 15]
+    assert "without a tokenizer" in found.notes[0]
+
+
+def test_a_reference_notices_that_its_files_are_gone_or_changed(model: Any, folder: Path) -> None:
+    source = source_at(folder)
+    content = json.loads(json.dumps(reference(source)))
+    same(filled(referred(content), source.opened().config).eval(), model)
+    with (folder / "model.safetensors").open("ab") as file:
+        file.write(b" ")
+    with pytest.raises(ImportRefusedError, match="have changed: import the model again"):
+        referred(content)
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(ImportRefusedError, match="are gone: put them back"):
+        referred(content)
+
+
+# nanoGPT
+
+
+def saved_by_nanogpt(folder: Path, *, bias: bool) -> Any:
+    """A `ckpt.pt` as nanoGPT's train.py writes it, and the same model of `transformers`."""
+    model = theirs("gpt2", GPT2 | {"activation_function": "gelu"})
+    tensors = {}
+    with torch.no_grad():
+        for name, tensor in model.state_dict().items():
+            if name.endswith(".bias") and not bias:
+                tensor.zero_()
+                continue
+            turned = name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))  # theirs is a Conv1D, nanoGPT's a Linear
+            tensors[f"_orig_mod.{name}"] = tensor.T.contiguous() if turned else tensor.clone()
+    sizes = {"n_layer": 2, "n_head": 2, "n_embd": 24, "block_size": CONTEXT, "bias": bias, "vocab_size": VOCAB, "dropout": 0.1}
+    torch.save(
+        {"model": tensors, "model_args": sizes, "iter_num": 7, "config": {"dataset": "shakespeare_char"}}, folder / "ckpt.pt"
+    )
+    return model
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_nanogpts_checkpoint_has_the_same_logits(tmp_path: Path, bias: bool) -> None:
+    model = saved_by_nanogpt(tmp_path, bias=bias)
+    characters = [chr(ord("A") + place) for place in range(VOCAB)]
+    meta = {"vocab_size": VOCAB, "itos": dict(enumerate(characters)), "stoi": {c: i for i, c in enumerate(characters)}}
+    (tmp_path / "meta.pkl").write_bytes(pickle.dumps(meta))
+    same(opened(tmp_path / "ckpt.pt"), model)
+    assert source_at(tmp_path / "ckpt.pt").opened().tokenizer.encode("CAB").ids == [2, 0, 1]
+
+
+def test_nothing_in_meta_pkl_runs(tmp_path: Path) -> None:
+    saved_by_nanogpt(tmp_path, bias=True)
+
+    class Call:
+        def __reduce__(self) -> Any:
+            return os.system, (f"touch '{tmp_path / 'it ran'}'",)
+
+    (tmp_path / "meta.pkl").write_bytes(pickle.dumps({"itos": Call()}))
+    with pytest.raises(ImportRefusedError, match=r"meta\.pkl holds more than tensors"):
+        opened(tmp_path / "ckpt.pt")
+    assert not (tmp_path / "it ran").exists()
+
+
+# GGUF
+
+
+def permuted(rows: np.ndarray[Any, Any], heads: int) -> np.ndarray[Any, Any]:
+    """As llama.cpp's converter orders the rows of queries and keys: i and i + d_head / 2 side by side."""
+    return rows.reshape(heads, 2, rows.shape[0] // heads // 2, *rows.shape[1:]).swapaxes(1, 2).reshape(rows.shape)
+
+
+def saved_as_gguf(model: Any, path: Path, *, quantised: bool = False, architecture: str = "llama") -> None:
+    gguf = pytest.importorskip("gguf")
+    config = model.config
+    writer = gguf.GGUFWriter(path, architecture)
+    writer.add_context_length(CONTEXT)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_key_length(config.head_dim)
+    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config.num_hidden_layers)
+    for name, tensor in model.state_dict().items():
+        values = tensor.numpy()
+        if "q_proj" in name:
+            values = permuted(values, config.num_attention_heads)
+        if "k_proj" in name:
+            values = permuted(values, config.num_key_value_heads)
+        kind = gguf.GGMLQuantizationType.Q8_0 if quantised and values.ndim == 2 and values.shape[1] % 32 == 0 else None
+        values = np.ascontiguousarray(values)
+        stored = values if kind is None else gguf.quantize(values, kind)
+        writer.add_tensor(names.get_name(name, try_suffixes=(".weight",)), stored, raw_dtype=kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def test_a_gguf_file_has_the_same_logits_and_its_quantised_weights_nearly_the_same(tmp_path: Path) -> None:
+    model = theirs("llama", GROUPED | {"hidden_size": 32, "intermediate_size": 64})
+    saved_as_gguf(model, tmp_path / "a.gguf")
+    same(opened(tmp_path / "a.gguf"), model)
+    saved_as_gguf(model, tmp_path / "b.gguf", quantised=True)
+    ids = some_ids(20, vocab=VOCAB)
+    with torch.inference_mode():
+        exact, rounded = model(ids).logits, opened(tmp_path / "b.gguf")(ids)
+    assert 0 < (exact - rounded).abs().mean() < 0.05 * exact.abs().mean()
+    assert "Q8_0" in source_at(tmp_path / "b.gguf").opened().notes[-1]
+
+
+def test_a_gguf_file_cut_in_half_or_of_another_kind_is_refused(tmp_path: Path) -> None:
+    model = theirs("llama", GROUPED)
+    saved_as_gguf(model, tmp_path / "a.gguf", architecture="mamba")
+    with pytest.raises(ImportRefusedError, match=r"a\.gguf: its architecture is 'mamba'"):
+        opened(tmp_path / "a.gguf")
+    saved_as_gguf(model, tmp_path / "b.gguf")
+    size = (tmp_path / "b.gguf").stat().st_size
+    for part in (0, 3, 200, size // 2, size - 1_000):
+        os.truncate(tmp_path / "b.gguf", part) if part < (tmp_path / "b.gguf").stat().st_size else None
+        with pytest.raises(ImportRefusedError, match=r"b\.gguf"):
+            opened(tmp_path / "b.gguf")
+        saved_as_gguf(model, tmp_path / "b.gguf")

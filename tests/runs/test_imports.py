@@ -1,0 +1,120 @@
+"""A model that another program made becomes one of the user's models, and its weights stay where they are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import gptviz
+from gptviz.__main__ import main
+from gptviz.pretrained import hub
+from gptviz.pretrained.families import ImportRefusedError
+from gptviz.runs import checkpoints
+from gptviz.runs.imports import import_model
+from tests.pretrained.test_families import GROUPED, VOCAB, theirs
+from tests.tiny import some_ids
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    monkeypatch.setenv("GPTVIZ_HOME", str(tmp_path / "home"))
+    model = theirs("llama", GROUPED)
+    model.save_pretrained(tmp_path / "Tiny llama!")
+    return model
+
+
+def test_an_imported_model_is_listed_opened_and_writes_what_it_wrote_there(
+    model: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["import", str(tmp_path / "Tiny llama!"), "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert (made["name"], made["family"]) == ("Tiny-llama", "Llama")
+    assert made["parameters"] == sum(p.numel() for p in model.parameters())
+    folder = checkpoints.find("Tiny-llama")
+    assert sum(file.stat().st_size for file in folder.iterdir()) < 20_000  # not a second copy of the weights
+    assert main(["models", "--json"]) == 0
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert "error" not in rows["Tiny-llama"]
+    lm = gptviz.load("Tiny-llama")
+    ids = some_ids(6, batch=1, vocab=VOCAB)
+    text = " ".join(map(str, ids[0].tolist()))
+    written = model.generate(ids, max_new_tokens=8, do_sample=False, eos_token_id=None, pad_token_id=0)[0, 6:].tolist()
+    assert lm.generate(text, max_new_tokens=8, temperature=0.0).split() == list(map(str, written))
+    trace = lm.trace(text)
+    torch.testing.assert_close(trace["logits"], model(ids).logits.detach(), rtol=1e-4, atol=1e-4)
+
+
+def test_a_name_in_use_gets_a_number_and_an_impossible_one_is_refused(model: Any, tmp_path: Path) -> None:
+    source = str(tmp_path / "Tiny llama!")
+    assert [import_model(source).folder.name for _ in range(2)] == ["Tiny-llama", "Tiny-llama-2"]
+    for name in ("../x", "shakespeare", "Tiny-llama"):
+        with pytest.raises(checkpoints.CheckpointError, match="cannot name a model|there is a model|in use"):
+            import_model(source, name)
+    assert {file.name for file in (tmp_path / "home" / "checkpoints").iterdir() if not file.name.startswith(".")} == {
+        "Tiny-llama",
+        "Tiny-llama-2",
+    }
+
+
+def test_weights_that_are_gone_are_said_by_models_and_by_load(
+    model: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import_model(str(tmp_path / "Tiny llama!"))
+    (tmp_path / "Tiny llama!" / "model.safetensors").unlink()
+    assert main(["models"]) == 0
+    assert "are gone: put them back, or import the model again" in capsys.readouterr().out
+    with pytest.raises(checkpoints.CheckpointError, match=r"Tiny-llama: the weights at .* are gone"):
+        gptviz.load("Tiny-llama")
+
+
+def test_what_cannot_be_opened_leaves_nothing_behind(model: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "Tiny llama!" / "config.json").write_text('{"model_type": "mixtral"}')
+    assert main(["import", str(tmp_path / "Tiny llama!")]) != 0
+    error = capsys.readouterr().err
+    assert "mixtral" in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "home" / "checkpoints").exists()
+
+
+# The hub
+
+
+@pytest.mark.parametrize("name", ["gpt2", "HuggingFaceTB/SmolLM2-135M", "a/b.c_d-e"])
+def test_a_name_of_the_hub_is_known_as_one(name: str) -> None:
+    assert hub.is_name(name)
+
+
+@pytest.mark.parametrize("name", ["", "/etc", "../x", "a/b/c", "./folder", "a b", "https://example.org/a"])
+def test_a_path_is_no_name_of_the_hub(name: str) -> None:
+    assert not hub.is_name(name)
+
+
+def cached(cache: Path, model: Any) -> None:
+    """A model in the cache of `huggingface_hub`, as a download leaves it."""
+    commit = "0" * 40
+    folder = cache / "models--someone--tiny"
+    model.save_pretrained(folder / "snapshots" / commit)
+    (folder / "refs").mkdir()
+    (folder / "refs" / "main").write_text(commit)
+
+
+def test_without_network_what_is_in_the_cache_opens_and_the_rest_is_said(
+    model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import huggingface_hub.constants as constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    with pytest.raises(
+        ImportRefusedError, match="someone/tiny is not in the cache of .*, and the hub cannot be reached"
+    ):
+        hub.fetched("someone/tiny")
+    cached(tmp_path / "hub", model)
+    monkeypatch.setattr("huggingface_hub.file_download.HF_HUB_CACHE", str(tmp_path / "hub"), raising=False)
+    made = import_model("someone/tiny")
+    assert made.folder.name == "tiny"
+    assert json.loads((made.folder / "card.json").read_text())["imported_from"] == "someone/tiny"
