@@ -109,9 +109,7 @@ def test_without_network_what_is_in_the_cache_opens_and_the_rest_is_said(
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    with pytest.raises(
-        ImportRefusedError, match="someone/tiny is not in the cache of .*, and the hub cannot be reached"
-    ):
+    with pytest.raises(ImportRefusedError, match="someone/tiny is not in the cache of .*, and the hub cannot be reached"):
         hub.fetched("someone/tiny")
     cached(tmp_path / "hub", model)
     monkeypatch.setattr("huggingface_hub.file_download.HF_HUB_CACHE", str(tmp_path / "hub"), raising=False)
