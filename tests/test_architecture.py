@@ -23,7 +23,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gptviz.model": {"torch", "gptviz.fields"},
     "gptviz.text": {"numpy", "tokenizers", "gptviz.bounded", "gptviz.files"},
     "gptviz.generate": {"torch", "gptviz.byte_cache", "gptviz.model"},
-    "gptviz.pretrained": {"torch", "numpy", "safetensors", "gguf", "gptviz.bounded", "gptviz.model", "gptviz.text"},
+    "gptviz.pretrained": {
+        "torch",
+        "numpy",
+        "safetensors",
+        "gguf",
+        "huggingface_hub",
+        "gptviz.bounded",
+        "gptviz.model",
+        "gptviz.text",
+    },
     "gptviz.data": {"torch", "numpy", "sklearn", "gptviz.model", "gptviz.text", "gptviz.generate"},
     "gptviz.train": {"torch", "numpy", "gptviz.fields", "gptviz.model", "gptviz.data"},
     "gptviz.runs": {

@@ -212,7 +212,6 @@ def test_the_text_at_a_step_is_what_its_snapshot_writes_from_the_same_prompt(
     trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(beginning, "FIRST_TOKENS", 12)
-    monkeypatch.setattr(beginning, "FIRST_SECONDS", 600.0)
     at = page("pages/generate.py", step="0")
     texts = {"0": at.session_state["writing"].text}
     for step in ("1", "last", "0"):
