@@ -1,4 +1,4 @@
-"""Texts of models and users on a terminal, which obeys some characters instead of showing them."""
+"""Texts of models and users on a terminal. A terminal carries out some characters as commands instead of showing them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LEFT = frozenset("\n\t\u200c\u200d")
 
 
 def escaped(text: str) -> str:
-    r"""The text with an escape (U+202E is `\u202e`) for each character that a terminal would obey instead of showing it."""
+    r"""The text with an escape (U+202E is `\u202e`) for each character that a terminal would carry out instead of showing it."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(each if each in _LEFT or unicodedata.category(each) not in _OBEYED else _escape(each) for each in text)

@@ -17,7 +17,7 @@ Vectors = npt.NDArray[np.float32]
 
 SPACES = ("embedding", "unembedding")
 METHODS = ("PCA", "t-SNE", "UMAP")
-# The settings of the seed (Sinai 2024): perplexity 20, 1,000 iterations.
+# The settings of Sinai 2024: perplexity 20, 1,000 iterations.
 PERPLEXITY, ITERATIONS = 20.0, 1_000
 # t-SNE takes about 10 s for 5,000 tokens on a laptop, and the time grows faster than the number of tokens.
 MOST_PLACED = 5_000

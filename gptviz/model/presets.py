@@ -1,4 +1,4 @@
-"""The architectures of the seeds and of the shipped models, by name. Totals are at the sizes given here."""
+"""The architectures of published experiments and of the shipped models, by name. Totals are at the sizes given here."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def _train(
 
 
 class _RequestedError(Exception):
-    """Somebody asked that the training end, in the middle of something that can be given up."""
+    """Somebody asked the training to end while it did something that can be interrupted."""
 
     def __init__(self, how: StopRequest) -> None:
         super().__init__(how)
@@ -149,7 +149,7 @@ class _RequestedError(Exception):
 
 
 class _Requests:
-    """What the user asks of the training.
+    """What the user asks the training to do.
 
     Attributes:
         made: the request that ended the choice of an engine; None if none did.
@@ -161,11 +161,11 @@ class _Requests:
         self._begun, self._told = time.monotonic(), ""
 
     def now(self) -> StopRequest | None:
-        """What is asked now."""
+        """The request that is open now; None if there is none."""
         return self._asked() or stop_request(self._folder)
 
     def between_batches(self) -> None:
-        """Give up the evaluation where a pause is asked for; a run that is to stop wants one.
+        """Interrupt the evaluation if a pause is asked for; a run that is stopped ends with an evaluation, so it goes on.
 
         Where several processes train, the others would wait for this one.
         """
@@ -173,7 +173,7 @@ class _Requests:
             raise _RequestedError("pause")
 
     def while_choosing(self, doing: str) -> None:
-        """Write down what the choice of an engine does and for how long, and give it up if that is asked."""
+        """Write down what the choice of an engine is doing and for how long, and interrupt it if the user asks for an end."""
         if how := self.now():
             raise _RequestedError(how)
         told = f"{doing} ({time.monotonic() - self._begun:.0f} s so far)"
@@ -328,7 +328,7 @@ class _Recorder:
         if self.source.has_places:
             values["accuracy_by_place"] = event.evaluation.by_place()
         diverged = judged(self.losses, self.trainer.model.config, self.recipe)
-        if diverged or self.card.diverged:  # so that the card of a sound run does not have the key
+        if diverged or self.card.diverged:  # so that the card of a run that did not diverge does not have the key
             values["diverged"] = diverged
         self.card = self.card.changed(**values, **measured)
 

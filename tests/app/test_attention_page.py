@@ -131,7 +131,7 @@ def test_try_this_asks_the_view_for_the_heads_it_names(seed_sized: Path) -> None
     first = np.array([[np.mean(head[1:, 0]) for head in block] for block in seen])
     at.button(key="try The first token").click().run()
     assert (asked(at)["block"], asked(at)["head"]) == np.unravel_index(first.argmax(), first.shape)
-    at.button(key="try The seed's picture").click().run()
+    at.button(key="try A published picture").click().run()
     assert (asked(at)["block"], asked(at)["head"], asked(at)["query"]) == (2, 2, None)
     np.testing.assert_allclose(pattern(at, 2, 2), expected(pages.DEFAULT_PROMPT, 2, 2), atol=1e-6)
 
@@ -148,7 +148,7 @@ def test_try_this_says_how_much_the_heads_it_names_do(seed_sized: Path) -> None:
 @pytest.mark.parametrize("sizes", [{"n_layer": 2, "n_head": 4}, {"n_layer": 3, "n_head": 2}])
 def test_the_seeds_picture_is_offered_where_the_model_has_its_head(tiny_model: Tiny, sizes: dict[str, int]) -> None:
     tiny_model(text=pages.DEFAULT_PROMPT, context_length=64, **sizes)
-    assert "try The seed's picture" not in [button.key for button in page().button]
+    assert "try A published picture" not in [button.key for button in page().button]
 
 
 def test_try_this_opens_the_arithmetic_of_the_largest_cell_of_a_row(seed_sized: Path) -> None:

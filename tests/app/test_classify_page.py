@@ -152,10 +152,10 @@ def test_the_attention_is_the_full_square_of_every_head(judge: Make) -> None:
         np.testing.assert_allclose(shown.sum(1), 1, atol=1e-5)
 
 
-def test_the_pickiest_head_is_asked_for_where_the_view_has_yet_to_come(judge: Make) -> None:
+def test_the_most_selective_head_is_asked_for_where_the_view_has_yet_to_come(judge: Make) -> None:
     judge()
     at = page(view=WORDS)
-    at.button(key="try The pickiest head").click().run()
+    at.button(key="try The most selective head").click().run()
     header, arrays = sent(at)
     spread = arrays["fact spread"]
     assert (header["asked"]["block"], header["asked"]["head"]) == np.unravel_index(spread.argmin(), spread.shape)

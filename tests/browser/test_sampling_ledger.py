@@ -341,7 +341,7 @@ def test_nothing_moves_while_a_slider_does(ledger_of: Mount, width: int) -> None
 
 def test_what_a_link_made_up_stays_named_until_it_is_closed(ledger_of: Mount) -> None:
     page = ledger_of("characters", temperature=5).page
-    note = page.get_by_role("status").filter(has_text="it began as 1.00")
+    note = page.get_by_role("status").filter(has_text="the view began with 1.00")
     page.get_by_role("slider", name="Temperature").press("ArrowLeft")
     expect(page.get_by_role("slider", name="Temperature")).to_have_attribute("aria-valuetext", "0.99")
     expect(note).to_be_visible()

@@ -58,7 +58,7 @@ export class Grid {
     return button ? [Number(button.dataset.block), Number(button.dataset.head)] : null;
   }
 
-  /** All anew: other numbers. */
+  /** Draws everything again: there are other numbers. */
   build() {
     const { numbers } = this.explorer;
     const orders = numbers.facts.map((/** @type {string} */ name) =>

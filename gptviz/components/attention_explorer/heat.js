@@ -12,7 +12,7 @@ const SIZE = 0.75,
   LARGEST_CELL = 2.6,
   LETTER = 0.62,
   LONGEST = 6;
-// Where not every token is named, each so many are.
+// Where there is no room to name every token, one in this many is named.
 const STEPS = [2, 5, 10, 20, 50, 100, 200, 500];
 const ROLLOUT =
   "For each block: half the mean of its heads, half the token itself; multiplied from block 0 up. " +

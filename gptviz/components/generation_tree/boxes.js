@@ -182,7 +182,7 @@ export class Boxes {
     this.column = Math.floor(Math.min(this.width - EDGE - aside, EDGE + GROWN * unit + BETWEEN));
     const all = [...branchesOf(this.outline)],
       path = all.filter((branch) => branch.strong);
-    // Once for each text: to be measured it is laid out anew, which scrolls it.
+    // Only once for each text: measuring lays it out again, which scrolls it.
     const fresh = path.filter((branch) => !branch.grows && branch.run.wanted === null);
     for (const { run } of fresh) Object.assign(run.element.style, { width: "", maxWidth: `${WIDEST * unit}px` });
     for (const { run } of fresh) run.wanted = run.element.offsetWidth;

@@ -51,7 +51,7 @@ export class Card {
     return line?.dataset.token ? Number(line.dataset.token) : null;
   }
 
-  /** The text grows: there is no time to read. */
+  /** Shows that the text is growing: nobody has time to read now. */
   wait() {
     this.at = START;
     this.element.dataset.node = "";

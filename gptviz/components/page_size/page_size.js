@@ -4,7 +4,7 @@ import { make } from "../kit/elements.js";
 import { USUAL, rem } from "../kit/size.js";
 import { view } from "../kit/view.js";
 
-// Steps of size below which a figure is not drawn anew, and milliseconds that the window must rest.
+// Steps of size below which a figure is not drawn again, and milliseconds that the window must rest.
 const STEPS = 8,
   PAUSE = 300;
 

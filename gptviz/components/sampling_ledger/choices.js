@@ -80,7 +80,7 @@ export function choicesInAddress(keys, size) {
     if (text === null) continue;
     const value = read(text);
     if (possible(value, size)) chosen[key] = value;
-    else vain.push(`${key} = “${shortened(text, 80)}”, which is not available here; it began as ${says(usual)}.`);
+    else vain.push(`${key} = “${shortened(text, 80)}”, which is not available here; the view began with ${says(usual)}.`);
   }
   return { chosen, vain };
 }

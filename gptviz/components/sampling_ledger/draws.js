@@ -1,7 +1,7 @@
 // Many draws at once, and whether they came as often as they should.
 
 export const DRAWS = 10_000;
-// Of a χ² test: rarer tokens are counted together until so many are expected.
+// For a χ² test: rare tokens are counted together until at least this many are expected.
 const LEAST_EXPECTED = 5;
 
 /** Numbers in [0, 1) of 53 random bits each, from the browser's source of randomness. @param {number} count */

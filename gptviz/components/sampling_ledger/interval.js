@@ -120,7 +120,7 @@ export class Draw {
     announce(ledger.root, `${number.toFixed(3)} falls on ${spoken(shortened(header.labels[drawn], LONGEST_NAME))}`);
   }
 
-  /** What the many draws say. */
+  /** Says how the 10,000 draws came out. */
   test() {
     const { statistic, freedom } = chiSquared(/** @type {Int32Array} */ (this.ledger.observed), this.ledger.stages);
     Object.assign(this.verdict.dataset, { statistic, freedom });

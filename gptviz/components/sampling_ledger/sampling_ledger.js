@@ -18,7 +18,7 @@ import { factsOf, readingOf } from "./words.js";
 
 /** @typedef {import("./choices.js").Choices} Choices */
 
-// Milliseconds that nobody reads a new text in: the rest of a double click.
+// Within these milliseconds nobody can have read a new text: a click is then the second half of a double click.
 const UNREAD = 400;
 
 // The labels that came last: they travel once for each vocabulary.
@@ -32,7 +32,7 @@ function labelsOf({ vocabulary, arrays }) {
   return kept.vocabulary === vocabulary ? kept.labels : null;
 }
 
-// Whichever view on the page obeys a command, it is obeyed once.
+// A command is carried out once, whichever view on the page does it.
 const commands = new Commands();
 
 export class Ledger {
@@ -164,7 +164,7 @@ export class Ledger {
     this.lost = generation;
   }
 
-  /** A text, perhaps of another model than the one before; `arrived` says when it took that one's place. */
+  /** Shows a text, perhaps of another model than the one before; `arrived` says when it replaced that one. */
   prepare() {
     const { header } = this;
     this.arrived = this.stages ? performance.now() : -Infinity;
@@ -192,7 +192,7 @@ export class Ledger {
     this.vain.textContent = vain.length ? `The link asks for ${vain.join(" It asks for ")}` : "";
   }
 
-  /** What a smaller vocabulary cannot have is given up; and the address, which the page or a step back may have changed, says
+  /** Gives up choices that a smaller vocabulary cannot have; and the address, which the page or a step back may have changed, says
    *  what is shown. */
   keepPossible() {
     for (const key of this.keys) {
@@ -261,7 +261,7 @@ export class Ledger {
     this.reading.replaceChildren(...readingOf(this.list.at, this));
   }
 
-  /** Every stage anew, and all that is the same wherever the list is scrolled to. */
+  /** Computes every stage again, and all that does not depend on where the list is scrolled to. */
   compute() {
     const { stages, chosen } = this;
     this.dirty = false;

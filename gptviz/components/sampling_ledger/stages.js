@@ -1,6 +1,6 @@
 // The arithmetic from logits to a token, as gptviz/generate/sampling.py does it: over the whole vocabulary, in double precision.
 
-// A sum that lacks no more than rounding has reached its limit: as in the library.
+// A sum that is below its limit only by rounding has reached it, as in the library.
 const ROUNDING = 1e-12;
 
 /** @typedef {import("./choices.js").Choices} Choices */
@@ -46,7 +46,7 @@ export class Stages {
     for (let i = 0; i < size; i++) into[i] /= sum;
   }
 
-  /** Compute every stage anew. Top-k and top-p keep the likeliest: two counts, `inTopK` and `kept`, say which. @param {Pick<Choices, "temperature" | "top_k" | "top_p">} chosen */
+  /** Compute every stage again. Top-k and top-p keep the likeliest: two counts, `inTopK` and `kept`, say which. @param {Pick<Choices, "temperature" | "top_k" | "top_p">} chosen */
   set({ temperature, top_k, top_p }) {
     const { order, hot, reached } = this;
     this.temperature = temperature;

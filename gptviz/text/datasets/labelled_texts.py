@@ -1,4 +1,6 @@
-"""Texts with a label each: read from a table or a folder, or made by a grammar in which negation turns words round."""
+"""Texts with one label each: read from a table or a folder, or made by a grammar in which negation reverses the meaning of
+words.
+"""
 
 import hashlib
 import json

@@ -172,7 +172,7 @@ def _praise(subject: Subject, flat: Mapping[str, Any]) -> Try | None:
     if not cosine < -CLEARLY:
         return None
     notice = f"“good” and “bad” point away from each other (cosine −{-cosine:.2f}). On which side are other words?"
-    return Try("Praise and blame", notice, {"token": "bad", **flat})
+    return Try("Good against bad", notice, {"token": "bad", **flat})
 
 
 @st.cache_data(max_entries=64, show_spinner=False)

@@ -241,7 +241,7 @@ def to_try(subject: Subject, stack: str) -> list[Try]:
     tries: list[Try] = []
     if not subject.on_task and stack == encoder_decoder.DECODER and config.n_layer > 2 and config.n_head > 2:
         notice = "The head and the text of a published picture (Sinai 2024). It numbers from 1: there this is block 3, head 3."
-        tries.append(Try("The seed's picture", notice, {"prompt": subject.default, **explorer_state(block=2, head=2)}))
+        tries.append(Try("A published picture", notice, {"prompt": subject.default, **explorer_state(block=2, head=2)}))
     if facts:
         b, h = attention.strongest(facts.previous)
         share = percent(float(facts.previous[b, h]))

@@ -64,7 +64,7 @@ def _turning(subject: Subject) -> Try | None:
     word, title = texts.pop(place), "Without"
     outcome = f"{names[read.label]} falls from {percent(float(before))} to {percent(float(after))}"
     if label != read.label:
-        outcome, title = f"{outcome}, and the label changes to {names[label]}", "Turned round: without"
+        outcome, title = f"{outcome}, and the label changes to {names[label]}", "The label changes without"
     notice = f"This is the word on which the label depends most: {outcome}."
     return Try(f"{title} “{word}”", notice, {"prompt": " ".join(texts), "view": WORDS})
 
@@ -78,4 +78,4 @@ def _selective(subject: Subject) -> Try:
         f"In block {block}, head {head} a word reads about {facts.spread[block, head]:.1f} words on average, the fewest of all "
         "heads."
     )
-    return Try("The pickiest head", notice, {"view": ATTENTION, **attention.explorer_state(block=block, head=head)})
+    return Try("The most selective head", notice, {"view": ATTENTION, **attention.explorer_state(block=block, head=head)})
