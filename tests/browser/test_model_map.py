@@ -346,6 +346,13 @@ ODD = {
     "forty": {"n_layer": 40, "residual": "norm-only", "positions": "relative"},
     "bare": {"residual": "none", "positions": "alibi", "qk_norm": True, "norm_gain": False},
     "thin": {"residual": "plain", "n_head": 1, "d_head": 6, "d_mlp": 0, "mask": "full", "final_norm": False},
+    "llama": {"n_head": 4, "d_model": 32, "n_kv_head": 2, "mlp": "gated", "norm": "rmsnorm", "positions": "rotary"},
+    "neox": {"residual": "parallel", "positions": "rotary", "rotary_fraction": 0.5, "n_layer": 4},
+    "gptj": {"residual": "parallel-one-norm", "positions": "rotary", "mlp": "gated"},
+    "gemma": {"residual": "double-norm", "n_kv_head": 1, "mlp": "gated", "qk_norm": "separate", "positions": "rotary"}
+    | {"norm": "rmsnorm", "window": 5, "window_pattern": "wwf", "window_rotary_base": 50.0, "embed_scale": 5.0, "n_layer": 6},
+    "olmo": {"residual": "branch-norm", "qk_norm": "whole", "positions": "rotary", "mlp": "gated"},
+    "bloom": {"positions": "alibi", "embed_norm": True, "d_head": 4, "mlp": "gated", "qk_norm": "shared"},
     "turned": {"residual": "post-norm", "positions": "rotary", "n_head": 24, "d_head": 2, "norm": "rmsnorm"},
 }
 
@@ -358,7 +365,17 @@ def test_other_architectures_are_drawn_within_the_page(
     tokenizer = CharTokenizer.from_text(PROMPT)
     checkpoints.save(name, scrambled(tiny(vocab_size=tokenizer.vocab_size, context_length=16, **ODD[name])), tokenizer, {})
     config = checkpoints.read_config(checkpoints.find(name))
-    page = shown(model=name, block=1).page
+    view = shown(model=name, block=1)
+    page = view.page
+    for width in (390, 1_280):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.evaluate(FRAMES)
+        assert page.evaluate(COLLISIONS) == []
+        for text, size, out in page.evaluate(TEXTS):
+            assert size >= 11.99, text
+            assert out <= 2, text
+    page.set_viewport_size({"width": 1_280, "height": 720})
+    page.evaluate(FRAMES)
     for path in [one.path for one in anatomy(config, len(PROMPT)).boxes if one.path.startswith("blocks.1.")]:
         place = box(page, path).bounding_box()
         assert place is not None, path

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -152,19 +153,23 @@ def test_the_payload_says_which_question_it_answers(tiny_model: TinyModel) -> No
 
 
 @pytest.mark.parametrize("size", [1, 5, 32, 33, 100])
-def test_a_thumbnail_keeps_the_largest_share_of_each_cell_and_blanks_what_the_mask_hides(size: int) -> None:
-    scores = torch.randn(2, 3, size, size, generator=torch.Generator().manual_seed(0))
-    pattern = scores.masked_fill(torch.ones(size, size).triu(1).bool(), -torch.inf).softmax(-1).numpy()
-    small = thumbnails(pattern, causal=True)
+@pytest.mark.parametrize("window", [200, 3, 17])
+def test_a_thumbnail_keeps_the_largest_share_of_each_cell_and_blanks_what_the_mask_hides(size: int, window: int) -> None:
+    scores = torch.randn(3, size, size, generator=torch.Generator().manual_seed(0))
+    apart = torch.arange(size)[:, None] - torch.arange(size)
+    hides = (apart < 0) | (apart >= window)
+    pattern = scores.masked_fill(hides, -torch.inf).softmax(-1).numpy()
+    small = thumbnails(pattern, hides.numpy())
     pool = -(-size // 32)
     side = -(-size // pool)
-    assert small.shape == (2, 3, side, side)
+    assert small.shape == (3, side, side)
     for row in range(side):
         for column in range(side):
-            cell = pattern[1, 2, row * pool : (row + 1) * pool, column * pool : (column + 1) * pool]
-            hidden = column * pool > (row + 1) * pool - 1
-            assert small[1, 2, row, column] == (HIDDEN if hidden else round(float(cell.max()) * WHOLE_SHARE))
-    assert thumbnails(pattern, causal=False).max() <= WHOLE_SHARE
+            queries, keys = (range(i * pool, min(size, (i + 1) * pool)) for i in (row, column))
+            largest = max(float(pattern[2, query, key]) for query in queries for key in keys)
+            hidden = all(not 0 <= query - key < window for query in queries for key in keys)
+            assert small[2, row, column] == (HIDDEN if hidden else round(largest * WHOLE_SHARE))
+    assert thumbnails(pattern, None).max() <= WHOLE_SHARE
 
 
 def test_the_payload_has_every_box_of_two_blocks_and_the_numbers_that_were_asked_for(tiny_model: TinyModel) -> None:
@@ -186,6 +191,49 @@ def test_the_payload_has_every_box_of_two_blocks_and_the_numbers_that_were_asked
         pattern = trace[f"blocks.{block}.attention.pattern"][0].numpy()
         small = np.tril(arrays["decoder"][block].astype(float))
         np.testing.assert_allclose(small / WHOLE_SHARE, pattern, atol=0.5 / WHOLE_SHARE + 1e-6)
+
+
+FAMILIES: dict[str, dict[str, Any]] = {
+    "llama": {"n_kv_head": 1, "mlp": "gated", "norm": "rmsnorm", "positions": "rotary"},
+    "neox": {"residual": "parallel", "positions": "rotary", "rotary_fraction": 0.5},
+    "gemma": {"residual": "double-norm", "window": 3, "window_pattern": "wwf", "qk_norm": "separate", "positions": "rotary"}
+    | {"window_rotary_base": 50.0, "embed_norm": True},
+}
+
+
+@pytest.mark.parametrize("changes", [*FAMILIES.values(), {"n_encoder_layer": 3}], ids=[*FAMILIES, "pair"])
+def test_a_block_that_does_not_travel_is_like_the_one_that_stands_for_it(changes: dict[str, Any]) -> None:
+    config = tiny(n_layer=7, **changes)
+    drawn = anatomy(config, 5, 4)
+    described = {box.path: model_map._described(box) for box in drawn.boxes}
+    arrows = Counter((arrow.start, arrow.end, arrow.shape) for arrow in drawn.arrows)
+    for stack, stands in model_map.like(config).items():
+        assert len(stands) == (config.n_encoder_layer if stack else 7)
+        assert len(set(stands)) <= 3
+        for block, other in enumerate(stands):
+            own, its = f"{stack}blocks.{block}.", f"{stack}blocks.{other}."
+            as_own = {path: box for path, box in described.items() if path.startswith(own)}
+            as_its = json.loads(
+                json.dumps({path: box for path, box in described.items() if path.startswith(its)}).replace(its, own)
+            )
+            assert json.loads(json.dumps(as_own)) == as_its
+            within = [key for key in arrows if key[0].startswith(own) and key[1].startswith(own)]
+            assert len(within) == sum(key[0].startswith(its) and key[1].startswith(its) for key in arrows)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_payload_of_other_families_has_their_boxes_windows_and_blank_cells(tiny_model: TinyModel, name: str) -> None:
+    key, read = described(tiny_model, n_layer=4, **FAMILIES[name])
+    header, arrays = sent(key, read)
+    model = gptviz.load("mine").model
+    paths = {box["path"] for box in header["boxes"]}
+    sent_blocks = {path.split(".")[1] for path in paths if path.startswith("blocks.")}
+    assert sent_blocks == ({"0", "1", "2"} if name == "gemma" else {"0", "1"})
+    assert header["windows"] == ([3, 3, None, 3] if name == "gemma" else [None] * 4)
+    trace = run(model, torch.tensor([read.ids]))
+    for block in range(4):
+        pattern = trace[f"blocks.{block}.attention.pattern"][0]
+        assert np.array_equal(arrays["decoder"][block] == HIDDEN, pattern.numpy() == 0)
 
 
 def test_an_unchanged_map_is_the_same_bytes_and_another_text_has_another_mark(tiny_model: TinyModel) -> None:
@@ -246,7 +294,8 @@ def test_fixed_numbers_are_those_of_the_buffers(tiny_model: TinyModel) -> None:
 
 def test_the_largest_preset_is_a_payload_of_moderate_size(tiny_model: TinyModel) -> None:
     whole = anatomy(PRESETS["gpt2"], 1_024)
-    kept = [model_map._described(box) for box in whole.boxes if model_map._travels(box.path)]
+    blocks = model_map.like(whole.config)
+    kept = [model_map._described(box) for box in whole.boxes if model_map._travels(box.path, blocks)]
     assert len(json.dumps(kept)) < 150_000
 
 

@@ -31,7 +31,8 @@ function boxesOf({ blocks = 6, encoder = 0, heads = 3 } = {}) {
     ["blocks.0.resid_pre", "blocks.1.attention.q", [4, 8]],
     ["blocks.1.resid_pre", "blocks.1.attention.q", [4, 8]],
   ];
-  return new Boxes({ sizes: [encoder, blocks], boxes, arrows });
+  const alike = (count) => Array.from({ length: count }, (_, i) => Math.min(i, 1));
+  return new Boxes({ sizes: [encoder, blocks], boxes, arrows, like: { "encoder.": alike(encoder), "": alike(blocks) } });
 }
 
 function openedOf(asked, model) {
@@ -59,6 +60,23 @@ test("blocks that did not travel are like the second, under their own names", ()
   );
   for (const path of ["blocks.6.attention.q", "blocks.0.nothing", "encoder.blocks.0.attention.q", "__proto__", "a\nb"])
     assert.equal(boxes.get(path), undefined, path);
+});
+
+test("a block is like the one that stands for it, not always the second", () => {
+  const boxes = boxesOf();
+  boxes.data.like[""] = [0, 1, 1, 3, 1, 3];
+  boxes.known.set("blocks.3.attention.q", { path: "blocks.3.attention.q", pieces: [pieceOf("blocks.3.attention.q", [9], [])] });
+  assert.deepEqual(boxes.get("blocks.5.attention.q").pieces[0].shape, [9]);
+  assert.equal(boxes.get("blocks.5.attention.q").pieces[0].name, "blocks.5.attention.q");
+  assert.deepEqual(boxes.get("blocks.4.attention.q").pieces[0].shape, [3, 4, 2]);
+});
+
+test("the cells of key heads are called by their heads", () => {
+  assert.equal(cellsOf(true, { axes: ["key head", "token", "key head · d_head"] }).grid.columns[0].name, "kh1·0");
+  const opened = openedOf({ box: "blocks.3.attention.q", head: "2" });
+  opened.boxes.get("blocks.1.attention.q").pieces[0].axes[0] = "key head";
+  opened.open(opened.path, null);
+  assert.equal(opened.head, 2);
 });
 
 test("boxes and counts are called by words and few characters", () => {
@@ -195,8 +213,9 @@ test("of a tensor that came whole other pages are not asked for, but the server 
 });
 
 test("the layout has room for its parts, one below the other, and fills the page", () => {
-  const one = new Layout({ isCrossed: false, isDouble: false, hasBlock: true });
-  const two = new Layout({ isCrossed: true, isDouble: true, hasBlock: true });
+  const [few, many] = [800, 900];
+  const one = new Layout({ least: few, isDouble: false, hasBlock: true });
+  const two = new Layout({ least: many, isDouble: true, hasBlock: true });
   for (const layout of [one, two]) {
     assert.ok(layout.topOfBlock > layout.topOf(layout.stacks.length - 1) + layout.row);
     assert.equal(layout.height, layout.topOfBlock + layout.block);
@@ -204,7 +223,10 @@ test("the layout has room for its parts, one below the other, and fills the page
     assert.ok(layout.zoom(100_000) <= 1.6);
     assert.ok(layout.width * layout.zoom(1_000) <= 1_000 + 1e-9);
   }
-  assert.equal(new Layout({ isCrossed: false, isDouble: false, hasBlock: false }).height, one.row);
+  assert.equal(new Layout({ least: few, isDouble: false, hasBlock: false }).height, one.row);
+  assert.ok(two.width > one.width);
+  for (const least of [few, many, 1_100])
+    for (const room of [390, 1_280]) assert.ok(new Layout({ least, isDouble: false, hasBlock: true }, room).width >= least);
 });
 
 test("an arrow goes through its points in rounded corners and ends at the last", () => {
@@ -296,7 +318,8 @@ function cellsOf(whole, changes = {}) {
   const all = Float32Array.from({ length: 24 }, (_, i) => i);
   const page = Float32Array.from([18, 19, 22, 23]);
   const tensor = Object.assign(whole ? all : page, { shape: whole ? [2, 3, 4] : [2, 2] });
-  const data = { page: 2, d_head: 2, context: 8, mask: "causal", arrays: { tensor, summary: [0, 23, 11.5, 13] } };
+  const data = { page: 2, d_head: 2, context: 8, mask: "causal", windows: [null, 1] };
+  data.arrays = { tensor, summary: [0, 23, 11.5, 13] };
   const piece = pieceOf("blocks.0.attention.q", [2, 3, 4], ["head", "token", "head · d_head"]);
   const labels = [null, whole ? ["a", "b", "c"] : ["b", "c"], null];
   return new Cells({ piece: { ...piece, ...changes }, tensor: { whole, at, labels }, at, data });
@@ -347,6 +370,8 @@ test("a pattern under a causal mask is blank where a key comes after its query, 
   assert.deepEqual([cells.written([0, 1, 2]), cells.written([0, 1, 1]), cells.written([0, 0, 0])], ["", "5.00", "0"]);
   assert.deepEqual(cells.ends, ["0", "1"]);
   assert.match(cells.unit, /share of the row; what the mask hides/);
+  const near = cellsOf(true, { name: "blocks.1.attention.pattern", symbol: "pattern", axes: ["head", "token", "token"] });
+  assert.deepEqual([near.written([0, 1, 0]), near.written([0, 1, 1]), cells.written([0, 1, 0])], ["", "5.00", "4.00"]);
   const open = cellsOf(true, { name: "encoder.blocks.0.attention.pattern", symbol: "pattern" });
   assert.equal(open.written([0, 1, 2]), "6.00");
 });

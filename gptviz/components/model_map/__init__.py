@@ -120,19 +120,22 @@ def summary(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     return np.array([flat.min(), flat.max(), mean, np.sqrt(square)], np.float64)
 
 
-def thumbnails(patterns: npt.NDArray[np.float32], causal: bool) -> npt.NDArray[np.uint8]:
-    """Patterns [block, head, query, key] in at most `SIDE` × `SIDE` cells, each the largest of those it stands for: 0 … 250, and
-    255 where the mask hides them all.
+def thumbnails(patterns: npt.NDArray[np.float32], hidden: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.uint8]:
+    """The patterns of a block [head, query, key] in at most `SIDE` × `SIDE` cells, each the largest of those it stands for:
+    0 … 250, and 255 where the mask hides them all: where `hidden` [query, key] is true.
     """
-    for axis in (2, 3):
-        pool = -(-patterns.shape[axis] // SIDE)
-        starts = np.arange(0, patterns.shape[axis], pool)
-        patterns = np.maximum.reduceat(patterns, starts, axis)
-    shares = np.nan_to_num(patterns).clip(0, 1) * WHOLE_SHARE
-    small = np.rint(shares).astype(np.uint8)
-    if causal:
-        small[..., *np.triu_indices(small.shape[-1], 1)] = HIDDEN
+    small = np.rint(np.nan_to_num(_pooled(patterns, np.maximum)).clip(0, 1) * WHOLE_SHARE).astype(np.uint8)
+    if hidden is not None:
+        small[:, _pooled(hidden, np.logical_and)] = HIDDEN
     return small
+
+
+def _pooled(values: npt.NDArray[Any], together: np.ufunc) -> npt.NDArray[Any]:
+    """Values [..., query, key], several `together` where there are more than `SIDE` along an axis."""
+    for axis in (-2, -1):
+        pool = -(-values.shape[axis] // SIDE)
+        values = together.reduceat(values, np.arange(0, values.shape[axis], pool), axis)
+    return values
 
 
 def code_of_map(opened: str, drawn: Anatomy, tokens: int, source: int) -> str:

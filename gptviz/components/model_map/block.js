@@ -11,30 +11,26 @@ const STREAM = 212,
 
 /** The boxes of one block, laid out from left to right above the stream. */
 export class Block {
-  /** @param {Pen} pen @param {string} at the prefix of the block's paths @param {Set<string>} paths @param {number} top */
-  constructor(pen, at, paths, top) {
+  /** @param {Pen} pen @param {import("./room.js").Room} room @param {number} top */
+  constructor(pen, room, top) {
     this.pen = pen;
-    this.at = at;
-    this.paths = paths;
+    this.room = room;
+    this.at = room.at;
+    this.paths = room.paths;
     this.top = top;
     this.y = top + STREAM;
-    this.flows = new Map(
-      pen.boxes.arrows(placedBlock(at).stack, placedBlock(at).block).map(([start, end, size]) => [`${start} ${end}`, size]),
-    );
-    this.parts = ["attention", "cross_attention", "mlp"].filter((part) =>
-      [...paths].some((path) => path.startsWith(`${at}${part}.`)),
-    );
-    this.tight = this.parts.includes("cross_attention");
-    this.w = this.tight
-      ? { norm: 42, lead: 12, q: 76, scores: 54, mask: 37, gap: 8, pattern: 96, z: 34, mlp: 58 }
-      : { norm: 52, lead: 18, q: 92, scores: 70, mask: 42, gap: 14, pattern: 178, z: 86, mlp: 78 };
+    const { stack, block } = placedBlock(this.at);
+    this.flows = new Map(pen.boxes.arrows(stack, block).map(([start, end, size]) => [`${start} ${end}`, size]));
+    this.parts = room.parts;
+    this.tight = room.isTight;
+    this.w = room.w;
     this.row = top + ROW;
     this.low = 38;
   }
 
   /** @param {string} path */
   has(path) {
-    return this.paths.has(this.at + path);
+    return this.room.has(path);
   }
 
   /** Whether the stream goes past the sublayer, to its sum. @param {string} from @param {string} to */
@@ -45,12 +41,11 @@ export class Block {
   draw() {
     const { pen, at, y } = this;
     const shapeOf = sizes(pen.boxes.get(`${at}resid_pre`).pieces[0].shape);
-    const spare = pen.width - 58 - this.parts.reduce((sum, part) => sum + this.room(part), 34);
-    if (spare > 0) this.w.pattern = Math.min(320, this.w.pattern + spare);
-    let stream = pen.drawPoint(`${at}resid_pre`, 26, y);
+    this.room.fit(pen.width);
+    const before = pen.drawPoint(`${at}resid_pre`, 26, y);
     pen.arrow(
       "",
-      stream.path,
+      before.path,
       [
         [2, y],
         [20, y],
@@ -58,12 +53,7 @@ export class Block {
       { width: 3, head: false },
     );
     this.caption(`${at}resid_pre`, 26, "start", 8);
-    let x = 40;
-    for (const part of this.parts) {
-      const out = part === "mlp" ? this.mlp(x, stream) : this.attention(part, x, stream);
-      stream = this.join(part, stream, out);
-      x = Math.max(stream.x + stream.w, out.right) + (this.tight ? 10 : 16);
-    }
+    const stream = this.room.isParallel ? this.sideBySide(before) : this.oneByOne(before);
     pen.arrow(
       stream.path,
       "",
@@ -78,19 +68,62 @@ export class Block {
     );
   }
 
-  /** How much room a sublayer takes, as long as its pattern does not grow. @param {string} part */
-  room(part) {
-    const { w } = this;
-    const pre = this.has(`${part}.norm`) ? w.norm + w.lead : w.lead + 6;
-    const post = [...this.paths].some(
-      (path) => path.startsWith(`${this.at}resid_`) && this.pen.boxes.get(path).part === `${part}.norm`,
-    )
-      ? w.norm + 8
-      : 0;
-    const gap = this.tight ? 10 : 16;
-    if (part === "mlp") return pre + 2 * w.mlp + 12 + post + gap;
-    const mask = this.has(`${part}.mask`) ? w.mask + w.gap : 0;
-    return pre + 10 + w.q + w.gap + 8 + w.scores + mask + w.gap + w.pattern + (post ? post - 20 : 0) + gap;
+  /** Each part reads what the part before it left. @param {Place} stream */
+  oneByOne(stream) {
+    let x = 40;
+    for (const part of this.parts) {
+      const out = this.after(part, part === "mlp" ? this.mlp(x, stream) : this.attention(part, x, stream));
+      stream = this.join(part, stream, out);
+      x = Math.max(stream.x + stream.w, out.right) + this.w.step;
+    }
+    return stream;
+  }
+
+  /** Attention and MLP read the same stream, and what both give is added at once. @param {Place} stream */
+  sideBySide(stream) {
+    const { pen, y, top, w } = this,
+      sum = `${this.at}resid_post`;
+    const attended = this.attention("attention", 40, stream);
+    const start = attended.right + w.step;
+    const norm = this.room.isShared && /** @type {Place} */ (pen.places.get(`${this.at}attention.norm`));
+    const thought = this.mlp(start + (norm ? 12 : 0), norm || stream);
+    const x = thought.right + 14;
+    const point = pen.drawPoint(sum, x, y);
+    pen.level(stream, point, y, { width: 3, head: false });
+    const over = attended.right + w.step / 2;
+    pen.arrow(
+      attended.path,
+      sum,
+      [
+        [attended.x + attended.w, attended.cy],
+        [over, attended.cy],
+        [over, top + 12],
+        [x + 4, top + 12],
+        [x + 4, point.y],
+      ],
+      { colour: ROLES[attended.role] },
+    );
+    pen.arrow(
+      thought.path,
+      sum,
+      [
+        [thought.x + thought.w, thought.cy],
+        [x - 4, thought.cy],
+        [x - 4, point.y],
+      ],
+      { colour: ROLES[thought.role] },
+    );
+    this.caption(sum, x);
+    return point;
+  }
+
+  /** The norm of what a part gives, where it has one. @template {Place & { right: number }} Out @param {string} part @param {Out} out */
+  after(part, out) {
+    const { pen, w } = this;
+    if (!this.has(`${part}.norm_after`)) return out;
+    const norm = pen.drawBox(`${this.at}${part}.norm_after`, out.right + 12, this.row, w.norm, this.low);
+    pen.level(out, norm, norm.cy, { colour: ROLES[out.role] });
+    return { ...norm, role: out.role, right: norm.x + norm.w };
   }
 
   /** @param {string} path @param {number} x @param {string} [anchor] @param {number} [from] */
@@ -136,7 +169,7 @@ export class Block {
     const { pen, w } = this,
       at = `${this.at}${part}.`;
     const { q, k, v } = this.projections(part, x, stream);
-    this.between(at, q, k);
+    this.between(part, q, k);
     const scores = this.scores(at, q, k);
     const visible = this.masked(at, scores);
     const pattern = this.pattern(part, visible.x + visible.w + w.gap);
@@ -223,7 +256,8 @@ export class Block {
   masked(at, scores) {
     const { pen, w } = this;
     if (!this.paths.has(`${at}mask`)) return scores;
-    const mask = pen.drawBox(`${at}mask`, scores.x + scores.w + w.gap, scores.cy - 12, w.mask, 24, { label: "mask" });
+    const label = pen.boxes.get(`${at}mask`).name.toLowerCase();
+    const mask = pen.drawBox(`${at}mask`, scores.x + scores.w + w.gap, scores.cy - 12, w.mask, 24, { label });
     pen.level(scores, mask, scores.cy, { colour: ROLES.pattern });
     return mask;
   }
@@ -231,33 +265,26 @@ export class Block {
   /** Values weighted by the pattern, and what leaves the attention. @param {string} at @param {Place} pattern @param {Place} v */
   gather(at, pattern, v) {
     const { pen, w, row, low } = this;
-    const z = pen.drawBox(`${at}z`, pattern.x, row, w.z, low, { sub: this.tight ? "" : this.sub(`${at}z`) });
+    const gap = this.tight ? 9 : 16;
+    const width = Math.min(w.z, (pattern.w - gap) / 2);
+    const z = pen.drawBox(`${at}z`, pattern.x, row, width, low, { sub: this.tight ? "" : this.sub(`${at}z`) });
     pen.plumb(pattern, z, z.cx, { colour: ROLES.pattern });
     pen.level(v, z, z.cy, { colour: ROLES.value });
-    const from = z.x + z.w + (this.tight ? 9 : 16);
+    const from = z.x + z.w + gap;
     const out = pen.drawBox(`${at}out`, from, row, Math.min(110, pattern.x + pattern.w - from), low);
     pen.level(z, out, z.cy, { colour: ROLES.value });
     return { ...out, right: Math.max(out.x + out.w, pattern.x + pattern.w) };
   }
 
-  /** The norm and the turn that queries and keys both go through. @param {string} at @param {Place} q @param {Place} k */
-  between(at, q, k) {
+  /** The norms and the turn that queries and keys go through. @param {string} part @param {Place} q @param {Place} k */
+  between(part, q, k) {
     const { pen } = this;
-    const shared = ["qk_norm", "positions"].filter(
-      (name) => this.paths.has(at + name) && pen.boxes.get(at + name).part !== "distance",
-    );
-    const each = (q.w - 4 * (shared.length - 1)) / shared.length,
+    const steps = this.room.between(part);
+    const each = (q.w - 4 * (steps.length - 1)) / steps.length,
       y = q.y + q.h;
-    shared.forEach((name, i) => {
-      const pill = pen.drawPill(
-        at + name,
-        q.x + i * (each + 4),
-        y + 1,
-        each,
-        k.y - y - 2,
-        name === "qk_norm" ? "norm" : "rotary",
-      );
-      for (const box of [q, k]) pen.arrows.push({ start: pill.path, end: box.path, element: shape("g") });
+    steps.forEach(({ path, label, heads }, i) => {
+      const pill = pen.drawPill(path, q.x + i * (each + 4), y + 1, each, k.y - y - 2, label);
+      for (const name of heads) pen.arrows.push({ start: pill.path, end: `${this.at}${part}.${name}`, element: shape("g") });
     });
   }
 
@@ -299,30 +326,59 @@ export class Block {
     return place;
   }
 
-  /** @param {number} x @param {Place} stream */
+  /** @param {number} x @param {Place} stream what the MLP reads, itself or through a norm of its own */
   mlp(x, stream) {
     const { pen, w, row, low, top } = this,
-      at = `${this.at}mlp.`;
-    const riser = this.riser("mlp", x, stream);
-    const up = pen.drawBox(`${at}up`, riser.right, row, w.mlp, low);
+      at = `${this.at}mlp.`,
+      below = row + low + 9;
+    const riser = this.room.isShared ? this.under(x, stream) : this.riser("mlp", x, stream);
     const from = riser.from[riser.from.length - 1];
-    pen.arrow(riser.path, up.path, [...riser.from, [up.x, from[1]]]);
-    const down = pen.drawBox(`${at}out`, up.x + up.w + 12, row, w.mlp, low);
-    const neurons = pen.drawBox(`${at}neurons`, up.x, top + 76, down.x + down.w - up.x, 44, {
+    const wide = (this.has("mlp.gate") ? ["gate", "up"] : ["up"]).map((name, i) => {
+      const box = pen.drawBox(at + name, riser.right + i * (w.mlp + 12), row, w.mlp, low);
+      /** @type {Point[]} */
+      const beside = [[box.x, from[1]]];
+      // Past the box before it, and into it from below.
+      /** @type {Point[]} */
+      const around = [
+        [riser.right - 8, from[1]],
+        [riser.right - 8, below],
+        [box.cx, below],
+        [box.cx, row + low],
+      ];
+      pen.arrow(riser.path, box.path, apart([...riser.from, ...(i ? around : beside)]));
+      return box;
+    });
+    const last = wide[wide.length - 1];
+    const down = pen.drawBox(`${at}out`, last.x + last.w + 12, row, w.mlp, low);
+    const neurons = pen.drawBox(`${at}neurons`, wide[0].x, top + 76, down.x + down.w - wide[0].x, 44, {
       sub: sizes(pen.boxes.get(`${at}neurons`).pieces[0].shape),
     });
-    pen.plumb(up, neurons, up.cx, { colour: ROLES.mlp });
+    for (const box of wide) pen.plumb(box, neurons, box.cx, { colour: ROLES.mlp });
     pen.plumb(neurons, down, down.cx, { colour: ROLES.mlp });
     return { ...down, right: down.x + down.w };
+  }
+
+  /** From the norm that attention reads, under all of it. @param {number} x @param {Place} norm */
+  under(x, norm) {
+    const below = this.row + this.low + 9,
+      out = norm.x + norm.w + 7;
+    /** @type {Point[]} */
+    const from = [
+      [norm.x + norm.w, norm.cy],
+      [out, norm.cy],
+      [out, below],
+      [x - 6, below],
+      [x - 6, norm.cy],
+    ];
+    return { path: norm.path, from, right: x + 6 };
   }
 
   /** What a sublayer gives meets the stream. @param {string} part @param {Place} stream @param {Place} out */
   join(part, stream, out) {
     const { pen, y, w } = this,
       x = out.cx;
-    const own = [...this.paths].filter((path) => !path.includes(`.${part}.`) || path.endsWith(".sum"));
-    const sum = own.find((path) => pen.boxes.get(path).part === `${part}.join`);
-    const norm = own.find((path) => pen.boxes.get(path).part === `${part}.norm`);
+    const sum = [...this.paths].find((path) => pen.boxes.get(path).part === `${part}.join`);
+    const norm = this.room.normOfStream(part);
     let last = stream;
     if (sum) {
       const point = pen.drawPoint(sum, x, y);

@@ -40,7 +40,7 @@ export function parametersOf(box) {
 export function titleOf(box) {
   const { stack, block, within } = placed(box.path);
   const name = IN_WORDS[box.name] ?? box.name;
-  const part = within.startsWith("cross_attention.") ? "cross-attention" : box.part === "mlp.norm" ? "MLP" : null;
+  const part = within.startsWith("cross_attention.") ? "cross-attention" : box.part.startsWith("mlp.norm") ? "MLP" : null;
   const place = [part, stack ? "encoder" : null, block === null ? null : `block ${block}`].filter(Boolean);
   return place.length ? `${name} (${place.join(", ")})` : name;
 }
@@ -58,7 +58,7 @@ export function plural(number, name) {
   return `${count(number)} ${name}${number === 1 ? "" : "s"}`;
 }
 
-/** The boxes that a payload describes: of blocks that did not travel, those of the second with another number. */
+/** The boxes that a payload describes: of a block that did not travel, those of the block it is like, with another number. */
 export class Boxes {
   /** @param {any} data the payload */
   constructor(data) {
@@ -82,10 +82,11 @@ export class Boxes {
   get(path) {
     if (this.known.has(path)) return this.known.get(path);
     const { stack, block, within } = placed(path);
-    const alike = block !== null && block < this.blocks(stack) && this.known.get(`${stack}blocks.1.${within}`);
+    const like = block === null ? undefined : this.data.like[stack][block];
+    const alike = like !== undefined && this.known.get(`${stack}blocks.${like}.${within}`);
     if (!alike) return undefined;
     /** @param {string} name */
-    const own = (name) => name.replace(/blocks\.1\./, `blocks.${block}.`);
+    const own = (name) => name.replace(`blocks.${like}.`, `blocks.${block}.`);
     return { ...alike, path, pieces: alike.pieces.map((/** @type {any} */ piece) => ({ ...piece, name: own(piece.name) })) };
   }
 
@@ -101,7 +102,7 @@ export class Boxes {
 
   /** What flows into the boxes of a block, from where. @param {string} stack @param {number} block @returns {Flow[]} */
   arrows(stack, block) {
-    const like = Math.min(block, 1, this.blocks(stack) - 1),
+    const like = this.data.like[stack][block],
       prefix = `${stack}blocks.${like}.`,
       own = `${stack}blocks.${block}.`;
     return this.data.arrows

@@ -1,13 +1,17 @@
 // The numbers of a tensor: where they stand on a page, what their rows and columns are called. Nothing here draws.
 
 import { brief, count } from "../kit/text.js";
+import { placed } from "./boxes.js";
 
 // Axes whose indices are called by their own names.
-const NAMED = ["vocabulary", "label", "token", "source token", "head"];
+const NAMED = ["vocabulary", "label", "token", "source token", "head", "key head"];
+// Axes on which heads stand side by side, and the letters for one of them.
+/** @type {Record<string, string>} */
+const JOINED = { "head · d_head": "h", "key head · d_head": "kh" };
 
-/** Which head a column of a joined axis is of, and which of its dimensions. @param {number} index @param {number} size */
-function ofHead(index, size) {
-  return `h${Math.floor(index / size)}·${index % size}`;
+/** Which head a column of a joined axis is of, and which of its dimensions. @param {string} letters @param {number} index @param {number} size */
+function ofHead(letters, index, size) {
+  return `${letters}${Math.floor(index / size)}·${index % size}`;
 }
 
 /** Whether a vector is written in lines like a text: its numbers have no names. @param {{ shape: number[], axes: string[] }} piece */
@@ -43,8 +47,9 @@ export class Cells {
     this.most = Math.max(Math.abs(this.smallest), Math.abs(this.largest));
     /** Whether the numbers are shares of a row. */
     this.isShare = piece.kind === "activation" && piece.symbol === "pattern";
-    /** Whether the mask hides later keys from a query. */
+    /** Whether the mask hides later keys from a query, and how many keys a window leaves it. */
     this.isHiding = this.isShare && data.mask === "causal" && !/encoder|cross/.test(piece.name);
+    this.window = this.isHiding ? (data.windows[placed(piece.name).block ?? 0] ?? Infinity) : Infinity;
   }
 
   /** What an index of an axis is called. @param {number} axis @param {number} index */
@@ -53,7 +58,7 @@ export class Cells {
     const labels = tensor.labels[axis];
     if (labels) return labels[tensor.whole ? index : index - tensor.at[axis]];
     const name = this.piece.axes[axis];
-    if (name === "head · d_head") return ofHead(index, data.d_head);
+    if (name in JOINED) return ofHead(JOINED[name], index, data.d_head);
     if (name === "distance") return String(index - data.context + 1).replace("-", "−");
     return String(index);
   }
@@ -116,7 +121,8 @@ export class Cells {
 
   /** A number as it stands in its cell: none where the mask hides a key from a query. @param {number[]} indices */
   written(indices) {
-    if (this.isHiding && indices[indices.length - 1] > indices[indices.length - 2]) return "";
+    const back = indices[indices.length - 2] - indices[indices.length - 1];
+    if (this.isHiding && (back < 0 || back >= this.window)) return "";
     const value = this.valueAt(indices);
     return value === 0 ? "0" : brief(value);
   }
@@ -126,7 +132,7 @@ export class Cells {
     const { piece, tensor, values } = this;
     const isNamed = piece.axes.map(
       (/** @type {string} */ name, /** @type {number} */ axis) =>
-        Boolean(tensor.labels[axis]) || ["head · d_head", "distance"].includes(name),
+        Boolean(tensor.labels[axis]) || name in JOINED || name === "distance",
     );
     const columns = piece.axes.flatMap((/** @type {string} */ name, /** @type {number} */ axis) =>
       isNamed[axis] ? [`${name} position`, name] : [name],

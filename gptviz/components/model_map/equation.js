@@ -8,9 +8,9 @@ import { ROLES } from "../kit/roles.js";
 const NAMED = {
   ...{ q: "query", k: "key", kᵀ: "key", v: "value", z: "value" },
   ...{ scores: "pattern", pattern: "pattern", mask: "pattern", softmax: "pattern" },
-  ...{ up: "mlp", neurons: "mlp" },
+  ...{ gate: "mlp", up: "mlp", neurons: "mlp" },
   ...{ logits: "output", shares: "output", number: "output" },
-  ...{ embed: "stream", positions: "stream", memory: "stream", final_norm: "stream", out: "stream" },
+  ...{ embed: "stream", embed_norm: "stream", positions: "stream", memory: "stream", final_norm: "stream", out: "stream" },
   ...{ resid_pre: "stream", resid_self: "stream", resid_mid: "stream", resid_post: "stream" },
   ...{ gain: "weight", bias: "weight", slope: "weight", R: "weight" },
 };

@@ -29,15 +29,15 @@ const CORNER = 8;
 /** The parts of the map from top to bottom, for a model with an encoder or without, with a block open or not. */
 export class Layout {
   /**
-   * @param {{ isCrossed: boolean, isDouble: boolean, hasBlock: boolean }} model
+   * @param {{ least: number, isDouble: boolean, hasBlock: boolean }} model `least`: how much room its blocks need
    * @param {number} room the pixels it has; 0 where that is not known yet
    */
-  constructor({ isCrossed, isDouble, hasBlock }, room = 0) {
+  constructor({ least, isDouble, hasBlock }, room = 0) {
+    this.width = least > WIDE ? Math.max(WIDEST, least) : WIDE; // a block takes all of it
     // Where the end of the map is out of sight, the guesses stand above the map.
-    this.enough = isCrossed ? WIDEST : NARROW;
+    this.enough = this.width > WIDE ? this.width : NARROW;
     this.isNarrow = this.isNarrowIn(room);
     this.guesses = this.isNarrow ? ARROW_OUT : GUESSES;
-    this.width = isCrossed ? WIDEST : WIDE; // a block takes all of it
     this.stacks = isDouble ? ["encoder.", ""] : [""];
     this.isDouble = isDouble;
     this.row = isDouble ? ROW_OF_TWO : ROW;

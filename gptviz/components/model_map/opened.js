@@ -39,7 +39,7 @@ export class Opened {
 
   /** The head whose numbers are shown, null where there is none to choose. */
   get head() {
-    return this.tensor?.axes[0] === "head" ? this.at[0] : null;
+    return /^(key )?head$/.test(this.tensor?.axes[0]) ? this.at[0] : null;
   }
 
   /**

@@ -55,6 +55,8 @@ export class Pen {
     );
     /** What can be clicked, by path. @type {Map<string, HTMLElement | SVGElement>} */
     this.elements = new Map();
+    /** Where each box is drawn, by path. @type {Map<string, Place>} */
+    this.places = new Map();
     /** Their paths in the order of the stream. @type {string[]} */
     this.order = [];
     /** @type {{ start: string, end: string, element: SVGElement }[]} */
@@ -154,7 +156,9 @@ export class Pen {
     parts.push(this.text(x + w / 2, middle + (sub ? -2.5 : 4.5), label ?? box.name, { size: 12.5, weight: 650 }));
     if (sub) parts.push(this.text(x + w / 2, middle + 11.5, sub, { fill: this.ink(0.72), within: w - 6 }));
     this.held(path, aloud(box), { "data-box": path }, ...parts);
-    return { path, x, y, w, h, cx: x + w / 2, cy: y + h / 2, role: box.role };
+    const place = { path, x, y, w, h, cx: x + w / 2, cy: y + h / 2, role: box.role };
+    this.places.set(path, place);
+    return place;
   }
 
   /**

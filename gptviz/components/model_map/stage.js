@@ -9,6 +9,7 @@ import { placed } from "./boxes.js";
 import { Layout, SMALL } from "./geometry.js";
 import { walk } from "./keyboard.js";
 import { Pen } from "./pen.js";
+import { Room, leastRoom } from "./room.js";
 import { Whole } from "./whole.js";
 
 /** Draws the map, and says what is clicked or looked at on it. It is handed the map, whose methods it calls. */
@@ -48,8 +49,8 @@ export class Stage {
     const isHeld = this.element.contains(focused) || this.ahead.contains(focused);
     const held = isHeld ? focused.dataset.path : undefined;
     const hasBlock = opened.boxes.blocks(opened.stack) > 0;
-    const isCrossed = data.boxes.some((/** @type {any} */ box) => box.path.includes("cross_attention"));
-    this.layout = new Layout({ isCrossed, isDouble: data.sizes[0] > 0, hasBlock }, this.map.root.clientWidth);
+    const least = leastRoom(opened.boxes);
+    this.layout = new Layout({ least, isDouble: data.sizes[0] > 0, hasBlock }, this.map.root.clientWidth);
     this.blockFrame = null;
     this.pen = new Pen({ root, data, boxes: opened.boxes, layout: this.layout });
     const whole = new Whole(this.pen, opened);
@@ -98,7 +99,7 @@ export class Stage {
     const title = `${boxes.blockName(stack, block)}${last ? ` (of 0 to ${last})` : ""}`;
     this.blockFrame = shape("rect", { ...frame, fill: pen.colours.ground, stroke: faint, "stroke-width": 1 });
     pen.under.append(this.blockFrame, pen.text(12, top + 19, title, { size: 12.5, weight: 650, anchor: "start" }));
-    new Block(pen, `${stack}blocks.${block}.`, new Set(boxes.of(stack, block)), top).draw();
+    new Block(pen, new Room(boxes, stack, block), top).draw();
   }
 
   /** As large as there is room. */

@@ -66,10 +66,11 @@ export class Whole {
     const tokens = stack ? data.source : data.tokens;
     this.columns.push(this.tokensAt(stack, tokens, top));
     pen.order.push(`${stack}ids`);
-    const embed = pen.drawBox(`${stack}embed`, TOKENS + 34, middle - 24, data.sizes[0] ? 66 : 56, 48);
-    pen.level({ path: `${stack}ids`, x: TOKENS, w: 4 }, embed, middle, {
+    const table = pen.drawBox(`${stack}embed`, TOKENS + 34, middle - 24, data.sizes[0] ? 66 : 56, 48);
+    pen.level({ path: `${stack}ids`, x: TOKENS, w: 4 }, table, middle, {
       label: { x: TOKENS + 18, y: middle - 6, text: sizes([tokens.length]) },
     });
+    const embed = this.normed(`${stack}embed_norm`, table, middle);
     const placing = boxes.get(`${stack}positions`);
     if (!placing) return embed;
     const n = boxes.blocks(stack),
@@ -82,6 +83,15 @@ export class Whole {
     pen.level(embed, sum, middle, { width: 3, head: false });
     pen.plumb(positions, sum, x);
     return sum;
+  }
+
+  /** The norm of what `from` gives, where the model has this one. @param {string} path @param {Place} from @param {number} middle */
+  normed(path, from, middle) {
+    const { pen } = this;
+    if (!pen.boxes.get(path)) return from;
+    const norm = pen.drawBox(path, from.x + from.w + 12, middle - 20, 52, 40);
+    pen.level(from, norm, middle, { width: 3, head: false });
+    return norm;
   }
 
   /**

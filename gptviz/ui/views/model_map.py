@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ from gptviz.components.token_strip import Token
 from gptviz.interp.anatomy import Anatomy, Box, Piece, anatomy, values
 from gptviz.interp.trace import Trace, run
 from gptviz.language_model import LanguageModel
-from gptviz.model import GLOSSARY, parameter_count
+from gptviz.model import GLOSSARY, Config, Transformer, parameter_count
 from gptviz.model.kinds import Kind
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.shell import pages, reading
@@ -124,10 +125,26 @@ def _described(box: Box) -> dict[str, Any]:
     }
 
 
-def _travels(path: str) -> bool:
-    """Whether a box is sent to the browser. Only the first two blocks are sent: the others are like the second."""
-    place = path.removeprefix("encoder.")
-    return not place.startswith("blocks.") or place.split(".")[1] in ("0", "1")
+def like(config: Config) -> dict[str, list[int]]:
+    """For each stack, which block each of its blocks is like, but for the names of its tensors.
+
+    The first differs from the others by what it reads, those with a window from those without.
+    """
+
+    def first(block: int) -> int:
+        return next(one for one in range(min(1, block), block + 1) if config.windowed(one) == config.windowed(block))
+
+    return {
+        "encoder.": [min(1, block) for block in range(config.n_encoder_layer)],
+        "": [first(block) for block in range(config.n_layer)],
+    }
+
+
+def _travels(path: str, blocks: Mapping[str, Sequence[int]]) -> bool:
+    """Whether a box is sent to the browser. Of the `blocks` only those are that others are like: see `like`."""
+    stack = "encoder." if path.startswith("encoder.") else ""
+    place = path.removeprefix(stack)
+    return not place.startswith("blocks.") or int(place.split(".")[1]) in blocks[stack]
 
 
 @st.cache_resource(max_entries=8, show_spinner="Reading the prompt")
@@ -150,9 +167,16 @@ def _patterns(key: ModelKey, ids: tuple[int, ...], source: tuple[int, ...]) -> d
         n_shown = min(blocks, view.MOST_THUMBNAILS // heads)
         if n_shown:
             each = [trace[f"{prefix}blocks.{block}.{part}.pattern"][0, :heads].float().cpu().numpy() for block in range(n_shown)]
-            causal = config.mask == "causal" and name == "decoder"
-            pictures[name] = view.thumbnails(np.stack(each), causal)
+            hidden = _hidden(lm.model, len(ids)) if name == "decoder" else [None] * n_shown
+            pictures[name] = np.stack([view.thumbnails(one, hides) for one, hides in zip(each, hidden, strict=False)])
     return pictures
+
+
+def _hidden(model: Transformer, tokens: int) -> list[npt.NDArray[np.bool_] | None]:
+    """For each block, where its mask hides a key from a query [query, key]; None where it hides nothing."""
+    ids, at = torch.zeros(1, tokens, dtype=torch.long), slice(0, tokens)
+    masks = [mask(ids, at, None) for mask in model.masks]
+    return [None if mask is None else mask.numpy() for mask in (masks[kind] for kind in model.mask_of)]
 
 
 def _tensor(key: ModelKey, read: Read, box: Box, piece: Piece, at: tuple[int, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -236,6 +260,7 @@ def payload(
     """What the browser gets."""
     lm = language_model(key)
     config = lm.model.config
+    blocks = like(config)
     whole = anatomy_of(key, len(read.ids), len(read.source))
     label = lm.tokenizer.label
     own = _labelled(tokens)
@@ -250,10 +275,14 @@ def payload(
         "d_head": config.head_size,
         "context": config.context_length,
         "mask": config.mask,
+        "windows": [config.window if config.windowed(block) else None for block in range(config.n_layer)],
+        "like": blocks,
         "size": size,
-        "boxes": [_described(box) for box in whole.boxes if _travels(box.path)],
+        "boxes": [_described(box) for box in whole.boxes if _travels(box.path, blocks)],
         "arrows": [
-            [arrow.start, arrow.end, arrow.shape] for arrow in whole.arrows if _travels(arrow.start) and _travels(arrow.end)
+            [arrow.start, arrow.end, arrow.shape]
+            for arrow in whole.arrows
+            if _travels(arrow.start, blocks) and _travels(arrow.end, blocks)
         ],
         "counts": _counts(whole),
         # Of an encoder–decoder the prompt is the source; the decoder reads its own answer.
@@ -328,8 +357,10 @@ def _link_to_page(subject: Subject, whole: Anatomy, looked_at: view.Look | None)
     page, query = destination
     where = f", block {query['block']}" if "block" in query else ""
     fitting = view.fit(looked_at, whole)
-    if "block" in query and fitting is not None and fitting[1].axes[0] == "head":
-        query = {**query, "head": str(fitting[2][0])}
+    if "block" in query and fitting is not None and (axis := fitting[1].axes[0]) in ("head", "key head"):
+        config = subject.lm.model.config
+        each = 1 if axis == "head" else config.n_head // config.key_heads  # the first of those that share a key head
+        query = {**query, "head": str(fitting[2][0] * each)}
         where += f", head {query['head']}"
     label = f"{box.name}{where}: see it on the page {page.title}"
     pages.link(page, label, query={**pages.shared_state(), **query})
