@@ -52,17 +52,18 @@ def compare() -> None:
 
 compare()
 try_this(to_try(models))
-ladder(models)
+bought, offered = st.tabs(["What does each part bring?", "The experiments"], key="below", bind="query-params")
+with bought:
+    ladder(models)
+with offered:
+    st.caption(
+        "Each experiment was published by somebody, or is a comparison for one that was. Open a group to train one of them here, "
+        "and compare."
+    )
+    experiments(models)
 
 st.subheader("One model", anchor=False)
 one_model(models)
-
-st.subheader("The experiments", anchor=False)
-st.caption(
-    "Each experiment was published by somebody, or is a comparison for one that was. Open a group to train one of them here, "
-    "and compare."
-)
-experiments(models)
 
 compared = chosen(models, quiet=True)
 details(

@@ -76,6 +76,13 @@ def test_every_model_has_a_row_with_its_numbers(trained: Callable[..., Path]) ->
     assert set(table(at)) == set(checkpoints.folders())
 
 
+def test_a_name_has_room_and_a_perplexity_three_digits(trained: Callable[..., Path]) -> None:
+    trained("a-rather-long-name-of-a-model", [4.0, 300.0])
+    columns = json.loads(page().dataframe[0].proto.columns)
+    assert columns["model"]["width"] > 6 * len("a-rather-long-name-of-a-model")
+    assert columns["perplexity"]["type_config"]["format"] == "%.3g"  # e to the 300 has 131 digits
+
+
 def test_the_best_loss_is_never_the_one_before_the_first_step(trained: Callable[..., Path]) -> None:
     trained("wild", [4.0, 5_000.0, 119_295.0], diverged="it diverged: after 20 steps its loss is 119,295 nats")
     trained("not-begun", [4.0])
@@ -225,6 +232,21 @@ def test_only_what_differs_is_in_the_table_of_differences(trained: Callable[...,
     }
     assert all(table["what it does"])
     assert differences([models["a"]]).empty
+
+
+def test_a_model_whose_weights_are_broken_is_marked_as_such_until_they_are_whole(trained: Callable[..., Path]) -> None:
+    weights = trained("hurt", [4.0, 2.5]) / "model.safetensors"
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:-8])
+    at = page(model="hurt")
+    assert not at.exception
+    assert table(at)["hurt"]["state"] == "damaged"
+    assert table(at)["hurt"]["best loss"] == 2.5
+    assert any("model.safetensors" in text.value for text in at.text)
+    weights.write_bytes(whole)
+    assert table(page(model="hurt"))["hurt"]["state"] == "finished"
+    weights.unlink()
+    assert table(page(model="hurt"))["hurt"]["state"] == "damaged"
 
 
 def test_what_nobody_wrote_down_is_no_difference(trained: Callable[..., Path], tiny_model: TinyModel) -> None:
@@ -430,8 +452,8 @@ def test_rungs_that_the_user_trained_take_the_place_of_those_that_ship(
     assert waterfall(page())["text"] == ["−0.100", "−0.100", "−0.200"]
     at = page(own_rungs="true")
     assert waterfall(at)["text"] == ["−0.300", "+0.100", "−0.200"]
-    assert "Your own: mine. That came with gptviz: ladder-0, ladder-2." in says(at)
-    assert "Trained in another way than most, so that more than a part differs: mine (learning_rate 0.5)." in says(at)
+    assert "These are your own: mine. These came with gptviz: ladder-0, ladder-2." in says(at)
+    assert "These were trained in another way than most, so more than one part differs: mine (learning_rate 0.5)." in says(at)
 
 
 def test_without_two_rungs_there_is_no_ladder(trained: Callable[..., Path]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gptviz.fields import field_infos
 from gptviz.figures.curves import Curve
-from gptviz.model import parameter_count
+from gptviz.model import Config, parameter_count
 from gptviz.runs import checkpoints
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.runs.divergence import diverged
@@ -31,7 +31,7 @@ class Entry:
     """What is known of one model.
 
     Attributes:
-        problem: what is wrong with its files, empty where nothing is; else little more is known of it.
+        problem: what is wrong with its files, empty where nothing is; of one whose config or card is wrong little more is known.
         diverged: a sentence that says that its run has diverged, and what to change; empty where it has not.
         settings: every field of its recipe and its config, and what it learned from.
         plan: the experiment it belongs to; None where it belongs to none.
@@ -116,6 +116,7 @@ def _entry(folder: Path, status: Status) -> Entry:
         checkpoints.name_of(folder),
         folder,
         status,
+        problem=_wrong_weights(folder, config, _written(folder / "model.safetensors")),
         diverged=problem or "",
         data=data,
         parameters=_parameter_count(config),
@@ -126,6 +127,26 @@ def _entry(folder: Path, status: Status) -> Entry:
         plan=card.plan if card.plan in PLANS else None,
         settings=settings,
     )
+
+
+def _written(file: Path) -> tuple[int, int] | None:
+    """When a file was written and how many bytes it has; None where there is none."""
+    try:
+        about = file.stat()
+    except OSError:
+        return None
+    return about.st_mtime_ns, about.st_size
+
+
+# Laying out a model for every row, every two seconds, would take longer than all else.
+@lru_cache(maxsize=512)
+def _wrong_weights(folder: Path, config: Config, written: tuple[int, int] | None) -> str:
+    """What is wrong with the weights, empty where nothing is; `written` is another value for another file."""
+    try:
+        checkpoints.check_weights(folder, config)
+    except CheckpointError as error:
+        return str(error)
+    return ""
 
 
 def default_comparison(entries: Mapping[str, Entry]) -> list[str]:

@@ -145,11 +145,13 @@ changes = [after - before for before, after in zip(losses, losses[1:])]"""
 
 
 def ladder(entries: Mapping[str, Entry]) -> None:
-    """The ladder as a waterfall, what it says in words, and whose losses they are; nothing where there are fewer than two."""
+    """The ladder as a waterfall, what it says in words, and whose losses they are; how to get a ladder where there is none."""
     shipped, mine = rungs(entries, own=False), rungs(entries, own=True)
     if len(shipped) < 2:
+        st.info(
+            "This compares the models of the ladder, of which there are fewer than two here: train them under The experiments."
+        )
         return
-    st.subheader("What does each part bring?", anchor=False)
     st.caption(
         "The ladder is a row of models from a bigram (each token is guessed from the one before it) to a GPT: every rung has "
         "one part that the rung before it lacks. Lower is better."

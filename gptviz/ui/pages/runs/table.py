@@ -12,6 +12,7 @@ from streamlit.elements.lib.column_types import ColumnConfig
 from gptviz.figures.format import duration
 from gptviz.runs.experiments import PLANS
 from gptviz.ui.views.entries import Entry
+from gptviz.ui.widgets.figure import pixels
 
 from .selection import choose
 
@@ -19,6 +20,8 @@ _TABLE, _ORDER = "table of models", "order of models"
 # Where there is room the curves stand beside the table, which grows with the type of the page (kit/page.css) as they do; else
 # below it, begun in sight: they change with every row that is ticked.
 BESIDE, CURVES = "table-beside", "curves-beside"
+# Pixels of a letter of a name, of what is around the name, and of all together at most, where the type has its usual size.
+LETTER, PADDING, MOST_OF_NAME = 7.2, 24, 260
 HEIGHT = 480  # pixels of the curves where the type has its usual size
 STYLE = f"""<style>
 [data-testid=stLayoutWrapper]:has(> .st-key-{BESIDE}) {{
@@ -49,21 +52,23 @@ def table(entries: Mapping[str, Entry], chosen: Sequence[str]) -> None:
         hide_index=True,
         height="stretch",
         placeholder="",
-        column_config=_columns(),
+        column_config=_columns(order),
         alt="All models, one per row, with state, losses, size, steps, time and data",
     )
 
 
-def _columns() -> dict[str, ColumnConfig]:
+def _columns(names: Sequence[str]) -> dict[str, ColumnConfig]:
+    """How each column is shown: that of the `names` is wide enough for the longest."""
+    wide = pixels(min(MOST_OF_NAME, round(LETTER * max(map(len, names), default=0)) + PADDING))
     number, text = st.column_config.NumberColumn, st.column_config.TextColumn
     about_best = "The lowest loss on held-out data since the first step, in nats per token (for a classifier, per text)."
     about_perplexity = "e to the power of the best loss: a choice among this many equally likely tokens would be as hard."
     about_accuracy = "How much of the held-out data it gets right: tokens of a task, or texts with labels."
     return {
-        "model": text(pinned=True),
+        "model": text(pinned=True, width=wide),
         "state": text(),
         "best loss": number(format="%.4f", help=about_best),
-        "perplexity": number(format="plain", help=about_perplexity),
+        "perplexity": number(format="%.3g", help=about_perplexity),
         "published": text(
             help=(
                 "What somebody published for this experiment; the number for the generator is from another text, with more "
@@ -113,13 +118,9 @@ def rows(entries: Sequence[Entry]) -> pd.DataFrame:
 
 def _perplexity(entry: Entry) -> float:
     """e to the best loss; NaN for a run that diverged, of which it would have hundreds of digits."""
-    return math.nan if entry.diverged else _significant(math.exp(min(entry.best, 700)))
+    return math.nan if entry.diverged else math.exp(min(entry.best, 700))
 
 
 def _published(plan: str | None) -> str:
     target = PLANS[plan].target if plan else None
     return str(target) if target else ""
-
-
-def _significant(value: float) -> float:
-    return float(f"{value:.3g}")
