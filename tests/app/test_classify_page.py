@@ -294,7 +294,7 @@ def test_of_the_file_it_was_trained_on_only_the_texts_held_out_test_it(judge: Ma
         assert array(chart(at, "own confusion")["data"][0]["text"]).sum() == len(held_out)
         assert at.metric[0].value == percent(float(right))
         assert at.metric[1].value == percent(baseline(training, held_out).accuracy)
-        assert f"only the {len(held_out)} texts held out" in said(at)
+        assert f"only on the {len(held_out)} texts that were held out" in said(at)
 
 
 @pytest.mark.parametrize(
@@ -400,7 +400,7 @@ def test_a_bad_file_is_named_with_what_is_wrong_and_the_page_stays(judge: Make, 
     [
         ("text,label\ngood,positive\nbad,positive\n", "at least two labels"),
         ("text,label\n" + "".join(f"good,{i}\n" for i in range(1_000)), "1,000 different labels"),
-        ("text,label\ngood,yes\nbad,no\n", "tells apart"),
+        ("text,label\ngood,yes\nbad,no\n", "the model knows"),
     ],
 )
 def test_labels_that_test_nothing_are_named_and_the_texts_labelled_nevertheless(
@@ -432,7 +432,7 @@ def test_too_few_texts_cannot_train_and_the_page_says_so(judge: Make) -> None:
     judge()
     at = give(page(view=OWN), "text,label\ngood,positive\nbad,negative\n")
     assert next(button for button in at.button if button.label.startswith("Train")).disabled
-    assert any("hold some out" in info.value for info in at.info)
+    assert any("some can be held out" in info.value for info in at.info)
 
 
 def test_try_without_a_word_takes_away_the_one_that_counts_most(judge: Make) -> None:

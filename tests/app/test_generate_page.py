@@ -416,7 +416,7 @@ def test_a_prompt_beyond_the_context_goes_on_from_its_end(tiny_model: Callable[.
     assert len(drawn_path(at)) == 8 + FIRST, "of the prompt, what the model sees"
 
 
-def test_another_prompt_or_model_starts_anew_and_says_so(tiny_model: Callable[..., Path]) -> None:
+def test_another_prompt_or_model_starts_again_and_says_so(tiny_model: Callable[..., Path]) -> None:
     tiny_model()
     tiny_model("other", seed=5)
     at = page()
@@ -424,7 +424,7 @@ def test_another_prompt_or_model_starts_anew_and_says_so(tiny_model: Callable[..
     assert not at.toast
     at.text_area(key="prompt").set_value("dog").run()
     assert writing(at) is not before
-    assert "anew" in at.toast[0].value
+    assert "a new text begins" in at.toast[0].value
     assert writing(at).text == gptviz.load("tiny").generate("dog", FIRST, temperature=0.8)
     at.selectbox(key="model").set_value("other").run()
     assert writing(at).text == gptviz.load("other").generate("dog", FIRST, temperature=0.8)
@@ -473,7 +473,7 @@ def test_the_address_reopens_the_branch_token_by_token_on_another_server(
     tiny_model()
     at = page()
     before = wander(at)
-    clear_caches()  # what a server that starts anew knows
+    clear_caches()  # what a server that starts again knows
     again = writing(reopened(at))
     assert again is not before
     assert again.ids == before.ids
@@ -830,7 +830,7 @@ def test_a_full_tree_drops_old_ends_and_says_so(tiny_model: Callable[..., Path],
     for _ in range(4):
         press(at, "one token")
     assert len(writing(at).tree.nodes) - 1 == FIRST + FORK + 1
-    assert any("3 of its oldest" in caption.value for caption in at.caption)
+    assert any("3 tokens at the ends of its oldest" in caption.value for caption in at.caption)
 
 
 def test_speed_is_the_models_time_and_not_the_readers(
