@@ -35,11 +35,22 @@ class Patterns:
 
     Attributes:
         blocks: for each block its patterns [n_head, query, key]; each row sums to 1. Shared: do not write to them.
-        blocked: [query, key], true where the model's mask forbids a query to look at a key; None where nothing is forbidden.
+        blocked: [query, key], true where the masks of all blocks forbid a query to look at a key; None where nothing is
+            forbidden.
+        windows: for each block how many keys its window leaves a query, None for no window; empty where no block has one.
     """
 
     blocks: tuple[npt.NDArray[np.float32], ...]
     blocked: npt.NDArray[np.bool_] | None
+    windows: tuple[int | None, ...] = ()
+
+    def blocked_in(self, block: int) -> npt.NDArray[np.bool_] | None:
+        """Where the mask of this block forbids a query to look at a key [query, key]; None where nothing is forbidden."""
+        window = self.windows[block] if self.windows else None
+        if window is None:
+            return self.blocked
+        far = np.arange(self.n_tokens)[:, None] - np.arange(self.n_tokens) >= window
+        return far if self.blocked is None else self.blocked | far
 
     @property
     def n_tokens(self) -> int:
@@ -69,7 +80,12 @@ def patterns(model: Transformer, ids: Sequence[int], source: Sequence[int] | Non
     """
     record, blocked = _recorded(model, ids, source, ["blocks.*.attention.pattern"])
     names = [f"blocks.{block}.attention.pattern" for block in range(model.config.n_layer)]
-    return Patterns(tuple(_numbers(record.values[name][0]) for name in names), blocked)
+    return Patterns(tuple(_numbers(record.values[name][0]) for name in names), blocked, _windows(model))
+
+
+def _windows(model: Transformer) -> tuple[int | None, ...]:
+    """For each block how many keys its window leaves a query; None for no window."""
+    return tuple(model.config.window if model.config.windowed(block) else None for block in range(model.config.n_layer))
 
 
 def _recorded(
@@ -111,8 +127,8 @@ def _blocked(model: Transformer, ids: Tensor) -> npt.NDArray[np.bool_] | None:
 def one_head(patterns: Patterns, block: int, head: int, labels: Sequence[str]) -> LabelledArray:
     """The pattern of one head [query, key], with `labels` on both axes; NaN where the mask forbids to look."""
     values = patterns.blocks[block][head].copy()
-    if patterns.blocked is not None:
-        values[patterns.blocked] = np.nan
+    if (blocked := patterns.blocked_in(block)) is not None:
+        values[blocked] = np.nan
     return LabelledArray(values, (Axis(QUERY, tuple(labels)), Axis(KEY, tuple(labels))), UNIT)
 
 
@@ -139,9 +155,10 @@ class Reading:
     scale: float
     cap: float | None = None
 
-    def _seen(self, values: Numbers) -> Numbers:
-        """The values [query, key], NaN where the mask forbids to look."""
-        return values if self.patterns.blocked is None else np.where(self.patterns.blocked, np.float32(np.nan), values)
+    def _seen(self, values: Numbers, block: int) -> Numbers:
+        """The values [query, key] of a block, NaN where its mask forbids to look."""
+        blocked = self.patterns.blocked_in(block)
+        return values if blocked is None else np.where(blocked, np.float32(np.nan), values)
 
     def pattern(self, block: int, head: int | None) -> Numbers:
         """The pattern [query, key] of a head, or the mean over the heads of the block where `head` is None.
@@ -149,13 +166,13 @@ class Reading:
         Here and in the methods below, values are NaN where the mask forbids to look.
         """
         of = self.patterns.blocks[block]
-        return self._seen(of.mean(0) if head is None else of[head])
+        return self._seen(of.mean(0) if head is None else of[head], block)
 
     def scores(self, block: int, head: int) -> Numbers:
         """The scores [query, key]: scale · q · k, plus what positions add. The softmax of a row is a row of the pattern."""
         scores = self.q[block, head] @ self.k[block, head].T * np.float32(self.scale)
         scores = scores if self.position is None else scores + self.position[block, head]
-        return self._seen(scores if self.cap is None else np.float32(self.cap) * np.tanh(scores / np.float32(self.cap)))
+        return self._seen(scores if self.cap is None else np.float32(self.cap) * np.tanh(scores / np.float32(self.cap)), block)
 
     def value_weighted(self, block: int, head: int | None) -> Numbers:
         """‖pattern · v W_O‖ [query, key]: the length of the vector that a key adds to the stream at a query.
@@ -165,11 +182,12 @@ class Reading:
         Source: Kobayashi et al. 2020, "Attention is not only a weight".
         """
         some = slice(None) if head is None else slice(head, head + 1)
-        return self._seen((self.patterns.blocks[block][some] * self.moved[block, some, None]).mean(0))
+        return self._seen((self.patterns.blocks[block][some] * self.moved[block, some, None]).mean(0), block)
 
     def rollout(self, block: int) -> Numbers:
         """Attention rollout up to this block [query, key]: see the function `rollout`."""
-        return self._seen(rollout(self.patterns)[block])
+        far = rollout(self.patterns)[block]  # through several blocks more than the window of one
+        return far if self.patterns.blocked is None else np.where(self.patterns.blocked, np.float32(np.nan), far)
 
 
 @torch.inference_mode()
@@ -194,7 +212,7 @@ def read(model: Transformer, ids: Sequence[int], source: Sequence[int] | None = 
     group = model.config.n_head // model.config.key_heads  # heads that share keys and values
     values = [v.repeat_interleave(group, dim=0) for v in tapped["v"]]
     return Reading(
-        Patterns(tuple(map(_numbers, tapped["pattern"])), blocked),
+        Patterns(tuple(map(_numbers, tapped["pattern"])), blocked, _windows(model) if part == "attention" else ()),
         _numbers(torch.stack(tapped["q"])),
         _numbers(torch.stack(tapped["k"]).repeat_interleave(group, dim=1)),
         _position_terms(model, tapped["q"]) if part == "attention" else None,
@@ -274,9 +292,10 @@ def thumbnails(patterns: Patterns) -> LabelledArray:
     pool = pooling(patterns)
     values = np.stack([_largest(torch.from_numpy(block), pool).numpy() for block in patterns.blocks])
     sizes = patterns.blocks[0].shape[1:]
-    if patterns.blocked is not None:
-        visible = torch.from_numpy(~np.broadcast_to(patterns.blocked, sizes))
-        values[:, :, _largest(visible.float()[None], pool)[0].numpy() == 0] = np.nan
+    for block, shown in enumerate(values):
+        if (blocked := patterns.blocked_in(block)) is not None:
+            visible = torch.from_numpy(~np.broadcast_to(blocked, sizes))
+            shown[:, _largest(visible.float()[None], pool)[0].numpy() == 0] = np.nan
     queries, keys = ([_range(start, pool, size) for start in range(0, size, pool)] for size in sizes)
     numbers = [tuple(map(str, range(count))) for count in values.shape[:2]]
     axes = (Axis("block", numbers[0]), Axis("head", numbers[1]), Axis(QUERY, tuple(queries)), Axis(KEY, tuple(keys)))

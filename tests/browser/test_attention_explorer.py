@@ -51,6 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "writer": {"positions": "learned"},
         "far": {"positions": "relative"},
         "open": {"mask": "full"},
+        "capped": {"score_cap": 1.5, "score_scale": 0.7, "n_kv_head": 1, "window": 6, "window_pattern": "fw"},
         "many": {"n_layer": 12, "n_head": 12, "d_model": 96, "context_length": 256},
         "huge": {"n_layer": 4, "n_head": 24, "d_model": 96, "context_length": 640},
     }.items():
@@ -198,25 +199,31 @@ def test_every_quantity_is_that_of_the_tensors(shown: Callable[..., Explorer], f
     np.testing.assert_allclose(weights(page), through[18], atol=1e-5)
 
 
-@pytest.mark.parametrize("model", ["writer", "far", "open"])
+@pytest.mark.parametrize("model", ["writer", "far", "open", "capped"])
 def test_the_arithmetic_of_a_cell_is_the_models(shown: Callable[..., Explorer], folder: Path, model: str) -> None:
     page = shown(model=model, block=1, head=1, query=9, key=4).page
     lm = load(folder, model)
     trace = lm.trace(PROMPT)
     scores = trace["blocks.1.attention.scores"][0, 1, 9].double().numpy()
-    visible = scores if model == "open" else scores[:10]
+    visible = scores if model == "open" else scores[4:10] if model == "capped" else scores[:10]
     exps = np.exp(visible)
+    at = exps.tolist().index(np.exp(scores[4]))
 
     def value(name: str) -> float:
         return float(page.locator(f".cell dd[data-name='{name}']").get_attribute("data-value") or "nan")
 
     assert value("score") == pytest.approx(scores[4], abs=1e-5)
-    assert value("exp(score)") == pytest.approx(exps[4], rel=1e-4)
+    assert value("exp(score)") == pytest.approx(exps[at], rel=1e-4)
     assert value("sum") == pytest.approx(exps.sum(), rel=1e-4)
     assert value("share") == pytest.approx(trace["blocks.1.attention.pattern"][0, 1, 9, 4].item(), abs=1e-6)
     expect(page.locator(".cell .check")).to_contain_text("the same")
+    if model == "capped":
+        expect(page.locator(".cell dd[data-name='score']")).to_contain_text("× 0.700")
+        expect(page.locator(".cell dd[data-name='score']")).to_contain_text("capped: 1.50 · tanh(")
+        expect(page.locator(".cell .what")).to_contain_text("Heads 0 to 2 share their keys and values")
     page.locator(".cell summary").click()
-    q, k = (trace[f"blocks.1.attention.{name}"][0, 1].numpy() for name in "qk")
+    q = trace["blocks.1.attention.q"][0, 1].numpy()
+    k = trace["blocks.1.attention.k"][0, 0 if model == "capped" else 1].numpy()
     expect(page.locator(".cell details tr")).to_have_count(1 + len(q[9]))
     for i, row in enumerate(page.locator(".cell details tr").all()[1:]):
         told = [float(text.replace("−", "-")) for text in row.locator("td").all_inner_texts()]

@@ -36,6 +36,7 @@ def heads(
         "rollout": rollout,
         "thumbnails": numbers(n_block, n_head, *square),
         "facts": {"spread": numbers(n_block, n_head)},
+        "scale": 0.5,
     }
     return Heads(**parts | more)
 
@@ -65,6 +66,17 @@ def test_every_number_that_may_be_seen_travels_whole_and_the_masked_ones_do_not(
         np.testing.assert_array_equal(arrays[name], getattr(given, name))
     np.testing.assert_array_equal(arrays["fact spread"], given.facts["spread"])
     assert ("rollout" in arrays) == (keys == 5)
+
+
+def test_what_only_some_blocks_hide_is_blank_in_these_and_the_arithmetic_of_scores_travels() -> None:
+    far = np.arange(5)[:, None] - np.arange(5) >= 2
+    given = heads(hidden=[None, far], cap=50.0, sharing=3)
+    header, arrays = unpack(payload(given, {}))
+    assert (header["scale"], header["cap"], header["sharing"], header["triangle"]) == (0.5, 50.0, 3, True)
+    found = unpacked(arrays["pattern"], header, 5, 5)
+    later = np.triu(np.ones((5, 5), bool), 1)
+    np.testing.assert_array_equal(found[0], np.where(later, np.nan, given.patterns[0]))
+    np.testing.assert_array_equal(found[1], np.where(later | far, np.nan, given.patterns[1]))
 
 
 def test_what_positions_add_travels_where_there_is_such() -> None:

@@ -212,6 +212,30 @@ def test_the_products_of_query_and_key_and_what_positions_add_are_the_scores_and
                 assert np.isnan(scores[query, len(visible) :]).all()
 
 
+@pytest.mark.parametrize("pattern", ["fw", "w"])
+def test_scales_caps_shared_keys_and_windows_are_those_of_the_pass(pattern: str) -> None:
+    other = {"score_scale": 0.7, "score_cap": 2.0, "n_head": 4, "n_kv_head": 2}
+    model = scrambled(tiny(window=2, window_pattern=pattern, **other))
+    found = attention.read(model, IDS)
+    trace = run(model, torch.tensor([IDS]))
+    small = attention.thumbnails(found.patterns).values
+    for block in range(2):
+        reach = 2 if pattern == "w" or block == 1 else len(IDS)
+        for head in range(4):
+            scores = trace[f"blocks.{block}.attention.scores"][0, head].numpy()
+            shares = trace[f"blocks.{block}.attention.pattern"][0, head].numpy()
+            own = attention.one_head(found.patterns, block, head, [str(i) for i in IDS]).values
+            for query in range(len(IDS)):
+                for key in range(len(IDS)):
+                    seen = [values[query, key] for values in (found.scores(block, head), found.pattern(block, head), own)]
+                    if 0 <= query - key < reach:
+                        np.testing.assert_allclose(seen, [scores[query, key], *[shares[query, key]] * 2], atol=1e-5)
+                    else:
+                        assert np.isnan(seen).all()
+                        assert shares[query, key] == 0
+            np.testing.assert_array_equal(np.isnan(small[block, head]), np.isnan(own))
+
+
 def test_what_alibi_adds_is_its_slope_times_the_distance() -> None:
     found = attention.read(scrambled(tiny(positions="alibi", n_head=4)), IDS)
     assert found.position is not None

@@ -31,6 +31,25 @@ function choose(numbers, changes = {}) {
   return { ...usualChoice(numbers), ...changes };
 }
 
+test("scores are scaled and capped as the model does, and heads that share keys are named", () => {
+  const numbers = numbersOf({ tokens: 2, scale: 0.5, cap: 3, sharing: 2, n_head: 4 });
+  numbers.arrays.k = numbers.arrays.q;
+  numbers.arrays.q.fill(2); // two dimensions: q · k = 8
+  assert.equal(numbers.score(1, 3, 1, 0), 3 * Math.tanh(4 / 3));
+  const cell = numbers.cell(1, 3, 1, 0);
+  assert.deepEqual([cell.scaled, cell.uncapped, cell.score], [4, 4, 3 * Math.tanh(4 / 3)]);
+  assert.equal(numbers.shared(3), "Heads 2 to 3 share their keys and values.");
+  assert.equal(numbersOf({ scale: 0.5, cap: null, sharing: 1 }).shared(3), "");
+  numbers.cap = null;
+  assert.equal(numbers.score(1, 3, 1, 0), 4);
+});
+
+test("what only one block hides can be chosen in the others", () => {
+  const numbers = numbersOf({ tokens: 3 });
+  for (let head = 0; head < 3; head++) numbers.arrays.pattern[(3 + head) * 6 + numbers.place(2, 0)] = NaN;
+  assert.deepEqual([numbers.isVisible(2, 0, 0), numbers.isVisible(2, 0, 1), numbers.isVisible(2, 1, 1)], [true, false, true]);
+});
+
 test("the usual choice is what the page asks for, as far as the model has it, and leaves the address empty", () => {
   const numbers = numbersOf({ start: { block: 9, head: 9, show: "value" } });
   const choice = usualChoice(numbers);

@@ -41,6 +41,10 @@ class Heads:
         rollout: attention multiplied through the blocks [n_block, query, key], None where that means nothing.
         thumbnails: every head, pooled [n_block, n_head, down, across]; NaN is blank.
         facts: what each head does on average, by name: [n_block, n_head].
+        scale: what the product of a query and a key is multiplied by.
+        cap: where scores s are capped, they are cap · tanh(s / cap).
+        sharing: how many neighbouring heads share their keys and values; 1 where each has its own.
+        hidden: for each block, where its own mask hides a key from a query, as `blocked`; empty where it is `blocked` in all.
     """
 
     patterns: Sequence[Numbers]
@@ -52,6 +56,10 @@ class Heads:
     rollout: Numbers | None
     thumbnails: Numbers
     facts: Mapping[str, Numbers]
+    scale: float
+    cap: float | None = None
+    sharing: int = 1
+    hidden: Sequence[npt.NDArray[np.bool_] | None] = ()
 
     @property
     def is_causal(self) -> bool:
@@ -77,6 +85,7 @@ def payload(heads: Heads, header: Mapping[str, Any], block: int = 0) -> bytes:
     half = 4 * count * per_block > PRECISE_BYTES
     some = slice(first, first + count)
     kind = np.float16 if half else np.float32
+    hidden = heads.hidden or [None] * n_block
 
     def square(values: Numbers) -> npt.NDArray[Any]:
         """Values [..., query, key] as they are sent: one row of numbers for each square."""
@@ -86,7 +95,7 @@ def payload(heads: Heads, header: Mapping[str, Any], block: int = 0) -> bytes:
         return flat.astype(kind)
 
     arrays = {
-        "pattern": np.stack([square(values) for values in heads.patterns[some]]),
+        "pattern": np.stack([square(_blank(heads.patterns[block], hidden[block])) for block in range(first, first + count)]),
         "q": heads.q[some].astype(kind),
         "k": heads.k[some].astype(kind),
         "moved": heads.moved[some],
@@ -98,7 +107,8 @@ def payload(heads: Heads, header: Mapping[str, Any], block: int = 0) -> bytes:
     if heads.rollout is not None:
         arrays["rollout"] = square(heads.rollout[some])
     sizes = {"n_block": n_block, "n_head": n_head, "first": first, "count": count, "triangle": triangle, "half": half}
-    return pack({**header, **sizes, "facts": list(heads.facts)}, **arrays)
+    arithmetic = {"scale": heads.scale, "cap": heads.cap, "sharing": heads.sharing}
+    return pack({**header, **sizes, **arithmetic, "facts": list(heads.facts)}, **arrays)
 
 
 def _blank(values: Numbers, blocked: npt.NDArray[np.bool_] | None) -> Numbers:

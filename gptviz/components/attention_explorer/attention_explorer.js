@@ -195,7 +195,7 @@ class Explorer {
     const other = this.choice[SIDES[side]];
     if (other !== null) {
       const [query, key] = side === "query" ? [index, other] : [other, index];
-      if (this.numbers.isVisible(query, key)) this.choose({ query, key });
+      if (this.numbers.isVisible(query, key, this.choice.block)) this.choose({ query, key });
       return;
     }
     this.choose({ [side]: this.choice[side] === index ? null : index });

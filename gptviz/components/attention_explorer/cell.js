@@ -39,7 +39,8 @@ export class Cell {
     const head = make("div", "row");
     const what = make("div", "what");
     const most = selection.isMean ? ", which of all heads reads it most" : "";
-    const where = ` in block ${opened[0]}, head ${opened[1]}${most}`;
+    const shared = numbers.shared(opened[1]);
+    const where = ` in block ${opened[0]}, head ${opened[1]}${most}${shared && `. ${shared}`}`;
     what.append("How ", named(numbers, "query", query), " comes to read ", named(numbers, "key", key), where);
     const shut = make("button", "tool shut", "Close");
     head.append(what, shut);
@@ -108,15 +109,19 @@ export class Cell {
 
   /** @param {Shown} cell */
   equations(cell) {
-    const root = Math.sqrt(cell.q.length);
+    const { arrays, scale, cap } = this.explorer.numbers;
     const list = make("dl", "equations");
     /** @param {string} name @param {string} words @param {number} value */
     const line = (name, words, value) => {
       list.append(make("dt", "", name), make("dd", "", words, { "data-value": value }));
     };
-    const term = `, ${cell.position < 0 ? "−" : "+"} ${brief(Math.abs(cell.position))} for the position = ${brief(cell.score)}`;
-    const scaled = `${brief(cell.dot)} ÷ √${cell.q.length} (${brief(root)}) = ${brief(cell.scaled)}`;
-    line("score", scaled + (this.explorer.numbers.arrays.position ? term : ""), cell.score);
+    const steps = [times(cell, scale)];
+    if (arrays.position)
+      steps.push(
+        `, ${cell.position < 0 ? "−" : "+"} ${brief(Math.abs(cell.position))} for the position = ${brief(cell.uncapped)}`,
+      );
+    if (cap) steps.push(`, capped: ${brief(cap)} · tanh(${brief(cell.uncapped)} ÷ ${brief(cap)}) = ${brief(cell.score)}`);
+    line("score", steps.join(""), cell.score);
     const less = cell.less ? ` (minus ${brief(cell.less)}, the row’s largest score, which changes no share)` : "";
     line("exp(score)", `${brief(cell.exps[this.explorer.choice.key])}${less}`, cell.exps[this.explorer.choice.key]);
     line("sum", `over the ${count(cell.visible)} key${cell.visible > 1 ? "s" : ""} it may read: ${brief(cell.sum)}`, cell.sum);
@@ -190,7 +195,7 @@ export class Cell {
     if (walk) {
       const query = clamp(choice.query + walk[0], 0, numbers.nQuery - 1),
         key = clamp(choice.key + walk[1], 0, numbers.nKey - 1);
-      if (numbers.isVisible(query, key)) explorer.choose({ query, key });
+      if (numbers.isVisible(query, key, choice.block)) explorer.choose({ query, key });
     } else if (event.key === "Escape") explorer.free();
     else {
       if (event.key === "Enter" || event.key === " ") event.stopPropagation();
@@ -199,6 +204,15 @@ export class Cell {
     event.preventDefault();
     event.stopPropagation();
   }
+}
+
+/** q · k times the model's scale, in words. @param {Shown} cell @param {number} scale */
+function times(cell, scale) {
+  const n = cell.q.length,
+    root = Math.sqrt(n);
+  if (scale === 1) return `q·k = ${brief(cell.dot)}`;
+  const isUsual = Math.abs(scale * root - 1) < 1e-6;
+  return `${brief(cell.dot)} ${isUsual ? `÷ √${n} (${brief(root)})` : `× ${brief(scale)}`} = ${brief(cell.scaled)}`;
 }
 
 /** A drawing of `n` units across and one down, which takes the room that it has. @param {string} name @param {number} n @param {SVGElement[]} children */

@@ -116,17 +116,23 @@ export class Heat {
     return { query, key };
   }
 
+  /** Whether the block that is shown lets a query read a key. @param {{ query: number, key: number }} at */
+  isVisible({ query, key }) {
+    const { numbers, choice } = this.explorer;
+    return numbers.isVisible(query, key, choice.block);
+  }
+
   /** @param {any} event */
   over(event) {
     if (event.pointerType === "touch") return; // a tap does it
     const at = this.at(event);
-    this.explorer.look(at && this.explorer.numbers.isVisible(at.query, at.key) ? at : {});
+    this.explorer.look(at && this.isVisible(at) ? at : {});
   }
 
   /** @param {any} event */
   clicked(event) {
     const at = this.at(event);
-    if (!at || !this.explorer.numbers.isVisible(at.query, at.key)) return;
+    if (!at || !this.isVisible(at)) return;
     const before = this.explorer.hover;
     // A first tap does what hovering does, a second one on the same cell opens it.
     if (this.touched && !(before.query === at.query && before.key === at.key) && !this.explorer.selection.isOpen)
@@ -146,12 +152,12 @@ export class Heat {
     if (walk) {
       const query = clamp(from.query + walk[0], 0, numbers.nQuery - 1),
         key = clamp(from.key + walk[1], 0, numbers.nKey - 1);
-      if (numbers.isVisible(query, key)) {
+      if (this.isVisible({ query, key })) {
         if (explorer.selection.isOpen) explorer.choose({ query, key });
         explorer.look({ query, key }, true);
       }
     } else if (event.key === "Enter" || event.key === " ") {
-      if (numbers.isVisible(from.query, from.key)) explorer.open(from.query, from.key);
+      if (this.isVisible(/** @type {any} */ (from))) explorer.open(from.query, from.key);
     } else if (event.key === "Escape") explorer.free();
     else return;
     event.preventDefault();

@@ -28,6 +28,12 @@ export class Numbers {
   keys;
   /** Names of facts. @type {any} */
   facts;
+  /** What the product of a query and a key is multiplied by. @type {any} */
+  scale;
+  /** Where scores are capped, what none exceeds; null elsewhere. @type {any} */
+  cap;
+  /** How many neighbouring heads share their keys and values. @type {any} */
+  sharing;
   /** What the mean of the heads hides, a sentence for each block. @type {any} */
   hidden;
   /** The name of what is shown. @type {any} */
@@ -92,9 +98,10 @@ export class Numbers {
     return at < 0 ? NaN : this.arrays.rollout[(block - this.first) * this.size + at];
   }
 
-  /** @param {number} query @param {number} key */
-  isVisible(query, key) {
-    return !Number.isNaN(this.pattern(this.first, 0, query, key));
+  /** Whether a block lets a query read a key: the first one here where its own numbers are not here yet.
+   *  @param {number} query @param {number} key @param {number} block */
+  isVisible(query, key, block) {
+    return !Number.isNaN(this.pattern(this.has(block) ? block : this.first, 0, query, key));
   }
 
   /** @param {"q" | "k"} name @param {number} block @param {number} head @param {number} at @returns {Float32Array} */
@@ -115,7 +122,19 @@ export class Numbers {
       k = this.vector("k", block, head, key);
     let dot = 0;
     for (let i = 0; i < q.length; i++) dot += q[i] * k[i];
-    return dot / Math.sqrt(q.length) + this.position(block, head, query, key);
+    return this.capped(dot * this.scale + this.position(block, head, query, key));
+  }
+
+  /** What the cap leaves of a score. @param {number} score */
+  capped(score) {
+    return this.cap ? this.cap * Math.tanh(score / this.cap) : score;
+  }
+
+  /** A sentence on the heads that share keys and values with this one; empty where none do. @param {number} head */
+  shared(head) {
+    if (!(this.sharing > 1)) return "";
+    const from = head - (head % this.sharing);
+    return `Heads ${from} to ${from + this.sharing - 1} share their keys and values.`;
   }
 
   /** @param {string} name @param {number} block @param {number} head @returns {number} */
@@ -134,7 +153,8 @@ export class Numbers {
     const facts = this.facts.map((/** @type {string} */ name) =>
       FACTS[name].says(this.fact(name, .../** @type {[number, number]} */ (at))),
     );
-    return facts.length ? `On average ${facts.join(", ")}.` : "";
+    const said = facts.length ? `On average ${facts.join(", ")}.` : "";
+    return [said, this.shared(/** @type {number} */ (at[1]))].filter(Boolean).join(" ");
   }
 
   /**
@@ -180,11 +200,12 @@ export class Numbers {
       products[i] = q[i] * k[i];
       sums[i] = dot += products[i];
     }
-    const scaled = dot / Math.sqrt(q.length),
+    const scaled = dot * this.scale,
       position = this.position(block, head, query, key),
-      score = scaled + position;
+      uncapped = scaled + position,
+      score = this.capped(uncapped);
     /** @param {unknown} _ @param {number} j */
-    const scoreOf = (_, j) => (this.isVisible(query, j) ? this.score(block, head, query, j) : NaN);
+    const scoreOf = (_, j) => (this.isVisible(query, j, block) ? this.score(block, head, query, j) : NaN);
     const scores = Float64Array.from({ length: this.nKey }, scoreOf);
     const largest = scores.reduce((most, one) => (one > most ? one : most), -Infinity);
     const less = Math.abs(largest) > LARGEST_EXPONENT ? largest : 0;
@@ -194,6 +215,6 @@ export class Numbers {
     const sum = kept.reduce((total, one) => total + one, 0);
     const share = exps[key] / sum,
       pattern = this.pattern(block, head, query, key);
-    return { q, k, products, sums, dot, scaled, position, score, scores, less, exps, sum, visible, share, pattern };
+    return { q, k, products, sums, dot, scaled, position, uncapped, score, scores, less, exps, sum, visible, share, pattern };
   }
 }

@@ -376,7 +376,8 @@ export class Tokens {
     const side = choice.direction === "out" ? "query" : "key",
       fixed = choice[side];
     if (fixed === null || fixed === index) return { side, index };
-    const isVisible = side === "query" ? numbers.isVisible(fixed, index) : numbers.isVisible(index, fixed);
+    const isVisible =
+      side === "query" ? numbers.isVisible(fixed, index, choice.block) : numbers.isVisible(index, fixed, choice.block);
     return { side: isVisible ? SIDES[side] : side, index };
   }
 

@@ -35,7 +35,9 @@ $\text{pattern} = \text{softmax}\big(\text{mask}(q\,k^\top / \sqrt{d_\text{head}
 it may read, and the softmax turns the row of scores into shares that sum to 1. All numbers were recorded by the taps
 `blocks.*.attention.pattern`, `.q`, `.k` and `.v` in the pass that makes the model's prediction; in an encoder the names of the
 taps begin with `encoder.`, and in cross-attention they are `blocks.*.cross_attention.…`. Where positions act on the scores
-(relative, ALiBi), their term comes between $q \cdot k / \sqrt{d_\text{head}}$ and the score. **Value-weighted** is
+(relative, ALiBi), their term comes between $q \cdot k / \sqrt{d_\text{head}}$ and the score. Some models multiply
+$q\,k^\top$ by another number than $1 / \sqrt{d_\text{head}}$, cap the scores, or let several heads share their keys and
+values: the arithmetic of a cell says so. **Value-weighted** is
 $\lVert p_{ij}\, v_j W_O \rVert$: the length of the vector that a key adds to the stream (Kobayashi et al. 2020). **Rollout**
 multiplies attention through the blocks: per block the mean of its heads, half of it and half the token itself, from the first
 block up (Abnar & Zuidema 2020). The averages leave out the first row; “spread over n tokens” is $e$ to the power of the mean
@@ -134,7 +136,7 @@ def view(key: ModelKey, read: Read) -> View:
 def heads(key: ModelKey, read: Read) -> attention_explorer.Heads:
     """The attention of every head as the explorer takes it."""
     seen = view(key, read)
-    reading, facts = seen.reading, seen.facts
+    reading, facts, config = seen.reading, seen.facts, language_model(key).model.config
     if facts is not None:
         averages = {"previous": facts.previous, "first": facts.first, "itself": facts.itself, "spread": facts.spread}
     else:
@@ -149,6 +151,10 @@ def heads(key: ModelKey, read: Read) -> attention_explorer.Heads:
         rollout=None if read.stack == CROSS else attention.rollout(reading.patterns),
         thumbnails=np.asarray(seen.thumbnails.values, np.float32),
         facts=averages,
+        scale=reading.scale,
+        cap=reading.cap,
+        sharing=config.n_head // config.key_heads,
+        hidden=[reading.patterns.blocked_in(block) for block in range(len(reading.patterns.blocks))],
     )
 
 
