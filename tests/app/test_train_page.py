@@ -437,6 +437,20 @@ def test_a_text_shorter_than_the_context_is_refused_in_a_sentence(home: Path) ->
     assert not list(home.rglob("config.json"))
 
 
+@pytest.mark.parametrize("text", ["to be or not to be", "to be or not to be " * 400])
+def test_a_text_that_was_pasted_is_there_after_a_reload_and_after_another_page(home: Path, text: str) -> None:
+    at = page(plan="my own", data="a text you paste")
+    at.text_area(key="pasted").set_value(text).run()
+    said = at.query_params["pasted"]
+    assert (said == text) == (len(text) < 4_000)
+    assert page(plan="my own", data="a text you paste", pasted=said).text_area(key="pasted").value == text
+    at.switch_page("pages/gradients.py").run()
+    del at.query_params["pasted"]
+    at.switch_page("pages/train.py").run()
+    assert not at.exception
+    assert at.text_area(key="pasted").value == text
+
+
 def test_tiny_shakespeare_offline_says_so_and_what_to_take_instead(home: Path) -> None:
     at = page(plan="generator")
     assert "fetch it, or take other data" in says(at)

@@ -136,6 +136,7 @@ def text(
     instead_of: Collection[str] = (),
     placeholder: str | None = None,
     label_visibility: Literal["visible", "hidden", "collapsed"] = "visible",
+    lasting: bool = False,
     notices: Any = st,
 ) -> str:
     """A text, kept in the address as `key`: see `addresses`. The server writes the address, so that it never is too long.
@@ -144,6 +145,7 @@ def text(
         longest: the most characters that can be typed.
         height: pixels, for more than one line.
         instead_of: texts that the default takes the place of.
+        lasting: whether the text is still there when the page is opened again after another page.
         notices: the container for messages about a text that the address cannot hold, or that is no longer on this machine.
     """
     said, missing, linked = st.session_state.setdefault(_SAID, {}), "", None
@@ -153,7 +155,8 @@ def text(
         missing = str(error)
     if key not in said or said[key] != st.query_params.get(key) or key not in st.session_state:
         # The page opens, or a link or a step back in the browser's history asks for another text.
-        st.session_state[key] = default if linked is None else linked
+        is_kept = lasting and key not in said and key in st.session_state
+        st.session_state[key] = linked if linked is not None else st.session_state[key] if is_kept else default
     if st.session_state[key] in instead_of:
         st.session_state[key] = default
     common: dict[str, Any] = {
@@ -162,7 +165,7 @@ def text(
         "max_chars": longest,
         "placeholder": placeholder,
         "label_visibility": label_visibility,
-        "persist_state": "page",
+        "persist_state": "session" if lasting else "page",
     }
     typed = (st.text_input(label, **common) if height is None else st.text_area(label, height=height, **common)) or ""
     if missing and typed == default:

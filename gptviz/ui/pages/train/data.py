@@ -73,7 +73,8 @@ def source_of(data: str, plan: Plan, folded: Any) -> Source | None:
         with folded:
             return _task(data)
     if data == PASTED:
-        text = st.text_area("Your text", key="pasted", height=110, max_chars=MOST_PASTED, persist_state="session")
+        about = "What the model learns to go on with. A link or a reload brings it back on this machine."
+        text = controls.text("Your text", key="pasted", help=about, longest=MOST_PASTED, height=110, lasting=True)
         return TextSource(_pasted(text), plan.fraction) if text else None
     if data == UPLOADED:
         key, about = FILES[kind]
