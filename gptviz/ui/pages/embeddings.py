@@ -34,7 +34,7 @@ from gptviz.ui.widgets.tries import Try
 PATIENCE = 1.0
 # What one thread of a laptop does in t-SNE, for the guess at how long it takes.
 TOKENS_PER_SECOND = 200
-# t-SNE and UMAP go back through the snapshots picture by picture; so many tokens may be placed on the way to the first.
+# t-SNE and UMAP go back through the snapshots picture by picture; at most this many tokens are placed on the way to the first.
 MOST_CARRIED = 4_000
 
 HOW = r"""
@@ -212,7 +212,9 @@ def _rows(view: View) -> Vectors:
 
 
 def _reference(view: View) -> Vectors | None:
-    """The vectors whose axes serve all steps of training: those of the model as it was saved last. None where it is shown."""
+    """The vectors whose axes are used for all steps of training: those of the model as it was saved last. None if that is the
+    model shown.
+    """
     return None if view.key.step is None else _rows(replace(view, key=scrubber.as_saved_last(view.key)))
 
 

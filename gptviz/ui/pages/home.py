@@ -111,7 +111,7 @@ def _answer(key: ModelKey, source: tuple[int, ...]) -> tuple[Token, ...]:
 
 
 def link_to_own_page(subject: Subject) -> None:
-    """Of a model that guesses no next token, what it does instead, and the page that shows it."""
+    """For a model that guesses no next token: what it does instead, and a link to the page that shows it."""
     if subject.kind == "decoder":
         return
     kind = MODEL_KINDS[subject.kind]
@@ -160,7 +160,7 @@ def learning(name: str, theme: Theme) -> dict[str, str]:
 
 
 def _of_decoder(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> dict[str, str]:
-    """What it writes, and what may come next."""
+    """What a decoder writes, and what may come next."""
     lm = language_model(key)
     guess = next_token.predict(next_token.logits_after(lm.model, ids, slice(-1, None))[0], Sampling())
     likely = guess.order()[:7]

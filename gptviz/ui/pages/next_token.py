@@ -28,7 +28,7 @@ from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.sampling import PLAIN
 from gptviz.ui.widgets.tries import Try
 
-# Logits of every position are kept up to this many numbers (16 MB); beyond, those of the positions asked for.
+# Up to this many numbers (16 MB) the logits of every position are kept; above it, only those of the positions asked for.
 MOST_NUMBERS = 4_000_000
 SEEDS = 100
 STRIP_HEIGHT = 92
@@ -203,7 +203,7 @@ def to_try(subject: Subject, position: int) -> list[Try]:
 
 
 def _examples(subject: Subject) -> list[Try]:
-    """Of a task: a token that can be known, and one that cannot."""
+    """For a model of a task: a token that can be known, and one that cannot."""
     ids = tuple(subject.lm.tokenizer.encode(subject.default).ids)[-subject.lm.model.config.context_length :]
     end, first = _guess(subject.key, ids, len(ids) - 1), _guess(subject.key, ids, 0)
     known = f"After the example the model gives {end.likeliest} {percent(end.probability)}: is that right?"
@@ -218,7 +218,7 @@ def _examples(subject: Subject) -> list[Try]:
 
 
 def _places(subject: Subject) -> list[Try]:
-    """Of the text on screen: where the model is surest of the next token, and where least."""
+    """For the text on screen: where the model is surest of the next token, and where it is least sure."""
     if len(subject.seen) < 2 or not _is_small(subject.key, subject.seen):
         return []
     sure, open_ = (_guess(subject.key, subject.seen, at) for at in _sure_and_unsure(subject.key, subject.seen))

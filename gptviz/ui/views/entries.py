@@ -55,8 +55,8 @@ class Entry:
     def best(self) -> float:
         """The lowest validation loss after the first step or a later one; NaN before there is one.
 
-        The loss before the first step tells nothing of what was learned, and would be the best of a run that diverged. Where some
-        losses were measured on all the data held out, those on a part of it do not count: a part may be easier.
+        The loss before the first step says nothing about what was learned, and would be the best of a run that diverged. Where
+        some losses were measured on all the data held out, those on a part of it do not count: a part may be easier.
         """
         if self.curve is None:
             return math.nan

@@ -56,7 +56,7 @@ def read_by(subject: Subject) -> Read:
 
 @st.cache_resource(max_entries=32, show_spinner=False)
 def anatomy_of(key: ModelKey, tokens: int, source: int) -> Anatomy:
-    """The anatomy of a model that reads so many tokens. Read-only, other sessions share it."""
+    """The anatomy of a model that reads this many tokens. Read-only, other sessions share it."""
     return anatomy(language_model(key).model.config, tokens, max(1, source))
 
 
@@ -304,7 +304,7 @@ def payload(
 
 
 def _labelled(tokens: tuple[Token, ...]) -> list[list[str | float | None]]:
-    """Labels with probabilities, None where there is none or it is no number: weights may be broken."""
+    """Labels with their probabilities; None for a probability that is missing or not a number, since weights may be damaged."""
     return [
         [token.label, None if token.probability is None or not math.isfinite(token.probability) else token.probability]
         for token in tokens

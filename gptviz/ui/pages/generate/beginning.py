@@ -7,12 +7,12 @@ from gptviz.model import Transformer
 
 from .writing import Writing
 
-# The text has so many tokens, or fewer of a large model; and so does the branch.
+# How many tokens the text and the branch have; with a large model, fewer.
 FIRST_TOKENS, FORK_TOKENS = 120, 60
 # What a text of `FIRST_TOKENS` may cost, in multiplications: about 1.5 seconds on two cores. While training is played, a text is
 # shown for a moment only, and may cost less.
 BUDGET, FRAME_BUDGET = 20e9, 2e9
-# A text has at least so many tokens, whatever they cost.
+# A text has at least this many tokens, whatever they cost.
 LEAST_TOKENS = 8
 # What a forward pass costs besides its multiplications, counted as if it were multiplications: reading the weights (as much as
 # this many tokens cost), and calling the parts of a block.

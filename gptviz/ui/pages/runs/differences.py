@@ -1,4 +1,4 @@
-"""In which settings the models that the Runs page compares differ."""
+"""The settings in which the models compared on the Runs page differ."""
 
 from __future__ import annotations
 

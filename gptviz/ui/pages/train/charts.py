@@ -148,7 +148,9 @@ def chart_control(run: WatchedRun, notices: Any) -> None:
 
 
 def show_chart(run: WatchedRun) -> None:
-    """The chart chosen; the loss where that has nothing to draw yet. Beside the loss stands the accuracy, where there is one."""
+    """The chosen chart, or the loss if that chart has nothing to draw yet. The accuracy, if there is one, is shown beside the
+    loss.
+    """
     label = st.session_state.get("chart")
     chart = next((chart for chart in CHARTS if chart.label == label), LOSS)
     drawn = chart.draw(run) or draw_loss(run)

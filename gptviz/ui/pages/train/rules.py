@@ -45,7 +45,7 @@ class Choices:
     """What was chosen in the form.
 
     Attributes:
-        source: the data; None where there is none, of which `problem` says why.
+        source: the data; None if there is none, and `problem` says why.
         begin: the model whose weights the run begins with, or `FRESH`.
         tokenizer: how a text becomes tokens.
         vocabulary: how many tokens are learned, where they are learned.

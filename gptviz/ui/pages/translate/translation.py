@@ -64,7 +64,9 @@ def answer_of(subject: Subject, sampling: Sampling | None = None) -> Answer:
 
 
 def sampling_control() -> Sampling | None:
-    """The control `drawn`, and those of the sampling where it is on; None where the output takes the likeliest tokens."""
+    """The control `drawn` and, if it is on, the controls of the sampling. Returns None if the output takes the likeliest
+    tokens.
+    """
     about = "Off: the output takes the likeliest token each time. On: each token is drawn, as on the page Generate."
     if not controls.switch("Draw the output", key="drawn", help=about):
         return None
