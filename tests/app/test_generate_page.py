@@ -584,6 +584,14 @@ def test_beyond_its_bound_the_address_leaves_the_text_to_the_server_and_the_page
     assert len(writing(reopened(at)).ids) == FIRST, "the page opens as usual"
 
 
+def test_a_route_that_was_kept_on_another_machine_is_named_and_the_page_opens_as_usual(tiny_model: Callable[..., Path]) -> None:
+    tiny_model()
+    at = page(route=f"kept-{32 * '0'}")
+    assert not at.exception
+    assert len(writing(at).written) == FIRST
+    assert any("long text that this machine does not have" in warning.value for warning in at.warning)
+
+
 @pytest.mark.parametrize("route", ["nonsense", "n99999999_123456", "f999_123456", "<script>", "n3"])
 def test_nonsense_for_a_route_is_named_and_the_page_opens_as_usual(tiny_model: Callable[..., Path], route: str) -> None:
     tiny_model()

@@ -6,6 +6,7 @@ import streamlit as st
 
 from gptviz.generate.route import Route
 from gptviz.generate.tree import ROOT
+from gptviz.ui.widgets import addresses
 from gptviz.ui.widgets.markdown import escaped
 
 from . import beginning
@@ -55,7 +56,7 @@ def open_linked(writing: Writing) -> bool:
 
     What takes longer than a moment is written while the reader looks on, as when the text plays.
     """
-    asked, key = st.query_params.get(ROUTE, ""), st.query_params.get(TREE, "")
+    asked, key = _asked(ROUTE), _asked(TREE)
     kept = shelf().find(key, writing.about)
     if kept is not None:
         writing.tree.restore(kept)
@@ -77,3 +78,12 @@ def open_linked(writing: Writing) -> bool:
         writing.play()
         writing.sent_until = ROOT
     return True
+
+
+def _asked(key: str) -> str:
+    """What the address says as `key`, nothing where it names a text that is not on this machine."""
+    try:
+        return addresses.get(key) or ""
+    except addresses.NotKeptError as error:
+        st.warning(f"{escaped(str(error))}.", icon=":material/link_off:")
+        return ""
