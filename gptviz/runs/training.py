@@ -65,7 +65,7 @@ def train(
         world: the processes that train together; default: this one alone.
         claim: the claim on the name of the run, where the caller holds it since it wrote the run down.
         stop_requested: asked after every step and while the engine is chosen; "pause" and "stop" end the training early, as
-            `status.request_stop` does. "pause" is asked for between the batches of an evaluation too.
+            `status.request_stop` does. It is asked between the batches of an evaluation too.
 
     Raises:
         RunError: the run is already being trained, is finished, or cannot be read.
@@ -116,16 +116,20 @@ def _train(
     recorder = _Recorder(run, tokenizer, source, data, trainer, state) if world.is_main else None
     outcome: Literal["finished", "paused", "stopped"] = "finished"
     try:
-        for event in trainer:
-            yield event
-            if recorder is not None:
-                yield from recorder.record(event)
-            if isinstance(event, Stepped) and event.progress < 1:
-                request = requests.now() if world.is_main else None
-                if agreed := _broadcast_request(request, world, device):
-                    outcome = "paused" if agreed == "pause" else "stopped"
-                    break
+        try:
+            for event in trainer:
+                yield event
+                if recorder is not None:
+                    yield from recorder.record(event)
+                if isinstance(event, Stepped):
+                    requests.is_last = event.progress >= 1
+                    request = requests.now() if world.is_main and not requests.is_last else None
+                    if agreed := _broadcast_request(request, world, device):
+                        raise _RequestedError(agreed)
+        except _RequestedError as requested:
+            outcome = "paused" if requested.how == "pause" else "stopped"
         if outcome == "stopped":
+            requests.is_last = True
             for event in trainer.evaluate(everything=True):
                 yield event
                 if recorder is not None:
@@ -153,10 +157,12 @@ class _Requests:
 
     Attributes:
         made: the request that ended the choice of an engine; None if none did.
+        is_last: whether the next evaluation is the last one of the run, which only a pause interrupts.
     """
 
     def __init__(self, folder: Path, asked: Callable[[], StopRequest | None], world: World) -> None:
         self.made: StopRequest | None = None
+        self.is_last = False
         self._folder, self._asked, self._world = folder, asked, world
         self._begun, self._told = time.monotonic(), ""
 
@@ -165,12 +171,13 @@ class _Requests:
         return self._asked() or stop_request(self._folder)
 
     def between_batches(self) -> None:
-        """Interrupt the evaluation if a pause is asked for; a run that is stopped ends with an evaluation, so it goes on.
+        """Interrupt the evaluation if the user asks for an end; a run that is stopped ends with an evaluation, which goes on.
 
         Where several processes train, the others would wait for this one.
         """
-        if self._world.size == 1 and self.now() == "pause":
-            raise _RequestedError("pause")
+        how = self.now() if self._world.size == 1 else None
+        if how == "pause" or (how == "stop" and not self.is_last):
+            raise _RequestedError(how)
 
     def while_choosing(self, doing: str) -> None:
         """Write down what the choice of an engine is doing and for how long, and interrupt it if the user asks for an end."""

@@ -284,6 +284,26 @@ def test_a_pause_in_the_middle_of_an_evaluation_gives_it_up_and_it_is_made_when_
     assert_alike(finish(folder), unbroken)
 
 
+@pytest.mark.parametrize("at", [6, 12])
+def test_a_stop_in_the_middle_of_an_evaluation_leaves_only_the_last_one(at: int) -> None:
+    folder = task_run("a", steps=12, evaluations=2)
+    events: list[Any] = []
+    asked = []
+
+    def requested() -> StopRequest | None:
+        """Nothing after a step, a stop between the batches of the evaluation that follows it."""
+        if not (events and isinstance(events[-1], Stepped) and events[-1].step == at):
+            return None
+        asked.append(at)
+        return "stop" if at == 12 or len(asked) > 1 else None
+
+    events.extend(train(folder, stop_requested=requested))
+    assert asked
+    assert read_status(folder).state == ("stopped" if at == 6 else "finished")
+    evaluated = [event for event in events if isinstance(event, Evaluated) and event.step == at]
+    assert [event.share for event in evaluated] == [1.0], "one, of all that is held out"
+
+
 def test_a_killed_run_is_interrupted_and_going_on_ends_with_the_same_curve(killed: Path) -> None:
     assert read_status(killed).state == "interrupted"
     assert "can be resumed" in read_status(killed).message
