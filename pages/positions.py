@@ -29,9 +29,10 @@ stack, block = encoder_decoder.DECODER, 0
 if subject.kind == "encoder-decoder" and ui.has_own_stacks(config.positions):
     stack = encoder_decoder.stack_control(notices)  # each has vectors of its own
 own, fixed = ui.kinds(key, stack)
-if ui.has_own_blocks(own):
-    n_layer = encoder_decoder.stack_of(subject.lm.model, stack).config.n_layer
-    block = controls.whole("Block", 0, n_layer - 1, key="block", help="Each block has its own vectors.", default=0)
+own_config = encoder_decoder.stack_of(subject.lm.model, stack).config
+if own != "none" and positions.differ_by_block(own_config):
+    about = "Blocks have positions of their own."
+    block = controls.whole("Block", 0, own_config.n_layer - 1, key="block", help=about, default=0)
 left, right = st.columns(2)
 with left:
     with st.container(vertical_alignment="center", height=pixels(48), border=False):
@@ -68,12 +69,13 @@ if tables:
             "Dimension", 0, size - 1, key="wave", help="One column of the table, drawn as a wave.", default=size // 4
         )
         limit = ui.limit(key, kind, block, stack)
+        note = ui.wave_note(key, table, kind, wave, block, stack)
         show_figure(
             lines.wave(positions.column(table, wave), theme(), height=250, limit=limit),
             key="wave line",
-            alt=f"Dimension {wave} of the {kind} vectors over the positions. {ui.wave_note(table, kind, wave)}",
+            alt=f"Dimension {wave} of the {kind} vectors over the positions. {note}",
         )
-        st.caption(ui.wave_note(table, kind, wave))
+        st.caption(note)
     with left:
         show_figure(
             matrix.signed(table, theme(), height=430, limit=limit, column=wave),

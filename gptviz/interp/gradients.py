@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Config, Record, Transformer, build
-from gptviz.model.residuals import RESIDUALS
+from gptviz.model.residuals import RESIDUALS, Residual
 
 GRADIENT, STREAM, WEIGHTS = "gradient of the stream", "stream", "gradient of the weights"
 QUANTITIES = (GRADIENT, STREAM, WEIGHTS)
@@ -85,13 +85,22 @@ def fresh(config: Config, *, seed: int, std: float = INITIAL_STD, shrink: bool =
     return model
 
 
+def compared() -> dict[str, type[Residual]]:
+    """The residuals that are compared: those in which attention and MLP act one after the other.
+
+    Where both read the same stream, the sizes are nearly those of the residual with one after the other: a second line on top
+    of the first.
+    """
+    return {name: kind for name, kind in RESIDUALS.items() if not kind.parallel}
+
+
 def compare(
     config: Config, ids: Tensor, targets: Tensor, *, seed: int, std: float = INITIAL_STD, shrink: bool = True
 ) -> LabelledArray:
     """The `sizes` [quantity, residual, place] for new models that differ only in their residual connections.
 
-    All have the same matrices. If the config has a final norm, only models whose residual normalises what a sublayer reads
-    (pre-norm) have one.
+    All have the same matrices. If the config has a final norm, only models have one whose blocks have norms, but none on the
+    stream itself: pre-norm, branch-norm and double-norm, as they were published.
 
     Args:
         ids: as in `sizes`.
@@ -103,12 +112,18 @@ def compare(
         ValueError: as in `sizes`.
     """
     tables = []
-    for residual, kind in RESIDUALS.items():
-        own = replace(config, residual=residual, final_norm=config.final_norm and kind.steps[0] == "norm")
+    kinds = compared()
+    for residual, kind in kinds.items():
+        own = replace(config, residual=residual, final_norm=config.final_norm and has_final_norm(kind))
         tables.append(sizes(fresh(own, seed=seed, std=std, shrink=shrink), ids, targets))
     quantities, places = tables[0].axes
     values = np.stack([table.values for table in tables], 1)
-    return LabelledArray(values, (quantities, Axis("residual", tuple(RESIDUALS)), places), tables[0].unit)
+    return LabelledArray(values, (quantities, Axis("residual", tuple(kinds)), places), tables[0].unit)
+
+
+def has_final_norm(kind: type[Residual]) -> bool:
+    """Whether models with this residual have a norm after the last block: where norms stand in blocks but not on the stream."""
+    return kind.steps[-1] == "add" and len(kind.steps) > 2
 
 
 def of(table: LabelledArray, quantity: str) -> LabelledArray:

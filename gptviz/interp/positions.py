@@ -13,7 +13,7 @@ import torch
 
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import IDENTITY, Config, Transformer
-from gptviz.model.positions import POSITIONS, PositionEncoding, Relative
+from gptviz.model.positions import POSITIONS, PositionEncoding, Relative, rotary_frequencies
 
 # A browser draws a map of 512 × 512 cells without delay. Of a longer context, every second, third … position is left.
 MOST_SHOWN = 512
@@ -161,6 +161,24 @@ def score_bias(model: Transformer, kind: str = "alibi", block: int = 0) -> Label
 def period(dimension: int, size: int, base: float = 10_000.0) -> float:
     """After how many positions the wave in column `dimension` of a sinusoidal table of `size` columns repeats."""
     return 2 * math.pi * base ** (2 * (dimension // 2) / size)
+
+
+def turn(model: Transformer, pair: int, block: int = 0) -> float:
+    """After how many positions rotary positions have turned a pair of numbers once around; infinite for one they do not turn.
+
+    Where the model itself has rotary positions, these are those of `block`.
+    """
+    config = model.config.in_block(block) if own_kind(model) == "rotary" else model.config
+    frequency = float(rotary_frequencies(config)[pair])
+    return 2 * math.pi / frequency if frequency else math.inf
+
+
+def differ_by_block(config: Config) -> bool:
+    """Whether blocks have positions of their own: learned ones, or turned at another speed in some of them."""
+    kind = POSITIONS[config.positions]
+    if kind.acts_on == "query and key" and not kind.is_trained:
+        return len({config.in_block(block) for block in range(config.n_layer)}) > 1
+    return kind.is_trained and kind.acts_on != "embedding"
 
 
 def column(table: LabelledArray, index: int) -> LabelledArray:

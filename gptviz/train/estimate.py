@@ -28,7 +28,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from gptviz.data.batches import EVALUATION_TOKENS, Batch
 from gptviz.model import Config, build, parameter_count
-from gptviz.model.build import lay_out
+from gptviz.model.build import describe, lay_out
 
 from .engine import may_bfloat16
 from .evaluation import MOST_LOGITS
@@ -177,12 +177,14 @@ def _orthogonalising(config: Config, recipe: Recipe) -> float:
     """What Muon adds: five steps of Newton and Schulz for each matrix (Jordan 2024)."""
     if recipe.optimiser != "muon":
         return 0.0
-    d, width, neurons = config.d_model, config.n_head * config.head_size, config.mlp_size
-    inside, crossing = [(3 * width, d), (d, width), (neurons, d), (d, neurons)], [(width, d), (2 * width, d), (d, width)]
-    shapes = (config.n_layer + config.n_encoder_layer) * inside
-    shapes += config.n_layer * crossing if config.n_encoder_layer else []
-    few = [(min(shape), max(shape)) for shape in shapes]
-    return sum(5 * (4.0 * low * low * high + 2.0 * low**3) for low, high in few)
+    sizes = [(min(shape), max(shape)) for shape in _matrices(config)]
+    return sum(5 * (4.0 * low * low * high + 2.0 * low**3) for low, high in sizes)
+
+
+def _matrices(config: Config) -> list[tuple[int, ...]]:
+    """The shapes of the matrices inside the blocks, which Muon takes."""
+    inside = [layer for layer in describe(config) if layer.name.removeprefix("encoder.").startswith("blocks.")]
+    return [shape for layer in inside for shape in layer.shapes.values() if len(shape) == 2]
 
 
 def step_work(config: Config, rows: int, tokens: int) -> Work:

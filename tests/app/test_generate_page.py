@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import contextlib
 import io
+import math
+import re
 import subprocess
 import sys
 import threading
@@ -704,8 +706,11 @@ def test_a_large_model_opens_on_less_text_and_each_on_some() -> None:
     assert 120 > large > ahead >= beginning.LEAST_TOKENS
 
 
-def test_the_memory_of_the_cache_is_that_of_the_keys_and_values_of_a_pass(tiny_model: Callable[..., Path]) -> None:
-    tiny_model(context_length=32)
+@pytest.mark.parametrize("n_kv_head", [None, 1])
+def test_the_memory_of_the_cache_is_that_of_the_keys_and_values_of_a_pass(
+    tiny_model: Callable[..., Path], n_kv_head: int | None
+) -> None:
+    tiny_model(context_length=32, n_kv_head=n_kv_head)
     now = writing(page())
     record = Record("*.[kv]")
     ids = now.tree.ids()
@@ -715,6 +720,8 @@ def test_the_memory_of_the_cache_is_that_of_the_keys_and_values_of_a_pass(tiny_m
     said = method.memory(now)
     assert f"The cache now holds {len(ids)} tokens" in said
     assert f"**{expected:,} bytes**" in said
+    factors = said[said.index("2 (a key") : said.index(" bytes a number")]
+    assert math.prod(int(number) for number in re.findall(r"\d+", factors)) == expected
     assert f"of which {expected // 2:,} in each block" in said
     assert "Nothing is kept" in method.memory(writing(page(model="generator-unmasked")))
     assert "no attention" in method.memory(writing(page(model="ladder-0")))

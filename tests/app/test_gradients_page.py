@@ -26,17 +26,17 @@ def sizes(**changes: Any) -> dict[str, float]:
     return gradients.reaching(table(Setup(**DEFAULTS | changes)))
 
 
-def test_the_page_opens_on_four_lines_twice_over_one_scale_with_words_for_both() -> None:
+def test_the_page_opens_on_a_line_for_each_residual_twice_over_one_scale_with_words_for_both() -> None:
     at = page()
     assert not at.exception
     assert not at.warning
-    assert [[line["name"] for line in chart["data"]] for chart in charts(at)] == [list(gradients.RESIDUALS)] * 2
+    assert [[line["name"] for line in chart["data"]] for chart in charts(at)] == [list(gradients.compared())] * 2
     gradient, stream = charts(at)
     assert gradient["layout"]["yaxis"]["range"] == stream["layout"]["yaxis"]["range"]
     assert gradient["layout"]["yaxis"]["type"] == "log"
     for chart, quantity in zip(at.get("plotly_chart"), ("gradient of the stream", "stream"), strict=True):
         assert f"Size of the {quantity} by block" in chart.proto.alt
-        assert all(f"{kind} from " in chart.proto.alt for kind in gradients.RESIDUALS)
+        assert all(f"{kind} from " in chart.proto.alt for kind in gradients.compared())
 
 
 def test_the_lines_under_the_sentence_are_those_of_real_models() -> None:
@@ -93,7 +93,7 @@ def test_the_buttons_promise_what_happens() -> None:
     vanished, edge, exploded = (sizes(std=std)["none"] for std in (0.16, 0.24, 0.32))
     assert vanished < 1e-6 < 0.01 < edge < 1 < 1e3 < exploded
     undivided = table(Setup(**DEFAULTS | {"std": 0.12, "shrink": False}))
-    post = gradients.of(undivided, gradients.GRADIENT).values[list(gradients.RESIDUALS).index("post-norm")].astype(float)
+    post = gradients.of(undivided, gradients.GRADIENT).values[list(gradients.compared()).index("post-norm")].astype(float)
     assert np.sum(np.diff(post[1:]) > 0) > len(post) / 2
     assert post[1] < 0.5 * post[-1]
     assert gradients.reaching(undivided)["plain"] > 1e3

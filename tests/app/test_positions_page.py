@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,17 @@ def test_every_button_leads_somewhere(tiny_model: Callable[..., Path]) -> None:
         next(button for button in at.button if button.label == label).click().run()
         assert not at.exception
         assert (charts(at), at.selectbox(key="model").value) != before
+
+
+def test_rotary_positions_are_described_as_this_model_turns_them(tiny_model: Callable[..., Path]) -> None:
+    tiny_model(positions="rotary", d_head=8, rotary_fraction=0.5, window=3, window_pattern="fw", window_rotary_base=50.0)
+    for block, base in (("0", 10_000), ("1", 50)):
+        at = page(model="tiny", table="rotary", wave="1", block=block)
+        assert not at.exception
+        assert f"pair i turns by {base}^(−i / 2) radians" in says(at)
+        assert "for the first 2 of 4 pairs" in says(at)
+        assert f"Pair 1, cosine: a full turn every {2 * math.pi * base**0.5:.3g} positions" in says(at)
+    assert "Pair 2, cosine: this model does not turn it" in says(page(model="tiny", table="rotary", wave="2"))
 
 
 def test_the_slider_chooses_the_wave_that_is_drawn(tiny_model: Callable[..., Path]) -> None:

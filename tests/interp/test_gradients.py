@@ -100,8 +100,9 @@ def test_another_start_changes_the_spread_of_the_blocks_matrices_alone() -> None
 def test_compared_models_differ_in_their_residual_alone() -> None:
     ids, targets = some_ids(), some_ids(seed=1)
     table = gradients.compare(tiny(), ids, targets, seed=2, std=0.1)
-    for index, residual in enumerate(gradients.RESIDUALS):
-        config = tiny(residual=residual, final_norm=gradients.RESIDUALS[residual].steps[0] == "norm")
+    assert not {"parallel", "parallel-one-norm"} & set(gradients.compared())
+    for index, residual in enumerate(gradients.compared()):
+        config = tiny(residual=residual, final_norm=residual in ("pre-norm", "branch-norm", "double-norm"))
         alone = gradients.sizes(gradients.fresh(config, seed=2, std=0.1), ids, targets)
         assert np.array_equal(table.values[:, index], alone.values, equal_nan=True)
     # All read the same embeddings.
@@ -118,7 +119,7 @@ def test_the_gradient_vanishes_with_depth_without_residuals_and_arrives_with_the
 def test_a_size_below_the_root_of_the_smallest_number_is_not_lost() -> None:
     # Squared, these gradients are 0 in float64 too.
     table = gradients.compare(tiny(n_layer=32, d_mlp=20), some_ids(), some_ids(seed=1), seed=0)
-    sizes = gradients.of(table, gradients.GRADIENT).values[list(gradients.RESIDUALS).index("none")]
+    sizes = gradients.of(table, gradients.GRADIENT).values[list(gradients.compared()).index("none")]
     assert (np.diff(np.log10(sizes[sizes > 0])) > 0).all()
     assert 0 < sizes[sizes > 0].min() < 1e-165
 

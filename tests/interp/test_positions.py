@@ -115,6 +115,24 @@ def test_a_wave_repeats_after_its_period() -> None:
     assert positions.period(dimension + 1, size) == period
 
 
+def test_a_pair_comes_round_after_its_turn_whatever_the_base_the_share_and_the_scaling() -> None:
+    for changes in (
+        {},
+        {"rotary_base": 50.0, "rotary_fraction": 0.5},
+        {"rotary_scaling": "linear", "rotary_factor": 4.0},
+        {"window": 2, "window_pattern": "fw", "window_rotary_base": 20.0},
+    ):
+        built = build(tiny(positions="rotary", d_head=8, context_length=64, **changes), seed=0)
+        assert positions.differ_by_block(built.config) == ("window" in changes)
+        for block in range(2):
+            vectors = positions.vectors(built, "rotary", block).values  # [position, d_head]: cosines, then sines
+            for pair in range(4):
+                turn = positions.turn(built, pair, block)
+                angle = [0.0 if math.isinf(turn) else 2 * math.pi * p / turn for p in range(64)]
+                np.testing.assert_allclose(vectors[:, pair], np.cos(angle), atol=1e-5)
+                np.testing.assert_allclose(vectors[:, 4 + pair], np.sin(angle), atol=1e-5)
+
+
 def test_odd_sizes_rule_out_the_kinds_that_pair_numbers() -> None:
     assert positions.fixed_kinds(model("learned").config) == ("sinusoidal", "rotary", "alibi")
     odd = model("learned", d_model=9, n_head=3)

@@ -67,6 +67,19 @@ def test_a_classifier_that_flattens_has_a_product_per_token_and_one_per_label() 
     assert estimate.step_work(preset("classifier", vocab_size=500, n_label=2), 4, 20).flops == 6_528_000
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [*SHAPES, {"n_head": 4, "d_model": 16, "n_kv_head": 2, "mlp": "gated"}, {"residual": "parallel", "qk_norm": "whole"}],
+    ids=lambda changes: " ".join(map(str, changes.values())),
+)
+def test_muon_is_counted_for_the_matrices_that_it_takes(changes: dict[str, Any]) -> None:
+    config = tiny(**changes)
+    made = optimisers.optimisers(build(config), Recipe(steps=1, optimiser="muon"))
+    groups = [group for one in made if isinstance(one, optimisers.BlockMuon) for group in one.param_groups]
+    taken = [tuple(matrix.shape) for group in groups for matrix in group["params"]]
+    assert sorted(estimate._matrices(config)) == sorted(taken)
+
+
 @pytest.mark.parametrize("name", ["adamw", "adam", "sgd", "muon"])
 def test_an_optimiser_remembers_as_much_as_is_said(name: str) -> None:
     config, recipe = tiny(), Recipe(steps=1, batch_size=2, optimiser=name)  # type: ignore[arg-type]

@@ -78,10 +78,16 @@ The picture shows the root mean square of the numbers of this gradient: how larg
 - **pre-norm**: the same identity, and each sublayer reads a normalised stream, so that the sum grows slowly (Xiong et al. 2020).
 - **post-norm**: each sum is divided by its size. At small weights that size is 1 and nothing is lost; the larger the
   sublayers' part, the smaller the share of the identity.
+- **branch-norm**: the identity again, and what a sublayer computed is brought to 1 before it is added, however small it was. At
+  block 0, where the stream and with it the sublayers' output is small, this makes the gradient many times larger.
+- **double-norm**: each sublayer reads a normalised stream, and what it computed is brought to 1 before it is added.
+
+Residuals in which attention and MLP read the same stream (parallel) are left out: here their lines lie nearly on that of
+pre-norm.
 
 Embeddings begin with numbers of about 0.03. The first norm that they reach brings them to 1: it makes whatever passes through it
-about 35 times larger, and the gradient too. This is the step of post-norm at block 0. Pre-norm has a final norm, the others have
-none (as they were published): for the same reason the gradient of pre-norm starts larger.
+about 35 times larger, and the gradient too. This is the step of post-norm at block 0. Pre-norm, branch-norm and double-norm have
+a final norm, the others have none (as they were published): for the same reason the gradient of pre-norm starts larger.
 
 Matrices are drawn from $N(0, 0.02^2)$, those into the stream divided by $\sqrt{2n}$ (Radford et al. 2019), then multiplied as
 you chose. Everything is computed in float64, which goes down to $10^{-308}$. The dotted line marks the smallest number above 0

@@ -33,7 +33,8 @@ The cosine of two vectors, $a \cdot b / (|a|\,|b|)$, for the vectors of any two 
 
 - **learned**: the rows of the trained table.
 - **sinusoidal**: $\sin(p / 10000^{2i/d})$ and $\cos(p / 10000^{2i/d})$, $d$ the width of the stream (Vaswani et al. 2017).
-- **rotary**: each pair of a query's or key's numbers is turned by $p / 10000^{2i/d}$, $d$ the width of a head (Su et al. 2021).
+- **rotary**: each pair of a query's or key's numbers is turned by $p / 10000^{2i/d}$, $d$ the width of a head (Su et al. 2021);
+  in some models by another base, on a part of the pairs only, or slowed down: the caption has the formula of this model.
   The vector turned here has $(1, 0)$ for every pair, so the map is $\frac{2}{d} \sum_i \cos((p - q) / 10000^{2i/d})$: the same
   sum as for sinusoidal positions, with fewer terms.
 - **relative**: the rows of the trained table of distances (Shaw et al. 2018), all heads of a block joined.
@@ -53,11 +54,6 @@ LIMITS = (
 def has_own_stacks(kind: str) -> bool:
     """Whether each stack of an encoder–decoder has positions of its own, of this kind."""
     return POSITIONS[kind].is_trained
-
-
-def has_own_blocks(kind: str) -> bool:
-    """Whether each block has positions of its own, of this kind."""
-    return POSITIONS[kind].is_trained and POSITIONS[kind].acts_on != "embedding"
 
 
 @st.cache_data(max_entries=4, show_spinner=False)
@@ -222,7 +218,9 @@ def panel(place: str, subject: Subject, kind: str, block: int, *, height: int, s
         ends = f"Blue: alike, orange: opposed. {_diagonals(square, spread)}"
     show_figure(figure, key=f"{place} map", alt=f"{kind} positions: {map_shows(kind)}. {ends}")
     added = "It is added to the token's embedding." if part.acts_on == "embedding" else "Nothing is added to the tokens."
-    st.caption(f"{part.about} {added} The map shows {map_shows(kind)}. {ends}{_thinned(key)}{_frame_says(tokens)}")
+    config = stack_of(subject.lm.model, stack).config
+    about = part.about_of(config.in_block(block) if kind == config.positions else config)
+    st.caption(f"{about} {added} The map shows {map_shows(kind)}. {ends}{_thinned(key)}{_frame_says(tokens)}")
 
 
 def _diagonals(square: LabelledArray, spread: float) -> str:
@@ -271,15 +269,17 @@ def name(kind: str) -> str:
     return title.lower() if title.istitle() else title
 
 
-def wave_note(table: LabelledArray, kind: str, dimension: int) -> str:
+def wave_note(key: ModelKey, table: LabelledArray, kind: str, dimension: int, block: int, stack: str = DECODER) -> str:
     """What there is to say about one column of a table of vectors."""
     size = len(table.axes[1].labels)
     if kind == "sinusoidal":
         turn = positions.period(dimension, size)
         return f"A {'co' if dimension % 2 else ''}sine that repeats every {_count(turn)} positions."
     if kind == "rotary":
-        turn = positions.period(2 * (dimension % (size // 2)), size)
         pair, wave = dimension % (size // 2), "cosine" if dimension < size // 2 else "sine"
+        turn = positions.turn(stack_of(language_model(key).model, stack), pair, block)
+        if math.isinf(turn):
+            return f"Pair {pair}, {wave}: this model does not turn it."
         return f"Pair {pair}, {wave}: a full turn every {_count(turn)} positions."
     if positions.is_fixed(kind):
         return f"One number of each vector: {POSITIONS[kind].equation}"

@@ -49,11 +49,12 @@ def _counted(writing: Writing, cache: KVCache) -> str:
         return "**Memory of keys and values.** Nothing is kept: this model has no attention."
     each = cache.layers[0].keys.element_size()
     blocks = f"{config.n_layer} block{'' if config.n_layer == 1 else 's'}"
+    heads = f"{config.key_heads} {'heads' if config.key_heads == config.n_head else 'key heads'}"
     held = f"{cache.length:,} token{'' if cache.length == 1 else 's'}"
     return f"""**Memory of keys and values.** Within the context, a step computes only the new token, because the keys and values
 of the tokens already read are kept (the KV cache). The cache now holds {held}:
 
-2 (a key and a value) · {blocks} · {config.n_head} heads · {config.head_size} numbers a head · {held} ·
+2 (a key and a value) · {blocks} · {heads} · {config.head_size} numbers a head · {held} ·
 {each} bytes a number = **{sum(by_block):,} bytes**, of which {by_block[0]:,} in each block.
 
 It has room for {config.context_length:,} tokens, the context."""
