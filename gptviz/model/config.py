@@ -290,7 +290,8 @@ class Config:
         metadata=setting(
             "How a label is decided",
             "What the model's last state becomes: a guess at the next token (unembed), or a label: from one number for every "
-            "token, weighed by its place (flatten), or from the mean of all tokens (mean).",
+            "token, weighed by its place (flatten), from the mean of all tokens (mean), or from their sum divided by the square "
+            "root of their number (sum).",
             choices=HEADS,
         ),
     )
@@ -355,7 +356,7 @@ class Config:
             raise ValueError(f"padding is {padding!r:.80}; it must be the id of a token, below {self.vocab_size:,}, or none")
         if not HEADS[self.head].classifies:
             if self.n_label:
-                raise ValueError(f"n_label is {self.n_label}: labels need the head flatten or mean")
+                raise ValueError(f"n_label is {self.n_label}: labels need the head flatten, mean or sum")
             if self.ordered:
                 raise ValueError("ordered is about labels, and this model has none: unset it")
             if self.token_dropout:

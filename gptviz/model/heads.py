@@ -104,8 +104,27 @@ class Mean(Head):
         x = self.normed(x, tap)
         real = torch.ones_like(x[:, :, :1]) if padded is None else (~padded)[:, :, None].to(x.dtype)  # [B, T, 1]
         each = F.linear(x, self.label.weight) * real  # [B, T, n_label]
-        shares = tap("shares", each / real.sum(1, keepdim=True).clamp(min=1.0))  # [B, T, n_label]
+        shares = tap("shares", each / self.divisor(real.sum(1, keepdim=True).clamp(min=1.0)))  # [B, T, n_label]
         return tap("logits", shares.sum(1) + self.label.bias)
 
+    def divisor(self, count: Tensor) -> Tensor:
+        """What the sum over so many tokens is divided by."""
+        return count
 
-HEADS: dict[str, type[Head]] = {"unembed": Unembed, "flatten": Flatten, "mean": Mean}
+
+class ScaledSum(Mean):
+    """As the mean, but divided by √T: a text with more tokens can have larger logits, and so be more certain.
+
+    Counted words are weighed so too, where the vector of a text's counts is brought to length 1: that of T different words has
+    the length √T.
+    """
+
+    title, equation = "Scaled sum", "shares = x · W_labelᵀ / √T"
+    about = "A label is a linear function of the sum of all tokens' vectors, divided by the root of their number."
+
+    def divisor(self, count: Tensor) -> Tensor:
+        """The root of the number of tokens."""
+        return count.sqrt()
+
+
+HEADS: dict[str, type[Head]] = {"unembed": Unembed, "flatten": Flatten, "mean": Mean, "sum": ScaledSum}

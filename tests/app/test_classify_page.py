@@ -111,7 +111,7 @@ def give(at: AppTest, content: str | bytes, name: str = "mine.csv") -> AppTest:
     return at
 
 
-@pytest.mark.parametrize("head", ["mean", "flatten"])
+@pytest.mark.parametrize("head", ["mean", "flatten", "sum"])
 def test_the_bars_add_up_to_the_margin_of_the_two_labels(judge: Make, head: str) -> None:
     judge(head=head)
     at = page()

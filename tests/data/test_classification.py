@@ -420,7 +420,7 @@ def test_five_labels_are_learned_as_two_are() -> None:
 def test_the_experiment_stars_learns_the_order_of_its_labels() -> None:
     source = LabelledSource(starred_opinions(1_000))
     plan = PLANS["stars"]
-    folder = plan.prepare("stars", source=source, recipe=replace(plan.recipe, steps=120, evaluations=1))
+    folder = plan.prepare("stars", source=source, recipe=replace(plan.recipe, evaluations=1))
     for _ in train(folder):
         pass
     card = checkpoints.read_card(folder)
@@ -429,6 +429,9 @@ def test_the_experiment_stars_learns_the_order_of_its_labels() -> None:
     assert card.confusion is not None
     far = sum(count for i, row in enumerate(card.confusion) for j, count in enumerate(row) if abs(i - j) > 1)
     assert far < 0.1 * sum(map(sum, card.confusion))  # by chance it were 0.48
+    assert card.accuracy is not None
+    assert card.baseline_accuracy is not None
+    assert card.accuracy > card.baseline_accuracy - 0.02  # of 100 texts; it was 0.90 where the baseline was 0.87
 
 
 def test_the_experiment_stars_takes_labels_without_an_order_too() -> None:

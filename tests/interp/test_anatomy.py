@@ -32,7 +32,7 @@ T, S = 5, 7
 @st.composite
 def anything(draw: st.DrawFn) -> Config:
     """Any decoder, classifier or encoder–decoder of the axes of variation."""
-    kind = draw(st.sampled_from(["decoder", "flatten", "mean", "pair"]))
+    kind = draw(st.sampled_from(["decoder", "flatten", "mean", "sum", "pair"]))
     padding = draw(st.sampled_from([None, 0]))
     if kind == "decoder":
         return draw(families())
@@ -208,6 +208,7 @@ def in_python(equation: str) -> str:
         ("resid_post of the last block of the encoder", "encoder_last"),
         ("resid_post of the block before", "before"),
         ("mean of squares", "mean_square"),
+        ("√T", "sqrt(T)"),
         ("10⁻⁵", "1e-5"),
         ("10⁻⁶", "1e-6"),
         ("attention.out", "attention_out"),

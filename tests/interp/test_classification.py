@@ -16,7 +16,7 @@ from tests.tiny import CONTEXT, VOCAB, scrambled, some_ids, tiny
 
 PADDING, LABELS = VOCAB - 1, 3
 NAMES = ("bad", "fair", "good")
-heads = pytest.mark.parametrize("head", ["flatten", "mean"])
+heads = pytest.mark.parametrize("head", ["flatten", "mean", "sum"])
 
 
 def classifier(head: str = "mean") -> Transformer:

@@ -97,7 +97,7 @@ def test_padding_at_the_end_of_an_output_changes_nothing_before_it(config: Confi
     assert_close(model(padded(words(), by))[:, :5], model(words()))
 
 
-@pytest.mark.parametrize("head", ["flatten", "mean"])
+@pytest.mark.parametrize("head", ["flatten", "mean", "sum"])
 @pytest.mark.parametrize("positions", POSITIONS)
 def test_padding_changes_no_label_and_each_word_can(head: str, positions: str) -> None:
     config = tiny(padding=PADDING, mask="full", head=head, n_label=LABELS, positions=positions)
@@ -111,7 +111,7 @@ def test_padding_changes_no_label_and_each_word_can(head: str, positions: str) -
         assert not torch.isclose(model(other), logits).all()
 
 
-@pytest.mark.parametrize("head", ["flatten", "mean"])
+@pytest.mark.parametrize("head", ["flatten", "mean", "sum"])
 @pytest.mark.parametrize("final_norm", [True, False])
 def test_what_each_word_adds_and_the_bias_sum_to_the_logits(head: str, final_norm: bool) -> None:
     config = tiny(padding=PADDING, mask="full", head=head, n_label=LABELS, final_norm=final_norm)
@@ -126,7 +126,7 @@ def test_what_each_word_adds_and_the_bias_sum_to_the_logits(head: str, final_nor
             number = model.head.token.weight.detach().numpy()[0] @ x[0, t] + model.head.token.bias.item()
             expected = number * weight[:, t]
         else:
-            expected = weight @ x[0, t] / 5
+            expected = weight @ x[0, t] / (5 if head == "mean" else math.sqrt(5))
         np.testing.assert_allclose(values["shares"][0, t].detach().numpy(), expected, rtol=1e-9, atol=1e-12)
 
 
@@ -134,6 +134,17 @@ def test_the_mean_head_takes_the_mean_of_the_words_then_a_linear_map() -> None:
     config = tiny(mask="full", head="mean", n_label=2, final_norm=False)
     model, values = scrambled(config).double(), trace(config, words())
     assert_close(model.head.label(values["blocks.1.resid_post"].mean(1)), values["logits"])
+
+
+def test_without_blocks_the_sum_head_is_linear_in_counts_of_length_one() -> None:
+    config = tiny(mask="full", head="sum", n_label=LABELS, n_layer=0, positions="none", final_norm=False)
+    model = scrambled(config).double()
+    ids = [3, 1, 4, 2, 5]  # no word twice: then the counts have the length √T
+    counts = np.bincount(ids, minlength=VOCAB) / math.sqrt(len(ids))
+    assert np.linalg.norm(counts) == pytest.approx(1)
+    of_words = model.embed.weight.detach().numpy() @ model.head.label.weight.detach().numpy().T  # [vocab, label]
+    expected = counts @ of_words + model.head.label.bias.detach().numpy()
+    np.testing.assert_allclose(model(torch.tensor([ids])).detach().numpy()[0], expected, rtol=1e-9)
 
 
 @many
@@ -218,7 +229,7 @@ def test_an_encoder_that_is_given_nothing_says_so() -> None:
         ({"head": "flatten", "n_label": 1}, "n_label is 1"),
         ({"head": "mean", "n_label": 2, "tied": True}, "unset tied"),
         ({"head": "mean", "n_label": 2, "n_encoder_layer": 1}, "one stack"),
-        ({"head": "max", "n_label": 2}, "must be one of unembed, flatten, mean"),
+        ({"head": "max", "n_label": 2}, "must be one of unembed, flatten, mean, sum"),
         ({"n_encoder_layer": -1}, "n_encoder_layer is -1"),
     ],
 )

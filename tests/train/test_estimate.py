@@ -51,7 +51,7 @@ def test_the_operations_of_a_step_are_those_torch_counts(config: Config) -> None
 LABELS: dict[str, Any] = {"mask": "full", "padding": 0, "n_label": 3}
 SHAPES: list[dict[str, Any]] = [
     *({"n_layer": n_layer} for n_layer in (0, 1, 2, 5)),
-    *({**LABELS, "head": head, "n_layer": n_layer} for head in ("flatten", "mean") for n_layer in (1, 4)),
+    *({**LABELS, "head": head, "n_layer": n_layer} for head in ("flatten", "mean", "sum") for n_layer in (1, 4)),
     *({"n_layer": decoder, "n_encoder_layer": encoder, "padding": 0} for decoder in (1, 4) for encoder in (1, 3)),
     {"n_layer": 4, "positions": "relative"},
 ]

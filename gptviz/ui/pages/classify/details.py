@@ -15,8 +15,9 @@ The head is linear in every word, so the share of a word is exact, not an approx
 where a logit is the score of a label. Only differences of logits decide, since
 $p_k = e^{\text{logit}_k} / \sum_j e^{\text{logit}_j}$. Between two labels $p = 1 / (1 + e^{-m})$ with the margin
 $m = b_1 - b_0 + \sum_t (s_{t,1} - s_{t,0})$: a bar is one term of that sum. The head called “flatten”, as the original
-experiment has it, turns each word into one number and weighs it by its place; “mean” gives all places the same weight. The
-shares were recorded by the tap `shares` in the pass that gave the label (`gptviz/model/heads.py`; `classify` in
+experiment has it, turns each word into one number and weighs it by its place; “mean” and “sum” give all places the same
+weight, and divide by the number of words or by the square root of it. The shares were recorded by the tap `shares` in the
+pass that gave the label (`gptviz/model/heads.py`; `classify` in
 `gptviz/interp/classification.py`, `decision` in `gptviz/interp/decision.py`)."""
 LIMITS_WORDS = """A share belongs to a place in the text, not only to the word there: the word has already read all the others,
 so the effect of “not” may show in the bar of “good”. Take a word away to see how the other bars change. A word that is not in
