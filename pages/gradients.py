@@ -27,7 +27,7 @@ left, right = st.columns(2)
 with left:
     with st.container(vertical_alignment="center", height=pixels(48), border=False):
         st.markdown("**Gradient of the loss**: read from right to left")
-    gradients.panel("gradient", sizes, GRADIENT, span, height=310)
+    gradients.panel("gradient", sizes, GRADIENT, span, height=340)
 with right:
     with st.container(horizontal=True, vertical_alignment="center", height=pixels(48), border=False):
         st.markdown("**Beside it**", width="content")
@@ -45,7 +45,7 @@ with right:
             segmented=True,
             notices=notices,
         )
-    gradients.panel("beside", sizes, beside, span, height=310)
+    gradients.panel("beside", sizes, beside, span, height=340)
 st.caption(left_out + gradients.summary(sizes))
 
 try_this(gradients.TRIES)

@@ -360,7 +360,7 @@ export class Block {
 
   /** From the norm that attention reads, under all of it. @param {number} x @param {Place} norm */
   under(x, norm) {
-    const below = this.row + this.low + 9,
+    const below = this.y - 7, // below the values too
       out = norm.x + norm.w + 7;
     /** @type {Point[]} */
     const from = [

@@ -78,8 +78,8 @@ The picture shows the root mean square of the numbers of this gradient: how larg
 - **pre-norm**: the same identity, and each sublayer reads a normalised stream, so that the sum grows slowly (Xiong et al. 2020).
 - **post-norm**: each sum is divided by its size. At small weights that size is 1 and nothing is lost; the larger the
   sublayers' part, the smaller the share of the identity.
-- **branch-norm**: the identity again, and what a sublayer computed is brought to 1 before it is added, however small it was. At
-  block 0, where the stream and with it the sublayers' output is small, this makes the gradient many times larger.
+- **branch-norm**: the identity again, and what a sublayer computed is brought to 1 before it is added, however small it was. In
+  the first blocks, where the stream is small and with it what a sublayer computes, this makes the gradient many times larger.
 - **double-norm**: each sublayer reads a normalised stream, and what it computed is brought to 1 before it is added.
 
 Residuals in which attention and MLP read the same stream (parallel) are left out: here their lines lie nearly on that of
