@@ -19,10 +19,10 @@ experiment has it, turns each word into one number and weighs it by its place; �
 weight, and divide by the number of words or by the square root of it. The shares were recorded by the tap `shares` in the
 pass that gave the label (`gptviz/model/heads.py`; `classify` in
 `gptviz/interp/classification.py`, `decision` in `gptviz/interp/decision.py`)."""
-LIMITS_WORDS = """A share belongs to a place in the text, not only to the word there: the word has already read all the others,
-so the effect of “not” may show in the bar of “good”. Take a word away to see how the other bars change. A word that is not in
-the vocabulary is read as ⟨unknown⟩; a text longer than the context is cut off. A probability says how sure the model is, not
-that it is right: see its most confident mistakes."""
+LIMITS_WORDS = """A share belongs to a place in the text, not only to the word there. In a model with blocks the word has
+already read all the others, so the effect of “not” may show in the bar of “good”. Take a word away to see how the other bars
+change. A word that is not in the vocabulary is read as ⟨unknown⟩; a text longer than the context is cut off. A probability
+says how sure the model is, not that it is right: see its most confident mistakes."""
 HOW_TEXTS = r"""
 Every text is read in the same way as the text above, and gets its likeliest label. A cell counts the texts that have one label
 (row) and were given another (column); its colour is the share of the row. Accuracy is the sum of the diagonal, divided by the
