@@ -195,6 +195,7 @@ class V:
 def in_python(equation: str) -> str:
     """The right side of an equation as Python."""
     right = equation.split(" = ", 1)[1] if " = " in equation else equation
+    right = re.sub(r"([\d.]+) · 10⁻", r"\1 * 10⁻", right)  # a product of two plain numbers
     for sign, code in (
         (", norm(x) = ", "#"),
         (", W_U = ", "#"),
