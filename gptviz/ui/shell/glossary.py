@@ -33,10 +33,7 @@ MEANINGS = {
     "cross-attention": "Attention from the output into the source: what a model reads in one text while it writes another.",
     "encoder": "The part of a model that reads a text as a whole and writes nothing.",
     "decoder": "The part of a model that writes, token by token, and reads what it has written.",
-    "beam search": (
-        "A search that keeps several beginnings of an output at once, to find an output that is likelier as a whole than the "
-        "one written token by token."
-    ),
+    "beam search": ("A search that keeps several beginnings of an output at once, to find the one that is likeliest as a whole."),
     "position encoding": "How a model is told where a token stands: attention by itself sees no order.",
     "learned positions": "A vector for each place, found by training.",
     "sinusoidal positions": "A vector for each place made of sine waves, slow ones and fast ones.",
@@ -48,8 +45,7 @@ MEANINGS = {
     "softmax": "The step that turns any numbers into probabilities: all above 0, and together 100 %.",
     "temperature": "What logits are divided by before a draw: below 1 the likely become likelier, above 1 less so.",
     "top-k, top-p": (
-        "Two ways to leave unlikely tokens out of the draw: top-k keeps the k likeliest tokens, top-p keeps the fewest tokens "
-        "that together reach the probability p."
+        "Ways to leave unlikely tokens out: top-k keeps the k likeliest, top-p the fewest that together reach the probability p."
     ),
     "nat": "The unit of surprise: a token of probability p costs −ln p nats. 0.69 nats are one bit.",
     "entropy": "How uncertain a guess is: the surprise to expect on average, in nats or bits.",
