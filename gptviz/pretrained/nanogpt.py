@@ -107,10 +107,18 @@ def characters_beside(path: Path) -> Tokenizer | None:
     with reading(file):
         meta = _Plain(BytesIO(read_regular(file, LONGEST_META))).load()
     table = meta.get("itos") if isinstance(meta, dict) else None
-    if not isinstance(table, dict) or sorted(table) != list(range(len(table))):
+    if (
+        not isinstance(table, dict)
+        or set(table) != set(range(len(table)))
+        or not all(isinstance(one, str) for one in table.values())
+    ):
         raise ImportRefusedError(f"{file.name} has no table itos from numbers to characters")
+    characters = [table[place] for place in range(len(table))]
     with reading(file):
-        return CharTokenizer([table[place] for place in range(len(table))])
+        tokenizer = CharTokenizer(characters)
+    if list(tokenizer.characters) != characters:  # its ids would mean other characters
+        raise ImportRefusedError(f"{file.name}: the characters of itos are not in their usual order, or one stands twice")
+    return tokenizer
 
 
 class _Plain(pickle.Unpickler):

@@ -199,6 +199,14 @@ def test_nothing_in_meta_pkl_runs(tmp_path: Path) -> None:
     assert not (tmp_path / "it ran").exists()
 
 
+@pytest.mark.parametrize("table", [{0: "b", 1: "a"}, {0: "a", "1": "b"}, {0: "a", 1: 7}, ["a", "b"], {0: "a", 1: "bc"}])
+def test_a_table_of_characters_that_would_be_read_as_another_is_refused(tmp_path: Path, table: Any) -> None:
+    saved_by_nanogpt(tmp_path, bias=True)
+    (tmp_path / "meta.pkl").write_bytes(pickle.dumps({"itos": table}))
+    with pytest.raises(ImportRefusedError, match=r"meta\.pkl"):
+        source_at(tmp_path / "ckpt.pt").opened()
+
+
 # GGUF
 
 
