@@ -13,7 +13,7 @@ from gptviz.components import kit
 from gptviz.model import devices
 from gptviz.model.kinds import MODEL_KINDS, Kind
 from gptviz.runs import checkpoints
-from gptviz.ui.widgets import controls, tries
+from gptviz.ui.widgets import buttons, controls, tries
 
 from . import glossary, kinds, prompts, scrubber
 
@@ -153,6 +153,7 @@ def open_page(page: Page, title: str | Mapping[Kind, str], sentence: str | Mappi
         st.session_state[OPEN_PAGE] = page.path
         tries.forget()
         controls.forget_texts()
+        buttons.forget_pressed()
         _open_linked_model()
     st.html(f"<style>{kit.page_style()}</style>")
     state = shared_state()

@@ -11,6 +11,7 @@ from gptviz.text import LabelledTexts
 from gptviz.ui.shell import pages
 from gptviz.ui.views import planned_run
 from gptviz.ui.views.planned_run import PlannedRun
+from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.markdown import escaped
 
 PLAN, NAME = "stars", "my-classifier"
@@ -48,8 +49,8 @@ def train_on_file(labelled: LabelledTexts, device: str) -> None:
             f"Follows the plan {PLAN}: nine in ten texts are trained on, the others test the model. The Train page then shows "
             "how it learns."
         )
-        icon = ":material/model_training:"
-        started = st.button("Train a classifier on it", type="primary", icon=icon, help=about, disabled=refused is not None)
+        look = {"type": "primary", "icon": ":material/model_training:", "help": about}
+        started = pressed("Train a classifier on it", key="train on file", disabled=refused is not None, **look)
         if expected is not None:
             st.caption(planned_run.summary(expected), width="content")
         query = {**pages.shared_state(), "plan": PLAN, "data": planned_run.UPLOADED}

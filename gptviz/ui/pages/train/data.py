@@ -18,6 +18,7 @@ from gptviz.text import GENERATED, PAIR_TASKS, TASKS, Corpus, Tokenizer, corpora
 from gptviz.ui.pages.train import rules
 from gptviz.ui.views.planned_run import UPLOADED
 from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.buttons import pressed
 
 PASTED = "a text you paste"
 MOST_PASTED = 1_000_000
@@ -112,7 +113,7 @@ def _fetch(name: str, description: str) -> None:
         ValueError: the text is not here yet.
     """
     st.caption(description)
-    if st.button("Fetch it now", icon=":material/download:", key="fetch"):
+    if pressed("Fetch it now", icon=":material/download:", key="fetch"):
         tiny_shakespeare()
         st.rerun()
     raise ValueError(f"{name} is not on this machine yet: fetch it, or take other data")

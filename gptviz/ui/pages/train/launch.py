@@ -7,6 +7,7 @@ import streamlit as st
 from gptviz.runs.names import free_name
 from gptviz.ui.views import planned_run
 from gptviz.ui.views.planned_run import PlannedRun
+from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.markdown import escaped
 
 from .rules import OWN
@@ -39,7 +40,8 @@ def train_button(planned: PlannedRun, name: str, device: str) -> None:
         st.caption(planned_run.summary(expected), help=planned_run.explanation(expected))
     if refused:
         st.error(escaped(refused))
-    if st.button("Train", type="primary", icon=":material/model_training:", width="stretch", disabled=refused is not None):
+    look = {"type": "primary", "icon": ":material/model_training:", "width": "stretch"}
+    if pressed("Train", key="train", disabled=refused is not None, **look):
         try:
             with st.spinner("Getting the data ready"):
                 planned_run.begin(planned, name, device)

@@ -14,6 +14,7 @@ from gptviz.model import Config
 from gptviz.train.trainer import draw_seed
 from gptviz.ui.shell.theme import theme
 from gptviz.ui.views.planned_run import PlannedRun
+from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.figure import show_figure
 from gptviz.ui.widgets.markdown import escaped
 
@@ -37,7 +38,8 @@ ABOUT_BATCH = {
 
 def data_button(planned: PlannedRun) -> None:
     """The button that shows what the data are like; there is nothing to show before they are chosen."""
-    if st.button("Look at the data", icon=":material/search:", disabled=planned.source is None or planned.problem is not None):
+    nothing = planned.source is None or planned.problem is not None
+    if pressed("Look at the data", key="look at data", icon=":material/search:", disabled=nothing):
         st.dialog("What it learns from", width="large")(look)(planned)
 
 
