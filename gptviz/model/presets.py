@@ -67,6 +67,37 @@ PRESETS: dict[str, Config] = {
         qk_norm="shared",
         dropout=0.2,
     ),
+    # The same size as two families of models that others publish have it: Llama (Touvron et al. 2023; grouped key heads as in
+    # Llama 2), and GPT-NeoX (Black et al. 2022). Dropout, which neither has, is that of the model they are compared with.
+    "llama-tiny": Config(
+        vocab_size=65,
+        context_length=256,
+        d_model=192,
+        n_layer=6,
+        n_head=6,
+        n_kv_head=2,
+        d_mlp=600,
+        norm="rmsnorm",
+        positions="rotary",
+        mlp="gated",
+        activation="silu",
+        qkv_bias=False,
+        output_bias=False,
+        mlp_bias=False,
+        tied=True,
+        dropout=0.2,
+    ),
+    "neox-tiny": Config(
+        vocab_size=65,
+        context_length=256,
+        d_model=192,
+        n_layer=6,
+        n_head=6,
+        residual="parallel",
+        positions="rotary",
+        rotary_fraction=0.25,
+        dropout=0.2,
+    ),
     # 44,487 parameters: "Generative transformer from first principles in Julia" (L. Sinai, 2024).
     "generator": Config(vocab_size=71, context_length=64, d_model=32, n_layer=3, n_head=4, **_POST_NORM),
     # 309,185 parameters: "Understanding Transformer Architecture by Building GPT" (J. Ge, 2023).

@@ -153,6 +153,7 @@ _SINAI = "L. Sinai, “Generative transformer from first principles in Julia” 
 _CHANG = "H. Chang, “Building a Transformer From Scratch” (2024)"
 _NANOGPT = "A. Karpathy, nanoGPT (2022), 10.7 million parameters on a data-centre GPU"
 
+_SHAKESPEARE = Recipe(minutes=28, batch_size=16, optimiser="muon", learning_rate=5e-3, schedule="linear", final_rate=0.0)
 _LADDER = Recipe(steps=10_000, batch_size=16, learning_rate=1e-3, weight_decay=0.01, beta2=0.999)
 _RUNGS = tuple(f"ladder-{number}" for number in range(len(RUNGS)))
 # Ten passes over the text, as in the original. Muon with a linear schedule to 0 reaches a lower loss than the original's Adam
@@ -191,8 +192,23 @@ PLANS: dict[str, Plan] = {
     "shakespeare": Plan(
         "shakespeare",
         "The best character model that a laptop trains in half an hour.",
-        Recipe(minutes=28, batch_size=16, optimiser="muon", learning_rate=5e-3, schedule="linear", final_rate=0.0),
+        _SHAKESPEARE,
         target=Target("validation_loss", 1.4697, _NANOGPT),
+        beside=("llama-tiny", "neox-tiny"),
+    ),
+    "llama-tiny": Plan(
+        "llama-tiny",
+        "As many weights as shakespeare, built as Llama is: RMSNorm, a gated MLP, no biases, and one head of keys for three of "
+        "queries. Look on Attention at heads that share their keys.",
+        _SHAKESPEARE,
+        beside=("shakespeare", "neox-tiny"),
+    ),
+    "neox-tiny": Plan(
+        "neox-tiny",
+        "As many weights as shakespeare, built as GPT-NeoX is: attention and MLP side by side, and rotary positions on a quarter "
+        "of each head. Look on Positions at the numbers that do not turn.",
+        _SHAKESPEARE,
+        beside=("shakespeare", "llama-tiny"),
     ),
     "generator": Plan(
         "generator",
@@ -369,7 +385,12 @@ class Group:
 
 # Every plan is in one group.
 GROUPS = (
-    Group("Shakespeare", ("shakespeare", "bpe", "gpt2")),
+    Group(
+        "Shakespeare",
+        ("shakespeare", "llama-tiny", "neox-tiny"),
+        "Three families of models with as many weights each, trained for as long: does what one computes differently show?",
+    ),
+    Group("Tokens of several characters", ("bpe", "gpt2")),
     Group(
         "With and without a mask",
         ("generator", "generator-unmasked", "transformerslite-generator"),

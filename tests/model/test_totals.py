@@ -31,6 +31,11 @@ def test_a_preset_has_the_total_its_source_quotes(name: str, total: int) -> None
     assert parameter_count(PRESETS[name]) == total
 
 
+@pytest.mark.parametrize("name", ["llama-tiny", "neox-tiny"])
+def test_families_are_compared_at_the_size_of_the_model_that_ships(name: str) -> None:
+    assert parameter_count(PRESETS[name]) == pytest.approx(parameter_count(PRESETS["shakespeare"]), rel=0.02)
+
+
 def test_each_rung_of_the_ladder_adds_the_parameters_of_its_part() -> None:
     # By hand, at vocabulary 65, context 32, width 64: an attention layer has Q, K and V without bias and an output
     # projection with one, the MLP is four times as wide and has biases, and a block has two layer norms.
