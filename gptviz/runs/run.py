@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 import torch
 
+from gptviz import memory
 from gptviz.data.source import Source
 from gptviz.model import Config, Transformer, build
 from gptviz.text import Tokenizer
@@ -119,7 +120,7 @@ def _prepare(spec: RunSpec, folder: Path, device: torch.device | str) -> Path:
         raise RunError(f"vocab_size is {config.vocab_size:,}; the tokenizer has {tokenizer.vocab_size:,} tokens: leave it out")
     source.data(tokenizer, config)
     needed = estimate.estimate(config, recipe, estimate.UNMEASURED, tokens=source.tokens(config))
-    if problem := estimate.refusal(needed, estimate.available(device)):
+    if problem := estimate.refusal(needed, memory.available(device)):
         raise RunError(problem)
     try:
         source.keep()

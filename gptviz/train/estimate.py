@@ -7,15 +7,12 @@ written, operations) at three speeds of this machine, which a short probe measur
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
 import time
 import weakref
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +24,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from gptviz.data.batches import EVALUATION_TOKENS, Batch
+from gptviz.memory import size
 from gptviz.model import Config, build, parameter_count
 from gptviz.model.build import describe, lay_out
 
@@ -353,42 +351,6 @@ def _step_times(config: Config, rows: int, device: torch.device, bfloat16: bool)
     return np.array(taken)
 
 
-def available(device: torch.device | str = "cpu") -> int | None:
-    """Bytes of memory free for a new run on `device`; None if the system does not say."""
-    device = torch.device(device)
-    if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
-    limits = [free for free in (_meminfo(), _of_container()) if free is not None]
-    return min(limits) if limits else _of_sysconf()
-
-
-def _meminfo() -> int | None:
-    """Linux: the memory available without swapping, in bytes."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return 1024 * int(line.split()[1])
-    return None
-
-
-def _of_container() -> int | None:
-    """The bytes a container with a memory limit may still take (cgroup 2); None without such a limit."""
-    with contextlib.suppress(OSError, ValueError):
-        group = Path("/sys/fs/cgroup")
-        return int((group / "memory.max").read_text()) - int((group / "memory.current").read_text())
-    return None
-
-
-def _of_sysconf() -> int | None:
-    """Other systems: the bytes in free pages; if these are not known, half of all memory."""
-    if not hasattr(os, "sysconf"):
-        return None
-    for name, share in (("SC_AVPHYS_PAGES", 1.0), ("SC_PHYS_PAGES", 0.5)):
-        with contextlib.suppress(OSError, ValueError):
-            return int(share * os.sysconf(name) * os.sysconf("SC_PAGE_SIZE"))
-    return None
-
-
 def refusal(estimated: Estimate, free: int | None) -> str | None:
     """Why a run must not begin with `free` bytes of memory: what it needs and what to change; None where it may."""
     if free is None or estimated.memory <= MOST_OF_MEMORY * free:
@@ -397,11 +359,3 @@ def refusal(estimated: Estimate, free: int | None) -> str | None:
         f"a step would need about {size(estimated.memory)} of memory, and {size(free)} is free: "
         "take a smaller batch, a shorter context or a smaller model"
     )
-
-
-def size(count: float) -> str:
-    """A number of bytes with a unit, as in "1.5 kB"."""
-    for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= scale:
-            return f"{count / scale:.3g} {unit}" if count < 999.5 * scale else f"{count / scale:,.0f} {unit}"
-    return f"{count:.0f} bytes"

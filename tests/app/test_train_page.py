@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from gptviz import memory
 from gptviz.data.batches import NOT_COUNTED
 from gptviz.data.classification import LabelledSource
 from gptviz.model import changed, parameter_count
@@ -383,7 +384,7 @@ def test_when_as_many_wait_as_may_the_next_is_refused_before_anything_is_written
 
 
 def test_a_batch_that_does_not_fit_in_memory_is_refused_with_the_estimate(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(estimate, "available", lambda device: 600 * 10**6)
+    monkeypatch.setattr(memory, "available", lambda device: 600 * 10**6)
     at = page(plan="copy", run_batch_size="4096")
     assert "of memory, and 600 MB is free" in says(at)
     assert button(at, "Train").disabled

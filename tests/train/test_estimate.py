@@ -21,9 +21,10 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
 from gptviz.data.batches import EVALUATION_TOKENS
+from gptviz.memory import available, size
 from gptviz.model import Config, build, preset
 from gptviz.train import estimate, optimisers
-from gptviz.train.estimate import Speed, available, refusal, size
+from gptviz.train.estimate import Speed, refusal
 from gptviz.train.recipe import Recipe
 from gptviz.train.trainer import Trainer
 from tests.tiny import configs, some_ids, tiny

@@ -8,15 +8,17 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
+from gptviz import memory
 from gptviz.data.source import Source
 from gptviz.figures.format import duration
+from gptviz.memory import size
 from gptviz.model import Config, devices
 from gptviz.runs import checkpoints, queue
 from gptviz.runs.experiments import PLANS, Plan
 from gptviz.runs.names import claimed
 from gptviz.runs.run import free_disk
 from gptviz.train import estimate
-from gptviz.train.estimate import Estimate, Speed, size
+from gptviz.train.estimate import Estimate, Speed
 from gptviz.train.recipe import Recipe
 
 UPLOADED = "a file of yours"  # what the form's control `data` calls it, which a link may say
@@ -101,7 +103,7 @@ def refusal(planned: PlannedRun, expected: Estimate | None, name: str, device: s
     room = free_disk(target)
     if expected.disk > 0.9 * room:
         return f"the run would take about {size(expected.disk)} of the disk, and {size(room)} is free: keep fewer snapshots"
-    return estimate.refusal(expected, estimate.available(device))
+    return estimate.refusal(expected, memory.available(device))
 
 
 def time_needed(expected: Estimate) -> str:

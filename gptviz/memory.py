@@ -1,0 +1,53 @@
+"""How much memory is free, and sizes in words."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+import torch
+
+
+def available(device: torch.device | str = "cpu") -> int | None:
+    """Bytes of memory that are free on `device`; None if the system does not say."""
+    device = torch.device(device)
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    limits = [free for free in (_meminfo(), _of_container()) if free is not None]
+    return min(limits) if limits else _of_sysconf()
+
+
+def _meminfo() -> int | None:
+    """Linux: the memory available without swapping, in bytes."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024 * int(line.split()[1])
+    return None
+
+
+def _of_container() -> int | None:
+    """The bytes a container with a memory limit may still take (cgroup 2); None without such a limit."""
+    with contextlib.suppress(OSError, ValueError):
+        group = Path("/sys/fs/cgroup")
+        return int((group / "memory.max").read_text()) - int((group / "memory.current").read_text())
+    return None
+
+
+def _of_sysconf() -> int | None:
+    """Other systems: the bytes in free pages; if these are not known, half of all memory."""
+    if not hasattr(os, "sysconf"):
+        return None
+    for name, share in (("SC_AVPHYS_PAGES", 1.0), ("SC_PHYS_PAGES", 0.5)):
+        with contextlib.suppress(OSError, ValueError):
+            return int(share * os.sysconf(name) * os.sysconf("SC_PAGE_SIZE"))
+    return None
+
+
+def size(count: float) -> str:
+    """A number of bytes with a unit, as in "1.5 kB"."""
+    for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= scale:
+            return f"{count / scale:.3g} {unit}" if count < 999.5 * scale else f"{count / scale:,.0f} {unit}"
+    return f"{count:.0f} bytes"
