@@ -107,10 +107,16 @@ def _add_describe(command: Callable[..., Parser]) -> None:
 
 def _add_import(command: Callable[..., Parser]) -> None:
     this = command(
-        "import", import_model, "Open a model that another program made; its files stay where they are.", on_device=False
+        "import",
+        import_model,
+        "Open a model that another program made, whose files stay where they are; or unpack a zip file with a model.",
+        on_device=False,
     )
     this.add_argument(
-        "source", metavar="SOURCE", help="a folder with config.json, weights and tokenizer, as model hubs have them"
+        "source",
+        metavar="SOURCE",
+        help="a folder with config.json, weights and tokenizer, as model hubs have them; a .gguf file; nanoGPT's ckpt.pt; the "
+        "name of a model on the hub; or a zip file that 'export' wrote",
     )
     this.add_argument("--name", help="what to call the model; default: the name of the folder or file")
 
@@ -273,14 +279,15 @@ def _opened(options: argparse.Namespace) -> LanguageModel:
 
 def import_model(options: argparse.Namespace) -> None:
     """The command `import SOURCE [--name N] [--json]`."""
-    from .runs import imports
+    from .runs import checkpoints, imports
 
     made = imports.import_model(options.source, options.name, command=f"gptviz import {shlex.quote(options.source)}")
     if options.json:
         row = {"name": made.folder.name, "family": made.family, "parameters": made.parameters, "notes": list(made.notes)}
         _print_json(row)
         return
-    print(f"{made.folder.name}: {made.family}, {made.parameters:,} parameters; its weights stay at {options.source}")
+    where = f"stay at {options.source}" if checkpoints.is_reference(made.folder) else f"are in {made.folder}"
+    print(f"{made.folder.name}: {made.family}, {made.parameters:,} parameters; its weights {where}")
     for note in made.notes:
         print(note)
 

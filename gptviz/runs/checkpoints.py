@@ -33,6 +33,7 @@ from gptviz.model import Config, Transformer, parameter_count
 from gptviz.model.build import lay_out
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.opening import filled, referred
+from gptviz.pretrained.source import Source
 from gptviz.text import Tokenizer, from_json
 
 from .card import Card
@@ -236,26 +237,42 @@ def is_reference(folder: Path) -> bool:
     return os.path.lexists(folder / "source.json") and not os.path.lexists(folder / "model.safetensors")
 
 
-def _referred_model(folder: Path, config: Config) -> Transformer:
+def source_of(folder: Path) -> Source:
+    """Where the weights of the checkpoint in `folder` are, which are in the files of another program.
+
+    Raises:
+        CheckpointError: these files are gone or have changed, or source.json is damaged.
+    """
     try:
-        return filled(referred(_read_json(folder, "source.json")), config)
+        return referred(_read_json(folder, "source.json"))
     except ImportRefusedError as error:
         raise CheckpointError(f"{name_of(folder)}: {error}") from None
 
 
-def check_weights(folder: Path, config: Config) -> None:
+def _referred_model(folder: Path, config: Config) -> Transformer:
+    source = source_of(folder)
+    try:
+        return filled(source, config)
+    except ImportRefusedError as error:
+        raise CheckpointError(f"{name_of(folder)}: {error}") from None
+
+
+def check_weights(folder: Path, config: Config, step: int | None = None) -> None:
     """Check that the weights of a checkpoint fit its config, by names, shapes and the file's length; no weights are read.
+
+    Args:
+        step: of the snapshot after so many steps; unless given, the weights of the model itself.
 
     Raises:
         CheckpointError: the file is missing, damaged, cut short, or of another model.
     """
-    if is_reference(folder):
-        try:
-            referred(_read_json(folder, "source.json"))
-        except ImportRefusedError as error:
-            raise CheckpointError(f"{name_of(folder)}: {error}") from None
+    if step is None and is_reference(folder):
+        source_of(folder)
         return
-    with torch.device("meta"), _fitting(folder / "model.safetensors", lay_out(config)):
+    path = folder / "model.safetensors" if step is None else snapshots(folder)[step]
+    with torch.device("meta"):
+        described = lay_out(config)
+    with _fitting(path, described):
         pass
 
 
@@ -401,12 +418,37 @@ def save(
     destination(name, root)
     if not replace:
         check_is_free(name, root)
-    weights = _stored(name, model, dtype)
+    return save_weights(name, _stored(name, model, dtype), model.config, tokenizer, card, root=root, replace=replace)
+
+
+def save_weights(
+    name: str,
+    weights: dict[str, Tensor],
+    config: Config,
+    tokenizer: Tokenizer,
+    card: dict[str, Any],
+    *,
+    root: Path | None = None,
+    replace: bool = False,
+) -> Path:
+    """Write a checkpoint whose parameters are these `weights`, each in the type it has, and return its folder.
+
+    Args:
+        name: as in `save`, like the other arguments.
+        weights: by the names of the parameters.
+        config: the architecture.
+
+    Raises:
+        CheckpointError: as in `save`.
+    """
+    destination(name, root)
+    if not replace:
+        check_is_free(name, root)
 
     def write_weights_to(folder: Path) -> None:
         safetensors.torch.save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
-    return _saved(name, model.config, tokenizer, card, write_weights_to, root=root, replace=replace)
+    return _saved(name, config, tokenizer, card, write_weights_to, root=root, replace=replace)
 
 
 def save_reference(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,8 +11,9 @@ from gptviz.pretrained import hub
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.opening import filled, reference, source_at
 
-from . import checkpoints, names
-from .checkpoints import LONGEST_NAME, CheckpointError
+from . import checkpoints, names, sharing, zips
+from .card import Card
+from .checkpoints import CheckpointError
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,8 @@ def import_model(given: str, name: str | None = None, *, command: str | None = N
     """Open a model once to see that it is sound, and write a checkpoint that refers to it.
 
     Args:
-        given: a folder or file of another program (see `gptviz.pretrained.opening`), or the name of a model on the hub.
+        given: a folder or file of another program (see `gptviz.pretrained.opening`), the name of a model on the hub, or a zip
+            file with a model (see `sharing`), whose weights are then unpacked among the user's own models.
         name: what to call the model; unless given, its name there, with a number where that is in use.
         command: the command line that does the same, for the card.
 
@@ -45,6 +46,10 @@ def import_model(given: str, name: str | None = None, *, command: str | None = N
         CheckpointError: it cannot be opened, the name is in use or impossible, or the checkpoint cannot be written; nothing is
             left half-made.
     """
+    if zips.is_zip(given):
+        folder = sharing.unpack(Path(given), name)
+        made = checkpoints.read_card(folder)
+        return Imported(folder, _family(made), parameter_count(checkpoints.read_config(folder)), _notes(made))
     try:
         on_disk = os.path.lexists(given) or not hub.is_name(given)
         source = source_at(Path(given) if on_disk else hub.fetched(given))
@@ -59,12 +64,19 @@ def import_model(given: str, name: str | None = None, *, command: str | None = N
         **({"licence": opened.licence} if opened.licence else {}),
         **({"command": command} if command else {}),
     }
-    wanted = name or _possible(source.path.stem if source.path.is_file() else Path(given).resolve().name)
+    wanted = name or names.possible(source.path.stem if source.path.is_file() else Path(given).resolve().name)
     with names.claimed(wanted, or_next=name is None) as claim:
         folder = checkpoints.save_reference(claim.name, opened.config, opened.tokenizer, card, reference(source))
     return Imported(folder, opened.family, parameter_count(opened.config), opened.notes)
 
 
-def _possible(name: str) -> str:
-    """A name that a model can have, made of that of a folder or file."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("._-")[:LONGEST_NAME].rstrip(".") or "model"
+def _family(card: Card) -> str:
+    """What people call such models; gptviz made those whose card does not say."""
+    family = card.values.get("family")
+    return family if isinstance(family, str) else "gptviz"
+
+
+def _notes(card: Card) -> tuple[str, ...]:
+    """What a card from elsewhere says to the reader."""
+    notes = card.values.get("notes")
+    return tuple(note for note in notes if isinstance(note, str)) if isinstance(notes, list) else ()

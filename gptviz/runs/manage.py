@@ -1,18 +1,15 @@
-"""Managing the user's own models: renaming, deleting with undo, and packing into a zip file.
+"""Managing the user's own models: renaming, and deleting with undo.
 
 A deleted model moves to the folder `trash` beside the folder of models. Its token there is the time of deletion and its name.
-Links are never followed: the folder itself is moved, and only plain files of a checkpoint are packed.
+Links are never followed: the folder itself is moved.
 """
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import shutil
-import stat
 import time
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -26,10 +23,8 @@ from .status import RunError, locked, read_status
 
 MOST_DELETED = 20
 MOST_DELETED_BYTES = 2 * 2**30
-MOST_PACKED_BYTES = 128 * 2**20
 
 TOKEN = re.compile(r"[0-9]{20}-(?P<name>.+)")
-PACKED = ("config.json", "tokenizer.json", "model.safetensors", "card.json", "log.jsonl")
 
 
 def is_own(folder: Path) -> bool:
@@ -79,39 +74,6 @@ def undelete(token: str) -> str:
 def deleted() -> dict[str, str]:
     """The names of the models that `undelete` can bring back, by token; the last deleted first."""
     return {folder.name: name["name"] for folder in _deleted() if (name := TOKEN.fullmatch(folder.name))}
-
-
-def packed_bytes(name: str, *, snapshots: bool = True) -> int:
-    """The size of the files that `archive` packs, in bytes.
-
-    Raises:
-        CheckpointError: there is no model of that name.
-    """
-    return sum(_length(file) for file in _files(checkpoints.find(name), snapshots))
-
-
-def archive(name: str, *, snapshots: bool = True) -> bytes:
-    """The files of the model `name` as a zip file, with or without its snapshots.
-
-    Unpacked into the folder of models, it is a model again.
-
-    Raises:
-        CheckpointError: there is no model of that name, its files are larger than `MOST_PACKED_BYTES`, or cannot be read.
-    """
-    folder = checkpoints.find(name)
-    buffer = io.BytesIO()
-    left = MOST_PACKED_BYTES
-    try:
-        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as file:
-            for path in _files(folder, snapshots):
-                content = _read(path, left)
-                left -= len(content)
-                # Weights hardly shrink, and compressing them takes seconds.
-                method = zipfile.ZIP_STORED if path.suffix == ".safetensors" else zipfile.ZIP_DEFLATED
-                file.writestr(f"{name}/{path.relative_to(folder).as_posix()}", content, method)
-    except OSError as error:
-        raise CheckpointError(f"{name} cannot be packed ({error})") from None
-    return buffer.getvalue()
 
 
 def _trash() -> Path:
@@ -169,30 +131,7 @@ def _shorten_trash() -> None:
             folder.unlink() if folder.is_symlink() else shutil.rmtree(folder, ignore_errors=True)
 
 
-def _files(folder: Path, snapshots: bool) -> Iterator[Path]:
-    """The plain files of a checkpoint. Links, and files that only a link leads to, are left out."""
-    paths = [folder / name for name in PACKED]
-    if snapshots and not (folder / "snapshots").is_symlink():
-        paths += checkpoints.snapshots(folder).values()
-    for path in paths:
-        with suppress(OSError):
-            if stat.S_ISREG(path.lstat().st_mode):
-                yield path
-
-
 def _length(path: Path) -> int:
     with suppress(OSError):
         return path.lstat().st_size
     return 0
-
-
-def _read(path: Path, at_most: int) -> bytes:
-    # Where the system can refuse a link, it does: since the check above, somebody may have replaced the file by a link.
-    with open(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)), "rb") as file:
-        content = file.read(at_most + 1)
-    if len(content) > at_most:
-        raise CheckpointError(
-            f"{path.relative_to(path.parents[1])} is too long: models up to {MOST_PACKED_BYTES // 2**20} MB can be packed; "
-            "leave the snapshots out, or copy the model's folder by hand"
-        )
-    return content

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -38,6 +39,11 @@ def free_name(name: str, root: Path | None = None) -> str:
         root: the folder of models the name is for; default: the user's own, where names of shipped models are not free either.
     """
     return next(each for each in _candidates(name) if not checkpoints.is_in_use(each, root))
+
+
+def possible(name: str) -> str:
+    """A name that a model can have, made of that of a folder or file."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("._-")[:LONGEST_NAME].rstrip(".") or "model"
 
 
 def _candidates(name: str) -> Iterator[str]:

@@ -13,10 +13,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from gptviz.figures.format import duration
-from gptviz.runs import checkpoints, manage
+from gptviz.runs import checkpoints, manage, sharing
 from gptviz.runs.experiments import PLANS
 from gptviz.runs.status import locked
 from gptviz.train.recipe import Recipe
+from gptviz.ui.pages.runs import manage as page_manage
 from gptviz.ui.pages.runs.differences import differences
 from gptviz.ui.pages.runs.experiments import reached, results
 from gptviz.ui.pages.runs.ladder import rungs
@@ -405,11 +406,11 @@ def test_a_model_too_long_to_take_along_leaves_its_snapshots_and_at_last_itself_
     checkpoints.snapshot_path(folder, 1).parent.mkdir()
     checkpoints.snapshot_path(folder, 1).write_bytes(b"x" * 100)
     assert packing("mine")[1:] == (True, True)
-    monkeypatch.setattr(manage, "MOST_PACKED_BYTES", manage.packed_bytes("mine") - 1)
+    monkeypatch.setattr(page_manage, "MOST_DOWNLOADED", sharing.packed_bytes(folder) - 1)
     label, snapshots, possible = packing("mine")
     assert "without snapshots" in label
     assert (snapshots, possible) == (False, True)
-    monkeypatch.setattr(manage, "MOST_PACKED_BYTES", 10)
+    monkeypatch.setattr(page_manage, "MOST_DOWNLOADED", 10)
     assert packing("mine")[1:] == (False, False)
 
 

@@ -1,15 +1,12 @@
-"""The user's own models: renamed, deleted and brought back, packed up; nobody else's."""
+"""The user's own models: renamed, deleted and brought back; nobody else's."""
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
-import zipfile
 from pathlib import Path
 
 import pytest
-import torch
 
 from gptviz.runs import checkpoints, manage
 from gptviz.runs.checkpoints import CheckpointError
@@ -92,7 +89,7 @@ def test_bundled_models_stay(home: Path, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_name_that_no_model_has_is_named(home: Path) -> None:
-    for attempt in (manage.delete, manage.archive, manage.packed_bytes, lambda name: manage.rename(name, "x")):
+    for attempt in (manage.delete, lambda name: manage.rename(name, "x")):
         with pytest.raises(CheckpointError, match="no model named '../../etc'"):
             attempt("../../etc")
 
@@ -150,49 +147,3 @@ def test_emptying_the_trash_follows_no_link(
     token = manage.delete("second")
     assert [path.name for path in (home / "trash").iterdir()] == [token]
     assert (outside / "precious").read_text() == "mine"
-
-
-def test_a_packed_model_opens_again_elsewhere(tiny_model: TinyModel, tmp_path: Path) -> None:
-    folder = tiny_model("mine", card={"steps": 3})
-    (folder / "log.jsonl").write_text('{"kind": "step", "step": 1, "loss": 2.0}\n')
-    (folder / "state.safetensors").write_bytes(b"what only a run needs")
-    checkpoints.snapshot_path(folder, 2).parent.mkdir()
-    shutil.copy(folder / "model.safetensors", checkpoints.snapshot_path(folder, 2))
-    packed = manage.archive("mine")
-    with zipfile.ZipFile(io.BytesIO(packed)) as file:
-        assert sum(entry.file_size for entry in file.infolist()) == manage.packed_bytes("mine")
-        file.extractall(tmp_path / "elsewhere")
-    unpacked = tmp_path / "elsewhere" / "mine"
-    assert content(unpacked) == {name: data for name, data in content(folder).items() if name != "state.safetensors"}
-    ours, theirs = checkpoints.load(folder), checkpoints.load(unpacked, step=2)
-    assert all(torch.equal(a, b) for a, b in zip(ours.model.parameters(), theirs.model.parameters(), strict=True))
-    assert "mine/snapshots" not in " ".join(zipfile.ZipFile(io.BytesIO(manage.archive("mine", snapshots=False))).namelist())
-
-
-def test_what_lies_behind_a_link_is_never_packed(tiny_model: TinyModel, tmp_path: Path) -> None:
-    folder = tiny_model("mine")
-    secrets = tmp_path / "secrets"
-    secrets.mkdir()
-    (secrets / "00000001.safetensors").write_text("secret")
-    (folder / "snapshots").symlink_to(secrets)
-    (folder / "log.jsonl").symlink_to(secrets / "00000001.safetensors")
-    (folder / "notes.txt").write_text("secret")
-    os.mkfifo(folder / "extra")
-    packed = manage.archive("mine")
-    assert b"secret" not in packed
-    assert {Path(name).name for name in zipfile.ZipFile(io.BytesIO(packed)).namelist()} == {
-        *("config.json", "tokenizer.json", "model.safetensors", "card.json")
-    }
-
-
-def test_a_model_too_long_to_pack_is_refused(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tiny_model("mine")
-    checkpoints.snapshot_path(folder, 2).parent.mkdir()
-    with checkpoints.snapshot_path(folder, 2).open("wb") as file:
-        file.truncate(2**40)  # takes no room on the disk
-    with pytest.raises(CheckpointError, match="too long: models up to 128 MB can be packed; leave the snapshots out"):
-        manage.archive("mine")
-    manage.archive("mine", snapshots=False)
-    monkeypatch.setattr(manage, "MOST_PACKED_BYTES", manage.packed_bytes("mine", snapshots=False) - 1)
-    with pytest.raises(CheckpointError, match="too long"):
-        manage.archive("mine", snapshots=False)

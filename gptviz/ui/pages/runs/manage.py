@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping
 from urllib.parse import quote
 
 import streamlit as st
 
-from gptviz.runs import checkpoints, manage
+from gptviz.runs import checkpoints, manage, sharing
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.ui.shell import hidden, kinds, pages
 from gptviz.ui.views.entries import Entry
@@ -21,6 +22,7 @@ ON_TRAIN = {"running": "Watch it train", "waiting": "Watch it wait", "ready": "B
     ("paused", "stopped", "interrupted"), "Go on training"
 )
 NO_MODEL = (pages.HOME, pages.RUNS, pages.TRAIN)  # pages that are about no model that exists
+MOST_DOWNLOADED = 128 * 2**20  # bytes: a download is held in memory
 _DONE, _FAILED, _TOKEN = "runs done", "runs failed", "runs token"
 
 
@@ -74,7 +76,7 @@ def _download(name: str) -> None:
     label, snapshots, possible = packing(name)
     st.download_button(
         label,
-        lambda: manage.archive(name, snapshots=snapshots),
+        lambda: _packed(name, snapshots=snapshots),
         f"{name}.zip",
         "application/zip",
         key="download",
@@ -82,10 +84,17 @@ def _download(name: str) -> None:
         icon=":material/download:",
         disabled=not possible,
         help=(
-            "A zip file with config, tokenizer, weights, card, log and snapshots. Unpack it into the folder of models to use "
-            f"the model again. At most {manage.MOST_PACKED_BYTES // 2**20} MB."
+            "A zip file with config, tokenizer, weights, card, log and snapshots, which gptviz opens again as a model. At most "
+            f"{MOST_DOWNLOADED // 2**20} MB."
         ),
     )
+
+
+def _packed(name: str, *, snapshots: bool) -> bytes:
+    """The model as a zip file."""
+    file = io.BytesIO()
+    sharing.pack(checkpoints.find(name), file, snapshots=snapshots)
+    return file.getvalue()
 
 
 def _trash() -> None:
@@ -99,8 +108,8 @@ def _trash() -> None:
 def packing(name: str) -> tuple[str, bool, bool]:
     """How a model can be downloaded: the label of the button, whether snapshots are included, and whether it is possible."""
     for snapshots in (True, False):
-        size = manage.packed_bytes(name, snapshots=snapshots)
-        if size <= manage.MOST_PACKED_BYTES:
+        size = sharing.packed_bytes(checkpoints.find(name), snapshots=snapshots)
+        if size <= MOST_DOWNLOADED:
             less = "" if snapshots else " without snapshots"
             return f"Download{less} ({max(size / 2**20, 0.1):,.1f} MB)", snapshots, True
     return "Too large to download", False, False

@@ -1,0 +1,266 @@
+"""A model as one zip file, and back: such a file, or one with a model of another program, becomes a model of the user's."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+import torch
+from torch import Tensor
+
+from gptviz.bounded import parse_json
+from gptviz.files import beside, home, in_place_of
+from gptviz.model import Config, parameter_count
+from gptviz.pretrained.families import ImportRefusedError
+from gptviz.pretrained.opening import source_at
+from gptviz.pretrained.source import Source
+
+from . import checkpoints, names, zips
+from .checkpoints import LONGEST, MOST_VALUES, SNAPSHOT, CheckpointError
+from .status import RunError
+from .zips import Zip, ZipError
+
+PACKED = ("config.json", "tokenizer.json", "model.safetensors", "card.json")
+# Of the files beside another program's config.json, what a source may read.
+OF_OTHERS = (".json", ".txt", ".model", ".jinja", ".safetensors", ".bin")
+STORED = (torch.float16, torch.bfloat16, torch.float32)
+ROOM_LEFT = 64 * 2**20  # bytes that stay free on the disk
+
+
+def packed_bytes(folder: Path, *, snapshots: bool = True) -> int:
+    """The size of what `pack` packs, in bytes; where the weights are another program's, the most that they can have."""
+    size = sum(_length(path) for path in _files(folder, snapshots))
+    return size + (4 * parameter_count(checkpoints.read_config(folder)) if checkpoints.is_reference(folder) else 0)
+
+
+def pack(folder: Path, file: BinaryIO | Path, *, snapshots: bool = True) -> None:
+    """Write the model in `folder` into a zip file: config, tokenizer, card, weights and log, with or without its snapshots.
+
+    Weights that are in the files of another program are written into it too, in the types they have there. Links are never
+    followed: only plain files of the checkpoint are packed.
+
+    Raises:
+        CheckpointError: a file of the model or the zip file cannot be read or written, or the disk is full; a file that was at
+            this path before is still there.
+    """
+    if isinstance(file, Path):
+        try:
+            with in_place_of(file) as fresh, fresh.open("wb") as out:
+                pack(folder, out, snapshots=snapshots)
+        except OSError as error:
+            raise CheckpointError(f"{checkpoints.name_of(folder)} cannot be packed into {file} ({error})") from None
+        return
+    name = names.possible(folder.name)
+    try:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive, _with_weights(folder) as written_out:
+            for path in [*_files(folder, snapshots), *written_out]:
+                _add(archive, path, f"{name}/{path.relative_to(folder).as_posix() if path not in written_out else path.name}")
+    except OSError as error:
+        raise CheckpointError(f"{checkpoints.name_of(folder)} cannot be packed ({error})") from None
+
+
+def _files(folder: Path, snapshots: bool) -> Iterator[Path]:
+    """The plain files of a checkpoint. Links, and files that only a link leads to, are left out."""
+    paths = [folder / name for name in (*PACKED, "log.jsonl")]
+    if snapshots and not (folder / "snapshots").is_symlink():
+        paths += checkpoints.snapshots(folder).values()
+    for path in paths:
+        with suppress(OSError):
+            if stat.S_ISREG(path.lstat().st_mode):
+                yield path
+
+
+def _length(path: Path) -> int:
+    with suppress(OSError):
+        return path.lstat().st_size
+    return 0
+
+
+def _add(archive: zipfile.ZipFile, path: Path, name: str) -> None:
+    # Where the system can refuse a link, it does: since the look at the file, somebody may have replaced it by a link.
+    with open(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)), "rb") as content:
+        entry = zipfile.ZipInfo(name)
+        entry.external_attr = (stat.S_IFREG | 0o644) << 16
+        # Weights hardly shrink, and compressing them takes seconds.
+        entry.compress_type = zipfile.ZIP_STORED if path.suffix == ".safetensors" else zipfile.ZIP_DEFLATED
+        with archive.open(entry, "w", force_zip64=True) as out:
+            shutil.copyfileobj(content, out, 2**20)
+
+
+@contextmanager
+def _with_weights(folder: Path) -> Iterator[list[Path]]:
+    """A file with the weights of a model that refers to those of another program, while the block runs; none for others."""
+    if not checkpoints.is_reference(folder):
+        yield []
+        return
+    source = checkpoints.source_of(folder)
+    with beside(home() / "packing") as fresh:
+        fresh.mkdir()
+        weights = _weights(source, checkpoints.read_config(folder))
+        checkpoints.write_tensors(fresh / "model.safetensors", weights)
+        yield [fresh / "model.safetensors"]
+
+
+def _weights(source: Source, config: Config) -> dict[str, Tensor]:
+    """The weights of a source by our names, in the types they have there.
+
+    Raises:
+        CheckpointError: a tensor is missing or damaged.
+    """
+    try:
+        return {
+            name: (tensor if tensor.dtype in STORED else tensor.float()).contiguous()
+            for name, tensor in source.parameters(config)
+        }
+    except ImportRefusedError as error:
+        raise CheckpointError(str(error)) from None
+    except (RuntimeError, IndexError) as error:  # a tensor that cannot be taken apart as its config says
+        raise CheckpointError(f"{source.path.name}: its tensors do not have the shapes its config says ({error})") from None
+
+
+def unpack(file: BinaryIO | Path, name: str | None = None) -> Path:
+    """Open a zip file as a model of the user's, and return its folder.
+
+    The zip file is one that `pack` wrote, or holds a model of another program: a folder with config.json and weights, a .gguf
+    file, or the ckpt.pt of nanoGPT. It is unpacked into a hidden folder, opened there once, and only then gets its name.
+
+    Args:
+        file: the zip file.
+        name: what to call the model; unless given, its name in the zip file, with a number where that is in use.
+
+    Raises:
+        CheckpointError: it is no zip file, holds what no model does, is damaged or too large for the disk, or the name is
+            impossible or in use; nothing is left half-made.
+    """
+    shown = file.name if isinstance(file, Path) else Path(str(getattr(file, "name", "the zip file"))).name
+    try:
+        with zips.opened(file) as content:
+            found = _Found(content, Path(shown).stem)
+            with names.claimed(name or found.name, or_next=name is None) as claim:
+                _check_room(found)
+                with beside(claim.folder) as fresh:
+                    fresh.mkdir()
+                    made = found.made_in(fresh)
+                    made.rename(claim.folder)  # which fails if there is such a folder by now
+                return claim.folder
+    except ZipError as error:
+        raise CheckpointError(f"{shown}: {error}") from None
+    except RunError as error:
+        raise CheckpointError(str(error)) from None
+    except OSError as error:
+        raise CheckpointError(f"{shown} cannot be unpacked below {checkpoints.own()} ({error}): nothing of it is kept") from None
+
+
+def _check_room(found: _Found) -> None:
+    """Refuse what the disk has no room for.
+
+    Raises:
+        ZipError: the message has both numbers.
+    """
+    needed, free = found.bytes, shutil.disk_usage(checkpoints.own()).free
+    if needed > free - ROOM_LEFT:
+        raise ZipError(f"unpacked it has {needed / 2**20:,.0f} MB, and {free / 2**20:,.0f} MB are free on the disk")
+
+
+class _Found:
+    """The model in a zip file.
+
+    Attributes:
+        name: a name for it.
+        bytes: how many bytes its files have when they are unpacked.
+
+    Raises:
+        ZipError: there is none, or more than one.
+    """
+
+    def __init__(self, content: Zip, name: str) -> None:
+        self._content = content
+        self._main = _main_file(content.names)
+        at = PurePosixPath(self._main).parent
+        beside_it = {path.relative_to(at): each for each in content.names if (path := PurePosixPath(each)).is_relative_to(at)}
+        self._is_ours = PurePosixPath(self._main).name == "config.json" and self._config_is_ours()
+        self._files = {str(path): each for path, each in beside_it.items() if self._is_wanted(path)}
+        self.bytes = content.size(*self._files.values())
+        self.name = names.possible(at.name or name)
+
+    def _config_is_ours(self) -> bool:
+        try:
+            config = parse_json(self._content.read(self._main, LONGEST["source.json"]), MOST_VALUES)
+        except ZipError:
+            raise
+        except ValueError as error:
+            raise ZipError(f"{self._main}: {error}") from None
+        return isinstance(config, dict) and config.keys() == {"format", "config"}
+
+    def _is_wanted(self, path: PurePosixPath) -> bool:
+        """Whether a file with this path beside the main one is unpacked."""
+        if self._is_ours:
+            is_snapshot = len(path.parts) == 2 and path.parts[0] == "snapshots" and SNAPSHOT.fullmatch(path.name) is not None
+            return str(path) in (*PACKED, "log.jsonl") or is_snapshot
+        if len(path.parts) > 1:
+            return False
+        main = PurePosixPath(self._main).name
+        if path.suffix == ".bin" and any(each.endswith(".safetensors") for each in self._content.names):
+            return False  # the same weights once more
+        return path.suffix in OF_OTHERS if main == "config.json" else path.name in (main, "meta.pkl")
+
+    def made_in(self, folder: Path) -> Path:
+        """Unpack it below the empty `folder` and open it once; return the checkpoint there.
+
+        Raises:
+            ZipError: a file is damaged or not as long as it says, or it is no sound model.
+            OSError: the disk is full.
+        """
+        made = folder / self.name
+        given = made if self._is_ours else folder / ".given" / self.name
+        given.mkdir(parents=True)
+        for path, each in self._files.items():
+            (given / path).parent.mkdir(exist_ok=True)
+            self._content.write(each, given / path)
+        try:
+            if not self._is_ours:
+                main = PurePosixPath(self._main).name
+                _convert(given if main == "config.json" else given / main, made)
+            config = checkpoints.load(made).model.config
+            for step in checkpoints.snapshots(made):
+                checkpoints.check_weights(made, config, step)
+        except (CheckpointError, ImportRefusedError) as error:
+            raise ZipError(str(error).replace(f"{given.parent}{os.sep}", "")) from None
+        return made
+
+
+def _main_file(paths: list[str]) -> str:
+    """The file that says what model there is: the highest config.json, else the only .gguf, .pt or .pth file.
+
+    Raises:
+        ZipError: there is none, or more than one.
+    """
+    real = [PurePosixPath(path) for path in paths if not path.startswith("__MACOSX/")]
+    configs = sorted((path for path in real if path.name == "config.json"), key=lambda path: len(path.parts))
+    highest = [path for path in configs if len(path.parts) == len(configs[0].parts)]
+    found = highest or [path for path in real if path.suffix.lower() in (".gguf", ".pt", ".pth")]
+    if not found:
+        raise ZipError("it holds no model: neither a config.json with weights, nor a .gguf file or the ckpt.pt of nanoGPT")
+    if len(found) > 1:
+        raise ZipError(f"it holds several models ({found[0]}, {found[1]}): unpack it, and open one of them")
+    return str(found[0])
+
+
+def _convert(path: Path, to: Path) -> None:
+    """Write the model of another program at `path` as a checkpoint of ours, in the types its weights have.
+
+    Raises:
+        ImportRefusedError: it cannot be opened.
+        CheckpointError: a tensor is missing or damaged, or the disk is full.
+    """
+    source = source_at(path)
+    opened = source.opened()
+    card = {"family": opened.family, "notes": list(opened.notes), **({"licence": opened.licence} if opened.licence else {})}
+    weights = _weights(source, opened.config)
+    checkpoints.save_weights(to.name, weights, opened.config, opened.tokenizer, card, root=to.parent)

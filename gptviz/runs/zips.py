@@ -1,0 +1,190 @@
+"""Zip files from elsewhere: every name and size is checked before anything is written.
+
+A file is written under a name that the caller chooses, never under the one in the zip file, and only as long as was declared.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import struct
+import unicodedata
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+from gptviz.bounded import require_regular
+
+MOST_ENTRIES = 10_000
+LONGEST_NAME = 400  # characters of a path
+LONGEST_READ = 2 * 2**20  # bytes that are read at once; the list of all entries is read at once
+# How much smaller zip files may be than what is in them. Weights hardly shrink, and texts are small beside them.
+MOST_RATIO, SMALL = 100, 4 * 2**20
+CHUNK = 2**20
+# Names that Windows takes for a device, whatever ending they have.
+_DEVICE = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])(?:\..*)?", re.IGNORECASE)
+
+
+class ZipError(ValueError):
+    """A zip file that is not opened; the message says what is wrong with it."""
+
+
+class Zip:
+    """The entries of a zip file, all of whose names and declared sizes were checked.
+
+    Attributes:
+        names: the paths of its files, in their order; folders are not listed.
+    """
+
+    def __init__(self, file: zipfile.ZipFile, length: int) -> None:
+        """The entries of `file`, which has `length` bytes."""
+        self._file = file
+        entries = file.infolist()
+        if len(entries) > MOST_ENTRIES:
+            raise ZipError(f"it has {len(entries):,} entries, and {MOST_ENTRIES:,} is the most that is unpacked")
+        for entry in entries:
+            _check_kind(entry)
+        _check_paths(entries)
+        self._by_name = {entry.filename: entry for entry in entries if not entry.is_dir()}
+        self.names = list(self._by_name)
+        unpacked = sum(entry.file_size for entry in entries)
+        if unpacked > MOST_RATIO * length + SMALL:
+            raise ZipError(f"its {length:,} bytes would become {unpacked:,}, as those of no model do")
+
+    def size(self, *names: str) -> int:
+        """How many bytes these files say they have together."""
+        return sum(self._by_name[name].file_size for name in names)
+
+    def read(self, name: str, at_most: int) -> bytes:
+        """The content of a file.
+
+        Raises:
+            ZipError: it is longer than `at_most`, damaged, or not as long as it says.
+        """
+        if self.size(name) > at_most:
+            raise ZipError(f"{name} has {self.size(name):,} bytes, and {at_most:,} is the most that is read of such a file")
+        return b"".join(self._chunks(name))
+
+    def write(self, name: str, path: Path) -> None:
+        """Write the content of a file to a new file at `path`.
+
+        Raises:
+            ZipError: it is damaged, or not as long as it says.
+            OSError: the new file cannot be written, or the disk is full.
+        """
+        with path.open("xb") as out:
+            for chunk in self._chunks(name):
+                out.write(chunk)
+
+    def _chunks(self, name: str) -> Iterator[bytes]:
+        entry, length = self._by_name[name], 0
+        with _explained(), self._file.open(entry) as content:
+            while chunk := content.read(CHUNK):
+                length += len(chunk)
+                if length > entry.file_size:
+                    break
+                yield chunk
+        if length != entry.file_size:
+            raise ZipError(f"{name} is not as long as it says")
+
+
+@contextmanager
+def opened(file: BinaryIO | Path) -> Iterator[Zip]:
+    """The zip file at a path, or in an open file.
+
+    Raises:
+        ZipError: it is none, is damaged, or holds a name or a size that is refused.
+        OSError: it cannot be read.
+    """
+    if isinstance(file, Path):
+        require_regular(file)
+        with file.open("rb") as content, opened(content) as found:
+            yield found
+        return
+    with _explained():
+        archive = zipfile.ZipFile(_InPieces(file))
+    with archive:
+        if not archive.infolist():
+            raise ZipError("it is empty")
+        yield Zip(archive, file.seek(0, os.SEEK_END))
+
+
+class _InPieces:
+    """A file of which only a piece can be read at a time: the list of entries of a hostile zip file may fill the memory."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.seek, self.tell, self._read = file.seek, file.tell, file.read
+
+    def seekable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        content = self._read(LONGEST_READ + 1 if size < 0 else min(size, LONGEST_READ + 1))
+        if len(content) > LONGEST_READ:
+            raise ZipError("its list of files is too long")
+        return content
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except ZipError:
+        raise
+    except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
+        raise ZipError(f"it is no zip file, or damaged ({str(error)[:120] or type(error).__name__})") from None
+
+
+def _check_kind(entry: zipfile.ZipInfo) -> None:
+    """Refuse what is neither a plain file nor a folder, and packed in an unusual way.
+
+    Raises:
+        ZipError: the message names the entry.
+    """
+    mode = entry.external_attr >> 16
+    if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR) or (stat.S_ISDIR(mode) and not entry.is_dir()):
+        raise ZipError(f"{_shown(entry)} is a link or a device, not a file")
+    if entry.flag_bits & 0x1:
+        raise ZipError(f"{_shown(entry)} is locked by a password")
+    if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ZipError(f"{_shown(entry)} is packed by another method than the usual one (deflate)")
+
+
+def _check_paths(entries: list[zipfile.ZipInfo]) -> None:
+    """Refuse names that lead out of a folder, mean something to a system, or cannot lie side by side everywhere.
+
+    Raises:
+        ZipError: the message names the entry.
+    """
+    files: set[str] = set()
+    folders: set[str] = set()
+    for entry in entries:
+        name = entry.orig_filename
+        path = name.removesuffix("/")
+        parts = path.split("/")
+        if len(name) > LONGEST_NAME or not name.isprintable() or set(name) & set('\\:*?"<>|'):
+            raise ZipError(f"{_shown(entry)} is no name for a file")
+        if any(part in ("", ".", "..") for part in parts):
+            raise ZipError(f"{_shown(entry)} leads out of its folder")
+        if any(part[-1] in ". " or _DEVICE.fullmatch(part) for part in parts):
+            raise ZipError(f"{_shown(entry)} is a name that some systems take for something else")
+        alike = unicodedata.normalize("NFC", path).casefold()  # for a disk that does not tell them apart
+        if alike in files or (alike in folders and not entry.is_dir()):
+            raise ZipError(f"{_shown(entry)} stands twice in it")
+        (folders if entry.is_dir() else files).add(alike)
+    for path in [*files, *folders]:
+        if inside := {str(parent) for parent in PurePosixPath(path).parents} & files:
+            raise ZipError(f"{min(inside)[:80]!r} is a file and a folder in it")
+
+
+def _shown(entry: zipfile.ZipInfo) -> str:
+    return f"{entry.orig_filename[:80]!r}"
+
+
+def is_zip(path: str | os.PathLike[str]) -> bool:
+    """Whether what lies at this path is named as a zip file."""
+    return Path(path).suffix.lower() == ".zip" and os.path.isfile(path)
