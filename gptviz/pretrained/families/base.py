@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
@@ -137,38 +138,102 @@ class Family(ABC):
             ImportRefusedError: the model has an axis that gptviz has no part for, or an impossible size.
         """
 
-    @abstractmethod
+    def matches(self, config: Config) -> Iterator[Match]:
+        """Which of their tensors hold the same numbers as which of our parameters."""
+        raise NotImplementedError
+
     def tensors(self, config: Config, given: Given, take: Take) -> Iterator[tuple[str, Tensor]]:
         """Our parameters, by name, made of theirs; one at a time, so that a large model is never in memory twice."""
+        for match in self.matches(config):
+            yield match.ours, match.to_ours([take(name) for name in match.theirs])
 
 
-def norm(ours: str, theirs: str, take: Take, *, bias: bool, plus_one: bool = False) -> Iterator[tuple[str, Tensor]]:
+@dataclass(frozen=True)
+class Match:
+    """A parameter of ours, and the tensors of theirs that hold the same numbers.
+
+    Attributes:
+        ours: the name of the parameter.
+        theirs: the names of the tensors.
+        to_ours: makes the parameter of these tensors.
+        to_theirs: the inverse.
+    """
+
+    ours: str
+    theirs: tuple[str, ...]
+    to_ours: Callable[[Sequence[Tensor]], Tensor]
+    to_theirs: Callable[[Tensor], Sequence[Tensor]]
+
+
+def same(ours: str, theirs: str) -> Match:
+    """A parameter that is stored as it is."""
+    return Match(ours, (theirs,), lambda tensors: tensors[0], lambda tensor: (tensor,))
+
+
+def norm(ours: str, theirs: str, *, bias: bool, plus_one: bool = False) -> Iterator[Match]:
     """The gain, and the bias if there is one, of a norm; with `plus_one` the gain is stored as its distance from 1."""
-    gain = take(f"{theirs}.weight")
-    yield f"{ours}.weight", 1.0 + gain.float() if plus_one else gain
+    names = f"{ours}.weight", f"{theirs}.weight"
+    if plus_one:
+        yield Match(names[0], names[1:], lambda tensors: 1.0 + tensors[0].float(), lambda tensor: (tensor.float() - 1.0,))
+    else:
+        yield same(*names)
     if bias:
-        yield f"{ours}.bias", take(f"{theirs}.bias")
+        yield same(f"{ours}.bias", f"{theirs}.bias")
 
 
-def linear(ours: str, theirs: str, take: Take, *, bias: bool, turned: bool = False) -> Iterator[tuple[str, Tensor]]:
+def linear(ours: str, theirs: str, *, bias: bool, turned: bool = False) -> Iterator[Match]:
     """The matrix, and the bias if there is one, of a linear part; `turned` ones are stored as [in, out]."""
-    weight = take(f"{theirs}.weight")
-    yield f"{ours}.weight", weight.T if turned else weight
+    names = f"{ours}.weight", f"{theirs}.weight"
+    yield Match(names[0], names[1:], lambda tensors: tensors[0].T, lambda tensor: (tensor.T,)) if turned else same(*names)
     if bias:
-        yield f"{ours}.bias", take(f"{theirs}.bias")
+        yield same(f"{ours}.bias", f"{theirs}.bias")
 
 
-def stacked(ours: str, theirs: tuple[str, str, str], take: Take, *, bias: bool) -> Iterator[tuple[str, Tensor]]:
-    """Queries, keys and values that are stored apart, stacked in one matrix."""
-    yield f"{ours}.weight", torch.cat([take(f"{one}.weight") for one in theirs])
-    if bias:
-        yield f"{ours}.bias", torch.cat([take(f"{one}.bias") for one in theirs])
+def stacked(
+    ours: str, theirs: tuple[str, str, str], config: Config, *, bias: bool, order: Tensor | None = None
+) -> Iterator[Match]:
+    """Queries, keys and values that are stored apart, stacked in one matrix.
+
+    Args:
+        ours: the name of the matrix, without its ending.
+        theirs: the names of theirs.
+        config: our config.
+        bias: whether there are biases too.
+        order: the order of the rows within each head of queries and keys (see `rotary_rows`), where theirs is another.
+    """
+    heads = config.n_head + config.key_heads
+    sizes = [config.head_size * count for count in (config.n_head, config.key_heads, config.key_heads)]
+    for kind in ("weight", "bias") if bias else ("weight",):
+        yield Match(
+            f"{ours}.{kind}",
+            tuple(f"{one}.{kind}" for one in theirs),
+            lambda tensors: _in_order(torch.cat(list(tensors)), config, heads, order),
+            lambda tensor: _in_order(tensor, config, heads, _back(order)).split(sizes),
+        )
 
 
-def by_head(tensor: Tensor, n_head: int) -> Tensor:
-    """Rows ordered head by head, [n_head · 3 · d_head, …], in our order: all queries, all keys, all values."""
-    rows = tensor.unflatten(0, (n_head, 3, -1))  # [n_head, 3, d_head, …]
-    return rows.transpose(0, 1).flatten(0, 2)  # [3 · n_head · d_head, …]
+def by_head(ours: str, theirs: str, config: Config, *, bias: bool, order: Tensor | None = None) -> Iterator[Match]:
+    """Queries, keys and values in one matrix whose rows are ordered head by head; ours has all queries, all keys, all values.
+
+    Args:
+        ours: the name of our matrix, without its ending.
+        theirs: the name of theirs.
+        config: our config.
+        bias: whether there is a bias too.
+        order: as for `stacked`.
+    """
+    heads = config.n_head
+
+    def to_ours(tensors: Sequence[Tensor]) -> Tensor:
+        rows = tensors[0].unflatten(0, (heads, 3, -1))  # [n_head, 3, d_head, …]
+        return _in_order(rows.transpose(0, 1).flatten(0, 2), config, 2 * heads, order)  # [3 · n_head · d_head, …]
+
+    def to_theirs(tensor: Tensor) -> Sequence[Tensor]:
+        rows = _in_order(tensor, config, 2 * heads, _back(order)).unflatten(0, (3, heads, -1))  # [3, n_head, d_head, …]
+        return (rows.transpose(0, 1).flatten(0, 2),)  # [n_head · 3 · d_head, …]
+
+    for kind in ("weight", "bias") if bias else ("weight",):
+        yield Match(f"{ours}.{kind}", (f"{theirs}.{kind}",), to_ours, to_theirs)
 
 
 def rotary_rows(config: Config, *, neighbours: bool = False) -> Tensor:
@@ -185,11 +250,18 @@ def rotary_rows(config: Config, *, neighbours: bool = False) -> Tensor:
     return torch.cat((first, rest[: half - turned // 2], second, rest[half - turned // 2 :]))
 
 
-def in_order(tensor: Tensor, config: Config, heads: int, order: Tensor) -> Tensor:
+def _in_order(tensor: Tensor, config: Config, heads: int, order: Tensor | None) -> Tensor:
     """The first `heads` · d_head rows of a stacked matrix or bias in another `order` within each head; the others unchanged."""
+    if order is None:
+        return tensor
     count = heads * config.head_size
     moved = tensor[:count].unflatten(0, (heads, config.head_size))[:, order].flatten(0, 1)
     return torch.cat((moved, tensor[count:]))
+
+
+def _back(order: Tensor | None) -> Tensor | None:
+    """The order that undoes `order`."""
+    return None if order is None else order.argsort()
 
 
 def window_pattern(layer_types: object, windowed: str, everything: str) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torch import Tensor
+import torch
 
 from gptviz.model import Config
 
-from .base import Family, Given, Take, by_head, linear, norm, stacked, window_pattern
+from .base import Family, Given, Match, by_head, linear, norm, same, stacked, window_pattern
 
 
 class GPT2(Family):
@@ -33,20 +33,20 @@ class GPT2(Family):
             tied=given.switch("tie_word_embeddings", True),
         )
 
-    def tensors(self, config: Config, given: Given, take: Take) -> Iterator[tuple[str, Tensor]]:
-        yield "embed.weight", take("transformer.wte.weight")
-        yield "positions.table.weight", take("transformer.wpe.weight")
+    def matches(self, config: Config) -> Iterator[Match]:
+        yield same("embed.weight", "transformer.wte.weight")
+        yield same("positions.table.weight", "transformer.wpe.weight")
         for index in range(config.n_layer):
             ours, theirs = f"blocks.{index}", f"transformer.h.{index}"
-            yield from norm(f"{ours}.attention_residual.norm", f"{theirs}.ln_1", take, bias=True)
-            yield from linear(f"{ours}.attention.qkv", f"{theirs}.attn.c_attn", take, bias=True, turned=True)
-            yield from linear(f"{ours}.attention.output", f"{theirs}.attn.c_proj", take, bias=True, turned=True)
-            yield from norm(f"{ours}.mlp_residual.norm", f"{theirs}.ln_2", take, bias=True)
-            yield from linear(f"{ours}.mlp.up", f"{theirs}.mlp.c_fc", take, bias=True, turned=True)
-            yield from linear(f"{ours}.mlp.down", f"{theirs}.mlp.c_proj", take, bias=True, turned=True)
-        yield from norm("head.final_norm", "transformer.ln_f", take, bias=True)
+            yield from norm(f"{ours}.attention_residual.norm", f"{theirs}.ln_1", bias=True)
+            yield from linear(f"{ours}.attention.qkv", f"{theirs}.attn.c_attn", bias=True, turned=True)
+            yield from linear(f"{ours}.attention.output", f"{theirs}.attn.c_proj", bias=True, turned=True)
+            yield from norm(f"{ours}.mlp_residual.norm", f"{theirs}.ln_2", bias=True)
+            yield from linear(f"{ours}.mlp.up", f"{theirs}.mlp.c_fc", bias=True, turned=True)
+            yield from linear(f"{ours}.mlp.down", f"{theirs}.mlp.c_proj", bias=True, turned=True)
+        yield from norm("head.final_norm", "transformer.ln_f", bias=True)
         if not config.tied:
-            yield "head.unembed.weight", take("lm_head.weight")
+            yield same("head.unembed.weight", "lm_head.weight")
 
 
 class GPTNeo(Family):
@@ -76,22 +76,22 @@ class GPTNeo(Family):
             tied=given.switch("tie_word_embeddings", True),
         )
 
-    def tensors(self, config: Config, given: Given, take: Take) -> Iterator[tuple[str, Tensor]]:
-        yield "embed.weight", take("transformer.wte.weight")
-        yield "positions.table.weight", take("transformer.wpe.weight")
+    def matches(self, config: Config) -> Iterator[Match]:
+        yield same("embed.weight", "transformer.wte.weight")
+        yield same("positions.table.weight", "transformer.wpe.weight")
         for index in range(config.n_layer):
             ours, theirs = f"blocks.{index}", f"transformer.h.{index}"
             attention = f"{theirs}.attn.attention"
             qkv = (f"{attention}.q_proj", f"{attention}.k_proj", f"{attention}.v_proj")
-            yield from norm(f"{ours}.attention_residual.norm", f"{theirs}.ln_1", take, bias=True)
-            yield from stacked(f"{ours}.attention.qkv", qkv, take, bias=False)
-            yield from linear(f"{ours}.attention.output", f"{attention}.out_proj", take, bias=True)
-            yield from norm(f"{ours}.mlp_residual.norm", f"{theirs}.ln_2", take, bias=True)
-            yield from linear(f"{ours}.mlp.up", f"{theirs}.mlp.c_fc", take, bias=True)
-            yield from linear(f"{ours}.mlp.down", f"{theirs}.mlp.c_proj", take, bias=True)
-        yield from norm("head.final_norm", "transformer.ln_f", take, bias=True)
+            yield from norm(f"{ours}.attention_residual.norm", f"{theirs}.ln_1", bias=True)
+            yield from stacked(f"{ours}.attention.qkv", qkv, config, bias=False)
+            yield from linear(f"{ours}.attention.output", f"{attention}.out_proj", bias=True)
+            yield from norm(f"{ours}.mlp_residual.norm", f"{theirs}.ln_2", bias=True)
+            yield from linear(f"{ours}.mlp.up", f"{theirs}.mlp.c_fc", bias=True)
+            yield from linear(f"{ours}.mlp.down", f"{theirs}.mlp.c_proj", bias=True)
+        yield from norm("head.final_norm", "transformer.ln_f", bias=True)
         if not config.tied:
-            yield "head.unembed.weight", take("lm_head.weight")
+            yield same("head.unembed.weight", "lm_head.weight")
 
 
 class OPT(Family):
@@ -120,23 +120,28 @@ class OPT(Family):
             tied=given.switch("tie_word_embeddings", True),
         )
 
-    def tensors(self, config: Config, given: Given, take: Take) -> Iterator[tuple[str, Tensor]]:
-        yield "embed.weight", take("model.decoder.embed_tokens.weight")
-        yield "positions.table.weight", take("model.decoder.embed_positions.weight")[2:]
+    def matches(self, config: Config) -> Iterator[Match]:
+        yield same("embed.weight", "model.decoder.embed_tokens.weight")
+        yield Match(
+            "positions.table.weight",
+            ("model.decoder.embed_positions.weight",),
+            lambda theirs: theirs[0][2:],
+            lambda ours: (torch.cat((torch.zeros_like(ours[:1]).repeat(2, 1), ours)),),
+        )
         bias = config.qkv_bias
         for index in range(config.n_layer):
             ours, theirs = f"blocks.{index}", f"model.decoder.layers.{index}"
             attention = f"{theirs}.self_attn"
             qkv = (f"{attention}.q_proj", f"{attention}.k_proj", f"{attention}.v_proj")
-            yield from norm(f"{ours}.attention_residual.norm", f"{theirs}.self_attn_layer_norm", take, bias=True)
-            yield from stacked(f"{ours}.attention.qkv", qkv, take, bias=bias)
-            yield from linear(f"{ours}.attention.output", f"{attention}.out_proj", take, bias=bias)
-            yield from norm(f"{ours}.mlp_residual.norm", f"{theirs}.final_layer_norm", take, bias=True)
-            yield from linear(f"{ours}.mlp.up", f"{theirs}.fc1", take, bias=bias)
-            yield from linear(f"{ours}.mlp.down", f"{theirs}.fc2", take, bias=bias)
-        yield from norm("head.final_norm", "model.decoder.final_layer_norm", take, bias=True)
+            yield from norm(f"{ours}.attention_residual.norm", f"{theirs}.self_attn_layer_norm", bias=True)
+            yield from stacked(f"{ours}.attention.qkv", qkv, config, bias=bias)
+            yield from linear(f"{ours}.attention.output", f"{attention}.out_proj", bias=bias)
+            yield from norm(f"{ours}.mlp_residual.norm", f"{theirs}.final_layer_norm", bias=True)
+            yield from linear(f"{ours}.mlp.up", f"{theirs}.fc1", bias=bias)
+            yield from linear(f"{ours}.mlp.down", f"{theirs}.fc2", bias=bias)
+        yield from norm("head.final_norm", "model.decoder.final_layer_norm", bias=True)
         if not config.tied:
-            yield "head.unembed.weight", take("lm_head.weight")
+            yield same("head.unembed.weight", "lm_head.weight")
 
 
 class Bloom(Family):
@@ -160,19 +165,18 @@ class Bloom(Family):
             tied=given.switch("tie_word_embeddings", True),
         )
 
-    def tensors(self, config: Config, given: Given, take: Take) -> Iterator[tuple[str, Tensor]]:
-        yield "embed.weight", take("transformer.word_embeddings.weight")
-        yield from norm("embed_norm", "transformer.word_embeddings_layernorm", take, bias=True)
+    def matches(self, config: Config) -> Iterator[Match]:
+        yield same("embed.weight", "transformer.word_embeddings.weight")
+        yield from norm("embed_norm", "transformer.word_embeddings_layernorm", bias=True)
         for index in range(config.n_layer):
             ours, theirs = f"blocks.{index}", f"transformer.h.{index}"
             attention = f"{theirs}.self_attention"
-            yield from norm(f"{ours}.attention_residual.norm", f"{theirs}.input_layernorm", take, bias=True)
-            for kind in ("weight", "bias"):
-                yield f"{ours}.attention.qkv.{kind}", by_head(take(f"{attention}.query_key_value.{kind}"), config.n_head)
-            yield from linear(f"{ours}.attention.output", f"{attention}.dense", take, bias=True)
-            yield from norm(f"{ours}.mlp_residual.norm", f"{theirs}.post_attention_layernorm", take, bias=True)
-            yield from linear(f"{ours}.mlp.up", f"{theirs}.mlp.dense_h_to_4h", take, bias=True)
-            yield from linear(f"{ours}.mlp.down", f"{theirs}.mlp.dense_4h_to_h", take, bias=True)
-        yield from norm("head.final_norm", "transformer.ln_f", take, bias=True)
+            yield from norm(f"{ours}.attention_residual.norm", f"{theirs}.input_layernorm", bias=True)
+            yield from by_head(f"{ours}.attention.qkv", f"{attention}.query_key_value", config, bias=True)
+            yield from linear(f"{ours}.attention.output", f"{attention}.dense", bias=True)
+            yield from norm(f"{ours}.mlp_residual.norm", f"{theirs}.post_attention_layernorm", bias=True)
+            yield from linear(f"{ours}.mlp.up", f"{theirs}.mlp.dense_h_to_4h", bias=True)
+            yield from linear(f"{ours}.mlp.down", f"{theirs}.mlp.dense_4h_to_h", bias=True)
+        yield from norm("head.final_norm", "transformer.ln_f", bias=True)
         if not config.tied:
-            yield "head.unembed.weight", take("lm_head.weight")
+            yield same("head.unembed.weight", "lm_head.weight")

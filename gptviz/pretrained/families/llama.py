@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-import torch
-from torch import Tensor
-
 from gptviz.model import Config
 
-from .base import Family, Given, Take, linear, norm, rotary, window_pattern
+from .base import Family, Given, Match, linear, norm, rotary, same, stacked, window_pattern
 
 
 class Llama(Family):
@@ -60,27 +57,26 @@ class Llama(Family):
             **rotary(given, base=self.base),
         }
 
-    def tensors(self, config: Config, given: Given, take: Take) -> Iterator[tuple[str, Tensor]]:
-        def normed(ours: str, theirs: str) -> Iterator[tuple[str, Tensor]]:
-            return norm(ours, theirs, take, bias=False, plus_one=self.plus_one)
+    def matches(self, config: Config) -> Iterator[Match]:
+        def normed(ours: str, theirs: str) -> Iterator[Match]:
+            return norm(ours, theirs, bias=False, plus_one=self.plus_one)
 
-        yield "embed.weight", take("model.embed_tokens.weight")
+        yield same("embed.weight", "model.embed_tokens.weight")
         for index in range(config.n_layer):
             ours, theirs = f"blocks.{index}", f"model.layers.{index}"
             for name, ending in self.norms.items():
                 yield from normed(f"{ours}.{name}", f"{theirs}.{ending}")
-            for kind in ("weight", "bias") if config.qkv_bias else ("weight",):
-                qkv = [take(f"{theirs}.self_attn.{one}_proj.{kind}") for one in "qkv"]
-                yield f"{ours}.attention.qkv.{kind}", torch.cat(qkv)
+            qkv = (f"{theirs}.self_attn.q_proj", f"{theirs}.self_attn.k_proj", f"{theirs}.self_attn.v_proj")
+            yield from stacked(f"{ours}.attention.qkv", qkv, config, bias=config.qkv_bias)
             if config.qk_norm != "none":
                 yield from normed(f"{ours}.attention.qk_norm.q", f"{theirs}.self_attn.q_norm")
                 yield from normed(f"{ours}.attention.qk_norm.k", f"{theirs}.self_attn.k_norm")
-            yield from linear(f"{ours}.attention.output", f"{theirs}.self_attn.o_proj", take, bias=config.output_bias)
+            yield from linear(f"{ours}.attention.output", f"{theirs}.self_attn.o_proj", bias=config.output_bias)
             for one in ("gate", "up", "down"):
-                yield from linear(f"{ours}.mlp.{one}", f"{theirs}.mlp.{one}_proj", take, bias=config.mlp_bias)
+                yield from linear(f"{ours}.mlp.{one}", f"{theirs}.mlp.{one}_proj", bias=config.mlp_bias)
         yield from normed("head.final_norm", "model.norm")
         if not config.tied:
-            yield "head.unembed.weight", take("lm_head.weight")
+            yield same("head.unembed.weight", "lm_head.weight")
 
 
 class Mistral(Llama):

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import torch
-from torch import Tensor
-
 from gptviz.model import Config
 
-from .base import Family, Given, Take, by_head, in_order, linear, norm, rotary, rotary_rows
+from .base import Family, Given, Match, by_head, linear, norm, rotary, rotary_rows, same, stacked
 
 
 class GPTNeoX(Family):
@@ -40,22 +37,21 @@ class GPTNeoX(Family):
             **turning,
         )
 
-    def tensors(self, config: Config, given: Given, take: Take) -> Iterator[tuple[str, Tensor]]:
-        yield "embed.weight", take("gpt_neox.embed_in.weight")
+    def matches(self, config: Config) -> Iterator[Match]:
+        yield same("embed.weight", "gpt_neox.embed_in.weight")
         order = rotary_rows(config)
         for index in range(config.n_layer):
             ours, theirs = f"blocks.{index}", f"gpt_neox.layers.{index}"
-            yield from norm(f"{ours}.attention_residual.norm", f"{theirs}.input_layernorm", take, bias=True)
-            for kind in ("weight", "bias") if config.qkv_bias else ("weight",):
-                qkv = by_head(take(f"{theirs}.attention.query_key_value.{kind}"), config.n_head)
-                yield f"{ours}.attention.qkv.{kind}", in_order(qkv, config, 2 * config.n_head, order)
-            yield from linear(f"{ours}.attention.output", f"{theirs}.attention.dense", take, bias=config.output_bias)
-            yield from norm(f"{ours}.mlp_residual.norm", f"{theirs}.post_attention_layernorm", take, bias=True)
-            yield from linear(f"{ours}.mlp.up", f"{theirs}.mlp.dense_h_to_4h", take, bias=True)
-            yield from linear(f"{ours}.mlp.down", f"{theirs}.mlp.dense_4h_to_h", take, bias=True)
-        yield from norm("head.final_norm", "gpt_neox.final_layer_norm", take, bias=True)
+            yield from norm(f"{ours}.attention_residual.norm", f"{theirs}.input_layernorm", bias=True)
+            qkv = f"{theirs}.attention.query_key_value"
+            yield from by_head(f"{ours}.attention.qkv", qkv, config, bias=config.qkv_bias, order=order)
+            yield from linear(f"{ours}.attention.output", f"{theirs}.attention.dense", bias=config.output_bias)
+            yield from norm(f"{ours}.mlp_residual.norm", f"{theirs}.post_attention_layernorm", bias=True)
+            yield from linear(f"{ours}.mlp.up", f"{theirs}.mlp.dense_h_to_4h", bias=True)
+            yield from linear(f"{ours}.mlp.down", f"{theirs}.mlp.dense_4h_to_h", bias=True)
+        yield from norm("head.final_norm", "gpt_neox.final_layer_norm", bias=True)
         if not config.tied:
-            yield "head.unembed.weight", take("embed_out.weight")
+            yield same("head.unembed.weight", "embed_out.weight")
 
 
 class GPTJ(Family):
@@ -85,19 +81,19 @@ class GPTJ(Family):
             tied=tied,
         )
 
-    def tensors(self, config: Config, given: Given, take: Take) -> Iterator[tuple[str, Tensor]]:
-        yield "embed.weight", take("transformer.wte.weight")
+    def matches(self, config: Config) -> Iterator[Match]:
+        yield same("embed.weight", "transformer.wte.weight")
         order = rotary_rows(config, neighbours=True)
         for index in range(config.n_layer):
             ours, theirs = f"blocks.{index}", f"transformer.h.{index}"
-            qkv = torch.cat([take(f"{theirs}.attn.{one}_proj.weight") for one in "qkv"])
-            yield from norm(f"{ours}.attention_residual.norm", f"{theirs}.ln_1", take, bias=True)
-            yield f"{ours}.attention.qkv.weight", in_order(qkv, config, 2 * config.n_head, order)
-            yield from linear(f"{ours}.attention.output", f"{theirs}.attn.out_proj", take, bias=False)
-            yield from linear(f"{ours}.mlp.up", f"{theirs}.mlp.fc_in", take, bias=True)
-            yield from linear(f"{ours}.mlp.down", f"{theirs}.mlp.fc_out", take, bias=True)
-        yield from norm("head.final_norm", "transformer.ln_f", take, bias=True)
-        yield from linear("head.unembed", "lm_head", take, bias=True)
+            qkv = (f"{theirs}.attn.q_proj", f"{theirs}.attn.k_proj", f"{theirs}.attn.v_proj")
+            yield from norm(f"{ours}.attention_residual.norm", f"{theirs}.ln_1", bias=True)
+            yield from stacked(f"{ours}.attention.qkv", qkv, config, bias=False, order=order)
+            yield from linear(f"{ours}.attention.output", f"{theirs}.attn.out_proj", bias=False)
+            yield from linear(f"{ours}.mlp.up", f"{theirs}.mlp.fc_in", bias=True)
+            yield from linear(f"{ours}.mlp.down", f"{theirs}.mlp.fc_out", bias=True)
+        yield from norm("head.final_norm", "transformer.ln_f", bias=True)
+        yield from linear("head.unembed", "lm_head", bias=True)
 
 
 class Phi(Family):
@@ -129,17 +125,16 @@ class Phi(Family):
             **turning,
         )
 
-    def tensors(self, config: Config, given: Given, take: Take) -> Iterator[tuple[str, Tensor]]:
-        yield "embed.weight", take("model.embed_tokens.weight")
+    def matches(self, config: Config) -> Iterator[Match]:
+        yield same("embed.weight", "model.embed_tokens.weight")
         order = rotary_rows(config)
         for index in range(config.n_layer):
             ours, theirs = f"blocks.{index}", f"model.layers.{index}"
-            yield from norm(f"{ours}.attention_residual.norm", f"{theirs}.input_layernorm", take, bias=True)
-            for kind in ("weight", "bias"):
-                qkv = torch.cat([take(f"{theirs}.self_attn.{one}_proj.{kind}") for one in "qkv"])
-                yield f"{ours}.attention.qkv.{kind}", in_order(qkv, config, config.n_head + config.key_heads, order)
-            yield from linear(f"{ours}.attention.output", f"{theirs}.self_attn.dense", take, bias=True)
-            yield from linear(f"{ours}.mlp.up", f"{theirs}.mlp.fc1", take, bias=True)
-            yield from linear(f"{ours}.mlp.down", f"{theirs}.mlp.fc2", take, bias=True)
-        yield from norm("head.final_norm", "model.final_layernorm", take, bias=True)
-        yield from linear("head.unembed", "lm_head", take, bias=True)
+            yield from norm(f"{ours}.attention_residual.norm", f"{theirs}.input_layernorm", bias=True)
+            qkv = (f"{theirs}.self_attn.q_proj", f"{theirs}.self_attn.k_proj", f"{theirs}.self_attn.v_proj")
+            yield from stacked(f"{ours}.attention.qkv", qkv, config, bias=True, order=order)
+            yield from linear(f"{ours}.attention.output", f"{theirs}.self_attn.dense", bias=True)
+            yield from linear(f"{ours}.mlp.up", f"{theirs}.mlp.fc1", bias=True)
+            yield from linear(f"{ours}.mlp.down", f"{theirs}.mlp.fc2", bias=True)
+        yield from norm("head.final_norm", "model.final_layernorm", bias=True)
+        yield from linear("head.unembed", "lm_head", bias=True)
