@@ -8,6 +8,10 @@ from pathlib import Path
 
 import torch
 
+FLOAT32 = 4  # bytes
+# Beyond this share of what is free nothing is begun: the rest of the machine needs some too.
+MOST_OF_MEMORY = 0.9
+
 
 def available(device: torch.device | str = "cpu") -> int | None:
     """Bytes of memory that are free on `device`; None if the system does not say."""
@@ -31,7 +35,10 @@ def _of_container() -> int | None:
     """The bytes a container with a memory limit may still take (cgroup 2); None without such a limit."""
     with contextlib.suppress(OSError, ValueError):
         group = Path("/sys/fs/cgroup")
-        return int((group / "memory.max").read_text()) - int((group / "memory.current").read_text())
+        limit, taken = (int((group / file).read_text()) for file in ("memory.max", "memory.current"))
+        # Files that were read count as taken, and give way to whatever needs their room.
+        stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+        return limit - taken + int(stat.get("inactive_file", 0))
     return None
 
 

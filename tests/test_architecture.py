@@ -21,7 +21,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gptviz.bounded": set(),
     "gptviz.fields": set(),
     "gptviz.memory": {"torch"},
-    "gptviz.model": {"torch", "gptviz.fields"},
+    "gptviz.model": {"torch", "gptviz.fields", "gptviz.memory"},
     "gptviz.text": {"numpy", "tokenizers", "gptviz.bounded", "gptviz.files"},
     "gptviz.generate": {"torch", "gptviz.byte_cache", "gptviz.model"},
     "gptviz.pretrained": {

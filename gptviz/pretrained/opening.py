@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 
-from gptviz.model import Config, Transformer
+from gptviz import memory
+from gptviz.model import Config, Transformer, memory_needed
 from gptviz.model.build import lay_out
 
 from .families import ImportRefusedError
@@ -73,7 +74,8 @@ def filled(source: Source, config: Config) -> Transformer:
     memory once.
 
     Raises:
-        ImportRefusedError: a tensor is missing, of another shape, left over, or holds what is no number.
+        ImportRefusedError: there is too little memory; or a tensor is missing, of another shape, left over, or holds what is no
+            number.
     """
     with torch.device("meta"):
         expected = {name: tuple(parameter.shape) for name, parameter in lay_out(config).named_parameters()}
@@ -83,6 +85,8 @@ def filled(source: Source, config: Config) -> Transformer:
             f"{source.path.name}: the config describes {numbers:,} parameters, more than its files of {size:,} bytes can hold: "
             "they are not from one model"
         )
+    if problem := memory_needed.refusal(memory_needed.needed(config), memory.available("cpu")):
+        raise ImportRefusedError(f"{source.path.name} is not opened: {problem}")
     model = lay_out(config)
     parameters = dict(model.named_parameters())
     with torch.no_grad():

@@ -26,10 +26,11 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from gptviz import memory
 from gptviz.bounded import parse_json, read_regular, require_regular
 from gptviz.files import beside, home, in_place_of, swap
 from gptviz.location import BUNDLED
-from gptviz.model import Config, Transformer, parameter_count
+from gptviz.model import Config, Transformer, memory_needed, parameter_count
 from gptviz.model.build import lay_out
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.opening import filled, referred
@@ -202,8 +203,8 @@ def load(folder: Path, device: torch.device | str = "cpu", step: int | None = No
     """Open the checkpoint in `folder` on `device`, weights in float32; with `step`, the snapshot after that many steps.
 
     Raises:
-        CheckpointError: a file is missing, truncated, of another version, or does not fit the others; or there is no
-            snapshot of that step.
+        CheckpointError: a file is missing, truncated, of another version, or does not fit the others; there is no
+            snapshot of that step; or the model needs more memory than is free.
     """
     by_step = snapshots(folder)
     if step is not None and step not in by_step:
@@ -224,11 +225,7 @@ def load(folder: Path, device: torch.device | str = "cpu", step: int | None = No
     if step is None and is_reference(folder):
         model = _referred_model(folder, config)
     else:
-        weights = read_weights(folder / "model.safetensors" if step is None else by_step[step], described)
-        model = lay_out(config)
-        with torch.no_grad():
-            for name, parameter in model.named_parameters():
-                parameter.copy_(weights.pop(name))
+        model = _read_model(folder / "model.safetensors" if step is None else by_step[step], described)
     return Checkpoint(name_of(folder), model.to(device).eval(), tokenizer, read_card(folder))
 
 
@@ -276,19 +273,24 @@ def check_weights(folder: Path, config: Config, step: int | None = None) -> None
         pass
 
 
-def read_weights(path: Path, model: Transformer) -> dict[str, Tensor]:
-    """The tensors of a file in float32, after their names and shapes were compared with the model's.
+@torch.no_grad()
+def _read_model(path: Path, described: Transformer) -> Transformer:
+    """A model with the weights of a file, which are read one tensor after the other.
 
     Raises:
-        CheckpointError: the file is missing, damaged, or of another model.
+        CheckpointError: the file is missing, damaged, or of another model, or there is too little memory.
     """
-    with _fitting(path, model) as file:
-        weights = {name: file.get_tensor(name).float() for name, _ in model.named_parameters()}
-    for name, tensor in weights.items():
-        if not tensor.isfinite().all():
-            folder = _folder_of(path)
-            raise CheckpointError(f"{name_of(folder)}: {name} holds values that are not numbers: train or copy the model again")
-    return weights
+    name = name_of(_folder_of(path))
+    with _fitting(path, described) as file:
+        if problem := memory_needed.refusal(memory_needed.needed(described.config), memory.available("cpu")):
+            raise CheckpointError(f"{name} is not opened: {problem}")
+        model = lay_out(described.config)
+        for part, parameter in model.named_parameters():
+            tensor = file.get_tensor(part).float()
+            if not tensor.isfinite().all():
+                raise CheckpointError(f"{name}: {part} holds values that are not numbers: train or copy the model again")
+            parameter.copy_(tensor)
+    return model
 
 
 def _folder_of(path: Path) -> Path:

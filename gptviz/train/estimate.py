@@ -24,7 +24,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from gptviz.data.batches import EVALUATION_TOKENS, Batch
-from gptviz.memory import size
+from gptviz.memory import FLOAT32, MOST_OF_MEMORY, size
 from gptviz.model import Config, build, parameter_count
 from gptviz.model.build import describe, lay_out
 
@@ -34,13 +34,10 @@ from .recipe import Recipe
 from .trainer import Trainer, evaluated_rows
 
 Numbers = npt.NDArray[np.float64]
-NUMBER = 4  # bytes of a float32
 # The numbers an optimiser keeps for each parameter; Muon keeps one for the matrices inside blocks, and Adam's two elsewhere.
 REMEMBERED = {"adamw": 2, "adam": 2, "sgd": 1, "muon": 2}
 # What Python and torch take themselves.
 PROCESS = 300 * 2**20
-# Beyond this share of what is free a run is refused: the rest of the machine needs some too.
-MOST_OF_MEMORY = 0.9
 
 
 @dataclass(frozen=True)
@@ -139,7 +136,7 @@ def estimate(config: Config, recipe: Recipe, speed: Speed, *, tokens: int | None
     """
     tokens = config.context_length if tokens is None else tokens
     parameters = parameter_count(config)
-    weights, optimiser = NUMBER * parameters, NUMBER * parameters * REMEMBERED[recipe.optimiser]
+    weights, optimiser = FLOAT32 * parameters, FLOAT32 * parameters * REMEMBERED[recipe.optimiser]
     if recipe.optimiser == "sgd" and recipe.beta1 == 0:
         optimiser = 0
     products = step_work(config, recipe.batch_size, tokens)
@@ -161,7 +158,7 @@ def estimate(config: Config, recipe: Recipe, speed: Speed, *, tokens: int | None
         weights=weights,
         optimiser=optimiser,
         activations=int(step.peak),
-        logits=NUMBER * recipe.batch_size * tokens * config.vocab_size,
+        logits=FLOAT32 * recipe.batch_size * tokens * config.vocab_size,
         memory=int(PROCESS + weights + optimiser + max(step.peak, evaluation.peak + weights, written)),
         snapshots=snapshots,
         disk=(snapshots + 2) * weights + optimiser,

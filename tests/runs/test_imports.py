@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 import torch
 
 import gptviz
+from gptviz import memory
 from gptviz.__main__ import main
+from gptviz.model import memory_needed
 from gptviz.pretrained import hub
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.runs import checkpoints
@@ -78,6 +81,24 @@ def test_what_cannot_be_opened_leaves_nothing_behind(model: Any, tmp_path: Path,
     assert "mixtral" in error
     assert error.count("\n") == 1
     assert not (tmp_path / "home" / "checkpoints").exists()
+
+
+def test_a_model_too_large_for_this_machine_is_refused_with_both_numbers_and_leaves_nothing(
+    model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "Tiny llama!"
+    import_model(str(folder))
+    needs = memory.size(memory_needed.needed(gptviz.load("Tiny-llama").model.config).total)
+    monkeypatch.setattr(memory, "available", lambda device="cpu": 20_000)
+    said = rf"is not opened: it needs about {needs} of memory, .* and 20 kB is free: close other programs, or choose a smaller"
+    for name in ("Tiny-llama", "shakespeare"):
+        with pytest.raises(checkpoints.CheckpointError, match=said if name == "Tiny-llama" else "and 20 kB is free"):
+            gptviz.load(name)
+    assert main(["import", str(folder), "--name", "second"]) != 0
+    error = capsys.readouterr().err
+    assert re.search(said, error)
+    assert error.count("\n") == 1
+    assert "second" not in checkpoints.folders()
 
 
 # The hub

@@ -1,0 +1,72 @@
+"""What an open model needs of this machine's memory, and what is said where that is more than is free."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from gptviz.memory import FLOAT32, MOST_OF_MEMORY, size
+
+from .build import describe
+from .config import Config
+
+# A longer text may be read where there is memory for it; a model is not refused for the longest text that it could read.
+USUAL_TOKENS = 1_024
+
+
+@dataclass(frozen=True)
+class Needed:
+    """What an open model takes, in bytes.
+
+    Attributes:
+        weights: its parameters.
+        beside: the most that is needed beside them at once, to read them from their files or to read a text.
+        tokens: the length of that text.
+        number: of one weight.
+    """
+
+    weights: int
+    beside: int
+    tokens: int
+    number: int
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.weights + self.beside
+
+
+def needed(config: Config, number: int = FLOAT32, tokens: int | None = None) -> Needed:
+    """What a model of `config` takes when it is open and reads a text; nothing is allocated to find out.
+
+    Args:
+        config: its architecture.
+        number: bytes of a weight, 4 for float32 and 2 for bfloat16 and float16.
+        tokens: the length of the text; by default what fits into the context, at most `USUAL_TOKENS`.
+    """
+    tokens = min(config.context_length, USUAL_TOKENS) if tokens is None else tokens
+    layers = describe(config)
+    largest = max(math.prod(shape) for layer in layers for shape in layer.shapes.values())
+    weights = number * sum(layer.parameters for layer in layers)
+    return Needed(weights, FLOAT32 * max(largest, _forward(config, tokens)), tokens, number)
+
+
+def _forward(config: Config, tokens: int) -> int:
+    """The most numbers that live at once in a pass over so many tokens that gives the logits of the last one."""
+    stream = tokens * config.d_model
+    heads = tokens * (config.n_head + 2 * config.key_heads) * config.head_size
+    # Scores, what is visible of them and the pattern; the distances of queries and keys are numbers of 8 bytes.
+    attention = 3 * stream + 3 * heads + (3 * config.n_head + 2) * tokens * tokens
+    mlp = 3 * stream + 3 * tokens * config.mlp_size
+    cache = 2 * config.n_layer * tokens * config.key_heads * config.head_size
+    return cache + max(attention, mlp, config.vocab_size)
+
+
+def refusal(needs: Needed, free: int | None) -> str | None:
+    """Why a model is not opened with `free` bytes of memory: both numbers and a way out; None where it may be opened."""
+    if free is None or needs.total <= MOST_OF_MEMORY * free:
+        return None
+    return (
+        f"it needs about {size(needs.total)} of memory, {size(needs.weights)} of it for its weights and the rest to read a text "
+        f"of {needs.tokens:,} tokens, and {size(free)} is free: close other programs, or choose a smaller model"
+    )
