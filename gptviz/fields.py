@@ -40,6 +40,9 @@ class FieldInfo:
         high_excluded: whether values must stay below `high`.
         choices: the words it may be; empty for numbers and for true or false.
         about_choices: by word, what a choice is; only for those that say so.
+        group: the heading under which a form has it; empty where it has none.
+        needs: the field that decides whether this one has an effect, and with which of its values it has; no values mean with
+            any but None.
     """
 
     name: str
@@ -53,6 +56,15 @@ class FieldInfo:
     high_excluded: bool = False
     choices: tuple[str, ...] = ()
     about_choices: Mapping[str, Described] = field(default_factory=dict)
+    group: str = ""
+    needs: tuple[str, tuple[object, ...]] | None = None
+
+    def has_effect(self, values: Mapping[str, Any]) -> bool:
+        """Whether this field changes anything where the fields have these `values`."""
+        if self.needs is None or self.needs[0] not in values:
+            return True
+        value, wanted = values[self.needs[0]], self.needs[1]
+        return value in wanted if wanted else value is not None
 
     @property
     def full_help(self) -> str:
@@ -73,6 +85,8 @@ def setting(
     low_excluded: bool = False,
     high_excluded: bool = False,
     choices: Mapping[str, Described] | None = None,
+    group: str = "",
+    needs: tuple[str, tuple[object, ...]] | None = None,
 ) -> dict[str, Any]:
     """The metadata of a field: what there is to say about it (see `FieldInfo`).
 
@@ -81,7 +95,7 @@ def setting(
             needs none.
     """
     limits = {"low": low, "high": high, "low_excluded": low_excluded, "high_excluded": high_excluded}
-    said = {"label": label, "help": help, **limits}
+    said = {"label": label, "help": help, **limits, "group": group, "needs": needs}
     return {"said": said, "choices": choices}
 
 

@@ -62,6 +62,7 @@ class Config:
             "How many numbers a query, a key and a value have; unless given, the width divided by the number of heads.",
             low=1,
             high=1_000_000,
+            group="Attention",
         ),
     )
     n_kv_head: int | None = field(
@@ -72,6 +73,7 @@ class Config:
             "with different queries. Unless given, every head has its own.",
             low=1,
             high=10_000,
+            group="Attention",
         ),
     )
     d_mlp: int | None = field(
@@ -81,16 +83,23 @@ class Config:
             "How many neurons a block's MLP has; 0 is no MLP. Unless given, four times the width.",
             low=0,
             high=10_000_000,
+            group="MLP",
         ),
     )
     residual: str = field(
         default="pre-norm",
         metadata=setting(
-            "Residual", "How what a sublayer computes joins the stream, and where it is normalised.", choices=RESIDUALS
+            "Residual",
+            "How what a sublayer computes joins the stream, and where it is normalised.",
+            choices=RESIDUALS,
+            group="Residual and norms",
         ),
     )
     norm: str = field(
-        default="layernorm", metadata=setting("Norm", "How the numbers of a token are brought to one scale.", choices=NORMS)
+        default="layernorm",
+        metadata=setting(
+            "Norm", "How the numbers of a token are brought to one scale.", choices=NORMS, group="Residual and norms"
+        ),
     )
     norm_eps: float | None = field(
         default=None,
@@ -100,18 +109,30 @@ class Config:
             low=0,
             high=1,
             low_excluded=True,
+            group="Residual and norms",
         ),
     )
-    norm_gain: bool = field(default=True, metadata=setting("Norm gain", "Whether norms multiply each number by a learned gain."))
+    norm_gain: bool = field(
+        default=True,
+        metadata=setting("Norm gain", "Whether norms multiply each number by a learned gain.", group="Residual and norms"),
+    )
     norm_bias: bool = field(
         default=True,
-        metadata=setting("Norm bias", "Whether a layernorm adds a learned bias. It does so only where it has a gain too."),
+        metadata=setting(
+            "Norm bias",
+            "Whether a layernorm adds a learned bias. It does so only where it has a gain too.",
+            group="Residual and norms",
+        ),
     )
     final_norm: bool = field(
-        default=True, metadata=setting("Final norm", "Whether a norm stands between the last block and the output.")
+        default=True,
+        metadata=setting(
+            "Final norm", "Whether a norm stands between the last block and the output.", group="Residual and norms"
+        ),
     )
     positions: str = field(
-        default="learned", metadata=setting("Positions", "How the model knows the order of its tokens.", choices=POSITIONS)
+        default="learned",
+        metadata=setting("Positions", "How the model knows the order of its tokens.", choices=POSITIONS, group="Positions"),
     )
     rotary_base: float = field(
         default=10_000.0,
@@ -121,12 +142,20 @@ class Config:
             low=1,
             high=1e9,
             low_excluded=True,
+            group="Positions",
+            needs=("positions", ("rotary",)),
         ),
     )
     rotary_fraction: float = field(
         default=1.0,
         metadata=setting(
-            "Rotary share", "The share of a head's numbers that rotary positions turn.", low=0, high=1, low_excluded=True
+            "Rotary share",
+            "The share of a head's numbers that rotary positions turn.",
+            low=0,
+            high=1,
+            low_excluded=True,
+            group="Positions",
+            needs=("positions", ("rotary",)),
         ),
     )
     rotary_scaling: str = field(
@@ -135,21 +164,37 @@ class Config:
             "Rotary scaling",
             "How rotary positions were slowed down after a first training on shorter texts.",
             choices=ROTARY_SCALINGS,
+            group="Positions",
+            needs=("positions", ("rotary",)),
         ),
     )
     rotary_factor: float = field(
         default=1.0,
-        metadata=setting("Rotary factor", "By how much rotary scaling slows positions down.", low=1, high=1e4),
+        metadata=setting(
+            "Rotary factor",
+            "By how much rotary scaling slows positions down.",
+            low=1,
+            high=1e4,
+            group="Positions",
+            needs=("rotary_scaling", ("linear", "llama3")),
+        ),
     )
     rotary_context: int = field(
         default=8_192,
         metadata=setting(
-            "Context before scaling", "How many tokens the first training saw at a time (scaling llama3).", low=1, high=10_000_000
+            "Context before scaling",
+            "How many tokens the first training saw at a time (scaling llama3).",
+            low=1,
+            high=10_000_000,
+            group="Positions",
+            needs=("rotary_scaling", ("llama3",)),
         ),
     )
     mask: str = field(
         default="causal",
-        metadata=setting("Mask", "Which tokens a token sees: earlier ones (causal), or all (full).", choices=MASKS),
+        metadata=setting(
+            "Mask", "Which tokens a token sees: earlier ones (causal), or all (full).", choices=MASKS, group="Attention"
+        ),
     )
     window: int | None = field(
         default=None,
@@ -159,6 +204,7 @@ class Config:
             "window.",
             low=1,
             high=131_072,
+            group="Attention",
         ),
     )
     window_pattern: str = field(
@@ -167,6 +213,8 @@ class Config:
             "Blocks with a window",
             "Which blocks see only the window: w sees the window, f sees everything; the letters are repeated from block 0 up, "
             "so fw gives every other block a window.",
+            group="Attention",
+            needs=("window", ()),
         ),
     )
     window_rotary_base: float | None = field(
@@ -177,26 +225,37 @@ class Config:
             low=1,
             high=1e9,
             low_excluded=True,
+            group="Positions",
+            needs=("window", ()),
         ),
     )
     mlp: str = field(
         default="plain",
-        metadata=setting("Kind of MLP", "How the neurons of a block's MLP get their numbers.", choices=MLPS),
+        metadata=setting("Kind of MLP", "How the neurons of a block's MLP get their numbers.", choices=MLPS, group="MLP"),
     )
     activation: str = field(
         default="gelu",
-        metadata=setting("Activation", "The curved function that is applied to a neuron's input.", choices=ACTIVATIONS),
+        metadata=setting(
+            "Activation", "The curved function that is applied to a neuron's input.", choices=ACTIVATIONS, group="MLP"
+        ),
     )
     qkv_bias: bool = field(
-        default=True, metadata=setting("Bias of q, k, v", "Whether queries, keys and values have a learned bias.")
+        default=True, metadata=setting("Bias of q, k, v", "Whether queries, keys and values have a learned bias.", group="Biases")
     )
     output_bias: bool = field(
-        default=True, metadata=setting("Output bias", "Whether the output of attention has a learned bias.")
+        default=True, metadata=setting("Output bias", "Whether the output of attention has a learned bias.", group="Biases")
     )
-    mlp_bias: bool = field(default=True, metadata=setting("MLP bias", "Whether both layers of the MLP have a learned bias."))
-    unembed_bias: bool = field(default=False, metadata=setting("Unembed bias", "Whether every token's score has a learned bias."))
+    mlp_bias: bool = field(
+        default=True, metadata=setting("MLP bias", "Whether both layers of the MLP have a learned bias.", group="Biases")
+    )
+    unembed_bias: bool = field(
+        default=False, metadata=setting("Unembed bias", "Whether every token's score has a learned bias.", group="Biases")
+    )
     tied: bool = field(
-        default=False, metadata=setting("Tied embedding", "Whether the same matrix is used to read tokens and to guess them.")
+        default=False,
+        metadata=setting(
+            "Tied embedding", "Whether the same matrix is used to read tokens and to guess them.", group="Embedding and output"
+        ),
     )
     embed_scale: float = field(
         default=1.0,
@@ -206,15 +265,25 @@ class Config:
             low=0,
             high=1e4,
             low_excluded=True,
+            group="Embedding and output",
         ),
     )
     embed_norm: bool = field(
         default=False,
-        metadata=setting("Norm after the embedding", "Whether the vectors of tokens are normalised before the first block."),
+        metadata=setting(
+            "Norm after the embedding",
+            "Whether the vectors of tokens are normalised before the first block.",
+            group="Embedding and output",
+        ),
     )
     qk_norm: str = field(
         default="none",
-        metadata=setting("Normalised queries and keys", "How queries and keys are brought to a common size.", choices=QK_NORMS),
+        metadata=setting(
+            "Normalised queries and keys",
+            "How queries and keys are brought to a common size.",
+            choices=QK_NORMS,
+            group="Attention",
+        ),
     )
     score_scale: float | None = field(
         default=None,
@@ -224,6 +293,7 @@ class Config:
             low=0,
             high=1e4,
             low_excluded=True,
+            group="Attention",
         ),
     )
     score_cap: float | None = field(
@@ -234,6 +304,7 @@ class Config:
             low=0,
             high=1e6,
             low_excluded=True,
+            group="Attention",
         ),
     )
     logit_cap: float | None = field(
@@ -244,12 +315,18 @@ class Config:
             low=0,
             high=1e6,
             low_excluded=True,
+            group="Embedding and output",
         ),
     )
     dropout: float = field(
         default=0.0,
         metadata=setting(
-            "Dropout", "The share of numbers left out at random at each step of training.", low=0, high=1, high_excluded=True
+            "Dropout",
+            "The share of numbers left out at random at each step of training.",
+            low=0,
+            high=1,
+            high_excluded=True,
+            group="Dropout",
         ),
     )
     attention_dropout: float = field(
@@ -261,6 +338,7 @@ class Config:
             low=0,
             high=1,
             high_excluded=True,
+            group="Dropout",
         ),
     )
     token_dropout: float = field(
@@ -272,6 +350,7 @@ class Config:
             low=0,
             high=1,
             high_excluded=True,
+            group="Dropout",
         ),
     )
     n_encoder_layer: int = field(
@@ -293,6 +372,7 @@ class Config:
             "token, weighed by its place (flatten), from the mean of all tokens (mean), or from their sum divided by the square "
             "root of their number (sum).",
             choices=HEADS,
+            group="Embedding and output",
         ),
     )
     n_label: int = field(default=0, metadata=setting("Labels", "How many labels a classifier chooses from.", low=0, high=10_000))

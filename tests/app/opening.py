@@ -12,8 +12,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def opened(path: str, **query: str | list[str]) -> AppTest:
-    """The page at `path`, run once with `query` in its address."""
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE).switch_page(path)
+    """The page at `path`, or Home at `app.py`, run once with `query` in its address."""
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE)
+    if path != "app.py":
+        at.switch_page(path)
     for key, value in query.items():
         at.query_params[key] = value
     return at.run()

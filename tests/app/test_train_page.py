@@ -32,7 +32,7 @@ from gptviz.text.datasets.pairs import PAIR_TASKS
 from gptviz.train import estimate
 from gptviz.train.recipe import Recipe
 from gptviz.train.trainer import draw_seed
-from gptviz.ui.pages.train import inside, state
+from gptviz.ui.pages.train import form, inside, state
 from gptviz.ui.pages.train.rules import OWN_PLAN, plan_named
 from gptviz.ui.pages.train.tries import tries
 from gptviz.ui.pages.train.watched import watch
@@ -697,3 +697,77 @@ def test_pairs_of_ones_own_are_trained_on(home: Path) -> None:
     folder = checkpoints.find("mirror")
     assert checkpoints.read_card(folder).corpus == "mine.tsv"
     assert checkpoints.read_config(folder).n_encoder_layer == PLANS["mirror"].config.n_encoder_layer
+
+
+LLAMA_LIKE = {
+    "run_n_head": "4",
+    "run_n_kv_head": "2",
+    "run_positions": "rotary",
+    "run_rotary_base": "500",
+    "run_norm": "rmsnorm",
+    "run_mlp": "gated",
+    "run_activation": "silu",
+    "run_qk_norm": "separate",
+    "run_residual": "double-norm",
+    "run_window": "4",
+    "run_window_pattern": "wf",
+    "run_score_cap": "20",
+    "run_logit_cap": "10",
+    **dict.fromkeys(("run_qkv_bias", "run_output_bias", "run_mlp_bias"), "false"),
+}
+NEOX_LIKE = {
+    "run_n_head": "2",
+    "run_residual": "parallel",
+    "run_positions": "rotary",
+    "run_rotary_fraction": "0.5",
+    "run_attention_dropout": "0.1",
+    "run_norm_eps": "1e-06",
+}
+SMALL = TINY | {"run_n_layer": "2", "run_d_model": "16", "run_steps": "20"}
+
+
+@pytest.mark.parametrize("axes", [LLAMA_LIKE, NEOX_LIKE], ids=["llama-like", "neox-like"])
+def test_a_family_is_trained_from_the_form_and_every_page_about_its_parts_opens_it(home: Path, axes: dict[str, str]) -> None:
+    at = page(**SMALL | axes)
+    control = {one.key: one for kind in (at.number_input, at.selectbox, at.toggle, at.text_input) for one in kind}
+    for key, value in axes.items():
+        assert str(control[key].value).lower() in (value, f"{value}.0"), key
+    assert not [key for key in axes if control[key].disabled]
+    at_state(press(at, "Train"), "copy", "finished")
+    config = checkpoints.read_config(checkpoints.find("copy")).to_dict()
+    for key, value in axes.items():
+        assert str(config[key.removeprefix("run_")]).lower() in (value, f"{value}.0"), key
+    assert f"{parameter_count(checkpoints.read_config(checkpoints.find('copy'))):,} parameters" in says(page(**SMALL | axes))
+    for path in ("app.py", "pages/attention.py", "pages/gradients.py", "pages/positions.py"):
+        shown = opened(path, model="copy")
+        assert not shown.exception, (path, shown.exception)
+        assert not shown.error, (path, shown.error)
+
+
+def test_few_controls_are_in_sight_the_others_stand_in_groups_and_what_has_no_effect_cannot_be_set(home: Path) -> None:
+    at = page(plan="copy")
+    folded = {one.key for box in at.expander for kind in ("number_input", "selectbox", "toggle") for one in box.get(kind)}
+    in_sight = {one.key for one in at.number_input if one.key.startswith("run_")} - folded
+    assert in_sight == {f"run_{name}" for name in (*form.SIZES_IN_SIGHT, *form.RECIPE_IN_SIGHT)}
+    labels = [box.label for box in at.expander]
+    assert {"Attention", "MLP", "Residual and norms", "Positions", "Biases", "Embedding and output", "Dropout"} <= set(labels)
+
+    def off() -> set[str]:
+        kinds = (at.number_input, at.selectbox, at.toggle, at.text_input)
+        return {one.key.removeprefix("run_") for kind in kinds for one in kind if one.disabled}
+
+    rotary = {"rotary_base", "rotary_fraction", "rotary_scaling", "rotary_factor", "rotary_context"}
+    assert off() >= rotary | {"window_pattern", "window_rotary_base"}
+    at.selectbox(key="run_positions").set_value("rotary").run()
+    assert off() & rotary == {"rotary_factor", "rotary_context"}
+    at.selectbox(key="run_rotary_scaling").set_value("linear").run()
+    assert off() & rotary == {"rotary_context"}
+    at.number_input(key="run_window").set_value(4).run()
+    assert not off() & {"window_pattern", "window_rotary_base"}
+    # Another kind of model has the parts of its plan again.
+    at.selectbox(key="run_mlp").set_value("gated").run()
+    at.selectbox(key="plan").set_value("classifier").run()
+    assert not at.exception
+    usual = PLANS["classifier"].config
+    assert (at.selectbox(key="run_mlp").value, at.number_input(key="run_window").value) == (usual.mlp, None)
+    assert at.selectbox(key="run_positions").value == usual.positions

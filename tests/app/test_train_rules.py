@@ -12,13 +12,16 @@ import pytest
 from gptviz.data.text import TextSource
 from gptviz.fields import field_info
 from gptviz.model import Config, changed
+from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
 from gptviz.runs.experiments import PLANS
 from gptviz.text import Corpus
 from gptviz.train.recipe import Recipe
 from gptviz.ui.pages.train.fields import LARGEST, ZERO, limits
+from gptviz.ui.pages.train.form import SIZES_IN_SIGHT
 from gptviz.ui.pages.train.rules import (
     FRESH,
+    NOT_CHOSEN,
     OWN,
     OWN_PLAN,
     Choices,
@@ -175,3 +178,45 @@ def test_a_control_takes_the_numbers_of_every_experiment(name: str) -> None:
                 low, high = limits(info)
                 assert low is None or low <= values[info.name], info.name
                 assert high is None or values[info.name] <= high, info.name
+
+
+@pytest.mark.parametrize(
+    ("architecture", "words"),
+    [
+        ({"n_kv_head": 3}, "n_kv_head is 3; it must divide n_head 4"),
+        ({"n_kv_head": 8}, "n_kv_head is 8; it must divide n_head 4"),
+        ({"window": 4, "mask": "full"}, "window is 4; it needs a causal mask"),
+        ({"window": 4, "window_pattern": "x"}, "window_pattern is 'x'; it must be letters w"),
+        ({"window": 4, "window_pattern": ""}, "window_pattern is ''; it must be letters w"),
+        ({"positions": "rotary", "d_head": 5}, "d_head"),
+        ({"tied": True, "unembed_bias": True}, "unset unembed_bias"),
+    ],
+)
+def test_parts_that_do_not_go_together_are_named_in_one_line(architecture: dict[str, Any], words: str) -> None:
+    planned = planned_run(choices("copy", architecture=architecture))
+    assert planned.config is None
+    assert planned.problem is not None
+    assert words in planned.problem
+    assert "\n" not in planned.problem
+
+
+def test_side_by_side_blocks_are_refused_where_a_decoder_reads_an_encoder() -> None:
+    for architecture in ({"residual": "parallel"}, {"qk_norm": "whole"}):
+        problem = planned_run(choices("mirror", architecture=architecture)).problem
+        assert problem is not None
+        assert "cross-attention" in problem
+
+
+@pytest.mark.parametrize("kind", ["decoder", "classifier", "encoder-decoder"])
+def test_every_field_of_the_architecture_has_a_control_and_a_group_to_stand_in(kind: Kind) -> None:
+    config = next(plan.config for plan in PLANS.values() if plan.config.kind == kind)
+    assert {one.name for one in fields(Config)} == architecture_values(config).keys() | set(NOT_CHOSEN[kind])
+    in_sight = {*SIZES_IN_SIGHT, "n_encoder_layer"}
+    assert not [name for name in architecture_values(config) if name not in in_sight and not field_info(Config, name).group]
+
+
+def test_whether_a_field_has_an_effect_follows_from_the_field_it_needs() -> None:
+    base, pattern, head = (field_info(Config, name) for name in ("rotary_base", "window_pattern", "n_head"))
+    assert [base.has_effect({"positions": kind}) for kind in ("rotary", "learned")] == [True, False]
+    assert [pattern.has_effect({"window": size}) for size in (3, None)] == [True, False]
+    assert head.has_effect({})

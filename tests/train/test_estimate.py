@@ -56,10 +56,19 @@ SHAPES: list[dict[str, Any]] = [
     *({"n_layer": decoder, "n_encoder_layer": encoder, "padding": 0} for decoder in (1, 4) for encoder in (1, 3)),
     {"n_layer": 4, "positions": "relative"},
 ]
+ROTARY: dict[str, Any] = {"n_head": 4, "d_model": 16, "positions": "rotary"}
+FAMILIES: list[dict[str, Any]] = [
+    ROTARY | {"n_kv_head": 2, "mlp": "gated", "norm": "rmsnorm", "activation": "silu", "qk_norm": "separate", "tied": True},
+    ROTARY | {"residual": "parallel", "rotary_fraction": 0.5, "qk_norm": "whole"},
+    ROTARY | {"residual": "parallel-one-norm", "n_kv_head": 1, "attention_dropout": 0.1},
+    ROTARY | {"residual": "double-norm", "window": 3, "window_pattern": "wwf", "window_rotary_base": 500.0, "n_layer": 5},
+    ROTARY | {"residual": "branch-norm", "score_cap": 5.0, "logit_cap": 9.0, "embed_scale": 4.0, "rotary_scaling": "llama3"},
+    {"embed_norm": True, "positions": "alibi", "score_scale": 1.0, "norm_eps": 1e-3, "n_layer": 3},
+]
 
 
-@pytest.mark.parametrize("changes", SHAPES, ids=lambda changes: " ".join(map(str, changes.values())))
-def test_operations_are_counted_for_every_head_and_for_two_stacks(changes: dict[str, Any]) -> None:
+@pytest.mark.parametrize("changes", [*SHAPES, *FAMILIES], ids=lambda changes: " ".join(map(str, changes.values())))
+def test_operations_are_counted_for_every_head_for_two_stacks_and_for_the_axes_of_families(changes: dict[str, Any]) -> None:
     config = tiny(**changes)
     assert estimate.step_work(config, 3, 7).flops == counted_by_torch(config, 3, 7)
 
@@ -115,8 +124,14 @@ def most_at_once(config: Config, recipe: Recipe) -> int:
             Config(vocab_size=65, context_length=32, d_model=32, n_layer=2, n_head=4, positions="relative", dropout=0.1),
             Recipe(steps=2, batch_size=4, optimiser="sgd"),
         ),
+        (preset("llama-tiny", context_length=64, d_model=96, n_layer=4), Recipe(steps=2, batch_size=4)),
+        (preset("neox-tiny", context_length=64, d_model=96, n_layer=4), Recipe(steps=2, batch_size=4)),
+        (
+            preset("llama-tiny", context_length=64, n_layer=4, window=16, window_pattern="wf", score_cap=20.0),
+            Recipe(steps=2, batch_size=4),
+        ),
     ],
-    ids=["logits", "blocks", "relative"],
+    ids=["logits", "blocks", "relative", "llama", "neox", "windows and a cap"],
 )
 def test_a_step_has_as_much_in_memory_at_once_as_is_said(config: Config, recipe: Recipe) -> None:
     said, real = estimate.estimate(config, recipe, SPEED), most_at_once(config, recipe)

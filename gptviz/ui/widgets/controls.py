@@ -54,12 +54,14 @@ def select(
     format_func: Callable[[str], str] = str,
     label_visibility: Literal["visible", "hidden", "collapsed"] = "visible",
     segmented: bool = False,
+    disabled: bool = False,
     notices: Any = st,
 ) -> str:
     """A control for one of `options`, kept in the URL as `key`; the option chosen.
 
     Args:
         segmented: whether all options are shown side by side.
+        disabled: whether it shows its value only.
         notices: the container for a warning about a link that asks for something else.
     """
     first = default if default is not None and default in options else options[0]
@@ -72,6 +74,7 @@ def select(
         "bind": "query-params",
         "format_func": format_func,
         "label_visibility": label_visibility,
+        "disabled": disabled,
     }
     chosen: Any
     if segmented:

@@ -16,6 +16,8 @@ LARGEST: dict[str, float] = {
     "n_layer": 48,
     "n_encoder_layer": 48,
     "n_head": 64,
+    "n_kv_head": 64,
+    "window": 4_096,
     "d_model": 4_096,
     "context_length": 4_096,
     "d_head": 1_024,
@@ -35,6 +37,9 @@ ABOVE, BELOW = 1e-7, 1e-4
 # What 0 means in the control of a field that may also be left out.
 ZERO = {"d_head": "0: width ÷ heads", "minutes": "0: steps"}
 HEAD_WITHOUT_LABELS = "unembed"
+# Where the buttons of a control begin to count if its field has no value of its own.
+BEGIN = {"norm_eps": 1e-5, "score_scale": 1.0, "score_cap": 50.0, "logit_cap": 30.0, "window_rotary_base": 10_000.0}
+NO_GROUP = "More"
 Number = TypeVar("Number", int, float)
 
 
@@ -44,7 +49,7 @@ def key_of(field: str) -> str:
 
 
 def field_controls(infos: Mapping[str, FieldInfo], values: Mapping[str, Any], in_sight: Sequence[str]) -> dict[str, Any]:
-    """A control for each field that has a value: those `in_sight` in two columns, the others folded under "More".
+    """A control for each field that has a value: those `in_sight` in two columns, the others folded under their groups.
 
     Args:
         infos: what there is to say about each field, by name and in order.
@@ -58,30 +63,38 @@ def field_controls(infos: Mapping[str, FieldInfo], values: Mapping[str, Any], in
             if name is not None:
                 with column:
                     chosen[name] = _control(infos[name], values[name])
-    with st.expander("More", icon=":material/more_horiz:"):
-        for name, info in infos.items():
-            if name in values and name not in in_sight:
-                chosen[name] = _control(info, values[name])
+    folded = [info for name, info in infos.items() if name in values and name not in in_sight]
+    for group in dict.fromkeys(info.group or NO_GROUP for info in folded):
+        with st.expander(group, icon=":material/more_horiz:" if group == NO_GROUP else None):
+            for info in folded:
+                if (info.group or NO_GROUP) == group:
+                    chosen[info.name] = _control(info, values[info.name], disabled=not _has_effect(info, infos, chosen))
     return chosen
 
 
-def _control(info: FieldInfo, value: Any) -> Any:
+def _has_effect(info: FieldInfo, infos: Mapping[str, FieldInfo], chosen: Mapping[str, Any]) -> bool:
+    """Whether the field changes anything, given what was chosen for the fields before it."""
+    return info.has_effect(chosen) and (info.needs is None or _has_effect(infos[info.needs[0]], infos, chosen))
+
+
+def _control(info: FieldInfo, value: Any, *, disabled: bool = False) -> Any:
     """The control of one field, beginning with `value`; what was chosen in it."""
     key, label = key_of(info.name), f"{info.label} ({ZERO[info.name]})" if info.name in ZERO else info.label
     if info.kind == "switch":
-        return st.toggle(label, value, key=key, help=info.help, bind="query-params")
+        return st.toggle(label, value, key=key, help=info.help, bind="query-params", disabled=disabled)
     if info.kind == "choice":
         choices = [choice for choice in info.choices if choice != HEAD_WITHOUT_LABELS]
-        return controls.select(label, choices, key=key, default=value, help=info.full_help)
+        return controls.select(label, choices, key=key, default=value, help=info.full_help, disabled=disabled)
     if info.kind == "text":
-        return st.text_input(label, value, key=key, help=info.help, bind="query-params")
+        return st.text_input(label, value, key=key, help=info.help, bind="query-params", disabled=disabled)
+    common: dict[str, Any] = {"key": key, "help": info.help, "bind": "query-params", "disabled": disabled}
+    if info.optional:
+        common["placeholder"] = "as usual"
     low, high = limits(info)
     if info.kind == "whole":
-        return st.number_input(label, _as(int, low), _as(int, high), value, 1, key=key, help=info.help, bind="query-params")
-    if value is None:
-        return st.number_input(label, _as(float, low), _as(float, high), None, key=key, help=info.help, bind="query-params")
-    least, most, value, form = _as(float, low), _as(float, high), float(value), "%.6g"
-    return st.number_input(label, least, most, value, _notch(value), form, key=key, help=info.help, bind="query-params")
+        return st.number_input(label, _as(int, low), _as(int, high), value, 1, **common)
+    step = _notch(BEGIN.get(info.name, 0.0) if value is None else float(value))
+    return st.number_input(label, _as(float, low), _as(float, high), _as(float, value), step, "%.6g", **common)
 
 
 def limits(info: FieldInfo) -> tuple[float | None, float | None]:
