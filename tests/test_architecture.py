@@ -31,6 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gguf",
         "huggingface_hub",
         "httpx2",
+        "filelock",
         "gptviz.bounded",
         "gptviz.memory",
         "gptviz.model",

@@ -1,71 +1,407 @@
 """Models on the Hugging Face hub, by name: `gpt2`, `HuggingFaceTB/SmolLM2-135M`.
 
-The `huggingface_hub` library brings the files into its own cache, where other programs find them too; its settings for a mirror,
-a token and working offline hold (HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE, HF_HOME). Nothing but settings, tokenizers and weights
-is fetched, and never code.
+The files are kept in the cache of the `huggingface_hub` library, where other programs find them too; its settings for a mirror, a
+token and working offline hold (HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE, HF_HOME). Nothing but settings, tokenizers and weights is
+fetched, and never code.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from .families import ImportRefusedError
+from gptviz.bounded import parse_json
+from gptviz.memory import size as in_words
+
+from .download import download, here
+from .families import FAMILIES, ImportRefusedError
+from .folder import LONGEST_CONFIG, MOST_VALUES
+from .tensors import parts_in
+
+if TYPE_CHECKING:
+    from huggingface_hub.hf_api import ModelInfo
 
 NAME = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9_-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*")
-SETTINGS = ("config.json", "tokenizer.json", "vocab.json", "merges.txt")
+GGUF_FILE = re.compile(r"(?P<name>[^/]+/[^/]+)/(?P<file>[A-Za-z0-9._/-]+\.gguf)", re.IGNORECASE)
+SETTINGS = (
+    *("config.json", "generation_config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *("chat_template.jinja", "README.md"),  # which names the licence
+)
+# The first of these that a model has is its tokenizer.
+TOKENIZERS = (
+    ("tokenizer.json",),
+    ("vocab.json", "source.spm", "target.spm"),
+    ("vocab.json", "merges.txt"),
+    ("tokenizer.model",),
+    ("vocab.txt",),
+)
 # The first of these that a model has is fetched; the second is the older format, opened without running what is in it.
-WEIGHTS = (("model.safetensors", "model.safetensors.index.json"), ("pytorch_model.bin", "pytorch_model.bin.index.json"))
+WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+MOST_FOUND, MOST_SEARCHED = 20, 100
+PATIENCE = 10.0  # seconds for an answer of the hub
+# Called with the bytes that have arrived and those of all files together; what it raises stops the download.
+Watch = Callable[[int, int], None]
+
+
+class HubUnreachableError(ImportRefusedError):
+    """The hub gives no answer: there is no network, or it is turned off; the message says why."""
+
+
+@dataclass(frozen=True)
+class HubFile:
+    """A file on the hub.
+
+    Attributes:
+        path: its name in the model's folder there.
+        size: bytes.
+        key: what the cache calls its content.
+        sha256: the hash of its content, where the hub says it.
+    """
+
+    path: str
+    size: int
+    key: str
+    sha256: str | None
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What the hub has of a model, and what would be fetched.
+
+    Attributes:
+        name: the model's name there.
+        commit: which version of it.
+        files: the files that are needed.
+        fields: its `config.json`; empty where it is a GGUF file.
+        licence: its licence, where its page names it.
+    """
+
+    name: str
+    commit: str
+    files: tuple[HubFile, ...]
+    fields: Mapping[str, Any]
+    licence: str | None
+
+    @property
+    def size(self) -> int:
+        """The bytes of all files."""
+        return sum(file.size for file in self.files)
+
+    @property
+    def missing(self) -> int:
+        """The bytes that are still to be fetched."""
+        return sum(max(0, file.size - here(_blob(self.name, file))) for file in self.files)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A model that a search has found.
+
+    Attributes:
+        family: what people call such models.
+        parameters: how many numbers it has, where the hub knows.
+        downloads: how often it was fetched in the last month.
+    """
+
+    name: str
+    family: str
+    parameters: int | None
+    downloads: int
 
 
 def is_name(text: str) -> bool:
-    """Whether this could be the name of a model on the hub."""
-    return NAME.fullmatch(text) is not None and ".." not in text and "--" not in text
+    """Whether this could be the name of a model on the hub, or of one of its GGUF files: `owner/name/file.gguf`."""
+    name, _ = _split(text)
+    return NAME.fullmatch(name) is not None and ".." not in text and "--" not in text
 
 
-def fetched(name: str) -> Path:
-    """The folder with the files of the model of this name, from the cache or, where there is network, from the hub.
+def _split(text: str) -> tuple[str, str | None]:
+    """The name of a model, and the GGUF file of it that is asked for."""
+    found = GGUF_FILE.fullmatch(text)
+    return (text, None) if found is None else (found["name"], found["file"])
 
-    What was fetched in part is gone on with at the next call.
+
+def _check(text: str) -> tuple[str, str | None]:
+    if not is_name(text):
+        raise ImportRefusedError(f"{text!r:.80} cannot be the name of a model on the hub, such as HuggingFaceTB/SmolLM2-135M")
+    return _split(text)
+
+
+def fetched(text: str, watch: Watch | None = None) -> Path:
+    """Where the model of this name lies on this machine: its folder in the cache, fetched from the hub unless it is there.
+
+    What was fetched in part is gone on with.
 
     Raises:
-        ImportRefusedError: there is no such model, it is not open to everybody, or there is no network and it is not in the
-            cache.
+        ImportRefusedError: there is no such model, it is not open to everybody, the disk is full, or there is no network and it
+            is not in the cache.
     """
-    from huggingface_hub import HfApi, snapshot_download
-    from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, OfflineModeIsEnabled, RepositoryNotFoundError
-
-    if not is_name(name):
-        raise ImportRefusedError(f"{name!r:.80} cannot be the name of a model on the hub, such as HuggingFaceTB/SmolLM2-135M")
+    folder = cached(text)
+    if folder is not None and is_whole(folder):
+        return folder
     try:
-        there = set(HfApi().list_repo_files(name))
-        kinds = next((kind for kind in WEIGHTS if there & set(kind)), None)
-        if kinds is None:
-            raise ImportRefusedError(f"{name} on the hub has no model.safetensors and no pytorch_model.bin")
-        patterns = [*SETTINGS, *kinds, f"{kinds[0].partition('.')[0]}-*-of-*.{kinds[0].rpartition('.')[2]}"]
-        return Path(snapshot_download(name, allow_patterns=patterns))
-    except GatedRepoError:
-        raise ImportRefusedError(f"{name} asks for a permission first: get it on the model's page, and set HF_TOKEN") from None
-    except RepositoryNotFoundError:
-        raise ImportRefusedError(f"the hub has no model named {name}, or a private one: check the name, set HF_TOKEN") from None
-    except (OSError, HfHubHTTPError, OfflineModeIsEnabled) as error:
-        return _cached(name, error)
+        offer = look_up(text)
+    except HubUnreachableError as error:
+        if folder is not None:
+            return folder
+        raise HubUnreachableError(
+            f"{text} is not in the cache of huggingface_hub, and {error}: "
+            "fetch it once where there is network, or give a folder or a file"
+        ) from None
+    return fetch(offer, watch)
 
 
-def _cached(name: str, error: Exception) -> Path:
-    """The folder of this model in the cache.
+def look_up(text: str) -> Offer:
+    """What the hub has of the model of this name. Its weights are not fetched yet.
 
     Raises:
-        ImportRefusedError: it is not in the cache.
+        HubUnreachableError: the hub gives no answer.
+        ImportRefusedError: there is no such model, it is not open to everybody, or has no weights in a format that gptviz opens.
+    """
+    from huggingface_hub import HfApi
+
+    name, gguf = _check(text)
+    with _answers(name):
+        info = HfApi().model_info(name, files_metadata=True, timeout=PATIENCE)
+    all_files = {file.path: file for file in _files(info)}
+    paths = _needed(name, set(all_files), gguf)
+    commit = info.sha or "main"
+    fields: Mapping[str, Any] = {} if gguf else _config(name, commit)
+    return Offer(name, commit, tuple(all_files[path] for path in paths), fields, _licence(info))
+
+
+def _files(info: ModelInfo) -> Iterator[HubFile]:
+    for one in info.siblings or ():
+        sha256 = one.lfs.sha256 if one.lfs is not None else None
+        key = sha256 or one.blob_id
+        if key is not None and one.size is not None and re.fullmatch("[0-9a-f]{40,64}", key):
+            yield HubFile(one.rfilename, one.size, key, sha256)
+
+
+def _needed(name: str, there: set[str], gguf: str | None) -> list[str]:
+    """The files of a model that are fetched, the small ones first.
+
+    Raises:
+        ImportRefusedError: it has no weights that gptviz opens.
+    """
+    if gguf is not None:
+        if gguf not in there:
+            raise ImportRefusedError(f"{name} on the hub has no file {gguf:.80}: it has {_first(there, '*.gguf')}")
+        return [gguf, *sorted(there & {"README.md"})]
+    weights: list[str] = []
+    for kind in WEIGHTS:
+        stem, _, ending = kind.rpartition(".")
+        if f"{kind}.index.json" in there:
+            weights = [f"{kind}.index.json", *sorted(path for path in there if fnmatch(path, f"{stem}-*-of-*.{ending}"))]
+        elif kind in there:
+            weights = [kind]
+        if weights:
+            break
+    if not weights and (ggufs := _first(there, "*.gguf")):
+        raise ImportRefusedError(f"{name} on the hub has GGUF files alone: give the name of one with it, as {name}/{ggufs}")
+    if not weights or "config.json" not in there:
+        what = "config.json" if weights else "model.safetensors and no pytorch_model.bin"
+        raise ImportRefusedError(f"{name} on the hub has no {what}: gptviz cannot open it")
+    tokenizer = next((files for files in TOKENIZERS if set(files) <= there), ())
+    return [*sorted(there & set(SETTINGS)), *tokenizer, *weights]
+
+
+def _first(there: set[str], pattern: str) -> str:
+    return ", ".join(sorted(path for path in there if fnmatch(path, pattern))[:3])
+
+
+def _config(name: str, commit: str) -> Mapping[str, Any]:
+    """The config.json of a model on the hub; nothing is written to the disk."""
+    from huggingface_hub import get_session, hf_hub_url, hf_raise_for_status
+
+    with _answers(name):
+        url = hf_hub_url(name, "config.json", revision=commit)
+        answer = get_session().get(url, headers=_headers(), timeout=PATIENCE)
+        hf_raise_for_status(answer)
+    try:
+        if len(answer.content) > LONGEST_CONFIG:
+            raise ValueError(f"it is longer than {LONGEST_CONFIG:,} bytes")
+        fields = parse_json(answer.content, MOST_VALUES)
+    except ValueError as error:
+        raise ImportRefusedError(f"config.json of {name} on the hub cannot be read ({error})") from None
+    if not isinstance(fields, dict):
+        raise ImportRefusedError(f"config.json of {name} on the hub is not a table of fields")
+    return fields
+
+
+def _headers() -> dict[str, str]:
+    """What every request carries: the token, where there is one."""
+    from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
+
+    headers: dict[str, str] = build_hf_headers()
+    return headers
+
+
+def _licence(info: ModelInfo) -> str | None:
+    named = [tag.removeprefix("license:") for tag in info.tags or () if tag.startswith("license:")]
+    return named[0] if named else None
+
+
+def fetch(offer: Offer, watch: Watch | None = None) -> Path:
+    """Fetch what is missing of an offer; the folder in the cache, or the GGUF file, where it lies then.
+
+    All files arrive before the first of them gets its name in the cache: what was stopped is in no list, and is gone on with at
+    the next call.
+
+    Raises:
+        ImportRefusedError: the hub refuses or cannot be reached any more, the disk is full, or another program is fetching it.
+    """
+    from huggingface_hub import hf_hub_download, hf_hub_url
+
+    _check_disk(offer)
+    arrived = 0
+    try:
+        with _answers(offer.name):
+            for file in offer.files:
+                blob, before = _blob(offer.name, file), arrived
+
+                def grown(have: int, before: int = before) -> None:
+                    if watch is not None:
+                        watch(before + have, offer.size)
+
+                if not blob.exists():
+                    url = hf_hub_url(offer.name, file.path, revision=offer.commit)
+                    with _alone(offer.name, blob):
+                        download(url, blob, file.size, sha256=file.sha256, headers=_headers(), grown=grown)
+                grown(file.size)
+                arrived += file.size
+            paths = [Path(hf_hub_download(offer.name, file.path)) for file in offer.files]  # which gives each its name
+    except HubUnreachableError as error:
+        missing = in_words(offer.missing)
+        raise HubUnreachableError(f"{offer.name}: {error}, {missing} are missing: open it again to go on from there") from None
+    return next((path for path in paths if path.suffix.lower() == ".gguf"), paths[0].parent)
+
+
+def _check_disk(offer: Offer) -> None:
+    root = _cache()
+    while not root.exists():
+        root = root.parent
+    free = shutil.disk_usage(root).free
+    if offer.missing > free:
+        raise ImportRefusedError(
+            f"{offer.name} takes {in_words(offer.missing)} more on the disk of {root}, and {in_words(free)} is free: "
+            "free some space"
+        )
+
+
+@contextmanager
+def _alone(name: str, blob: Path) -> Iterator[None]:
+    """Nobody else fetches this file meanwhile.
+
+    Raises:
+        ImportRefusedError: somebody does.
+    """
+    from filelock import FileLock, Timeout
+
+    locks = _cache() / ".locks" / blob.parents[1].name
+    try:
+        locks.mkdir(parents=True, exist_ok=True)
+        with FileLock(locks / f"{blob.name}.lock", timeout=0):  # the one that huggingface_hub itself takes
+            yield
+    except Timeout:
+        raise ImportRefusedError(f"{name} is being fetched by another window or program: wait until it is there") from None
+
+
+def _cache() -> Path:
+    from huggingface_hub import constants
+
+    return Path(constants.HF_HUB_CACHE)
+
+
+def _blob(name: str, file: HubFile) -> Path:
+    """Where the cache keeps the content of this file, as the documentation of `huggingface_hub` describes it."""
+    return _cache() / f"models--{name.replace('/', '--')}" / "blobs" / file.key
+
+
+def cached(text: str) -> Path | None:
+    """Where the cache has the model of this name, as a whole or in part; None if it does not have it.
+
+    Raises:
+        ImportRefusedError: this is no name.
     """
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
+    name, gguf = _check(text)
+    wanted = gguf or "config.json"
     try:
-        return Path(snapshot_download(name, local_files_only=True))
-    except (OSError, LocalEntryNotFoundError):
-        reason = str(error).strip().splitlines()[0][:160] if str(error).strip() else type(error).__name__
-        raise ImportRefusedError(
-            f"{name} is not in the cache of huggingface_hub, and the hub cannot be reached ({reason}): "
-            "fetch it once where there is network, or give a folder or a file"
-        ) from None
+        folder = Path(snapshot_download(name, local_files_only=True, allow_patterns=[wanted]))
+    except (OSError, ValueError, LocalEntryNotFoundError):
+        return None
+    if not (folder / wanted).exists():
+        return None
+    return folder / wanted if gguf else folder
+
+
+def is_whole(place: Path) -> bool:
+    """Whether a place in the cache has all that is needed: other programs fetch less, such as a config alone."""
+    if place.is_file():
+        return True
+    there = set(os.listdir(place))
+    if not any(set(files) <= there for files in TOKENIZERS):
+        return False
+    try:
+        return any(parts and all(part.exists() for part in parts) for parts in (parts_in(place, kind) for kind in WEIGHTS))
+    except ImportRefusedError:
+        return False
+
+
+def search(text: str) -> list[Found]:
+    """The models on the hub with `text` in their names, of the families that gptviz opens; those fetched most come first.
+
+    Raises:
+        ImportRefusedError: the hub gives no answer.
+    """
+    from huggingface_hub import HfApi
+
+    with _answers(text):
+        asked = HfApi().list_models(
+            search=text, sort="downloads", limit=MOST_SEARCHED, expand=["downloads", "safetensors", "tags", "gated"]
+        )
+        found = []
+        for info in asked:
+            tags = set(info.tags or ())
+            kind = next((kind for kind in FAMILIES if kind in tags), None)
+            if kind is not None and tags & {"safetensors", "pytorch"} and not info.gated:
+                total = info.safetensors.total if info.safetensors is not None else None
+                found.append(Found(info.id, FAMILIES[kind].title, total, info.downloads or 0))
+    return found[:MOST_FOUND]
+
+
+@contextmanager
+def _answers(name: str) -> Iterator[None]:
+    """Whatever the hub answers instead of what was asked for is an `ImportRefusedError` with a way out."""
+    import httpx2
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HfHubHTTPError,
+        LocalEntryNotFoundError,
+        OfflineModeIsEnabled,
+        RepositoryNotFoundError,
+    )
+
+    try:
+        yield
+    except GatedRepoError:
+        raise ImportRefusedError(f"{name} asks for a permission first: get it on the model's page, and set HF_TOKEN") from None
+    except RepositoryNotFoundError:
+        raise ImportRefusedError(f"the hub has no model named {name}, or a private one: check the name, set HF_TOKEN") from None
+    except HfHubHTTPError as error:
+        raise HubUnreachableError(f"the hub refuses with status {error.response.status_code}") from None
+    except OfflineModeIsEnabled:
+        raise HubUnreachableError("the hub may not be asked (HF_HUB_OFFLINE is set)") from None
+    except (httpx2.HTTPError, httpx2.InvalidURL, ConnectionError, LocalEntryNotFoundError) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:160]
+        raise HubUnreachableError(f"the hub cannot be reached ({reason})") from None

@@ -172,9 +172,7 @@ def in_folder(folder: Path) -> Tensors:
         ("pytorch_model.bin", TorchFile),
     )
     for name, kind in kinds:
-        index = folder / f"{name}.index.json"
-        paths = _parts(index) if os.path.lexists(index) else [folder / name] if os.path.lexists(folder / name) else []
-        if paths:
+        if paths := parts_in(folder, name):
             files: dict[Path, TensorFile] = {}
             for path in paths:
                 with reading(path):
@@ -183,6 +181,18 @@ def in_folder(folder: Path) -> Tensors:
     raise ImportRefusedError(
         f"{folder} has no weights: gptviz looks for model.safetensors or pytorch_model.bin, or an index of their parts"
     )
+
+
+def parts_in(folder: Path, name: str) -> list[Path]:
+    """The files with the weights that a folder has under this name: those that its index lists, else one or none.
+
+    Raises:
+        ImportRefusedError: the index is damaged, or points out of the folder.
+    """
+    index = folder / f"{name}.index.json"
+    if os.path.lexists(index):
+        return _parts(index)
+    return [folder / name] if os.path.lexists(folder / name) else []
 
 
 def _parts(index: Path) -> list[Path]:

@@ -15,7 +15,6 @@ from gptviz import memory
 from gptviz.__main__ import main
 from gptviz.model import memory_needed
 from gptviz.pretrained import hub
-from gptviz.pretrained.families import ImportRefusedError
 from gptviz.runs import checkpoints
 from gptviz.runs.imports import import_model
 from tests.pretrained.test_families import GROUPED, VOCAB, theirs
@@ -104,36 +103,11 @@ def test_a_model_too_large_for_this_machine_is_refused_with_both_numbers_and_lea
 # The hub
 
 
-@pytest.mark.parametrize("name", ["gpt2", "HuggingFaceTB/SmolLM2-135M", "a/b.c_d-e"])
+@pytest.mark.parametrize("name", ["gpt2", "HuggingFaceTB/SmolLM2-135M", "a/b.c_d-e", "a/b/c.Q4_K_M.gguf"])
 def test_a_name_of_the_hub_is_known_as_one(name: str) -> None:
     assert hub.is_name(name)
 
 
-@pytest.mark.parametrize("name", ["", "/etc", "../x", "a/b/c", "./folder", "a b", "https://example.org/a"])
+@pytest.mark.parametrize("name", ["", "/etc", "../x", "a/b/c", "./folder", "a b", "https://example.org/a", "a/../x.gguf"])
 def test_a_path_is_no_name_of_the_hub(name: str) -> None:
     assert not hub.is_name(name)
-
-
-def cached(cache: Path, model: Any) -> None:
-    """A model in the cache of `huggingface_hub`, as a download leaves it."""
-    commit = "0" * 40
-    folder = cache / "models--someone--tiny"
-    model.save_pretrained(folder / "snapshots" / commit)
-    (folder / "refs").mkdir()
-    (folder / "refs" / "main").write_text(commit)
-
-
-def test_without_network_what_is_in_the_cache_opens_and_the_rest_is_said(
-    model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import huggingface_hub.constants as constants
-
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    with pytest.raises(ImportRefusedError, match="someone/tiny is not in the cache of .*, and the hub cannot be reached"):
-        hub.fetched("someone/tiny")
-    cached(tmp_path / "hub", model)
-    monkeypatch.setattr("huggingface_hub.file_download.HF_HUB_CACHE", str(tmp_path / "hub"), raising=False)
-    made = import_model("someone/tiny")
-    assert made.folder.name == "tiny"
-    assert json.loads((made.folder / "card.json").read_text())["imported_from"] == "someone/tiny"

@@ -1,0 +1,118 @@
+"""One file fetched by its address: with the bytes counted, stopped at any moment, and gone on with where it stopped.
+
+`huggingface_hub` begins a file anew where the last download of it did not come to its end. Here what has arrived stays beside the
+file as `<name>.part`, and the next download asks for the rest alone.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from .families import ImportRefusedError
+
+CHUNK = 2**17  # bytes: where a connection breaks, at most as many have to be fetched once more
+# How often a connection may break without a byte in between before that counts as an error, and seconds to wait before the next.
+MOST_FAILURES, WAIT = 4, 1.0
+
+
+def download(
+    url: str,
+    to: Path,
+    size: int,
+    *,
+    sha256: str | None = None,
+    headers: Mapping[str, str] | None = None,
+    grown: Callable[[int], None] = lambda have: None,
+) -> None:
+    """Fetch the file at `url` to `to`, which is there as a whole or not at all.
+
+    Args:
+        size: how many bytes it has.
+        sha256: the hash of its content, compared in the end.
+        headers: of every request.
+        grown: called with the bytes that are there, about once per `CHUNK`. What it raises stops the download.
+
+    Raises:
+        ImportRefusedError: the disk is full, or what arrived is another file.
+        httpx2.HTTPError: the server refuses, or cannot be reached any more.
+    """
+    part = part_of(to)
+    try:
+        to.parent.mkdir(parents=True, exist_ok=True)
+        _fill(part, url, size, dict(headers or {}), grown)
+        if part.stat().st_size != size or (sha256 is not None and _hash(part) != sha256):
+            part.unlink()
+            raise ImportRefusedError(f"{url} arrived damaged, and was removed: open it again to fetch it anew")
+        part.replace(to)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise ImportRefusedError(
+                f"the disk of {to.parent} was full before {to.name[:12]}… had arrived as a whole: free some space, then open the "
+                "model again; the download goes on where it stopped"
+            ) from None
+        raise
+
+
+def part_of(to: Path) -> Path:
+    """Where the bytes of this file are collected until it is whole."""
+    return to.with_name(f"{to.name}.part")
+
+
+def here(to: Path) -> int:
+    """How many bytes of this file are on the disk, as a whole or in part."""
+    for path in (to, part_of(to)):
+        try:
+            return path.stat().st_size
+        except OSError:
+            continue
+    return 0
+
+
+def _fill(part: Path, url: str, size: int, headers: dict[str, str], grown: Callable[[int], None]) -> None:
+    """Append to `part` until it has `size` bytes; a connection that breaks is opened again."""
+    import httpx2
+
+    failures = 0
+    while True:
+        have = part.stat().st_size if part.exists() else 0
+        if have == size and size:
+            return
+        if have > size:
+            part.unlink()
+            have = 0
+        try:
+            _append(part, url, have, headers, grown)
+            if part.stat().st_size >= size:
+                return
+            raise httpx2.RemoteProtocolError("the answer ended early")
+        except httpx2.TransportError:
+            failures = 0 if part.exists() and part.stat().st_size > have else failures + 1
+            if failures >= MOST_FAILURES:
+                raise
+            time.sleep(WAIT * failures)
+
+
+def _append(part: Path, url: str, have: int, headers: dict[str, str], grown: Callable[[int], None]) -> None:
+    from huggingface_hub import constants, get_session, hf_raise_for_status
+
+    # Not compressed: the bytes are counted, and asked for by their place.
+    headers = headers | {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
+    with get_session().stream("GET", url, headers=headers, timeout=constants.HF_HUB_DOWNLOAD_TIMEOUT) as answer:
+        hf_raise_for_status(answer)
+        whole = answer.status_code != 206  # a server may answer with all of it though the rest was asked for
+        with part.open("wb" if whole else "ab") as file:
+            have = 0 if whole else have
+            grown(have)
+            for chunk in answer.iter_bytes(CHUNK):
+                file.write(chunk)
+                have += len(chunk)
+                grown(have)
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
