@@ -88,7 +88,7 @@ def test_an_empty_prompt_shows_the_default_one_and_says_so(seed_sized: Path) -> 
 
 
 def test_a_prompt_longer_than_the_context_shows_its_end(seed_sized: Path) -> None:
-    text = (pages.DEFAULT_PROMPT * 6)[:300]
+    text = (pages.DEFAULT_PROMPT * 7)[:300]
     at = page(prompt=text)
     assert any("300" in info.value and "64" in info.value for info in at.info)
     np.testing.assert_allclose(pattern(at, 2, 2), expected(text[-64:], 2, 2), atol=1e-6)

@@ -11,10 +11,10 @@ from gptviz.data.text import TextSource
 from gptviz.model.kinds import Kind
 
 # Lysander to Hermia, A Midsummer Night's Dream, act 1, scene 1; cut where several words can follow, so that every model that
-# ships has a choice (tests/app/test_examples.py).
-LINES = "LYSANDER.\nHow now, my love? Why is your cheek so pale?\nH"
+# ships has a choice (tests/app/test_examples.py). The box of the prompt shows two lines.
+LINES = "How now, my love? Why is your cheek so pale?\nH"
 # The prompt of the original pictures (Sinai 2024): the same lines, cut where hardly more than one letter can follow.
-LINES_WITHOUT_CHOICE = f"{LINES}ow chanc"
+LINES_WITHOUT_CHOICE = f"LYSANDER.\n{LINES}ow chanc"
 # Prompts of the original experiment that builds its model step by step (Ge 2023).
 SEA, MENENIUS = "sea", "MENENIUS:\nWhat is gra"
 REVIEW = "The plot is familiar and the ending no surprise, but the film is warm, funny and moving from beginning to end."
