@@ -507,7 +507,7 @@ def generate(options: argparse.Namespace) -> None:
         if streams:
             print(lm.tokenizer.piece(tokens[-1]), end="", flush=True)
     rate = len(tokens) / max(time.perf_counter() - begun, 1e-9)
-    text = lm.tokenizer.decode(tokens)
+    text = lm.tokenizer.continuation(tokens)
     if options.json:
         _print_json({"text": text, "tokens": tokens, "tokens_per_second": round(rate, 1)})
     else:

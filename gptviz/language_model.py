@@ -111,7 +111,7 @@ class LanguageModel:
         if self.model.config.kind == "encoder-decoder":
             return self.answer(prompt, min(max_new_tokens, self.model.config.context_length), **sampling)
         grown = self.generation(prompt, Sampling(**sampling))
-        return self.tokenizer.decode([int(step.tokens[0]) for step in islice(grown, min(max_new_tokens, sys.maxsize))])
+        return self.tokenizer.continuation([int(step.tokens[0]) for step in islice(grown, min(max_new_tokens, sys.maxsize))])
 
     @property
     def special_tokens(self) -> SpecialTokensTokenizer:

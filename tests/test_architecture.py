@@ -22,7 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gptviz.fields": set(),
     "gptviz.memory": {"torch"},
     "gptviz.model": {"torch", "gptviz.fields", "gptviz.memory"},
-    "gptviz.text": {"numpy", "tokenizers", "gptviz.bounded", "gptviz.files"},
+    "gptviz.text": {"numpy", "tokenizers", "sentencepiece", "jinja2", "gptviz.bounded", "gptviz.files"},
     "gptviz.generate": {"torch", "gptviz.byte_cache", "gptviz.model"},
     "gptviz.pretrained": {
         "torch",

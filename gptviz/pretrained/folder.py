@@ -10,15 +10,13 @@ from torch import Tensor
 
 from gptviz.bounded import parse_json, read_regular
 from gptviz.model import Config
-from gptviz.text import Tokenizer, from_json
-from gptviz.text.tokenizers.bpe import BPETokenizer
 
 from .families import Family, Given, ImportRefusedError, family_of
+from .folder_tokens import FolderTokens
 from .source import Opened, Source, fitted
 from .tensors import in_folder, reading
 
 LONGEST_CONFIG = 2**20  # bytes
-LONGEST_TOKENIZER = 64 * 2**20
 MOST_VALUES = 2_000_000
 
 
@@ -50,8 +48,11 @@ class Folder(Source):
             raise
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise ImportRefusedError(f"config.json: {error}") from None
-        tokenizer, notes = fitted(tokenizer_in(self.path), config.vocab_size)
-        return Opened(family.title, config, tokenizer, notes)
+        words = FolderTokens(self.path)
+        found = words.tokenizer()
+        tokenizer, notes = fitted(found, config.vocab_size)
+        ends = words.ends(given.optional("eos_token_id"), found)
+        return Opened(family.title, config, tokenizer, notes, chat=words.chat(), ends=ends)
 
     def parameters(self, config: Config) -> Iterator[tuple[str, Tensor]]:
         family, given = self._described()
@@ -68,24 +69,3 @@ class Folder(Source):
 
     def files(self) -> list[Path]:
         return in_folder(self.path).files
-
-
-def tokenizer_in(folder: Path) -> Tokenizer | None:
-    """The tokenizer in a folder: `tokenizer.json`, or `vocab.json` with `merges.txt`; None where there is none.
-
-    Raises:
-        ImportRefusedError: its file is damaged, or of a kind that gptviz does not read.
-    """
-    whole, vocabulary, merges = folder / "tokenizer.json", folder / "vocab.json", folder / "merges.txt"
-    if os.path.lexists(whole):
-        with reading(whole):
-            return from_json(read_regular(whole, LONGEST_TOKENIZER).decode("utf-8"))
-    if os.path.lexists(vocabulary) and os.path.lexists(merges):
-        with reading(vocabulary):
-            return BPETokenizer.from_gpt2(vocabulary, merges)
-    if os.path.lexists(folder / "tokenizer.model"):
-        raise ImportRefusedError(
-            f"{folder} has its tokenizer in tokenizer.model alone, a format of SentencePiece that gptviz does not read: "
-            "save it as tokenizer.json too, as transformers' save_pretrained does"
-        )
-    return None

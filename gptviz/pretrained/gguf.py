@@ -5,7 +5,6 @@ The weights may be quantised; they are brought back to float32 one tensor at a t
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from functools import cached_property
@@ -18,14 +17,14 @@ from torch import Tensor
 
 from gptviz.bounded import require_regular
 from gptviz.model import Config
-from gptviz.text import Tokenizer, from_json
 
 from .families import FAMILIES, Given, ImportRefusedError
+from .gguf_tokenizer import HeaderTokens
 from .source import Opened, Source, fitted
 from .tensors import reading
 
 if TYPE_CHECKING:
-    from gguf import GGUFReader
+    from .gguf_reader import Reader
 
 # What `general.architecture` calls a family → what its config.json calls it.
 ARCHITECTURES = {
@@ -98,9 +97,6 @@ _NEOX = {
 }
 NAMES = {"llama": _LLAMA, "qwen2": _LLAMA, "qwen3": _LLAMA, "gemma3_text": _GEMMA3, "gpt2": _GPT2, "gpt_neox": _NEOX}
 UNUSED = ("rope_freqs.weight", ".attn_rot_embd.weight")
-# How the text is cut before merging, by the name llama.cpp gives it; with digits one by one or not.
-SINGLE_DIGITS = ("smollm", "starcoder", "refact", "command-r")
-SPECIAL = 3  # the type of a token that no text is read as: llama.cpp calls it a control token
 
 
 class GGUF(Source):
@@ -116,19 +112,20 @@ class GGUF(Source):
         return [self.path]
 
     @cached_property
-    def _reader(self) -> GGUFReader:
-        from gguf import GGUFReader
+    def _reader(self) -> Reader:
+        from .gguf_reader import Reader
 
         with reading(self.path):
             require_regular(self.path)
             try:
-                return GGUFReader(self.path)
+                return Reader(self.path)
             except (IndexError, TypeError, AttributeError, OverflowError, UnicodeDecodeError) as error:
                 raise ValueError(f"not a GGUF file, or cut in half: {error}") from None
 
     def _setting(self, name: str) -> Any:
-        field = self._reader.fields.get(name)
-        return None if field is None else field.contents()
+        reader = self._reader
+        with reading(self.path):
+            return reader.value(name)
 
     @cached_property
     def _described(self) -> tuple[str, Given]:
@@ -190,7 +187,11 @@ class GGUF(Source):
             raise ImportRefusedError(f"{self.path.name}: {str(error).removeprefix('config.json: ')}") from None
         except (ValueError, TypeError) as error:
             raise ImportRefusedError(f"{self.path.name}: {error}") from None
-        tokenizer, notes = fitted(self._tokenizer(), config.vocab_size)
+        try:
+            tokens = HeaderTokens(self._setting)
+            tokenizer, notes = fitted(tokens.tokenizer(), config.vocab_size)
+        except ValueError as error:
+            raise ImportRefusedError(f"{self.path.name}: {error}") from None
         kinds = sorted({tensor.tensor_type.name for tensor in self._reader.tensors})
         return Opened(
             FAMILIES[kind].title,
@@ -198,6 +199,8 @@ class GGUF(Source):
             tokenizer,
             (*notes, f"Its weights are stored as {', '.join(kinds)}, and brought back to float32."),
             self._setting("general.license"),
+            tokens.chat(),
+            tokens.ends(),
         )
 
     def parameters(self, config: Config) -> Iterator[tuple[str, Tensor]]:
@@ -250,21 +253,6 @@ class GGUF(Source):
             return rows.transpose(0, 1).flatten(0, 2)
         return tensor
 
-    def _tokenizer(self) -> Tokenizer | None:
-        model = self._setting("tokenizer.ggml.model")
-        if model is None:
-            return None
-        if model != "gpt2":
-            raise ImportRefusedError(
-                f"{self.path.name}: its tokenizer is of kind {model!r:.40}; of GGUF files gptviz reads byte-pair encodings (gpt2)"
-            )
-        return _byte_pairs(
-            self._setting("tokenizer.ggml.tokens"),
-            self._setting("tokenizer.ggml.merges"),
-            self._setting("tokenizer.ggml.token_type") or [],
-            single_digits=self._setting("tokenizer.ggml.pre") in SINGLE_DIGITS,
-        )
-
 
 def _unpermuted(tensor: Tensor, heads: int) -> Tensor:
     """Rows of queries or keys in the order of config.json's world.
@@ -272,47 +260,3 @@ def _unpermuted(tensor: Tensor, heads: int) -> Tensor:
     llama.cpp turns neighbouring numbers, so its converter put the rows i and i + d_head / 2 of each head side by side.
     """
     return tensor.unflatten(0, (heads, -1, 2)).transpose(1, 2).flatten(0, 2)
-
-
-def _byte_pairs(tokens: list[str], merges: list[str], types: list[int], *, single_digits: bool) -> Tokenizer:
-    """A byte-level byte-pair encoding with this vocabulary, as a tokenizer.json would have it."""
-    before: list[dict[str, Any]] = [{"type": "Digits", "individual_digits": True}] if single_digits else []
-    before.append({"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True})
-    special = [place for place, kind in enumerate(types) if kind == SPECIAL]
-    return from_json(
-        json.dumps(
-            {
-                "version": "1.0",
-                "truncation": None,
-                "padding": None,
-                "added_tokens": [
-                    {
-                        "id": place,
-                        "content": tokens[place],
-                        "single_word": False,
-                        "lstrip": False,
-                        "rstrip": False,
-                        "normalized": False,
-                        "special": True,
-                    }
-                    for place in special
-                ],
-                "normalizer": None,
-                "pre_tokenizer": {"type": "Sequence", "pretokenizers": before},
-                "post_processor": None,
-                "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
-                "model": {
-                    "type": "BPE",
-                    "dropout": None,
-                    "unk_token": None,
-                    "continuing_subword_prefix": None,
-                    "end_of_word_suffix": None,
-                    "fuse_unk": False,
-                    "byte_fallback": False,
-                    "ignore_merges": False,
-                    "vocab": {token: place for place, token in enumerate(tokens)},
-                    "merges": [merge.split(" ", 1) for merge in merges],
-                },
-            }
-        )
-    )

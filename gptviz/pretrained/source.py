@@ -12,6 +12,7 @@ from torch import Tensor
 
 from gptviz.model import Config
 from gptviz.text import Tokenizer
+from gptviz.text.chat import ChatTemplate
 from gptviz.text.tokenizers.padded import PaddedTokenizer
 from gptviz.text.tokenizers.symbols import MOST_SYMBOLS, SymbolTokenizer
 
@@ -28,6 +29,8 @@ class Opened:
         tokenizer: its tokenizer, with as many tokens as the embedding has rows.
         notes: what a reader should know, in sentences.
         licence: its licence, where the source names it.
+        chat: how a chat is written for it, where the source says so.
+        ends: the tokens that end a text.
     """
 
     family: str
@@ -35,6 +38,8 @@ class Opened:
     tokenizer: Tokenizer
     notes: tuple[str, ...] = ()
     licence: str | None = None
+    chat: ChatTemplate | None = None
+    ends: tuple[int, ...] = ()
 
 
 class Source(ABC):

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from gptviz.model import PRESETS
+from gptviz.text.chat import ChatTemplate
 from gptviz.train.engine import Engine
 
 LARGEST_NUMBER = 1e300
@@ -105,6 +106,8 @@ class Card:
         baseline_accuracy: the share that a baseline gets right.
         confusion: how many held-out texts of each label were taken for which: [label][predicted].
         diverged: of a run that diverged, a sentence that says so and what to change (see `divergence`).
+        chat: how a chat is written as one text for the model, where its source says so.
+        end_tokens: the tokens that end a text.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -131,6 +134,8 @@ class Card:
     baseline_accuracy: float | None = None
     confusion: tuple[tuple[int, ...], ...] | None = None
     diverged: str | None = None
+    chat: ChatTemplate | None = None
+    end_tokens: tuple[int, ...] = ()
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Card:
@@ -165,6 +170,8 @@ class Card:
             baseline_accuracy=share(values.get("baseline_accuracy")),
             confusion=_confusion(values.get("confusion")),
             diverged=_text(values.get("diverged")),
+            chat=_chat(values.get("chat")),
+            end_tokens=_ids(values.get("end_tokens")),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -197,6 +204,19 @@ def _counts(value: object) -> Mapping[str, int]:
 
 def _labels(value: object) -> tuple[str, ...] | None:
     return tuple(value) if isinstance(value, list) and all(isinstance(name, str) for name in value) else None
+
+
+def _chat(value: object) -> ChatTemplate | None:
+    """How a chat is written, None where it is not written down as it should be."""
+    fields = value if isinstance(value, dict) else {}
+    template, tokens = fields.get("template"), fields.get("tokens")
+    if not isinstance(template, str) or not isinstance(tokens, dict):
+        return None
+    return ChatTemplate(template, {name: text for name, text in tokens.items() if isinstance(text, str)})
+
+
+def _ids(value: object) -> tuple[int, ...]:
+    return tuple(one for one in value if count(one) is not None) if isinstance(value, list) else ()
 
 
 def _engine(value: object) -> Engine | None:

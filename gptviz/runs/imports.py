@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from gptviz.model import parameter_count
@@ -62,6 +62,8 @@ def import_model(given: str, name: str | None = None, *, command: str | None = N
         "family": opened.family,
         "notes": list(opened.notes),
         **({"licence": opened.licence} if opened.licence else {}),
+        **({"chat": asdict(opened.chat)} if opened.chat else {}),
+        **({"end_tokens": list(opened.ends)} if opened.ends else {}),
         **({"command": command} if command else {}),
     }
     wanted = name or names.possible(source.path.stem if source.path.is_file() else Path(given).resolve().name)

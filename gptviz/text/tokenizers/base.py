@@ -96,6 +96,10 @@ class Tokenizer(ABC):
     def decode(self, ids: Sequence[int] | Ids) -> str:
         """The text of a one-dimensional sequence of ids."""
 
+    def continuation(self, ids: Sequence[int] | Ids) -> str:
+        """The text that these tokens add to another text. For most vocabularies this is what they decode to."""
+        return self.decode(ids)
+
     @abstractmethod
     def piece(self, id: int) -> str:
         """The text that a token adds when it is appended to another text, unchanged.

@@ -2,9 +2,9 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice, pairwise
+from itertools import groupby, islice, pairwise
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -39,11 +39,18 @@ class BPETokenizer(Tokenizer):
 
     Byte-level (learned here, GPT-2): any text is a sequence of known bytes, so decoding gives it back exactly; only
     lone surrogates, which are not text, are read as U+FFFD and reported. A `tokenizer.json` from elsewhere may lack
-    characters: they are read as its unknown token or not at all, and reported in both cases. Its start and end tokens
-    are not added, and its truncation, padding and dropout are off: the ids depend on the text alone.
+    characters: they are read as its unknown token or not at all, and reported in both cases. Its truncation, padding and
+    dropout are off: the ids depend on the text alone.
+
+    Many tokenizers put a token before a text, such as Llama's `<s>`, or one after it. They are among the ids here too, but not
+    a second time where the text has them already, as a text has that was made from a chat template.
 
     Args:
         backend: a tokenizer of the `tokenizers` library, of any model.
+
+    Attributes:
+        before: the tokens that are put before a text.
+        after: those that are put after it.
 
     Raises:
         ValueError: its vocabulary is empty, or its ids are not 0 to n − 1.
@@ -62,14 +69,19 @@ class BPETokenizer(Tokenizer):
             raise ValueError("the tokenizer's vocabulary is empty")
         if sorted(vocabulary.values()) != list(range(len(tokens))):
             raise ValueError(f"the ids of the tokenizer's {len(tokens)} tokens must run from 0 to {len(tokens) - 1}")
-        fields = json.loads(backend.to_str())
+        fields = _fields(backend)
         model = fields["model"]
         self._backend = backend
+        self.before, self.after = _frame(fields["post_processor"])
         self._bytes = _token_bytes(tokens, fields)
         # Backwards, so that of two tokens for the same text the first is found.
         self._ids = {data: i for i, data in reversed(list(enumerate(self._bytes)))}
         self._cuttable = _splits_as_gpt2(fields)
         self._byte_level = _is_byte_level(fields)
+        # SentencePiece's way to write spaces; without it, only the library knows how tokens become a text.
+        self._spaces = _writes_spaces_as_a_character(fields)
+        self._prepends = _prepends_a_space(fields)
+        self._added = frozenset(token["id"] for token in fields["added_tokens"])
         self._missing_bytes = frozenset(byte for byte in range(256) if bytes([byte]) not in self._ids)
         self._unknown_id: int | None = model.get("unk_id", vocabulary.get(model.get("unk_token")))
         # A model of characters lacks characters; one of words (WordPiece, WordLevel) lacks words.
@@ -117,7 +129,7 @@ class BPETokenizer(Tokenizer):
         vocabulary: dict[str, Any] = parse_object(_read(encoder_json_path))
         lines = _read(vocab_bpe_path).split("\n")
         merges = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
-        with _as_value_error(f"{encoder_json_path} and {vocab_bpe_path} are not a vocabulary and its merges"):
+        with as_value_error(f"{encoder_json_path} and {vocab_bpe_path} are not a vocabulary and its merges"):
             backend = Backend(models.BPE(vocab=vocabulary, merges=merges))  # type: ignore[arg-type]
         _split_as_gpt2(backend)
         if _END_OF_TEXT in vocabulary:
@@ -145,7 +157,7 @@ class BPETokenizer(Tokenizer):
 
         if not isinstance(parse_object(text).get("model"), dict):
             raise ValueError("this is not a Hugging Face tokenizer.json: it has no 'model' object")
-        with _as_value_error("this tokenizer.json cannot be opened"):
+        with as_value_error("this tokenizer.json cannot be opened"):
             backend = Backend.from_str(text)
         return cls(backend)
 
@@ -162,15 +174,37 @@ class BPETokenizer(Tokenizer):
                 vocabulary does not have.
         """
         clean = _without_surrogates(text)
-        with _as_value_error("this tokenizer cannot read the text"):
+        with as_value_error("this tokenizer cannot read the text"):
             read = self._backend.encode(clean, add_special_tokens=False)
             gaps = self._left_out(clean) if self._unknown_id is None else self._read_as_unknown(clean, read)
         ends = np.array([end for _, end in read.offsets])
         for match in _SURROGATE.finditer(text):
             at = int(np.searchsorted(ends, match.start(), side="right"))
             gaps.setdefault((match.start(), match.end()), (at, "\ufffd"))
-        unknown = (Unknown.of(at, text[start:end], instead) for (start, end), (at, instead) in sorted(gaps.items()))
-        return Encoding(list(read.ids), tuple(unknown))
+        before, after = self._missing_frame(read.ids)
+        first = len(before)
+        unknown = (Unknown.of(first + at, text[start:end], instead) for (start, end), (at, instead) in sorted(gaps.items()))
+        return Encoding([*before, *read.ids, *after], tuple(unknown))
+
+    def _missing_frame(self, ids: Sequence[int] | Ids) -> tuple[Sequence[int], Sequence[int]]:
+        """The tokens that are put before and after these, where they are not there already."""
+        has_before = tuple(ids[: len(self.before)]) == self.before
+        has_after = tuple(ids[max(len(ids) - len(self.after), 0) :]) == self.after
+        return () if has_before else self.before, () if has_after else self.after
+
+    def framed(self, before: Sequence[int], after: Sequence[int] = ()) -> "BPETokenizer":
+        """The same tokenizer with these tokens before and after a text.
+
+        Raises:
+            ValueError: there is no such token.
+        """
+        from tokenizers import processors
+
+        around = self.checked([*before, *after]).tolist()
+        single = [*(f"{place}" for place in before), "$A", *(f"{place}" for place in after)]
+        tokens: list[Any] = [{"id": f"{place}", "ids": [place], "tokens": [self._backend.id_to_token(place)]} for place in around]
+        self._backend.post_processor = processors.TemplateProcessing(single=single, special_tokens=tokens)
+        return BPETokenizer(self._backend)
 
     def encode_ids(self, text: str) -> Ids:
         """The ids of a corpus [n_tokens], in pieces that give the same tokens as the whole.
@@ -180,18 +214,34 @@ class BPETokenizer(Tokenizer):
         chunks = _chunks(text) if self._cuttable else iter([text])
         pieces: list[Ids] = []
         while batch := [_without_surrogates(chunk) for chunk in islice(chunks, _CHUNKS_AT_A_TIME)]:
-            with _as_value_error("this tokenizer cannot read the text"):
+            with as_value_error("this tokenizer cannot read the text"):
                 read = self._backend.encode_batch_fast(batch, add_special_tokens=False)
             pieces += [np.array(part.ids, np.int64) for part in read]
-        return np.concatenate(pieces)
+        ids = np.concatenate(pieces)
+        before, after = self._missing_frame(ids)
+        return np.concatenate((np.array(before, np.int64), ids, np.array(after, np.int64)))
 
     def decode(self, ids: Sequence[int] | Ids) -> str:
         """The text of these ids; bytes that are not whole characters of UTF-8 become U+FFFD."""
         checked = self.checked(ids).tolist()
         if self._byte_level:
-            return b"".join(self._bytes[i] for i in checked).decode("utf-8", "replace")
-        with _as_value_error("this tokenizer cannot write these tokens"):
-            return self._backend.decode(checked, skip_special_tokens=False)
+            return self._joined(checked)
+        with as_value_error("this tokenizer cannot write these tokens"):
+            if not self._prepends:
+                return self._backend.decode(checked, skip_special_tokens=False)
+            # A space was put before each part between added tokens, and the library takes it from the first part alone.
+            return "".join(
+                self._joined(part) if is_added else self._backend.decode(list(part))
+                for is_added, part in groupby(checked, self._added.__contains__)
+            )
+
+    def continuation(self, ids: Sequence[int] | Ids) -> str:
+        """The text that these tokens add to another text: a space that the first of them begins with stays."""
+        checked = self.checked(ids).tolist()
+        return self._joined(checked) if self._byte_level or self._spaces else self.decode(checked)
+
+    def _joined(self, ids: Iterable[int]) -> str:
+        return b"".join(self._bytes[i] for i in ids).decode("utf-8", "replace")
 
     def piece(self, id: int) -> str:
         """The text a token stands for; bytes that are not whole characters of UTF-8 become U+FFFD."""
@@ -250,7 +300,7 @@ class BPETokenizer(Tokenizer):
 
 
 @contextmanager
-def _as_value_error(what: str) -> Iterator[None]:
+def as_value_error(what: str) -> Iterator[None]:
     """Turns any error of the library into a `ValueError` that begins with `what`."""
     try:
         yield
@@ -281,6 +331,54 @@ def _splits_as_gpt2(fields: dict[str, Any]) -> bool:
     )
 
 
+def _fields(backend: "tokenizers.Tokenizer") -> dict[str, Any]:
+    """What the JSON of the tokenizer says, without its vocabulary where that can be left out: it may have 300,000 entries."""
+    from tokenizers import models
+
+    if not isinstance(backend.model, models.BPE):
+        fields: dict[str, Any] = json.loads(backend.to_str())
+        return fields
+    vocabulary_of, backend.model = backend.model, models.BPE()
+    try:
+        fields = json.loads(backend.to_str())
+    finally:
+        backend.model = vocabulary_of
+    fields["model"] = {"type": "BPE", "unk_token": vocabulary_of.unk_token, "byte_fallback": vocabulary_of.byte_fallback}
+    return fields
+
+
+def _frame(processor: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The tokens that are put before and after a text, in the words of a `tokenizer.json`."""
+    kind = (processor or {}).get("type")
+    if kind == "Sequence":
+        frames = [_frame(inner) for inner in processor["processors"]]
+        return sum((before for before, _ in reversed(frames)), ()), sum((after for _, after in frames), ())
+    if kind in ("BertProcessing", "RobertaProcessing"):
+        return (processor["cls"][1],), (processor["sep"][1],)
+    if kind != "TemplateProcessing":
+        return (), ()
+    sides: tuple[list[int], list[int]] = ([], [])
+    side = 0
+    for part in processor["single"]:
+        if "Sequence" in part:
+            side = 1
+        else:
+            sides[side].extend(processor["special_tokens"][part["SpecialToken"]["id"]]["ids"])
+    return tuple(sides[0]), tuple(sides[1])
+
+
+def _writes_spaces_as_a_character(fields: dict[str, Any]) -> bool:
+    """Whether the tokens are written as SentencePiece writes them: a space as ▁ (U+2581)."""
+    parts = (fields["pre_tokenizer"], fields["normalizer"], fields["decoder"])
+    return "▁" in json.dumps(parts, ensure_ascii=False)
+
+
+def _prepends_a_space(fields: dict[str, Any]) -> bool:
+    """Whether a space is put before each part of a text between added tokens, not before the text alone."""
+    normalizer, before = json.dumps(fields["normalizer"]), json.dumps(fields["pre_tokenizer"])
+    return '"Prepend"' in normalizer or '"prepend_scheme": "always"' in before
+
+
 def _is_byte_level(fields: dict[str, Any]) -> bool:
     """Whether the tokens are written in GPT-2's alphabet of bytes."""
     return any('"ByteLevel"' in json.dumps(fields[part]) for part in ("pre_tokenizer", "normalizer"))
@@ -288,16 +386,15 @@ def _is_byte_level(fields: dict[str, Any]) -> bool:
 
 def _token_bytes(tokens: list[str], fields: dict[str, Any]) -> list[bytes]:
     """The bytes that each token stands for, by id, read from the form in which a `tokenizer.json` writes it."""
-    added = {token["id"] for token in fields["added_tokens"]}
+    added = {token["id"]: token["special"] for token in fields["added_tokens"]}
     alphabet = _byte_alphabet() if _is_byte_level(fields) else {}
-    # SentencePiece writes a space as ▁ (U+2581), and lone bytes as <0xE2>.
-    parts = (fields["pre_tokenizer"], fields["normalizer"], fields["decoder"])
-    space = "▁" if "▁" in json.dumps(parts, ensure_ascii=False) else " "
+    # SentencePiece writes lone bytes as <0xE2>.
+    space = "▁" if _writes_spaces_as_a_character(fields) else " "
     of_tokens: list[bytes] = []
     for i, token in enumerate(tokens):
         fallback = _BYTE_FALLBACK.fullmatch(token) if fields["model"].get("byte_fallback") else None
         if i in added:
-            of_tokens.append(token.encode())
+            of_tokens.append((token if added[i] else token.replace(space, " ")).encode())
         elif fallback:
             of_tokens.append(bytes.fromhex(fallback[1]))
         elif alphabet and all(character in alphabet for character in token):

@@ -61,6 +61,11 @@ class PaddedTokenizer(Tokenizer):
         checked = self.checked(ids)
         return self.inner.decode(checked[checked < self.inner.vocab_size])
 
+    def continuation(self, ids: Sequence[int] | Ids) -> str:
+        """The text that these tokens add to another text; unused tokens are left out."""
+        checked = self.checked(ids)
+        return self.inner.continuation(checked[checked < self.inner.vocab_size])
+
     def piece(self, id: int) -> str:
         """The text a token stands for; an unused token stands for none."""
         checked = int(self.checked([id])[0])

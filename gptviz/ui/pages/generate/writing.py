@@ -135,7 +135,7 @@ class Writing:
     @property
     def text(self) -> str:
         """The text after the prompt."""
-        return self.lm.tokenizer.decode(self.ids)
+        return self.lm.tokenizer.continuation(self.ids)
 
     @property
     def document(self) -> str:

@@ -1,0 +1,104 @@
+"""What the files of a folder say of tokens: the tokenizer, the tokens around and at the end of a text, how a chat is written."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from gptviz.bounded import parse_json, read_regular
+from gptviz.text import Tokenizer, from_json
+from gptviz.text.chat import ChatTemplate
+from gptviz.text.tokenizers.bpe import BPETokenizer
+from gptviz.text.tokenizers.sentencepiece import from_sentencepiece
+
+from .tensors import reading
+
+LONGEST_TOKENIZER, LONGEST_SETTINGS = 64 * 2**20, 4 * 2**20  # bytes
+MOST_SETTINGS = 500_000
+# The name of the template for plain chats, where a model has several.
+PLAIN = "default"
+
+
+class FolderTokens:
+    """What the files of a folder say of tokens."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def _fields(self, name: str) -> dict[str, Any]:
+        """The fields of a file with settings, none where there is no such file.
+
+        Raises:
+            ImportRefusedError: the file is damaged.
+        """
+        file = self.folder / name
+        if not os.path.lexists(file):
+            return {}
+        with reading(file):
+            found = parse_json(read_regular(file, LONGEST_SETTINGS), MOST_SETTINGS)
+            if not isinstance(found, dict):
+                raise ValueError("it is not a table of fields")
+        return found
+
+    @cached_property
+    def _settings(self) -> dict[str, Any]:
+        return self._fields("tokenizer_config.json")
+
+    @cached_property
+    def named(self) -> dict[str, str]:
+        """The texts of special tokens by their names, such as `bos_token`."""
+        texts = {}
+        for name, value in {**self._fields("special_tokens_map.json"), **self._settings}.items():
+            text = value.get("content") if isinstance(value, dict) else value
+            if name.endswith("_token") and isinstance(text, str):
+                texts[name] = text
+        return texts
+
+    def tokenizer(self) -> Tokenizer | None:
+        """The tokenizer: `tokenizer.json`, `vocab.json` with `merges.txt`, or `tokenizer.model`; None where there is none.
+
+        Raises:
+            ImportRefusedError: its file is damaged, or of a kind that gptviz does not read.
+        """
+        names = ("tokenizer.json", "vocab.json", "merges.txt", "tokenizer.model")
+        whole, vocabulary, merges, pieces = (self.folder / name for name in names)
+        if os.path.lexists(whole):
+            with reading(whole):
+                return from_json(read_regular(whole, LONGEST_TOKENIZER).decode("utf-8"))
+        if os.path.lexists(vocabulary) and os.path.lexists(merges):
+            with reading(vocabulary):
+                return BPETokenizer.from_gpt2(vocabulary, merges)
+        if os.path.lexists(pieces):
+            start, end = (self._settings.get(name) is True for name in ("add_bos_token", "add_eos_token"))
+            with reading(pieces):
+                return from_sentencepiece(read_regular(pieces, LONGEST_TOKENIZER), start=start, end=end)
+        return None
+
+    def ends(self, configured: object, tokenizer: Tokenizer | None) -> tuple[int, ...]:
+        """The tokens that end a text: those that generating stops at elsewhere, and the tokenizer's own.
+
+        Args:
+            configured: what config.json says; generation_config.json comes before it.
+            tokenizer: gives the id of the token that the tokenizer's settings name.
+        """
+        found = self._fields("generation_config.json").get("eos_token_id", configured)
+        ids = [one for one in (found if isinstance(found, list) else [found]) if isinstance(one, int) and one >= 0]
+        if tokenizer is not None:
+            ids = [one for one in ids if one < tokenizer.vocab_size]
+            named = tokenizer.id_of(self.named.get("eos_token", ""))
+            ids += [] if named is None else [named]
+        return tuple(dict.fromkeys(ids))
+
+    def chat(self) -> ChatTemplate | None:
+        """How a chat is written, None where the folder does not say it."""
+        file = self.folder / "chat_template.jinja"
+        template = self._settings.get("chat_template")
+        if os.path.lexists(file):
+            with reading(file):
+                template = read_regular(file, LONGEST_SETTINGS).decode("utf-8")
+        if isinstance(template, list):
+            named = {one.get("name"): one.get("template") for one in template if isinstance(one, dict)}
+            template = named.get(PLAIN)
+        return ChatTemplate(template, self.named) if isinstance(template, str) and template else None

@@ -1,0 +1,72 @@
+"""Reading the header of a GGUF file in one pass over its long lists.
+
+The reader of the `gguf` library makes several arrays for each entry of a list, which takes seconds for a vocabulary.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+from gguf import GGUFEndian, GGUFReader, GGUFValueType
+
+
+class Reader(GGUFReader):
+    """The library's reader, with each list as one part of its field."""
+
+    def _get_field_parts(
+        self, orig_offs: int, raw_type: int
+    ) -> tuple[int, list[np.ndarray[Any, Any]], list[int], list[GGUFValueType]]:
+        if raw_type != GGUFValueType.ARRAY:
+            return super()._get_field_parts(orig_offs, raw_type)
+        entry, length = self._get(orig_offs, np.uint32), self._get(orig_offs + 4, np.uint64)
+        start, kind, count = orig_offs + 12, GGUFValueType(entry[0]), int(length[0])
+        if count > len(self.data) - start:  # each entry takes a byte or more
+            raise ValueError(f"a list has {count:,} entries, more than the file has bytes")
+        if kind == GGUFValueType.STRING:
+            entries = self._get(start, np.uint8, self._end_of_texts(start, count) - start)
+        elif kind in self.gguf_scalar_to_np:
+            entries = self._get(start, self.gguf_scalar_to_np[kind], count)
+            if len(entries) != count:
+                raise ValueError("a list is cut short")
+        else:
+            raise ValueError(f"a list has entries of the kind {kind.name}, which gptviz does not read")
+        return 12 + entries.nbytes, [entry, length, entries], [2], [GGUFValueType.ARRAY, kind]
+
+    @property
+    def _length_of_text(self) -> struct.Struct:
+        return struct.Struct("<Q" if self.endianess == GGUFEndian.LITTLE else ">Q")
+
+    def _end_of_texts(self, start: int, count: int) -> int:
+        unpack, data = self._length_of_text.unpack_from, self.data.data
+        end = start
+        try:
+            for _ in range(count):
+                end += 8 + unpack(data, end)[0]
+        except (struct.error, OverflowError):
+            end = len(data) + 1
+        if end > len(data):
+            raise ValueError("a list of texts is cut short")
+        return end
+
+    def value(self, name: str) -> Any:
+        """The value of a setting: a number, a text, true or false, or a list of them; None where there is no such setting.
+
+        Raises:
+            ValueError: a text is not UTF-8.
+        """
+        field = self.fields.get(name)
+        if field is None:
+            return None
+        if field.types[0] != GGUFValueType.ARRAY:
+            return field.contents()
+        entries = field.parts[-1]
+        if field.types[-1] != GGUFValueType.STRING:
+            return entries.tolist()
+        unpack, data, texts, at = self._length_of_text.unpack_from, entries.tobytes(), [], 0
+        for _ in range(int(field.parts[-2][0])):
+            begin = at + 8
+            at = begin + unpack(data, at)[0]
+            texts.append(data[begin:at].decode("utf-8"))
+        return texts

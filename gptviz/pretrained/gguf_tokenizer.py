@@ -1,0 +1,125 @@
+"""The tokenizer in the header of a GGUF file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gptviz.text import Tokenizer
+from gptviz.text.chat import ChatTemplate
+from gptviz.text.tokenizers.bpe import BPETokenizer
+from gptviz.text.tokenizers.byte_pairs import CUTS, GPT2, Cut, byte_pairs
+from gptviz.text.tokenizers.sentencepiece import PieceKind, Pieces, from_pieces
+
+from .families import ImportRefusedError
+
+# Families whose files may not say how their texts are cut: the converters of old knew one way.
+CUT_AS_GPT2 = ("gpt2", "gptneox")
+# What a chat template calls a token → what the header calls its id.
+NAMED = {
+    "bos_token": "tokenizer.ggml.bos_token_id",
+    "eos_token": "tokenizer.ggml.eos_token_id",
+    "unk_token": "tokenizer.ggml.unknown_token_id",
+    "pad_token": "tokenizer.ggml.padding_token_id",
+}
+ENDS = ("tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id")
+
+
+class HeaderTokens:
+    """What a GGUF header says of tokens.
+
+    Args:
+        setting: gives a value of the header by its name, None where it is missing.
+    """
+
+    def __init__(self, setting: Callable[[str], Any]) -> None:
+        self._setting = setting
+        self.tokens: list[str] = self._list("tokenizer.ggml.tokens", str)
+
+    def _list(self, name: str, kind: type) -> list[Any]:
+        found = self._setting(name)
+        if found is None:
+            return []
+        if not isinstance(found, list) or not all(isinstance(one, kind) for one in found[:1]):
+            raise ImportRefusedError(f"{name} is not a list as it should be")
+        return found
+
+    def _id(self, name: str) -> int | None:
+        """The token whose id the header gives under this name, None where there is no such token."""
+        found = self._setting(name)
+        if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found < len(self.tokens):
+            return None
+        return found
+
+    def tokenizer(self) -> Tokenizer | None:
+        """The tokenizer; None where the file has none.
+
+        Raises:
+            ImportRefusedError: it is of a kind that gptviz does not read; the message names it.
+        """
+        kind = self._setting("tokenizer.ggml.model")
+        if kind is None:
+            return None
+        kinds: dict[str, Callable[[], Tokenizer]] = {"gpt2": self._byte_pairs, "llama": self._sentencepiece}
+        if kind not in kinds:
+            raise ImportRefusedError(
+                f"its tokenizer is of kind {kind!r:.40}; of GGUF files gptviz reads {' and '.join(map(repr, kinds))}"
+            )
+        return kinds[kind]()
+
+    def _cut(self) -> Cut:
+        name, architecture = self._setting("tokenizer.ggml.pre"), self._setting("general.architecture")
+        if name is None and architecture in CUT_AS_GPT2:
+            return GPT2
+        if name is None:
+            raise ImportRefusedError(
+                "it does not say how a text is cut into tokens (tokenizer.ggml.pre is missing): "
+                "convert the model again with a newer llama.cpp"
+            )
+        if name not in CUTS:
+            raise ImportRefusedError(
+                f"a text is cut into tokens as {name!r:.40} says (tokenizer.ggml.pre); gptviz knows {', '.join(CUTS)}"
+            )
+        return CUTS[name]
+
+    def _byte_pairs(self) -> Tokenizer:
+        cut = self._cut()
+        kinds = self._list("tokenizer.ggml.token_type", int)
+        special, whole = (
+            [place for place, kind in enumerate(kinds[: len(self.tokens)]) if kind == wanted]
+            for wanted in (PieceKind.CONTROL, PieceKind.USER_DEFINED)
+        )
+        made = byte_pairs(self.tokens, self._list("tokenizer.ggml.merges", str), special, whole, cut)
+        return self._framed(made, start=cut.start)
+
+    def _sentencepiece(self) -> Tokenizer:
+        space_before = self._setting("tokenizer.ggml.add_space_prefix")
+        pieces = Pieces(
+            self.tokens,
+            self._list("tokenizer.ggml.scores", float),
+            self._list("tokenizer.ggml.token_type", int),
+            space_before=space_before is not False,
+        )
+        return self._framed(from_pieces(pieces), start=True)
+
+    def _framed(self, tokenizer: BPETokenizer, *, start: bool) -> Tokenizer:
+        """The tokenizer with the tokens before and after a text that the header asks for; `start` holds where it says nothing."""
+        adds_start = self._setting("tokenizer.ggml.add_bos_token")
+        before = self._id(NAMED["bos_token"]) if (start if adds_start is None else adds_start is True) else None
+        after = self._id(NAMED["eos_token"]) if self._setting("tokenizer.ggml.add_eos_token") is True else None
+        if before is None and after is None:
+            return tokenizer
+        return tokenizer.framed([] if before is None else [before], [] if after is None else [after])
+
+    def ends(self) -> tuple[int, ...]:
+        """The tokens that end a text."""
+        found = (self._id(name) for name in ENDS)
+        return tuple(dict.fromkeys(place for place in found if place is not None))
+
+    def chat(self) -> ChatTemplate | None:
+        """The chat template, None where there is none."""
+        template = self._setting("tokenizer.chat_template")
+        if not isinstance(template, str) or not template:
+            return None
+        places = {name: self._id(setting) for name, setting in NAMED.items()}
+        return ChatTemplate(template, {name: self.tokens[place] for name, place in places.items() if place is not None})

@@ -1,0 +1,98 @@
+"""Byte-level byte-pair encodings from a list of tokens and of merges, and the ways to cut a text before merging."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from .bpe import BPETokenizer, as_value_error
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How a text is cut into the parts that merges stay within.
+
+    Attributes:
+        pattern: a regular expression of the parts; None for GPT-2's.
+        single_digits: whether each digit is a part of its own before anything else.
+        composed: whether a letter and its accent are made one character before (Unicode's form NFC).
+        whole_tokens: whether a part that is a token as a whole is read as it, whatever the merges say.
+        start: whether the token for the beginning stands before a text unless the file says otherwise.
+    """
+
+    pattern: str | None = None
+    single_digits: bool = False
+    composed: bool = False
+    whole_tokens: bool = False
+    start: bool = False
+
+
+_LLAMA3 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+_QWEN2 = _LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
+_TEKKEN = (
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
+    r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+GPT2: Final = Cut()
+CUTS: Final[dict[str, Cut]] = {
+    **dict.fromkeys(("gpt-2", "phi-2", "mpt", "olmo", "jais"), GPT2),
+    **dict.fromkeys(("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone"), Cut(single_digits=True)),
+    **dict.fromkeys(
+        ("llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2"),
+        Cut(_LLAMA3, whole_tokens=True, start=True),
+    ),
+    **dict.fromkeys(("dbrx", "smaug-bpe"), Cut(_LLAMA3)),
+    **dict.fromkeys(("qwen2", "deepseek-r1-qwen"), Cut(_QWEN2, composed=True)),
+    "tekken": Cut(_TEKKEN, whole_tokens=True, start=True),
+}
+"""How texts are cut, by the name that llama.cpp gives it (`src/llama-vocab.cpp`)."""
+
+
+def byte_pairs(
+    tokens: Sequence[str], merges: Sequence[str], special: Sequence[int], whole: Sequence[int], cut: Cut
+) -> BPETokenizer:
+    """A byte-level byte-pair encoding.
+
+    Args:
+        tokens: in the order of their ids, written in GPT-2's alphabet of bytes.
+        merges: two tokens with a space between them each, best first.
+        special: the ids of the tokens with a meaning of their own, such as `<|im_start|>`.
+        whole: the ids of other tokens that are found in a text before it is cut.
+        cut: how a text is cut.
+
+    Raises:
+        ValueError: it cannot be opened; the message says what is wrong.
+    """
+    from tokenizers import AddedToken, decoders, models, normalizers
+    from tokenizers import Tokenizer as Backend
+
+    vocabulary = {token: place for place, token in enumerate(tokens)}
+    if len(vocabulary) != len(tokens):
+        raise ValueError("two tokens of the vocabulary are the same text")
+    pairs: list[Any] = [tuple(merge.split(" ")) for merge in merges]
+    if any(len(pair) != 2 for pair in pairs):
+        raise ValueError("a merge is not made of two tokens")
+    with as_value_error("this vocabulary cannot be opened"):
+        backend = Backend(models.BPE(vocab=vocabulary, merges=pairs, ignore_merges=cut.whole_tokens))
+        if cut.composed:
+            backend.normalizer = normalizers.NFC()
+        backend.pre_tokenizer = _pre_tokenizer(cut)
+        backend.decoder = decoders.ByteLevel()
+        backend.add_special_tokens([AddedToken(tokens[place], normalized=False, special=True) for place in special])
+        backend.add_tokens([AddedToken(tokens[place], normalized=False, special=False) for place in whole])
+    return BPETokenizer(backend)
+
+
+def _pre_tokenizer(cut: Cut) -> Any:
+    from tokenizers import Regex, pre_tokenizers
+
+    steps: list[Any] = [pre_tokenizers.Digits(individual_digits=True)] if cut.single_digits else []
+    if cut.pattern is not None:
+        steps.append(pre_tokenizers.Split(Regex(cut.pattern), behavior="isolated"))
+    steps.append(pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=cut.pattern is None))
+    return steps[0] if len(steps) == 1 else pre_tokenizers.Sequence(steps)

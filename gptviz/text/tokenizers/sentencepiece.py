@@ -1,0 +1,220 @@
+"""SentencePiece's vocabularies (Kudo & Richardson 2018, arXiv:1808.06226): from `tokenizer.model`, or from a GGUF header.
+
+The file is read by the library's description of its format, and becomes a tokenizer of the `tokenizers` library. The ids are
+those of SentencePiece, with three rare exceptions: `tokenizers` lets a Unigram vocabulary read the characters `<0x0A>` as the
+byte that they name, breaks a tie between two rows of pieces in its own way, and replaces a return and its newline as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from .bpe import BPETokenizer, as_value_error
+
+if TYPE_CHECKING:
+    import tokenizers
+
+SPACE: Final = "▁"  # U+2581, which stands for a space
+MOST_PIECES: Final = 1_000_000
+LONGEST_PIECE: Final = 1_000  # characters
+
+
+class PieceKind(IntEnum):
+    """What a piece is; the numbers are those of the file, and of GGUF."""
+
+    NORMAL = 1
+    UNKNOWN = 2
+    CONTROL = 3
+    USER_DEFINED = 4
+    UNUSED = 5
+    BYTE = 6
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A vocabulary of SentencePiece.
+
+    Attributes:
+        texts: the pieces, by id; a space is written as ▁.
+        scores: of two possible merges, that of the piece with the higher score is made first; with `unigram`, logarithms of
+            probabilities.
+        kinds: see `PieceKind`.
+        unigram: whether a text is cut into the likeliest row of pieces; otherwise pieces are merged.
+        space_before: whether a text gets a space before it.
+        single_spaces: whether several spaces are read as one, and those around the text are left out.
+        characters: a table of characters that are replaced before, in the library's own format; empty for none.
+        start: the token before a text, None for none.
+        end: the token after a text, None for none.
+    """
+
+    texts: Sequence[str]
+    scores: Sequence[float]
+    kinds: Sequence[int]
+    unigram: bool = False
+    space_before: bool = True
+    single_spaces: bool = False
+    characters: bytes = field(default=b"", repr=False)
+    start: int | None = None
+    end: int | None = None
+
+
+def from_sentencepiece(content: bytes, *, start: bool = True, end: bool = False) -> BPETokenizer:
+    """The tokenizer in a `tokenizer.model` with this content.
+
+    Args:
+        content: of the file.
+        start: whether the token for the beginning of a text, if there is one, is put before a text.
+        end: the same for the token after a text.
+
+    Raises:
+        ValueError: it is damaged, or of a kind that gptviz does not read.
+    """
+    from sentencepiece import sentencepiece_model_pb2 as description
+
+    with as_value_error("it is no model of SentencePiece, or is cut short"):
+        model: Any = description.ModelProto.FromString(content)  # type: ignore[attr-defined]
+    trained, normal = model.trainer_spec, model.normalizer_spec
+    kinds = {trained.BPE: False, trained.UNIGRAM: True}
+    if trained.model_type not in kinds:
+        raise ValueError("it cuts a text into words or characters; gptviz reads those of the kinds BPE and unigram")
+    if trained.treat_whitespace_as_suffix:
+        raise ValueError("it writes a space after a word, which gptviz does not read")
+    if not normal.escape_whitespaces:
+        raise ValueError("it does not write a space as ▁, which gptviz does not read")
+    if normal.add_dummy_prefix and any(piece.type == PieceKind.USER_DEFINED for piece in model.pieces):
+        raise ValueError(
+            "it has user-defined pieces and puts a space before a text, which gptviz does not read together: "
+            "save the tokenizer as tokenizer.json too, as transformers' save_pretrained does"
+        )
+    texts = [piece.piece for piece in model.pieces]
+    places = {text: place for place, text in reversed(list(enumerate(texts)))}
+    return from_pieces(
+        Pieces(
+            texts,
+            [piece.score for piece in model.pieces],
+            [piece.type for piece in model.pieces],
+            kinds[trained.model_type],
+            normal.add_dummy_prefix,
+            normal.remove_extra_whitespaces,
+            normal.precompiled_charsmap,
+            places.get(trained.bos_piece) if start else None,
+            places.get(trained.eos_piece) if end else None,
+        )
+    )
+
+
+def from_pieces(pieces: Pieces) -> BPETokenizer:
+    """The tokenizer with these pieces.
+
+    Tokens that the file calls user-defined are found in a text before anything else, and so are control tokens, such as `<s>`.
+
+    Raises:
+        ValueError: there are no pieces or too many, one is too long or stands twice, or none is for what is unknown.
+    """
+    from tokenizers import Tokenizer as Backend
+
+    texts = _checked(pieces)
+    with as_value_error("this vocabulary of SentencePiece cannot be opened"):
+        backend = Backend(_unigram(texts, pieces) if pieces.unigram else _merging(texts, pieces))
+        _add_tokens(backend, texts, pieces)
+        _normalise(backend, pieces)
+        tokenizer = BPETokenizer(backend)
+    before, after = ([] if place is None else [place] for place in (pieces.start, pieces.end))
+    return tokenizer.framed(before, after)
+
+
+def _checked(pieces: Pieces) -> list[str]:
+    """The pieces as they are written in the vocabulary: user-defined ones as `_add_tokens` looks for them."""
+    count = len(pieces.texts)
+    if not 0 < count <= MOST_PIECES:
+        raise ValueError(f"it has {count:,} pieces; there must be from 1 to {MOST_PIECES:,}")
+    if len(pieces.scores) != count or len(pieces.kinds) != count:
+        raise ValueError(f"it has {count:,} pieces, {len(pieces.scores):,} scores and {len(pieces.kinds):,} kinds of pieces")
+    texts, known = [], set(PieceKind)
+    for text, kind in zip(pieces.texts, pieces.kinds, strict=True):
+        if kind not in known:
+            raise ValueError(f"the piece {text!r:.80} is of the kind {kind}, which gptviz does not know")
+        if not text or len(text) > LONGEST_PIECE:
+            raise ValueError(f"a piece has {len(text):,} characters; there must be from 1 to {LONGEST_PIECE:,}")
+        if kind == PieceKind.USER_DEFINED:
+            text = text.replace(SPACE, " ") if pieces.space_before else text.replace(" ", SPACE)
+        texts.append(text)
+    if len(set(texts)) != count:
+        raise ValueError("two of its pieces are the same text")
+    return texts
+
+
+def _merging(texts: list[str], pieces: Pieces) -> tokenizers.models.BPE:
+    """A model that merges neighbours as long as it has a piece for both together, that of the highest score first."""
+    from tokenizers import models
+
+    normal = {text: place for place, text in enumerate(texts) if pieces.kinds[place] == PieceKind.NORMAL}
+    order = sorted(normal.values(), key=lambda place: (-pieces.scores[place], place))
+    merges = []
+    for place in order:
+        text = texts[place]
+        # Where two pairs make the same piece, the order between them hardly ever matters: it is that of their first parts.
+        pairs = [(text[:cut], text[cut:]) for cut in range(1, len(text)) if text[:cut] in normal and text[cut:] in normal]
+        merges += sorted(pairs, key=lambda pair: (normal[pair[0]], normal[pair[1]]))
+    return models.BPE(
+        vocab={text: place for place, text in enumerate(texts)},
+        merges=merges,
+        unk_token=texts[_unknown(pieces)],
+        fuse_unk=True,
+        byte_fallback=_has_bytes(pieces),
+    )
+
+
+def _unigram(texts: list[str], pieces: Pieces) -> tokenizers.models.Unigram:
+    """A model that cuts a text into the row of pieces with the highest sum of scores."""
+    from tokenizers import models
+
+    vocabulary = list(zip(texts, map(float, pieces.scores), strict=True))
+    return models.Unigram(vocabulary, _unknown(pieces), _has_bytes(pieces))
+
+
+def _unknown(pieces: Pieces) -> int:
+    if PieceKind.UNKNOWN not in pieces.kinds:
+        raise ValueError("none of its pieces is for what is unknown")
+    return list(pieces.kinds).index(PieceKind.UNKNOWN)
+
+
+def _has_bytes(pieces: Pieces) -> bool:
+    return list(pieces.kinds).count(PieceKind.BYTE) == 256
+
+
+def _add_tokens(backend: tokenizers.Tokenizer, texts: list[str], pieces: Pieces) -> None:
+    """The tokens that are found in a text before anything else.
+
+    User-defined ones are looked for where spaces are written as ▁ already. Where a space is put before a text too, it would be
+    put before them, so that they are looked for in the text as it stands, as llama.cpp does.
+    """
+    from tokenizers import AddedToken
+
+    special, user_defined = [], []
+    for text, kind in zip(texts, pieces.kinds, strict=True):
+        if kind in (PieceKind.CONTROL, PieceKind.UNKNOWN):
+            special.append(AddedToken(text, normalized=False, special=True))
+        elif kind == PieceKind.USER_DEFINED:
+            user_defined.append(AddedToken(text, normalized=not pieces.space_before, special=False))
+    backend.add_special_tokens(special)
+    backend.add_tokens(user_defined)
+
+
+def _normalise(backend: tokenizers.Tokenizer, pieces: Pieces) -> None:
+    """What is done with a text before it is cut, and undone after decoding."""
+    from tokenizers import Regex, decoders, normalizers
+
+    steps: list[Any] = [normalizers.Precompiled(pieces.characters)] if pieces.characters else []
+    if pieces.single_spaces:
+        steps += [normalizers.Replace(Regex("^ +| +$"), ""), normalizers.Replace(Regex(" {2,}"), " ")]
+    if pieces.space_before:
+        steps.append(normalizers.Prepend(SPACE))
+    backend.normalizer = normalizers.Sequence([*steps, normalizers.Replace(" ", SPACE)])
+    after: list[Any] = [decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse()]
+    if pieces.space_before:
+        after.append(decoders.Strip(" ", 1, 0))
+    backend.decoder = decoders.Sequence(after)
