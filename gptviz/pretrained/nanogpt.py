@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
@@ -17,6 +17,7 @@ from gptviz.model import Config
 from gptviz.text import CharTokenizer, Tokenizer
 
 from .families import FAMILIES, Given, ImportRefusedError
+from .families.expressing import Expressed, NotExpressibleError, differences
 from .source import Opened, Source, fitted
 from .tensors import load_pickle, reading, state_dict
 
@@ -48,24 +49,13 @@ class NanoGPT(Source):
     @cached_property
     def _given(self) -> Given:
         settings, _ = self._content
-        fields = {
-            "model_type": "gpt2",
-            "vocab_size": settings.get("vocab_size"),
-            "n_positions": settings.get("block_size"),
-            "n_embd": settings.get("n_embd"),
-            "n_layer": settings.get("n_layer"),
-            "n_head": settings.get("n_head"),
-            "activation_function": "gelu",  # nanoGPT uses torch's own, which is exact
-        }
-        return Given(fields, "nanoGPT")
+        return _as_gpt2(settings)
 
     def opened(self) -> Opened:
         settings, tensors = self._content
         biased = "transformer.h.0.ln_1.bias" in tensors
         try:
-            fields = FAMILIES["gpt2"].config(self._given).to_dict()
-            bias = dict.fromkeys(("norm_bias", "qkv_bias", "output_bias", "mlp_bias"), biased)
-            config = Config.from_dict(fields | bias | {"dropout": float(settings.get("dropout") or 0.0)})
+            config = _config(settings, biased=biased)
         except ImportRefusedError:
             raise
         except (ValueError, TypeError) as error:
@@ -80,9 +70,7 @@ class NanoGPT(Source):
             if name not in tensors:
                 raise ImportRefusedError(f"{self.path.name}: the tensor {name} is missing")
             found = tensors[name]
-            # The family's files have these matrices as [in, out], nanoGPT's as [out, in].
-            turned = name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))
-            return found.T if turned else found
+            return _turned(name, found)
 
         ours = FAMILIES["gpt2"].tensors(config, self._given, lambda name: self._take_or_none(name, tensors, take))
         yield from ((name, tensor) for name, tensor in ours if tensor.numel())
@@ -93,6 +81,64 @@ class NanoGPT(Source):
             return Tensor()
         found: Tensor = take(name)
         return found
+
+
+def _as_gpt2(settings: Mapping[str, Any]) -> Given:
+    """The `config.json` of GPT-2 that means the same as nanoGPT's `model_args`."""
+    fields = {
+        "model_type": "gpt2",
+        "vocab_size": settings.get("vocab_size"),
+        "n_positions": settings.get("block_size"),
+        "n_embd": settings.get("n_embd"),
+        "n_layer": settings.get("n_layer"),
+        "n_head": settings.get("n_head"),
+        "activation_function": "gelu",  # nanoGPT uses torch's own, which is exact
+    }
+    return Given(fields, "nanoGPT")
+
+
+def _config(settings: Mapping[str, Any], *, biased: bool) -> Config:
+    """Our config of nanoGPT's `model_args`; with biases, all its parts have them."""
+    fields = FAMILIES["gpt2"].config(_as_gpt2(settings)).to_dict()
+    bias = dict.fromkeys(("norm_bias", "qkv_bias", "output_bias", "mlp_bias"), biased)
+    return Config.from_dict(fields | bias | {"dropout": float(settings.get("dropout") or 0.0)})
+
+
+def _turned(name: str, tensor: Tensor) -> Tensor:
+    """GPT-2's files have these matrices as [in, out], nanoGPT's as [out, in]."""
+    return tensor.T if name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")) else tensor
+
+
+def as_nanogpt(config: Config) -> Expressed:
+    """A model with this config as one of nanoGPT's, with its `model_args`.
+
+    Raises:
+        NotExpressibleError: nanoGPT has no such model; the message names the fields of the config that it lacks.
+    """
+    settings = {
+        "n_layer": config.n_layer,
+        "n_head": config.n_head,
+        "n_embd": config.d_model,
+        "block_size": config.context_length,
+        "bias": config.norm_bias or config.qkv_bias or config.output_bias or config.mlp_bias,
+        "vocab_size": config.vocab_size,
+        "dropout": config.dropout,
+    }
+    try:
+        theirs = _config(settings, biased=settings["bias"] is True)
+    except ValueError as error:
+        raise NotExpressibleError(f"nanoGPT has no such model: {error}") from None
+    if lacks := differences(config, theirs):
+        values = ", ".join(f"{name} = {getattr(config, name)}" for name in lacks)
+        raise NotExpressibleError(f"nanoGPT has no {values}")
+    return Expressed(FAMILIES["gpt2"], settings, theirs)
+
+
+def checkpoint(model: Expressed, weights: Mapping[str, Tensor], about: Mapping[str, Any]) -> dict[str, Any]:
+    """What nanoGPT's `sample.py` reads of its `ckpt.pt`; `about` is what else there is to say, as `train.py` says it."""
+    tensors = {name: _turned(name, tensor).contiguous() for name, tensor in model.tensors(weights)}
+    tensors["lm_head.weight"] = tensors["transformer.wte.weight"]
+    return {"model": tensors, "model_args": dict(model.fields), **about}
 
 
 def characters_beside(path: Path) -> Tokenizer | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from gptviz.model import Config
+from gptviz.model.norms import NORMS
 
 # Gives the tensor of this name, in the type it is stored in.
 Take = Callable[[str], Tensor]
@@ -24,14 +26,8 @@ ACTIVATIONS = {
     "swish": "silu",
     "relu2": "relu2",
 }
-ENGLISH_OF_JSON = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    str: "a word",
-    list: "a list",
-    dict: "a table",
-}
+# Back: of names for the same function, the one that all families know.
+NAMES_OF_ACTIVATIONS = {"gelu-tanh": "gelu_new"}
 
 
 class ImportRefusedError(ValueError):
@@ -117,11 +113,13 @@ class Family(ABC):
     Attributes:
         model_type: what their `config.json` calls them.
         title: what people call them.
+        architecture: the class of `transformers` that computes them.
         unused: what the names of tensors may end in that hold nothing that a forward pass needs, such as masks.
     """
 
     model_type: ClassVar[str]
     title: ClassVar[str]
+    architecture: ClassVar[str] = ""
     unused: ClassVar[tuple[str, ...]] = (
         ".attn.bias",
         ".attn.masked_bias",
@@ -137,6 +135,13 @@ class Family(ABC):
         Raises:
             ImportRefusedError: the model has an axis that gptviz has no part for, or an impossible size.
         """
+
+    def fields(self, config: Config) -> dict[str, Any] | None:
+        """The `config.json` of the model of this family that comes closest to ours; reading it back shows what it leaves out.
+
+        None where gptviz opens such models, but does not write them.
+        """
+        return None
 
     def matches(self, config: Config) -> Iterator[Match]:
         """Which of their tensors hold the same numbers as which of our parameters."""
@@ -283,6 +288,39 @@ def window_pattern(layer_types: object, windowed: str, everything: str) -> str:
         if (pattern[:length] * len(pattern))[: len(pattern)] == pattern:
             return pattern[:length]
     return pattern
+
+
+def layer_types(config: Config, windowed: str, everything: str) -> list[str]:
+    """The kind of each block: whether it sees a window alone."""
+    return [windowed if config.windowed(block) else everything for block in range(config.n_layer)]
+
+
+def rotary_fields(config: Config) -> dict[str, Any]:
+    """The inverse of `rotary`, without the share that is turned."""
+    scaling: dict[str, Any] | None = None
+    if config.rotary_scaling != "none":
+        scaling = {"rope_type": config.rotary_scaling, "factor": config.rotary_factor}
+    if config.rotary_scaling == "llama3":
+        first = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": config.rotary_context}
+        scaling = {**(scaling or {}), **first}
+    return {"rope_theta": config.rotary_base, "rope_scaling": scaling}
+
+
+def turned_share(config: Config) -> float:
+    """The share of a head's numbers that are turned, such that its product with their number is not rounded down."""
+    turned = 2 * round(config.head_size // 2 * config.rotary_fraction)
+    share = turned / config.head_size
+    return share if int(config.head_size * share) == turned else math.nextafter(share, 2.0)
+
+
+def activation_name(config: Config) -> str:
+    """What `config.json` calls the activation."""
+    return NAMES_OF_ACTIVATIONS.get(config.activation, config.activation)
+
+
+def eps_of(config: Config) -> float:
+    """The ε of the norms, with its default filled in."""
+    return NORMS[config.norm].usual_eps if config.norm_eps is None else config.norm_eps
 
 
 def rotary(given: Given, fields: Mapping[str, Any] | None = None, *, base: float = 10_000.0) -> dict[str, Any]:

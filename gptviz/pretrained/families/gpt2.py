@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 
 from gptviz.model import Config
 
-from .base import Family, Given, Match, by_head, linear, norm, same, stacked, window_pattern
+from .base import Family, Given, Match, activation_name, by_head, eps_of, layer_types, linear, norm, same, stacked, window_pattern
 
 
 class GPT2(Family):
     """GPT-2 (Radford et al. 2019)."""
 
     model_type, title = "gpt2", "GPT-2"
+    architecture = "GPT2LMHeadModel"
 
     def config(self, given: Given) -> Config:
         given.only("scale_attn_by_inverse_layer_idx", False)
@@ -32,6 +34,22 @@ class GPT2(Family):
             activation=given.activation("activation_function", "gelu_new"),
             tied=given.switch("tie_word_embeddings", True),
         )
+
+    def fields(self, config: Config) -> dict[str, Any]:
+        return {
+            "vocab_size": config.vocab_size,
+            "n_positions": config.context_length,
+            "n_embd": config.d_model,
+            "n_layer": config.n_layer,
+            "n_head": config.n_head,
+            "n_inner": config.mlp_size,
+            "layer_norm_epsilon": eps_of(config),
+            "activation_function": activation_name(config),
+            "tie_word_embeddings": config.tied,
+            "resid_pdrop": config.dropout,
+            "embd_pdrop": config.dropout,
+            "attn_pdrop": config.attention_dropout,
+        }
 
     def matches(self, config: Config) -> Iterator[Match]:
         yield same("embed.weight", "transformer.wte.weight")
@@ -53,6 +71,7 @@ class GPTNeo(Family):
     """GPT-Neo (Black et al. 2021): scores are not divided by √d_head, and every other block sees a window alone."""
 
     model_type, title = "gpt_neo", "GPT-Neo"
+    architecture = "GPTNeoForCausalLM"
 
     def config(self, given: Given) -> Config:
         width, blocks = given.whole("hidden_size", 2_048), given.whole("num_layers", 24)
@@ -76,6 +95,23 @@ class GPTNeo(Family):
             tied=given.switch("tie_word_embeddings", True),
         )
 
+    def fields(self, config: Config) -> dict[str, Any]:
+        kinds = layer_types(config, "local", "global")
+        return {
+            "vocab_size": config.vocab_size,
+            "max_position_embeddings": config.context_length,
+            "hidden_size": config.d_model,
+            "num_layers": config.n_layer,
+            "num_heads": config.n_head,
+            "intermediate_size": config.mlp_size,
+            "attention_types": [[[kind], 1] for kind in kinds],
+            "attention_layers": kinds,
+            "window_size": config.window or config.context_length,
+            "layer_norm_epsilon": eps_of(config),
+            "activation_function": activation_name(config),
+            "tie_word_embeddings": config.tied,
+        }
+
     def matches(self, config: Config) -> Iterator[Match]:
         yield same("embed.weight", "transformer.wte.weight")
         yield same("positions.table.weight", "transformer.wpe.weight")
@@ -98,6 +134,7 @@ class OPT(Family):
     """OPT (Zhang et al. 2022); its table of positions begins with two rows that nobody reads."""
 
     model_type, title = "opt", "OPT"
+    architecture = "OPTForCausalLM"
 
     def config(self, given: Given) -> Config:
         width = given.whole("hidden_size", 768)
@@ -119,6 +156,21 @@ class OPT(Family):
             mlp_bias=bias,
             tied=given.switch("tie_word_embeddings", True),
         )
+
+    def fields(self, config: Config) -> dict[str, Any]:
+        return {
+            "vocab_size": config.vocab_size,
+            "max_position_embeddings": config.context_length,
+            "hidden_size": config.d_model,
+            "word_embed_proj_dim": config.d_model,
+            "num_hidden_layers": config.n_layer,
+            "num_attention_heads": config.n_head,
+            "ffn_dim": config.mlp_size,
+            "activation_function": activation_name(config),
+            "enable_bias": config.qkv_bias or config.output_bias or config.mlp_bias,
+            "tie_word_embeddings": config.tied,
+            "dropout": config.dropout,
+        }
 
     def matches(self, config: Config) -> Iterator[Match]:
         yield same("embed.weight", "model.decoder.embed_tokens.weight")
@@ -148,6 +200,7 @@ class Bloom(Family):
     """BLOOM (2022): ALiBi, and a norm after the embedding."""
 
     model_type, title = "bloom", "BLOOM"
+    architecture = "BloomForCausalLM"
 
     def config(self, given: Given) -> Config:
         given.only("apply_residual_connection_post_layernorm", False)
@@ -164,6 +217,17 @@ class Bloom(Family):
             embed_norm=True,
             tied=given.switch("tie_word_embeddings", True),
         )
+
+    def fields(self, config: Config) -> dict[str, Any]:
+        return {
+            "vocab_size": config.vocab_size,
+            "seq_length": config.context_length,
+            "hidden_size": config.d_model,
+            "n_layer": config.n_layer,
+            "n_head": config.n_head,
+            "layer_norm_epsilon": eps_of(config),
+            "tie_word_embeddings": config.tied,
+        }
 
     def matches(self, config: Config) -> Iterator[Match]:
         yield same("embed.weight", "transformer.word_embeddings.weight")

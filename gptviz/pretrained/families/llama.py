@@ -7,7 +7,21 @@ from typing import Any, ClassVar
 
 from gptviz.model import Config
 
-from .base import Family, Given, Match, linear, norm, rotary, same, stacked, window_pattern
+from .base import (
+    Family,
+    Given,
+    Match,
+    activation_name,
+    eps_of,
+    layer_types,
+    linear,
+    norm,
+    rotary,
+    rotary_fields,
+    same,
+    stacked,
+    window_pattern,
+)
 
 
 class Llama(Family):
@@ -17,15 +31,18 @@ class Llama(Family):
         norms: what the names of the norms around attention and MLP end in, by our names for them.
         plus_one: whether the gain of a norm is stored as its distance from 1.
         base: the base of rotary positions where the config has none.
+        biases: the switches for biases that the family has.
     """
 
     model_type, title = "llama", "Llama"
+    architecture = "LlamaForCausalLM"
     norms: ClassVar[dict[str, str]] = {
         "attention_residual.norm": "input_layernorm",
         "mlp_residual.norm": "post_attention_layernorm",
     }
     plus_one: ClassVar[bool] = False
     base: ClassVar[float] = 10_000.0
+    biases: ClassVar[tuple[str, ...]] = ("attention_bias", "mlp_bias")
 
     def config(self, given: Given) -> Config:
         return Config(**self.settings(given))
@@ -57,6 +74,24 @@ class Llama(Family):
             **rotary(given, base=self.base),
         }
 
+    def fields(self, config: Config) -> dict[str, Any]:
+        biases = {"attention_bias": config.qkv_bias or config.output_bias, "mlp_bias": config.mlp_bias}
+        return {
+            "vocab_size": config.vocab_size,
+            "max_position_embeddings": config.context_length,
+            "hidden_size": config.d_model,
+            "num_hidden_layers": config.n_layer,
+            "num_attention_heads": config.n_head,
+            "num_key_value_heads": config.key_heads,
+            "head_dim": config.head_size,
+            "intermediate_size": config.mlp_size,
+            "rms_norm_eps": eps_of(config),
+            "hidden_act": activation_name(config),
+            "tie_word_embeddings": config.tied,
+            **{name: biases[name] for name in self.biases},
+            **rotary_fields(config),
+        }
+
     def matches(self, config: Config) -> Iterator[Match]:
         def normed(ours: str, theirs: str) -> Iterator[Match]:
             return norm(ours, theirs, bias=False, plus_one=self.plus_one)
@@ -83,9 +118,14 @@ class Mistral(Llama):
     """Mistral (Jiang et al. 2023): every block may see a window alone."""
 
     model_type, title = "mistral", "Mistral"
+    architecture = "MistralForCausalLM"
+    biases = ()
 
     def settings(self, given: Given) -> dict[str, Any]:
         return super().settings(given) | {"window": given.optional("sliding_window")}
+
+    def fields(self, config: Config) -> dict[str, Any]:
+        return super().fields(config) | {"sliding_window": config.window}
 
 
 def chosen_windows(given: Given) -> dict[str, Any]:
@@ -104,29 +144,54 @@ def chosen_windows(given: Given) -> dict[str, Any]:
     }
 
 
+def fields_of_windows(config: Config) -> dict[str, Any]:
+    """The inverse of `chosen_windows`."""
+    if not any(config.windowed(block) for block in range(config.n_layer)):
+        return {"use_sliding_window": False}
+    kinds = layer_types(config, "sliding_attention", "full_attention")
+    return {
+        "use_sliding_window": True,
+        "sliding_window": config.window,
+        "layer_types": kinds,
+        "max_window_layers": kinds.index("sliding_attention"),
+    }
+
+
 class Qwen2(Llama):
     """Qwen 2 and 2.5 (Yang et al. 2024): queries, keys and values have biases."""
 
     model_type, title = "qwen2", "Qwen 2"
+    architecture = "Qwen2ForCausalLM"
+    biases = ()
 
     def settings(self, given: Given) -> dict[str, Any]:
         return super().settings(given) | {"qkv_bias": True, "output_bias": False} | chosen_windows(given)
+
+    def fields(self, config: Config) -> dict[str, Any]:
+        return super().fields(config) | fields_of_windows(config)
 
 
 class Qwen3(Llama):
     """Qwen 3 (2025): queries and keys are normalised per head."""
 
     model_type, title = "qwen3", "Qwen 3"
+    architecture = "Qwen3ForCausalLM"
+    biases = ("attention_bias",)
 
     def settings(self, given: Given) -> dict[str, Any]:
         size = given.optional("head_dim") or 128
         return super().settings(given) | {"qk_norm": "separate", "d_head": size} | chosen_windows(given)
+
+    def fields(self, config: Config) -> dict[str, Any]:
+        return super().fields(config) | fields_of_windows(config)
 
 
 class Gemma(Llama):
     """Gemma (2024): the embedding is multiplied by √d_model, and gains are stored as their distance from 1."""
 
     model_type, title, plus_one = "gemma", "Gemma", True
+    architecture = "GemmaForCausalLM"
+    biases = ("attention_bias",)
 
     def settings(self, given: Given) -> dict[str, Any]:
         activation = given.optional("hidden_activation") or "gelu_pytorch_tanh"
@@ -135,11 +200,15 @@ class Gemma(Llama):
         settings = super().settings(changed)
         return settings | {"embed_scale": settings["d_model"] ** 0.5, "tied": given.switch("tie_word_embeddings", True)}
 
+    def fields(self, config: Config) -> dict[str, Any]:
+        return super().fields(config) | {"hidden_activation": activation_name(config)}
+
 
 class Gemma2(Gemma):
     """Gemma 2 (2024): norms before and after each sublayer, windows in every other block, soft caps."""
 
     model_type, title = "gemma2", "Gemma 2"
+    architecture = "Gemma2ForCausalLM"
     norms: ClassVar[dict[str, str]] = {
         "attention_residual.norm": "input_layernorm",
         "attention_residual.norm_after": "post_attention_layernorm",
@@ -165,11 +234,21 @@ class Gemma2(Gemma):
         """The kind of each block where the config does not list them."""
         return ["full_attention" if index % 2 else "sliding_attention" for index in range(blocks)]
 
+    def fields(self, config: Config) -> dict[str, Any]:
+        return super().fields(config) | {
+            "sliding_window": config.window or config.context_length,
+            "layer_types": layer_types(config, "sliding_attention", "full_attention"),
+            "query_pre_attn_scalar": round(config.scale**-2),
+            "attn_logit_softcapping": config.score_cap,
+            "final_logit_softcapping": config.logit_cap,
+        }
+
 
 class Gemma3(Gemma2):
     """Gemma 3, the part that reads text (2025): five of six blocks see a window, with a base of their own."""
 
     model_type, title = "gemma3_text", "Gemma 3"
+    architecture = "Gemma3ForCausalLM"
     usual_caps = (None, None)
 
     def settings(self, given: Given) -> dict[str, Any]:
@@ -187,11 +266,16 @@ class Gemma3(Gemma2):
         every = given.whole("sliding_window_pattern", 6)
         return ["sliding_attention" if (index + 1) % every else "full_attention" for index in range(blocks)]
 
+    def fields(self, config: Config) -> dict[str, Any]:
+        return super().fields(config) | {"rope_local_base_freq": config.window_rotary_base or config.rotary_base}
+
 
 class Olmo2(Llama):
     """OLMo 2 (2024): norms on what sublayers add, and over all queries and keys of a token."""
 
     model_type, title = "olmo2", "OLMo 2"
+    architecture = "Olmo2ForCausalLM"
+    biases = ("attention_bias",)
     norms: ClassVar[dict[str, str]] = {
         "attention_residual.norm": "post_attention_layernorm",
         "mlp_residual.norm": "post_feedforward_layernorm",

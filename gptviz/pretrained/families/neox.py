@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from gptviz.model import Config
 
-from .base import Family, Given, Match, by_head, linear, norm, rotary, rotary_rows, same, stacked
+from .base import (
+    Family,
+    Given,
+    Match,
+    activation_name,
+    by_head,
+    eps_of,
+    linear,
+    norm,
+    rotary,
+    rotary_fields,
+    rotary_rows,
+    same,
+    stacked,
+    turned_share,
+)
 
 
 class GPTNeoX(Family):
     """GPT-NeoX (Black et al. 2022) and Pythia (Biderman et al. 2023): rotary positions on a quarter of each head."""
 
     model_type, title = "gpt_neox", "GPT-NeoX"
+    architecture = "GPTNeoXForCausalLM"
 
     def config(self, given: Given) -> Config:
         turning = rotary(given)
@@ -37,6 +54,25 @@ class GPTNeoX(Family):
             **turning,
         )
 
+    def fields(self, config: Config) -> dict[str, Any]:
+        turning = rotary_fields(config)
+        return {
+            "vocab_size": config.vocab_size,
+            "max_position_embeddings": config.context_length,
+            "hidden_size": config.d_model,
+            "num_hidden_layers": config.n_layer,
+            "num_attention_heads": config.n_head,
+            "intermediate_size": config.mlp_size,
+            "use_parallel_residual": config.residual == "parallel",
+            "layer_norm_eps": eps_of(config),
+            "hidden_act": activation_name(config),
+            "attention_bias": config.qkv_bias or config.output_bias,
+            "tie_word_embeddings": config.tied,
+            "rotary_emb_base": turning["rope_theta"],
+            "rotary_pct": turned_share(config),
+            "rope_scaling": turning["rope_scaling"],
+        }
+
     def matches(self, config: Config) -> Iterator[Match]:
         yield same("embed.weight", "gpt_neox.embed_in.weight")
         order = rotary_rows(config)
@@ -58,6 +94,7 @@ class GPTJ(Family):
     """GPT-J (Wang & Komatsuzaki 2021): one norm for attention and MLP, rotary positions turn neighbouring numbers."""
 
     model_type, title = "gptj", "GPT-J"
+    architecture = "GPTJForCausalLM"
 
     def config(self, given: Given) -> Config:
         width, heads = given.whole("n_embd", 4_096), given.whole("n_head", 16)
@@ -81,6 +118,20 @@ class GPTJ(Family):
             tied=tied,
         )
 
+    def fields(self, config: Config) -> dict[str, Any]:
+        return {
+            "vocab_size": config.vocab_size,
+            "n_positions": config.context_length,
+            "n_embd": config.d_model,
+            "n_layer": config.n_layer,
+            "n_head": config.n_head,
+            "n_inner": config.mlp_size,
+            "rotary_dim": round(turned_share(config) * config.head_size),
+            "layer_norm_epsilon": eps_of(config),
+            "activation_function": activation_name(config),
+            "tie_word_embeddings": False,
+        }
+
     def matches(self, config: Config) -> Iterator[Match]:
         yield same("embed.weight", "transformer.wte.weight")
         order = rotary_rows(config, neighbours=True)
@@ -100,6 +151,7 @@ class Phi(Family):
     """Phi 1 to 2 (Li et al. 2023): one norm for attention and MLP, rotary positions on a part of each head."""
 
     model_type, title = "phi", "Phi"
+    architecture = "PhiForCausalLM"
 
     def config(self, given: Given) -> Config:
         given.only("qk_layernorm", False)
@@ -124,6 +176,22 @@ class Phi(Family):
             unembed_bias=True,
             **turning,
         )
+
+    def fields(self, config: Config) -> dict[str, Any]:
+        return {
+            "vocab_size": config.vocab_size,
+            "max_position_embeddings": config.context_length,
+            "hidden_size": config.d_model,
+            "num_hidden_layers": config.n_layer,
+            "num_attention_heads": config.n_head,
+            "num_key_value_heads": config.key_heads,
+            "intermediate_size": config.mlp_size,
+            "layer_norm_eps": eps_of(config),
+            "hidden_act": activation_name(config),
+            "tie_word_embeddings": False,
+            "partial_rotary_factor": turned_share(config),
+            **rotary_fields(config),
+        }
 
     def matches(self, config: Config) -> Iterator[Match]:
         yield same("embed.weight", "model.embed_tokens.weight")

@@ -1,0 +1,133 @@
+"""Which family of `transformers` computes what a model of ours computes, and its tensors made of our weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gptviz.model import Config
+from gptviz.model.build import lay_out
+from gptviz.model.norms import NORMS
+from gptviz.model.positions import turned_pairs
+
+from .base import Family, Given, eps_of
+from .registry import FAMILIES
+
+# What a family may have though our model has it not: a bias of 0 and a gain of 1 change nothing.
+MAY_BE_NEUTRAL = ("norm_gain", "norm_bias", "qkv_bias", "output_bias", "mlp_bias", "unembed_bias")
+ONLY_IN_TRAINING = ("dropout", "attention_dropout", "token_dropout")
+
+
+class NotExpressibleError(ValueError):
+    """A model that another format has no place for; the message names the fields of the config that it lacks."""
+
+
+@dataclass(frozen=True)
+class Expressed:
+    """A model of ours as one of a family.
+
+    Attributes:
+        family: the family.
+        fields: its `config.json`.
+        config: what this `config.json` means; it may have biases and gains that our model lacks.
+    """
+
+    family: Family
+    fields: Mapping[str, Any]
+    config: Config
+
+    def tensors(self, weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
+        """Their tensors, by name, made of our `weights`."""
+        shapes, kind = _shapes(self.config), weights["embed.weight"].dtype
+        for match in self.family.matches(self.config):
+            if match.ours not in shapes:
+                continue
+            ours = weights.get(match.ours)
+            if ours is None:
+                neutral = torch.ones if match.ours.endswith(".weight") else torch.zeros
+                ours = neutral(shapes[match.ours], dtype=kind)
+            yield from zip(match.theirs, match.to_theirs(ours), strict=True)
+
+
+def expressed(config: Config, first: str | None = None) -> Expressed:
+    """A model with this config as one of a family, which computes exactly the same.
+
+    Args:
+        config: our config.
+        first: the family to prefer, by its title, where several compute the same.
+
+    Raises:
+        NotExpressibleError: there is no such family; the message names what the nearest one lacks.
+    """
+    nearest: tuple[list[str], str] | None = None
+    for family in sorted(FAMILIES.values(), key=lambda family: family.title != first):
+        found = _as_one_of(family, config)
+        if found is None:
+            continue
+        lacks = differences(config, found.config)
+        if not lacks:
+            return found
+        if nearest is None or len(lacks) < len(nearest[0]):
+            nearest = lacks, family.title
+    lacks, title = nearest or (["head"], "any")
+    values = ", ".join(f"{name} = {getattr(config, name)}" for name in lacks)
+    raise NotExpressibleError(f"no family of transformers is built like this: the nearest is {title}, but it has no {values}")
+
+
+def _as_one_of(family: Family, config: Config) -> Expressed | None:
+    """What comes closest to it in this family; None where that is no possible model."""
+    try:
+        fields = family.fields(config)
+        return None if fields is None else Expressed(family, fields, family.config(Given(fields, family.title)))
+    except (ValueError, TypeError):
+        return None
+
+
+def _shapes(config: Config) -> dict[str, tuple[int, ...]]:
+    with torch.device("meta"):
+        return {name: tuple(parameter.shape) for name, parameter in lay_out(config).named_parameters()}
+
+
+def differences(ours: Config, theirs: Config) -> list[str]:
+    """The fields of our config that matter and that theirs has otherwise; no other program has blocks without an MLP."""
+    mine, other = _effective(ours), _effective(theirs)
+    lacks = [
+        name
+        for name, value in mine.items()
+        if not _equal(value, other[name]) and not (name in MAY_BE_NEUTRAL and value is False and other[name] is True)
+    ]
+    return lacks if ours.mlp_size or "d_mlp" in lacks else [*lacks, "d_mlp"]
+
+
+def _equal(a: object, b: object) -> bool:
+    if isinstance(a, float) and isinstance(b, float | int):
+        return math.isclose(a, b, rel_tol=1e-9)
+    return a == b
+
+
+def _effective(config: Config) -> dict[str, Any]:
+    """The fields of a config with all defaults filled in, without those that change nothing in it."""
+    fields = {name: value for name, value in config.to_dict().items() if name not in ONLY_IN_TRAINING}
+    fields |= {"n_kv_head": config.key_heads, "score_scale": config.scale, "norm_eps": eps_of(config)}
+    fields["norm_bias"] = config.norm_bias and config.norm_gain and NORMS[config.norm].may_have_bias
+    is_rotary, slowed = config.positions == "rotary", config.rotary_scaling != "none"
+    fields |= {
+        "rotary_base": config.rotary_base if is_rotary else None,
+        "rotary_fraction": turned_pairs(config) if is_rotary else None,
+        "rotary_scaling": config.rotary_scaling if is_rotary else None,
+        "rotary_factor": config.rotary_factor if is_rotary and slowed else None,
+        "rotary_context": config.rotary_context if is_rotary and config.rotary_scaling == "llama3" else None,
+    }
+    near = config.window_rotary_base if is_rotary else None
+    if near == config.rotary_base and not slowed:
+        near = None
+    kinds = "".join("w" if config.windowed(block) else "f" for block in range(config.n_layer))
+    hides = config.window is not None and config.window < config.context_length
+    if "w" not in kinds or not (hides or near):
+        near, kinds, hides = None, "", False
+    return fields | {"window": config.window if hides else None, "window_pattern": kinds, "window_rotary_base": near}

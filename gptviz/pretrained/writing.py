@@ -1,0 +1,116 @@
+"""Writing a model of ours as another program keeps it: a folder of `transformers`, or nanoGPT's two files."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from gptviz.model import Config
+from gptviz.text import CharTokenizer, Tokenizer
+from gptviz.text.tokenizers.exported import tokenizers_json
+
+from . import nanogpt
+from .families.expressing import expressed
+
+
+@dataclass(frozen=True)
+class Written:
+    """A model to be written.
+
+    Attributes:
+        name: its name.
+        config: our config of it.
+        tokenizer: its tokenizer.
+        weights: its parameters by our names, in the types in which they are to be written.
+        family: the family it was imported as, by its title; None for others.
+        card: what there is to say about it, in Markdown.
+        licence: its licence, where it is known.
+    """
+
+    name: str
+    config: Config
+    tokenizer: Tokenizer
+    weights: Mapping[str, Tensor]
+    family: str | None
+    card: str
+    licence: str | None
+
+
+def write_transformers(model: Written, folder: Path) -> None:
+    """Write a model into an empty folder that the classes of `transformers` open.
+
+    Raises:
+        NotExpressibleError: no family of theirs computes what it computes.
+        OSError: the disk is full or not writable.
+    """
+    found = expressed(model.config, model.family)
+    tensors = {name: tensor.contiguous() for name, tensor in found.tensors(model.weights)}
+    is_bfloat = model.weights["embed.weight"].dtype is torch.bfloat16
+    fields = {
+        "model_type": found.family.model_type,
+        "architectures": [found.family.architecture],
+        **found.fields,
+        # A family's usual tokens for begin, end and padding are other tokens here.
+        **dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id")),
+        # Weights may be stored in float16; they were made to be computed in float32.
+        "torch_dtype": "bfloat16" if is_bfloat else "float32",
+    }
+    _write_json(folder / "config.json", fields)
+    safetensors.torch.save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    tokenizer = tokenizers_json(model.tokenizer)
+    if tokenizer is not None:
+        (folder / "tokenizer.json").write_text(tokenizer, encoding="utf-8")
+        settings = {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "clean_up_tokenization_spaces": False,
+            "model_max_length": model.config.context_length,
+        }
+        _write_json(folder / "tokenizer_config.json", settings)
+    (folder / "README.md").write_text(_readme(model, has_tokenizer=tokenizer is not None), encoding="utf-8")
+
+
+def write_nanogpt(model: Written, folder: Path) -> None:
+    """Write a model into an empty folder as nanoGPT's `sample.py` reads it: ckpt.pt, and meta.pkl for characters.
+
+    Raises:
+        NotExpressibleError: nanoGPT has no such model.
+        OSError: the disk is full or not writable.
+    """
+    found = nanogpt.as_nanogpt(model.config)
+    about = {"iter_num": 0, "best_val_loss": None, "config": {"dataset": model.name}}
+    torch.save(nanogpt.checkpoint(found, model.weights, about), folder / "ckpt.pt")
+    if isinstance(model.tokenizer, CharTokenizer):
+        characters = list(model.tokenizer.characters)
+        places = {character: place for place, character in enumerate(characters)}
+        meta = {"vocab_size": len(characters), "itos": dict(enumerate(characters)), "stoi": places}
+        (folder / "meta.pkl").write_bytes(pickle.dumps(meta))
+
+
+def _write_json(path: Path, content: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def _readme(model: Written, *, has_tokenizer: bool) -> str:
+    """A model card: what the hub reads of it stands between the lines of dashes."""
+    head = ["---", "library_name: transformers", "tags: [gptviz]"]
+    if model.licence:
+        head.insert(1, f"license: {json.dumps(model.licence)}")
+    use = [
+        "```python",
+        "from transformers import AutoModelForCausalLM, AutoTokenizer",
+        "",
+        'model = AutoModelForCausalLM.from_pretrained(".")  # this folder',
+        *(['tokenizer = AutoTokenizer.from_pretrained(".")'] if has_tokenizer else []),
+        "```",
+    ]
+    if not has_tokenizer:
+        use.append("\nIts tokenizer is of a kind that `transformers` does not have: give it the numbers of tokens.")
+    return "\n".join([*head, "---", "", f"# {model.name}", "", model.card, "", *use, ""])

@@ -1,0 +1,260 @@
+"""A model of ours, written as `transformers` or nanoGPT keep models, computes there what it computes here."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.nn import functional as F
+
+from gptviz.model import PRESETS, Config, Transformer
+from gptviz.pretrained.families.expressing import NotExpressibleError, differences, expressed
+from gptviz.pretrained.opening import filled, source_at
+from gptviz.pretrained.writing import Written, write_nanogpt, write_transformers
+from gptviz.text import BPETokenizer, CharTokenizer, SymbolTokenizer, Tokenizer
+from gptviz.text.tokenizers.padded import PaddedTokenizer
+from tests.pretrained.test_families import CASES, VOCAB, close, ours, theirs
+from tests.tiny import scrambled, some_ids, tiny
+
+
+def written(model: Transformer, tokenizer: Tokenizer | None = None, family: str | None = None, **more: Any) -> Written:
+    known = tokenizer or SymbolTokenizer.numbers(model.config.vocab_size)
+    about: dict[str, Any] = {"name": "mine", "card": "", "licence": None} | more
+    return Written(config=model.config, tokenizer=known, weights=dict(model.named_parameters()), family=family, **about)
+
+
+def opened_there(folder: Path) -> Any:
+    transformers = pytest.importorskip("transformers")
+    model, report = transformers.AutoModelForCausalLM.from_pretrained(folder, output_loading_info=True)
+    assert not any(report.values()), report
+    return model.eval()
+
+
+@pytest.mark.parametrize(("kind", "sizes"), CASES)
+@torch.inference_mode()
+def test_what_was_opened_and_is_written_again_has_the_same_logits_there(kind: str, sizes: dict[str, Any], tmp_path: Path) -> None:
+    model = theirs(kind, sizes)
+    mine = ours(model, tmp_path / "given")
+    title = source_at(tmp_path / "given").opened().family
+    (tmp_path / "written").mkdir()
+    write_transformers(written(mine, family=title), tmp_path / "written")
+    again, ids = opened_there(tmp_path / "written"), some_ids(20, vocab=VOCAB)
+    assert again.config.model_type == kind
+    close(again(ids).logits, model(ids).logits)
+    given, fresh = model.state_dict(), again.state_dict()
+    assert given.keys() == fresh.keys()
+    for name, tensor in given.items():
+        unread = 2 if kind == "opt" and "embed_positions" in name else 0
+        assert torch.allclose(tensor[unread:], fresh[name][unread:], atol=1e-6), name
+
+
+BASICS = {"vocab_size": VOCAB, "context_length": 24, "d_model": 24, "n_layer": 2, "n_head": 2, "d_mlp": 40}
+LLAMA_LIKE = {"norm": "rmsnorm", "positions": "rotary", "mlp": "gated", "activation": "silu"}
+NO_BIAS = dict.fromkeys(("qkv_bias", "output_bias", "mlp_bias"), False)
+
+
+@st.composite
+def trained_here(draw: st.DrawFn) -> Config:
+    """Configs as the form on the page Train makes them: near one family or another, with some fields changed."""
+    near = draw(st.sampled_from([{}, LLAMA_LIKE, LLAMA_LIKE | NO_BIAS, {"positions": "rotary", "residual": "parallel"}]))
+    other = {
+        "activation": st.sampled_from(["relu", "gelu", "gelu-tanh", "silu", "relu2"]),
+        "tied": st.booleans(),
+        "norm_gain": st.booleans(),
+        "norm_bias": st.booleans(),
+        "norm_eps": st.sampled_from([None, 1e-5, 1e-3]),
+        "qkv_bias": st.booleans(),
+        "output_bias": st.booleans(),
+        "mlp_bias": st.booleans(),
+        "unembed_bias": st.booleans(),
+        "n_kv_head": st.sampled_from([None, 1]),
+        "d_head": st.sampled_from([None, 8]),
+        "residual": st.sampled_from(["pre-norm", "post-norm", "parallel", "parallel-one-norm", "branch-norm", "double-norm"]),
+        "positions": st.sampled_from(["learned", "rotary", "alibi", "none"]),
+        "rotary_fraction": st.sampled_from([0.34, 0.5]),
+        "qk_norm": st.sampled_from(["shared", "separate", "whole"]),
+        "window": st.sampled_from([None, 5, 24]),
+        "window_pattern": st.sampled_from(["w", "fw", "wwf"]),
+        "score_scale": st.sampled_from([1.0, 0.5]),
+        "d_mlp": st.sampled_from([0, 96]),
+        "dropout": st.just(0.1),
+    }
+    names = draw(st.lists(st.sampled_from(sorted(other)), max_size=4, unique=True))
+    changes = {name: draw(other[name]) for name in names}
+    changes |= {"unembed_bias": False} if changes.get("tied") else {}
+    return Config(**BASICS | near | changes)
+
+
+@settings(max_examples=60)
+@given(config=trained_here())
+@torch.inference_mode()
+def test_a_model_trained_here_is_either_refused_or_has_the_same_logits_there(config: Config) -> None:
+    model, ids = scrambled(config), some_ids(20, vocab=VOCAB)
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            write_transformers(written(model), Path(folder))
+        except NotExpressibleError as error:
+            assert "but it has no" in str(error)
+            return
+        close(opened_there(Path(folder))(ids).logits, model(ids))
+
+
+@pytest.mark.parametrize(
+    ("config", "family"),
+    [
+        (Config(**BASICS), "gpt2"),
+        (Config(**BASICS | NO_BIAS, norm_bias=False), "gpt2"),
+        (Config(**BASICS | LLAMA_LIKE | NO_BIAS), "llama"),
+        (Config(**BASICS | LLAMA_LIKE, n_kv_head=1), "llama"),
+        (Config(**BASICS | LLAMA_LIKE | NO_BIAS, window=24), "llama"),
+        (Config(**BASICS | LLAMA_LIKE | NO_BIAS, window=5), "mistral"),
+        (Config(**BASICS | LLAMA_LIKE | NO_BIAS, qk_norm="separate"), "qwen3"),
+        (Config(**BASICS, positions="rotary"), "gpt_neox"),
+        (Config(**BASICS, qkv_bias=False, score_scale=1.0, window=5, window_pattern="fw"), "gpt_neo"),
+        (PRESETS["bpe"], "gpt2"),
+        (PRESETS["reversal"], "gpt2"),
+        (PRESETS["gpt2"], "gpt2"),
+    ],
+)
+def test_the_family_is_the_one_that_computes_the_same(config: Config, family: str) -> None:
+    assert expressed(config).family.model_type == family
+
+
+@pytest.mark.parametrize(
+    ("name", "lacks"),
+    [
+        ("shakespeare", "activation|qk_norm = shared"),
+        ("generator", "residual = post-norm"),
+        ("classifier", "head = flatten"),
+        ("seq2seq", "n_encoder_layer = 2"),
+        ("induction", "d_mlp = 0"),
+        ("bigram", "positions = none"),
+    ],
+)
+def test_what_no_family_has_is_named_in_one_line(name: str, lacks: str) -> None:
+    with pytest.raises(NotExpressibleError, match=f"the nearest is .*, but it has no .*({lacks})") as refused:
+        expressed(PRESETS[name])
+    assert "\n" not in str(refused.value)
+
+
+# Tokenizers
+
+TEXTS = ["", "to be, or not to be", "  two  spaces\n\nand a line\t", "Ω is unknown 🙂 here", "7 12 7", "\x1c7\x857\u20037"]
+TOKENIZERS = [
+    CharTokenizer.from_text("to be, or not to be\n\t that is"),
+    CharTokenizer.from_text("abc\ud800", unknown="?"),
+    SymbolTokenizer.numbers(20),
+    BPETokenizer.learn("to be, or not to be: that is the question", 280),
+    PaddedTokenizer(CharTokenizer.from_text("to be\n"), 12),
+]
+
+
+@pytest.mark.parametrize("tokenizer", TOKENIZERS, ids=lambda tokenizer: tokenizer.kind)
+def test_a_tokenizer_written_there_gives_the_same_ids_and_texts(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    write_transformers(written(scrambled(Config(**BASICS | {"vocab_size": tokenizer.vocab_size})), tokenizer), tmp_path)
+    there = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    for text in TEXTS:
+        ids = tokenizer.encode(text).ids
+        assert there.encode(text) == ids
+        assert there.decode(ids) == tokenizer.decode(ids)
+
+
+@given(text=st.text(alphabet=st.characters(codec="utf-8") | st.sampled_from("to be\n 712"), max_size=60))
+def test_any_text_has_the_same_ids_in_the_library(text: str) -> None:
+    from tokenizers import Tokenizer as Backend
+
+    from gptviz.text.tokenizers.exported import tokenizers_json
+
+    for tokenizer in TOKENIZERS:
+        content = tokenizers_json(tokenizer)
+        assert content is not None
+        assert Backend.from_str(content).encode(text).ids == tokenizer.encode(text).ids
+
+
+def test_the_written_model_writes_the_same_text_there(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    tokenizer = CharTokenizer.from_text("the quick brown fox jumps over a lazy dog")
+    model = scrambled(Config(**BASICS | {"vocab_size": tokenizer.vocab_size}))
+    write_transformers(written(model, tokenizer, licence="mit", card="From a test."), tmp_path)
+    there, reader = opened_there(tmp_path), transformers.AutoTokenizer.from_pretrained(tmp_path)
+    made = there.generate(**reader("the fox", return_tensors="pt"), max_new_tokens=12, do_sample=False)
+    ids = tokenizer.encode("the fox").ids
+    with torch.inference_mode():
+        for _ in range(12):
+            ids.append(int(model(torch.tensor([ids]))[0, -1].argmax()))
+    assert made[0].tolist() == ids
+    readme = (tmp_path / "README.md").read_text()
+    assert 'license: "mit"' in readme
+    assert "From a test." in readme
+
+
+def test_weights_are_written_in_the_type_they_have(tmp_path: Path) -> None:
+    for dtype, kind in ((torch.float16, torch.float32), (torch.bfloat16, torch.bfloat16)):
+        model = scrambled(Config(**BASICS)).to(dtype)
+        folder = tmp_path / str(dtype)
+        folder.mkdir()
+        write_transformers(written(model), folder)
+        assert (folder / "model.safetensors").stat().st_size < 2.2 * sum(p.numel() for p in model.parameters()) + 20_000
+        assert opened_there(folder).dtype is kind
+
+
+# nanoGPT
+
+
+def nanogpt_forward(checkpoint: dict[str, Any], ids: Tensor) -> Tensor:
+    """nanoGPT's model, from its published `model.py`: the logits [B, T, vocab_size] of `ids` [B, T]."""
+    weights, sizes = checkpoint["model"], checkpoint["model_args"]
+
+    def linear(x: Tensor, name: str) -> Tensor:
+        return F.linear(x, weights[f"{name}.weight"], weights.get(f"{name}.bias"))
+
+    def norm(x: Tensor, name: str) -> Tensor:
+        return F.layer_norm(x, x.shape[-1:], weights[f"{name}.weight"], weights.get(f"{name}.bias"), 1e-5)
+
+    x = weights["transformer.wte.weight"][ids] + weights["transformer.wpe.weight"][: ids.shape[1]]
+    for index in range(sizes["n_layer"]):
+        block = f"transformer.h.{index}"
+        q, k, v = (
+            part.unflatten(-1, (sizes["n_head"], -1)).transpose(1, 2)
+            for part in linear(norm(x, f"{block}.ln_1"), f"{block}.attn.c_attn").split(sizes["n_embd"], dim=2)
+        )
+        attended = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
+        x = x + linear(attended, f"{block}.attn.c_proj")
+        hidden = F.gelu(linear(norm(x, f"{block}.ln_2"), f"{block}.mlp.c_fc"))
+        x = x + linear(hidden, f"{block}.mlp.c_proj")
+    return linear(norm(x, "transformer.ln_f"), "lm_head")
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@torch.inference_mode()
+def test_nanogpts_own_forward_has_the_same_logits_and_it_opens_here_again(bias: bool, tmp_path: Path) -> None:
+    flags = {} if bias else NO_BIAS | {"norm_bias": False}
+    tokenizer = CharTokenizer.from_text("".join(chr(ord("A") + place) for place in range(VOCAB)))
+    model = scrambled(Config(**BASICS | {"d_mlp": 96, "tied": True, "dropout": 0.1} | flags))
+    write_nanogpt(written(model, tokenizer), tmp_path)
+    checkpoint, ids = torch.load(tmp_path / "ckpt.pt", weights_only=True), some_ids(20, vocab=VOCAB)
+    assert checkpoint["model_args"]["bias"] is bias
+    assert ("transformer.h.0.ln_1.bias" in checkpoint["model"]) is bias
+    close(nanogpt_forward(checkpoint, ids), model(ids))
+    again = source_at(tmp_path / "ckpt.pt")
+    found = again.opened()
+    assert not differences(found.config, model.config)
+    assert found.config.dropout == 0.1
+    assert found.tokenizer.to_json() == tokenizer.to_json()
+    close(filled(again, found.config).eval()(ids), model(ids))
+
+
+@pytest.mark.parametrize(
+    ("change", "lacks"), [({"tied": False}, "tied"), ({"activation": "relu"}, "activation = relu"), ({}, "d_mlp = 20")]
+)
+def test_what_nanogpt_has_not_is_named(change: dict[str, Any], lacks: str, tmp_path: Path) -> None:
+    with pytest.raises(NotExpressibleError, match=f"nanoGPT has no .*{lacks}"):
+        write_nanogpt(written(scrambled(tiny(**{"tied": True} | change))), tmp_path)
+    assert not list(tmp_path.iterdir())
