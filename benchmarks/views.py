@@ -61,6 +61,7 @@ def packed() -> bytes:
         rollout=None,
         thumbnails=small,
         facts={"spread": random.random((BLOCKS, HEADS), np.float32)},
+        scale=D_HEAD**-0.5,
     )
     labels = [f"w{i}" for i in range(TOKENS)]
     header: dict[str, Any] = {
@@ -79,7 +80,7 @@ def packed() -> bytes:
         "number": 0,
         "asked": None,
     }
-    return payload(heads, header, 2)
+    return payload(heads, header)
 
 
 def script_of(checkout: Path, what: str) -> str:

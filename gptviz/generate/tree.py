@@ -113,7 +113,7 @@ class Attended(Tap):
 
     def __call__(self, name: str, value: Tensor) -> Tensor:
         if name == "pattern":
-            self.rows.append(value[0, :, -1])
+            self.rows.append(value[0, :, -1].clone())  # a view would keep the whole pattern in memory
         return value
 
 

@@ -1,8 +1,9 @@
-"""Attention: the patterns of every head from one forward pass, the numbers they are computed from, and summaries of them."""
+"""Attention: the patterns of every head from one forward pass, and the numbers they are computed from."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -10,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.model import Record, Transformer
+from gptviz.model import Transformer, Watch
 from gptviz.model.attention import Attention
 
 Part = Literal["attention", "cross_attention"]
@@ -23,10 +23,8 @@ UNIT = "attention (share of the row, 0 … 1)"
 QUERY = "query (reads)"
 KEY = "key (is read)"
 
-# The number of cells along the longer side of a picture of all heads. It is about the number of pixels that the picture has on
-# a page: more cells would cost time, and the screen could not show them.
-CELLS_ACROSS = 264
-SMALLEST_SIDE = 8
+# A row that leaves less than this to all tokens but the first has too little left to say how it is shared.
+NOTHING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -78,50 +76,78 @@ def patterns(model: Transformer, ids: Sequence[int], source: Sequence[int] | Non
         ValueError: the model has no blocks and so no attention, there are more ids than the context holds, or an
             encoder–decoder was given no source.
     """
-    record, blocked = _recorded(model, ids, source, ["blocks.*.attention.pattern"])
-    names = [f"blocks.{block}.attention.pattern" for block in range(model.config.n_layer)]
-    return Patterns(tuple(_numbers(record.values[name][0]) for name in names), blocked, _windows(model))
+    blocks: list[Numbers] = []
+    watch(model, ids, source, ["blocks.*.attention.pattern"], lambda _block, _name, value: blocks.append(_numbers(value[0])))
+    return Patterns(tuple(blocks), blocked(model, ids), windows(model))
 
 
-def _windows(model: Transformer) -> tuple[int | None, ...]:
+def windows(model: Transformer) -> tuple[int | None, ...]:
     """For each block how many keys its window leaves a query; None for no window."""
     return tuple(model.config.window if model.config.windowed(block) else None for block in range(model.config.n_layer))
 
 
-def _recorded(
-    model: Transformer, ids: Sequence[int], source: Sequence[int] | None, names: Sequence[str]
-) -> tuple[Record, npt.NDArray[np.bool_] | None]:
-    """The values called `names` from one forward pass, and the mask [query, key] of self-attention over `ids`: true where a
-    query may not look.
+class _EnoughError(Exception):
+    """All that was asked for was seen: what comes after it need not be computed."""
+
+
+def watch(
+    model: Transformer,
+    ids: Sequence[int],
+    source: Sequence[int] | None,
+    names: Sequence[str],
+    see: Callable[[int, str, Tensor], object],
+    last: str = "",
+) -> None:
+    """One forward pass over `ids`, in which `see` is given the values called `names` as soon as each is computed.
+
+    Args:
+        model: a model with blocks.
+        ids: as in `patterns`.
+        source: as in `patterns`.
+        names: of values inside blocks, as in `Watch`.
+        see: gets the number of the block, the value's own name, such as "pattern", and the value. What it does not keep is gone
+            when the block has ended.
+        last: the full name of the last value that is needed: the pass ends there. Empty for a whole pass.
+
+    Raises:
+        ValueError: as in `patterns`.
     """
     if not model.config.n_layer:
         raise ValueError("this model has no blocks and therefore no attention")
     device = model.embed.weight.device
-    batch = torch.tensor([ids], device=device)  # [1, T]
     beside = None if source is None else torch.tensor([source], device=device)  # [1, S]
-    record = Record(names)
-    # No pattern depends on the unembedding, which is a large share of the work: it is computed for one token only.
-    model(batch, beside, tap=record, logits_at=slice(-1, None))
-    return record, _blocked(model, batch.cpu())
+
+    def seen(name: str, value: Tensor) -> None:
+        _, block, *_, own = name.split(".")
+        see(int(block), own, value)
+        if name == last:
+            raise _EnoughError
+
+    with suppress(_EnoughError):
+        # No pattern depends on the unembedding, which is a large share of the work: it is computed for one token only.
+        model(torch.tensor([ids], device=device), beside, tap=Watch(names, seen), logits_at=slice(-1, None))
 
 
 def _numbers(tensor: Tensor) -> Numbers:
     return tensor.float().cpu().numpy()
 
 
-def _blocked(model: Transformer, ids: Tensor) -> npt.NDArray[np.bool_] | None:
-    """The mask [query, key] over `ids` [1, T]: true where the masks of all blocks forbid to look, or where either is padding.
+def blocked(model: Transformer, ids: Sequence[int]) -> npt.NDArray[np.bool_] | None:
+    """The mask [query, key] over `ids` [T]: true where the masks of all blocks forbid to look, or where either is padding. None
+    where nothing is forbidden.
 
     Where only some blocks have a window, their patterns are 0 beyond it.
     """
-    padding = model.config.padding
-    is_padding = torch.zeros_like(ids[0], dtype=torch.bool) if padding is None else ids[0] == padding  # [T]
-    seen = torch.zeros(len(is_padding), len(is_padding), dtype=torch.bool)
+    padding, device = model.config.padding, model.embed.weight.device
+    text = torch.tensor(ids)
+    is_padding = torch.zeros_like(text, dtype=torch.bool) if padding is None else text == padding  # [T]
+    seen = torch.zeros(len(text), len(text), dtype=torch.bool)
     for mask in model.masks:
-        hidden = mask(ids, slice(0, ids.shape[1]), None)
+        hidden = mask(text[None].to(device), slice(0, len(text)), None)
+        hidden = None if hidden is None else hidden.cpu()
         seen = torch.ones_like(seen) if hidden is None else seen | ~hidden
-    blocked = is_padding[:, None] | is_padding | ~seen
-    return blocked.numpy() if blocked.any() else None
+    forbidden = is_padding[:, None] | is_padding | ~seen
+    return forbidden.numpy() if forbidden.any() else None
 
 
 def one_head(patterns: Patterns, block: int, head: int, labels: Sequence[str]) -> LabelledArray:
@@ -136,8 +162,10 @@ def one_head(patterns: Patterns, block: int, head: int, labels: Sequence[str]) -
 class Reading:
     """What the patterns of a stack's heads over one text are computed from, and the length of what each key adds.
 
+    It holds all blocks, or some that follow each other; its methods take the number that a block has in the model.
+
     Attributes:
-        patterns: what every head looks at.
+        patterns: what every head looks at, of the blocks held.
         q: [n_block, n_head, queries, d_head], the queries after rotation and normalisation, as the scores use them.
         k: [n_block, n_head, keys, d_head], the keys, likewise; heads that share keys have equal ones.
         position: [n_block, n_head, queries, keys], what positions add to the scores; None where they act elsewhere.
@@ -145,6 +173,8 @@ class Reading:
             key alone, without the bias.
         scale: what q · k is multiplied by: 1 / √d_head unless the model says otherwise.
         cap: where a model caps its scores s, they are cap · tanh(s / cap).
+        first: the number in the model of the first block that is held: arrays begin with it.
+        rolled: the attention rollout up to each block held [n_block, query, key], where not all before it are held; else None.
     """
 
     patterns: Patterns
@@ -154,10 +184,12 @@ class Reading:
     moved: Numbers
     scale: float
     cap: float | None = None
+    first: int = 0
+    rolled: Numbers | None = None
 
     def _seen(self, values: Numbers, block: int) -> Numbers:
         """The values [query, key] of a block, NaN where its mask forbids to look."""
-        blocked = self.patterns.blocked_in(block)
+        blocked = self.patterns.blocked_in(block - self.first)
         return values if blocked is None else np.where(blocked, np.float32(np.nan), values)
 
     def pattern(self, block: int, head: int | None) -> Numbers:
@@ -165,13 +197,24 @@ class Reading:
 
         Here and in the methods below, values are NaN where the mask forbids to look.
         """
-        of = self.patterns.blocks[block]
+        of = self.patterns.blocks[block - self.first]
         return self._seen(of.mean(0) if head is None else of[head], block)
+
+    def without_first(self, block: int, head: int | None) -> Numbers:
+        """The shares [query, key] of what each row of `pattern` leaves without the first key, which is NaN, as is a row that
+        leaves nothing: many heads rest on the first token of a text where they find nothing to read.
+        """
+        of = self.pattern(block, head)
+        left = np.nansum(of[:, 1:], axis=1, keepdims=True)
+        rest = of / np.where(left > NOTHING, left, np.nan)
+        rest[:, 0] = np.nan
+        return rest
 
     def scores(self, block: int, head: int) -> Numbers:
         """The scores [query, key]: scale · q · k, plus what positions add. The softmax of a row is a row of the pattern."""
-        scores = self.q[block, head] @ self.k[block, head].T * np.float32(self.scale)
-        scores = scores if self.position is None else scores + self.position[block, head]
+        at = block - self.first
+        scores = self.q[at, head] @ self.k[at, head].T * np.float32(self.scale)
+        scores = scores if self.position is None else scores + self.position[at, head]
         return self._seen(scores if self.cap is None else np.float32(self.cap) * np.tanh(scores / np.float32(self.cap)), block)
 
     def value_weighted(self, block: int, head: int | None) -> Numbers:
@@ -182,59 +225,82 @@ class Reading:
         Source: Kobayashi et al. 2020, "Attention is not only a weight".
         """
         some = slice(None) if head is None else slice(head, head + 1)
-        return self._seen((self.patterns.blocks[block][some] * self.moved[block, some, None]).mean(0), block)
+        at = block - self.first
+        return self._seen((self.patterns.blocks[at][some] * self.moved[at, some, None]).mean(0), block)
 
     def rollout(self, block: int) -> Numbers:
         """Attention rollout up to this block [query, key]: see the function `rollout`."""
-        far = rollout(self.patterns)[block]  # through several blocks more than the window of one
+        rolled = rollout(self.patterns) if self.rolled is None else self.rolled
+        far = rolled[block - self.first]  # through several blocks more than the window of one
         return far if self.patterns.blocked is None else np.where(self.patterns.blocked, np.float32(np.nan), far)
 
 
 @torch.inference_mode()
-def read(model: Transformer, ids: Sequence[int], source: Sequence[int] | None = None, part: Part = "attention") -> Reading:
+def read(
+    model: Transformer,
+    ids: Sequence[int],
+    source: Sequence[int] | None = None,
+    part: Part = "attention",
+    blocks: range | None = None,
+) -> Reading:
     """The patterns of all heads with the queries, keys and values they are computed from, in one forward pass.
 
     Args:
         ids: as in `patterns`.
         source: as in `patterns`.
         part: self-attention, or the cross-attention of a decoder, whose keys are the tokens of the `source`.
+        blocks: which blocks are held, all by default. The pass ends with the last of them. All blocks of a large model over a
+            long text take more memory than most machines have.
 
     Raises:
         ValueError: as in `patterns`, or the model has no cross-attention.
     """
     if part == "cross_attention" and model.encoder is None:
         raise ValueError("this model has no cross-attention: it has no encoder to look into")
-    taps = ("pattern", "q", "k", "v")
-    record, blocked = _recorded(model, ids, source, [f"blocks.*.{part}.{tap}" for tap in taps])
-    tapped = {tap: [record.values[f"blocks.{i}.{part}.{tap}"][0] for i in range(model.config.n_layer)] for tap in taps}
-    if part == "cross_attention":
-        blocked = _padded(model, source or ())
+    held = range(model.config.n_layer) if blocks is None else blocks
+    tapped: dict[str, list[Tensor]] = {tap: [] for tap in ("q", "k", "v", "pattern")}  # in the order of the pass
+    rolled: list[Tensor] = []
+
+    def see(block: int, name: str, value: Tensor) -> None:
+        if name == "pattern" and part == "attention" and blocks is not None:
+            through = _rolled(value[0], rolled[-1] if rolled else None)
+            rolled[:] = [*rolled, through] if block > held.start else [through]
+        if block in held:
+            tapped[name].append(value[0])
+
+    last = f"blocks.{held[-1]}.{part}.pattern" if len(held) else ""
+    watch(model, ids, source, [f"blocks.*.{part}.{tap}" for tap in tapped], see, last)
+    hidden = padded(model, source or ()) if part == "cross_attention" else blocked(model, ids)
     group = model.config.n_head // model.config.key_heads  # heads that share keys and values
+    outputs = [getattr(model.blocks[block], part).output.weight for block in held]
     values = [v.repeat_interleave(group, dim=0) for v in tapped["v"]]
+    far = windows(model)[held.start : held.stop] if part == "attention" else ()
     return Reading(
-        Patterns(tuple(map(_numbers, tapped["pattern"])), blocked, _windows(model) if part == "attention" else ()),
+        Patterns(tuple(map(_numbers, tapped["pattern"])), hidden, far),
         _numbers(torch.stack(tapped["q"])),
         _numbers(torch.stack(tapped["k"]).repeat_interleave(group, dim=1)),
-        _position_terms(model, tapped["q"]) if part == "attention" else None,
-        np.stack([_moved(getattr(block, part).output.weight, v) for block, v in zip(model.blocks, values, strict=True)]),
+        _position_terms(model, tapped["q"], held) if part == "attention" else None,
+        np.stack([_moved(output, v) for output, v in zip(outputs, values, strict=True)]),
         model.config.scale,
         model.config.score_cap,
+        held.start,
+        _numbers(torch.stack(rolled)) if rolled else None,
     )
 
 
-def _padded(model: Transformer, source: Sequence[int]) -> npt.NDArray[np.bool_] | None:
+def padded(model: Transformer, source: Sequence[int]) -> npt.NDArray[np.bool_] | None:
     """The mask [1, S] of a source: true where it is padding; None where it has no padding."""
     padded = np.array([source]) == model.config.padding
     return padded if padded.any() else None
 
 
-def _position_terms(model: Transformer, q: Sequence[Tensor]) -> Numbers | None:
+def _position_terms(model: Transformer, q: Sequence[Tensor], held: range) -> Numbers | None:
     """What positions add to the scores, [n_block, n_head, T, T]; None where they add nothing.
 
     Args:
-        q: for each block its queries [n_head, T, d_head].
+        q: for each block that is held its queries [n_head, T, d_head].
     """
-    parts = [cast(Attention, block.attention).positions for block in model.blocks]
+    parts = [cast(Attention, model.blocks[block].attention).positions for block in held]
     if any(part.acts_on != "scores" for part in parts):
         return None
     n_tokens, scale = q[0].shape[-2], model.config.scale
@@ -263,88 +329,14 @@ def rollout(patterns: Patterns) -> Numbers:
 
     Source: Abnar & Zuidema 2020, "Quantifying Attention Flow in Transformers".
     """
-    itself = np.eye(patterns.n_tokens)
-    through, rollouts = itself, []
+    rollouts: list[Tensor] = []
     for block in patterns.blocks:
-        through = (block.mean(0, dtype=np.float64) / 2 + itself / 2) @ through
-        rollouts.append(through.astype(np.float32))
-    return np.stack(rollouts)
+        rollouts.append(_rolled(torch.from_numpy(block), rollouts[-1] if rollouts else None))
+    return torch.stack(rollouts).numpy()
 
 
-def spread(patterns: Patterns) -> Numbers:
-    """Over how many keys a head spreads its attention: e to the mean entropy (in nats) of its rows, [block, head]."""
-    entropy = [torch.special.entr(torch.from_numpy(block)).sum(-1).mean(-1) for block in patterns.blocks]
-    return torch.stack(entropy).exp().numpy()
-
-
-def pooling(patterns: Patterns) -> int:
-    """How many tokens one cell of a thumbnail stands for along each axis; 1 where every token has a cell."""
-    side = max(SMALLEST_SIDE, CELLS_ACROSS // max(len(patterns.blocks), patterns.n_head))
-    return -(-max(patterns.blocks[0].shape[1:]) // side)
-
-
-def thumbnails(patterns: Patterns) -> LabelledArray:
-    """All heads [block, head, query, key], each pooled to a thumbnail.
-
-    A cell is the largest of the `pooling` × `pooling` values it stands for, so that no bright spot is lost. It is NaN where the
-    mask forbids all of them. The labels of a pooled axis are ranges of positions.
-    """
-    pool = pooling(patterns)
-    values = np.stack([_largest(torch.from_numpy(block), pool).numpy() for block in patterns.blocks])
-    sizes = patterns.blocks[0].shape[1:]
-    for block, shown in enumerate(values):
-        if (blocked := patterns.blocked_in(block)) is not None:
-            visible = torch.from_numpy(~np.broadcast_to(blocked, sizes))
-            shown[:, _largest(visible.float()[None], pool)[0].numpy() == 0] = np.nan
-    queries, keys = ([_range(start, pool, size) for start in range(0, size, pool)] for size in sizes)
-    numbers = [tuple(map(str, range(count))) for count in values.shape[:2]]
-    axes = (Axis("block", numbers[0]), Axis("head", numbers[1]), Axis(QUERY, tuple(queries)), Axis(KEY, tuple(keys)))
-    return LabelledArray(values, axes, UNIT if pool == 1 else f"{UNIT}, largest of {pool} × {pool}")
-
-
-def _range(start: int, pool: int, size: int) -> str:
-    """The positions that a cell of a thumbnail stands for."""
-    return str(start) if pool == 1 else f"{start}–{min(start + pool, size) - 1}"
-
-
-def _largest(values: Tensor, pool: int) -> Tensor:
-    """The largest value of each square of `pool` × `pool`: [n, T, T] → [n, ⌈T / pool⌉, ⌈T / pool⌉]."""
-    return F.max_pool2d(values, pool, ceil_mode=True) if pool > 1 else values
-
-
-@dataclass(frozen=True)
-class Facts:
-    """Where each head looks on average over all queries but the first, which has no token before it. Arrays are [block, head].
-
-    Attributes:
-        previous: the share of the row on the token just before the query.
-        first: the share on the first token of the text.
-        itself: the share on the query's own token.
-        spread: over how many tokens a row is spread: e to the mean entropy (in nats); 1 is a single token.
-    """
-
-    previous: npt.NDArray[np.float32]
-    first: npt.NDArray[np.float32]
-    itself: npt.NDArray[np.float32]
-    spread: npt.NDArray[np.float32]
-
-
-def strongest(values: npt.NDArray[np.float32]) -> tuple[int, int]:
-    """The block and the head with the largest of `values` [block, head]."""
-    block, head = np.unravel_index(values.argmax(), values.shape)
-    return int(block), int(head)
-
-
-def facts(patterns: Patterns) -> Facts | None:
-    """The facts about every head; None for a text of one token, which can look only at itself."""
-    if patterns.n_tokens < 2:
-        return None
-
-    def per_head(block: npt.NDArray[np.float32]) -> list[Tensor]:
-        rows = torch.from_numpy(block)[:, 1:]  # [n_head, T - 1, T]
-        previous, itself = rows.diagonal(0, 1, 2), rows.diagonal(1, 1, 2)  # [n_head, T - 1]
-        entropy = torch.special.entr(rows).sum(-1)  # [n_head, T - 1]
-        return [previous.mean(-1), rows[:, :, 0].mean(-1), itself.mean(-1), entropy.mean(-1).exp()]
-
-    columns = zip(*(per_head(block) for block in patterns.blocks), strict=True)
-    return Facts(*(torch.stack(column).numpy() for column in columns))
+def _rolled(block: Tensor, before: Tensor | None) -> Tensor:
+    """The rollout [query, key] up to a block with these patterns [n_head, query, key], from that up to the block before it."""
+    step = block.float().mean(0) / 2
+    step.diagonal().add_(0.5)
+    return step if before is None else step @ before

@@ -5,7 +5,7 @@ from .build import Layer, build, describe, parameter_count
 from .config import Config
 from .positions import sinusoid
 from .presets import PRESETS, RUNGS, changed, preset
-from .tap import GLOSSARY, IDENTITY, Edit, Record, Tap
+from .tap import GLOSSARY, IDENTITY, Edit, Record, Tap, Watch
 from .transformer import Transformer
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Record",
     "Tap",
     "Transformer",
+    "Watch",
     "build",
     "changed",
     "describe",

@@ -64,20 +64,32 @@ class _Prefixed(Tap):
         return _Prefixed(self.tap, f"{self.prefix}.{part}")
 
 
-class Record(Tap):
-    """Keeps the values whose full name matches one of the patterns (shell style, as in `blocks.*.attention.pattern`)."""
+class Watch(Tap):
+    """Hands to `see` the values whose full name matches one of `names` (shell style, as in `blocks.*.attention.pattern`).
 
-    def __init__(self, names: Iterable[str] = ("*",)) -> None:
+    It keeps none of them: what `see` makes of a value may be far smaller than the value. The patterns of all blocks over a long
+    text together take more memory than most machines have.
+    """
+
+    def __init__(self, names: Iterable[str], see: Callable[[str, Tensor], object]) -> None:
         self.names = (names,) if isinstance(names, str) else tuple(names)
-        self.values: dict[str, Tensor] = {}
+        self.see = see
 
     def __call__(self, name: str, value: Tensor) -> Tensor:
         if any(fnmatchcase(name, wanted) for wanted in self.names):
-            self.values[name] = value
+            self.see(name, value)
         return value
 
     def at(self, part: str) -> Tap:
         return _Prefixed(self, part)
+
+
+class Record(Watch):
+    """Keeps the values whose full name matches one of `names`, as in `Watch`."""
+
+    def __init__(self, names: Iterable[str] = ("*",)) -> None:
+        self.values: dict[str, Tensor] = {}
+        super().__init__(names, self.values.__setitem__)
 
 
 class Edit(Tap):

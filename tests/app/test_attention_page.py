@@ -204,3 +204,52 @@ def test_the_labels_of_any_text_travel_as_they_are(tiny_model: Tiny) -> None:
     label = gptviz.load("tiny").tokenizer.label
     assert sent(at)[0]["keys"] == [label(i) for i in gptviz.load("tiny").tokenizer.encode(text[-7:]).ids]
     assert json.dumps(sent(at)[0])
+
+
+def test_the_code_for_a_block_that_is_sent_alone_reads_that_block(seed_sized: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attention.attention_explorer, "MOST_BYTES", 1)
+    at = page(prompt="How now now")
+    header, arrays = sent(at)
+    made: dict[str, Any] = {}
+    exec(header["code"], made)
+    np.testing.assert_allclose(made["reading"].pattern(2, 1), pattern(at, 2, 1), atol=1e-6)
+    np.testing.assert_allclose(made["reading"].rollout(2)[np.tril_indices(11)], arrays["rollout"][0], atol=1e-6)
+    np.testing.assert_array_equal(made["reading"].q[0], arrays["q"][0])
+
+
+def test_of_a_text_too_long_for_the_explorer_the_end_is_read_and_the_page_says_so(
+    seed_sized: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = gptviz.load("tiny").model.config
+    monkeypatch.setattr(attention, "MOST_OF_BLOCK", 2 * attention._size(config, 9, 9, triangle=True, alone=True).numbers)
+    assert attention.most_tokens(config) == 9
+    at = page(prompt="How now, my love?")
+    assert [label.replace("␣", " ") for label in sent(at)[0]["keys"]] == list(" my love?")
+    assert "reads the last 9 tokens" in at.info[0].value
+    np.testing.assert_allclose(pattern(at, 1, 1), expected(" my love?", 1, 1), atol=1e-6)
+    made: dict[str, Any] = {}
+    exec(sent(at)[0]["code"], made)
+    np.testing.assert_allclose(made["reading"].pattern(1, 1), pattern(at, 1, 1), atol=1e-6)
+
+
+def test_a_head_that_repeats_what_came_next_before_is_found_in_any_model() -> None:
+    at = opened("pages/attention.py", model="induction")
+    at.button(key="try What came next before").click().run()
+    command, (header, arrays) = asked(at), sent(at)
+    followed = arrays["fact followed"]
+    assert (command["block"], command["head"]) == np.unravel_index(followed.argmax(), followed.shape)
+    assert command["block"] == 1, "an induction head needs a block before it that says what came before each token"
+    assert followed.max() > 0.5
+    assert "followed" in header["facts"]
+
+
+def test_leaving_out_the_first_token_is_offered_where_many_heads_rest_on_it(
+    tiny_model: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny_model(text=pages.DEFAULT_PROMPT, context_length=64)
+    assert "try Without the first token" not in [button.key for button in page().button]
+    monkeypatch.setattr(attention, "MANY_RESTING", -1.0)
+    at = page()
+    at.button(key="try Without the first token").click().run()
+    assert asked(at)["show"] == "rest"
+    assert sent(at)[1]["without first"].shape == sent(at)[1]["thumbnails"].shape

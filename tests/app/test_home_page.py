@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -16,7 +17,7 @@ from gptviz.components.kit import unpack
 from gptviz.components.model_map import Look
 from gptviz.files import home
 from gptviz.ui.shell.pages import DEFAULT_PROMPT, PAGES
-from gptviz.ui.views import append_token
+from gptviz.ui.views import append_token, model_map
 from gptviz.ui.widgets.markdown import escaped
 from tests.tiny import TinyModel
 from tests.waiting import PATIENCE
@@ -93,6 +94,27 @@ def test_the_map_is_the_first_thing_on_home_and_shows_the_tokens_and_the_guesses
     assert [p for _, p in header["guesses"]] == pytest.approx(probability[: len(header["guesses"])].tolist(), abs=1e-6)
     assert header["takes"]
     assert arrays["decoder"].shape == (2, 3, 5, 5)
+
+
+def test_the_thumbnails_of_the_map_are_made_block_by_block(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny_model(text=DEFAULT_PROMPT, context_length=64, n_layer=5, n_head=3)
+    made, seen, alive = model_map.view.thumbnails, [], []
+
+    def counted(patterns: np.ndarray, hidden: np.ndarray | None) -> np.ndarray:
+        seen.append(weakref.ref(patterns))
+        alive.append(sum(ref() is not None for ref in seen))
+        return made(patterns, hidden)
+
+    monkeypatch.setattr(model_map.view, "thumbnails", counted)
+    app = opened(model="tiny", prompt="How now")
+    assert (len(alive), max(alive)) == (5, 1), "the patterns of all blocks over a long text take gigabytes"
+    (drawn,) = (view for view in app.get("bidi_component") if view.proto.bytes)
+    _, arrays = unpack(drawn.proto.bytes)
+    trace = gptviz.load("tiny").trace("How now", ["*.pattern"])
+    for block in range(5):
+        shares = trace[f"blocks.{block}.attention.pattern"][0].numpy()
+        visible = np.tril(np.ones((7, 7), bool))
+        np.testing.assert_array_equal(arrays["decoder"][block], np.where(visible, np.rint(250 * shares), 255))
 
 
 def test_from_the_box_that_was_opened_a_link_leads_to_the_page_about_it(tiny_model: TinyModel) -> None:

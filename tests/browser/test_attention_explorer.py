@@ -93,7 +93,7 @@ class Explorer:
         return packed
 
     def packed(self, key: Any, read: Any, header: str, _: int) -> bytes:
-        return explorer.payload(attention_view.heads(key, read), json.loads(header), self.block)
+        return explorer.payload(attention_view.heads(key, read, self.block), json.loads(header))
 
     def show(self, **header: Any) -> None:
         """The payload again, its header changed."""

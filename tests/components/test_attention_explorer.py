@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from gptviz.components import attention_explorer as explorer
-from gptviz.components.attention_explorer import Heads, payload, wanted
+from gptviz.components.attention_explorer import Heads, blocks_sent, payload, wanted
 from gptviz.components.kit import unpack
 
 
@@ -93,6 +94,7 @@ def test_numbers_that_are_too_many_travel_in_three_digits_and_far_too_many_block
     given = heads(n_block=4, queries=9)
     whole = payload(given, {})
     size = sum(array.nbytes for name, array in unpack(whole)[1].items() if name in ("pattern", "q", "k", "rollout"))
+    assert size == 4 * 4 * given.size.numbers
     monkeypatch.setattr(explorer, "PRECISE_BYTES", size)
     assert unpack(payload(given, {}))[0]["half"] is False
     monkeypatch.setattr(explorer, "PRECISE_BYTES", size - 1)
@@ -100,13 +102,20 @@ def test_numbers_that_are_too_many_travel_in_three_digits_and_far_too_many_block
     assert (header["half"], header["count"], arrays["pattern"].dtype) == (True, 4, np.float16)
     np.testing.assert_allclose(arrays["pattern"], unpack(whole)[1]["pattern"], rtol=1e-3)
     monkeypatch.setattr(explorer, "MOST_BYTES", size // 2)
-    assert unpack(payload(given, {}))[0]["count"] == 4
+    assert blocks_sent(given.size, 4, 2) == range(4)
     monkeypatch.setattr(explorer, "MOST_BYTES", size // 2 - 1)
-    header, arrays = unpack(payload(given, {}, block=2))
-    assert (header["first"], header["count"], header["half"]) == (2, 1, False)
+    assert blocks_sent(given.size, 4, 2) == range(2, 3)
+
+
+def test_of_one_block_only_the_thumbnails_and_averages_of_the_others_travel() -> None:
+    given = heads(n_block=4, queries=9)
+    part = {name: getattr(given, name)[2:3] for name in ("patterns", "q", "k", "moved", "rollout")}
+    header, arrays = unpack(payload(replace(given, **part, first=2), {}))
+    whole = unpack(payload(given, {}))[1]
+    assert (header["n_block"], header["first"], header["count"], header["half"]) == (4, 2, 1, False)
     for name in ("pattern", "q", "k", "moved", "rollout"):
-        np.testing.assert_array_equal(arrays[name][0], unpack(whole)[1][name][2])
-    assert len(arrays["thumbnails"]) == 4
+        np.testing.assert_array_equal(arrays[name], whole[name][2:3])
+    np.testing.assert_array_equal(arrays["thumbnails"], whole["thumbnails"])
 
 
 def test_the_default_model_on_a_full_context_is_sent_with_all_digits() -> None:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gptviz.generate.generation import Generation, window_start
 from gptviz.generate.sampling import Sampling, ledger
-from gptviz.generate.tree import ROOT, Tree, TreeNode
+from gptviz.generate.tree import ROOT, Attended, Tree, TreeNode
 from gptviz.model import Record, Transformer
 from gptviz.model.positions import POSITIONS
 from tests.tiny import CONTEXT, VOCAB, scrambled, some_ids, tiny
@@ -181,6 +181,12 @@ def test_the_attention_and_the_logits_of_a_step_take_no_pass_of_their_own() -> N
     tree.go(ROOT)
     assert tree.after().logits.numel()
     assert len(passes) == 12
+
+
+def test_of_the_pattern_of_a_long_prompt_its_last_row_alone_stays_in_memory() -> None:
+    attended = Attended()
+    attended("pattern", torch.rand(1, 3, 50, 50))
+    assert [row.untyped_storage().nbytes() for row in attended.rows] == [3 * 50 * 4]
 
 
 def test_going_over_to_another_branch_computes_what_differs_alone() -> None:

@@ -10,8 +10,10 @@ import pytest
 import torch
 
 from gptviz.interp import attention
+from gptviz.interp.overview import overview_of
 from gptviz.interp.trace import run
 from gptviz.model import build, preset
+from tests.interp.patterns import random_patterns
 from tests.tiny import scrambled, tiny
 
 IDS = (3, 1, 4, 1, 5, 9)
@@ -67,7 +69,7 @@ def test_a_share_of_zero_that_the_mask_allows_is_not_masked() -> None:
 def test_full_attention_has_no_masked_cell() -> None:
     seen = attention.patterns(scrambled(tiny(mask="full")), IDS)
     assert not np.isnan(attention.one_head(seen, 0, 0, "abcdef").values).any()
-    assert not np.isnan(attention.thumbnails(seen).values).any()
+    assert not np.isnan(overview_of(seen, None).thumbnails.values).any()
 
 
 def test_one_head_is_a_copy_that_leaves_the_shared_patterns_alone() -> None:
@@ -82,72 +84,11 @@ def test_a_model_without_blocks_is_refused_in_words() -> None:
         attention.patterns(build(preset("bigram"), seed=0), IDS)
 
 
-def random_patterns(n_block: int, n_head: int, n_tokens: int, causal: bool = True) -> attention.Patterns:
-    generator = np.random.default_rng(0)
-    values = generator.random((n_block, n_head, n_tokens, n_tokens), np.float32)
-    blocked = np.triu(np.ones((n_tokens, n_tokens), bool), 1) if causal else None
-    if blocked is not None:
-        values[:, :, blocked] = 0
-    values /= values.sum(-1, keepdims=True)
-    return attention.Patterns(tuple(values), blocked)
-
-
-@pytest.mark.parametrize(("n_block", "n_head", "n_tokens"), [(1, 2, 5), (40, 3, 11), (5, 33, 20), (2, 33, 9)])
-@pytest.mark.parametrize("causal", [True, False])
-def test_a_cell_of_a_thumbnail_is_the_largest_it_stands_for(n_block: int, n_head: int, n_tokens: int, causal: bool) -> None:
-    seen = random_patterns(n_block, n_head, n_tokens, causal)
-    pool, pictures = attention.pooling(seen), attention.thumbnails(seen)
-    starts = range(0, n_tokens, pool)
-    assert pictures.values.shape == (n_block, n_head, len(starts), len(starts))
-    for i, top in enumerate(starts):
-        for j, left in enumerate(starts):
-            cells = [
-                (q, k)
-                for q in range(top, min(top + pool, n_tokens))
-                for k in range(left, min(left + pool, n_tokens))
-                if k <= q or not causal
-            ]
-            for block, head in ((0, 0), (n_block - 1, n_head - 1)):
-                value = pictures.values[block, head, i, j]
-                if cells:
-                    assert value == max(seen.blocks[block][head][cell] for cell in cells)
-                else:
-                    assert np.isnan(value)
-
-
-def test_only_pictures_too_small_for_their_tokens_are_pooled_and_say_so() -> None:
-    assert attention.pooling(random_patterns(3, 4, 64)) == 1
-    assert attention.thumbnails(random_patterns(3, 4, 64)).unit == attention.UNIT
-    large = attention.thumbnails(random_patterns(12, 12, 256))
-    assert large.unit.endswith("largest of 12 × 12")
-    assert large.axes[2].labels[:2] == ("0–11", "12–23")
-    assert large.axes[2].labels[-1] == "252–255"
-
-
-def test_the_facts_of_heads_that_look_at_one_token_are_closed_form() -> None:
-    n_tokens = 7
-    before, first, own, even = (np.zeros((n_tokens, n_tokens), np.float32) for _ in range(4))
-    for i in range(n_tokens):
-        before[i, max(i - 1, 0)] = first[i, 0] = own[i, i] = 1
-        even[i, : i + 1] = 1 / (i + 1)
-    seen = attention.Patterns((np.stack([before, first]), np.stack([own, even])), np.triu(np.ones((7, 7), bool), 1))
-    facts = attention.facts(seen)
-    assert facts is not None
-    harmonic = sum(1 / (i + 1) for i in range(1, n_tokens)) / (n_tokens - 1)
-    np.testing.assert_allclose(facts.previous, [[1, 1 / 6], [0, harmonic]], rtol=1e-6)  # row 1: the token before is the first
-    np.testing.assert_allclose(facts.first, [[1 / 6, 1], [0, harmonic]], rtol=1e-6)
-    np.testing.assert_allclose(facts.itself, [[0, 0], [1, harmonic]], rtol=1e-6)
-    spread = math.prod(range(2, n_tokens + 1)) ** (1 / (n_tokens - 1))  # e to the mean of ln 2 … ln 7
-    np.testing.assert_allclose(facts.spread, [[1, 1], [1, spread]], rtol=1e-5)
-    assert attention.strongest(facts.previous) == (0, 0)
-    assert attention.strongest(facts.itself) == (1, 0)
-
-
 def test_a_single_token_has_a_pattern_of_one_and_no_facts() -> None:
     seen = attention.patterns(scrambled(tiny()), (2,))
-    assert attention.facts(seen) is None
+    assert overview_of(seen, (2,)).facts is None
     np.testing.assert_array_equal(attention.one_head(seen, 0, 0, ("a",)).values, [[1]])
-    np.testing.assert_array_equal(attention.thumbnails(seen).values, np.ones((2, 3, 1, 1)))
+    np.testing.assert_array_equal(overview_of(seen, None).thumbnails.values, np.ones((2, 3, 1, 1)))
 
 
 PADDING = 10
@@ -218,7 +159,7 @@ def test_scales_caps_shared_keys_and_windows_are_those_of_the_pass(pattern: str)
     model = scrambled(tiny(window=2, window_pattern=pattern, **other))
     found = attention.read(model, IDS)
     trace = run(model, torch.tensor([IDS]))
-    small = attention.thumbnails(found.patterns).values
+    small = overview_of(found.patterns, None).thumbnails.values
     for block in range(2):
         reach = 2 if pattern == "w" or block == 1 else len(IDS)
         for head in range(4):
@@ -316,7 +257,7 @@ def test_cross_attention_reads_the_source_from_every_token_of_the_output() -> No
             v = trace[f"{name}.v"][0, head, 2].double()
             part = model.blocks[block].cross_attention.output.weight.detach().double()[:, 4 * head : 4 * head + 4]
             assert found.value_weighted(block, head)[1, 2] == pytest.approx(float((part @ v).norm() * shares[1, 2]), rel=1e-5)
-    pictures = attention.thumbnails(found.patterns)
+    pictures = overview_of(found.patterns, None).thumbnails
     assert pictures.values.shape == (2, 3, 3, 7)
     assert np.isnan(pictures.values[..., 5:]).all()
 
@@ -328,13 +269,6 @@ def test_in_place_of_a_head_stands_the_mean_of_those_of_its_block(mask: str) -> 
         for of in (found.pattern, found.value_weighted):
             by_loop = sum(of(block, head).astype(float) for head in range(3)) / 3
             np.testing.assert_allclose(of(block, None), by_loop, atol=1e-6)
-
-
-def test_rows_are_spread_over_as_many_keys_as_the_entropy_says() -> None:
-    even = np.full((2, 3, 4), 0.25, np.float32)
-    one = np.zeros((2, 3, 4), np.float32)
-    one[..., 1] = 1
-    np.testing.assert_allclose(attention.spread(attention.Patterns((even, one), None)), [[4, 4], [1, 1]], rtol=1e-6)
 
 
 @pytest.mark.parametrize(("shape", "part"), [({}, "cross_attention"), ({"n_layer": 0}, "attention")])

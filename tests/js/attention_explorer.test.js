@@ -44,6 +44,27 @@ test("scores are scaled and capped as the model does, and heads that share keys 
   assert.equal(numbers.score(1, 3, 1, 0), 4);
 });
 
+test("without the first token a row is what is left of it, scaled up to one; blank where nothing is left", () => {
+  const numbers = numbersOf({ tokens: 4 });
+  for (const head of [1, "mean"]) {
+    const left = [1, 2, 3].reduce((sum, key) => sum + numbers.pattern(0, head, 3, key), 0);
+    for (const key of [1, 2, 3]) {
+      assert.ok(Math.abs(numbers.rest(0, head, 3, key) - numbers.pattern(0, head, 3, key) / left) < 1e-12);
+    }
+    assert.deepEqual([numbers.rest(0, head, 3, 0), numbers.rest(0, head, 0, 0), numbers.rest(0, head, 1, 3)], [NaN, NaN, NaN]);
+  }
+  numbers.arrays["without first"] = true;
+  assert.deepEqual(takeOver(choose(numbers), { show: "rest" }, numbers), []);
+  assert.deepEqual(takeOver(choose(numbers), { show: "rest" }, numbersOf()), [["show", "rest"]]);
+});
+
+test("the window of a block is said in tokens", () => {
+  const numbers = numbersOf({ windows: [null, 3] });
+  assert.equal(numbers.windowed(0), "");
+  assert.equal(numbers.windowed(1), "Block 1 has a window: a token reads itself and the 2 before it.");
+  assert.equal(numbersOf().windowed(1), "");
+});
+
 test("what only one block hides can be chosen in the others", () => {
   const numbers = numbersOf({ tokens: 3 });
   for (let head = 0; head < 3; head++) numbers.arrays.pattern[(3 + head) * 6 + numbers.place(2, 0)] = NaN;

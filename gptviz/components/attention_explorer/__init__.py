@@ -32,19 +32,23 @@ class Heads:
     """All heads of a stack over one text.
 
     Attributes:
-        patterns: for each block the shares [n_head, query, key].
+        patterns: for each block the shares [n_head, query, key]. These and all other numbers but `thumbnails` and `facts` are of
+            the blocks that are sent: see `blocks_sent`.
         blocked: where a query must not look at a key, to be broadcast to [query, key]; None where all may look at all.
         q: the queries [n_block, n_head, query, d_head].
         k: the keys [n_block, n_head, key, d_head].
         moved: the length of what each key moves [n_block, n_head, key].
         position: what positions add to the scores [n_block, n_head, query, key], None for nothing.
         rollout: attention multiplied through the blocks [n_block, query, key], None where that means nothing.
-        thumbnails: every head, pooled [n_block, n_head, down, across]; NaN is blank.
+        thumbnails: every head of all blocks, pooled [n_block, n_head, down, across]; NaN is blank.
         facts: what each head does on average, by name: [n_block, n_head].
         scale: what the product of a query and a key is multiplied by.
         cap: where scores s are capped, they are cap · tanh(s / cap).
         sharing: how many neighbouring heads share their keys and values; 1 where each has its own.
         hidden: for each block, where its own mask hides a key from a query, as `blocked`; empty where it is `blocked` in all.
+        first: the number of the first block that is sent.
+        without_first: thumbnails of what rows have left without the first token; None where that means nothing.
+        windows: for each block of the model how many keys its window leaves a query, None for no window; empty without windows.
     """
 
     patterns: Sequence[Numbers]
@@ -60,54 +64,94 @@ class Heads:
     cap: float | None = None
     sharing: int = 1
     hidden: Sequence[npt.NDArray[np.bool_] | None] = ()
+    first: int = 0
+    without_first: Numbers | None = None
+    windows: Sequence[int | None] = ()
 
     @property
-    def is_causal(self) -> bool:
-        """Whether exactly the keys after a query are masked: then the half below the diagonal is all there is."""
-        _, queries, keys = self.patterns[0].shape
-        return (
-            self.blocked is not None and queries == keys and bool((self.blocked == np.triu(np.ones((keys, keys), bool), 1)).all())
-        )
+    def size(self) -> Size:
+        """How many numbers a block has."""
+        squares = (1 if self.position is None else 2) * len(self.patterns[0]) + (self.rollout is not None)
+        n_head, queries, keys = self.patterns[0].shape
+        return Size(n_head, queries, keys, self.q.shape[-1], squares, is_causal(self.blocked, queries, keys))
 
 
-def payload(heads: Heads, header: Mapping[str, Any], block: int = 0) -> bytes:
-    """What the browser gets: `header`, and the numbers of all blocks, or of `block` alone where all are too many.
+def is_causal(blocked: npt.NDArray[np.bool_] | None, queries: int, keys: int) -> bool:
+    """Whether exactly the keys after a query are masked: then the half below the diagonal is all there is."""
+    return blocked is not None and queries == keys and np.array_equal(blocked, np.triu(np.ones((keys, keys), bool), 1))
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many numbers a block has.
+
+    Attributes:
+        n_head: heads.
+        queries: tokens that look.
+        keys: tokens that can be looked at.
+        d_head: numbers of a query or a key.
+        squares: how many numbers each pair of a query and a key has.
+        triangle: whether only keys up to the query are sent.
+    """
+
+    n_head: int
+    queries: int
+    keys: int
+    d_head: int
+    squares: int
+    triangle: bool
+
+    @property
+    def numbers(self) -> int:
+        """The numbers that are sent of a block."""
+        cells = self.queries * (self.queries + 1) // 2 if self.triangle else self.queries * self.keys
+        return self.squares * cells + self.n_head * (self.queries + self.keys) * self.d_head
+
+
+def blocks_sent(size: Size, n_block: int, block: int) -> range:
+    """The blocks whose numbers are sent: all of them, or `block` alone where all are too many."""
+    return range(n_block) if 2 * n_block * size.numbers <= MOST_BYTES else range(block, block + 1)
+
+
+def payload(heads: Heads, header: Mapping[str, Any]) -> bytes:
+    """What the browser gets: `header`, and the numbers of the blocks that `heads` has.
 
     The header has these keys besides the given ones: `first` and `count`, the blocks whose numbers are sent; `triangle`, whether
     squares have only what is on and below their diagonal, row after row; `half`, whether numbers have only three digits.
     """
-    n_block, (n_head, queries, keys) = len(heads.patterns), heads.patterns[0].shape
-    triangle = heads.is_causal
-    cells = queries * (queries + 1) // 2 if triangle else queries * keys
-    squares = n_head * (1 if heads.position is None else 2) + (heads.rollout is not None)
-    per_block = squares * cells + n_head * (queries + keys) * heads.q.shape[-1]
-    first, count = (0, n_block) if 2 * n_block * per_block <= MOST_BYTES else (block, 1)
-    half = 4 * count * per_block > PRECISE_BYTES
-    some = slice(first, first + count)
+    size, count = heads.size, len(heads.patterns)
+    half = 4 * count * size.numbers > PRECISE_BYTES
     kind = np.float16 if half else np.float32
-    hidden = heads.hidden or [None] * n_block
+    hidden = heads.hidden or [None] * count
+    corner = np.tril_indices(size.queries) if size.triangle else ()
 
-    def square(values: Numbers) -> npt.NDArray[Any]:
-        """Values [..., query, key] as they are sent: one row of numbers for each square."""
-        flat = (
-            values[..., *np.tril_indices(queries)] if triangle else _blank(values, heads.blocked).reshape(*values.shape[:-2], -1)
-        )
-        return flat.astype(kind)
+    def square(values: Numbers, hides: npt.NDArray[np.bool_] | None = None) -> npt.NDArray[Any]:
+        """Values [query, key] as they are sent: a row of numbers."""
+        seen = _blank(values, hides)
+        return (seen[corner] if size.triangle else _blank(seen, heads.blocked).reshape(-1)).astype(kind)
+
+    def squares(values: Numbers) -> npt.NDArray[Any]:
+        return np.stack([np.stack([square(one) for one in block]) for block in values])
 
     arrays = {
-        "pattern": np.stack([square(_blank(heads.patterns[block], hidden[block])) for block in range(first, first + count)]),
-        "q": heads.q[some].astype(kind),
-        "k": heads.k[some].astype(kind),
-        "moved": heads.moved[some],
+        "pattern": np.stack(
+            [np.stack([square(head, hides) for head in block]) for block, hides in zip(heads.patterns, hidden, strict=True)]
+        ),
+        "q": heads.q.astype(kind),
+        "k": heads.k.astype(kind),
+        "moved": heads.moved,
         "thumbnails": heads.thumbnails,
         **{f"fact {name}": values for name, values in heads.facts.items()},
     }
     if heads.position is not None:
-        arrays["position"] = square(heads.position[some])
+        arrays["position"] = squares(heads.position)
     if heads.rollout is not None:
-        arrays["rollout"] = square(heads.rollout[some])
-    sizes = {"n_block": n_block, "n_head": n_head, "first": first, "count": count, "triangle": triangle, "half": half}
-    arithmetic = {"scale": heads.scale, "cap": heads.cap, "sharing": heads.sharing}
+        arrays["rollout"] = np.stack([square(one) for one in heads.rollout])
+    if heads.without_first is not None:
+        arrays["without first"] = heads.without_first
+    n_block, half_is = len(heads.thumbnails), {"triangle": size.triangle, "half": half}
+    sizes = {"n_block": n_block, "n_head": size.n_head, "first": heads.first, "count": count, **half_is}
+    arithmetic = {"scale": heads.scale, "cap": heads.cap, "sharing": heads.sharing, "windows": list(heads.windows)}
     return pack({**header, **sizes, **arithmetic, "facts": list(heads.facts)}, **arrays)
 
 

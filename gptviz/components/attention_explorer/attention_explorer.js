@@ -153,7 +153,7 @@ class Explorer {
     const touches = (...keys) => !changes || keys.some((key) => key in changes);
     this.load();
     this.select();
-    if (touches("log")) this.grid.colours();
+    if (touches("log", "show")) this.grid.colours();
     if (touches("sort", "least")) this.grid.arrange();
     if (touches("block", "head", "heads", "show")) this.grid.mark();
     if (touches("block", "head", "heads", "show", "log")) this.heat.draw();
@@ -248,7 +248,7 @@ class Explorer {
    *
    * @param {HTMLCanvasElement} canvas
    * @param {import("./settings.js").Head} at
-   * @param {"pattern" | "value" | "rollout"} show
+   * @param {"pattern" | "rest" | "value" | "rollout"} show
    */
   paint(canvas, [block, head], show) {
     const { numbers, selection } = this;

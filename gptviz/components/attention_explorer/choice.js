@@ -7,7 +7,7 @@ import { MEAN, SHOWS } from "./settings.js";
  * @property {number} block
  * @property {number} head
  * @property {string | [number, number][]} heads "one", the "mean" or "all" of the block, or the heads to compare
- * @property {"pattern" | "value" | "rollout"} show which quantity
+ * @property {"pattern" | "rest" | "value" | "rollout"} show which quantity
  * @property {"out" | "in"} direction what a token reads, or who reads it
  * @property {number | null} query the query that is held
  * @property {number | null} key the key that is held
@@ -31,7 +31,9 @@ export function usualChoice({ n_block, n_head, start }) {
 
 /** The quantities that these numbers can show. @param {import("./numbers.js").Numbers} numbers */
 export function quantities(numbers) {
-  return Object.keys(SHOWS).filter((name) => name !== "rollout" || numbers.arrays.rollout);
+  /** @type {Record<string, string>} */
+  const needs = { rest: "without first", rollout: "rollout" };
+  return Object.keys(SHOWS).filter((name) => !needs[name] || numbers.arrays[needs[name]]);
 }
 
 /** @param {unknown} value @param {number} count */

@@ -27,6 +27,7 @@ export function codeOfHeads({ numbers, choice, heads, isOpen, opened }) {
   const calls = {
     pattern: (at) => `reading.pattern(${at})`,
     value: (at) => `reading.value_weighted(${at})`,
+    rest: (at) => `reading.without_first(${at})`,
     rollout: () => `reading.rollout(${block})`,
   };
   const ask = calls[show];
@@ -36,10 +37,11 @@ export function codeOfHeads({ numbers, choice, heads, isOpen, opened }) {
     lines.push(`shown = {(block, head): ${ask("block, head")} for block, head in heads}  # [query, key] each`);
   } else lines.push(`shown = ${ask(places[0].join(", "))}  # [query, key]`);
   if (isOpen) {
-    const [, head] = opened;
+    const [, head] = opened,
+      at = block - (numbers.count < numbers.n_block ? numbers.first : 0);
     lines.push(
       "",
-      `products = reading.q[${block}, ${head}, ${query}] * reading.k[${block}, ${head}, ${key}]  # their sum is q · k`,
+      `products = reading.q[${at}, ${head}, ${query}] * reading.k[${at}, ${head}, ${key}]  # their sum is q · k`,
       `score = reading.scores(${block}, ${head})[${query}, ${key}]`,
       `share = reading.pattern(${block}, ${head})[${query}, ${key}]`,
     );

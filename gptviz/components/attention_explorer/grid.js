@@ -66,8 +66,13 @@ export class Grid {
     );
     this.select.replaceChildren(make("option", "", "by place", { value: "" }), ...orders);
     this.order.hidden = !numbers.facts.length;
-    this.pooled.hidden = numbers.pooling < 2;
-    this.pooled.textContent = `Small pictures: a cell is the largest of ${numbers.pooling} × ${numbers.pooling}.`;
+    const notes = [
+      numbers.pooling > 1 ? `Small pictures: a cell is the largest of ${numbers.pooling} × ${numbers.pooling}.` : "",
+      numbers.sharing > 1 ? "Heads under one line share their keys and values (grouped-query attention)." : "",
+      numbers.windows?.some(Boolean) ? "A block marked ◧ has a window: its tokens read only the nearest before them." : "",
+    ].filter(Boolean);
+    this.pooled.hidden = !notes.length;
+    this.pooled.textContent = notes.join(" ");
     this.buttons.clear();
     for (let block = 0; block < numbers.n_block; block++) {
       for (let head = 0; head < numbers.n_head; head++) {
@@ -84,7 +89,8 @@ export class Grid {
   /** Paint every thumbnail: once, and again where the scale changes. */
   colours() {
     const { numbers, choice, palettes } = this.explorer;
-    const [n_block, n_head, down, across] = numbers.arrays.thumbnails.shape;
+    const thumbnails = numbers.arrays[choice.show === "rest" ? "without first" : "thumbnails"];
+    const [n_block, n_head, down, across] = thumbnails.shape;
     /** @type {(value: number) => number} */
     const share = choice.log ? logarithmic : (value) => value;
     for (let block = 0; block < n_block; block++) {
@@ -92,7 +98,7 @@ export class Grid {
         const start = (block * n_head + head) * down * across;
         const canvas = this.buttons.get(`${block} ${head}`).firstChild;
         /** @param {number} row @param {number} column */
-        const place = (row, column) => share(numbers.arrays.thumbnails[start + row * across + column]);
+        const place = (row, column) => share(thumbnails[start + row * across + column]);
         paint(canvas, down, across, place, palettes.pattern);
       }
     }
@@ -144,15 +150,28 @@ export class Grid {
     } else {
       const { n_block, n_head } = numbers;
       const cells = [make("span", "axis across", "head"), make("span", "axis down", "block")];
-      /** @param {number} at @param {string} area */
-      const tick = (at, area) => cells.push(Object.assign(make("span", "tick", String(at)), { style: `grid-area: ${area}` }));
-      for (let head = 0; head < n_head; head++) tick(head, `2 / ${head + 3}`);
-      for (let block = 0; block < n_block; block++) tick(block, `${block + 3} / 2`);
+      /** @param {string} name @param {string} area */
+      const tick = (name, area) => {
+        const one = make("span", "tick", name);
+        one.style.gridArea = area;
+        cells.push(one);
+        return one;
+      };
+      for (let head = 0; head < n_head; head++) tick(String(head), `2 / ${head + 3}`);
+      for (let block = 0; block < n_block; block++) {
+        const sentence = numbers.windowed(block);
+        tick(sentence ? `${block}◧` : String(block), `${block + 3} / 2`).title = sentence;
+      }
+      for (let head = 0; numbers.sharing > 1 && head < n_head; head += numbers.sharing) {
+        const group = make("span", "sharing", undefined, { title: numbers.shared(head), "aria-hidden": "true" });
+        group.style.gridArea = `2 / ${head + 3} / 3 / ${head + 3 + numbers.sharing}`;
+        cells.push(group);
+      }
       shown.forEach((button, i) => {
         button.lastChild.replaceChildren();
         button.style.gridArea = `${listed[i][0] + 3} / ${listed[i][1] + 3}`;
       });
-      this.box.style.gridTemplateColumns = `0.9rem 1.1rem repeat(${n_head}, max-content)`;
+      this.box.style.gridTemplateColumns = `0.9rem minmax(1.1rem, max-content) repeat(${n_head}, max-content)`;
       this.box.style.gridTemplateRows = `repeat(${n_block + 2}, max-content)`;
       this.box.replaceChildren(...cells, ...shown);
     }

@@ -81,7 +81,8 @@ export class Heat {
     const bar = make("span", "scale");
     const stops = STOPS.map((place) => `${colourAt(explorer.palette, place)} ${100 * place}%`);
     bar.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
-    const unit = make("span", "note", selection.unit + (numbers.masked ? "; blank: may not be read" : ""));
+    const blank = [numbers.masked ? "may not be read" : "", choice.show === "rest" ? "the first token" : ""].filter(Boolean);
+    const unit = make("span", "note", selection.unit + (blank.length ? `; blank: ${blank.join(", or ")}` : ""));
     this.legend.replaceChildren(make("span", "number", low), bar, make("span", "number", high), unit);
     const half = numbers.half ? " Numbers have only three digits: with more digits there would be too much to send." : "";
     this.about.textContent = (choice.show === "rollout" ? ROLLOUT : numbers.average(large)) + half;

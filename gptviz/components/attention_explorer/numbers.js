@@ -4,6 +4,8 @@ import { FACTS, MEAN } from "./settings.js";
 
 // Beyond this scores are lessened by the largest of their row before they are exponentiated, which changes no share.
 const LARGEST_EXPONENT = 80;
+// A row that leaves less than this to all tokens but the first has too little left to say how it is shared.
+const NOTHING = 1e-6;
 
 /** The numbers of the payload by block, head, query and key. */
 export class Numbers {
@@ -40,6 +42,8 @@ export class Numbers {
   of;
   /** Whether queries and keys are one text. @type {any} */
   alone;
+  /** For each block how many keys its window leaves a query, null for no window; empty where none has one. @type {any} */
+  windows;
 
   /** @param {any} data */
   constructor(data) {
@@ -49,6 +53,8 @@ export class Numbers {
     this.size = data.triangle ? (this.nQuery * (this.nQuery + 1)) / 2 : this.nQuery * this.nKey;
     this.masked = data.triangle || data.arrays.pattern.some(Number.isNaN);
     this.dHead = data.arrays.q.shape.at(-1);
+    /** What each row leaves to all tokens but the first, by block and head. @type {Map<string, Float64Array>} */
+    this.left = new Map();
   }
 
   /** @param {number} block */
@@ -79,6 +85,30 @@ export class Numbers {
   pattern(block, head, query, key) {
     if (head === MEAN) return this.mean((one) => this.pattern(block, one, query, key));
     return this.square("pattern", block, head, query, key);
+  }
+
+  /** The share of what a row leaves without the first token; NaN of the first, and where nothing is left.
+   *  @param {number} block @param {number | "mean"} head @param {number} query @param {number} key @returns {number} */
+  rest(block, head, query, key) {
+    const left = key ? this.leftOf(block, head)[query] : 0;
+    return left > NOTHING ? this.pattern(block, head, query, key) / left : NaN;
+  }
+
+  /** What every query leaves to all tokens but the first: sums, which say more of a little than 1 minus nearly 1.
+   *  @param {number} block @param {number | "mean"} head @returns {Float64Array} */
+  leftOf(block, head) {
+    const name = `${block} ${head}`;
+    let left = this.left.get(name);
+    if (left) return left;
+    left = new Float64Array(this.nQuery);
+    for (let query = 0; query < this.nQuery; query++) {
+      for (let key = 1; key < this.nKey; key++) {
+        const share = this.pattern(block, head, query, key);
+        if (!Number.isNaN(share)) left[query] += share;
+      }
+    }
+    this.left.set(name, left);
+    return left;
   }
 
   /** @param {number} block @param {number} head @param {number} key @returns {number} */
@@ -137,6 +167,13 @@ export class Numbers {
     return `Heads ${from} to ${from + this.sharing - 1} share their keys and values.`;
   }
 
+  /** A sentence on the window of a block; empty where it has none. @param {number} block */
+  windowed(block) {
+    const size = this.windows?.[block];
+    if (!size) return "";
+    return `Block ${block} has a window: a token reads ${size === 1 ? "itself alone" : `itself and the ${size - 1} before it`}.`;
+  }
+
   /** @param {string} name @param {number} block @param {number} head @returns {number} */
   fact(name, block, head) {
     return this.arrays[`fact ${name}`][block * this.n_head + head];
@@ -154,7 +191,7 @@ export class Numbers {
       FACTS[name].says(this.fact(name, .../** @type {[number, number]} */ (at))),
     );
     const said = facts.length ? `On average ${facts.join(", ")}.` : "";
-    return [said, this.shared(/** @type {number} */ (at[1]))].filter(Boolean).join(" ");
+    return [said, this.shared(/** @type {number} */ (at[1])), this.windowed(at[0])].filter(Boolean).join(" ");
   }
 
   /**

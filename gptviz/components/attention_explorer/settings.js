@@ -16,6 +16,12 @@ export const SHOWS = {
     unit: "share of the row",
     help: "Softmax of the scores: how a query shares its attention among the keys",
   },
+  rest: {
+    name: "Without the first",
+    role: "pattern",
+    unit: "share of the row without the first token",
+    help: "What a query leaves to all tokens but the first, scaled up to 100 %: many heads rest on the first token when they find nothing to read",
+  },
   value: {
     name: "Value-weighted",
     role: "value",
@@ -34,6 +40,10 @@ export const FACTS = {
   previous: { name: "the token before", says: (value) => `${percent(value)} on the token before` },
   first: { name: "the first token", says: (value) => `${percent(value)} on the first token` },
   itself: { name: "its own token", says: (value) => `${percent(value)} on itself` },
+  followed: {
+    name: "what followed an earlier copy",
+    says: (value) => `${percent(value)} on what followed an earlier copy of the token`,
+  },
   spread: { name: "few tokens", says: (value) => `spread over ${value.toFixed(1)} tokens`, fewest: true },
 };
 /** @type {Record<Side, Side>} */

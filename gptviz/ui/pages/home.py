@@ -17,6 +17,7 @@ from gptviz.generate.generation import Generation
 from gptviz.generate.sampling import Sampling
 from gptviz.interp import attention, cross_attention, embeddings, next_token, positions
 from gptviz.interp.classification import classify
+from gptviz.interp.overview import overview_of
 from gptviz.language_model import LanguageModel
 from gptviz.model import Config, parameter_count
 from gptviz.model.kinds import MODEL_KINDS, Kind
@@ -129,9 +130,10 @@ def pictures(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> dict[str, str
         key, ids, theme
     )
     if encoder_decoder.stack_of(model, encoder_decoder.ENCODER).config.n_layer:
-        patterns = attention.patterns(encoder_decoder.stack_of(model, encoder_decoder.ENCODER), ids)
-        block = len(patterns.blocks) // 2
-        drawn[pages.ATTENTION.path] = thumbnail.pattern(attention.thumbnails(patterns).values[block, 0], theme)
+        stack = encoder_decoder.stack_of(model, encoder_decoder.ENCODER)
+        block = stack.config.n_layer // 2
+        one = overview_of(attention.read(stack, ids, blocks=range(block, block + 1)).patterns, ids)
+        drawn[pages.ATTENTION.path] = thumbnail.pattern(one.thumbnails.values[0, 0], theme)
     kind = positions.own_kind(model)
     if positions.has_vectors(kind):
         drawn[pages.POSITIONS.path] = thumbnail.signed(positions.similarity(positions.vectors(model, kind)).values, theme)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -16,7 +17,10 @@ from gptviz.components.kit.command import NO_COMMAND, Command
 from gptviz.figures.format import percent
 from gptviz.interp import attention
 from gptviz.interp.cross_attention import SOURCE, WRITES, hidden
-from gptviz.labelled_array import LabelledArray
+from gptviz.interp.overview import Facts, Overview, overview, overview_of, strongest
+from gptviz.model import Config, Transformer
+from gptviz.model.kinds import MODEL_KINDS
+from gptviz.model.positions import POSITIONS
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.shell import pages, reading
 from gptviz.ui.shell.models import ModelKey, language_model, load_call
@@ -29,6 +33,13 @@ CROSS = "cross"
 STACKS = (encoder_decoder.ENCODER, encoder_decoder.DECODER, CROSS)
 # The key of the session's state under which the last command of a "Try this" to the view stands.
 ASKED = "attention asked"
+# One block takes at most this many bytes: of a text for which it would take more the explorer shows a part. A message to the
+# browser may have 64 million.
+MOST_OF_BLOCK = 56 * 2**20
+# A head is said to look at what followed an earlier copy of its token from this share on, and so many times the share by chance.
+LEAST_FOLLOWED, CLEARLY = 0.2, 3.0
+# It is said how many heads rest on the first token where more than this share of them do.
+MANY_RESTING = 0.25
 
 HOW = r"""
 $\text{pattern} = \text{softmax}\big(\text{mask}(q\,k^\top / \sqrt{d_\text{head}})\big)$: every query is compared with every key
@@ -41,7 +52,9 @@ values: the arithmetic of a cell says so. **Value-weighted** is
 $\lVert p_{ij}\, v_j W_O \rVert$: the length of the vector that a key adds to the stream (Kobayashi et al. 2020). **Rollout**
 multiplies attention through the blocks: per block the mean of its heads, half of it and half the token itself, from the first
 block up (Abnar & Zuidema 2020). The averages leave out the first row; “spread over n tokens” is $e$ to the power of the mean
-entropy of the rows (`read`, `rollout` and `facts` in `gptviz/interp/attention.py`; the equation in `gptviz/model/attention.py`).
+entropy of the rows (`read` and `rollout` in `gptviz/interp/attention.py`, `overview` in `gptviz/interp/overview.py`; the
+equation in `gptviz/model/attention.py`). **Without the first** divides the shares of a row by their sum without the first token.
+Where the numbers of all blocks are too many to be sent together, they are computed for the block that is looked at.
 A row of cross-attention is named after the token that is written there; its query comes from the token before it, the last one
 that was read. Blocks and heads are numbered from 0; the original picture (Sinai 2024) numbers them from 1."""
 LIMITS = """Attention says where a head reads, not what it takes from there: what it adds may be small, or another head may undo
@@ -80,8 +93,11 @@ def stack_of(subject: Subject) -> str:
 
 
 def read_by(subject: Subject, stack: str) -> Read:
-    """What the `stack` reads where the page is about `subject`."""
-    if subject.kind != "encoder-decoder" or stack == encoder_decoder.ENCODER:
+    """What the `stack` reads where the page is about `subject`: of a text too long for the explorer the part that is shown."""
+    if subject.kind != "encoder-decoder":
+        most = most_tokens(subject.lm.model.config)
+        return Read(stack, subject.seen[-most:] if MODEL_KINDS[subject.kind].reads_end else subject.seen[:most])
+    if stack == encoder_decoder.ENCODER:
         return Read(stack, subject.seen)
     if stack == CROSS and (written := _written(subject)):
         return Read(stack, (subject.lm.special_tokens.start, *written[:-1]), subject.seen, written)
@@ -102,70 +118,109 @@ class View:
     """What the explorer shows about one text.
 
     Attributes:
-        reading: the patterns and what they are computed from.
-        thumbnails: of all heads [block, head, query, key].
-        pooling: how many tokens a cell of a thumbnail stands for along each axis.
-        facts: where each head looks on average; None for cross-attention and for a single token.
+        overview: all heads at a glance.
+        whole: the numbers of all blocks, where they can be sent together; None where a block is read once it is looked at.
     """
 
-    reading: attention.Reading
-    thumbnails: LabelledArray
-    pooling: int
-    facts: attention.Facts | None
-
-    @property
-    def patterns(self) -> attention.Patterns:
-        """The patterns of all heads."""
-        return self.reading.patterns
+    overview: Overview
+    whole: attention.Reading | None
 
 
-# Two entries: GPT-2's patterns over 1,024 tokens alone take 600 MB. Read-only, other sessions share it.
+def _stack(key: ModelKey, read: Read) -> tuple[Transformer, attention.Part]:
+    """The stack that reads, and the attention of it that is shown."""
+    model = language_model(key).model
+    return (model, "cross_attention") if read.stack == CROSS else (encoder_decoder.stack_of(model, read.stack), "attention")
+
+
+def _size(config: Config, queries: int, keys: int, triangle: bool, alone: bool) -> attention_explorer.Size:
+    """How many numbers each block of the explorer has; `alone` of self-attention."""
+    terms = alone and POSITIONS[config.positions].acts_on == "scores"
+    return attention_explorer.Size(config.n_head, queries, keys, config.head_size, config.n_head * (1 + terms) + alone, triangle)
+
+
+def most_tokens(config: Config) -> int:
+    """How many tokens of a text the explorer shows at most: as many as one block can be sent of."""
+
+    def fits(tokens: int) -> bool:
+        return 2 * _size(config, tokens, tokens, config.mask == "causal", alone=True).numbers <= MOST_OF_BLOCK
+
+    return max(1, bisect_left(range(1, config.context_length + 1), True, key=lambda tokens: not fits(tokens)))
+
+
+# Two entries, each within the bytes that all blocks may take. Read-only, other sessions share it.
 @st.cache_resource(max_entries=2, show_spinner="Reading the prompt")
 def view(key: ModelKey, read: Read) -> View:
     """The attention of every head of one stack of the model over what it reads."""
-    model = language_model(key).model
-    if read.stack == CROSS:
-        reading = attention.read(model, read.ids, read.source, "cross_attention")
-    else:
-        reading = attention.read(encoder_decoder.stack_of(model, read.stack), read.ids, read.source)
-    patterns = reading.patterns
-    facts = None if read.stack == CROSS else attention.facts(patterns)
-    return View(reading, attention.thumbnails(patterns), attention.pooling(patterns), facts)
+    model, part = _stack(key, read)
+    alone, keys = part == "attention", len(read.ids) if part == "attention" else len(read.source or ())
+    triangle = alone and attention_explorer.is_causal(attention.blocked(model, read.ids), len(read.ids), keys)
+    size = _size(model.config, len(read.ids), keys, triangle, alone)
+    if len(attention_explorer.blocks_sent(size, model.config.n_layer, 0)) < model.config.n_layer:
+        return View(overview(model, read.ids, read.source, part), None)
+    whole = attention.read(model, read.ids, read.source, part)
+    return View(overview_of(whole.patterns, read.ids if alone else None), whole)
 
 
-def heads(key: ModelKey, read: Read) -> attention_explorer.Heads:
-    """The attention of every head as the explorer takes it."""
-    seen = view(key, read)
-    reading, facts, config = seen.reading, seen.facts, language_model(key).model.config
+def reading_of(key: ModelKey, read: Read, block: int) -> attention.Reading:
+    """The numbers of all blocks, or, where these are too many, of `block` alone."""
+    whole = view(key, read).whole
+    return _one_block(key, read, block) if whole is None else whole
+
+
+# One entry: the patterns of a block over 2,048 tokens take 150 MB.
+@st.cache_resource(max_entries=1, show_spinner="Reading the prompt")
+def _one_block(key: ModelKey, read: Read, block: int) -> attention.Reading:
+    model, part = _stack(key, read)
+    return attention.read(model, read.ids, read.source, part, range(block, block + 1))
+
+
+def heads(key: ModelKey, read: Read, block: int) -> attention_explorer.Heads:
+    """The attention of every head as the explorer takes it, with the numbers of `block` alone where those of all are too many."""
+    seen, reading = view(key, read).overview, reading_of(key, read, block)
+    config, patterns = language_model(key).model.config, reading.patterns
+    is_cross, facts = read.stack == CROSS, seen.facts
+    averages = {"spread": seen.spread} if is_cross else {}
     if facts is not None:
         averages = {"previous": facts.previous, "first": facts.first, "itself": facts.itself, "spread": facts.spread}
-    else:
-        averages = {"spread": attention.spread(reading.patterns)} if read.stack == CROSS else {}
+        averages |= {} if facts.followed is None else {"followed": facts.followed}
+    rolled = attention.rollout(patterns) if reading.rolled is None else reading.rolled
     return attention_explorer.Heads(
-        patterns=reading.patterns.blocks,
-        blocked=reading.patterns.blocked,
+        patterns=patterns.blocks,
+        blocked=patterns.blocked,
         q=reading.q,
         k=reading.k,
         moved=reading.moved,
         position=reading.position,
-        rollout=None if read.stack == CROSS else attention.rollout(reading.patterns),
+        rollout=None if is_cross else rolled,
         thumbnails=np.asarray(seen.thumbnails.values, np.float32),
         facts=averages,
         scale=reading.scale,
         cap=reading.cap,
         sharing=config.n_head // config.key_heads,
-        hidden=[reading.patterns.blocked_in(block) for block in range(len(reading.patterns.blocks))],
+        hidden=[patterns.blocked_in(held) for held in range(len(patterns.blocks))],
+        first=reading.first,
+        without_first=seen.without_first,
+        windows=() if is_cross or config.window is None else attention.windows(_stack(key, read)[0]),
     )
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
+# An entry is within `attention_explorer.MOST_BYTES`, or, of a single block, within `MOST_OF_BLOCK`.
+@st.cache_resource(max_entries=3, show_spinner=False)
 def _packed(key: ModelKey, read: Read, header: str, block: int) -> bytes:
-    return attention_explorer.payload(heads(key, read), json.loads(header), block)
+    return attention_explorer.payload(heads(key, read, block), json.loads(header))
 
 
 def show(subject: Subject, stack: str, *, default: int) -> None:
     """The explorer of the `stack`, which has blocks; it opens on block and head `default`."""
-    explore(subject, read_by(subject, stack), code(subject, stack), {"block": default, "head": default})
+    read = read_by(subject, stack)
+    if len(read.ids) < len(subject.seen):
+        which = "last" if MODEL_KINDS[subject.kind].reads_end else "first"
+        st.info(
+            f"The patterns of one block over {len(subject.seen):,} tokens are too many numbers for a browser: here the model "
+            f"reads the {which} {len(read.ids):,} tokens.",
+            icon=":material/content_cut:",
+        )
+    explore(subject, read, code(subject, stack), {"block": default, "head": default})
 
 
 def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any], key: str = "explorer") -> None:
@@ -182,15 +237,17 @@ def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any], k
     n_block = encoder_decoder.n_blocks(subject.lm.model.config, read.stack)
     text, block = st.session_state.get(f"{key} block", ("", 0))
     command: Command = st.session_state.get(ASKED, NO_COMMAND)
+    seen = view(subject.key, read)
+    first = block if text == of else min(start["block"], n_block - 1)
     header = {
         "of": of,
         "model": subject.key.name if subject.key.step is None else f"{subject.key.name}, step {subject.key.step}",
         **_texts(subject, read),
         "spaced": reading.is_spaced(subject.lm),
-        "pooling": view(subject.key, read).pooling,
+        "pooling": seen.overview.pooling,
         "start": dict(start),
-        "hidden": _hidden(view(subject.key, read).patterns) if read.stack == CROSS else [],
-        "code": code,
+        "hidden": _hidden(seen.whole.patterns) if read.stack == CROSS and seen.whole is not None else [],
+        "code": code if seen.whole is not None else _of_block(code, first),
         "asked": dict(command.asked) if command.number else None,
         "number": command.number,
     }
@@ -200,8 +257,12 @@ def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any], k
         if wanted is not None:
             st.session_state[f"{key} block"] = (of, wanted)
 
-    first = block if text == of else min(start["block"], n_block - 1)
     attention_explorer.attention_explorer(_packed(subject.key, read, json.dumps(header), first), key=key, on_block=give)
+
+
+def _of_block(code: str, block: int) -> str:
+    """The code that gives a `reading`, for one block alone."""
+    return f"{code.removesuffix(')')}, blocks=range({block}, {block + 1}))"
 
 
 def _hidden(patterns: attention.Patterns) -> list[str]:
@@ -242,37 +303,62 @@ def explorer_state(**asked: Any) -> dict[str, Command]:
 def to_try(subject: Subject, stack: str) -> list[Try]:
     """What to try with the attention of this model over this text."""
     read = read_by(subject, stack)
-    seen = view(subject.key, read)
+    seen = view(subject.key, read).overview
     config, facts = subject.lm.model.config, seen.facts
     tries: list[Try] = []
     if not subject.on_task and stack == encoder_decoder.DECODER and config.n_layer > 2 and config.n_head > 2:
         notice = "The head and the text of a published picture (Sinai 2024). It numbers from 1: there this is block 3, head 3."
         tries.append(Try("A published picture", notice, {"prompt": subject.default, **explorer_state(block=2, head=2)}))
     if facts:
-        b, h = attention.strongest(facts.previous)
+        b, h = strongest(facts.previous)
         share = percent(float(facts.previous[b, h]))
         notice = (
             f"Block {b}, head {h} looks at the token before more than any other head, with {share} on average: see the cells "
             "beside the diagonal."
         )
         tries.append(Try("The token before", notice, explorer_state(block=b, head=h)))
-        b, h = attention.strongest(facts.first)
-        share = percent(float(facts.first[b, h]))
-        notice = (
-            f"Block {b}, head {h} looks at the first token more than any other head, with {share} on average: see the column at "
-            "the left."
-        )
-        tries.append(Try("The first token", notice, explorer_state(block=b, head=h)))
-    spread = facts.spread if facts else attention.spread(seen.patterns)
-    tries.append(_a_cell(seen, attention.strongest(-spread)))
+        tries += [*_repeats(seen, facts), *_first_token(seen, facts)]
+    tries.append(_a_cell(seen))
     return tries
 
 
-def _a_cell(seen: View, at: tuple[int, int]) -> Try:
-    """The arithmetic of the largest share in the last row of a head."""
-    b, h = at
-    row = np.nan_to_num(seen.reading.pattern(b, h)[-1])
-    query, key = len(seen.reading.pattern(b, h)) - 1, int(row.argmax())
+def _repeats(seen: Overview, facts: Facts) -> list[Try]:
+    """The head that looks most at what followed an earlier copy of the token, where it does so far more than by chance."""
+    if facts.followed is None:
+        return []
+    b, h = strongest(facts.followed)
+    share = float(facts.followed[b, h])
+    if share < max(LEAST_FOLLOWED, CLEARLY * seen.evenly):
+        return []
+    notice = (
+        f"Where a token comes back, block {b}, head {h} gives {percent(share)} on average to what followed it before; a query "
+        f"that shares its attention evenly would give {percent(seen.evenly)}. A head that finds what came next before, so that "
+        "the model can write it again, is called an induction head."
+    )
+    return [Try("What came next before", notice, explorer_state(block=b, head=h))]
+
+
+def _first_token(seen: Overview, facts: Facts) -> list[Try]:
+    """How much the heads look at the first token: the head that does most, or, where many do, what else they look at."""
+    b, h = strongest(facts.first)
+    resting = int((facts.first > 0.5).sum())
+    share = percent(float(facts.first[b, h]))
+    most = f"Block {b}, head {h} looks at the first token more than any other head, with {share} on average"
+    tries = [Try("The first token", f"{most}: see the column at the left.", explorer_state(block=b, head=h))]
+    if seen.without_first is not None and resting > MANY_RESTING * facts.first.size:
+        notice = (
+            f"{resting} of {facts.first.size} heads give the first token more than half of their attention: they rest there when "
+            "they find nothing to read, and all the rest looks pale. Without it, what is left of each row is scaled up to 100 %."
+        )
+        tries.append(Try("Without the first token", notice, explorer_state(show="rest")))
+    return tries
+
+
+def _a_cell(seen: Overview) -> Try:
+    """The arithmetic of the largest share in the last row of the head that spreads its attention least."""
+    b, h = strongest(-seen.spread)
+    row = np.nan_to_num(seen.last[b, h])
+    query, key = seen.n_queries - 1, int(row.argmax())
     notice = (
         f"Why the last row of block {b}, head {h} gives {percent(float(row[key]))} to one key: the products of query and key in "
         "each dimension, their sum, the softmax."
@@ -302,6 +388,8 @@ def code(subject: Subject, stack: str) -> str:
         model, ids = "lm.model.encoder", f"lm.source({prompt!r})"
     else:
         model, ids = "lm.model", f"lm.seen(lm.encode({prompt!r}))"
+        if len(read.ids) < len(subject.seen):
+            ids += f"[-{len(read.ids)}:]" if MODEL_KINDS[subject.kind].reads_end else f"[:{len(read.ids)}]"
     return f"""import gptviz
 from gptviz.interp.attention import read
 

@@ -19,7 +19,7 @@ from gptviz.components.token_strip import Token
 from gptviz.interp.anatomy import Anatomy, Box, Piece, anatomy, values
 from gptviz.interp.trace import Trace, run
 from gptviz.language_model import LanguageModel
-from gptviz.model import GLOSSARY, Config, Transformer, parameter_count
+from gptviz.model import GLOSSARY, Config, Transformer, Watch, parameter_count
 from gptviz.model.kinds import Kind
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.shell import pages, reading
@@ -153,23 +153,21 @@ def _patterns(key: ModelKey, ids: tuple[int, ...], source: tuple[int, ...]) -> d
     room for.
     """
     lm = language_model(key)
-    config = lm.model.config
     beside = torch.tensor([source], device=lm.device) if source else None
-    names = ["*.pattern"]
-    trace = run(lm.model, torch.tensor([ids], device=lm.device), names, source=beside, logits_at=slice(-1, None))
-    pictures = {}
-    for name, prefix, part, blocks in (
-        ("encoder", "encoder.", "attention", config.n_encoder_layer),
-        ("decoder", "", "attention", config.n_layer),
-        ("cross", "", "cross_attention", config.n_layer if source else 0),
-    ):
-        heads = min(config.n_head, view.MOST_HEADS)
-        n_shown = min(blocks, view.MOST_THUMBNAILS // heads)
-        if n_shown:
-            each = [trace[f"{prefix}blocks.{block}.{part}.pattern"][0, :heads].float().cpu().numpy() for block in range(n_shown)]
-            hidden = _hidden(lm.model, len(ids)) if name == "decoder" else [None] * n_shown
-            pictures[name] = np.stack([view.thumbnails(one, hides) for one, hides in zip(each, hidden, strict=False)])
-    return pictures
+    hides = _hidden(lm.model, len(ids))
+    small: dict[str, list[npt.NDArray[np.uint8]]] = {"encoder": [], "decoder": [], "cross": []}
+
+    def see(name: str, value: torch.Tensor) -> None:
+        kind = "encoder" if name.startswith("encoder.") else "cross" if ".cross_attention." in name else "decoder"
+        heads = min(value.shape[1], view.MOST_HEADS)
+        if len(small[kind]) < view.MOST_THUMBNAILS // heads:
+            mask = hides[len(small[kind])] if kind == "decoder" else None
+            small[kind].append(view.thumbnails(value[0, :heads].float().cpu().numpy(), mask))
+
+    with torch.inference_mode():
+        read = torch.tensor([ids], device=lm.device)
+        lm.model(read, beside, tap=Watch(["*.pattern"], see), logits_at=slice(-1, None))
+    return {kind: np.stack(blocks) for kind, blocks in small.items() if blocks}
 
 
 def _hidden(model: Transformer, tokens: int) -> list[npt.NDArray[np.bool_] | None]:

@@ -6,9 +6,9 @@ import streamlit as st
 import torch
 
 from gptviz.figures.format import percent
-from gptviz.interp.attention import strongest
 from gptviz.interp.classification import Numbers
 from gptviz.interp.decision import decisive_token, left_out
+from gptviz.interp.overview import strongest
 from gptviz.text import words_of
 from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.shell.subject import Subject
@@ -71,7 +71,7 @@ def _turning(subject: Subject) -> Try | None:
 
 def _selective(subject: Subject) -> Try:
     """The head whose rows are spread over the fewest words."""
-    facts = attention.view(subject.key, attention.read_by(subject, encoder_decoder.DECODER)).facts
+    facts = attention.view(subject.key, attention.read_by(subject, encoder_decoder.DECODER)).overview.facts
     assert facts is not None  # there are two words
     block, head = strongest(-facts.spread)
     notice = (

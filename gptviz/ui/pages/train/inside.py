@@ -125,7 +125,8 @@ def _pattern(key: ModelKey, prompt: str, default: str, head: Head) -> None:
     # The model may have changed since the controls were drawn.
     block, number = min(head.block, n_layer - 1), min(head.head, config.n_head - 1)
     labels = tuple(map(lm.tokenizer.label, read.ids))
-    pattern = one_head(attention.view(key, read).patterns, block, number, labels)
+    reading = attention.reading_of(key, read, block)
+    pattern = one_head(reading.patterns, block - reading.first, number, labels)
     figure = heatmap.one_head(pattern, theme(), title=special_tokens.legend(labels), height=HEIGHT)
     about = f"How each of {len(labels)} tokens shares its attention among them, in block {block}, head {number}."
     show_figure(figure, key="looks", config={"displayModeBar": False}, alt=about)

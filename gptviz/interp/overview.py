@@ -1,0 +1,219 @@
+"""All heads at a glance: a small picture of each, and where it looks on average.
+
+They are computed block by block while the model runs, so that the patterns of all blocks need never be in memory together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.model import Transformer
+
+from .attention import KEY, NOTHING, QUERY, UNIT, Numbers, Part, Patterns, blocked, padded, watch, windows
+
+# The number of cells along the longer side of a picture of all heads. It is about the number of pixels that the picture has on
+# a page: more cells would cost time, and the screen could not show them.
+CELLS_ACROSS = 264
+SMALLEST_SIDE = 8
+
+
+def pooling(n_block: int, n_head: int, n_tokens: int) -> int:
+    """How many tokens one cell of a thumbnail stands for along each axis, where so many heads over a text of so many tokens are
+    shown; 1 where every token has a cell.
+    """
+    side = max(SMALLEST_SIDE, CELLS_ACROSS // max(n_block, n_head))
+    return -(-n_tokens // side)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Where each head looks on average over all queries but the first, which has no token before it. Arrays are [block, head].
+
+    Attributes:
+        previous: the share of the row on the token just before the query.
+        first: the share on the first token of the text.
+        itself: the share on the query's own token.
+        spread: over how many tokens a row is spread: e to the mean entropy (in nats); 1 is a single token.
+        followed: the share on tokens that followed the query's token where it stood earlier in the text, over the queries whose
+            token did; None where no token of the text comes back. In "the cat sat; the", the last "the" has "cat".
+    """
+
+    previous: Numbers
+    first: Numbers
+    itself: Numbers
+    spread: Numbers
+    followed: Numbers | None
+
+
+@dataclass(frozen=True)
+class Overview:
+    """All heads of a stack over one text.
+
+    Attributes:
+        thumbnails: every head [block, head, query, key], pooled: a cell is the largest of the `pooling` × `pooling` values it
+            stands for, so that no bright spot is lost. It is NaN where the mask forbids all of them. The labels of a pooled axis
+            are ranges of positions.
+        without_first: the same of the shares of what a row has left without the first token, which is NaN; None for
+            cross-attention, and for texts too short.
+        pooling: how many tokens a cell of a thumbnail stands for along each axis; 1 where every token has a cell.
+        spread: over how many keys a head spreads its attention: e to the mean entropy (in nats) of its rows, [block, head].
+        facts: None for cross-attention, and for a text of one token, which can look only at itself.
+        evenly: what `Facts.followed` would be if every query shared its attention evenly; NaN where that is None.
+        last: [block, head, key], what the last token looks at.
+        n_queries: how many tokens look.
+    """
+
+    thumbnails: LabelledArray
+    without_first: Numbers | None
+    pooling: int
+    spread: Numbers
+    facts: Facts | None
+    evenly: float
+    last: Numbers
+    n_queries: int
+
+
+@torch.inference_mode()
+def overview(model: Transformer, ids: Sequence[int], source: Sequence[int] | None = None, part: Part = "attention") -> Overview:
+    """All heads of `model` over a text, from one forward pass; the patterns of one block at a time are in memory.
+
+    Args:
+        ids: as in `attention.patterns`.
+        source: as in `attention.patterns`.
+        part: as in `attention.read`.
+
+    Raises:
+        ValueError: as in `attention.patterns`.
+    """
+    alone = part == "attention"
+    hidden = blocked(model, ids) if alone else padded(model, source or ())
+    far = windows(model) if alone else ()
+    n_keys = len(ids) if alone else len(source or ())
+    looks = _Looks(pooling(model.config.n_layer, model.config.n_head, max(len(ids), n_keys)), ids if alone else None)
+
+    def see(block: int, _name: str, value: Tensor) -> None:
+        looks.add(Patterns((value[0].float().cpu().numpy(),), hidden, far[block : block + 1]))
+
+    watch(model, ids, source, [f"blocks.*.{part}.pattern"], see, f"blocks.{model.config.n_layer - 1}.{part}.pattern")
+    return looks.overview()
+
+
+def overview_of(patterns: Patterns, ids: Sequence[int] | None) -> Overview:
+    """The same, from patterns that are in memory.
+
+    Args:
+        patterns: of the blocks that are shown.
+        ids: the tokens [T] that were read; None for cross-attention.
+    """
+    looks = _Looks(pooling(len(patterns.blocks), patterns.n_head, max(patterns.blocks[0].shape[1:])), ids)
+    for block, values in enumerate(patterns.blocks):
+        looks.add(Patterns((values,), patterns.blocked, patterns.windows[block : block + 1]))
+    return looks.overview()
+
+
+class _Looks:
+    """An overview that grows block by block.
+
+    Args:
+        pool: how many tokens a cell stands for.
+        ids: as in `overview_of`.
+    """
+
+    def __init__(self, pool: int, ids: Sequence[int] | None) -> None:
+        self.pool = pool
+        self.has_facts = ids is not None and len(ids) > 1
+        self.followers = _followers(ids) if ids is not None else None
+        self.sizes = 0, 0  # queries, keys
+        self.columns: dict[str, list[Tensor]] = {}
+
+    def add(self, block: Patterns) -> None:
+        """Look at the patterns of the next block. Head by head: a long text has large ones."""
+        hidden = block.blocked_in(0)
+        self.sizes = block.blocks[0].shape[1], block.blocks[0].shape[2]
+        seen = None if hidden is None else torch.from_numpy(~np.broadcast_to(hidden, self.sizes))
+        heads = [self._head(values, seen) for values in torch.from_numpy(block.blocks[0])]
+        for name in heads[0]:
+            self.columns.setdefault(name, []).append(torch.stack([head[name] for head in heads]))
+
+    def _head(self, values: Tensor, seen: Tensor | None) -> dict[str, Tensor]:
+        """What there is to say about one head, from its pattern [query, key] and where its mask lets it look [query, key]."""
+        entropy = torch.special.entr(values).sum(-1)  # [query]
+        found = {"small": pooled(values, seen, self.pool), "spread": entropy.mean().exp(), "last": values[-1].clone()}
+        if not self.has_facts:
+            return found
+        first = values[1:, 0]
+        found |= {"previous": values.diagonal(-1).mean(), "first": first.mean(), "itself": values.diagonal()[1:].mean()}
+        found |= {"alone": entropy[1:].mean().exp()}
+        if self.followers is not None:
+            found["followed"] = (values * self.followers).sum(-1)[self.followers.any(-1)].mean()
+        left = torch.ones_like(values, dtype=torch.bool) if seen is None else seen.clone()
+        left[:, 0] = False
+        others = values[:, 1:].sum(-1, keepdim=True)  # more exact than 1 minus the first share, where that is nearly 1
+        left &= others > NOTHING
+        rest = (values / others.clamp(min=NOTHING)).masked_fill(~left, 0)
+        return found | {"rest": pooled(rest, left, self.pool)}
+
+    def overview(self) -> Overview:
+        """What was seen of all blocks."""
+        of = {name: torch.stack(values).numpy() for name, values in self.columns.items()}
+        pool, (queries, keys) = self.pool, self.sizes
+        numbers = [tuple(map(str, range(count))) for count in of["small"].shape[:2]]
+        places = [Axis(name, _ranges(size, pool)) for name, size in ((QUERY, queries), (KEY, keys))]
+        axes = (Axis("block", numbers[0]), Axis("head", numbers[1]), *places)
+        facts = None
+        if self.has_facts:
+            facts = Facts(of["previous"], of["first"], of["itself"], of["alone"], of.get("followed"))
+        unit = UNIT if pool == 1 else f"{UNIT}, largest of {pool} × {pool}"
+        even = math.nan if self.followers is None else _evenly(self.followers)
+        small = LabelledArray(of["small"], axes, unit)
+        return Overview(small, of.get("rest") if keys > 2 else None, pool, of["spread"], facts, even, of["last"], queries)
+
+
+def _followers(ids: Sequence[int]) -> Tensor | None:
+    """For each query the keys [query, key] that stand just behind an earlier copy of its token, itself left out; None where no
+    query has such a key.
+    """
+    text = torch.tensor(ids)
+    same = torch.zeros(len(text), len(text), dtype=torch.bool)
+    same[:, 1:] = text[:, None] == text[:-1]  # the token before the key is the query's
+    same = same.tril(-1)
+    return same if same.any() else None
+
+
+def _evenly(followers: Tensor) -> float:
+    """The mean share on `followers` [query, key] of queries that share their attention evenly among all keys up to them."""
+    count = followers.sum(-1)
+    reach = torch.arange(1, len(followers) + 1)
+    return float((count / reach)[count > 0].mean())
+
+
+def _ranges(size: int, pool: int) -> tuple[str, ...]:
+    """The positions that each cell of a thumbnail stands for."""
+    starts = range(0, size, pool)
+    return tuple(str(start) if pool == 1 else f"{start}–{min(start + pool, size) - 1}" for start in starts)
+
+
+def pooled(values: Tensor, seen: Tensor | None, pool: int) -> Tensor:
+    """The largest value of each square of `pool` × `pool` of `values` [query, key], NaN where nothing of it may be `seen`."""
+    small = _largest(values, pool).clone()
+    if seen is not None:
+        small[_largest(seen.float(), pool) == 0] = math.nan
+    return small
+
+
+def _largest(values: Tensor, pool: int) -> Tensor:
+    return F.max_pool2d(values[None], pool, ceil_mode=True)[0] if pool > 1 else values
+
+
+def strongest(values: Numbers) -> tuple[int, int]:
+    """The block and the head with the largest of `values` [block, head]."""
+    block, head = np.unravel_index(values.argmax(), values.shape)
+    return int(block), int(head)
