@@ -206,9 +206,9 @@ class Reading:
         """
         of = self.pattern(block, head)
         left = np.nansum(of[:, 1:], axis=1, keepdims=True)
-        rest = of / np.where(left > NOTHING, left, np.nan)
+        rest = of / np.where(left > NOTHING, left, np.float32(np.nan))
         rest[:, 0] = np.nan
-        return rest
+        return np.asarray(rest, np.float32)
 
     def scores(self, block: int, head: int) -> Numbers:
         """The scores [query, key]: scale · q · k, plus what positions add. The softmax of a row is a row of the pattern."""

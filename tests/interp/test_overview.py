@@ -178,3 +178,13 @@ def test_the_pass_of_a_reading_ends_with_its_last_block() -> None:
         block.mlp.register_forward_hook(lambda *_, number=number: passed.append(number))
     attention.read(model, (3, 1, 4), blocks=range(2, 3))
     assert passed == [0, 1]
+
+
+@pytest.mark.parametrize("head", [1, None])
+def test_a_reading_without_the_first_token_is_what_the_thumbnails_show(head: int | None) -> None:
+    model, ids = scrambled(tiny()), (3, 1, 4, 1, 5, 9)
+    found, shares = attention.read(model, ids).without_first(1, head), attention.read(model, ids).pattern(1, head)
+    if head is not None:
+        np.testing.assert_allclose(found, overview(model, ids).without_first[1, head], rtol=1e-5)
+    assert np.isnan(found[:, 0]).all()
+    np.testing.assert_allclose(found[4, 1:5], shares[4, 1:5] / shares[4, 1:5].sum(), rtol=1e-5)
