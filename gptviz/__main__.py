@@ -87,6 +87,7 @@ def parser() -> Parser:
     command("models", models, "List the models that can be opened.", on_device=False)
     _add_describe(command)
     _add_import(command)
+    _add_export(command)
     _add_train(command)
     _add_generate(command)
     _add_classify(command)
@@ -119,6 +120,20 @@ def _add_import(command: Callable[..., Parser]) -> None:
         "name of a model on the hub; or a zip file that 'export' wrote",
     )
     this.add_argument("--name", help="what to call the model; default: the name of the folder or file")
+
+
+def _add_export(command: Callable[..., Parser]) -> None:
+    this = command("export", export_model, "Write a model as one zip file, or as another program keeps models.", on_device=False)
+    this.add_argument("name", metavar="NAME", help="a model, as listed by 'models'")
+    this.add_argument(
+        "--format",
+        choices=["zip", "transformers", "nanogpt"],
+        default="zip",
+        help="zip: one file that 'import' opens; transformers: a folder as the Hugging Face hub has them; nanogpt: a folder with "
+        "ckpt.pt and, for characters, meta.pkl; default: zip",
+    )
+    this.add_argument("--to", type=Path, metavar="PATH", help="the file or folder to make; default: here, by the model's name")
+    this.add_argument("--without-snapshots", action="store_true", help="leave the snapshots of its training out of the zip file")
 
 
 def _add_train(command: Callable[..., Parser]) -> None:
@@ -290,6 +305,20 @@ def import_model(options: argparse.Namespace) -> None:
     print(f"{made.folder.name}: {made.family}, {made.parameters:,} parameters; its weights {where}")
     for note in made.notes:
         print(note)
+
+
+def export_model(options: argparse.Namespace) -> None:
+    """The command `export NAME [--format F] [--to PATH] [--json]`."""
+    from .runs import checkpoints
+    from .runs.exports import FORMATS
+
+    folder = checkpoints.find(options.name)
+    to = options.to or Path(f"{folder.name}.zip" if options.format == "zip" else f"{folder.name}-{options.format}")
+    FORMATS[options.format].write(folder, to, snapshots=not options.without_snapshots)
+    if options.json:
+        _print_json({"name": options.name, "format": options.format, "path": str(to.absolute())})
+        return
+    print(f"{options.name} is in {to}")
 
 
 def describe(options: argparse.Namespace) -> None:

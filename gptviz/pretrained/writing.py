@@ -15,6 +15,7 @@ from torch import Tensor
 
 from gptviz.model import Config
 from gptviz.text import CharTokenizer, Tokenizer
+from gptviz.text.chat import ChatTemplate
 from gptviz.text.tokenizers.exported import tokenizers_json
 
 from . import nanogpt
@@ -33,6 +34,8 @@ class Written:
         family: the family it was imported as, by its title; None for others.
         card: what there is to say about it, in Markdown.
         licence: its licence, where it is known.
+        chat: how a chat is written for it, where that is known.
+        ends: the tokens that end a text.
     """
 
     name: str
@@ -41,7 +44,9 @@ class Written:
     weights: Mapping[str, Tensor]
     family: str | None
     card: str
-    licence: str | None
+    licence: str | None = None
+    chat: ChatTemplate | None = None
+    ends: tuple[int, ...] = ()
 
 
 def write_transformers(model: Written, folder: Path) -> None:
@@ -59,7 +64,8 @@ def write_transformers(model: Written, folder: Path) -> None:
         "architectures": [found.family.architecture],
         **found.fields,
         # A family's usual tokens for begin, end and padding are other tokens here.
-        **dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id")),
+        **dict.fromkeys(("bos_token_id", "pad_token_id")),
+        "eos_token_id": list(model.ends) or None,
         # Weights may be stored in float16; they were made to be computed in float32.
         "torch_dtype": "bfloat16" if is_bfloat else "float32",
     }
@@ -72,6 +78,7 @@ def write_transformers(model: Written, folder: Path) -> None:
             "tokenizer_class": "PreTrainedTokenizerFast",
             "clean_up_tokenization_spaces": False,
             "model_max_length": model.config.context_length,
+            **({"chat_template": model.chat.template, **model.chat.tokens} if model.chat else {}),
         }
         _write_json(folder / "tokenizer_config.json", settings)
     (folder / "README.md").write_text(_readme(model, has_tokenizer=tokenizer is not None), encoding="utf-8")

@@ -11,12 +11,24 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from gptviz.model import PRESETS
+from gptviz.pretrained.source import Opened
 from gptviz.text.chat import ChatTemplate
 from gptviz.train.engine import Engine
 
 LARGEST_NUMBER = 1e300
 LARGEST_COUNT = 10**12
 LONGEST_TIME = 1e12  # seconds
+
+
+def values_of(opened: Opened) -> dict[str, Any]:
+    """What the card of another program's model says: what its source says of it."""
+    return {
+        "family": opened.family,
+        "notes": list(opened.notes),
+        **({"licence": opened.licence} if opened.licence else {}),
+        **({"chat": asdict(opened.chat)} if opened.chat else {}),
+        **({"end_tokens": list(opened.ends)} if opened.ends else {}),
+    }
 
 
 def finite(value: object) -> float | None:

@@ -160,6 +160,16 @@ def read_config(folder: Path) -> Config:
         raise CheckpointError(f"{name_of(folder)}/config.json: {error}") from None
 
 
+def read_tokenizer(folder: Path) -> Tokenizer:
+    """The tokenizer of a checkpoint.
+
+    Raises:
+        CheckpointError: it is missing or damaged.
+    """
+    with _explained(folder, "tokenizer.json"):
+        return from_json(read_regular(folder / "tokenizer.json", LONGEST["tokenizer.json"]).decode("utf-8"))
+
+
 def _read_json(folder: Path, file: str) -> dict[str, Any]:
     try:
         str(folder).encode("utf-8")
@@ -210,9 +220,7 @@ def load(folder: Path, device: torch.device | str = "cpu", step: int | None = No
     if step is not None and step not in by_step:
         steps = ", ".join(map(str, by_step)) or "none"
         raise CheckpointError(f"{name_of(folder)} has no snapshot of step {step}: there are {steps}")
-    config = read_config(folder)
-    with _explained(folder, "tokenizer.json"):
-        tokenizer = from_json(read_regular(folder / "tokenizer.json", LONGEST["tokenizer.json"]).decode("utf-8"))
+    config, tokenizer = read_config(folder), read_tokenizer(folder)
     if tokenizer.vocab_size != config.vocab_size:
         raise CheckpointError(
             f"{name_of(folder)}: the tokenizer has {tokenizer.vocab_size:,} tokens, the model {config.vocab_size:,}: "
@@ -291,6 +299,18 @@ def _read_model(path: Path, described: Transformer) -> Transformer:
                 raise CheckpointError(f"{name}: {part} holds values that are not numbers: train or copy the model again")
             parameter.copy_(tensor)
     return model
+
+
+def stored_weights(folder: Path, config: Config) -> dict[str, Tensor]:
+    """The weights of the checkpoint in `folder`, each in the type in which it is stored.
+
+    Raises:
+        CheckpointError: the file is missing, damaged, or of another model.
+    """
+    with torch.device("meta"):
+        described = lay_out(config)
+    with _fitting(folder / "model.safetensors", described) as file:
+        return {name: file.get_tensor(name) for name, _ in described.named_parameters()}
 
 
 def _folder_of(path: Path) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from gptviz.model import parameter_count
@@ -12,7 +12,7 @@ from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.opening import filled, reference, source_at
 
 from . import checkpoints, names, sharing, zips
-from .card import Card
+from .card import Card, values_of
 from .checkpoints import CheckpointError
 
 
@@ -59,11 +59,7 @@ def import_model(given: str, name: str | None = None, *, command: str | None = N
         raise CheckpointError(str(error)) from None
     card = {
         "imported_from": str(source.path) if on_disk else given,
-        "family": opened.family,
-        "notes": list(opened.notes),
-        **({"licence": opened.licence} if opened.licence else {}),
-        **({"chat": asdict(opened.chat)} if opened.chat else {}),
-        **({"end_tokens": list(opened.ends)} if opened.ends else {}),
+        **values_of(opened),
         **({"command": command} if command else {}),
     }
     wanted = name or names.possible(source.path.stem if source.path.is_file() else Path(given).resolve().name)

@@ -22,6 +22,7 @@ from gptviz.pretrained.opening import source_at
 from gptviz.pretrained.source import Source
 
 from . import checkpoints, names, zips
+from .card import values_of
 from .checkpoints import LONGEST, MOST_VALUES, SNAPSHOT, CheckpointError
 from .status import RunError
 from .zips import Zip, ZipError
@@ -60,7 +61,7 @@ def pack(folder: Path, file: BinaryIO | Path, *, snapshots: bool = True) -> None
     try:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive, _with_weights(folder) as written_out:
             for path in [*_files(folder, snapshots), *written_out]:
-                _add(archive, path, f"{name}/{path.relative_to(folder).as_posix() if path not in written_out else path.name}")
+                add(archive, path, f"{name}/{path.relative_to(folder).as_posix() if path not in written_out else path.name}")
     except OSError as error:
         raise CheckpointError(f"{checkpoints.name_of(folder)} cannot be packed ({error})") from None
 
@@ -82,7 +83,12 @@ def _length(path: Path) -> int:
     return 0
 
 
-def _add(archive: zipfile.ZipFile, path: Path, name: str) -> None:
+def add(archive: zipfile.ZipFile, path: Path, name: str) -> None:
+    """Add a plain file to a zip file under this name.
+
+    Raises:
+        OSError: it cannot be read, or is a link, or the disk is full.
+    """
     # Where the system can refuse a link, it does: since the look at the file, somebody may have replaced it by a link.
     with open(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)), "rb") as content:
         entry = zipfile.ZipInfo(name)
@@ -102,12 +108,12 @@ def _with_weights(folder: Path) -> Iterator[list[Path]]:
     source = checkpoints.source_of(folder)
     with beside(home() / "packing") as fresh:
         fresh.mkdir()
-        weights = _weights(source, checkpoints.read_config(folder))
+        weights = weights_of(source, checkpoints.read_config(folder))
         checkpoints.write_tensors(fresh / "model.safetensors", weights)
         yield [fresh / "model.safetensors"]
 
 
-def _weights(source: Source, config: Config) -> dict[str, Tensor]:
+def weights_of(source: Source, config: Config) -> dict[str, Tensor]:
     """The weights of a source by our names, in the types they have there.
 
     Raises:
@@ -261,6 +267,5 @@ def _convert(path: Path, to: Path) -> None:
     """
     source = source_at(path)
     opened = source.opened()
-    card = {"family": opened.family, "notes": list(opened.notes), **({"licence": opened.licence} if opened.licence else {})}
-    weights = _weights(source, opened.config)
-    checkpoints.save_weights(to.name, weights, opened.config, opened.tokenizer, card, root=to.parent)
+    weights = weights_of(source, opened.config)
+    checkpoints.save_weights(to.name, weights, opened.config, opened.tokenizer, values_of(opened), root=to.parent)

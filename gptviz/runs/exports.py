@@ -1,0 +1,224 @@
+"""The formats in which a model leaves gptviz: its own, that of `transformers`, and nanoGPT's."""
+
+from __future__ import annotations
+
+import zipfile
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import BinaryIO, ClassVar
+
+from safetensors import SafetensorError
+from torch import Tensor
+
+from gptviz.files import beside, home
+from gptviz.model import Config, parameter_count
+from gptviz.pretrained import nanogpt
+from gptviz.pretrained.families.expressing import NotExpressibleError, expressed
+from gptviz.pretrained.hub import is_name
+from gptviz.pretrained.writing import Written, write_nanogpt, write_transformers
+
+from . import checkpoints, names, sharing
+from .card import Card
+from .checkpoints import CheckpointError
+
+
+class Format(ABC):
+    """A format in which a model leaves gptviz.
+
+    Attributes:
+        title: what people call it.
+        about: what it is and who opens it, in a sentence.
+    """
+
+    title: ClassVar[str]
+    about: ClassVar[str]
+
+    @abstractmethod
+    def why_not(self, folder: Path) -> str | None:
+        """Why the model in `folder` cannot be written in this format; None where it can. No weights are read.
+
+        Raises:
+            CheckpointError: its config cannot be read.
+        """
+
+    @abstractmethod
+    def bytes(self, folder: Path, *, snapshots: bool = True) -> int:
+        """About how many bytes it then has.
+
+        Raises:
+            CheckpointError: its config cannot be read.
+        """
+
+    @abstractmethod
+    def write(self, folder: Path, to: Path, *, snapshots: bool = True) -> None:
+        """Write the model in `folder` to the path `to`, where nothing is yet, as a whole or not at all.
+
+        Raises:
+            CheckpointError: it cannot be written in this format, or not there.
+        """
+
+    @abstractmethod
+    def write_zip(self, folder: Path, file: BinaryIO, *, snapshots: bool = True) -> None:
+        """Write the model in `folder` as one zip file.
+
+        Raises:
+            CheckpointError: it cannot be written in this format.
+        """
+
+
+class Zip(Format):
+    """One zip file for another gptviz."""
+
+    title = "One zip file for gptviz"
+    about = "All of the model in one file: another gptviz opens it as the same model."
+
+    def why_not(self, folder: Path) -> str | None:
+        return None
+
+    def bytes(self, folder: Path, *, snapshots: bool = True) -> int:
+        return sharing.packed_bytes(folder, snapshots=snapshots)
+
+    def write(self, folder: Path, to: Path, *, snapshots: bool = True) -> None:
+        _check_free(to)
+        sharing.pack(folder, to, snapshots=snapshots)
+
+    def write_zip(self, folder: Path, file: BinaryIO, *, snapshots: bool = True) -> None:
+        sharing.pack(folder, file, snapshots=snapshots)
+
+
+class _Files(Format):
+    """A folder with the files of another program."""
+
+    @abstractmethod
+    def check(self, config: Config, family: str | None) -> None:
+        """Refuse a model that the other program does not have.
+
+        Raises:
+            NotExpressibleError: the message names the fields of the config.
+        """
+
+    @abstractmethod
+    def write_files(self, model: Written, folder: Path) -> None:
+        """Write its files into an empty folder."""
+
+    def why_not(self, folder: Path) -> str | None:
+        try:
+            self.check(checkpoints.read_config(folder), _family(checkpoints.read_card(folder)))
+        except NotExpressibleError as error:
+            return str(error)
+        return None
+
+    def bytes(self, folder: Path, *, snapshots: bool = True) -> int:
+        return sharing.packed_bytes(folder, snapshots=False)
+
+    def write(self, folder: Path, to: Path, *, snapshots: bool = True) -> None:
+        _check_free(to)
+        name = checkpoints.name_of(folder)
+        try:
+            with beside(to) as fresh:
+                fresh.mkdir()
+                self.write_files(_written(folder), fresh)
+                fresh.rename(to)
+        except NotExpressibleError as error:
+            raise CheckpointError(f"{name} is not written: {error}") from None
+        except (OSError, SafetensorError, RuntimeError) as error:  # PyTorch says with the last one that the disk is full
+            raise CheckpointError(f"{name} cannot be written to {to} ({error})") from None
+
+    def write_zip(self, folder: Path, file: BinaryIO, *, snapshots: bool = True) -> None:
+        name = names.possible(folder.name)
+        home().mkdir(parents=True, exist_ok=True)
+        with beside(home() / "exporting") as fresh:
+            fresh.mkdir()
+            self.write(folder, fresh / name)
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+                for path in sorted((fresh / name).iterdir()):
+                    sharing.add(archive, path, f"{name}/{path.name}")
+
+
+class Transformers(_Files):
+    """A folder for `transformers`, and for all that reads its models."""
+
+    title = "A folder for transformers"
+    about = "config.json, weights and tokenizer as the Hugging Face hub has them: transformers and many other programs open them."
+
+    def check(self, config: Config, family: str | None) -> None:
+        expressed(config, family)
+
+    def write_files(self, model: Written, folder: Path) -> None:
+        write_transformers(model, folder)
+
+
+class NanoGPT(_Files):
+    """The two files of nanoGPT."""
+
+    title = "A checkpoint of nanoGPT"
+    about = "ckpt.pt, and meta.pkl for a vocabulary of characters, as nanoGPT's sample.py reads them."
+
+    def check(self, config: Config, family: str | None) -> None:
+        nanogpt.as_nanogpt(config)
+
+    def write_files(self, model: Written, folder: Path) -> None:
+        write_nanogpt(model, folder)
+
+
+FORMATS: dict[str, Format] = {"zip": Zip(), "transformers": Transformers(), "nanogpt": NanoGPT()}
+
+
+def _check_free(to: Path) -> None:
+    """Refuse a path where something is already.
+
+    Raises:
+        CheckpointError: the message names it.
+    """
+    if to.exists() or to.is_symlink():
+        raise CheckpointError(f"there is something at {to} already: choose another path, or remove it first")
+    if not to.parent.is_dir():
+        raise CheckpointError(f"there is no folder {to.parent}: make it, or choose another path")
+
+
+def _family(card: Card) -> str | None:
+    family = card.values.get("family")
+    return family if isinstance(family, str) else None
+
+
+def _written(folder: Path) -> Written:
+    """The model in `folder` with all that is written of it.
+
+    Raises:
+        CheckpointError: it cannot be opened.
+    """
+    config, card = checkpoints.read_config(folder), checkpoints.read_card(folder)
+    licence = card.values.get("licence")
+    return Written(
+        name=names.possible(folder.name),
+        config=config,
+        tokenizer=checkpoints.read_tokenizer(folder),
+        weights=_weights(folder, config),
+        family=_family(card),
+        card=_about(config, card),
+        licence=licence if isinstance(licence, str) else None,
+        chat=card.chat,
+        ends=card.end_tokens,
+    )
+
+
+def _weights(folder: Path, config: Config) -> dict[str, Tensor]:
+    """The weights in the types in which they are stored."""
+    if checkpoints.is_reference(folder):
+        return sharing.weights_of(checkpoints.source_of(folder), config)
+    return checkpoints.stored_weights(folder, config)
+
+
+def _about(config: Config, card: Card) -> str:
+    """What the model is and where it comes from, in sentences."""
+    family = _family(card)
+    kind = "a model" if family is None else f"a {family} model"
+    sentences = [f"This is {kind} with {parameter_count(config):,} parameters and {config.n_layer} blocks, written by gptviz."]
+    origin = card.values.get("imported_from")
+    if isinstance(origin, str) and is_name(origin):  # a path of this machine tells nobody anything
+        sentences.append(f"It is {origin} on the Hugging Face hub.")
+    if card.corpus or card.task:
+        sentences.append(f"It was trained on {card.corpus or card.task}.")
+    if card.validation_loss is not None:
+        sentences.append(f"Its loss on held-out data is {card.validation_loss:.4f} nats.")
+    return " ".join(sentences)
