@@ -84,7 +84,7 @@ class FolderTokens:
             tokenizer: gives the id of the token that the tokenizer's settings name.
         """
         found = self._fields("generation_config.json").get("eos_token_id", configured)
-        ids = [one for one in (found if isinstance(found, list) else [found]) if isinstance(one, int) and one >= 0]
+        ids = [one for one in (found if isinstance(found, list) else [found]) if type(one) is int and one >= 0]
         if tokenizer is not None:
             ids = [one for one in ids if one < tokenizer.vocab_size]
             named = tokenizer.id_of(self.named.get("eos_token", ""))

@@ -19,6 +19,7 @@ from gptviz.bounded import require_regular
 from gptviz.model import Config
 
 from .families import FAMILIES, Given, ImportRefusedError
+from .gguf_rotary import llama3_rule
 from .gguf_tokenizer import HeaderTokens
 from .source import Opened, Source, fitted
 from .tensors import reading
@@ -48,6 +49,7 @@ SETTINGS = {
     "attention.layer_norm_epsilon": ("layer_norm_eps", "layer_norm_epsilon"),
     "attention.sliding_window": ("sliding_window",),
     "rope.freq_base": ("rope_theta", "rotary_emb_base"),
+    "rope.freq_base_swa": ("rope_local_base_freq",),
     "use_parallel_residual": ("use_parallel_residual",),
 }
 # Names of tensors by family: theirs in GGUF → theirs in safetensors, with the number of the block as {}.
@@ -145,8 +147,16 @@ class GGUF(Source):
         fields["tie_word_embeddings"] = not self._has("output.weight")
         self._rotary(architecture, fields)
         if kind == "gemma3_text":
-            fields["query_pre_attn_scalar"] = self._setting("gemma3.attention.scale") or fields.get("head_dim", 256)
+            self._gemma3(fields)
         return kind, Given(fields, FAMILIES[kind].title)
+
+    def _gemma3(self, fields: dict[str, Any]) -> None:
+        scale, pattern = (self._setting(f"gemma3.attention.{name}") for name in ("scale", "sliding_window_pattern"))
+        fields["query_pre_attn_scalar"] = scale**-2 if scale else fields.get("head_dim", 256)
+        if isinstance(pattern, list):
+            fields["layer_types"] = ["sliding_attention" if windowed else "full_attention" for windowed in pattern]
+        elif pattern is not None:
+            fields["sliding_window_pattern"] = pattern
 
     def _rotary(self, architecture: str, fields: dict[str, Any]) -> None:
         scaling = self._setting(f"{architecture}.rope.scaling.type")
@@ -158,10 +168,11 @@ class GGUF(Source):
                 "gptviz opens those scaled by linear"
             )
         if self._has("rope_freqs.weight"):
-            raise ImportRefusedError(
-                f"{self.path.name}: it has frequencies of rotary positions of its own (Llama 3.1 and later), which gptviz reads "
-                "from the folder with config.json alone"
-            )
+            divisors = self._tensor("rope_freqs.weight").double().flatten().numpy()
+            try:
+                fields["rope_scaling"] = llama3_rule(divisors, float(fields.get("rope_theta", 10_000.0)))
+            except ImportRefusedError as error:
+                raise ImportRefusedError(f"{self.path.name}: {error}") from None
         turned, size = self._setting(f"{architecture}.rope.dimension_count"), fields.get("head_dim")
         if turned is not None and fields.get("num_attention_heads"):
             share = turned / (size or fields["hidden_size"] // fields["num_attention_heads"])

@@ -1,0 +1,66 @@
+"""The frequencies of rotary positions that a GGUF file gives itself: those of Llama 3.1, read back as the rule they follow."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .families import ImportRefusedError
+
+# Wavelengths below the context of the training divided by this stay as they are.
+HIGH = 4.0
+Numbers = NDArray[np.float64]
+
+
+def llama3_rule(divisors: Numbers, base: float) -> dict[str, Any]:
+    """The rotary settings, as config.json has them, that divide the frequencies of a head's pairs by these numbers.
+
+    A long wavelength is divided by the factor, a short one not at all, one between by a number between, from which the context
+    of the training is computed. The result is checked against all numbers.
+
+    Args:
+        divisors: [d_head / 2].
+        base: of the frequencies.
+
+    Raises:
+        ImportRefusedError: they do not follow the rule of Llama 3.1.
+    """
+    wavelengths = 2 * math.pi * base ** (np.arange(len(divisors)) / len(divisors))
+    if not len(divisors) or not np.isfinite(divisors).all() or divisors.min() < 1:
+        raise _refused()
+    factor = round(float(divisors.max()), 6)
+    if factor == 1:
+        return {"rope_type": "default", "rope_theta": base}
+    between = (divisors > 1 + 1e-4) & (divisors < factor - 1e-4)
+    if between.any():
+        share = (1 / divisors[between] - 1 / factor) / (1 - 1 / factor)
+        context = round(float(np.median(wavelengths[between] * (1 + (HIGH - 1) * share))))
+    else:
+        unchanged = wavelengths[divisors == divisors.min()].max() if divisors.min() < factor - 1e-4 else 0.0
+        context = math.ceil(HIGH * unchanged) + 1
+    if context < 1 or not np.allclose(_divisors(wavelengths, factor, context), divisors, rtol=1e-5, atol=0):
+        raise _refused()
+    return {
+        "rope_type": "llama3",
+        "rope_theta": base,
+        "factor": factor,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": HIGH,
+        "original_max_position_embeddings": context,
+    }
+
+
+def _divisors(wavelengths: Numbers, factor: float, context: int) -> Numbers:
+    """What frequencies with these wavelengths are divided by."""
+    share = ((context / wavelengths - 1) / (HIGH - 1)).clip(0, 1)
+    divisors: Numbers = 1 / ((1 - share) / factor + share)
+    return divisors
+
+
+def _refused() -> ImportRefusedError:
+    return ImportRefusedError(
+        "its frequencies of rotary positions (rope_freqs.weight) do not follow the rule of Llama 3.1, the only one gptviz has"
+    )

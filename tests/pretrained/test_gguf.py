@@ -1,0 +1,221 @@
+"""GGUF files: every family, every way to store weights, and the tokenizer in the header."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import pytest
+import torch
+
+from gptviz.pretrained.families import ImportRefusedError
+from gptviz.pretrained.gguf_reader import Reader
+from gptviz.pretrained.gguf_rotary import llama3_rule
+from gptviz.pretrained.opening import filled, source_at
+from tests.pretrained.gguf_files import add_setting, permuted, saved
+from tests.pretrained.test_families import CONTEXT, GROUPED, LLAMA3, SIZES, VOCAB, theirs
+from tests.tiny import some_ids
+
+WIDE = GROUPED | {"hidden_size": 32, "intermediate_size": 64}
+GPT2 = {"n_embd": 24, "n_layer": 2, "n_head": 2, "n_positions": CONTEXT, "n_inner": 40}
+WITHOUT_HEADS = {key: value for key, value in GROUPED.items() if key != "head_dim"}
+PARTLY = {"rope_type": "default", "rope_theta": 100.0, "partial_rotary_factor": 0.5}
+GEMMA3 = GROUPED | {"num_hidden_layers": 7, "sliding_window": 5, "query_pre_attn_scalar": 8}
+MODELS: list[tuple[str, dict[str, Any]]] = [
+    ("llama", GROUPED),
+    ("llama", GROUPED | {"tie_word_embeddings": True}),
+    ("llama", GROUPED | {"rope_parameters": {"rope_type": "linear", "rope_theta": 300.0, "factor": 4.0}}),
+    ("qwen2", WITHOUT_HEADS),
+    ("qwen3", GROUPED),
+    ("gpt2", GPT2),
+    ("gpt_neox", SIZES | {"rope_parameters": PARTLY}),
+    ("gpt_neox", SIZES | {"rope_parameters": PARTLY, "use_parallel_residual": False}),
+    ("gemma3_text", GEMMA3),
+]
+
+
+def opened(path: Path) -> Any:
+    source = source_at(path)
+    return filled(source, source.opened().config).eval()
+
+
+def logits(mine: Any, model: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    ids = some_ids(20, vocab=VOCAB)
+    with torch.inference_mode():
+        return mine(ids), model(ids).logits
+
+
+@pytest.mark.parametrize(("kind", "sizes"), MODELS)
+def test_each_family_has_the_logits_of_transformers(kind: str, sizes: dict[str, Any], tmp_path: Path) -> None:
+    model = theirs(kind, sizes)
+    saved(model, tmp_path / "a.gguf")
+    mine, wanted = logits(opened(tmp_path / "a.gguf"), model)
+    torch.testing.assert_close(mine, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_the_windows_of_gemma_3_are_those_of_the_header(tmp_path: Path) -> None:
+    model = theirs("gemma3_text", GEMMA3 | {"layer_types": ["sliding_attention", "full_attention"] * 3 + ["sliding_attention"]})
+    saved(model, tmp_path / "a.gguf", settings={"gemma3.attention.sliding_window_pattern": 2})
+    torch.testing.assert_close(*logits(opened(tmp_path / "a.gguf"), model), rtol=1e-4, atol=1e-4)
+    saved(model, tmp_path / "b.gguf", settings={"gemma3.attention.sliding_window_pattern": [True, False] * 3 + [True]})
+    torch.testing.assert_close(*logits(opened(tmp_path / "b.gguf"), model), rtol=1e-4, atol=1e-4)
+
+
+def quantisations() -> list[gguf.GGMLQuantizationType]:
+    """Those that the library can both make and bring back, of blocks short enough for a tiny model."""
+    found = []
+    for kind in gguf.GGMLQuantizationType:
+        size = gguf.GGML_QUANT_SIZES[kind][0]
+        values = np.linspace(-1, 1, 2 * size, dtype=np.float32).reshape(2, size)
+        try:
+            gguf.dequantize(gguf.quantize(values, kind), kind)
+        except (NotImplementedError, KeyError, ValueError):
+            continue
+        found.append(kind)
+    return found
+
+
+@pytest.mark.parametrize("kind", quantisations(), ids=lambda kind: kind.name)
+def test_each_quantisation_has_the_logits_of_its_own_weights(kind: gguf.GGMLQuantizationType, tmp_path: Path) -> None:
+    size = max(32, gguf.GGML_QUANT_SIZES[kind][0])
+    model = theirs("llama", WIDE | {"hidden_size": size, "intermediate_size": 2 * size, "head_dim": 8})
+    saved(model, tmp_path / "a.gguf", to=kind)
+    with torch.no_grad():
+        for name, tensor in model.state_dict().items():
+            if tensor.ndim == 2 and tensor.shape[1] % gguf.GGML_QUANT_SIZES[kind][0] == 0:
+                heads = {"q_proj": 4, "k_proj": 2}.get(name.split(".")[-2])
+                rows = permuted(tensor.numpy(), heads) if heads else tensor.numpy()
+                back = gguf.dequantize(gguf.quantize(np.ascontiguousarray(rows), kind), kind)
+                tensor.copy_(torch.from_numpy(unpermuted(back, heads) if heads else back))
+    mine, wanted = logits(opened(tmp_path / "a.gguf"), model)
+    torch.testing.assert_close(mine, wanted, rtol=1e-4, atol=1e-4)
+    assert kind.name in source_at(tmp_path / "a.gguf").opened().notes[-1]
+
+
+def unpermuted(rows: np.ndarray[Any, Any], heads: int) -> np.ndarray[Any, Any]:
+    """The inverse of `permuted`, as a loop over rows."""
+    order = permuted(np.arange(rows.shape[0])[:, None], heads)[:, 0]
+    back = np.empty_like(rows)
+    for place, row in enumerate(order):
+        back[row] = rows[place]
+    return back
+
+
+def test_the_list_of_quantisations_is_not_empty() -> None:
+    assert {"Q4_0", "Q4_1", "Q8_0", "BF16", "F16", "F32"} <= {kind.name for kind in quantisations()}
+
+
+# Rotary positions
+
+
+def divisors(base: float, size: int, factor: float, context: int) -> np.ndarray[Any, Any]:
+    """What llama.cpp's converter writes as rope_freqs.weight, frequency by frequency."""
+    found = []
+    for pair in range(size // 2):
+        wavelength = 2 * math.pi / (1.0 / base ** (2 * pair / size))
+        if wavelength < context / 4:
+            found.append(1.0)
+        elif wavelength > context:
+            found.append(factor)
+        else:
+            smooth = (context / wavelength - 1) / 3
+            found.append(1 / ((1 - smooth) / factor + smooth))
+    return np.array(found, dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("base", "size", "factor", "context"),
+    [(500_000.0, 128, 8.0, 8_192), (500_000.0, 64, 32.0, 8_192), (10_000.0, 64, 4.0, 4_096), (500.0, 8, 8.0, 12)],
+)
+def test_the_rule_is_read_back_from_the_frequencies(base: float, size: int, factor: float, context: int) -> None:
+    rule = llama3_rule(divisors(base, size, factor, context).astype(np.float64), base)
+    assert (rule["factor"], rule["original_max_position_embeddings"]) == (factor, context)
+    assert llama3_rule(np.ones(4), base)["rope_type"] == "default"
+
+
+@pytest.mark.parametrize("change", [lambda d: d[::-1], lambda d: d * 0.5, lambda d: np.where(d == 1, np.nan, d), lambda d: d[:0]])
+def test_other_frequencies_are_refused(change: Any) -> None:
+    with pytest.raises(ImportRefusedError, match="do not follow the rule of Llama 3.1"):
+        llama3_rule(change(divisors(500_000.0, 64, 8.0, 8_192).astype(np.float64)), 500_000.0)
+
+
+def test_a_file_with_frequencies_of_its_own_has_the_logits_of_transformers(tmp_path: Path) -> None:
+    model = theirs("llama", GROUPED | {"rope_parameters": LLAMA3})
+    extra = {"rope_freqs.weight": divisors(500.0, 8, 8.0, 12)}
+    saved(model, tmp_path / "a.gguf", extra=extra)
+    mine, wanted = logits(opened(tmp_path / "a.gguf"), model)
+    torch.testing.assert_close(mine, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_a_scaling_of_another_kind_is_refused_by_its_name(tmp_path: Path) -> None:
+    saved(theirs("llama", GROUPED), tmp_path / "a.gguf", settings={"llama.rope.scaling.type": "yarn"})
+    with pytest.raises(ImportRefusedError, match=r"a\.gguf: rotary positions are scaled by 'yarn'"):
+        opened(tmp_path / "a.gguf")
+
+
+# The header
+
+
+def test_the_header_is_read_as_the_library_reads_it(tmp_path: Path) -> None:
+    settings = {
+        "some.texts": ["a", "", "日本", "x" * 300],
+        "some.numbers": [1, -2, 3],
+        "some.shares": [0.5, -1.0],
+        "some.flags": [True, False],
+        "some.text": "é",
+        "some.flag": True,
+    }
+    saved(theirs("llama", GROUPED), tmp_path / "a.gguf", settings=settings)
+    theirs_read, mine = gguf.GGUFReader(tmp_path / "a.gguf"), Reader(tmp_path / "a.gguf")
+    for name, field in theirs_read.fields.items():
+        assert mine.value(name) == field.contents(), name
+    assert mine.value("no such name") is None
+    assert [t.name for t in mine.tensors] == [t.name for t in theirs_read.tensors]
+    for one, other in zip(mine.tensors, theirs_read.tensors, strict=True):
+        assert np.array_equal(one.data, other.data)
+
+
+def header(path: Path, name: str, value: Any) -> int:
+    """A file with this one setting; where the setting's value begins."""
+    writer = gguf.GGUFWriter(path, "llama")
+    add_setting(writer, name, value)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    return path.read_bytes().index(name.encode()) + len(name) + 4
+
+
+@pytest.mark.parametrize(
+    ("value", "place", "content", "words"),
+    [
+        (["abc"] * 3, 4, 2**40, "more than the file has bytes"),
+        (["abc"] * 3, 12, 2**40, "cut short"),
+        (["abc"] * 3, 12, 2**63, "cut short"),
+        ([1, 2, 3], 4, 15, "cut short"),
+    ],
+)
+def test_a_list_that_claims_too_much_is_refused(tmp_path: Path, value: Any, place: int, content: int, words: str) -> None:
+    at = header(tmp_path / "a.gguf", "some.list", value)
+    data = bytearray((tmp_path / "a.gguf").read_bytes())
+    data[at + place : at + place + 8] = content.to_bytes(8, "little")
+    (tmp_path / "a.gguf").write_bytes(data)
+    with pytest.raises(ImportRefusedError, match=rf"a\.gguf .*{words}"):
+        source_at(tmp_path / "a.gguf").opened()
+
+
+def test_a_gguf_file_cut_in_half_or_of_another_kind_is_refused(tmp_path: Path) -> None:
+    model = theirs("llama", GROUPED)
+    saved(model, tmp_path / "a.gguf", architecture="mamba")
+    with pytest.raises(ImportRefusedError, match=r"a\.gguf: its architecture is 'mamba'"):
+        opened(tmp_path / "a.gguf")
+    saved(model, tmp_path / "b.gguf")
+    size = (tmp_path / "b.gguf").stat().st_size
+    for part in (0, 3, 200, size // 2, size - 1_000):
+        os.truncate(tmp_path / "b.gguf", part) if part < (tmp_path / "b.gguf").stat().st_size else None
+        with pytest.raises(ImportRefusedError, match=r"b\.gguf"):
+            opened(tmp_path / "b.gguf")
+        saved(model, tmp_path / "b.gguf")
