@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from .data.source import Source
     from .generate.sampling import Sampling
+    from .runs.imports import Offer
     from .runs.names import Claim
     from .train.distributed import World
 
@@ -287,16 +288,28 @@ def _opened(options: argparse.Namespace) -> LanguageModel:
     """The model that the options name; where it hides a shipped one, that is said on stderr."""
     from .runs import checkpoints
 
+    folder = checkpoints.find(options.name)  # a misspelt name is an error here, and not looked for on the hub
     if options.name in checkpoints.hidden():
-        print(f"gptviz: {checkpoints.about_hiding(options.name, checkpoints.find(options.name))}", file=sys.stderr)
+        print(f"gptviz: {checkpoints.about_hiding(options.name, folder)}", file=sys.stderr)
     return gptviz.load(options.name, options.device)
 
 
 def import_model(options: argparse.Namespace) -> None:
     """The command `import SOURCE [--name N] [--json]`."""
+    from .memory import size
     from .runs import checkpoints, imports
 
-    made = imports.import_model(options.source, options.name, command=f"gptviz import {shlex.quote(options.source)}")
+    def offered(offer: Offer) -> None:
+        licence = f", licence {offer.licence}" if offer.licence else ""
+        print(f"{offer.name}: {size(offer.missing)} are fetched from the hub{licence}; Ctrl-C stops", file=sys.stderr)
+
+    command = f"gptviz import {shlex.quote(options.source)}"
+    try:
+        with imports.bar(options.source) as watch:
+            made = imports.import_model(options.source, options.name, command=command, offered=offered, watch=watch)
+    except KeyboardInterrupt:
+        print("gptviz: stopped; nothing was imported, and what has arrived is gone on with the next time", file=sys.stderr)
+        raise
     if options.json:
         row = {"name": made.folder.name, "family": made.family, "parameters": made.parameters, "notes": list(made.notes)}
         _print_json(row)

@@ -23,7 +23,7 @@ from .generate.decoding import Beams, beam_search, decode, until_end
 from .generate.generation import Generation, window_start
 from .generate.sampling import Sampling
 from .model.devices import device as choose_device
-from .runs import checkpoints
+from .runs import checkpoints, imports
 from .runs.card import Card
 
 
@@ -234,7 +234,11 @@ def _depth() -> int:
 
 
 def load(name: str | Path, device: str | None = None, step: int | None = None) -> LanguageModel:
-    """Open the checkpoint called `name`, or the one in the folder given as a `Path`, on `device` (default: the fastest).
+    """Open a model on `device` (default: the fastest).
+
+    A name is that of a checkpoint; else that of a model on the Hugging Face hub, such as "gpt2", which is imported once: from the
+    cache of `huggingface_hub`, or fetched with a bar that shows how far it is. A `Path` leads to a checkpoint, or to a model of
+    another program (a folder with config.json and weights, a .gguf file, nanoGPT's ckpt.pt), which is opened where it is.
 
     With `step`, the snapshot after that many steps of training. There is a warning if `name` is a model of the user's that hides
     one which came with gptviz.
@@ -243,8 +247,32 @@ def load(name: str | Path, device: str | None = None, step: int | None = None) -
         CheckpointError: there is no such checkpoint or snapshot, or it cannot be opened; the message says why and what to do.
         ValueError: there is no such device.
     """
-    folder = name.absolute() if isinstance(name, Path) else checkpoints.find(name)
-    if not isinstance(name, Path) and name in checkpoints.hidden():
-        warnings.warn(checkpoints.about_hiding(name, folder), stacklevel=2)
-    opened = checkpoints.load(folder, choose_device(device), step)
+    on = choose_device(device)
+    if isinstance(name, Path):
+        folder = name.absolute()
+        if step is None and (opened := imports.in_place(folder)) is not None:
+            return LanguageModel(opened.name, opened.model.to(on), opened.tokenizer, opened.card)
+    else:
+        folder = _folder_called(name)
+        if name in checkpoints.hidden():
+            warnings.warn(checkpoints.about_hiding(name, folder), stacklevel=2)
+    opened = checkpoints.load(folder, on, step)
     return LanguageModel(opened.name, opened.model, opened.tokenizer, opened.card, step)
+
+
+def _folder_called(name: str) -> Path:
+    """The checkpoint of this name, else that of the model which has the name on the hub, imported now if it was not before.
+
+    Raises:
+        CheckpointError: there is neither.
+    """
+    try:
+        return checkpoints.find(name)
+    except checkpoints.CheckpointError as error:
+        missing = error
+    if not imports.could_be_on_hub(name):
+        raise missing
+    try:
+        return imports.of_hub(name)
+    except checkpoints.CheckpointError as error:
+        raise checkpoints.CheckpointError(f"{missing}. It was looked for on the Hugging Face hub too: {error}") from None

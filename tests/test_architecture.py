@@ -44,6 +44,7 @@ MAY_IMPORT: dict[str, set[str]] = {
             "torch",
             "safetensors",
             "filelock",
+            "tqdm",
             "gptviz._version",
             "gptviz.bounded",
             "gptviz.files",
@@ -70,7 +71,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gptviz": {"gptviz._version", "gptviz.language_model"},
     "gptviz.__main__": {
         *("torch", "tqdm", "gptviz", "gptviz.fields", "gptviz.location", "gptviz.terminal", "gptviz.language_model"),
-        *("gptviz.model", "gptviz.text", "gptviz.generate"),
+        *("gptviz.model", "gptviz.text", "gptviz.generate", "gptviz.memory"),
         *("gptviz.data", "gptviz.train", "gptviz.runs", "gptviz.interp"),
     },
 }

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
@@ -13,10 +16,11 @@ from gptviz.model import Config
 
 from .families import Family, Given, ImportRefusedError, family_of
 from .folder_tokens import FolderTokens
-from .source import Opened, Source, fitted
-from .tensors import in_folder, reading
+from .source import Opened, Outline, Source, fitted
+from .tensors import files_in, in_folder, reading
 
 LONGEST_CONFIG = 2**20  # bytes
+LONGEST_README = 2**18
 MOST_VALUES = 2_000_000
 
 
@@ -29,7 +33,7 @@ class Folder(Source):
     def fits(cls, path: Path) -> bool:
         return path.is_dir() and os.path.lexists(path / "config.json")
 
-    def _described(self) -> tuple[Family, Given]:
+    def _fields(self) -> dict[str, Any]:
         file = self.path / "config.json"
         with reading(file):
             fields = parse_json(read_regular(file, LONGEST_CONFIG), MOST_VALUES)
@@ -37,25 +41,23 @@ class Folder(Source):
             raise ImportRefusedError("config.json is not a table of fields: copy or download it again")
         if fields.keys() == {"format", "config"}:
             raise ImportRefusedError(f"{self.path} is a model of gptviz: copy the folder to your models instead of importing it")
-        family = family_of(fields)
-        return family, Given(fields, family.title)
+        return fields
+
+    def outline(self) -> Outline:
+        return replace(outline_of(self._fields()), licence=licence_in(self.path))
 
     def opened(self) -> Opened:
-        family, given = self._described()
-        try:
-            config = family.config(given)
-        except ImportRefusedError:
-            raise
-        except (ValueError, TypeError, KeyError, OverflowError) as error:
-            raise ImportRefusedError(f"config.json: {error}") from None
+        fields = self._fields()
+        outline = self.outline()
+        in_folder(self.path)  # weights that could run code, or of which a part is missing, are refused first
         words = FolderTokens(self.path)
         found = words.tokenizer()
-        tokenizer, notes = fitted(found, config.vocab_size)
-        ends = words.ends(given.optional("eos_token_id"), found)
-        return Opened(family.title, config, tokenizer, notes, chat=words.chat(), ends=ends)
+        tokenizer, notes = fitted(found, outline.config.vocab_size)
+        ends = words.ends(fields.get("eos_token_id"), found)
+        return Opened(outline.family, outline.config, tokenizer, notes, outline.licence, words.chat(), ends)
 
     def parameters(self, config: Config) -> Iterator[tuple[str, Tensor]]:
-        family, given = self._described()
+        family, given = described(self._fields())
         tensors = in_folder(self.path)
         yield from family.tensors(config, given, tensors.take)
         left = [name for name in tensors.left() if not name.endswith(family.unused)]
@@ -68,4 +70,40 @@ class Folder(Source):
             )
 
     def files(self) -> list[Path]:
-        return in_folder(self.path).files
+        return files_in(self.path)
+
+
+def described(fields: Mapping[str, Any]) -> tuple[Family, Given]:
+    """The family of a config.json, and its fields for that family.
+
+    Raises:
+        ImportRefusedError: there is no such family here.
+    """
+    family = family_of(fields)
+    return family, Given(fields, family.title)
+
+
+def outline_of(fields: Mapping[str, Any]) -> Outline:
+    """What a config.json says of its model.
+
+    Raises:
+        ImportRefusedError: gptviz has no part for what it asks for, or a size is impossible.
+    """
+    family, given = described(fields)
+    try:
+        return Outline(family.title, family.config(given))
+    except ImportRefusedError:
+        raise
+    except (ValueError, TypeError, KeyError, OverflowError) as error:
+        raise ImportRefusedError(f"config.json: {error}") from None
+
+
+def licence_in(folder: Path) -> str | None:
+    """The licence that README.md names in the lines between its first two `---`, as the pages of hubs do; None without one."""
+    try:
+        text = read_regular(folder / "README.md", LONGEST_README, cut=True).decode("utf-8", "replace")
+    except OSError:
+        return None
+    head = re.match(r"---\s*\n(.*?)\n---", text, re.DOTALL)
+    found = re.search(r"^license:[ \t]*([^\s#][^\n#]*)", head[1], re.MULTILINE) if head else None
+    return found[1].strip(" \t\r'\"")[:80] if found else None

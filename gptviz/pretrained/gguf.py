@@ -15,13 +15,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gptviz.bounded import require_regular
+from gptviz.bounded import read_regular, require_regular
 from gptviz.model import Config
 
 from .families import FAMILIES, Given, ImportRefusedError
 from .gguf_rotary import llama3_rule
 from .gguf_tokenizer import HeaderTokens
-from .source import Opened, Source, fitted
+from .source import Opened, Outline, Source, fitted
 from .tensors import reading
 
 if TYPE_CHECKING:
@@ -98,6 +98,7 @@ _NEOX = {
     "blk.{}.ffn_down": "gpt_neox.layers.{}.mlp.dense_4h_to_h",
 }
 NAMES = {"llama": _LLAMA, "qwen2": _LLAMA, "qwen3": _LLAMA, "gemma3_text": _GEMMA3, "gpt2": _GPT2, "gpt_neox": _NEOX}
+MAGIC = b"GGUF"
 UNUSED = ("rope_freqs.weight", ".attn_rot_embd.weight")
 
 
@@ -108,7 +109,7 @@ class GGUF(Source):
 
     @classmethod
     def fits(cls, path: Path) -> bool:
-        return path.suffix.lower() == ".gguf" and os.path.lexists(path)
+        return os.path.lexists(path) and (path.suffix.lower() == ".gguf" or _begins_as_gguf(path))
 
     def files(self) -> list[Path]:
         return [self.path]
@@ -190,7 +191,7 @@ class GGUF(Source):
             raise ImportRefusedError(f"{self.path.name}: the tensor {name} is missing")
         return int(self._by_name[name].shape[-1])
 
-    def opened(self) -> Opened:
+    def outline(self) -> Outline:
         kind, given = self._described
         try:
             config = FAMILIES[kind].config(given)
@@ -198,18 +199,22 @@ class GGUF(Source):
             raise ImportRefusedError(f"{self.path.name}: {str(error).removeprefix('config.json: ')}") from None
         except (ValueError, TypeError) as error:
             raise ImportRefusedError(f"{self.path.name}: {error}") from None
+        return Outline(FAMILIES[kind].title, config, self._setting("general.license"))
+
+    def opened(self) -> Opened:
+        outline = self.outline()
         try:
             tokens = HeaderTokens(self._setting)
-            tokenizer, notes = fitted(tokens.tokenizer(), config.vocab_size)
+            tokenizer, notes = fitted(tokens.tokenizer(), outline.config.vocab_size)
         except ValueError as error:
             raise ImportRefusedError(f"{self.path.name}: {error}") from None
         kinds = sorted({tensor.tensor_type.name for tensor in self._reader.tensors})
         return Opened(
-            FAMILIES[kind].title,
-            config,
+            outline.family,
+            outline.config,
             tokenizer,
             (*notes, f"Its weights are stored as {', '.join(kinds)}, and brought back to float32."),
-            self._setting("general.license"),
+            outline.licence,
             tokens.chat(),
             tokens.ends(),
         )
@@ -263,6 +268,14 @@ class GGUF(Source):
             rows = tensor.unflatten(0, (3, config.n_head, -1))  # all queries, all keys, all values
             return rows.transpose(0, 1).flatten(0, 2)
         return tensor
+
+
+def _begins_as_gguf(path: Path) -> bool:
+    """Whether a file of another name is one: Ollama names its files by a hash."""
+    try:
+        return read_regular(path, len(MAGIC), cut=True) == MAGIC
+    except OSError:
+        return False
 
 
 def _unpermuted(tensor: Tensor, heads: int) -> Tensor:

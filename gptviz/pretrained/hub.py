@@ -23,7 +23,7 @@ from gptviz.memory import size as in_words
 from .download import download, here
 from .families import FAMILIES, ImportRefusedError
 from .folder import LONGEST_CONFIG, MOST_VALUES
-from .tensors import parts_in
+from .tensors import WEIGHTS, parts_in
 
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import ModelInfo
@@ -42,8 +42,6 @@ TOKENIZERS = (
     ("tokenizer.model",),
     ("vocab.txt",),
 )
-# The first of these that a model has is fetched; the second is the older format, opened without running what is in it.
-WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 MOST_FOUND, MOST_SEARCHED = 20, 100
 PATIENCE = 10.0  # seconds for an answer of the hub
 # Called with the bytes that have arrived and those of all files together; what it raises stops the download.
@@ -134,10 +132,15 @@ def _check(text: str) -> tuple[str, str | None]:
     return _split(text)
 
 
-def fetched(text: str, watch: Watch | None = None) -> Path:
+def fetched(text: str, watch: Watch | None = None, accept: Callable[[Offer], None] | None = None) -> Path:
     """Where the model of this name lies on this machine: its folder in the cache, fetched from the hub unless it is there.
 
     What was fetched in part is gone on with.
+
+    Args:
+        text: the name.
+        watch: told how much has arrived.
+        accept: called with what the hub has before it is fetched; what it raises leaves it there.
 
     Raises:
         ImportRefusedError: there is no such model, it is not open to everybody, the disk is full, or there is no network and it
@@ -155,6 +158,8 @@ def fetched(text: str, watch: Watch | None = None) -> Path:
             f"{text} is not in the cache of huggingface_hub, and {error}: "
             "fetch it once where there is network, or give a folder or a file"
         ) from None
+    if accept is not None:
+        accept(offer)
     return fetch(offer, watch)
 
 

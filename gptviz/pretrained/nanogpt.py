@@ -18,7 +18,7 @@ from gptviz.text import CharTokenizer, Tokenizer
 
 from .families import FAMILIES, Given, ImportRefusedError
 from .families.expressing import Expressed, NotExpressibleError, differences
-from .source import Opened, Source, fitted
+from .source import Opened, Outline, Source, fitted
 from .tensors import load_pickle, reading, state_dict
 
 LONGEST_META = 4 * 2**20  # bytes
@@ -51,7 +51,7 @@ class NanoGPT(Source):
         settings, _ = self._content
         return _as_gpt2(settings)
 
-    def opened(self) -> Opened:
+    def outline(self) -> Outline:
         settings, tensors = self._content
         biased = "transformer.h.0.ln_1.bias" in tensors
         try:
@@ -60,8 +60,12 @@ class NanoGPT(Source):
             raise
         except (ValueError, TypeError) as error:
             raise ImportRefusedError(f"{self.path.name}: model_args: {error}") from None
-        tokenizer, notes = fitted(characters_beside(self.path), config.vocab_size)
-        return Opened("nanoGPT", config, tokenizer, notes)
+        return Outline("nanoGPT", config)
+
+    def opened(self) -> Opened:
+        outline = self.outline()
+        tokenizer, notes = fitted(characters_beside(self.path), outline.config.vocab_size)
+        return Opened(outline.family, outline.config, tokenizer, notes)
 
     def parameters(self, config: Config) -> Iterator[tuple[str, Tensor]]:
         _, tensors = self._content

@@ -20,6 +20,21 @@ from .families import ImportRefusedError
 
 
 @dataclass(frozen=True)
+class Outline:
+    """What can be said of a model before its tokenizer and its weights are read.
+
+    Attributes:
+        family: what people call such models.
+        config: our config of it.
+        licence: its licence, where the source names it.
+    """
+
+    family: str
+    config: Config
+    licence: str | None = None
+
+
+@dataclass(frozen=True)
 class Opened:
     """A model as a source describes it; its weights are not read yet.
 
@@ -59,6 +74,14 @@ class Source(ABC):
     @abstractmethod
     def fits(cls, path: Path) -> bool:
         """Whether what lies at this path looks like such a source."""
+
+    @abstractmethod
+    def outline(self) -> Outline:
+        """What the head of the source says of the model.
+
+        Raises:
+            ImportRefusedError: as in `opened`.
+        """
 
     @abstractmethod
     def opened(self) -> Opened:

@@ -19,6 +19,8 @@ from .families import ImportRefusedError
 
 LONGEST_INDEX = 16 * 2**20  # bytes
 MOST_NAMES = 500_000
+# Where the weights of a folder are: the first of these that it has, as a whole or in the parts that an index lists.
+WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 
 
 class TensorFile(Protocol):
@@ -167,17 +169,25 @@ def in_folder(folder: Path) -> Tensors:
     Raises:
         ImportRefusedError: there are none, a part is missing or damaged, or an index points out of the folder.
     """
-    kinds: tuple[tuple[str, type[SafetensorsFile] | type[TorchFile]], ...] = (
-        ("model.safetensors", SafetensorsFile),
-        ("pytorch_model.bin", TorchFile),
-    )
-    for name, kind in kinds:
+    files: dict[Path, TensorFile] = {}
+    for path in files_in(folder):
+        with reading(path):
+            files[path] = SafetensorsFile(path) if path.suffix == ".safetensors" else TorchFile(path)
+    return Tensors(files)
+
+
+def files_in(folder: Path) -> list[Path]:
+    """The files with the weights of the model in a folder; none of them is opened.
+
+    Raises:
+        ImportRefusedError: there are none, one is missing, or an index is damaged or points out of the folder.
+    """
+    for name in WEIGHTS:
         if paths := parts_in(folder, name):
-            files: dict[Path, TensorFile] = {}
             for path in paths:
                 with reading(path):
-                    files[path] = kind(path)
-            return Tensors(files)
+                    require_regular(path)
+            return paths
     raise ImportRefusedError(
         f"{folder} has no weights: gptviz looks for model.safetensors or pytorch_model.bin, or an index of their parts"
     )

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from gptviz.model import parameter_count
+from gptviz import memory
+from gptviz.bounded import parse_json, read_regular
+from gptviz.model import Config, memory_needed, parameter_count
 from gptviz.pretrained import hub
 from gptviz.pretrained.families import ImportRefusedError
+from gptviz.pretrained.folder import LONGEST_CONFIG, MOST_VALUES, outline_of
+from gptviz.pretrained.hub import Offer as Offer  # also for those who get one
 from gptviz.pretrained.opening import filled, reference, source_at
 
 from . import checkpoints, names, sharing, zips
@@ -33,7 +40,14 @@ class Imported:
     notes: tuple[str, ...]
 
 
-def import_model(given: str, name: str | None = None, *, command: str | None = None) -> Imported:
+def import_model(
+    given: str,
+    name: str | None = None,
+    *,
+    command: str | None = None,
+    offered: Callable[[Offer], None] | None = None,
+    watch: hub.Watch | None = None,
+) -> Imported:
     """Open a model once to see that it is sound, and write a checkpoint that refers to it.
 
     Args:
@@ -41,6 +55,8 @@ def import_model(given: str, name: str | None = None, *, command: str | None = N
             file with a model (see `sharing`), whose weights are then unpacked among the user's own models.
         name: what to call the model; unless given, its name there, with a number where that is in use.
         command: the command line that does the same, for the card.
+        offered: called with what the hub has before it is fetched.
+        watch: called with the bytes that have arrived from the hub, and with all of them.
 
     Raises:
         CheckpointError: it cannot be opened, the name is in use or impossible, or the checkpoint cannot be written; nothing is
@@ -52,7 +68,7 @@ def import_model(given: str, name: str | None = None, *, command: str | None = N
         return Imported(folder, _family(made), parameter_count(checkpoints.read_config(folder)), _notes(made))
     try:
         on_disk = os.path.lexists(given) or not hub.is_name(given)
-        source = source_at(Path(given) if on_disk else hub.fetched(given))
+        source = source_at(Path(given) if on_disk else _fetched(given, offered, watch))
         opened = source.opened()
         filled(source, opened.config)
     except ImportRefusedError as error:
@@ -66,6 +82,92 @@ def import_model(given: str, name: str | None = None, *, command: str | None = N
     with names.claimed(wanted, or_next=name is None) as claim:
         folder = checkpoints.save_reference(claim.name, opened.config, opened.tokenizer, card, reference(source))
     return Imported(folder, opened.family, parameter_count(opened.config), opened.notes)
+
+
+def _fetched(name: str, offered: Callable[[Offer], None] | None, watch: hub.Watch | None) -> Path:
+    """Where the files of a model on the hub are on this machine. What cannot be opened is refused before it is fetched."""
+
+    def accept(offer: Offer) -> None:
+        if offer.fields and (problem := too_large(outline_of(offer.fields).config)):
+            raise ImportRefusedError(f"{name} is not fetched: {problem}")
+        if offered is not None:
+            offered(offer)
+
+    return hub.fetched(name, watch, accept)
+
+
+def too_large(config: Config) -> str | None:
+    """Why a model of this config cannot be opened in the memory that is free; None where it can."""
+    return memory_needed.refusal(memory_needed.needed(config), memory.available("cpu"))
+
+
+def could_be_on_hub(name: str) -> bool:
+    """Whether a model on the hub could have this name."""
+    return hub.is_name(name)
+
+
+def of_hub(name: str) -> Path:
+    """The checkpoint of the model that has this name on the hub: imported before, else now, with a bar for what is fetched.
+
+    Raises:
+        CheckpointError: as in `import_model`.
+    """
+    for folder in checkpoints.folders().values():
+        with suppress(CheckpointError):
+            if checkpoints.is_reference(folder) and checkpoints.read_card(folder).values.get("imported_from") == name:
+                return folder
+    with bar(name) as watch:
+        return import_model(name, watch=watch).folder
+
+
+def in_place(path: Path) -> checkpoints.Checkpoint | None:
+    """The model of another program in a folder or file, opened without importing it; None where it is a checkpoint of gptviz.
+
+    Raises:
+        CheckpointError: it cannot be opened.
+    """
+    if not path.is_file() and not _is_of_others(path):
+        return None
+    try:
+        source = source_at(path)
+        opened = source.opened()
+        return checkpoints.Checkpoint(
+            names.possible(path.stem if path.is_file() else path.name),
+            filled(source, opened.config).eval(),
+            opened.tokenizer,
+            Card.from_json({"imported_from": str(source.path), **values_of(opened)}),
+        )
+    except ImportRefusedError as error:
+        raise CheckpointError(str(error)) from None
+
+
+def _is_of_others(folder: Path) -> bool:
+    """Whether the config.json in a folder is another program's."""
+    try:
+        fields = parse_json(read_regular(folder / "config.json", LONGEST_CONFIG), MOST_VALUES)
+    except (OSError, ValueError):
+        return False
+    return isinstance(fields, dict) and "format" not in fields and "model_type" in fields
+
+
+@contextmanager
+def bar(name: str) -> Iterator[hub.Watch]:
+    """A bar on stderr for what arrives from the hub, drawn once something does."""
+    from tqdm.auto import tqdm
+
+    drawn: tqdm[Any] | None = None
+
+    def watch(done: int, of: int) -> None:
+        nonlocal drawn
+        if drawn is None:
+            drawn = tqdm(total=of, initial=done, unit="B", unit_scale=True, desc=name, leave=False)
+        drawn.update(done - drawn.n)
+
+    try:
+        yield watch
+    finally:
+        if drawn is not None:
+            drawn.close()
 
 
 def _family(card: Card) -> str:

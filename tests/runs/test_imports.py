@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ import gptviz
 from gptviz import memory
 from gptviz.__main__ import main
 from gptviz.model import memory_needed
-from gptviz.pretrained import hub
+from gptviz.pretrained import download, hub
 from gptviz.runs import checkpoints
 from gptviz.runs.imports import import_model
+from gptviz.text.tokenizers.symbols import SymbolTokenizer
+from tests.pretrained.fake_hub import FakeHub, fake_hub
 from tests.pretrained.test_families import GROUPED, VOCAB, theirs
 from tests.tiny import some_ids
 
@@ -111,3 +114,103 @@ def test_a_name_of_the_hub_is_known_as_one(name: str) -> None:
 @pytest.mark.parametrize("name", ["", "/etc", "../x", "a/b/c", "./folder", "a b", "https://example.org/a", "a/../x.gguf"])
 def test_a_path_is_no_name_of_the_hub(name: str) -> None:
     assert not hub.is_name(name)
+
+
+@pytest.fixture
+def server(model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
+    """A hub that has the model, with a tokenizer for the numbers of its tokens."""
+    monkeypatch.setattr(download, "WAIT", 0.0)
+    (tmp_path / "Tiny llama!" / "tokenizer.json").write_text(SymbolTokenizer.numbers(VOCAB).to_json())
+    with fake_hub(tmp_path / "hub", monkeypatch) as server:
+        server.add("someone/tiny", tmp_path / "Tiny llama!", licence="mit")
+        yield server
+
+
+def own_models(tmp_path: Path) -> set[str]:
+    folder = tmp_path / "home" / "checkpoints"
+    return {file.name for file in folder.iterdir() if not file.name.startswith(".")} if folder.exists() else set()
+
+
+def test_a_name_of_the_hub_is_fetched_imported_once_and_then_opened_without_the_hub(
+    server: FakeHub, model: Any, tmp_path: Path
+) -> None:
+    lm = gptviz.load("someone/tiny")
+    assert lm.name == "tiny"
+    assert sum(p.numel() for p in lm.model.parameters()) == sum(p.numel() for p in model.parameters())
+    card = json.loads((tmp_path / "home" / "checkpoints" / "tiny" / "card.json").read_text())
+    assert card["imported_from"] == "someone/tiny"
+    server.asked.clear()
+    assert gptviz.load("someone/tiny").name == "tiny"
+    assert server.asked == []
+    assert own_models(tmp_path) == {"tiny"}
+
+
+def test_a_name_that_is_neither_here_nor_on_the_hub_is_said_with_what_is_here(
+    server: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from huggingface_hub import constants
+
+    with pytest.raises(
+        checkpoints.CheckpointError, match="no model named 'gpt-none'; there are .*shakespeare.*the hub has no model"
+    ):
+        gptviz.load("gpt-none")
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(checkpoints.CheckpointError, match="there are .*shakespeare.*and the hub cannot be reached") as caught:
+        gptviz.load("gpt-none")
+    assert "\n" not in str(caught.value)
+    with pytest.raises(checkpoints.CheckpointError, match="no model named '../x'; there are [^:]*$"):
+        gptviz.load("../x")
+    assert own_models(tmp_path) == set()
+
+
+def test_a_path_of_another_program_opens_where_it_is_and_nothing_is_written(model: Any, tmp_path: Path) -> None:
+    lm = gptviz.load(tmp_path / "Tiny llama!")
+    ids = some_ids(6, batch=1, vocab=VOCAB)
+    text = " ".join(map(str, ids[0].tolist()))
+    torch.testing.assert_close(lm.trace(text)["logits"], model(ids).logits.detach(), rtol=1e-4, atol=1e-4)
+    assert lm.name == "Tiny-llama"
+    assert not (tmp_path / "home").exists()
+    (tmp_path / "cut.gguf").write_bytes(b"GGUF")
+    with pytest.raises(checkpoints.CheckpointError, match=r"cut\.gguf"):
+        gptviz.load(tmp_path / "cut.gguf")
+
+
+def test_a_model_on_the_hub_that_cannot_be_opened_is_refused_before_its_weights_are_fetched(
+    server: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.repositories["someone/mixture"] = {"config.json": b'{"model_type": "mixtral"}', "model.safetensors": bytes(9_000)}
+    with pytest.raises(checkpoints.CheckpointError, match="mixtral"):
+        import_model("someone/mixture")
+    monkeypatch.setattr(memory, "available", lambda device="cpu": 20_000)
+    with pytest.raises(checkpoints.CheckpointError, match="someone/tiny is not fetched: it needs about .* and 20 kB is free"):
+        import_model("someone/tiny")
+    assert set(server.files_sent()) == {"config.json"}
+    assert own_models(tmp_path) == set()
+
+
+def test_the_command_says_the_size_before_it_fetches_and_ctrl_c_leaves_nothing_half_made(
+    server: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(download, "CHUNK", 1_000)
+    append = download._append
+
+    def interrupted(part: Path, *given: Any) -> None:
+        *first, grown = given
+
+        def stop(have: int) -> None:
+            grown(have)
+            if have >= 5_000:
+                raise KeyboardInterrupt
+
+        append(part, *first, stop)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(download, "_append", interrupted)
+        assert main(["import", "someone/tiny"]) == 130
+    error = capsys.readouterr().err
+    assert re.search(r"someone/tiny: [\d.]+ kB are fetched from the hub, licence mit; Ctrl-C stops", error)
+    assert "stopped; nothing was imported, and what has arrived is gone on with" in error
+    assert own_models(tmp_path) == set()
+    assert main(["import", "someone/tiny", "--json"]) == 0
+    assert any(asked is not None for _, path, asked in server.asked if path.endswith("model.safetensors"))
+    assert json.loads(capsys.readouterr().out)["name"] == "tiny"

@@ -1,0 +1,208 @@
+"""The models that other programs keep on this machine: where each of them puts its files, looked through within bounds."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from gptviz.bounded import parse_json, read_regular
+from gptviz.model.memory_needed import needed
+
+from .families import ImportRefusedError
+from .opening import source_at
+
+MOST_MODELS = 100  # of a store
+MOST_LOOKED_AT = 5_000  # files and folders of a store
+DEEPEST = 4  # folders below that of a store
+LONGEST_MANIFEST = 2**18  # bytes
+OLLAMA_MODEL = "application/vnd.ollama.image.model"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A model of another program on this machine.
+
+    Attributes:
+        store: what keeps it, in words.
+        name: what it is called there.
+        path: its folder or file.
+        given: what opens it: the path, or its name on the hub.
+    """
+
+    store: str
+    name: str
+    path: Path
+    given: str
+
+
+@dataclass(frozen=True)
+class Store:
+    """What one program keeps.
+
+    Attributes:
+        title: the program, in words.
+        path: its folder.
+        models: what was found in it, at most `MOST_MODELS`.
+        is_cut: whether there may be more: looking through it stopped at a bound.
+    """
+
+    title: str
+    path: Path
+    models: tuple[Place, ...]
+    is_cut: bool
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the head of a model's files says.
+
+    Attributes:
+        family: what people call such models; empty where it is none that gptviz knows.
+        parameters: how many numbers it has.
+        memory: bytes that it needs when it is open.
+        licence: its licence, where it names one.
+        size: bytes of its weights on the disk; None where they cannot be read.
+        problem: why it cannot be opened, empty where nothing is known against it.
+    """
+
+    family: str = ""
+    parameters: int | None = None
+    memory: int | None = None
+    licence: str | None = None
+    size: int | None = None
+    problem: str = ""
+
+
+def stores() -> list[Store]:
+    """What the programs that keep models on this machine have; without those that have none."""
+    found = [_hugging_face(), _ollama()]
+    found += [_files("LM Studio", folder) for folder in _lm_studio()]
+    found += [_files("llama.cpp", folder) for folder in _llama_cpp()]
+    return [store for store in found if store.models]
+
+
+def inside(folder: Path) -> Store:
+    """The models in a folder that somebody names, and in those below it."""
+    return _files(str(folder), folder, also_folders=True)
+
+
+def summary(path: Path) -> Summary:
+    """What can be said of the model at this path; its weights and its tokenizer are not read."""
+    said = Summary()
+    try:
+        source = source_at(path)
+        outline = source.outline()
+        needs = needed(outline.config)
+        said = Summary(outline.family, needs.weights // needs.number, needs.total, outline.licence)
+        return replace(said, size=sum(file.stat().st_size for file in source.files()))
+    except (ImportRefusedError, OSError) as error:
+        return replace(said, problem=str(error))
+
+
+def _hugging_face() -> Store:
+    """The cache of huggingface_hub: for each model `models--owner--name/snapshots/COMMIT`, of which `refs/main` names one."""
+    from huggingface_hub import constants
+
+    root = Path(constants.HF_HUB_CACHE)
+    names = (entry for entry in _entries(root) if entry.startswith("models--"))
+    models: list[Place] = []
+    for entry in islice(names, MOST_MODELS):
+        name = entry.removeprefix("models--").replace("--", "/", 1)
+        folder = _snapshot(root / entry)
+        if folder is None:
+            continue
+        there = _entries(folder)
+        if "config.json" in there:
+            models.append(Place("Hugging Face", name, folder, name))
+        else:
+            ggufs = sorted(file for file in there if file.lower().endswith(".gguf"))
+            models += [Place("Hugging Face", f"{name}/{file}", folder / file, str(folder / file)) for file in ggufs[:MOST_MODELS]]
+    return Store("Hugging Face", root, tuple(models[:MOST_MODELS]), next(names, None) is not None)
+
+
+def _snapshot(model: Path) -> Path | None:
+    try:
+        commit = read_regular(model / "refs" / "main", 200).decode("ascii").strip()
+    except (OSError, ValueError):
+        commit = max(_entries(model / "snapshots"), default="")
+    folder = model / "snapshots" / commit
+    return folder if commit and folder.parent == model / "snapshots" and folder.is_dir() else None
+
+
+def _ollama() -> Store:
+    """Ollama's store: a manifest for each name and tag, and files that are named by their hash."""
+    root = Path(os.environ.get("OLLAMA_MODELS") or Path.home() / ".ollama" / "models")
+    models: list[Place] = []
+    manifests = root / "manifests"
+    walk = _walk(manifests, DEEPEST + 1)
+    for manifest in islice(walk, MOST_MODELS):
+        blob = _model_layer(manifest, root / "blobs")
+        if blob is not None:
+            name = f"{manifest.parent.name}:{manifest.name}"
+            owner = manifest.parent.parent.name
+            models.append(Place("Ollama", name if owner == "library" else f"{owner}/{name}", blob, str(blob)))
+    return Store("Ollama", root, tuple(models), next(walk, None) is not None)
+
+
+def _model_layer(manifest: Path, blobs: Path) -> Path | None:
+    """The file with the weights that a manifest names."""
+    try:
+        content: Any = parse_json(read_regular(manifest, LONGEST_MANIFEST), LONGEST_MANIFEST)
+        digests = [layer["digest"] for layer in content["layers"] if layer.get("mediaType") == OLLAMA_MODEL]
+        name = digests[0].replace(":", "-")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError):
+        return None
+    return blobs / name if Path(name).name == name else None
+
+
+def _lm_studio() -> list[Path]:
+    return [Path.home() / ".lmstudio" / "models", Path.home() / ".cache" / "lm-studio" / "models"]
+
+
+def _llama_cpp() -> list[Path]:
+    if named := os.environ.get("LLAMA_CACHE"):
+        return [Path(named)]
+    caches = {"darwin": "Library/Caches", "win32": "AppData/Local"}.get(sys.platform, ".cache")
+    return [Path.home() / caches / "llama.cpp"]
+
+
+def _files(title: str, root: Path, *, also_folders: bool = False) -> Store:
+    """The GGUF files in a folder and below it; with `also_folders`, also what else gptviz opens."""
+    found: list[Place] = []
+    looked_at = 0
+    for path in _walk(root, DEEPEST):
+        looked_at += 1
+        of_folder = also_folders and path.name == "config.json"
+        is_model = path.suffix.lower() == ".gguf" or (also_folders and path.suffix in (".pt", ".pth"))
+        if of_folder or is_model:
+            place = path.parent if of_folder else path
+            name = str(place.relative_to(root)) if place != root else place.name
+            found.append(Place(title, name, place, str(place)))
+        if len(found) > MOST_MODELS:
+            break
+    return Store(title, root, tuple(found[:MOST_MODELS]), len(found) > MOST_MODELS or looked_at >= MOST_LOOKED_AT)
+
+
+def _walk(root: Path, depth: int) -> Iterator[Path]:
+    """The files below a folder, at most `MOST_LOOKED_AT`; no link to a folder is followed, and hidden folders are left out."""
+    left = MOST_LOOKED_AT
+    for folder, folders, files in os.walk(root):
+        below = len(Path(folder).relative_to(root).parts)
+        folders[:] = sorted(name for name in folders if not name.startswith(".")) if below < depth else []
+        for name in sorted(files):
+            left -= 1
+            if left < 0:
+                return
+            yield Path(folder) / name
+
+
+def _entries(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
