@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gptviz.interp.classification import Numbers, classify, probabilities
+from gptviz.interp.classification import Numbers, judge, probabilities
 from gptviz.interp.trace import Trace, run
 from gptviz.model import Transformer
 from gptviz.text import Encoding, SpecialTokensTokenizer, Tokenizer
@@ -73,7 +73,7 @@ class LanguageModel:
         """
         if not encoding.ids:
             raise ValueError(
-                "the text to classify has no word that the model can read: a word has two or more of the letters a to z"
+                f"the text to classify has nothing that the model can read: it needs {self.tokenizer.least}"
                 if self.model.config.kind == "classifier"
                 else "the prompt is empty: type at least one character for the model to go on from, or to answer"
             )
@@ -82,7 +82,7 @@ class LanguageModel:
     def seen(self, ids: Tensor) -> Tensor:
         """The part of `ids` [T] that the model sees: the last `context_length`; for an encoder, the first."""
         if self.model.config.kind != "decoder":
-            return ids[: self.model.config.context_length]
+            return ids.new_tensor(self.tokenizer.beginning(ids.tolist(), self.model.config.context_length))
         return ids[window_start(len(ids), self.model.config.context_length) :]
 
     def generation(self, prompt: str, sampling: Sampling | None = None, **options: Any) -> Generation:
@@ -176,14 +176,14 @@ class LanguageModel:
         return named if len(named) == len(set(named)) == n_label else tuple(map(str, range(n_label)))
 
     def classify(self, text: str) -> dict[str, float]:
-        """The probability of every label, by name, for the first `context_length` words of `text`.
+        """The probability of every label, by name, for the first `context_length` tokens of `text`.
 
         `gptviz.interp.classification.classify` also gives what each word adds to each label.
 
         Raises:
-            ValueError: there is no word in the text, or the model is no classifier.
+            ValueError: there is no token in the text, or the model is no classifier.
         """
-        result = classify(self.model, self.seen(self.encode(text)))
+        result = judge(self.model, self.seen(self.encode(text)))
         return dict(zip(self.labels, result.probabilities.tolist(), strict=True))
 
     def probabilities(self, texts: Sequence[str]) -> Numbers:
@@ -192,7 +192,8 @@ class LanguageModel:
         Raises:
             ValueError: the model is no classifier.
         """
-        return probabilities(self.model, padded(self.tokenizer, texts, self.model.config.context_length))
+        config = self.model.config
+        return probabilities(self.model, padded(self.tokenizer, texts, config.context_length, config.padding))
 
     def trace(
         self,

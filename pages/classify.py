@@ -17,7 +17,7 @@ from gptviz.ui.widgets.tries import try_this
 open_page(
     pages.CLASSIFY,
     "Which words decide?",
-    "The model gives the text a label. Each bar is what one word adds to the decision; with the bias they add up to it exactly.",
+    "The model gives the text a label. A bar for each word says what the word does for the decision.",
 )
 subject = subject_bar()
 check_words(subject)

@@ -54,7 +54,7 @@ def configs(draw: st.DrawFn, **fixed: Any) -> Config:
     drawn = {
         **{flag: draw(st.booleans()) for flag in flags},
         "tied": tied,
-        "unembed_bias": False if tied else draw(st.booleans()),
+        "unembed_bias": draw(st.booleans()),
         "residual": draw(st.sampled_from(["none", "norm-only", "plain", "post-norm", "pre-norm"])),
         "qk_norm": draw(st.sampled_from(["none", "shared"])),
         "norm": draw(st.sampled_from(sorted(NORMS))),

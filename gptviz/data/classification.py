@@ -127,7 +127,7 @@ class LabelledSource(SplitSource[LabelledTexts]):
         """The texts held out, or all of them; for those held out, how often the baseline is right.
 
         Raises:
-            ValueError: the model is not a classifier of these labels, or the tokens are not words.
+            ValueError: the model is not a classifier of these labels, or its tokens have no padding.
         """
         if model.config.kind != "classifier":
             raise ValueError(f"the model is not a classifier: give a text instead of {self.title}")
@@ -138,7 +138,7 @@ class LabelledSource(SplitSource[LabelledTexts]):
             words = "words counted and weighed (TF-IDF and logistic regression): accuracy"
             shares = (Share("baseline_accuracy", words, baseline(training, held_out).accuracy),)
         named = texts.under(labels or self.labelled.names)
-        return EvaluationData(batches(tokenizer, named, model.config.context_length), shares=shares)
+        return EvaluationData(batches(tokenizer, named, model.config.context_length, model.config.padding), shares=shares)
 
     def facts(self) -> dict[str, int]:
         """Its texts, those of each label, and how they are split."""
@@ -166,7 +166,7 @@ class LabelledSource(SplitSource[LabelledTexts]):
         held_out = self.split()[1]
         first = {label: row for row, label in reversed(list(enumerate(held_out.labels)))}
         rows = [first[label] for label in sorted(first)][:SAMPLE_TEXTS]
-        ids = padded(tokenizer, [held_out.texts[row] for row in rows], model.config.context_length)
+        ids = padded(tokenizer, [held_out.texts[row] for row in rows], model.config.context_length, model.config.padding)
         with torch.inference_mode():
             probabilities = model(ids.to(model.embed.weight.device)).float().softmax(-1).cpu()  # [rows, n_label]
         return "\n".join(
@@ -241,20 +241,32 @@ def _split_rows(labelled: LabelledTexts, fraction: float, rng: np.random.Generat
     return training.tolist(), held_out.tolist()
 
 
-def padded(tokenizer: Tokenizer, texts: Sequence[str], context: int) -> Tensor:
+def padded(tokenizer: Tokenizer, texts: Sequence[str], context: int, padding: int | None = None) -> Tensor:
     """The ids of texts [N, the longest], the first `context` of each, filled up with padding.
 
     A text without any word is read as one unknown word, because a model has to read something.
 
+    Args:
+        tokenizer: reads the texts.
+        texts: the texts.
+        context: the most tokens of a text.
+        padding: the token to fill up with, where the model knows it; by default the tokenizer's.
+
     Raises:
-        ValueError: the tokens are not words.
+        ValueError: neither has a padding token.
     """
-    words = _words(tokenizer)
-    rows = [words.encode_ids(text)[:context] for text in texts]
-    ids = np.full((len(rows), max(map(len, rows), default=0) or 1), words.padding, np.int64)
-    for row, word_ids in zip(ids, rows, strict=True):
-        row[: len(word_ids) or 1] = word_ids if len(word_ids) else words.unknown
+    padding = _padding(tokenizer) if padding is None else padding
+    instead = 0 if tokenizer.unknown_id is None else tokenizer.unknown_id
+    rows = [tokenizer.beginning(tokenizer.encode_ids(text).tolist(), context) or [instead] for text in texts]
+    ids = np.full((len(rows), max(map(len, rows), default=1)), padding, np.int64)
+    for row, of_text in zip(ids, rows, strict=True):
+        row[: len(of_text)] = of_text
     return torch.from_numpy(ids)
+
+
+def _padding(tokenizer: Tokenizer) -> int:
+    """The token that fills up shorter texts."""
+    return _words(tokenizer).padding if tokenizer.padding is None else tokenizer.padding
 
 
 def _words(tokenizer: Tokenizer) -> WordTokenizer:
@@ -267,9 +279,9 @@ class _TextData:
     """Texts to train on, drawn at random, and texts to validate with."""
 
     def __init__(self, tokenizer: Tokenizer, training: LabelledTexts, held_out: LabelledTexts, config: Config) -> None:
-        self.rows = _rows(tokenizer, training, config.context_length)
-        self.held_out = _rows(tokenizer, held_out, config.context_length)
         self.padding = _words(tokenizer).padding
+        self.rows = _rows(tokenizer, training, config.context_length, self.padding)
+        self.held_out = _rows(tokenizer, held_out, config.context_length, self.padding)
         self.token_dropout = config.token_dropout
 
     def training(self, size: int, seed: int) -> Batch:
@@ -301,18 +313,19 @@ def without_some(ids: Tensor, share: float, padding: int, generator: torch.Gener
     return ids.masked_fill(gone, padding).gather(1, gone.byte().argsort(dim=1, stable=True))
 
 
-def batches(tokenizer: Tokenizer, labelled: LabelledTexts, context: int) -> Iterator[Batch]:
-    """All these texts in their order, at most `context` words of each, about `EVALUATION_TOKENS` words at a time.
+def batches(tokenizer: Tokenizer, labelled: LabelledTexts, context: int, padding: int | None = None) -> Iterator[Batch]:
+    """All these texts in their order, at most `context` tokens of each, about `EVALUATION_TOKENS` tokens at a time.
 
     Raises:
-        ValueError: the tokens are not words.
+        ValueError: as in `padded`.
     """
-    return _in_order(_rows(tokenizer, labelled, context), _words(tokenizer).padding)
+    padding = _padding(tokenizer) if padding is None else padding
+    return _in_order(_rows(tokenizer, labelled, context, padding), padding)
 
 
-def _rows(tokenizer: Tokenizer, labelled: LabelledTexts, context: int) -> Batch:
+def _rows(tokenizer: Tokenizer, labelled: LabelledTexts, context: int, padding: int) -> Batch:
     """All these texts as one batch."""
-    return Batch((padded(tokenizer, labelled.texts, context),), torch.tensor(labelled.labels))
+    return Batch((padded(tokenizer, labelled.texts, context, padding),), torch.tensor(labelled.labels))
 
 
 def _in_order(batch: Batch, padding: int) -> Iterator[Batch]:

@@ -1,4 +1,4 @@
-"""What each word adds to a decision: a bar per word, in the order of the text."""
+"""What each word adds to a decision, or is worth to it: a bar per word, in the order of the text."""
 
 from __future__ import annotations
 
@@ -16,25 +16,31 @@ MOST_NUMBERED = 14
 LONGEST_LABEL = 16
 
 
-def contributions(shares: LabelledArray, theme: Theme, *, above: str, below: str, height: int = 330) -> go.Figure:
-    """`shares` [word], the first of them the bias: blue bars upwards, orange ones downwards, the bias grey.
+def contributions(
+    shares: LabelledArray, theme: Theme, *, above: str, below: str, height: int = 330, has_bias: bool = True
+) -> go.Figure:
+    """`shares` [word]: blue bars upwards, orange ones downwards, the bias grey.
 
     Args:
+        shares: the first of them is the bias, if there is one; without a bias each is what is lost without the word.
+        theme: light or dark.
         above: what an upward bar speaks for.
         below: what a downward bar speaks for.
+        height: in pixels.
+        has_bias: whether the first bar is the bias.
     """
     words, values = shares.axes[0].labels, shares.values
     numbered, digits = len(words) <= MOST_NUMBERED, 2 if abs(values).max() >= 0.1 else 3
     bars = go.Bar(
         x=_names(words),
         y=values,
-        marker={"color": [STREAM, *(QUERY if value >= 0 else KEY for value in values[1:])]},
+        marker={"color": [STREAM] * has_bias + [QUERY if value >= 0 else KEY for value in values[has_bias:]]},
         text=[f"{value:+.{digits}f}".replace("-", "−") for value in values] if numbered else None,
         textposition="outside",
         textfont={"color": theme.text, "size": 12},
         cliponaxis=False,
         customdata=[html.escape(word) for word in words],
-        hovertemplate="<b>%{customdata}</b><br>adds %{y:+.4f}<extra></extra>",
+        hovertemplate=f"<b>%{{customdata}}</b><br>{'adds' if has_bias else 'lost without it:'} %{{y:+.4f}}<extra></extra>",
     )
     figure = go.Figure([bars], base(theme, height=height))
     low, high = _reach(values)

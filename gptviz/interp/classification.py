@@ -13,44 +13,77 @@ from torch import Tensor
 from gptviz.interp.trace import run
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Transformer
+from gptviz.model.heads import HEADS
 
 Numbers = npt.NDArray[np.float64]
 _AT_A_TIME = 8_192  # tokens
 
 
 @dataclass(frozen=True)
-class Classified:
-    """What a classifier makes of one text, exactly: `logits = shares.sum(0) + bias`.
+class Judged:
+    """What a classifier makes of one text.
 
     Attributes:
         logits: [n_label].
         probabilities: [n_label], their softmax.
-        shares: [T, n_label], what each token adds to the logit of each label.
-        bias: [n_label], the logits without what the tokens add.
     """
 
     logits: Numbers
     probabilities: Numbers
-    shares: Numbers
-    bias: Numbers
 
     @property
     def label(self) -> int:
         """The likeliest label; of equally likely ones the first."""
         return int(self.logits.argmax())
 
+
+@dataclass(frozen=True)
+class Classified(Judged):
+    """What a classifier makes of one text, as an exact sum over its tokens: `logits = shares.sum(0) + bias`.
+
+    Attributes:
+        shares: [T, n_label], what each token adds to the logit of each label.
+        bias: [n_label], the logits without what the tokens add.
+    """
+
+    shares: Numbers
+    bias: Numbers
+
     def labelled(self, tokens: Sequence[str], names: Sequence[str]) -> LabelledArray:
         """The shares [token, label] of the tokens shown as `tokens`, in units of logits."""
         return LabelledArray(self.shares, (Axis("token", tuple(tokens)), Axis("label", tuple(names))), "logit")
 
 
-def classify(model: Transformer, ids: Tensor) -> Classified:
-    """How `model` classifies the text `ids` [T], which has no padding.
+def has_shares(model: Transformer) -> bool:
+    """Whether the logits of a classifier are a sum over the tokens, so that `classify` can say what each of them adds."""
+    return HEADS[model.config.head].has_shares
+
+
+def judge(model: Transformer, ids: Tensor) -> Judged:
+    """The labels that `model` gives the text `ids` [T], which has no padding.
 
     Raises:
         ValueError: the model is not a classifier, there is no token, or there are more than the context holds.
     """
     _check(model)
+    if not len(ids):
+        raise ValueError("there is no token to classify")
+    logits = run(model, ids[None], ["logits"])["logits"][0].double()
+    return Judged(_numbers(logits), _numbers(logits.softmax(-1)))
+
+
+def classify(model: Transformer, ids: Tensor) -> Classified:
+    """The labels that `model` gives the text `ids` [T], which has no padding, and what each token adds to them.
+
+    Raises:
+        ValueError: as in `judge`; or the logits are no sum over the tokens (see `has_shares`).
+    """
+    _check(model)
+    if not has_shares(model):
+        raise ValueError(
+            f"what a token adds cannot be told: under a {model.config.head} head the logits are no sum over the tokens; "
+            "`gptviz.interp.decision.left_out` reads the text without each of them instead"
+        )
     if not len(ids):
         raise ValueError("there is no token to classify")
     trace = run(model, ids[None], ["shares", "logits"])
@@ -59,9 +92,15 @@ def classify(model: Transformer, ids: Tensor) -> Classified:
     return Classified(_numbers(logits), _numbers(logits.softmax(-1)), _numbers(trace["shares"][0]), _numbers(bias))
 
 
-@torch.inference_mode()
 def probabilities(model: Transformer, ids: Tensor) -> Numbers:
-    """The probability of each label for many texts, [N, n_label].
+    """The probability of each label for many texts, [N, n_label]; arguments and errors as in `logits_of`."""
+    found: Numbers = torch.from_numpy(logits_of(model, ids)).softmax(-1).numpy()
+    return found
+
+
+@torch.inference_mode()
+def logits_of(model: Transformer, ids: Tensor) -> Numbers:
+    """The logit of each label for many texts, [N, n_label].
 
     Args:
         ids: [N, T]; shorter texts are filled up with padding.
@@ -72,7 +111,7 @@ def probabilities(model: Transformer, ids: Tensor) -> Numbers:
     _check(model)
     rows = max(1, _AT_A_TIME // max(1, ids.shape[1]))
     parts = (ids[start : start + rows].to(model.embed.weight.device) for start in range(0, len(ids), rows))
-    batches = [_numbers(model(part).double().softmax(-1)) for part in parts]
+    batches = [_numbers(model(part)) for part in parts]
     return np.concatenate([np.empty((0, model.config.n_label)), *batches])
 
 

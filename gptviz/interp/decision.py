@@ -1,4 +1,4 @@
-"""Decisions: what each word of a text adds to the logit of a label, and which single word decides."""
+"""Decisions: what each word of a text adds to the logit of a label, or is worth to it, and which single word decides."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gptviz.interp.classification import Classified, Numbers, probabilities
+from gptviz.interp.classification import Classified, Judged, Numbers, logits_of
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Transformer
 
@@ -49,26 +49,74 @@ def decision(classified: Classified, label: int, against: int | None = None) -> 
 
     Only differences decide: a softmax stays the same when all logits grow by one number.
     """
-    columns = np.stack([classified.logits, classified.bias, *classified.shares])  # [2 + T, n_label]
-    values = columns[:, label] if against is None else columns[:, label] - columns[:, against]
-    return Decision(label, against, float(values[1]), values[2:], float(values[0]))
+    bias, shares = _for(classified.bias, label, against), _for(classified.shares, label, against)
+    return Decision(label, against, float(bias), shares, float(_for(classified.logits, label, against)))
 
 
-def runner_up(classified: Classified, label: int) -> int:
+@dataclass(frozen=True)
+class Worth:
+    """What a logit, or the difference of two, loses when the text is read without one of its tokens.
+
+    It can be measured for every head. What tokens are worth does not add up to the logit: two tokens that say the same are worth
+    little each, since the other one is still there.
+
+    Attributes:
+        label: the label whose logit it is.
+        against: the label whose logit is subtracted; None where nothing is.
+        of_tokens: [tokens left out], what is lost without each of them; negative where the logit grows.
+        total: the logit or the difference for the whole text.
+    """
+
+    label: int
+    against: int | None
+    of_tokens: Numbers
+    total: float
+
+    def labelled(self, words: Sequence[str]) -> LabelledArray:
+        """What each of the `words` is worth, in units of logits."""
+        return LabelledArray(self.of_tokens, (Axis("word", tuple(words)),), "logit")
+
+
+def worth(judged: Judged, without: Numbers, label: int, against: int | None = None) -> Worth:
+    """What each token is worth to the logit of `label`, or to its difference from the logit of another label.
+
+    Args:
+        judged: the whole text.
+        without: [tokens left out, n_label], the logits without each of them: see `left_out`.
+        label: the label.
+        against: the other label.
+    """
+    total = float(_for(judged.logits, label, against))
+    return Worth(label, against, total - _for(without, label, against), total)
+
+
+def _for(logits: Numbers, label: int, against: int | None) -> Numbers:
+    """The column of a label in `logits` [..., n_label], less that of another one."""
+    of_label: Numbers = logits[..., label]
+    return of_label if against is None else of_label - logits[..., against]
+
+
+def runner_up(judged: Judged, label: int) -> int:
     """The likeliest of the other labels."""
-    return int(np.where(np.arange(len(classified.logits)) == label, -np.inf, classified.logits).argmax())
+    return int(np.where(np.arange(len(judged.logits)) == label, -np.inf, judged.logits).argmax())
 
 
-def left_out(model: Transformer, ids: Tensor) -> Numbers:
-    """The probability of every label for the text `ids` [T] without each of its tokens in turn: [T, n_label].
+def left_out(model: Transformer, ids: Tensor, places: Sequence[int] | None = None) -> Numbers:
+    """The logit of every label for the text `ids` [T] without the token at each of the `places` in turn: [places, n_label].
+
+    Args:
+        model: a classifier.
+        ids: the text.
+        places: which tokens are left out, one at a time; by default each of them.
 
     Raises:
         ValueError: the model is not a classifier, or the text has fewer than two tokens, so that nothing would be left.
     """
     if len(ids) < 2:
         raise ValueError("a text of a single token has nothing left without it")
-    others = ~torch.eye(len(ids), dtype=torch.bool, device=ids.device)  # [T, T]
-    return probabilities(model, ids.expand(len(ids), -1)[others].view(len(ids), -1))
+    gone = torch.arange(len(ids)) if places is None else torch.tensor(places, dtype=torch.long)
+    others = torch.arange(len(ids) - 1).expand(len(gone), -1)
+    return logits_of(model, ids[(others + (others >= gone[:, None])).to(ids.device)])  # of ids [places, T - 1]
 
 
 def decisive_token(probabilities: Numbers, without: Numbers) -> tuple[int, int]:
@@ -76,7 +124,7 @@ def decisive_token(probabilities: Numbers, without: Numbers) -> tuple[int, int]:
 
     Args:
         probabilities: [n_label], for the whole text.
-        without: [T, n_label], for the text without each of its tokens: see `left_out`.
+        without: [T, n_label], for the text without each of its tokens: the softmax of what `left_out` gives.
     """
     label = int(probabilities.argmax())
     token = int(without[:, label].argmin())

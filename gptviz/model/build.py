@@ -116,13 +116,15 @@ class Layer:
         name: its path within the model.
         kind: its class; of tied weights it says so.
         shapes: of each of its tensors, by name.
-        parameters: how many numbers it adds to the model: 0 for tied weights, which are counted elsewhere.
+        parameters: how many numbers it adds to the model: none for tied weights, which are counted elsewhere.
+        tied: the names of its tensors that are counted elsewhere.
     """
 
     name: str
     kind: str
     shapes: dict[str, tuple[int, ...]]
     parameters: int
+    tied: frozenset[str] = frozenset()
 
 
 def describe(config: Config) -> list[Layer]:
@@ -140,16 +142,17 @@ def describe(config: Config) -> list[Layer]:
     for part, name in parts.items():
         own = dict(part.named_parameters(recurse=False))
         if own:
-            fresh = [p for p in own.values() if id(p) not in seen]
+            tied = frozenset(key for key, p in own.items() if id(p) in seen)
             seen.update(map(id, own.values()))
-            kind = type(part).__name__ if fresh else f"{type(part).__name__}, tied"
-            layers.append(Layer(name, kind, {key: tuple(p.shape) for key, p in own.items()}, sum(p.numel() for p in fresh)))
+            kind = f"{type(part).__name__}, tied" if tied else type(part).__name__
+            parameters = sum(p.numel() for key, p in own.items() if key not in tied)
+            layers.append(Layer(name, kind, {key: tuple(p.shape) for key, p in own.items()}, parameters, tied))
     return layers
 
 
 # Parts that a forward pass reads before the others beside them. They are laid out in another order, in which fresh weights are
 # drawn too: it has to stay, so that a seed gives the same weights.
-_READ_FIRST = ("embed", "embed_norm", "encoder", "qkv", "q", "qk_norm", "kv", "positions")
+_READ_FIRST = ("embed", "encoder", "qkv", "q", "qk_norm", "kv", "positions", "embed_norm")
 
 
 def _as_read(part: nn.Module, name: str = "") -> Iterator[tuple[str, nn.Module]]:

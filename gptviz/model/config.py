@@ -272,7 +272,7 @@ class Config:
         default=False,
         metadata=setting(
             "Norm after the embedding",
-            "Whether the vectors of tokens are normalised before the first block.",
+            "Whether the vectors of tokens, with those of their positions, are normalised before the first block.",
             group="Embedding and output",
         ),
     )
@@ -369,8 +369,8 @@ class Config:
         metadata=setting(
             "How a label is decided",
             "What the model's last state becomes: a guess at the next token (unembed), or a label: from one number for every "
-            "token, weighed by its place (flatten), from the mean of all tokens (mean), or from their sum divided by the square "
-            "root of their number (sum).",
+            "token, weighed by its place (flatten), from the mean of all tokens (mean), from their sum divided by the square "
+            "root of their number (sum), or from a layer that reads the first token alone (first, first-relu).",
             choices=HEADS,
             group="Embedding and output",
         ),
@@ -404,8 +404,6 @@ class Config:
             raise ValueError(f"n_kv_head is {self.n_kv_head}; it must divide n_head {self.n_head} into groups of one size")
         POSITIONS[self.positions].check(self)
         self._check_axes()
-        if self.tied and self.unembed_bias:
-            raise ValueError("tied shares the embedding with the unembedding, which then has no bias: unset unembed_bias")
         self._check_kind()
 
     def _check_axes(self) -> None:
@@ -436,7 +434,8 @@ class Config:
             raise ValueError(f"padding is {padding!r:.80}; it must be the id of a token, below {self.vocab_size:,}, or none")
         if not HEADS[self.head].classifies:
             if self.n_label:
-                raise ValueError(f"n_label is {self.n_label}: labels need the head flatten, mean or sum")
+                with_labels = " or ".join(name for name, head in HEADS.items() if head.classifies)
+                raise ValueError(f"n_label is {self.n_label}: labels need the head {with_labels}")
             if self.ordered:
                 raise ValueError("ordered is about labels, and this model has none: unset it")
             if self.token_dropout:

@@ -18,9 +18,11 @@ class Head(ModelPart):
     Attributes:
         classifies: whether it gives logits [B, n_label] of the labels of a whole text; other heads give a vector for every
             position.
+        has_shares: whether a label's logit is a sum of what each token adds to it, tapped as `shares`, and a bias.
     """
 
     classifies: ClassVar[bool] = False
+    has_shares: ClassVar[bool] = False
 
     def __init__(self, settings: Settings, final_norm: nn.Module | None) -> None:
         super().__init__()
@@ -71,7 +73,7 @@ class Flatten(Head):
 
     title, equation = "Flatten", "shares[t, label] = number[t] · W_label[label, t]"
     about = "Every token becomes one number, and a label weighs these numbers by their place."
-    classifies = True
+    classifies = has_shares = True
 
     def __init__(self, settings: Settings, final_norm: nn.Module | None) -> None:
         super().__init__(settings, final_norm)
@@ -93,7 +95,7 @@ class Mean(Head):
 
     title, equation = "Mean", "shares = x · W_labelᵀ / T"
     about = "A label is a linear function of the mean of all tokens' vectors."
-    classifies = True
+    classifies = has_shares = True
 
     def __init__(self, settings: Settings, final_norm: nn.Module | None) -> None:
         super().__init__(settings, final_norm)
@@ -127,4 +129,47 @@ class ScaledSum(Mean):
         return count.sqrt()
 
 
-HEADS: dict[str, type[Head]] = {"unembed": Unembed, "flatten": Flatten, "mean": Mean, "sum": ScaledSum}
+class First(Head):
+    """Each label is a linear function of what a layer with a tanh makes of the first token (BERT, Devlin et al. 2018).
+
+    The other tokens count only by what the first one has read of them, so no token has a share of its own in a logit.
+    """
+
+    title, equation = "First token", "pooled = tanh(W_pool · x[0] + b_pool)"
+    about = "A layer with a tanh reads the vector of the first token, and a label is a linear function of what it makes of it."
+    classifies = True
+
+    def __init__(self, settings: Settings, final_norm: nn.Module | None) -> None:
+        super().__init__(settings, final_norm)
+        self.pool = nn.Linear(settings.d_model, settings.d_model)
+        self.label = nn.Linear(settings.d_model, settings.n_label)
+
+    def forward(self, x: Tensor, padded: Tensor | None, at: slice, tap: Tap) -> Tensor:
+        """[B, T, d_model] → logits [B, n_label]; a label is of the whole text, whatever `at`."""
+        pooled = tap("pooled", self.curve(self.pool(self.normed(x, tap)[:, 0])))  # [B, d_model]
+        return tap("logits", self.label(pooled))
+
+    def curve(self, x: Tensor) -> Tensor:
+        """The curved function of the layer, of each number alone."""
+        return torch.tanh(x)
+
+
+class FirstReLU(First):
+    """As `First`, with ReLU for the tanh (DistilBERT, Sanh et al. 2019)."""
+
+    title, equation = "First token, ReLU", "pooled = max(0, W_pool · x[0] + b_pool)"
+    about = "A layer with a ReLU reads the vector of the first token, and a label is a linear function of what it makes of it."
+
+    def curve(self, x: Tensor) -> Tensor:
+        """The curved function of the layer, of each number alone."""
+        return torch.relu(x)
+
+
+HEADS: dict[str, type[Head]] = {
+    "unembed": Unembed,
+    "flatten": Flatten,
+    "mean": Mean,
+    "sum": ScaledSum,
+    "first": First,
+    "first-relu": FirstReLU,
+}

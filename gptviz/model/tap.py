@@ -16,8 +16,8 @@ from torch import Tensor
 # an encoder's names begin with `encoder.`.
 GLOSSARY: dict[str, str] = {
     "embed": "token embeddings, [B, T, d_model]",
-    "embed_norm": "token embeddings after the norm that some models have there, [B, T, d_model]",
     "positions": "position vectors added to the embeddings, [T, d_model]; absent where positions act elsewhere",
+    "embed_norm": "token embeddings with their positions after the norm that some models have there, [B, T, d_model]",
     "resid_pre": "residual stream entering a block, [B, T, d_model]",
     "resid_self": "residual stream between attention and cross-attention, [B, T, d_model]; absent without an encoder",
     "resid_mid": "residual stream entering the MLP, [B, T, d_model]; absent where a block has no MLP, or reads it beside the "
@@ -34,6 +34,7 @@ GLOSSARY: dict[str, str] = {
     "final_norm": "residual stream after the final norm, [B, T, d_model]",
     "memory": "what an encoder hands to the decoder, [B, S, d_model]",
     "shares": "what each token adds to the logit of each label, [B, T, n_label]; with the head's bias they sum to the logits",
+    "pooled": "what the head of some classifiers makes of the first token, [B, d_model]; the labels read nothing else",
     "logits": "scores of every next token before softmax, [B, T, vocab_size]; of labels, [B, n_label]",
 }
 

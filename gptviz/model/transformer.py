@@ -86,8 +86,8 @@ class Transformer(nn.Module):
         padding = self.config.padding
         blocked = [mask(ids, at, padding) for mask in self.masks]  # [T, end] or [B, 1, 1, T] each
         x = tap("embed", self.embed(ids))  # [B, T, d_model]
-        x = x if self.embed_norm is None else tap("embed_norm", self.embed_norm(x))
-        x = self.dropout(self.positions.embed(x, at, tap))
+        x = self.positions.embed(x, at, tap)
+        x = self.dropout(x if self.embed_norm is None else tap("embed_norm", self.embed_norm(x)))
         for index, block in enumerate(self.blocks):
             layer_cache = None if cache is None else cache.layers[index]
             x = block(x, blocked[self.mask_of[index]], at, memory, layer_cache, tap.at(f"blocks.{index}"))

@@ -53,8 +53,9 @@ class Folder(Source):
         words = FolderTokens(self.path)
         found = words.tokenizer()
         tokenizer, notes = fitted(found, outline.config.vocab_size)
-        ends = words.ends(fields.get("eos_token_id"), found)
-        return Opened(outline.family, outline.config, tokenizer, notes, outline.licence, words.chat(), ends)
+        family, given = described(fields)
+        ends, labels = words.ends(given.optional("eos_token_id"), found), family.labels(given)
+        return Opened(outline.family, outline.config, tokenizer, notes, outline.licence, words.chat(), ends, labels)
 
     def parameters(self, config: Config) -> Iterator[tuple[str, Tensor]]:
         family, given = described(self._fields())

@@ -46,6 +46,7 @@ class Opened:
         licence: its licence, where the source names it.
         chat: how a chat is written for it, where the source says so.
         ends: the tokens that end a text.
+        labels: the names of the labels that a classifier tells apart.
     """
 
     family: str
@@ -55,6 +56,7 @@ class Opened:
     licence: str | None = None
     chat: ChatTemplate | None = None
     ends: tuple[int, ...] = ()
+    labels: tuple[str, ...] = ()
 
 
 class Source(ABC):

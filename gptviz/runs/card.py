@@ -28,6 +28,7 @@ def values_of(opened: Opened) -> dict[str, Any]:
         **({"licence": opened.licence} if opened.licence else {}),
         **({"chat": asdict(opened.chat)} if opened.chat else {}),
         **({"end_tokens": list(opened.ends)} if opened.ends else {}),
+        **({"labels": list(opened.labels)} if opened.labels else {}),
     }
 
 

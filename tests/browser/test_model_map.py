@@ -353,6 +353,7 @@ ODD = {
     | {"norm": "rmsnorm", "window": 5, "window_pattern": "wwf", "window_rotary_base": 50.0, "embed_scale": 5.0, "n_layer": 6},
     "olmo": {"residual": "branch-norm", "qk_norm": "whole", "positions": "rotary", "mlp": "gated"},
     "bloom": {"positions": "alibi", "embed_norm": True, "d_head": 4, "mlp": "gated", "qk_norm": "shared"},
+    "bert": {"residual": "post-norm", "embed_norm": True, "mask": "full", "final_norm": False, "head": "first", "n_label": 3},
     "turned": {"residual": "post-norm", "positions": "rotary", "n_head": 24, "d_head": 2, "norm": "rmsnorm"},
 }
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from gptviz.interp.classification import classify
-from gptviz.interp.decision import BIAS, decision, decisive_token, left_out, runner_up
+from gptviz.interp.classification import classify, judge
+from gptviz.interp.decision import BIAS, decision, decisive_token, left_out, runner_up, worth
 from tests.tiny import scrambled, some_ids, tiny
 
 LABELS = 3
@@ -54,23 +54,44 @@ def test_the_runner_up_is_the_likeliest_of_the_others() -> None:
             assert runner_up(found, label) == max(others, key=found.probabilities.__getitem__)
 
 
-@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("head", ["flatten", "mean", "first", "first-relu"])
 def test_each_row_is_the_text_without_one_token(head: str) -> None:
     model, ids = classifier(head), some_ids(5, batch=1)[0]
-    rows = left_out(model, ids)
+    rows, some = left_out(model, ids), left_out(model, ids, [3, 1])
     tokens = ids.tolist()
     for place in range(5):
         rest = torch.tensor(tokens[:place] + tokens[place + 1 :])
-        np.testing.assert_allclose(rows[place], classify(model, rest).probabilities, atol=1e-9)
+        np.testing.assert_allclose(rows[place], judge(model, rest).logits, atol=1e-9)
+    np.testing.assert_allclose(some, rows[[3, 1]], atol=1e-9)
 
 
 def test_the_decisive_word_costs_the_label_most() -> None:
     model, ids = classifier("flatten"), some_ids(7, batch=1, seed=3)[0]
-    whole, rows = classify(model, ids).probabilities, left_out(model, ids)
+    whole, rows = judge(model, ids).probabilities, torch.from_numpy(left_out(model, ids)).softmax(-1).numpy()
     label = max(range(LABELS), key=whole.__getitem__)
     token, instead = decisive_token(whole, rows)
     assert all(rows[token, label] <= row[label] for row in rows)
     assert instead == max(range(LABELS), key=rows[token].__getitem__)
+
+
+@pytest.mark.parametrize(("label", "against"), [(0, None), (2, 1)])
+def test_a_token_is_worth_what_the_decision_loses_without_it(label: int, against: int | None) -> None:
+    model, ids = classifier("first"), some_ids(5, batch=1)[0]
+
+    def margin(tokens: list[int]) -> float:
+        logits = judge(model, torch.tensor(tokens)).logits
+        return float(logits[label] - (0 if against is None else logits[against]))
+
+    tokens = ids.tolist()
+    found = worth(judge(model, ids), left_out(model, ids), label, against)
+    assert found.total == pytest.approx(margin(tokens), abs=1e-9)
+    lost = [margin(tokens) - margin(tokens[:place] + tokens[place + 1 :]) for place in range(5)]
+    np.testing.assert_allclose(found.labelled([*"abcde"]).values, lost, atol=1e-9)
+
+
+def test_what_a_token_adds_is_refused_where_the_logits_are_no_sum() -> None:
+    with pytest.raises(ValueError, match="first head the logits are no sum over the tokens"):
+        classify(classifier("first"), some_ids(5, batch=1)[0])
 
 
 def test_a_single_word_cannot_be_left_out() -> None:

@@ -39,7 +39,6 @@ def test_a_config_survives_json(config: Config) -> None:
         ({"positions": ["rotary"]}, r"positions is \['rotary'\]"),
         ({"mask": None}, "mask is None"),
         ({"tied": 1}, "tied is 1; it must be true or false"),
-        ({"tied": True, "unembed_bias": True}, "unset unembed_bias"),
         ({"dropout": 1.0}, "dropout is 1.0"),
         ({"dropout": float("nan")}, "dropout is nan"),
         ({"dropout": "0"}, "dropout is '0'"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gptviz.model import Config, KVCache, Record, describe, parameter_count
+from gptviz.model.heads import HEADS
 from gptviz.model.positions import POSITIONS
 from tests.tiny import CONTEXT, VOCAB, families, scrambled, some_ids, tiny
 
@@ -97,7 +99,7 @@ def test_padding_at_the_end_of_an_output_changes_nothing_before_it(config: Confi
     assert_close(model(padded(words(), by))[:, :5], model(words()))
 
 
-@pytest.mark.parametrize("head", ["flatten", "mean", "sum"])
+@pytest.mark.parametrize("head", [name for name, kind in HEADS.items() if kind.classifies])
 @pytest.mark.parametrize("positions", POSITIONS)
 def test_padding_changes_no_label_and_each_word_can(head: str, positions: str) -> None:
     config = tiny(padding=PADDING, mask="full", head=head, n_label=LABELS, positions=positions)
@@ -134,6 +136,33 @@ def test_the_mean_head_takes_the_mean_of_the_words_then_a_linear_map() -> None:
     config = tiny(mask="full", head="mean", n_label=2, final_norm=False)
     model, values = scrambled(config).double(), trace(config, words())
     assert_close(model.head.label(values["blocks.1.resid_post"].mean(1)), values["logits"])
+
+
+@pytest.mark.parametrize(("head", "curve"), [("first", math.tanh), ("first-relu", lambda x: max(0.0, x))])
+def test_the_head_of_the_first_token_reads_that_one_alone_through_a_layer(head: str, curve: Callable[[float], float]) -> None:
+    config = tiny(mask="full", head=head, n_label=LABELS, final_norm=False)
+    model, values = scrambled(config).double(), trace(config, words())
+    part = {name: tensor.detach().numpy() for name, tensor in model.head.named_parameters()}
+    for row in range(2):
+        x = values["blocks.1.resid_post"][row, 0].detach().numpy()
+        pooled = [curve(row @ x + bias) for row, bias in zip(part["pool.weight"], part["pool.bias"], strict=True)]
+        np.testing.assert_allclose(values["pooled"][row].detach().numpy(), pooled, rtol=1e-9)
+        expected = part["label.weight"] @ np.array(pooled) + part["label.bias"]
+        np.testing.assert_allclose(values["logits"][row].detach().numpy(), expected, rtol=1e-9)
+
+
+def test_the_norm_after_the_embedding_stands_after_the_positions_too() -> None:
+    config = tiny(embed_norm=True)
+    model, values = scrambled(config).double(), trace(config, words())
+    assert_close(model.embed_norm(values["embed"] + values["positions"]), values["embed_norm"])
+    assert_close(values["embed_norm"], values["blocks.0.resid_pre"])
+
+
+def test_a_tied_unembedding_may_have_a_bias_of_its_own() -> None:
+    config = tiny(tied=True, unembed_bias=True)
+    model, values = scrambled(config).double(), trace(config, words())
+    assert parameter_count(config) == parameter_count(tiny(tied=True)) + VOCAB
+    assert_close(values["final_norm"] @ model.embed.weight.T + model.head.unembed.bias, values["logits"])
 
 
 def test_without_blocks_the_sum_head_is_linear_in_counts_of_length_one() -> None:

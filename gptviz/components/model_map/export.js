@@ -6,7 +6,7 @@ import { parametersOf, placed, sizes, titleOf } from "./boxes.js";
 
 const COLUMNS = ["box", "name", "role", "values (shape)", "weights (shape)", "parameters", "equation"];
 // Boxes that come after the blocks of their stack.
-const ENDS = ["final_norm", "memory", "head.token", "shares", "logits"];
+const ENDS = ["final_norm", "memory", "head.token", "shares", "pooled", "logits"];
 
 /** A row for every box of the model, as they are computed. @param {import("./boxes.js").Boxes} boxes */
 export function tableOfBoxes(boxes) {

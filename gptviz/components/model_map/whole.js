@@ -70,19 +70,19 @@ export class Whole {
     pen.level({ path: `${stack}ids`, x: TOKENS, w: 4 }, table, middle, {
       label: { x: TOKENS + 18, y: middle - 6, text: sizes([tokens.length]) },
     });
-    const embed = this.normed(`${stack}embed_norm`, table, middle);
-    const placing = boxes.get(`${stack}positions`);
-    if (!placing) return embed;
-    const n = boxes.blocks(stack),
-      joined = n ? `${stack}blocks.0.resid_pre` : `${stack}stream`,
-      x = embed.x + embed.w + 34;
+    const norm = `${stack}embed_norm`,
+      placing = boxes.get(`${stack}positions`);
+    if (!placing) return this.normed(norm, table, middle);
+    const apart = boxes.get(`${stack}stream`),
+      joined = apart ? apart.path : `${stack}blocks.0.resid_pre`,
+      x = table.x + table.w + 34;
     const learned = placing.pieces.length > 1;
     const positions = pen.drawBox(placing.path, x - 31, middle + (data.sizes[0] ? 22 : 34), 62, learned ? 34 : 24);
-    // The first block's own entrance is where the two are added; it is drawn with the whole model too.
-    const sum = n ? pen.plus(joined, x, middle) : pen.drawPoint(joined, x, middle);
-    pen.level(embed, sum, middle, { width: 3, head: false });
+    // Without a norm between them the first block's own entrance is where the two are added; it is drawn with the model too.
+    const sum = apart ? pen.drawPoint(joined, x, middle) : pen.plus(joined, x, middle);
+    pen.level(table, sum, middle, { width: 3, head: false });
     pen.plumb(positions, sum, x);
-    return sum;
+    return this.normed(norm, sum, middle);
   }
 
   /** The norm of what `from` gives, where the model has this one. @param {string} path @param {Place} from @param {number} middle */
@@ -104,7 +104,7 @@ export class Whole {
    */
   drawHead(last, x, top, middle) {
     const { pen } = this;
-    const heads = ["head.token", "shares", "logits"].filter((path) => pen.boxes.get(path));
+    const heads = ["head.token", "shares", "pooled", "logits"].filter((path) => pen.boxes.get(path));
     const each = heads.length > 1 ? 38 : 48,
       gap = 9;
     let y = middle - (heads.length * each + (heads.length - 1) * gap) / 2;

@@ -36,7 +36,7 @@ class Operand:
 def _parameters(config: Config) -> dict[str, tuple[tuple[int, ...], bool]]:
     """By name, the shape of every parameter, and whether its numbers are counted under this name."""
     return {
-        f"{layer.name}.{name}": (shape, layer.parameters > 0)
+        f"{layer.name}.{name}": (shape, name not in layer.tied)
         for layer in describe(config)
         for name, shape in layer.shapes.items()
     }

@@ -65,12 +65,10 @@ class Whole(Sublayers):
         axis = "source token" if at else "token"
         shape = (tokens, self.config.d_model)
         reads = [self.embed(at, axis, shape)]
-        if self.config.embed_norm:
-            reads = [self.embed_norm(at, axis, shape, reads[0])]
         positions = POSITIONS[self.config.positions]
         if positions.acts_on == "embedding":
             reads.append(self.positions(at, axis, shape))
-            if not n_layer:
+            if self.config.embed_norm or not n_layer:  # else the first block is where the two are added
                 box = Box(
                     path=f"{at}stream",
                     part="stream",
@@ -80,7 +78,9 @@ class Whole(Sublayers):
                     equation=_sum(reads),
                     lines=lines(positions.embed),
                 )
-                return self.add(box, reads, gives=shape)
+                reads = [self.add(box, reads, gives=shape)]
+        if self.config.embed_norm:
+            reads = [self.embed_norm(at, axis, shape, reads[0])]
         for index in range(n_layer):
             reads = [self.block(f"{at}blocks.{index}", axis, shape, reads, memory)]
         return reads[0]
@@ -115,8 +115,8 @@ class Whole(Sublayers):
         )
         return self.add(box, [ids])
 
-    def embed_norm(self, at: str, axis: str, shape: tuple[int, ...], embed: str) -> str:
-        """Add the norm of the tokens' vectors; the path of its box."""
+    def embed_norm(self, at: str, axis: str, shape: tuple[int, ...], stream: str) -> str:
+        """Add the norm of the tokens' vectors, which are the `stream` so far; the path of its box."""
         kind, gains = self.norm_kind, self.gains(f"{at}embed_norm", "d_model")
         value = self.activation(f"{at}embed_norm", shape, (axis, "d_model"), "embed_norm")
         box = Box(
@@ -125,11 +125,11 @@ class Whole(Sublayers):
             name="Norm",
             role="weight",
             about=f"Brings the vectors of the tokens to one size before anything reads them. {kind.title}: {kind.about}",
-            equation=f"embed_norm = norm(embed), norm(x) = {self.normed('x', gains)}",
+            equation=f"embed_norm = norm({self.named(stream)}), norm(x) = {self.normed('x', gains)}",
             lines=lines(Transformer.forward, 'tap("embed_norm"'),
             pieces=(value, *gains),
         )
-        return self.add(box, [embed])
+        return self.add(box, [stream])
 
     def positions(self, at: str, axis: str, shape: tuple[int, ...]) -> str:
         """Add the vectors of the positions that are added to the embeddings; the path of their box."""
@@ -324,8 +324,11 @@ class Whole(Sublayers):
         """Add the boxes from the final stream to the logits."""
         name = self.named(stream)
         x = f"({name})" if " " in name else name
-        if HEADS[self.config.head].classifies:
+        kind = HEADS[self.config.head]
+        if kind.has_shares:
             self.labels(stream, x)
+        elif kind.classifies:
+            self.labels_of_first(stream, x)
         else:
             self.unembed(stream, x)
 
@@ -382,6 +385,36 @@ class Whole(Sublayers):
             pieces=(self.activation("logits", (config.n_label,), ("label",), "logits"), bias),
         )
         self.add(box, [shares])
+
+    def labels_of_first(self, stream: str, x: str) -> None:
+        """Add what a layer makes of the first token, and a score for every label that reads it."""
+        config, kind = self.config, HEADS[self.config.head]
+        box = Box(
+            path="pooled",
+            part="pooled",
+            name="First token",
+            role="output",
+            about=kind.about,
+            equation=kind.equation_of(x),
+            lines=lines(kind.forward, 'tap("pooled"'),
+            pieces=(
+                self.activation("pooled", (config.d_model,), ("d_model",), "pooled"),
+                *self.linear("head.pool", "d_model", "d_model", "pool"),
+            ),
+        )
+        pooled = self.add(box, [stream])
+        label = self.linear("head.label", "label", "d_model", "label")
+        box = Box(
+            path="logits",
+            part="logits",
+            name="Labels",
+            role="output",
+            about="A score for each label, whose softmax is the decision.",
+            equation=f"logits = {self.times('pooled', 'label', label)}",
+            lines=lines(kind.forward, 'tap("logits"'),
+            pieces=(self.activation("logits", (config.n_label,), ("label",), "logits"), *label),
+        )
+        self.add(box, [pooled])
 
     def numbers(self, stream: str, x: str) -> str:
         """Add a number for every token, for a head that gives each position its own weights; the path of their box."""

@@ -143,6 +143,10 @@ class Family(ABC):
         """
         return None
 
+    def labels(self, given: Given) -> tuple[str, ...]:
+        """The names of the labels that such a model tells apart; none for models that do not."""
+        return ()
+
     def matches(self, config: Config) -> Iterator[Match]:
         """Which of their tensors hold the same numbers as which of our parameters."""
         raise NotImplementedError

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .base import Family, ImportRefusedError
+from .bert import Bert, DistilBert
 from .gpt2 import GPT2, OPT, Bloom, GPTNeo
 from .llama import Gemma, Gemma2, Gemma3, Llama, Mistral, Olmo2, Qwen2, Qwen3
 from .neox import GPTJ, GPTNeoX, Phi
@@ -28,6 +29,8 @@ FAMILIES: dict[str, Family] = {
         Gemma2,
         Olmo2,
         Bloom,
+        Bert,
+        DistilBert,
     )
 }
 

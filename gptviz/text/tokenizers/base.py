@@ -71,18 +71,29 @@ class Tokenizer(ABC):
         kind: its name in JSON: `characters`, `symbols`, `bpe`, `words` or `marked` (with special tokens).
         padding: the token that fills up the shorter texts of a batch; None where there is none: then all texts of a batch must
             have one length.
+        least: what a text must have to be read as any token.
+        before: the tokens that are put before every text, such as [CLS].
+        after: those that are put after every text, such as [SEP].
 
     Raises:
         ValueError: from every method that takes ids: an id is outside the vocabulary.
     """
 
     kind: ClassVar[str]
+    least: ClassVar[str] = "at least one character that is no white space"
     padding: int | None = None
+    before: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
 
     @property
     @abstractmethod
     def vocab_size(self) -> int:
         """How many tokens there are: the number of rows of the embedding."""
+
+    @property
+    def unknown_id(self) -> int | None:
+        """The token that is read for what the vocabulary lacks; None where there is no such token."""
+        return None
 
     @abstractmethod
     def encode(self, text: str) -> Encoding:
@@ -126,6 +137,10 @@ class Tokenizer(ABC):
     def kind_of(self, id: int) -> str:
         """What sort of token it is, one of `TOKEN_KINDS`; see `kind_of_text`."""
         return kind_of_text(self.piece(id))
+
+    def beginning(self, ids: Sequence[int], most: int) -> list[int]:
+        """The beginning of the `ids` of a text, at most so many of them; the tokens that are put after a text stay."""
+        return list(ids) if len(ids) <= most else [*ids[: most - len(self.after)], *self.after]
 
     def checked(self, ids: Sequence[int] | Ids) -> Ids:
         """`ids` as an array [n_tokens].

@@ -54,6 +54,7 @@ class WordTokenizer(Tokenizer):
     """
 
     kind = "words"
+    least = "at least one word of two or more of the letters a to z"
     padding: int
 
     def __init__(self, words: Iterable[str]) -> None:
@@ -108,6 +109,11 @@ class WordTokenizer(Tokenizer):
     def vocab_size(self) -> int:
         """How many tokens there are: the words, the unknown and the padding."""
         return len(self.words) + len(SPECIAL_TOKENS)
+
+    @property
+    def unknown_id(self) -> int:
+        """The token that is read for a word that the vocabulary lacks."""
+        return self.unknown
 
     def encode(self, text: str) -> Encoding:
         """The ids of a text, one per word, and the words the vocabulary lacks."""

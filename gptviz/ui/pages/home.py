@@ -16,7 +16,7 @@ from gptviz.figures.theme import KIND_COLOURS, Theme
 from gptviz.generate.generation import Generation
 from gptviz.generate.sampling import Sampling
 from gptviz.interp import attention, cross_attention, embeddings, next_token, positions
-from gptviz.interp.classification import classify
+from gptviz.interp.classification import judge
 from gptviz.interp.overview import overview_of
 from gptviz.language_model import LanguageModel
 from gptviz.model import Config, parameter_count
@@ -98,7 +98,7 @@ def _next(lm: LanguageModel, ids: tuple[int, ...]) -> tuple[tuple[Token, ...], t
 
 def _labels(lm: LanguageModel, ids: tuple[int, ...]) -> tuple[Token, ...]:
     """The likeliest labels of a text."""
-    probabilities = classify(lm.model, torch.tensor(ids, device=lm.device)).probabilities
+    probabilities = judge(lm.model, torch.tensor(ids, device=lm.device)).probabilities
     order = np.argsort(-probabilities, kind="stable")[:SHOWN].tolist()
     return tuple(Token(lm.labels[i], float(probabilities[i]), note=lm.labels[i]) for i in order)
 

@@ -76,6 +76,7 @@ def page_of(box: Box) -> tuple[Page, dict[str, str]] | None:
         "logits": (pages.NEXT_TOKEN, {}),
         "shares": (pages.CLASSIFY, {}),
         "number": (pages.CLASSIFY, {}),
+        "pooled": (pages.CLASSIFY, {}),
     }.get(box.part)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gptviz.interp.decision import Decision
+from gptviz.interp.decision import Decision, Worth
 from gptviz.labelled_array import LabelledArray
 from gptviz.ui.shell.models import load_call
 from gptviz.ui.shell.subject import Subject
@@ -23,6 +23,17 @@ LIMITS_WORDS = """A share belongs to a place in the text, not only to the word t
 already read all the others, so the effect of “not” may show in the bar of “good”. Take a word away to see how the other bars
 change. A word that is not in the vocabulary is read as ⟨unknown⟩; a text longer than the context is cut off. A probability
 says how sure the model is, not that it is right: see its most confident mistakes."""
+HOW_LEFT_OUT = r"""
+The model reads the text once more without each of its tokens in turn, and a bar is what the decision loses: the logit (the score)
+of the label, or the difference of two logits, for the whole text, less the same for the text without the token. Between two
+labels $p = 1 / (1 + e^{-m})$, where $m$ is that difference. The head of this model reads the vector of the first token alone,
+passes it through a layer with a curved function, and the labels are linear in what comes out. So no other token has a share in a
+logit that could be read off: it counts by what the first token has gathered from it (`left_out` and `worth` in
+`gptviz/interp/decision.py`, the head in `gptviz/model/heads.py`)."""
+LIMITS_LEFT_OUT = """The bars do not add up. Of two tokens that say the same, each is worth little, since the other one is still
+there; and a text with a hole in it is a kind of text that the model may not have seen in training. A word that the tokenizer
+cuts into pieces has a bar for each. The tokens that are put around every text stay in place. A probability says how sure the
+model is, not that it is right."""
 HOW_TEXTS = r"""
 Every text is read in the same way as the text above, and gets its likeliest label. A cell counts the texts that have one label
 (row) and were given another (column); its colour is the share of the row. Accuracy is the sum of the diagonal, divided by the
@@ -56,6 +67,20 @@ lm = {load_call(subject.lm)}
 classified = classify(lm.model, lm.seen(lm.encode({subject.prompt!r})))
 chosen = decision(classified, {chosen.label}, {chosen.against})  # {labels}
 chosen.bias, chosen.shares, chosen.total  # chosen.bias + chosen.shares.sum() = chosen.total"""
+
+
+def code_left_out(subject: Subject, found: Worth, places: range) -> str:
+    """The lines of `gptviz` that compute what the decision loses without each token."""
+    labels = ", ".join(f"{i}: {name!r}" for i, name in enumerate(subject.lm.labels))
+    return f"""import gptviz
+from gptviz.interp.classification import judge
+from gptviz.interp.decision import left_out, worth
+
+lm = {load_call(subject.lm)}
+ids = lm.seen(lm.encode({subject.prompt!r}))
+without = left_out(lm.model, ids, {places!r})  # logits [tokens, label]
+found = worth(judge(lm.model, ids), without, {found.label}, {found.against})  # {labels}
+found.of_tokens, found.total"""
 
 
 def code_held_out(subject: Subject) -> str:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import streamlit as st
 import torch
 
 from gptviz.figures.format import percent
-from gptviz.interp.classification import Numbers
-from gptviz.interp.decision import decisive_token, left_out
+from gptviz.interp.decision import decisive_token
 from gptviz.interp.overview import strongest
-from gptviz.text import words_of
-from gptviz.ui.shell.models import ModelKey, language_model
+from gptviz.text import WordTokenizer, words_of
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import attention, encoder_decoder
 from gptviz.ui.widgets.markdown import escaped
@@ -18,10 +15,7 @@ from gptviz.ui.widgets.tries import Try
 
 from .held_out import worst
 from .view_names import ATTENTION, WORDS
-from .words import classified
-
-# A text is read again without each of its words in turn: with more words than this, it takes too long for a button.
-MOST_LEFT_OUT = 128
+from .words import judged, logits_without, places
 
 
 def tries(subject: Subject) -> list[Try]:
@@ -32,7 +26,7 @@ def tries(subject: Subject) -> list[Try]:
             "To a reader this is praise. Does the model see that? Compare the bars of “never” and “dull”, then take “never” away."
         )
         offers.append(Try("A negation", notice, {"prompt": "the film was never dull", "view": WORDS}))
-    if 2 <= len(subject.seen) <= MOST_LEFT_OUT and (turned := _turning(subject)) is not None:
+    if len(places(subject)) > 1 and (turned := _turning(subject)) is not None:
         offers.append(turned)
     if (wrong := worst(subject)) is not None:
         text, label, taken = wrong
@@ -47,26 +41,40 @@ def _is_of_sentiment(names: tuple[str, ...]) -> bool:
     return sorted(name.lower()[:3] for name in names) == ["neg", "pos"]
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
-def _left_out(key: ModelKey, ids: tuple[int, ...]) -> Numbers:
-    lm = language_model(key)
-    return left_out(lm.model, torch.tensor(ids, device=lm.device))
-
-
 def _turning(subject: Subject) -> Try | None:
-    """The text without the word on which its label depends most; None where every word speaks against the label."""
-    read, without = classified(subject.key, subject.seen), _left_out(subject.key, subject.seen)
+    """The text without the word on which its label depends most.
+
+    None where every word speaks against the label, the text is too long to try, or no text is read as what is left.
+    """
+    read, logits = judged(subject.key, subject.seen), logits_without(subject)
+    if logits is None:
+        return None
+    without = torch.from_numpy(logits).softmax(-1).numpy()
     place, label = decisive_token(read.probabilities, without)
     before, after = read.probabilities[read.label], without[place, read.label]
-    if after >= before:
+    names, shorter = [escaped(name) for name in subject.lm.labels], _shorter(subject, place)
+    if after >= before or shorter is None:
         return None
-    texts, names = words_of(subject.prompt)[: len(subject.seen)], [escaped(name) for name in subject.lm.labels]
-    word, title = texts.pop(place), "Without"
+    word, text = shorter
+    title = "Without"
     outcome = f"{names[read.label]} falls from {percent(float(before))} to {percent(float(after))}"
     if label != read.label:
         outcome, title = f"{outcome}, and the label changes to {names[label]}", "The label changes without"
     notice = f"This is the word on which the label depends most: {outcome}."
-    return Try(f"{title} “{word}”", notice, {"prompt": " ".join(texts), "view": WORDS})
+    return Try(f"{title} “{word}”", notice, {"prompt": text, "view": WORDS})
+
+
+def _shorter(subject: Subject, place: int) -> tuple[str, str] | None:
+    """The word at this place of the text, and the text without it; None where that text would be read in another way."""
+    tokenizer, some = subject.lm.tokenizer, places(subject)
+    if isinstance(tokenizer, WordTokenizer):
+        texts = words_of(subject.prompt)[: len(subject.seen)]
+        return texts.pop(place), " ".join(texts)
+    left = [subject.seen[other] for other in some if other != some[place]]
+    text = tokenizer.decode(left)
+    read = tuple(tokenizer.encode(text).ids)
+    same = read == (*subject.seen[: some[place]], *subject.seen[some[place] + 1 :])
+    return (subject.labels[some[place]], text) if same else None
 
 
 def _selective(subject: Subject) -> Try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from gptviz.interp.classification import has_shares
 from gptviz.ui.shell import pages
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import attention, encoder_decoder
@@ -13,7 +14,7 @@ from .details import Folded
 from .held_out import held_out
 from .own_file import own_file, probability_table
 from .view_names import ATTENTION, HELD_OUT, WORDS
-from .words import words
+from .words import places, words, words_left_out
 
 
 def show(view: str, subject: Subject) -> Folded | None:
@@ -25,9 +26,16 @@ def show(view: str, subject: Subject) -> Folded | None:
     return (_held_out(subject) if view == HELD_OUT else None) or _own_file(subject)
 
 
-def _words(subject: Subject) -> Folded:
-    decision = words(subject)
-    return Folded(lambda: decision.labelled(subject.labels), details.code_words(subject, decision))
+def _words(subject: Subject) -> Folded | None:
+    if has_shares(subject.lm.model):
+        decision = words(subject)
+        return Folded(lambda: decision.labelled(subject.labels), details.code_words(subject, decision))
+    found = words_left_out(subject)
+    if found is None:
+        return None
+    tokens = [subject.labels[place] for place in places(subject)]
+    code = details.code_left_out(subject, found, places(subject))
+    return Folded(lambda: found.labelled(tokens), code, details.HOW_LEFT_OUT, details.LIMITS_LEFT_OUT)
 
 
 def _attention(subject: Subject) -> Folded | None:

@@ -1,6 +1,8 @@
-"""The view of one text: its label, and what each word adds to the decision."""
+"""The view of one text: its label, and what each word adds to the decision or is worth to it."""
 
 from __future__ import annotations
+
+import time
 
 import numpy as np
 import streamlit as st
@@ -9,8 +11,8 @@ import torch
 from gptviz.figures.contributions import contributions
 from gptviz.figures.format import percent
 from gptviz.figures.labels import labels
-from gptviz.interp.classification import Classified, classify
-from gptviz.interp.decision import Decision, decision, runner_up
+from gptviz.interp.classification import Classified, Judged, Numbers, classify, has_shares, judge
+from gptviz.interp.decision import Decision, Worth, decision, left_out, runner_up, worth
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.shell.subject import Subject
@@ -25,46 +27,53 @@ from .evaluation import ABOUT_BASELINE
 LIKELIEST = "the likeliest"
 NEXT, ALONE = "the next likeliest", "none: its logit alone"
 MOST_LABELS = 5  # in sight
+# A text is read again without each of its tokens in turn: with more tokens than this, it takes too long.
+MOST_LEFT_OUT = 128
+AT_ONCE = 16  # such readings between two looks at whether the user did something else
+SECONDS_WITHOUT_BAR = 0.5
 
 
 # Read-only, shared by all sessions.
 @st.cache_resource(max_entries=64, show_spinner="Reading the text")
-def classified(key: ModelKey, ids: tuple[int, ...]) -> Classified:
-    """What the model makes of the text `ids`."""
+def judged(key: ModelKey, ids: tuple[int, ...]) -> Judged:
+    """What the model makes of the text `ids`; where its head says what each token adds, that too."""
     lm = language_model(key)
-    return classify(lm.model, torch.tensor(ids, device=lm.device))
+    return (classify if has_shares(lm.model) else judge)(lm.model, torch.tensor(ids, device=lm.device))
 
 
 def check_words(subject: Subject) -> None:
     """A warning where the model knows no word of the text; where there is no word to read, the page stops."""
+    tokenizer = subject.lm.tokenizer
     if not subject.seen:
-        st.info("The text has no word that this model can read. Type one above: a word has two or more of the letters a to z.")
+        st.info(f"The text has nothing that this model can read. Type {tokenizer.least} above.")
         st.stop()
-    unknown = getattr(subject.lm.tokenizer, "unknown", None)
-    if all(token == unknown for token in subject.seen):
+    words = [subject.seen[place] for place in places(subject)]
+    unknown = tokenizer.unknown_id
+    if unknown is not None and set(words) == {unknown}:
         st.warning(
-            "The model knows no word of this text: it reads ⟨unknown⟩ for each, and the label says nothing about the text.",
+            f"The model knows no word of this text: it reads {escaped(tokenizer.label(unknown))} for each, and the "
+            "label says nothing about the text.",
             icon=":material/help:",
         )
 
 
 def verdict(subject: Subject) -> None:
     """The label of the text, in a line."""
-    reading = classified(subject.key, subject.seen)
+    reading = judged(subject.key, subject.seen)
     label, probability = subject.lm.labels[reading.label], float(reading.probabilities[reading.label])
     st.markdown(f"The text above is **{escaped(label)}**: {percent(probability)}")
 
 
 def words(subject: Subject) -> Decision:
     """The labels with their probabilities, and what each word adds to the decision, which is returned."""
-    reading, names = classified(subject.key, subject.seen), subject.lm.labels
+    reading, names = judged(subject.key, subject.seen), subject.lm.labels
+    assert isinstance(reading, Classified)
     left, right = st.columns([5, 9], gap="medium")
     with left:
         _labels(reading, names)
-        chosen = _decision(reading, names)
+        chosen = decision(reading, *_chosen(reading, names))
         _adds_up(chosen, names)
-        if (accuracy := on_card(subject.lm.card)) is not None:
-            st.caption(accuracy, help=ABOUT_BASELINE)
+        _accuracy(subject)
     shares = chosen.labelled(subject.labels)
     above, below = sides(chosen, names)
     most = int(np.abs(chosen.shares).argmax())
@@ -81,13 +90,94 @@ def words(subject: Subject) -> Decision:
     return chosen
 
 
-def sides(chosen: Decision, names: tuple[str, ...]) -> tuple[str, str]:
+def words_left_out(subject: Subject) -> Worth | None:
+    """The labels with their probabilities, and what the decision loses without each word, which is returned.
+
+    For a head under which no word has a share of its own. None where the text is too long, or too short, to do without a word.
+    """
+    reading, names = judged(subject.key, subject.seen), subject.lm.labels
+    left, right = st.columns([5, 9], gap="medium")
+    with left:
+        _labels(reading, names)
+        label, against = _chosen(reading, names)
+        _accuracy(subject)
+    with right:
+        if (without := logits_without(subject)) is None:
+            n = len(places(subject))
+            st.info(
+                f"To see what a token is worth, the model reads the text once more without it. This text has {n:,} tokens; that "
+                f"is done for texts of 1 to {MOST_LEFT_OUT}: {'type a' if not n else 'shorten the'} text above."
+            )
+            return None
+        found = worth(reading, without, label, against)
+        tokens = [subject.labels[place] for place in places(subject)]
+        above, below = sides(found, names)
+        most = int(np.abs(found.of_tokens).argmax())
+        show_figure(
+            contributions(found.labelled(tokens), theme(), above=above, below=below, has_bias=False),
+            key="contributions",
+            config={"displayModeBar": False},
+            alt=(
+                f"What the decision loses without each of {len(tokens)} tokens, upwards for {above}; it loses most without "
+                f"“{tokens[most]}”, {found.of_tokens[most]:+.2f}."
+            ),
+        )
+    with left:
+        of = f"logit of {escaped(names[label])}" if against is None else f"{escaped(names[label])} − {escaped(names[against])}"
+        st.caption(
+            f"With all tokens, {of} is **{signed(found.total)}**. A bar says how much of it is lost when the model reads the "
+            "text without that token. The bars do not add up to it: the tokens work together.",
+            help="A logit is the score of a label. This head reads the first token alone, which has gathered from the others "
+            "what matters; so no token has a share of its own, and leaving it out is what can be measured.",
+        )
+    return found
+
+
+def places(subject: Subject) -> range:
+    """Where the tokens of the text stand among those that are read: between the tokens that are put around every text."""
+    tokenizer, seen = subject.lm.tokenizer, subject.seen
+    first = len(tokenizer.before) if seen[: len(tokenizer.before)] == tokenizer.before else 0
+    behind = len(tokenizer.after) if seen[len(seen) - len(tokenizer.after) :] == tokenizer.after else 0
+    return range(first, len(seen) - behind)
+
+
+def logits_without(subject: Subject) -> Numbers | None:
+    """The logits [tokens of the text, n_label] for the text without each of its tokens in turn, below a progress bar where that
+    takes long; None where it has none, only one that the model reads at all, or more than `MOST_LEFT_OUT`.
+
+    It stops when the user does something else on the page; what is ready stays cached.
+    """
+    some = places(subject)
+    if not 1 <= len(some) <= MOST_LEFT_OUT or len(subject.seen) < 2:
+        return None
+    bar, begun, parts = st.empty(), time.monotonic(), []
+    for start in range(0, len(some), AT_ONCE):
+        if time.monotonic() - begun > SECONDS_WITHOUT_BAR:
+            bar.progress(start / len(some), f"Reading the text without each token: {start} of {len(some)}")
+        parts.append(_without(subject.key, subject.seen, tuple(some[start : start + AT_ONCE])))
+    bar.empty()
+    return np.concatenate(parts)
+
+
+@st.cache_resource(max_entries=512, show_spinner=False)
+def _without(key: ModelKey, ids: tuple[int, ...], gone: tuple[int, ...]) -> Numbers:
+    lm = language_model(key)
+    return left_out(lm.model, torch.tensor(ids, device=lm.device), gone)
+
+
+def sides(chosen: Decision | Worth, names: tuple[str, ...]) -> tuple[str, str]:
     """What a bar upwards speaks for, and what one downwards."""
     label = names[chosen.label]
     return label, f"not {label}" if chosen.against is None else names[chosen.against]
 
 
-def _labels(reading: Classified, names: tuple[str, ...]) -> None:
+def _accuracy(subject: Subject) -> None:
+    """How often the model is right, where its card knows."""
+    if (accuracy := on_card(subject.lm.card)) is not None:
+        st.caption(accuracy, help=ABOUT_BASELINE)
+
+
+def _labels(reading: Judged, names: tuple[str, ...]) -> None:
     """The likeliest labels as bars."""
     order = np.argsort(-reading.probabilities, kind="stable")[:MOST_LABELS]
     likeliest = LabelledArray(reading.probabilities[order], (Axis("label", tuple(names[i] for i in order)),), "probability")
@@ -95,16 +185,18 @@ def _labels(reading: Classified, names: tuple[str, ...]) -> None:
     show_figure(labels(likeliest, theme()), key="labels", config={"displayModeBar": False}, alt=f"The text is: {spelled_out}")
 
 
-def _decision(reading: Classified, names: tuple[str, ...]) -> Decision:
-    """What is decided: of two labels, the second against the first; of more, the controls `label` and `against` choose."""
+def _chosen(reading: Judged, names: tuple[str, ...]) -> tuple[int, int | None]:
+    """What is decided, a label and the one against it: of two labels, the second against the first; of more, the controls
+    `label` and `against` choose.
+    """
     if len(names) == 2:
-        return decision(reading, 1, 0)
-    about = "The label whose logit (its score) the words add to."
+        return 1, 0
+    about = "The label whose logit (its score) the bars are about."
     chosen = controls.select("Label", [LIKELIEST, *names], key="label", default=LIKELIEST, help=about)
     about = "Only differences of logits decide: what adds the same to both labels changes nothing."
     against = controls.select("Against", (NEXT, ALONE), key="against", default=NEXT, help=about)
     label = names.index(chosen) if chosen in names else reading.label
-    return decision(reading, label, runner_up(reading, label) if against == NEXT else None)
+    return label, runner_up(reading, label) if against == NEXT else None
 
 
 def _adds_up(chosen: Decision, names: tuple[str, ...]) -> None:
