@@ -589,7 +589,8 @@ def classify(options: argparse.Namespace) -> None:
     encoding = lm.tokenizer.encode(options.text)
     _warn_of_unknown(encoding)
     if (read := lm.model.config.context_length) < len(encoding.ids):
-        print(f"gptviz: only the first {read} of {len(encoding.ids):,} words are read", file=sys.stderr)
+        units = "words" if lm.tokenizer.kind == "words" else "tokens"
+        print(f"gptviz: only the first {read} of {len(encoding.ids):,} {units} are read", file=sys.stderr)
     probabilities = lm.classify(options.text)
     if options.json:
         _print_json({"label": max(probabilities, key=probabilities.__getitem__), "probabilities": probabilities})

@@ -73,7 +73,7 @@ class LanguageModel:
         """
         if not encoding.ids:
             raise ValueError(
-                f"the text to classify has nothing that the model can read: it needs {self.tokenizer.least}"
+                f"the text to classify has {self.tokenizer.without}"
                 if self.model.config.kind == "classifier"
                 else "the prompt is empty: type at least one character for the model to go on from, or to answer"
             )

@@ -73,19 +73,19 @@ export class Whole {
     const norm = `${stack}embed_norm`,
       placing = boxes.get(`${stack}positions`);
     if (!placing) return this.normed(norm, table, middle);
-    const apart = boxes.get(`${stack}stream`),
-      joined = apart ? apart.path : `${stack}blocks.0.resid_pre`,
+    const added = boxes.get(`${stack}stream`),
+      joined = added ? added.path : `${stack}blocks.0.resid_pre`,
       x = table.x + table.w + 34;
     const learned = placing.pieces.length > 1;
     const positions = pen.drawBox(placing.path, x - 31, middle + (data.sizes[0] ? 22 : 34), 62, learned ? 34 : 24);
     // Without a norm between them the first block's own entrance is where the two are added; it is drawn with the model too.
-    const sum = apart ? pen.drawPoint(joined, x, middle) : pen.plus(joined, x, middle);
+    const sum = added ? pen.drawPoint(joined, x, middle) : pen.plus(joined, x, middle);
     pen.level(table, sum, middle, { width: 3, head: false });
     pen.plumb(positions, sum, x);
     return this.normed(norm, sum, middle);
   }
 
-  /** The norm of what `from` gives, where the model has this one. @param {string} path @param {Place} from @param {number} middle */
+  /** The norm of what `from` gives, where the model has this one. @param {string} path @param {Flank} from @param {number} middle */
   normed(path, from, middle) {
     const { pen } = this;
     if (!pen.boxes.get(path)) return from;

@@ -71,7 +71,7 @@ class Tokenizer(ABC):
         kind: its name in JSON: `characters`, `symbols`, `bpe`, `words` or `marked` (with special tokens).
         padding: the token that fills up the shorter texts of a batch; None where there is none: then all texts of a batch must
             have one length.
-        least: what a text must have to be read as any token.
+        without: what a text has that is read as no token, and what it would need: the end of a sentence.
         before: the tokens that are put before every text, such as [CLS].
         after: those that are put after every text, such as [SEP].
 
@@ -80,7 +80,7 @@ class Tokenizer(ABC):
     """
 
     kind: ClassVar[str]
-    least: ClassVar[str] = "at least one character that is no white space"
+    without: ClassVar[str] = "nothing that this model can read: it reads characters that are no white space"
     padding: int | None = None
     before: tuple[int, ...] = ()
     after: tuple[int, ...] = ()

@@ -54,7 +54,7 @@ class WordTokenizer(Tokenizer):
     """
 
     kind = "words"
-    least = "at least one word of two or more of the letters a to z"
+    without = "no word that this model can read: a word has two or more of the letters a to z"
     padding: int
 
     def __init__(self, words: Iterable[str]) -> None:

@@ -22,7 +22,7 @@ def tokens_read(lm: LanguageModel, ids: list[int]) -> list[int]:
     """
     if MODEL_KINDS[lm.model.config.kind].reads_end:
         return ids[-capacity(lm) :]
-    return [*ids[: capacity(lm)], *_end_tokens(lm)]
+    return [*lm.tokenizer.beginning(ids, capacity(lm)), *_end_tokens(lm)]
 
 
 def _end_tokens(lm: LanguageModel) -> list[int]:

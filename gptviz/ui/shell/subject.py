@@ -197,7 +197,7 @@ def read_prompt(key: ModelKey, lm: LanguageModel, prompt: str, default: str, *, 
         st.warning(f"The prompt has {len(prompt):,} characters; the first {LONGEST_PROMPT:,} are kept.")
         prompt = prompt[:LONGEST_PROMPT]
     encoding = lm.tokenizer.encode(prompt)
-    if not encoding.ids:
+    if len(encoding.ids) <= len(lm.tokenizer.before) + len(lm.tokenizer.after):
         if needs_prompt:
             st.info(f"{_why_no_tokens(lm, prompt)}; until then the default prompt is shown.")
         prompt = default
@@ -218,5 +218,5 @@ def read_prompt(key: ModelKey, lm: LanguageModel, prompt: str, default: str, *, 
 def _why_no_tokens(lm: LanguageModel, prompt: str) -> str:
     """Why there is no token in a prompt, and what to type."""
     if prompt.strip():
-        return "The prompt has no word that this model can read. Type one above: a word has two or more of the letters a to z"
+        return f"The prompt has {lm.tokenizer.without}. Type some text above"
     return "The prompt is empty. Type at least one character above"

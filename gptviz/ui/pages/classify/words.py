@@ -45,7 +45,7 @@ def check_words(subject: Subject) -> None:
     """A warning where the model knows no word of the text; where there is no word to read, the page stops."""
     tokenizer = subject.lm.tokenizer
     if not subject.seen:
-        st.info(f"The text has nothing that this model can read. Type {tokenizer.least} above.")
+        st.info(f"The text has {tokenizer.without}. Type some text above.")
         st.stop()
     words = [subject.seen[place] for place in places(subject)]
     unknown = tokenizer.unknown_id
