@@ -166,6 +166,11 @@ class BPETokenizer(Tokenizer):
         """How many tokens there are, added ones included."""
         return len(self._bytes)
 
+    @property
+    def unknown_id(self) -> int | None:
+        """The token that is read for what the vocabulary lacks; None where there is no such token."""
+        return self._unknown_id
+
     def encode(self, text: str) -> Encoding:
         """The ids of a prompt, and what the vocabulary lacks.
 

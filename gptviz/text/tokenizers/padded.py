@@ -29,7 +29,7 @@ class PaddedTokenizer(Tokenizer):
         if isinstance(inner, PaddedTokenizer) or not inner.vocab_size < size <= LARGEST:
             raise ValueError(f"a vocabulary of {inner.vocab_size:,} tokens cannot be filled up to {size:,}")
         self.inner, self._size = inner, size
-        self.padding = inner.padding
+        self.padding, self.before, self.after = inner.padding, inner.before, inner.after
 
     @classmethod
     def parts(cls, fields: dict[str, object]) -> tuple[dict[str, Any], int]:
@@ -47,6 +47,11 @@ class PaddedTokenizer(Tokenizer):
     def vocab_size(self) -> int:
         """How many tokens there are, the unused ones included."""
         return self._size
+
+    @property
+    def unknown_id(self) -> int | None:
+        """The token that the inner tokenizer reads for what its vocabulary lacks."""
+        return self.inner.unknown_id
 
     def encode(self, text: str) -> Encoding:
         """The ids of a text, and what the vocabulary lacks."""
