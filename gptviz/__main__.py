@@ -168,6 +168,7 @@ def _add_generate(command: Callable[..., Parser]) -> None:
     this.add_argument("name", metavar="NAME")
     this.add_argument("--prompt", required=True, metavar="TEXT")
     this.add_argument("--max-new-tokens", type=int, default=200, metavar="N")
+    this.add_argument("--go-on", action="store_true", help="write on where the model ends its text")
     this.add_argument("--greedy", action="store_true", help="always the likeliest token; the same as --temperature 0")
     this.add_argument(
         "--temperature",
@@ -519,6 +520,7 @@ def _watch(folder: Path, device: torch.device, world: World, claim: Claim | None
 
 def generate(options: argparse.Namespace) -> None:
     """The command `generate NAME --prompt TEXT …`."""
+    from .generate.generation import until_drawn, without_end
     from .generate.sampling import Sampling
 
     if options.max_new_tokens < 0:
@@ -544,17 +546,23 @@ def generate(options: argparse.Namespace) -> None:
     streams = not options.json and lm.tokenizer.kind in ("characters", "symbols")
     tokens: list[int] = []
     begun = time.perf_counter()
-    for step in islice(grown, options.max_new_tokens):
+    ends = frozenset() if options.go_on else lm.end_tokens
+    for step in until_drawn(islice(grown, options.max_new_tokens), ends):
         tokens.append(int(step.tokens[0]))
-        if streams:
+        if streams and tokens[-1] not in ends:
             print(lm.tokenizer.piece(tokens[-1]), end="", flush=True)
     rate = len(tokens) / max(time.perf_counter() - begun, 1e-9)
-    text = lm.tokenizer.continuation(tokens)
+    written, ended = without_end(tokens, ends)
+    text = lm.tokenizer.continuation(written)
     if options.json:
-        _print_json({"text": text, "tokens": tokens, "tokens_per_second": round(rate, 1)})
+        _print_json({"text": text, "tokens": written, "ended": ended, "tokens_per_second": round(rate, 1)})
     else:
         # Tokens of a byte-level vocabulary can end within a character, so their text is printed when it is complete.
         print("" if streams else text)
+    if ended and not options.json:
+        print(
+            f"gptviz: the model ended its text with {lm.tokenizer.label(tokens[-1])}; with --go-on it writes on", file=sys.stderr
+        )
 
 
 def _answer(options: argparse.Namespace, lm: LanguageModel, sampling: Sampling | None) -> None:

@@ -20,7 +20,7 @@ from gptviz.text import Encoding, SpecialTokensTokenizer, Tokenizer
 
 from .data.classification import padded
 from .generate.decoding import Beams, beam_search, decode, until_end
-from .generate.generation import Generation, window_start
+from .generate.generation import Generation, until_drawn, window_start, without_end
 from .generate.sampling import Sampling
 from .model.devices import device as choose_device
 from .runs import checkpoints, imports
@@ -98,10 +98,21 @@ class LanguageModel:
             raise ValueError(f"{self.name} answers a text and does not continue it: ask for its answer")
         return Generation(self.model, self.encode(prompt), sampling, **options)
 
-    def generate(self, prompt: str, max_new_tokens: int = 200, **sampling: Any) -> str:
+    @property
+    def end_tokens(self) -> frozenset[int]:
+        """The tokens that end a text, where the model has such; most models that were trained on chats have."""
+        return frozenset(token for token in self.card.end_tokens if token < self.tokenizer.vocab_size)
+
+    def generate(self, prompt: str, max_new_tokens: int = 200, *, go_on: bool = False, **sampling: Any) -> str:
         """The text that follows `prompt`, without the prompt; `sampling` are the fields of `Sampling`.
 
         For an encoder–decoder, this is its `answer`: with its likeliest tokens unless a `sampling` is given.
+
+        Args:
+            prompt: what the model goes on with, or answers.
+            max_new_tokens: the most tokens that are written; fewer where the model ends its text.
+            go_on: write on where the model ends its text; its end token is then a part of the text.
+            sampling: the fields of `Sampling`.
 
         Raises:
             ValueError: as in `generation`; a `sampling` or a number of tokens that is not possible.
@@ -111,7 +122,9 @@ class LanguageModel:
         if self.model.config.kind == "encoder-decoder":
             return self.answer(prompt, min(max_new_tokens, self.model.config.context_length), **sampling)
         grown = self.generation(prompt, Sampling(**sampling))
-        return self.tokenizer.continuation([int(step.tokens[0]) for step in islice(grown, min(max_new_tokens, sys.maxsize))])
+        ends = frozenset() if go_on else self.end_tokens
+        tokens = [int(step.tokens[0]) for step in until_drawn(islice(grown, min(max_new_tokens, sys.maxsize)), ends)]
+        return self.tokenizer.continuation(without_end(tokens, ends)[0])
 
     @property
     def special_tokens(self) -> SpecialTokensTokenizer:

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from gptviz.ui.pages.generate import link, method
-from gptviz.ui.pages.generate.show import current_writing, explain_tree, show, transport
+from gptviz.ui.pages.generate.show import current_writing, explain_tree, show, stops_at_end, transport
 from gptviz.ui.pages.generate.tries import tries
 from gptviz.ui.shell import pages, scrubber
 from gptviz.ui.shell.next_step import next_step
@@ -21,7 +21,7 @@ open_page(
 subject = subject_bar()
 view = st.container()
 sampling = sampling_controls(temperature=0.8, seed=True)
-writing = current_writing(subject, sampling)
+writing = current_writing(subject, sampling, stops_at_end(subject))
 
 with view:
     speed = transport(writing)

@@ -187,7 +187,7 @@ def test_generate_prints_the_prompt_and_what_follows_or_json(capsys: Capture, ti
     folder = tiny_model("mine")
     arguments = ("generate", "mine", "--prompt", "the fox", "--max-new-tokens", "40", "--seed", "3")
     told = json.loads(output(capsys, *arguments, "--json"))
-    assert set(told) == {"text", "tokens", "tokens_per_second"}
+    assert set(told) == {"text", "tokens", "ended", "tokens_per_second"}
     lm = gptviz.load(folder)
     assert told["text"] == lm.generate("the fox", 40, seed=3)
     assert told["tokens"] == lm.tokenizer.encode(told["text"]).ids
@@ -195,6 +195,22 @@ def test_generate_prints_the_prompt_and_what_follows_or_json(capsys: Capture, ti
     assert output(capsys, *arguments) == f"the fox{told['text']}\n"
     assert output(capsys, *arguments[:-1], "4") != f"the fox{told['text']}\n"
     assert output(capsys, "generate", "mine", "--prompt", "the fox", "--max-new-tokens", "0") == "the fox\n"
+
+
+def test_generate_stops_where_the_model_ends_its_text_and_says_so(capsys: Capture, tiny_model: TinyModel) -> None:
+    whole = gptviz.load(tiny_model()).generate("the fox", 30, seed=3)
+    end = gptviz.load("tiny").tokenizer.id_of(whole[9])
+    tiny_model("ends", card={"end_tokens": [end]})
+    arguments = ("generate", "ends", "--prompt", "the fox", "--max-new-tokens", "30", "--seed", "3")
+    cut = whole[: whole.index(whole[9])]
+    told = json.loads(output(capsys, *arguments, "--json"))
+    assert (told["text"], told["ended"], len(told["tokens"])) == (cut, True, len(cut))
+    assert main([*arguments]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == f"the fox{cut}\n"
+    assert re.search(r"the model ended its text with .*; with --go-on it writes on", printed.err)
+    told = json.loads(output(capsys, *arguments, "--go-on", "--json"))
+    assert (told["text"], told["ended"]) == (whole, False)
 
 
 def test_greedy_is_temperature_zero_and_settings_reach_the_draw(capsys: Capture, tiny_model: TinyModel) -> None:

@@ -66,6 +66,15 @@ def test_the_text_generated_is_that_of_the_steps_without_the_prompt(tiny_model: 
     assert lm.generate("the fox", 0) == ""
 
 
+def test_a_text_stops_before_a_token_that_ends_it_unless_it_is_to_go_on(tiny_model: TinyModel) -> None:
+    whole = gptviz.load(tiny_model()).generate("the fox", 30, seed=2)
+    end = gptviz.load("tiny").tokenizer.id_of(whole[9])
+    lm = gptviz.load(tiny_model("ends", card={"end_tokens": [end, 10**6, "x"]}))
+    assert lm.end_tokens == {end}
+    assert lm.generate("the fox", 30, seed=2) == whole[: whole.index(whole[9])]
+    assert lm.generate("the fox", 30, go_on=True, seed=2) == whole
+
+
 def test_a_trace_reads_the_end_of_a_prompt_longer_than_the_context(tiny_model: TinyModel) -> None:
     lm = gptviz.load(tiny_model())
     prompt = "the quick brown fox"

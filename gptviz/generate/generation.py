@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -32,6 +32,20 @@ class Step:
     position: int
     tokens: Tensor
     logits: Tensor
+
+
+def until_drawn(steps: Iterable[Step], ends: Container[int]) -> Iterator[Step]:
+    """The steps up to the first in which the first sample takes one of the tokens `ends`; that step is the last."""
+    for step in steps:
+        yield step
+        if int(step.tokens[0]) in ends:
+            return
+
+
+def without_end(tokens: list[int], ends: Container[int]) -> tuple[list[int], bool]:
+    """The tokens of a text without the one that ends it, and whether there is such a token at its end."""
+    ended = bool(tokens) and tokens[-1] in ends
+    return tokens[:-1] if ended else tokens, ended
 
 
 class Generation(Iterator[Step]):

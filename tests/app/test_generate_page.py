@@ -212,6 +212,27 @@ def test_playing_grows_by_the_clock_until_paused(tiny_model: Callable[..., Path]
     assert not writing(at).playing
 
 
+def test_the_text_stops_where_the_model_ends_it_says_so_and_goes_on_if_asked(
+    tiny_model: Callable[..., Path], clock: Clock
+) -> None:
+    tiny_model()
+    ids = writing(page()).ids
+    end = ids[FIRST // 2]
+    tiny_model(card={"end_tokens": [end]})
+    clear_caches()
+    at = page()
+    now, place = writing(at), ids.index(end)
+    assert now.ids == ids[: place + 1], "the text that the page opens on ends there"
+    assert any("The model ended its text here" in caption.value for caption in at.caption)
+    press(at, "play")
+    clock.seconds += 100
+    at.run()
+    assert now.ids[: place + 2] == ids[: place + 2], "Play goes on all the same"
+    assert now.length > place + 1
+    at = page(stop="false")
+    assert writing(at).ids == ids
+
+
 def test_a_tick_that_comes_after_the_pause_draws_nothing(tiny_model: Callable[..., Path], clock: Clock) -> None:
     tiny_model()
     now = writing(press(page(), "play"))

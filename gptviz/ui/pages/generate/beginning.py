@@ -61,9 +61,11 @@ def begin_again(writing: Writing) -> None:
 
 
 def grow(writing: Writing, tokens: int, budget: float = BUDGET) -> None:
-    """Draw up to `tokens` tokens, fewer where they cost more than `budget`, see `affordable`."""
+    """Draw up to `tokens` tokens, fewer where the model ends its text or they cost more than `budget`, see `affordable`."""
     length = len(writing.tree.prompt) + writing.length
     for _ in range(affordable(writing.lm.model, length, tokens, budget)):
+        if writing.stops and writing.is_at_end:
+            return
         writing.step()
 
 

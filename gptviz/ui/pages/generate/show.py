@@ -10,6 +10,7 @@ from gptviz.generate.sampling import Sampling
 from gptviz.ui.shell import scrubber
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.markdown import escaped
 
 from . import beginning, clicks, link
 from .picture import Picture
@@ -20,22 +21,40 @@ from .writing import MOST_NODES, MOST_TOKENS, Topic, Writing, topic
 # Tokens a second of a playing text, and the seconds between two ticks.
 SPEEDS = {"Slow": 2.5, "Medium": 20.0, "Fast": 400.0}
 TICK = 0.1
+# Of the tokens that end a text, how many the help of a control names.
+MOST_ENDS_NAMED = 4
 # The key of the session's state with the keys of the trees that the session worked on.
 _KEYS = "keys of trees"
 
 
-def current_writing(subject: Subject, sampling: Sampling) -> Writing:
+def stops_at_end(subject: Subject) -> bool:
+    """The control for whether the text stops where the model ends it, for models that do."""
+    ends = subject.lm.end_tokens
+    if not ends:
+        return True
+    labels = " or ".join(subject.lm.tokenizer.label(token) for token in sorted(ends)[:MOST_ENDS_NAMED])
+    return controls.switch(
+        "Stop at the end",
+        key="stop",
+        default=True,
+        help=f"This model ends its text with {escaped(labels)}. Off: a playing text goes on after that.",
+    )
+
+
+def current_writing(subject: Subject, sampling: Sampling, stops: bool = True) -> Writing:
     """The session's text. Where the model, the step or the prompt changed, the text that the session had for them before, if it
     worked on it, or a new one; in a new session, what the link asks for.
     """
     writing: Writing | None = st.session_state.get("writing")
     if writing is not None and writing.about == topic(subject):
-        writing.sampling = sampling
+        writing.sampling, writing.stops = sampling, stops
         if writing.cut_short and not scrubber.is_playing():
             writing.cut_short = False
             beginning.begin(writing)
     else:
-        writing = _another(writing, Writing(subject, sampling))
+        fresh = Writing(subject, sampling)
+        fresh.stops = stops
+        writing = _another(writing, fresh)
         st.session_state["writing"] = writing
         st.session_state["picture"] = Picture(writing)
     if st.session_state.pop(WRITE_AGAIN, False):
@@ -166,6 +185,9 @@ def explain_tree(writing: Writing) -> None:
     if not writing.playing and (loop := loop_at_end(writing.ids)) is not None:
         same = "token" if loop.length == 1 else f"{loop.length:,} tokens"
         st.caption(f"From token {loop.start + 1:,} on, the text repeats the same {same}.")
+    if writing.is_at_end and not writing.playing:
+        label = writing.lm.tokenizer.label(writing.ids[-1])
+        st.caption(f"The model ended its text here, with {escaped(label)}. Step and Play go on all the same.")
     if writing.full:
         st.info(f"The text has {MOST_TOKENS:,} tokens, the most this page keeps. Undo, restart or download it.")
     if writing.tree.dropped:

@@ -62,6 +62,7 @@ class Writing:
         key: of its tree on the shelf; it cannot be guessed.
         tree: all that was written.
         playing: whether it grows by itself.
+        stops: whether it stops where the model ends its text.
         cut_short: whether it opened with fewer tokens than usual, since training was being played.
         opened_as: its state when the page had opened on it by itself; None for a text that a link or the shelf brought back.
         ahead: how the next tokens are chosen, while the text of a link is written again.
@@ -84,6 +85,7 @@ class Writing:
             n_candidates=ALTERNATIVES,
         )
         self.playing = self.cut_short = self.differs = False
+        self.stops = True
         self.opened_as: State | None = None
         self.ahead: deque[Choice] = deque()
         self.linked, self._checksum = "", ""
@@ -120,6 +122,11 @@ class Writing:
     def full(self) -> bool:
         """Whether the text has reached the most this page keeps."""
         return self.length >= MOST_TOKENS
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether the last token is one with which the model ends a text."""
+        return self.length > 0 and self.tree.nodes[self.tree.current].token in self.lm.end_tokens
 
     @property
     @alone
@@ -202,7 +209,8 @@ class Writing:
         with self.speedometer.draw():
             act()
         self.attention_of = None
-        self.playing = self.playing and not self.full
+        has_ended = self.stops and self.is_at_end and not self.ahead
+        self.playing = self.playing and not self.full and not has_ended
 
     @alone
     def go(self, node: int) -> None:
