@@ -118,9 +118,23 @@ def _add_import(command: Callable[..., Parser]) -> None:
         "source",
         metavar="SOURCE",
         help="a folder with config.json, weights and tokenizer, as model hubs have them; a .gguf file; nanoGPT's ckpt.pt; the "
-        "name of a model on the hub; or a zip file that 'export' wrote",
+        "name of a model on the hub; a zip file that 'export' wrote; or, with --map, a .pt or .safetensors file with the tensors "
+        "of any GPT",
     )
     this.add_argument("--name", help="what to call the model; default: the name of the folder or file")
+    this.add_argument(
+        "--map",
+        type=Path,
+        metavar="FILE",
+        help="a JSON file that says which tensor is which (see README.md); without it, a first draft of one is printed",
+    )
+    this.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="what the tensors do not tell, such as n_head=6; 'train --help' lists all fields",
+    )
 
 
 def _add_export(command: Callable[..., Parser]) -> None:
@@ -296,7 +310,7 @@ def _opened(options: argparse.Namespace) -> LanguageModel:
 
 
 def import_model(options: argparse.Namespace) -> None:
-    """The command `import SOURCE [--name N] [--json]`."""
+    """The command `import SOURCE [--name N] [--map FILE] [--set FIELD=VALUE …] [--json]`."""
     from .memory import size
     from .runs import checkpoints, imports
 
@@ -304,16 +318,22 @@ def import_model(options: argparse.Namespace) -> None:
         licence = f", licence {offer.licence}" if offer.licence else ""
         print(f"{offer.name}: {size(offer.missing)} are fetched from the hub{licence}; Ctrl-C stops", file=sys.stderr)
 
-    command = f"gptviz import {shlex.quote(options.source)}"
+    said = imports.said_of(options.map, dict(map(_setting, options.set)))
+    told = [*(["--map", str(options.map)] if options.map else []), *(word for one in options.set for word in ("--set", one))]
+    command = shlex.join(["gptviz", "import", options.source, *told])
     try:
         with imports.bar(options.source) as watch:
-            made = imports.import_model(options.source, options.name, command=command, offered=offered, watch=watch)
+            made = imports.import_model(options.source, options.name, said=said, command=command, offered=offered, watch=watch)
+    except checkpoints.CheckpointError as error:
+        _print_tensors(options, said, str(error))
+        raise
     except KeyboardInterrupt:
         print("gptviz: stopped; nothing was imported, and what has arrived is gone on with the next time", file=sys.stderr)
         raise
     if options.json:
         row = {"name": made.folder.name, "family": made.family, "parameters": made.parameters, "notes": list(made.notes)}
-        _print_json(row)
+        compared = imports.examined(options.source, said) if options.map else None
+        _print_json(row | ({} if compared is None else compared.as_json()))
         return
     where = f"stay at {options.source}" if checkpoints.is_reference(made.folder) else f"are in {made.folder}"
     print(f"{made.folder.name}: {made.family}, {made.parameters:,} parameters; its weights {where}")
@@ -333,6 +353,21 @@ def export_model(options: argparse.Namespace) -> None:
         _print_json({"name": options.name, "format": options.format, "path": str(to.absolute())})
         return
     print(f"{options.name} is in {to}")
+
+
+def _print_tensors(options: argparse.Namespace, said: dict[str, Any], error: str) -> None:
+    """Where a file of tensors could not be opened: what it holds and what does not match, or a draft of its mapping."""
+    from .runs import checkpoints, imports
+
+    with contextlib.suppress(checkpoints.CheckpointError):
+        examined = imports.examined(options.source, said)
+        if examined is None:
+            return
+        if options.json:
+            _print_json({"error": error} | examined.as_json())
+            return
+        for line in examined.lines():
+            print(line)
 
 
 def describe(options: argparse.Namespace) -> None:

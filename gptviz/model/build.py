@@ -108,6 +108,12 @@ def initialise(model: Transformer, generator: torch.Generator | None) -> None:
             part.table.normal_(0.0, 0.02, generator=generator)
 
 
+def parameter_shapes(config: Config) -> dict[str, tuple[int, ...]]:
+    """The shape of every parameter by its name, tied ones once; nothing is allocated."""
+    with torch.device("meta"):
+        return {name: tuple(parameter.shape) for name, parameter in lay_out(config).named_parameters()}
+
+
 @dataclass(frozen=True)
 class Layer:
     """A part that holds weights.

@@ -1,116 +1,208 @@
-"""nanoGPT's `ckpt.pt`, with the characters of its `meta.pkl`; neither file can run code here."""
+"""nanoGPT's `ckpt.pt` and minGPT's `model.pt`: GPT-2's names, with matrices as [out, in]. Neither file can run code here."""
 
 from __future__ import annotations
 
 import os
-import pickle
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
-from io import BytesIO
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, ClassVar
 
 from torch import Tensor
 
-from gptviz.bounded import read_regular
+from gptviz.bounded import parse_json, read_regular
 from gptviz.model import Config
-from gptviz.text import CharTokenizer, Tokenizer
 
+from .characters import characters_beside
 from .families import FAMILIES, Given, ImportRefusedError
 from .families.expressing import Expressed, NotExpressibleError, differences
+from .folder import LONGEST_CONFIG
+from .folder_tokens import FolderTokens
 from .source import Opened, Outline, Source, fitted
 from .tensors import load_pickle, reading, state_dict
 
-LONGEST_META = 4 * 2**20  # bytes
+SUFFIXES = (".pt", ".pth")
 COMPILED = "_orig_mod."  # what torch.compile puts before the names
+TURNED = ("c_attn.weight", "c_proj.weight", "c_fc.weight")  # the family's files have them as [in, out]
+MASKS = (".attn.bias", ".attn.masked_bias")
+MOST_SETTINGS = 10_000
+EMBEDDING, POSITIONS, UNEMBEDDING = "transformer.wte.weight", "transformer.wpe.weight", "lm_head.weight"
+FUSED = "transformer.h.0.attn.c_attn.weight"
+# The heads of the models that minGPT knows by name (its model.py); its config.json may have that name alone.
+HEADS = {"openai-gpt": 12, "gpt2": 12, "gpt2-medium": 16, "gpt2-large": 20, "gpt2-xl": 25, "gopher-44m": 16}
+HEADS |= {"gpt-mini": 6, "gpt-micro": 4, "gpt-nano": 3}
 
 
-class NanoGPT(Source):
-    """A `.pt` file that nanoGPT's `train.py` wrote."""
+class _OfGPT2(Source):
+    """A `.pt` file with GPT-2's names.
 
-    kind = "nanogpt"
+    Attributes:
+        title: what people call such models.
+        tied: whether the embedding is the unembedding too.
+        activation: GPT-2's name of the curve in the MLP.
+    """
 
-    @classmethod
-    def fits(cls, path: Path) -> bool:
-        return path.suffix in (".pt", ".pth") and os.path.lexists(path)
+    title: ClassVar[str]
+    tied: ClassVar[bool]
+    activation: ClassVar[str]
 
     def files(self) -> list[Path]:
         return [self.path]
 
+    @property
+    @abstractmethod
+    def _settings(self) -> dict[str, Any]:
+        """The sizes, under nanoGPT's names."""
+
     @cached_property
-    def _content(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        content = load_pickle(self.path)
-        settings = content.get("model_args") if isinstance(content, dict) else None
-        if not isinstance(settings, dict):
-            raise ImportRefusedError(f"{self.path.name} has no model_args: gptviz opens what nanoGPT's train.py saves")
-        tensors = {name.removeprefix(COMPILED): value for name, value in state_dict(content).items()}
-        return settings, tensors
+    def _content(self) -> Any:
+        return load_pickle(self.path)
+
+    @cached_property
+    def _tensors(self) -> dict[str, Tensor]:
+        tensors = {name.removeprefix(COMPILED): value for name, value in state_dict(self._content).items()}
+        return {name: value for name, value in tensors.items() if not name.endswith(MASKS)}
 
     @cached_property
     def _given(self) -> Given:
-        settings, _ = self._content
-        return _as_gpt2(settings)
+        return _as_gpt2(self._settings, self.title, activation=self.activation, tied=self.tied)
 
     def outline(self) -> Outline:
-        settings, tensors = self._content
-        biased = "transformer.h.0.ln_1.bias" in tensors
         try:
-            config = _config(settings, biased=biased)
-        except ImportRefusedError:
-            raise
+            config = _config(self._given, self._settings, biased="transformer.h.0.ln_1.bias" in self._tensors)
+        except ImportRefusedError as error:
+            raise ImportRefusedError(f"{self.path.name}: {str(error).removeprefix('config.json: ')}") from None
         except (ValueError, TypeError) as error:
-            raise ImportRefusedError(f"{self.path.name}: model_args: {error}") from None
-        return Outline("nanoGPT", config)
+            raise ImportRefusedError(f"{self.path.name}: {error}") from None
+        return Outline(self.title, config)
 
     def opened(self) -> Opened:
         outline = self.outline()
-        tokenizer, notes = fitted(characters_beside(self.path), outline.config.vocab_size)
+        words = characters_beside(self.path) or FolderTokens(self.path.parent).tokenizer()
+        tokenizer, notes = fitted(words, outline.config.vocab_size)
         return Opened(outline.family, outline.config, tokenizer, notes)
 
     def parameters(self, config: Config) -> Iterator[tuple[str, Tensor]]:
-        _, tensors = self._content
+        left = dict(self._tensors)
+        if self.tied:
+            left.pop(UNEMBEDDING, None)
 
         def take(name: str) -> Tensor:
-            if name not in tensors:
+            if name.endswith(".bias") and name not in self._tensors:
+                return Tensor()  # of a model without biases
+            if name not in left:
                 raise ImportRefusedError(f"{self.path.name}: the tensor {name} is missing")
-            found = tensors[name]
-            return _turned(name, found)
+            return _turned(name, left.pop(name))
 
-        ours = FAMILIES["gpt2"].tensors(config, self._given, lambda name: self._take_or_none(name, tensors, take))
-        yield from ((name, tensor) for name, tensor in ours if tensor.numel())
-
-    def _take_or_none(self, name: str, tensors: dict[str, Tensor], take: Any) -> Tensor:
-        """The tensor; an empty one for a bias that a model without biases has not."""
-        if name.endswith(".bias") and name not in tensors:
-            return Tensor()
-        found: Tensor = take(name)
-        return found
+        yield from ((name, tensor) for name, tensor in FAMILIES["gpt2"].tensors(config, self._given, take) if tensor.numel())
+        if left:
+            raise ImportRefusedError(
+                f"{self.path.name}: {len(left)} tensors have no place in a {self.title} model, among them {min(left)!r:.80}"
+            )
 
 
-def _as_gpt2(settings: Mapping[str, Any]) -> Given:
+class NanoGPT(_OfGPT2):
+    """A `.pt` file that nanoGPT's `train.py` wrote."""
+
+    kind, title, tied = "nanogpt", "nanoGPT", True
+    activation = "gelu"  # nanoGPT uses torch's own, which is exact
+
+    @classmethod
+    def fits(cls, path: Path) -> bool:
+        if path.suffix not in SUFFIXES or not os.path.lexists(path):
+            return False
+        content = load_pickle(path)
+        return isinstance(content, dict) and isinstance(content.get("model_args"), dict)
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        settings: dict[str, Any] = self._content["model_args"]
+        return settings
+
+
+class MinGPT(_OfGPT2):
+    """The `model.pt` that a project of minGPT wrote: the tensors alone, whose shapes tell all sizes but the number of heads."""
+
+    kind, title, tied, takes = "mingpt", "minGPT", False, ("set",)
+    activation = "gelu_new"
+
+    @classmethod
+    def fits(cls, path: Path) -> bool:
+        if path.suffix not in SUFFIXES or not os.path.lexists(path):
+            return False
+        content = load_pickle(path)
+        if not isinstance(content, dict) or not all(isinstance(value, Tensor) for value in content.values()):
+            return False
+        fused, masks = content.get(FUSED), [name for name in content if str(name).endswith(MASKS)]
+        is_turned = fused is not None and fused.ndim == 2 and fused.shape[0] == 3 * fused.shape[1]
+        return is_turned and bool(masks) and {EMBEDDING, POSITIONS, UNEMBEDDING} <= content.keys()
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        embedding, positions = self._tensors[EMBEDDING], self._tensors[POSITIONS]
+        if embedding.ndim != 2 or positions.ndim != 2:
+            raise ImportRefusedError(f"{self.path.name}: the embedding or the positions are no table")
+        blocks = {name.split(".")[2] for name in self._tensors if name.startswith("transformer.h.")}
+        return {
+            "vocab_size": embedding.shape[0],
+            "block_size": positions.shape[0],
+            "n_embd": embedding.shape[1],
+            "n_layer": len(blocks),
+            "n_head": self._heads(embedding.shape[1]),
+        }
+
+    def _heads(self, width: int) -> int:
+        """How many heads a block has: as was said, or as the config.json beside the file says.
+
+        Raises:
+            ImportRefusedError: neither says it.
+        """
+        said = self.said.get("set", {})
+        if isinstance(said, dict) and (unknown := sorted(said.keys() - {"n_head"})):
+            raise ImportRefusedError(f"{self.path.name} tells {unknown[0]} itself: of such a file --set takes n_head alone")
+        heads = said.get("n_head") if isinstance(said, dict) else None
+        if heads is None:
+            heads = self._heads_beside()
+        if isinstance(heads, int) and not isinstance(heads, bool) and heads > 0 and width % heads == 0:
+            return heads
+        if heads is not None:
+            raise ImportRefusedError(f"{self.path.name}: its width {width:,} does not divide into {heads!r:.40} heads")
+        raise ImportRefusedError(
+            f"{self.path.name} does not tell how many heads a block has: add --set n_head=…, "
+            "or put the config.json that minGPT wrote beside it"
+        )
+
+    def _heads_beside(self) -> Any:
+        file = self.path.parent / "config.json"
+        if not os.path.lexists(file):
+            return None
+        with reading(file):
+            fields = parse_json(read_regular(file, LONGEST_CONFIG), MOST_SETTINGS)
+        model = fields.get("model") if isinstance(fields, dict) else None
+        if not isinstance(model, dict):
+            return None
+        name = model.get("model_type")
+        return model.get("n_head") or (HEADS.get(name) if isinstance(name, str) else None)
+
+
+def _as_gpt2(settings: Mapping[str, Any], title: str, *, activation: str, tied: bool) -> Given:
     """The `config.json` of GPT-2 that means the same as nanoGPT's `model_args`."""
-    fields = {
-        "model_type": "gpt2",
-        "vocab_size": settings.get("vocab_size"),
-        "n_positions": settings.get("block_size"),
-        "n_embd": settings.get("n_embd"),
-        "n_layer": settings.get("n_layer"),
-        "n_head": settings.get("n_head"),
-        "activation_function": "gelu",  # nanoGPT uses torch's own, which is exact
-    }
-    return Given(fields, "nanoGPT")
+    names = {"n_positions": "block_size"} | {name: name for name in ("vocab_size", "n_embd", "n_layer", "n_head")}
+    fields = {"model_type": "gpt2", "activation_function": activation, "tie_word_embeddings": tied}
+    return Given(fields | {name: settings.get(theirs) for name, theirs in names.items()}, title)
 
 
-def _config(settings: Mapping[str, Any], *, biased: bool) -> Config:
+def _config(given: Given, settings: Mapping[str, Any], *, biased: bool) -> Config:
     """Our config of nanoGPT's `model_args`; with biases, all its parts have them."""
-    fields = FAMILIES["gpt2"].config(_as_gpt2(settings)).to_dict()
-    bias = dict.fromkeys(("norm_bias", "qkv_bias", "output_bias", "mlp_bias"), biased)
-    return Config.from_dict(fields | bias | {"dropout": float(settings.get("dropout") or 0.0)})
+    bias: dict[str, Any] = dict.fromkeys(("norm_bias", "qkv_bias", "output_bias", "mlp_bias"), biased)
+    return replace(FAMILIES["gpt2"].config(given), dropout=float(settings.get("dropout") or 0.0), **bias)
 
 
 def _turned(name: str, tensor: Tensor) -> Tensor:
     """GPT-2's files have these matrices as [in, out], nanoGPT's as [out, in]."""
-    return tensor.T if name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")) else tensor
+    return tensor.T if name.endswith(TURNED) and tensor.ndim == 2 else tensor
 
 
 def as_nanogpt(config: Config) -> Expressed:
@@ -129,7 +221,8 @@ def as_nanogpt(config: Config) -> Expressed:
         "dropout": config.dropout,
     }
     try:
-        theirs = _config(settings, biased=settings["bias"] is True)
+        given = _as_gpt2(settings, NanoGPT.title, activation=NanoGPT.activation, tied=NanoGPT.tied)
+        theirs = _config(given, settings, biased=settings["bias"] is True)
     except ValueError as error:
         raise NotExpressibleError(f"nanoGPT has no such model: {error}") from None
     if lacks := differences(config, theirs):
@@ -143,36 +236,3 @@ def checkpoint(model: Expressed, weights: Mapping[str, Tensor], about: Mapping[s
     tensors = {name: _turned(name, tensor).contiguous() for name, tensor in model.tensors(weights)}
     tensors["lm_head.weight"] = tensors["transformer.wte.weight"]
     return {"model": tensors, "model_args": dict(model.fields), **about}
-
-
-def characters_beside(path: Path) -> Tokenizer | None:
-    """The tokenizer of characters that `meta.pkl` beside the file lists, None where there is no such file.
-
-    Raises:
-        ImportRefusedError: the file holds anything but texts, numbers and tables of them.
-    """
-    file = path.parent / "meta.pkl"
-    if not os.path.lexists(file):
-        return None
-    with reading(file):
-        meta = _Plain(BytesIO(read_regular(file, LONGEST_META))).load()
-    table = meta.get("itos") if isinstance(meta, dict) else None
-    if (
-        not isinstance(table, dict)
-        or set(table) != set(range(len(table)))
-        or not all(isinstance(one, str) for one in table.values())
-    ):
-        raise ImportRefusedError(f"{file.name} has no table itos from numbers to characters")
-    characters = [table[place] for place in range(len(table))]
-    with reading(file):
-        tokenizer = CharTokenizer(characters)
-    if list(tokenizer.characters) != characters:  # its ids would mean other characters
-        raise ImportRefusedError(f"{file.name}: the characters of itos are not in their usual order, or one stands twice")
-    return tokenizer
-
-
-class _Plain(pickle.Unpickler):
-    """Reads texts, numbers, lists and tables; whatever would call something is refused."""
-
-    def find_class(self, module: str, name: str) -> NoReturn:
-        raise pickle.UnpicklingError(f"{module}.{name}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,36 +17,45 @@ from gptviz.model.build import lay_out
 from .families import ImportRefusedError
 from .folder import Folder
 from .gguf import GGUF
-from .nanogpt import NanoGPT
+from .mapped import Mapped
+from .nanogpt import MinGPT, NanoGPT
 from .source import Source
 
+WHOLE_MODELS = ("model.safetensors", "pytorch_model.bin")  # the weights of a folder with config.json
 MOST_NUMBERS_PER_BYTE = 8  # no quantisation stores a number in less than a bit
 
 
-SOURCES: dict[str, type[Source]] = {kind.kind: kind for kind in (Folder, GGUF, NanoGPT)}
+SOURCES: dict[str, type[Source]] = {kind.kind: kind for kind in (Folder, GGUF, NanoGPT, MinGPT, Mapped)}
 
 
-def source_at(path: Path) -> Source:
+def source_at(path: Path, said: Mapping[str, Any] | None = None) -> Source:
     """The source at this path.
 
+    Args:
+        path: a folder or file.
+        said: what its files do not tell: a "mapping" (see `mapping.mapping_of`), or under "set" fields of our config.
+
     Raises:
-        ImportRefusedError: there is nothing, or nothing that gptviz can open.
+        ImportRefusedError: there is nothing, or nothing that gptviz can open, or something is said of what tells it itself.
     """
-    for kind in SOURCES.values():
+    if path.name in WHOLE_MODELS and Folder.fits(path.parent) and not said:
+        return Folder(path.parent.resolve())
+    kinds = [Mapped] if said and "mapping" in said and Mapped.fits(path) else SOURCES.values()
+    for kind in kinds:
         if kind.fits(path):
-            return kind(path.resolve())
+            return kind(path.resolve(), said)
     if not os.path.lexists(path):
         raise ImportRefusedError(f"there is nothing at {path}")
     raise ImportRefusedError(
         f"{path} holds no model that gptviz can open: it opens a folder with config.json and weights, a .gguf file, "
-        "or the ckpt.pt of nanoGPT"
+        "the ckpt.pt of nanoGPT, or a .pt or .safetensors file with a mapping"
     )
 
 
 def reference(source: Source) -> dict[str, Any]:
     """What is written down to find the source again: its kind and place, and the sizes of its files."""
     sizes = {str(file): file.stat().st_size for file in source.files()}
-    return {"kind": source.kind, "path": str(source.path), "files": sizes}
+    return {"kind": source.kind, "path": str(source.path), "files": sizes, **({"said": source.said} if source.said else {})}
 
 
 def referred(content: dict[str, Any]) -> Source:
@@ -54,8 +64,9 @@ def referred(content: dict[str, Any]) -> Source:
     Raises:
         ImportRefusedError: the reference is damaged, or its files are gone or have changed.
     """
-    kind, path, sizes = content.get("kind"), content.get("path"), content.get("files")
-    if not isinstance(kind, str) or kind not in SOURCES or not isinstance(path, str) or not isinstance(sizes, dict):
+    kind, path, sizes, said = content.get("kind"), content.get("path"), content.get("files"), content.get("said", {})
+    names_source = isinstance(kind, str) and kind in SOURCES and isinstance(path, str)
+    if not names_source or not isinstance(sizes, dict) or not isinstance(said, dict):
         raise ImportRefusedError("source.json is damaged: import the model again")
     for file, size in sizes.items():
         try:
@@ -64,7 +75,7 @@ def referred(content: dict[str, Any]) -> Source:
             raise ImportRefusedError(f"the weights at {file} are gone: put them back, or import the model again") from None
         if found != size:
             raise ImportRefusedError(f"the weights at {file} have changed: import the model again")
-    return SOURCES[kind](Path(path))
+    return SOURCES[str(kind)](Path(str(path)), said)
 
 
 def filled(source: Source, config: Config) -> Transformer:

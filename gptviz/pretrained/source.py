@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -64,13 +64,22 @@ class Source(ABC):
 
     Attributes:
         kind: its name in the file that refers to it.
+        takes: what may be said about such a source that its files do not tell.
         path: the folder or file.
+        said: what was said, as JSON values; kept in the file that refers to it.
+
+    Raises:
+        ImportRefusedError: something is said that such a source has no use for.
     """
 
     kind: ClassVar[str]
+    takes: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, said: Mapping[str, Any] | None = None) -> None:
+        self.path, self.said = path, dict(said or {})
+        if useless := sorted(self.said.keys() - set(self.takes)):
+            option = {"mapping": "--map", "set": "--set"}.get(useless[0], useless[0])
+            raise ImportRefusedError(f"{path.name} says itself what model it holds: leave {option} out")
 
     @classmethod
     @abstractmethod

@@ -32,6 +32,12 @@ class TensorFile(Protocol):
     def tensor(self, name: str) -> Tensor:
         """One of them, in the type it is stored in."""
 
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of all tensors, none of which is read."""
+
+    def same(self, one: str, other: str) -> bool:
+        """Whether two tensors are one, stored once."""
+
 
 class SafetensorsFile:
     """A `.safetensors` file; a tensor is read when it is asked for."""
@@ -49,6 +55,14 @@ class SafetensorsFile:
         found: Tensor = self.file.get_tensor(name)
         return found
 
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of all tensors."""
+        return {name: tuple(self.file.get_slice(name).get_shape()) for name in self.names()}
+
+    def same(self, one: str, other: str) -> bool:
+        """Never: each tensor of such a file has bytes of its own."""
+        return False
+
 
 class TorchFile:
     """A file that `torch.save` wrote, opened with `weights_only=True`: nothing in it can run."""
@@ -63,6 +77,15 @@ class TorchFile:
     def tensor(self, name: str) -> Tensor:
         """One of them."""
         return self.tensors[name]
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of all tensors."""
+        return {name: tuple(tensor.shape) for name, tensor in self.tensors.items()}
+
+    def same(self, one: str, other: str) -> bool:
+        """Whether two tensors have the same memory and shape."""
+        first, second = self.tensors[one], self.tensors[other]
+        return first.data_ptr() == second.data_ptr() and first.shape == second.shape
 
 
 def load_pickle(path: Path) -> Any:
@@ -91,9 +114,24 @@ def state_dict(content: Any) -> dict[str, Tensor]:
         inner = content if key is None else content.get(key) if isinstance(content, Mapping) else None
         if isinstance(inner, Mapping):
             tensors = {str(name): value for name, value in inner.items() if isinstance(value, Tensor)}
+            for name, value in tensors.items():
+                _require_plain(name, value)
             if tensors:
                 return tensors
     raise ImportRefusedError("the file holds no tensors by name")
+
+
+def _require_plain(name: str, tensor: Tensor) -> None:
+    """Refuse a tensor that has fewer numbers in the file than its shape says, or none at all.
+
+    A row that is repeated without being stored again could claim any size, and fill the memory once it is worked with.
+
+    Raises:
+        ImportRefusedError: the message names the tensor.
+    """
+    is_dense = tensor.layout == torch.strided and tensor.device.type == "cpu" and not tensor.is_quantized
+    if not is_dense or tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
+        raise ImportRefusedError(f"the tensor {name:.80} is not stored number by number: save it with .contiguous()")
 
 
 @contextmanager

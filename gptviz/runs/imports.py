@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +13,11 @@ from gptviz import memory
 from gptviz.bounded import parse_json, read_regular
 from gptviz.model import Config, memory_needed, parameter_count
 from gptviz.pretrained import hub
+from gptviz.pretrained import mapping as mapping_file
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.folder import LONGEST_CONFIG, MOST_VALUES, outline_of
 from gptviz.pretrained.hub import Offer as Offer  # also for those who get one
+from gptviz.pretrained.mapped import Examined, Mapped
 from gptviz.pretrained.opening import filled, reference, source_at
 
 from . import checkpoints, names, sharing, zips
@@ -44,6 +46,7 @@ def import_model(
     given: str,
     name: str | None = None,
     *,
+    said: Mapping[str, Any] | None = None,
     command: str | None = None,
     offered: Callable[[Offer], None] | None = None,
     watch: hub.Watch | None = None,
@@ -54,6 +57,7 @@ def import_model(
         given: a folder or file of another program (see `gptviz.pretrained.opening`), the name of a model on the hub, or a zip
             file with a model (see `sharing`), whose weights are then unpacked among the user's own models.
         name: what to call the model; unless given, its name there, with a number where that is in use.
+        said: what the files of the model do not tell, as `said_of` returns it: a mapping, or fields.
         command: the command line that does the same, for the card.
         offered: called with what the hub has before it is fetched.
         watch: called with the bytes that have arrived from the hub, and with all of them.
@@ -68,7 +72,7 @@ def import_model(
         return Imported(folder, _family(made), parameter_count(checkpoints.read_config(folder)), _notes(made))
     try:
         on_disk = os.path.lexists(given) or not hub.is_name(given)
-        source = source_at(Path(given) if on_disk else _fetched(given, offered, watch))
+        source = source_at(Path(given) if on_disk else _fetched(given, offered, watch), said)
         opened = source.opened()
         filled(source, opened.config)
     except ImportRefusedError as error:
@@ -82,6 +86,35 @@ def import_model(
     with names.claimed(wanted, or_next=name is None) as claim:
         folder = checkpoints.save_reference(claim.name, opened.config, opened.tokenizer, card, reference(source))
     return Imported(folder, opened.family, parameter_count(opened.config), opened.notes)
+
+
+def said_of(mapping: Path | None, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """What `import_model` takes as `said`: the mapping in a file, and `changes` of fields of our config.
+
+    Raises:
+        CheckpointError: the file is missing, or is no mapping.
+    """
+    try:
+        return mapping_file.said_of(mapping, changes)
+    except ImportRefusedError as error:
+        raise CheckpointError(str(error)) from None
+
+
+def examined(given: str, said: Mapping[str, Any] | None = None) -> Examined | None:
+    """What a file of tensors holds and how it compares with its mapping, or a draft of a mapping; None for any other source.
+
+    Args:
+        given: the file.
+        said: as for `import_model`.
+
+    Raises:
+        CheckpointError: the file cannot be read, or the mapping is none.
+    """
+    try:
+        source = source_at(Path(given), said) if os.path.lexists(given) else None
+        return source.examined() if isinstance(source, Mapped) else None
+    except ImportRefusedError as error:
+        raise CheckpointError(str(error)) from None
 
 
 def _fetched(name: str, offered: Callable[[Offer], None] | None, watch: hub.Watch | None) -> Path:

@@ -216,8 +216,8 @@ def stacked(
         yield Match(
             f"{ours}.{kind}",
             tuple(f"{one}.{kind}" for one in theirs),
-            lambda tensors: _in_order(torch.cat(list(tensors)), config, heads, order),
-            lambda tensor: _in_order(tensor, config, heads, _back(order)).split(sizes),
+            lambda tensors: in_order(torch.cat(list(tensors)), config, heads, order),
+            lambda tensor: in_order(tensor, config, heads, _back(order)).split(sizes),
         )
 
 
@@ -235,10 +235,10 @@ def by_head(ours: str, theirs: str, config: Config, *, bias: bool, order: Tensor
 
     def to_ours(tensors: Sequence[Tensor]) -> Tensor:
         rows = tensors[0].unflatten(0, (heads, 3, -1))  # [n_head, 3, d_head, …]
-        return _in_order(rows.transpose(0, 1).flatten(0, 2), config, 2 * heads, order)  # [3 · n_head · d_head, …]
+        return in_order(rows.transpose(0, 1).flatten(0, 2), config, 2 * heads, order)  # [3 · n_head · d_head, …]
 
     def to_theirs(tensor: Tensor) -> Sequence[Tensor]:
-        rows = _in_order(tensor, config, 2 * heads, _back(order)).unflatten(0, (3, heads, -1))  # [3, n_head, d_head, …]
+        rows = in_order(tensor, config, 2 * heads, _back(order)).unflatten(0, (3, heads, -1))  # [3, n_head, d_head, …]
         return (rows.transpose(0, 1).flatten(0, 2),)  # [n_head · 3 · d_head, …]
 
     for kind in ("weight", "bias") if bias else ("weight",):
@@ -259,7 +259,7 @@ def rotary_rows(config: Config, *, neighbours: bool = False) -> Tensor:
     return torch.cat((first, rest[: half - turned // 2], second, rest[half - turned // 2 :]))
 
 
-def _in_order(tensor: Tensor, config: Config, heads: int, order: Tensor | None) -> Tensor:
+def in_order(tensor: Tensor, config: Config, heads: int, order: Tensor | None) -> Tensor:
     """The first `heads` · d_head rows of a stacked matrix or bias in another `order` within each head; the others unchanged."""
     if order is None:
         return tensor

@@ -1,0 +1,61 @@
+"""Vocabularies of characters, as small projects keep them; no file with one can run code here."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import NoReturn
+
+from gptviz.bounded import read_regular
+from gptviz.text import CharTokenizer, Tokenizer
+
+from .families import ImportRefusedError
+from .tensors import reading
+
+LONGEST_META = 4 * 2**20  # bytes
+
+
+def of_characters(characters: Sequence[str], where: str) -> Tokenizer:
+    """The tokenizer with these characters, in the order of their numbers.
+
+    Raises:
+        ImportRefusedError: our tokenizer of characters would number them in another way; the message begins with `where`.
+    """
+    try:
+        tokenizer = CharTokenizer(characters)
+    except ValueError as error:
+        raise ImportRefusedError(f"{where}: {error}") from None
+    if list(tokenizer.characters) != list(characters):  # its ids would mean other characters
+        raise ImportRefusedError(f"{where}: the characters are not in their usual order, or one stands twice")
+    return tokenizer
+
+
+def characters_beside(path: Path) -> Tokenizer | None:
+    """The tokenizer of characters that nanoGPT's `meta.pkl` beside the file lists, None where there is no such file.
+
+    Raises:
+        ImportRefusedError: the file holds anything but texts, numbers and tables of them.
+    """
+    file = path.parent / "meta.pkl"
+    if not os.path.lexists(file):
+        return None
+    with reading(file):
+        meta = _Plain(BytesIO(read_regular(file, LONGEST_META))).load()
+    table = meta.get("itos") if isinstance(meta, dict) else None
+    if (
+        not isinstance(table, dict)
+        or set(table) != set(range(len(table)))
+        or not all(isinstance(one, str) for one in table.values())
+    ):
+        raise ImportRefusedError(f"{file.name} has no table itos from numbers to characters")
+    return of_characters([table[place] for place in range(len(table))], file.name)
+
+
+class _Plain(pickle.Unpickler):
+    """Reads texts, numbers, lists and tables; whatever would call something is refused."""
+
+    def find_class(self, module: str, name: str) -> NoReturn:
+        raise pickle.UnpicklingError(f"{module}.{name}")

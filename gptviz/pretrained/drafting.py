@@ -1,0 +1,329 @@
+"""A first draft of a mapping: what the names and shapes of a stranger's tensors tell of the model, and what they do not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .mapping import BLOCK, Shape
+
+WEIGHT, BIAS = ("weight", "gamma", "scale", "kernel", "g", "w"), ("bias", "beta", "b")
+POSITIONS = r"wpe|pos"
+EMBEDDING = r"wte|tok|word|vocab|embed|emb"
+UNEMBEDDING = r"head|output|logit|decoder|embed_out|unembed|proj"
+FUSED = r"qkv|c_attn|in_proj|query_key_value"
+SEPARATE = {kind: rf"(?:w|to_|linear_)?{kind[0]}(?:_?proj|_lin|_linear)?|{kind}s?" for kind in ("query", "key", "value")}
+SMALL_NORMS = {kind: rf"{kind}_?(?:layer_?)?norm" for kind in ("q", "k")}
+OUTPUT = r"attn|attention|^sa\b|\bsa\.|self|o_proj|\bwo$|out_proj"
+UP, GATE, DOWN = (
+    r"c_fc|fc_?1|fc_in|\bup|h_to_4h|w1$|linear_?1|\.0$",
+    r"gate",
+    r"c_proj|fc_?2|fc_out|down|4h_to_h|w2$|linear_?2|\.[23]$",
+)
+MASKS = r"mask|tril|bias|causal|inv_freq|freqs|rope|rotary"
+FIRST_NORM = r"ln_?1|norm_?1|att|input|sa_"
+SECOND_NORM = r"ln_?2|norm_?2|post_att|ff|mlp|post_"
+
+
+@dataclass
+class Draft:
+    """A mapping as far as names and shapes tell it.
+
+    Attributes:
+        config: fields of our config; None for those that the tensors do not tell.
+        tensors: the lines of the mapping.
+        ignore: tensors that the model has no use for.
+        assumed: what was taken for granted, in sentences.
+    """
+
+    config: dict[str, Any] = field(default_factory=dict)
+    tensors: dict[str, Any] = field(default_factory=dict)
+    ignore: list[str] = field(default_factory=list)
+    assumed: list[str] = field(default_factory=list)
+
+    @property
+    def unknown(self) -> list[str]:
+        """The fields of the config that somebody has to fill in."""
+        return [name for name, value in self.config.items() if value is None]
+
+    def as_json(self) -> dict[str, Any]:
+        """The mapping file."""
+        return {"config": self.config, "tensors": self.tensors, "ignore": self.ignore}
+
+
+def drafted(shapes: Mapping[str, Shape], same: Callable[[str, str], bool] = lambda one, other: False) -> Draft:
+    """A draft for a file with tensors of these `shapes`.
+
+    Args:
+        shapes: by the names of the tensors.
+        same: whether two tensors are one in memory, as a tied unembedding and its embedding are.
+    """
+    outside, inside, layers = _apart(shapes)
+    draft = Draft()
+    left = _Left(dict(outside))
+    width = _embedding(draft, left, same)
+    in_block = _Left(dict(inside))
+    _attention(draft, in_block, width)
+    _norms(draft, in_block, left, width)
+    _mlp(draft, in_block, width)
+    _unused(draft, [*left.shapes.items(), *in_block.shapes.items()])
+    draft.config["n_layer"] = layers
+    _settle(draft)
+    return draft
+
+
+def _apart(shapes: Mapping[str, Shape]) -> tuple[dict[str, Shape], dict[str, Shape], int]:
+    """The tensors outside of the blocks, those of block 0 with {} for its number, and how many blocks there are."""
+    found: dict[str, set[int]] = {}
+    for name in shapes:
+        if match := re.match(r"((?:[^.]+\.)*?)(\d+)\.", name):
+            found.setdefault(match[1], set()).add(int(match[2]))
+    prefixes = [prefix for prefix, numbers in found.items() if numbers == set(range(len(numbers)))]
+    prefix = max(prefixes, key=lambda one: sum(name.startswith(one) for name in shapes), default=None)
+    if prefix is None:
+        return dict(shapes), {}, 0
+    block = re.compile(re.escape(prefix) + r"(\d+)\.(.+)")
+    outside = {name: shape for name, shape in shapes.items() if not block.match(name)}
+    inside = {
+        f"{prefix}{BLOCK}.{match[2]}": shape for name, shape in shapes.items() if (match := block.match(name)) and match[1] == "0"
+    }
+    return outside, inside, len(found[prefix])
+
+
+class _Left:
+    """Tensors that no line of the draft is about yet."""
+
+    def __init__(self, shapes: dict[str, Shape]) -> None:
+        self.shapes = shapes
+
+    def matrices(self) -> list[str]:
+        """The names of matrices, without axes of length 1 in front."""
+        return [name for name, shape in self.shapes.items() if len(squeezed(shape)) == 2 and not _is_mask(name, shape)]
+
+    def named(self, pattern: str, names: list[str] | None = None) -> list[str]:
+        """Those whose name, without its ending, has this pattern."""
+        among = self.matrices() if names is None else names
+        return [name for name in among if re.search(pattern, _stem(name)[0].lower())]
+
+    def bias_of(self, name: str) -> str | None:
+        """The bias beside a weight."""
+        stem = _stem(name)[0]
+        return next((f"{stem}.{ending}" for ending in BIAS if f"{stem}.{ending}" in self.shapes), None)
+
+    def take(self, *names: str) -> None:
+        """These have a line now."""
+        for name in names:
+            self.shapes.pop(name, None)
+
+
+def squeezed(shape: Shape) -> Shape:
+    """A shape without axes of length 1 in front."""
+    while len(shape) > 1 and shape[0] == 1:
+        shape = shape[1:]
+    return shape
+
+
+def _stem(name: str) -> tuple[str, str]:
+    stem, _, ending = name.rpartition(".")
+    return (stem, ending) if ending in WEIGHT + BIAS and stem else (name, "")
+
+
+def _leaf(name: str) -> str:
+    return _stem(name)[0].rpartition(".")[2].lower()
+
+
+def _is_mask(name: str, shape: Shape) -> bool:
+    square = len(shape) >= 2 and shape[-1] == shape[-2]
+    return square and (len(shape) > 2 or re.search(r"mask|tril|causal", name.lower()) is not None or name.endswith(".bias"))
+
+
+def _line(draft: Draft, ours: str, left: _Left, theirs: list[str], **how: Any) -> bool:
+    """Add the line of a weight, and that of its bias where there is one; whether there is one."""
+    said = {name: value for name, value in how.items() if value}
+    source: dict[str, Any] = {"from": theirs[0]} if len(theirs) == 1 else {"stack": theirs}
+    draft.tensors[f"{ours}.weight"] = source | said if said or len(theirs) > 1 else theirs[0]
+    biases = [bias for name in theirs if (bias := left.bias_of(name))]
+    left.take(*theirs)
+    if len(biases) != len(theirs):
+        return False
+    draft.tensors[f"{ours}.bias"] = biases[0] if len(biases) == 1 else {"stack": biases}
+    left.take(*biases)
+    return True
+
+
+def _embedding(draft: Draft, left: _Left, same: Callable[[str, str], bool]) -> int:
+    """The lines of what lies outside the blocks but the final norm; the width."""
+    config = draft.config
+    config |= dict.fromkeys(("vocab_size", "context_length", "d_model", "n_layer", "n_head"))
+    tables = left.named(POSITIONS)
+    tokens = [name for name in left.named(EMBEDDING) if name not in tables] or [n for n in left.matrices() if n not in tables]
+    if not tokens:
+        return 0
+    embedding = tokens[0]
+    vocabulary, width = squeezed(left.shapes[embedding])
+    config |= {"vocab_size": vocabulary, "d_model": width}
+    draft.tensors["embed.weight"] = embedding
+    left.take(embedding)
+    tables = [name for name in tables if name != embedding and squeezed(left.shapes[name])[1] == width]
+    config["positions"] = "learned" if tables else "rotary"
+    if tables:
+        config["context_length"] = squeezed(left.shapes[tables[0]])[0]
+        draft.tensors["positions.table.weight"] = tables[0]
+        left.take(tables[0])
+    else:
+        draft.assumed.append(
+            "positions: rotary, since there is no table of them; which numbers of a head turn together stands in rotary_pairs."
+        )
+    outputs = [name for name in left.named(UNEMBEDDING) if sorted(squeezed(left.shapes[name])) == sorted((vocabulary, width))]
+    config["tied"] = not outputs or same(embedding, outputs[0])
+    if outputs and config["tied"]:
+        draft.ignore.append(outputs[0])
+        left.take(outputs[0])
+    elif outputs:
+        turned = squeezed(left.shapes[outputs[0]])[0] == width != vocabulary
+        config["unembed_bias"] = _line(draft, "head.unembed", left, outputs[:1], transpose=turned)
+    return width
+
+
+def _attention(draft: Draft, left: _Left, width: int) -> None:
+    """The lines of attention."""
+    config, ours = draft.config, f"blocks.{BLOCK}.attention"
+    fused = [name for name in left.named(FUSED) if max(squeezed(left.shapes[name])) > width]
+    turned = False
+    if fused:
+        shape = squeezed(left.shapes[fused[0]])
+        turned = shape[0] == width
+        config["qkv_bias"] = _line(draft, f"{ours}.qkv", left, fused[:1], transpose=turned)
+        if re.search("query_key_value", fused[0]):
+            draft.assumed.append("by_head: rows of query_key_value are taken as all queries, all keys, all values.")
+    elif names := _separate(draft, left, width):
+        config["qkv_bias"] = _line(draft, f"{ours}.qkv", left, names)
+    for kind, pattern in SMALL_NORMS.items():
+        if small := [name for name in left.shapes if re.fullmatch(pattern, _leaf(name)) and len(left.shapes[name]) == 1]:
+            _line(draft, f"{ours}.qk_norm.{kind}", left, small[:1])
+    outputs = [name for name in left.named(OUTPUT) if width in squeezed(left.shapes[name])]
+    outputs = outputs or [name for name in left.matrices() if squeezed(left.shapes[name]) == (width, width)]
+    if outputs:
+        config["output_bias"] = _line(draft, f"{ours}.output", left, outputs[:1], transpose=turned)
+
+
+def _separate(draft: Draft, left: _Left, width: int) -> list[str]:
+    """Queries, keys and values that are stored apart, also head by head; empty where they are not found."""
+    found = {kind: [n for n in left.matrices() if re.fullmatch(pattern, _leaf(n))] for kind, pattern in SEPARATE.items()}
+    if not all(found.values()):
+        return []
+    heads, keys = len(found["query"]), len(found["key"])
+    rows, key_rows = (squeezed(left.shapes[found[kind][0]])[0] for kind in ("query", "key"))
+    norm = next((shape for name, shape in left.shapes.items() if re.fullmatch(SMALL_NORMS["q"], _leaf(name))), None)
+    if norm is not None:
+        draft.config["qk_norm"] = "whole" if norm[0] == rows else "separate"
+    if heads > 1:  # a module for each
+        size = rows
+    elif norm is not None and rows % norm[0] == 0 and norm[0] < rows:
+        heads, keys, size = rows // norm[0], key_rows // norm[0], norm[0]
+    else:
+        draft.config |= {"d_head": None} if rows != width else {}
+        draft.config |= {"n_kv_head": None} if key_rows < rows else {}
+        return [found[kind][0] for kind in SEPARATE]
+    draft.config["n_head"] = heads
+    draft.config |= {"n_kv_head": keys} if keys != heads else {}
+    draft.config |= {"d_head": size} if size * heads != width else {}
+    return [name for kind in SEPARATE for name in sorted(found[kind], key=_numbers)]
+
+
+def _numbers(name: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", name)]
+
+
+def _norms(draft: Draft, inside: _Left, outside: _Left, width: int) -> None:
+    """The lines of the norms of a block, and of the final one."""
+    config = draft.config
+
+    def gains(left: _Left) -> list[str]:
+        return [name for name, shape in left.shapes.items() if shape == (width,) and _stem(name)[1] not in BIAS]
+
+    among = gains(inside)
+    first = next((name for name in among if re.search(FIRST_NORM, _stem(name)[0].rpartition(BLOCK)[2].lower())), None)
+    second = next(
+        (name for name in among if name != first and re.search(SECOND_NORM, _stem(name)[0].rpartition(BLOCK)[2].lower())), None
+    )
+    if first is None or second is None:
+        first, second = [*among[:2], None, None][:2]
+    biased = []
+    for ours, theirs in (("attention_residual", first), ("mlp_residual", second)):
+        if theirs is not None:
+            biased.append(_line(draft, f"blocks.{BLOCK}.{ours}.norm", inside, [theirs]))
+    config["residual"] = "pre-norm" if second else "parallel-one-norm" if first else "plain"
+    if early := [name for name in gains(outside) if re.search(EMBEDDING, _stem(name)[0].lower())]:
+        config["embed_norm"] = True
+        biased.append(_line(draft, "embed_norm", outside, early[:1]))
+    final = gains(outside)
+    config["final_norm"] = bool(final)
+    if final:
+        biased.append(_line(draft, "head.final_norm", outside, final[-1:]))
+    config["norm_bias"] = any(biased)
+    config["norm"] = "layernorm" if any(biased) or config.get("positions") == "learned" else "rmsnorm"
+    if first:
+        draft.assumed.append(f"residual: {config['residual']}; norm: {config['norm']}, with its usual epsilon.")
+
+
+def _mlp(draft: Draft, left: _Left, width: int) -> None:
+    """The lines of the MLP."""
+    config, ours = draft.config, f"blocks.{BLOCK}.mlp"
+    matrices = [name for name in left.matrices() if width in squeezed(left.shapes[name])]
+    gated = len(matrices) >= 3
+    if gated and all(any(_leaf(name) == one for name in matrices) for one in ("w1", "w2", "w3")):
+        parts = [next(name for name in matrices if _leaf(name) == one) for one in ("w1", "w3", "w2")]
+    elif gated:
+        parts = [next(iter(left.named(pattern, matrices)), "") for pattern in (GATE, r"\bup", DOWN)]
+        parts = parts if all(parts) else [matrices[0], matrices[1], matrices[2]]
+    else:
+        up, down = (next(iter(left.named(pattern, matrices)), "") for pattern in (UP, DOWN))
+        parts = [up, down] if up and down and up != down else matrices[:2]
+    if len(parts) < 2:
+        config["d_mlp"] = 0
+        return
+    shape = squeezed(left.shapes[parts[-2]])
+    turned = shape[0] == width != shape[1]
+    config["d_mlp"] = shape[1] if turned else shape[0]
+    config["mlp"] = "gated" if gated else "plain"
+    config["activation"] = "silu" if gated else "gelu"
+    draft.assumed.append(f"activation: {config['activation']}; no tensor tells it.")
+    names = ("gate", "up", "down") if gated else ("up", "down")
+    biased = [_line(draft, f"{ours}.{name}", left, [part], transpose=turned) for name, part in zip(names, parts, strict=True)]
+    config["mlp_bias"] = all(biased)
+
+
+def _unused(draft: Draft, left: list[tuple[str, Shape]]) -> None:
+    """Masks and tables of rotary positions are no weights; a mask tells the context."""
+    for name, shape in left:
+        if not re.search(MASKS, name.lower().rpartition(".")[2]) or (len(shape) == 1 and name.endswith(BIAS)):
+            continue
+        draft.ignore.append(_general(name))
+        if draft.config.get("context_length") is None and len(shape) >= 2 and shape[-1] == shape[-2]:
+            draft.config["context_length"] = shape[-1]
+
+
+def _general(name: str) -> str:
+    """The name with {} for every number, as where heads have a mask each."""
+    return re.sub(r"(?<=\.)\d+(?=\.)", BLOCK, name)
+
+
+def _settle(draft: Draft) -> None:
+    """Leave out what is as usual, and ask for what is open."""
+    config = draft.config
+    for name, usual in _USUAL:
+        if config.get(name) == usual:
+            config.pop(name)
+    if draft.config.get("n_layer") == 0:
+        config["n_head"] = 1
+
+
+_USUAL = (("residual", "pre-norm"), ("final_norm", True), ("unembed_bias", False), ("mlp", "plain"))
+
+
+def differing(shapes: Mapping[str, Shape]) -> Iterator[tuple[str, Shape]]:
+    """The tensors of a file as a reader wants to see them: those of all blocks of one shape once, with {} for the number."""
+    yield from dict.fromkeys((re.sub(r"(?<=\.)\d+(?=\.)", BLOCK, name, count=1), shape) for name, shape in shapes.items())

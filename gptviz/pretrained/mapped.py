@@ -1,0 +1,183 @@
+"""A file of tensors that anybody's GPT left, opened by a mapping."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from gptviz.bounded import parse_json, read_regular
+from gptviz.model import Config
+from gptviz.model.build import parameter_shapes
+from gptviz.text import Tokenizer, from_json
+
+from .characters import characters_beside, of_characters
+from .drafting import Draft, differing, drafted
+from .families import ImportRefusedError
+from .folder import MOST_VALUES
+from .folder_tokens import LONGEST_TOKENIZER, FolderTokens
+from .mapping import Row, Shape, TensorMap, compared, complaint, mapping_of
+from .source import Opened, Outline, Source, fitted
+from .tensors import SafetensorsFile, TorchFile, reading
+
+SUFFIXES = (".pt", ".pth", ".bin", ".safetensors")
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What a file of tensors holds, compared with a mapping.
+
+    Attributes:
+        rows: the comparison; without a mapping that can be read, none.
+        draft: without a mapping, what names and shapes tell of one; None with a mapping.
+        shapes: all tensors and their shapes; those that differ in their first number alone stand there once, with {} for it.
+    """
+
+    rows: tuple[Row, ...]
+    draft: Draft | None
+    shapes: tuple[tuple[str, Shape], ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it as JSON values."""
+        draft = {} if self.draft is None else {"mapping": self.draft.as_json(), "assumed": self.draft.assumed}
+        unknown = {} if self.draft is None else {"unknown": self.draft.unknown}
+        tensors = [{"name": name, "shape": list(shape)} for name, shape in self.shapes]
+        return {"tensors": tensors, "rows": [row.as_json() for row in self.rows], **draft, **unknown}
+
+    def lines(self) -> list[str]:
+        """What a terminal shows: the comparison, or the tensors and the draft."""
+        if self.draft is None:
+            return [f"{row.state:<16} {row.count:>4} ×  {_described(row)}" for row in self.rows]
+        told = [f"  {name}  {list(shape)}" for name, shape in self.shapes]
+        open_fields = [f"Not told by the tensors: {', '.join(self.draft.unknown)}."] if self.draft.unknown else []
+        mapping = json.dumps(self.draft.as_json(), indent=2, ensure_ascii=False).splitlines()
+        assumed = [f"Assumed: {sentence}" for sentence in self.draft.assumed]
+        return [
+            "Its tensors, {} for a number:",
+            *told,
+            "A draft of the mapping, for you to check:",
+            *mapping,
+            *assumed,
+            *open_fields,
+        ]
+
+
+def _described(row: Row) -> str:
+    """A row of the comparison, without its state and number."""
+    theirs = " + ".join(row.theirs) if len(row.theirs) < 4 else f"{row.theirs[0]} + {len(row.theirs) - 1:,} more"
+    if not row.ours:
+        return f"{theirs} {list(row.found or ())}"
+    shapes = "" if row.found == row.expected or row.found is None else f": {list(row.found)}, must be {list(row.expected or ())}"
+    return f"{row.ours} ← {theirs or 'no line in the mapping'}{shapes}"
+
+
+class Mapped(Source):
+    """A `.pt`, `.pth`, `.bin` or `.safetensors` file with a mapping."""
+
+    kind = "mapped"
+    takes = ("mapping", "set")
+
+    @classmethod
+    def fits(cls, path: Path) -> bool:
+        return path.suffix in SUFFIXES and path.is_file()
+
+    def files(self) -> list[Path]:
+        return [self.path]
+
+    @cached_property
+    def _file(self) -> SafetensorsFile | TorchFile:
+        with reading(self.path):
+            return SafetensorsFile(self.path) if self.path.suffix == ".safetensors" else TorchFile(self.path)
+
+    @cached_property
+    def shapes(self) -> dict[str, Shape]:
+        """The shapes of the file's tensors, by name."""
+        with reading(self.path):
+            return self._file.shapes()
+
+    def draft(self) -> Draft:
+        """What the names and shapes of the tensors tell of a mapping, with the fields that were said."""
+        draft = drafted(self.shapes, self._file.same)
+        draft.config |= self.said.get("set", {})
+        return draft
+
+    @cached_property
+    def mapping(self) -> TensorMap:
+        """The mapping.
+
+        Raises:
+            ImportRefusedError: there is none, or it is none.
+        """
+        if "mapping" not in self.said:
+            raise ImportRefusedError(
+                f"{self.path.name} holds {len(self.shapes):,} tensors and does not say what model they are of: it needs a "
+                "mapping (--map), a small JSON file that says which tensor is which"
+            )
+        return mapping_of(self.said["mapping"])
+
+    def rows(self) -> list[Row]:
+        """Which tensors match the mapping, and which do not."""
+        return compared(self.mapping, self.shapes)
+
+    def examined(self) -> Examined:
+        """What the file holds, and how it compares with the mapping, or a draft of one.
+
+        Raises:
+            ImportRefusedError: the file is damaged, or the mapping is none.
+        """
+        has_mapping = "mapping" in self.said
+        rows = tuple(self.rows()) if has_mapping else ()
+        return Examined(rows, None if has_mapping else self.draft(), tuple(differing(self.shapes)))
+
+    def outline(self) -> Outline:
+        return Outline("a model with a mapping", self.mapping.config)
+
+    def opened(self) -> Opened:
+        outline = self.outline()
+        if problem := complaint(self.rows()):
+            raise ImportRefusedError(f"{self.path.name} does not match its mapping: {problem}")
+        tokenizer, notes = fitted(self._tokenizer(), outline.config.vocab_size)
+        return Opened(outline.family, outline.config, tokenizer, notes)
+
+    def parameters(self, config: Config) -> Iterator[tuple[str, Tensor]]:
+        if problem := complaint(self.rows()):
+            raise ImportRefusedError(f"{self.path.name} does not match its mapping: {problem}")
+        for name in parameter_shapes(self.mapping.config):
+            with reading(self.path):
+                made = self.mapping.made(name, self._file.tensor)
+            yield name, made
+
+    def _tokenizer(self) -> Tokenizer | None:
+        name, characters = self.mapping.tokenizer, self.mapping.characters
+        if characters is not None:
+            return of_characters(list(characters), "the mapping: characters")
+        if name is None:
+            return FolderTokens(self.path.parent).tokenizer() or characters_beside(self.path)
+        if Path(name).name != name or name in ("", ".", ".."):
+            raise ImportRefusedError(f"the mapping: tokenizer is {name!r:.80}; it must be the name of a file beside the weights")
+        return _tokenizer_of(self.path.parent / name)
+
+
+def _tokenizer_of(file: Path) -> Tokenizer:
+    """The tokenizer in a file: a tokenizer.json, a list of characters, or a table from characters to their numbers.
+
+    Raises:
+        ImportRefusedError: it is none of these.
+    """
+    with reading(file):
+        content = read_regular(file, LONGEST_TOKENIZER).decode("utf-8")
+        fields: Any = parse_json(content, MOST_VALUES)
+        if isinstance(fields, dict) and {"model", "kind"} & fields.keys():
+            return from_json(content)
+    if isinstance(fields, dict) and all(type(number) is int for number in fields.values()):
+        if sorted(fields.values()) != list(range(len(fields))):
+            raise ImportRefusedError(f"{file.name}: the characters must have the numbers 0 to {len(fields) - 1}, each once")
+        fields = sorted(fields, key=lambda one: int(fields[one]))
+    if not isinstance(fields, list) or not all(isinstance(one, str) for one in fields):
+        raise ImportRefusedError(f"{file.name} is no tokenizer.json, no list of characters and no table of their numbers")
+    return of_characters(fields, file.name)

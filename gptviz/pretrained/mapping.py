@@ -1,0 +1,301 @@
+"""A mapping: a small JSON file that says how any GPT's tensors become our parameters, and how well it fits a file of tensors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from gptviz.bounded import parse_json, read_regular
+from gptviz.model import Config
+from gptviz.model.build import parameter_shapes
+
+from .families import ImportRefusedError, Take
+from .families.base import in_order, rotary_rows
+from .tensors import reading
+
+LONGEST_MAPPING = 2**20  # bytes
+MOST_VALUES = 100_000
+MOST_TENSORS = 4_096  # that one parameter may be made of: the heads of a block
+FIELDS = ("config", "tensors", "ignore", "rotary_pairs", "tokenizer", "characters")
+OPERATIONS = ("from", "stack", "transpose", "split", "by_head", "plus_one")
+BLOCK = "{}"  # stands for the number of the block
+Shape = tuple[int, ...]
+State = Literal["matched", "missing", "wrong shape", "left over", "not in the model"]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How one parameter of ours is made of tensors of theirs, in this order.
+
+    Attributes:
+        stack: the names of the tensors; several are stacked along their first axis, after the next two operations.
+        transpose: whether their last two axes change places, as where matrices are stored [in, out].
+        split: (i, n): of n equally large parts along the first axis, part i is taken.
+        by_head: whether the rows are ordered head by head, query, key and value of each.
+        plus_one: whether they hold a gain's distance from 1.
+    """
+
+    stack: tuple[str, ...]
+    transpose: bool = False
+    split: tuple[int, int] | None = None
+    by_head: bool = False
+    plus_one: bool = False
+
+    def made(self, block: str, take: Take, config: Config) -> Tensor:
+        """The parameter of the block with this number.
+
+        Raises:
+            ImportRefusedError: a tensor is missing.
+            RuntimeError: the shapes do not allow it.
+        """
+        parts = [self._part(take(name.replace(BLOCK, block))) for name in self.stack]
+        made = parts[0] if len(parts) == 1 else torch.cat(parts)
+        if self.by_head:
+            made = made.unflatten(0, (config.n_head, 3, -1)).transpose(0, 1).flatten(0, 2)
+        return 1.0 + made.float() if self.plus_one else made
+
+    def _part(self, tensor: Tensor) -> Tensor:
+        while tensor.ndim > 1 and tensor.shape[0] == 1:  # [1, T, d_model], a table for a batch of one
+            tensor = tensor[0]
+        if self.transpose and tensor.ndim == 2:
+            tensor = tensor.T
+        if self.split is None:
+            return tensor
+        part, parts = self.split
+        return tensor.unflatten(0, (parts, -1))[part]
+
+
+@dataclass(frozen=True)
+class TensorMap:
+    """What a mapping file says.
+
+    Attributes:
+        config: our config of the model.
+        recipes: by the name of our parameter, with {} for the number of the block.
+        ignore: names of tensors that are not needed, with {} as before.
+        neighbours: whether rotary positions turn the numbers 2i and 2i + 1 of a head together, instead of i and i + half.
+        tokenizer: the name of a file beside the weights; None where the usual names are looked for.
+        characters: the characters of its vocabulary, in the order of their numbers; None where the tokenizer is another one.
+    """
+
+    config: Config
+    recipes: Mapping[str, Recipe]
+    ignore: tuple[str, ...] = ()
+    neighbours: bool = False
+    tokenizer: str | None = None
+    characters: str | None = None
+
+    def made(self, ours: str, take: Take) -> Tensor:
+        """The parameter of ours with this name.
+
+        Raises:
+            ImportRefusedError: the mapping has no line for it, or a tensor is missing.
+            RuntimeError: the shapes do not allow it.
+        """
+        pattern, block = pattern_of(ours)
+        recipe = self.recipes.get(ours) or self.recipes.get(pattern)
+        if recipe is None:
+            raise ImportRefusedError(f"the mapping has no line for {pattern}")
+        made = recipe.made(block, take, self.config)
+        if self.config.positions != "rotary" or not (self.neighbours or self.config.rotary_fraction < 1):
+            return made
+        heads = self.config.n_head + self.config.key_heads
+        if ".attention.qk_norm." in ours:
+            heads = made.shape[0] // self.config.head_size
+        elif ".attention.qkv." not in ours:
+            return made
+        order = rotary_rows(self.config, neighbours=self.neighbours)
+        return in_order(made, self.config, heads, order.to(made.device))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the comparison of a mapping with a file of tensors.
+
+    Attributes:
+        state: "matched" or what is wrong.
+        ours: our parameter, with {} for the block where the same is true of several; empty for a tensor that is left over.
+        theirs: the tensors it is made of, with {} as before; empty where the mapping names none.
+        found: the shape that comes of them; None where none does.
+        expected: the shape that the config asks for; None where it asks for none.
+        count: of how many parameters, or tensors left over, this is true.
+    """
+
+    state: State
+    ours: str
+    theirs: tuple[str, ...]
+    found: Shape | None
+    expected: Shape | None
+    count: int = 1
+
+    def as_json(self) -> dict[str, Any]:
+        """The row as JSON values."""
+        return {
+            "state": self.state,
+            "ours": self.ours,
+            "theirs": list(self.theirs),
+            "found": self.found and list(self.found),
+            "expected": self.expected and list(self.expected),
+            "count": self.count,
+        }
+
+
+def compared(mapping: TensorMap, shapes: Mapping[str, Shape]) -> list[Row]:
+    """What of the model and of a file with tensors of these `shapes` matches; nothing is read or allocated."""
+    expected = parameter_shapes(mapping.config)
+    taken: set[str] = set()
+
+    def take(name: str) -> Tensor:
+        if name not in shapes:
+            raise ImportRefusedError(name)
+        taken.add(name)
+        return torch.empty(shapes[name], device="meta")
+
+    rows = []
+    for ours, shape in expected.items():
+        pattern = pattern_of(ours)[0]
+        recipe = mapping.recipes.get(ours) or mapping.recipes.get(pattern)
+        named = ours if ours in mapping.recipes else pattern
+        found, state = None, _state(None, shape)
+        try:
+            found = tuple(mapping.made(ours, take).shape)
+            state = _state(found, shape)
+        except ImportRefusedError:
+            pass
+        except (RuntimeError, IndexError, ValueError):
+            state = "wrong shape"
+        rows.append(Row(state, named, recipe.stack if recipe else (), found, shape))
+    in_model = {name for ours in expected for name in (ours, pattern_of(ours)[0])}
+    rows += [
+        Row("not in the model", name, one.stack, None, None) for name, one in mapping.recipes.items() if name not in in_model
+    ]
+    ignored = [_regex(name) for name in mapping.ignore]
+    left = [name for name in shapes if name not in taken and not any(one.fullmatch(name) for one in ignored)]
+    rows += [Row("left over", "", (numbered(name),), shapes[name], None) for name in left]
+    return _together(rows)
+
+
+def _state(found: Shape | None, expected: Shape) -> State:
+    return "missing" if found is None else "matched" if found == expected else "wrong shape"
+
+
+def _together(rows: Iterable[Row]) -> list[Row]:
+    """Rows of which the same is true, as one with their number."""
+    counts: dict[Row, int] = {}
+    for row in rows:
+        counts[row] = counts.get(row, 0) + 1
+    return [Row(row.state, row.ours, row.theirs, row.found, row.expected, count) for row, count in counts.items()]
+
+
+def complaint(rows: Sequence[Row]) -> str | None:
+    """What does not match, in a line; None where everything does."""
+    wrong = [row for row in rows if row.state != "matched"]
+    if not wrong:
+        return None
+    counts: dict[str, int] = {}
+    for row in wrong:
+        counts[row.state] = counts.get(row.state, 0) + row.count
+    first = wrong[0]
+    what = first.ours or first.theirs[0]
+    shapes = f", which is {list(first.found)} and must be {list(first.expected)}" if first.found and first.expected else ""
+    return f"{', '.join(f'{count} {state}' for state, count in counts.items())}; the first is {what:.80}{shapes}"
+
+
+def pattern_of(ours: str) -> tuple[str, str]:
+    """The name of one of our parameters with {} for its block, and the number of the block; empty where it is in none."""
+    match = re.match(r"blocks\.(\d+)\.", ours)
+    return (ours, "") if match is None else (f"blocks.{BLOCK}.{ours[match.end() :]}", match[1])
+
+
+def numbered(name: str) -> str:
+    """A name of theirs with {} for its first number, which is most often that of the block."""
+    return re.sub(r"(?<=\.)\d+(?=\.)", BLOCK, name, count=1)
+
+
+def _regex(name: str) -> re.Pattern[str]:
+    return re.compile(re.escape(name).replace(re.escape(BLOCK), r"\d+"))
+
+
+def said_of(file: Path | None, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """What a source is told (see `Source.said`): the mapping in this file, and `changes` of fields of our config.
+
+    Raises:
+        ImportRefusedError: the file is missing, or holds no table of fields.
+    """
+    if file is None:
+        return {"set": dict(changes)} if changes else {}
+    with reading(file):
+        fields = parse_json(read_regular(file, LONGEST_MAPPING), MOST_VALUES)
+    if not isinstance(fields, dict) or not isinstance(fields.get("config"), dict):
+        raise ImportRefusedError(f'{file.name} is no mapping: it must be a table with the tables "config" and "tensors"')
+    return {"mapping": fields | {"config": fields["config"] | dict(changes)}}
+
+
+def mapping_of(fields: Any) -> TensorMap:
+    """The mapping with these JSON values.
+
+    Raises:
+        ImportRefusedError: it is no mapping; the message names the field.
+    """
+    if not isinstance(fields, dict) or not isinstance(fields.get("config"), dict) or not isinstance(fields.get("tensors"), dict):
+        raise ImportRefusedError('the mapping must be a table with the tables "config" and "tensors"')
+    if unknown := sorted(set(fields) - set(FIELDS)):
+        raise ImportRefusedError(f"the mapping has the field {unknown[0]!r:.80}; it may have {', '.join(FIELDS)}")
+    values = fields["config"]
+    if unsaid := [name for name in ("n_head", "vocab_size", "context_length") if values.get(name) is None]:
+        raise ImportRefusedError(f"the mapping does not say {unsaid[0]} in its config: fill it in, or add --set {unsaid[0]}=…")
+    try:
+        config = Config.from_dict(values)
+    except (ValueError, TypeError) as error:
+        raise ImportRefusedError(f"the mapping: {error}") from None
+    if config.n_encoder_layer:
+        raise ImportRefusedError("the mapping: a mapping is for a model of one stack: leave n_encoder_layer out")
+    ignore, pairs = fields.get("ignore", []), fields.get("rotary_pairs", "halves")
+    if not isinstance(ignore, list) or not all(isinstance(name, str) for name in ignore):
+        raise ImportRefusedError('the mapping: "ignore" must be a list of names')
+    if pairs not in ("halves", "neighbours"):
+        raise ImportRefusedError(f'the mapping: "rotary_pairs" is {pairs!r:.40}; it must be "halves" or "neighbours"')
+    texts = {name: fields.get(name) for name in ("tokenizer", "characters")}
+    for name, text in texts.items():
+        if text is not None and not isinstance(text, str):
+            raise ImportRefusedError(f'the mapping: "{name}" must be a text')
+    recipes = {name: _recipe(name, value) for name, value in fields["tensors"].items()}
+    return TensorMap(config, recipes, tuple(ignore), pairs == "neighbours", **texts)
+
+
+def _recipe(ours: str, value: Any) -> Recipe:
+    """The recipe that JSON says.
+
+    Raises:
+        ImportRefusedError: it says none.
+    """
+    if isinstance(value, str):
+        return Recipe((value,))
+    where = f"the mapping: {ours:.80}"
+    if not isinstance(value, dict) or ("from" in value) == ("stack" in value):
+        raise ImportRefusedError(f'{where} must be a name, or a table with "from" (a name) or "stack" (a list of names)')
+    if unknown := sorted(set(value) - set(OPERATIONS)):
+        raise ImportRefusedError(f"{where} has {unknown[0]!r:.40}; there are {', '.join(OPERATIONS)}")
+    stack = [value["from"]] if "from" in value else value["stack"]
+    if not isinstance(stack, list) or not 0 < len(stack) <= MOST_TENSORS or not all(isinstance(name, str) for name in stack):
+        raise ImportRefusedError(f"{where}: the names must be texts, one to {MOST_TENSORS:,} of them")
+    switches = {name: value.get(name, False) for name in ("transpose", "by_head", "plus_one")}
+    for name, switch in switches.items():
+        if not isinstance(switch, bool):
+            raise ImportRefusedError(f"{where}: {name} must be true or false")
+    return Recipe(tuple(stack), split=_split(where, value.get("split")), **switches)
+
+
+def _split(where: str, value: Any) -> tuple[int, int] | None:
+    if value is None:
+        return None
+    whole = isinstance(value, list) and len(value) == 2 and all(type(number) is int for number in value)
+    if not whole or not 0 <= value[0] < value[1]:
+        raise ImportRefusedError(f"{where}: split must be [i, n], for part i of n, counted from 0")
+    return value[0], value[1]

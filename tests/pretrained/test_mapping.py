@@ -1,0 +1,467 @@
+"""Anybody's GPT by a mapping: what it computes is what it computed there, and what does not match is said, tensor by tensor."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+import gptviz
+from gptviz.__main__ import main
+from gptviz.model import Config, Transformer
+from gptviz.model.build import parameter_shapes
+from gptviz.pretrained.drafting import drafted
+from gptviz.pretrained.families import ImportRefusedError
+from gptviz.pretrained.mapped import Mapped
+from gptviz.pretrained.mapping import Row, compared, complaint, mapping_of, said_of
+from gptviz.pretrained.opening import filled, reference, referred, source_at
+from tests.pretrained.test_families import CONTEXT, GROUPED, MODELS, VOCAB, theirs
+from tests.tiny import families, scrambled, some_ids
+
+WIDTH, HEADS, BLOCKS = 12, 3, 2
+
+
+class Head(nn.Module):
+    """A head of a GPT as a course writes it, with weights of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.key, self.query, self.value = (nn.Linear(WIDTH, WIDTH // HEADS, bias=False) for _ in range(3))
+        self.register_buffer("tril", torch.tril(torch.ones(CONTEXT, CONTEXT)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.query(x), self.key(x), self.value(x)
+        rows = []
+        for t in range(x.shape[1]):  # query by query
+            scores = torch.stack([(q[:, t] * k[:, s]).sum(-1) / math.sqrt(k.shape[-1]) for s in range(t + 1)], -1)
+            pattern = scores.softmax(-1)
+            rows.append(sum(pattern[:, s, None] * v[:, s] for s in range(t + 1)))
+        return torch.stack(rows, 1)
+
+
+class CourseBlock(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.heads = nn.ModuleList(Head() for _ in range(HEADS))
+        self.proj = nn.Linear(WIDTH, WIDTH)
+        self.net = nn.Sequential(nn.Linear(WIDTH, 20), nn.GELU(), nn.Linear(20, WIDTH))
+        self.ln1, self.ln2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.proj(torch.cat([head(self.ln1(x)) for head in self.heads], -1))
+        return x + self.net(self.ln2(x))
+
+
+class CourseGPT(nn.Module):
+    """A GPT as a course writes it: a module for each head, and names of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.token_embedding_table = nn.Embedding(VOCAB, WIDTH)
+        self.position_embedding_table = nn.Embedding(CONTEXT, WIDTH)
+        self.blocks = nn.Sequential(*[CourseBlock() for _ in range(BLOCKS)])
+        self.ln_f = nn.LayerNorm(WIDTH)
+        self.lm_head = nn.Linear(WIDTH, VOCAB)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.token_embedding_table(ids) + self.position_embedding_table(torch.arange(ids.shape[1]))
+        return self.lm_head(self.ln_f(self.blocks(x)))
+
+
+@pytest.fixture(scope="module")
+def course() -> CourseGPT:
+    model = CourseGPT()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(0.0, 0.4, generator=torch.Generator().manual_seed(parameter.numel()))
+    return model.eval()
+
+
+def opened(path: Path, mapping: dict[str, Any]) -> Transformer:
+    source = source_at(path, {"mapping": mapping})
+    return filled(source, source.opened().config).eval()
+
+
+def close(mine: Transformer, logits: Tensor, ids: Tensor) -> None:
+    with torch.inference_mode():
+        torch.testing.assert_close(mine(ids), logits, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
+def test_the_gpt_of_a_course_opens_with_the_mapping_that_is_drafted_for_it(
+    course: CourseGPT, tmp_path: Path, suffix: str
+) -> None:
+    path = tmp_path / f"model{suffix}"
+    torch.save(course.state_dict(), path) if suffix == ".pt" else save_file(dict(course.state_dict()), path)
+    source = source_at(path)
+    assert isinstance(source, Mapped)
+    draft = source.draft()
+    assert draft.unknown == []
+    assert draft.config["n_head"] == HEADS
+    ids = some_ids(9, vocab=VOCAB)
+    close(opened(path, draft.as_json()), course(ids).detach(), ids)
+
+
+def test_neighbours_that_turn_together_are_put_as_ours_turn(tmp_path: Path) -> None:
+    model = theirs("llama", GROUPED)  # it turns i and i + half; the file below has the rows as Meta's Llama has them
+    short = {"self_attn.": "attention.w", "_proj": "", "mlp.": "feed_forward.", "gate": "w1", "down": "w2", "up": "w3"}
+    tensors = {}
+    for name, tensor in model.state_dict().items():
+        if re.search("[qk]_proj", name):
+            heads = tensor.shape[0] // 8
+            tensor = tensor.unflatten(0, (heads, 2, 4)).transpose(1, 2).flatten(0, 2)
+        for one, other in short.items():
+            name = name.replace(one, other)
+        tensors[name.removeprefix("model.")] = tensor.contiguous()
+    save_file(tensors, tmp_path / "model.safetensors")
+    draft = source_at(tmp_path / "model.safetensors", {"set": {"n_head": 4}}).draft()  # type: ignore[attr-defined]
+    mapping = draft.as_json() | {"rotary_pairs": "neighbours"}
+    mapping["config"] |= {"n_kv_head": 2, "d_head": 8, "context_length": CONTEXT, "norm_eps": model.config.rms_norm_eps}
+    ids = some_ids(20, vocab=VOCAB)
+    close(opened(tmp_path / "model.safetensors", mapping), model(ids).logits.detach(), ids)
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "gpt_neo", "gpt_neox", "llama", "qwen3", "phi", "gptj", "olmo2", "bloom", "mistral"])
+def test_a_draft_finds_a_place_for_every_tensor_of_the_families(kind: str) -> None:
+    model = theirs(kind, MODELS[kind][0])
+    tensors = model.state_dict()
+    shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    draft = drafted(shapes, lambda one, other: tensors[one].data_ptr() == tensors[other].data_ptr())
+    config = model.config
+    keys, size = getattr(config, "num_key_value_heads", None), getattr(config, "head_dim", None)
+    told = {"n_head": config.num_attention_heads, "context_length": CONTEXT, "n_kv_head": keys, "d_head": size}
+    mapping = draft.as_json()
+    mapping["config"] |= {name: told[name] for name in draft.unknown}
+    assert complaint(compared(mapping_of(mapping), shapes)) is None
+
+
+@given(config=families(n_encoder_layer=0, head="unembed", n_label=0), turned=st.booleans(), halved=st.booleans())
+@settings(max_examples=25, deadline=None)
+def test_every_operation_undoes_what_was_done_to_the_tensors(config: Config, turned: bool, halved: bool) -> None:
+    assume(config.rotary_fraction == 1)  # else rows of a head are put as our rotary positions turn them
+    model = scrambled(config)
+    stored: dict[str, Tensor] = {}
+    recipes: dict[str, Any] = {}
+    for name, tensor in model.named_parameters():
+        tensor = tensor.detach()
+        recipe: dict[str, Any] = {"from": f"x.{name}"}
+        if "norm" in name and name.endswith("weight"):
+            tensor, recipe = tensor - 1, recipe | {"plus_one": True}
+        if name.endswith("qkv.weight") and config.key_heads == config.n_head:
+            rows = tensor.unflatten(0, (3, config.n_head, -1)).transpose(0, 1).flatten(0, 2)
+            tensor, recipe = rows, recipe | {"by_head": True}
+        if halved and tensor.ndim == 2 and tensor.shape[0] % 2 == 0 and "by_head" not in recipe:
+            first, second = tensor.chunk(2)
+            stored |= {f"x.{name}.0": first.contiguous(), f"x.{name}.1": second.contiguous()}
+            recipes[name] = {"stack": [f"x.{name}.0", f"x.{name}.1"]}
+            continue
+        if turned and tensor.ndim == 2:
+            tensor, recipe = tensor.T, recipe | {"transpose": True}
+        stored[f"x.{name}"] = tensor.contiguous()
+        recipes[name] = recipe
+    mapping = mapping_of({"config": config.to_dict(), "tensors": recipes})
+    assert complaint(compared(mapping, {name: tuple(tensor.shape) for name, tensor in stored.items()})) is None
+    for name in parameter_shapes(config):
+        torch.testing.assert_close(mapping.made(name, stored.__getitem__), dict(model.named_parameters())[name])
+
+
+def test_a_part_of_a_tensor_is_taken_and_an_axis_of_length_one_is_no_axis() -> None:
+    fused = torch.arange(24.0).view(1, 6, 4)
+    config = {"vocab_size": 2, "context_length": 3, "d_model": 4, "n_layer": 0, "n_head": 1, "final_norm": False, "tied": True}
+    recipes = {"embed.weight": {"from": "a", "split": [1, 3]}, "positions.table.weight": {"from": "a", "split": [0, 2]}}
+    mapping = mapping_of({"config": config, "tensors": recipes})
+    assert torch.equal(mapping.made("embed.weight", lambda name: fused), fused[0, 2:4])
+    assert torch.equal(mapping.made("positions.table.weight", lambda name: fused), fused[0, :3])
+
+
+def course_mapping(course: CourseGPT) -> tuple[dict[str, Any], dict[str, tuple[int, ...]]]:
+    shapes = {name: tuple(tensor.shape) for name, tensor in course.state_dict().items()}
+    return drafted(shapes).as_json(), shapes
+
+
+def test_what_is_missing_of_the_wrong_shape_left_over_or_not_in_the_model_is_said_tensor_by_tensor(course: CourseGPT) -> None:
+    mapping, shapes = course_mapping(course)
+    assert {row.state for row in compared(mapping_of(mapping), shapes)} == {"matched"}
+    counts = {row.ours: row.count for row in compared(mapping_of(mapping), shapes)}
+    assert counts["blocks.{}.attention.qkv.weight"] == BLOCKS
+    assert sum(counts.values()) == len(parameter_shapes(mapping_of(mapping).config))
+    del shapes["blocks.1.proj.bias"]
+    shapes |= {"blocks.0.net.0.weight": (WIDTH, 20), "extra": (3,)}
+    mapping["tensors"]["blocks.{}.attention.sink"] = "blocks.{}.sink"
+    del mapping["tensors"]["head.final_norm.bias"]
+    rows = compared(mapping_of(mapping), shapes)
+    wrong = {(row.state, row.ours, row.count): row for row in rows if row.state != "matched"}
+    up = wrong["wrong shape", "blocks.{}.mlp.up.weight", 1]
+    assert (up.found, up.expected) == ((WIDTH, 20), (20, WIDTH))
+    assert wrong["missing", "blocks.{}.attention.output.bias", 1].theirs == ("blocks.{}.proj.bias",)
+    assert wrong["missing", "head.final_norm.bias", 1].theirs == ()
+    assert ("not in the model", "blocks.{}.attention.sink", 1) in wrong
+    left = {row.theirs[0] for row in rows if row.state == "left over"}
+    assert left == {"extra", "ln_f.bias"}
+    assert "1 wrong shape" in str(complaint(rows))
+
+
+BAD: list[tuple[Any, str]] = [
+    ([], "must be a table with"),
+    ({"config": {}, "tensors": []}, "must be a table with"),
+    ({"more": 1}, "the mapping has the field 'more'"),
+    ({"config": {"n_head": None}}, "does not say n_head in its config: fill it in, or add --set n_head"),
+    ({"config": {"n_layer": 10**9}}, "n_layer is 1000000000"),
+    ({"config": {"layers": 3}}, "unknown config field 'layers'"),
+    ({"config": {"n_encoder_layer": 1}}, "of one stack"),
+    ({"ignore": "mask"}, '"ignore" must be a list'),
+    ({"rotary_pairs": "odd"}, "\"rotary_pairs\" is 'odd'"),
+    ({"characters": ["a"]}, '"characters" must be a text'),
+    ({"tensors": {"embed.weight": 3}}, r"embed\.weight must be a name, or a table"),
+    ({"tensors": {"embed.weight": {"from": "a", "stack": ["b"]}}}, "must be a name, or a table"),
+    ({"tensors": {"embed.weight": {"from": "a", "turn": True}}}, "has 'turn'; there are from, stack"),
+    ({"tensors": {"embed.weight": {"stack": []}}}, "one to 4,096"),
+    ({"tensors": {"embed.weight": {"stack": ["a", 2]}}}, "the names must be texts"),
+    ({"tensors": {"embed.weight": {"from": "a", "transpose": 1}}}, "transpose must be true or false"),
+    *(
+        ({"tensors": {"embed.weight": {"from": "a", "split": cut}}}, "split must be")
+        for cut in ([3, 3], [-1, 2], [0], 1, [0, 2.5])
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), BAD)
+def test_a_mapping_that_is_none_is_refused_in_a_line_that_names_the_field(course: CourseGPT, change: Any, words: str) -> None:
+    mapping, _ = course_mapping(course)
+    if isinstance(change, dict):
+        joined = {name: {**mapping[name], **value} for name, value in change.items() if isinstance(value, dict)}
+        change = mapping | change | joined
+    with pytest.raises(ImportRefusedError, match=words) as refused:
+        mapping_of(change)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_mapping_for_a_trillion_numbers_takes_no_memory(course: CourseGPT, tmp_path: Path) -> None:
+    torch.save(course.state_dict(), tmp_path / "model.pt")
+    mapping, _ = course_mapping(course)
+    mapping["config"] |= {"d_model": 999_999, "d_mlp": 10**7}
+    with pytest.raises(ImportRefusedError, match=r"model\.pt does not match its mapping: .* wrong shape"):
+        opened(tmp_path / "model.pt", mapping)
+
+
+def test_a_file_that_would_run_something_or_claims_more_than_it_holds_is_refused(course: CourseGPT, tmp_path: Path) -> None:
+    class Call:
+        def __reduce__(self) -> Any:
+            return os.system, (f"touch '{tmp_path / 'it ran'}'",)
+
+    mapping, _ = course_mapping(course)
+    torch.save({**course.state_dict(), "more": Call()}, tmp_path / "model.pt")
+    with pytest.raises(ImportRefusedError, match=r"model\.pt holds more than tensors"):
+        opened(tmp_path / "model.pt", mapping)
+    assert not (tmp_path / "it ran").exists()
+    for odd in (torch.zeros(1).expand(10**12), torch.zeros(3, device="meta"), torch.zeros(3, 3).to_sparse()):
+        torch.save({**course.state_dict(), "more": odd}, tmp_path / "model.pt")
+        with pytest.raises(ImportRefusedError, match="the tensor more is not stored number by number"):
+            opened(tmp_path / "model.pt", mapping)
+
+
+CHARACTERS = "".join(chr(ord("A") + place) for place in range(VOCAB))
+
+
+@pytest.mark.parametrize(
+    ("content", "field"),
+    [
+        (None, {"characters": CHARACTERS}),
+        (json.dumps(list(CHARACTERS)), {"tokenizer": "characters.json"}),
+        (json.dumps({c: i for i, c in enumerate(CHARACTERS)}), {"tokenizer": "characters.json"}),
+        (json.dumps({"kind": "characters", "characters": list(CHARACTERS), "unknown": None}), {"tokenizer": "characters.json"}),
+    ],
+)
+def test_a_vocabulary_of_characters_stands_in_the_mapping_or_in_a_file_beside_the_weights(
+    course: CourseGPT, tmp_path: Path, content: str | None, field: dict[str, str]
+) -> None:
+    torch.save(course.state_dict(), tmp_path / "model.pt")
+    if content is not None:
+        (tmp_path / "characters.json").write_text(content)
+    found = source_at(tmp_path / "model.pt", {"mapping": course_mapping(course)[0] | field}).opened()
+    assert found.tokenizer.encode("CAB").ids == [2, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ({"tokenizer": "../secret.json"}, "must be the name of a file beside the weights"),
+        ({"tokenizer": "none.json"}, r"none\.json is missing"),
+        ({"tokenizer": "odd.json"}, r"odd\.json is no tokenizer\.json"),
+        ({"tokenizer": "holes.json"}, "numbers 0 to 1, each once"),
+        ({"characters": "BA"}, "not in their usual order"),
+        ({"characters": CHARACTERS + "~"}, "the tokenizer has 32 tokens, the model 31 rows"),
+    ],
+)
+def test_a_vocabulary_that_does_not_fit_is_refused(course: CourseGPT, tmp_path: Path, field: dict[str, str], words: str) -> None:
+    torch.save(course.state_dict(), tmp_path / "model.pt")
+    (tmp_path / "odd.json").write_text("[1, 2]")
+    (tmp_path / "holes.json").write_text('{"a": 0, "b": 5}')
+    with pytest.raises(ImportRefusedError, match=words):
+        source_at(tmp_path / "model.pt", {"mapping": course_mapping(course)[0] | field}).opened()
+
+
+# The command
+
+
+@pytest.fixture
+def saved(course: CourseGPT, home: Path, tmp_path: Path) -> Path:
+    torch.save({"model": course.state_dict(), "step": 7}, tmp_path / "mine.pt")
+    return tmp_path / "mine.pt"
+
+
+def test_the_command_drafts_a_mapping_opens_with_it_and_keeps_it(
+    course: CourseGPT, saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["import", str(saved)]) == 2
+    said = capsys.readouterr()
+    assert "blocks.{}.ln1.weight  [12]" in said.out
+    assert "Assumed: activation: gelu; no tensor tells it." in said.out
+    assert "needs a mapping (--map)" in said.err
+    assert said.err.count("\n") == 1
+    assert main(["import", str(saved), "--json"]) == 2
+    mapping = json.loads(capsys.readouterr().out)["mapping"]
+    mapping["config"]["n_head"] = None
+    (tmp_path / "mapping.json").write_text(json.dumps(mapping))
+    command = ["import", str(saved), "--map", str(tmp_path / "mapping.json")]
+    assert main(command) == 2
+    assert "does not say n_head" in capsys.readouterr().err
+    assert main([*command, "--set", f"n_head={HEADS}", "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["name"] == "mine"
+    assert {row["state"] for row in made["rows"]} == {"matched"}
+    (tmp_path / "mapping.json").unlink()  # what it said is kept
+    lm = gptviz.load("mine")
+    ids = some_ids(9, batch=1, vocab=VOCAB)
+    trace = lm.trace(" ".join(map(str, ids[0].tolist())))
+    torch.testing.assert_close(trace["logits"], course(ids).detach(), rtol=1e-4, atol=1e-4)
+
+
+def test_the_command_shows_what_does_not_match(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["import", str(saved), "--json"]) == 2
+    mapping = json.loads(capsys.readouterr().out)["mapping"]
+    mapping["config"]["d_mlp"] = 24
+    (tmp_path / "mapping.json").write_text(json.dumps(mapping))
+    assert main(["import", str(saved), "--map", str(tmp_path / "mapping.json")]) == 2
+    said = capsys.readouterr()
+    assert re.search(
+        r"wrong shape +2 ×  blocks\.\{\}\.mlp\.up\.weight ← blocks\.\{\}\.net\.0\.weight: \[20, 12\], must be \[24, 12\]",
+        said.out,
+    )
+    assert "mine.pt does not match its mapping: " in said.err
+    for wrong in ("none.json", "mine.pt"):
+        assert main(["import", str(saved), "--map", str(tmp_path / wrong)]) == 2
+        assert wrong in capsys.readouterr().err
+
+
+def test_what_tells_itself_what_it_is_takes_no_mapping(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    theirs("llama", GROUPED).save_pretrained(tmp_path / "folder")
+    assert main(["import", str(tmp_path / "folder"), "--set", "n_head=3"]) == 2
+    assert "says itself what model it holds: leave --set out" in capsys.readouterr().err
+    same = source_at(tmp_path / "folder" / "model.safetensors")
+    assert (same.kind, same.path) == ("folder", tmp_path / "folder")
+
+
+def test_the_example_of_the_readme_opens(course: CourseGPT, tmp_path: Path) -> None:
+    text = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```json\n(.*?)```", text, re.S)
+    mapping = json.loads(example)
+    config = mapping_of(mapping).config
+    width, hidden = config.d_model, config.mlp_size
+    shapes: dict[str, tuple[int, ...]] = {
+        "tok_emb.weight": (config.vocab_size, width),
+        "pos_emb": (1, config.context_length, width),
+        "ln_f.scale": (width,),
+    }
+    for block in range(config.n_layer):
+        inside = {f"attn.{one}.weight": (width, width) for one in ("query", "key", "value", "proj")}
+        inside |= {"attn.mask": (config.context_length, config.context_length), "ln1.scale": (width,), "ln2.scale": (width,)}
+        inside |= {"fc.weight": (width, hidden), "out.weight": (hidden, width)}
+        shapes |= {f"layers.{block}.{name}": shape for name, shape in inside.items()}
+    generator = torch.Generator().manual_seed(0)
+    torch.save({name: torch.randn(shape, generator=generator) for name, shape in shapes.items()}, tmp_path / "model.pt")
+    assert opened(tmp_path / "model.pt", mapping).config == config
+
+
+def test_a_mapping_file_is_read_within_bounds(tmp_path: Path) -> None:
+    for content, words in (("[" * 200_000, "damaged"), ("{}", "is no mapping"), (" " * (2**20 + 1), "longer than")):
+        (tmp_path / "mapping.json").write_text(content)
+        with pytest.raises(ImportRefusedError, match=words):
+            said_of(tmp_path / "mapping.json", {})
+
+
+def test_a_reference_keeps_what_was_said(course: CourseGPT, tmp_path: Path) -> None:
+    torch.save(course.state_dict(), tmp_path / "model.pt")
+    source = source_at(tmp_path / "model.pt", {"mapping": course_mapping(course)[0]})
+    content = json.loads(json.dumps(reference(source)))
+    assert isinstance(referred(content), Mapped)
+    assert referred(content).opened().config == source.opened().config
+    with pytest.raises(ImportRefusedError, match=r"source\.json is damaged"):
+        referred(content | {"said": 3})
+
+
+def test_rows_are_json(course: CourseGPT) -> None:
+    mapping, shapes = course_mapping(course)
+    rows = compared(mapping_of(mapping), shapes)
+    assert [
+        Row(**{**row.as_json(), "theirs": tuple(row.theirs), "found": row.found, "expected": row.expected}) for row in rows
+    ] == rows
+
+
+# minGPT
+
+
+def saved_by_mingpt(folder: Path, heads: int = 2) -> Any:
+    """A `model.pt` as a project of minGPT writes it, and the same model of `transformers`."""
+    sizes = {"n_embd": 24, "n_layer": 2, "n_head": heads, "n_positions": CONTEXT, "tie_word_embeddings": False}
+    model = theirs("gpt2", sizes | {"activation_function": "gelu_new"})
+    tensors = {}
+    for name, tensor in model.state_dict().items():
+        turned = name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))  # theirs is a Conv1D, minGPT's a Linear
+        tensors[name] = tensor.T.contiguous() if turned else tensor
+    mask = torch.tril(torch.ones(CONTEXT, CONTEXT)).view(1, 1, CONTEXT, CONTEXT)
+    tensors |= {f"transformer.h.{block}.attn.bias": mask for block in range(2)}
+    torch.save(tensors, folder / "model.pt")
+    return model
+
+
+@pytest.mark.parametrize(
+    ("heads", "beside"),
+    [(2, None), (4, {"model_type": None, "n_head": 4}), (3, {"model_type": "gpt-nano", "n_head": None})],
+)
+def test_mingpts_file_has_the_same_logits_once_its_heads_are_known(
+    tmp_path: Path, heads: int, beside: dict[str, Any] | None
+) -> None:
+    model = saved_by_mingpt(tmp_path, heads)
+    if beside is not None:
+        (tmp_path / "config.json").write_text(json.dumps({"system": {}, "model": beside}))
+    source = source_at(tmp_path / "model.pt", {"set": {"n_head": heads}} if beside is None else None)
+    found = source.opened()
+    assert (found.family, found.config.n_head) == ("minGPT", heads)
+    ids = some_ids(20, vocab=VOCAB)
+    close(filled(source, found.config).eval(), model(ids).logits.detach(), ids)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (None, "does not tell how many heads a block has: add --set n_head="),
+        ({"n_head": 5}, "its width 24 does not divide into 5 heads"),
+        ({"n_head": "two"}, "does not divide into 'two' heads"),
+        ({"n_head": 2, "d_model": 3}, "tells d_model itself"),
+    ],
+)
+def test_mingpts_heads_are_asked_for(tmp_path: Path, said: dict[str, Any] | None, words: str) -> None:
+    saved_by_mingpt(tmp_path)
+    with pytest.raises(ImportRefusedError, match=words):
+        source_at(tmp_path / "model.pt", said and {"set": said}).opened()
