@@ -10,6 +10,8 @@ import streamlit as st
 from gptviz.labelled_array import LabelledArray
 from gptviz.text.datasets.tables import guarded
 
+from .figure import pixels
+
 ROWS_SHOWN = 10_000
 
 
@@ -41,7 +43,7 @@ def _table(numbers: Callable[[], LabelledArray], key: str) -> None:
     if table.open:
         with table:
             frame = pd.DataFrame(numbers().records())
-            st.dataframe(frame.head(ROWS_SHOWN), hide_index=True, height=280)
+            st.dataframe(frame.head(ROWS_SHOWN), hide_index=True, height=pixels(280))
             if len(frame) > ROWS_SHOWN:
                 st.caption(f"The first {ROWS_SHOWN:,} of {len(frame):,} rows; the file has all.")
             st.download_button(

@@ -23,7 +23,7 @@ from gptviz.ui.shell import scrubber
 from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.shell.subject import LONGEST_PROMPT
 from gptviz.ui.shell.theme import theme
-from gptviz.ui.widgets.figure import show_figure
+from gptviz.ui.widgets.figure import pixels, show_figure
 
 from .view_names import WORDS
 
@@ -250,7 +250,7 @@ def take_apart(rows: pd.DataFrame, key: str, height: int) -> None:
     st.dataframe(
         rows,
         hide_index=True,
-        height=height,
+        height=pixels(height),
         key=key,
         on_select=read,
         selection_mode="single-row",

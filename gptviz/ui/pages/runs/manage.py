@@ -13,6 +13,7 @@ from gptviz.runs.checkpoints import CheckpointError
 from gptviz.ui.shell import hidden, kinds, pages
 from gptviz.ui.views.entries import Entry
 from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.markdown import escaped
 
 from .selection import NONE
@@ -30,7 +31,7 @@ def one_model(entries: Mapping[str, Entry]) -> None:
     """The model chosen, what can be done to it, and what the last click did."""
     _result_of_the_last_click()
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        with st.container(width=260):
+        with st.container(width=pixels(260)):
             about = "The model that the buttons are about, and that the other pages open."
             name = controls.select("Model", list(entries), key="model", default=pages.DEFAULT_MODEL, help=about)
         folder, status = entries[name].folder, entries[name].status

@@ -19,6 +19,7 @@ from gptviz.ui.pages.train import rules
 from gptviz.ui.views.planned_run import UPLOADED
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.buttons import pressed
+from gptviz.ui.widgets.figure import pixels
 
 PASTED = "a text you paste"
 MOST_PASTED = 1_000_000
@@ -75,7 +76,7 @@ def source_of(data: str, plan: Plan, folded: Any) -> Source | None:
             return _task(data)
     if data == PASTED:
         about = "What the model learns to go on with. A link or a reload brings it back on this machine."
-        text = controls.text("Your text", key="pasted", help=about, longest=MOST_PASTED, height=110, lasting=True)
+        text = controls.text("Your text", key="pasted", help=about, longest=MOST_PASTED, height=pixels(110), lasting=True)
         return TextSource(_pasted(text), plan.fraction) if text else None
     if data == UPLOADED:
         key, about = FILES[kind]

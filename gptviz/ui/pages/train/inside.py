@@ -21,7 +21,7 @@ from gptviz.ui.shell.theme import theme
 from gptviz.ui.views import attention, encoder_decoder
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import controls
-from gptviz.ui.widgets.figure import show_figure
+from gptviz.ui.widgets.figure import pixels, show_figure
 
 from .monitor import repeated
 from .state import engine
@@ -67,15 +67,15 @@ def _head_controls(config: Config) -> Head:
     block = head = 0
     stack = encoder_decoder.DECODER
     if config.kind == "encoder-decoder":
-        with st.container(width=180):
+        with st.container(width=pixels(180)):
             stack = encoder_decoder.stack_control()
     n_layer = encoder_decoder.n_blocks(config, stack)
     if n_layer:
-        with st.container(width=150):
+        with st.container(width=pixels(150)):
             block = controls.whole(
                 "Block", 0, n_layer - 1, key="block", default=0, help=("Blocks are numbered from 0, beginning at the input.")
             )
-        with st.container(width=150):
+        with st.container(width=pixels(150)):
             about = "The heads of a block read side by side."
             head = controls.whole("Head", 0, config.n_head - 1, key="head", default=0, help=about)
     return Head(stack, block, head)

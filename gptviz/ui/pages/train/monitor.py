@@ -21,7 +21,7 @@ EVERY = 1.0  # seconds
 def bar(notices: Any) -> str | None:
     """The controls above the chart: which run is watched, and what its chart shows; its name, None where there is no run."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        with st.container(width=170):
+        with st.container(width="stretch"):
             name = run_control(notices)
         if name is None:
             return None
@@ -30,7 +30,7 @@ def bar(notices: Any) -> str | None:
         except CheckpointError as error:
             st.error(f"{escaped(str(error))}. Watch another model.")
             st.stop()
-        with st.container(width=135):
+        with st.container(width="stretch"):
             chart_control(run, notices)
         with st.popover("Compare"):
             compare_controls(run)

@@ -11,6 +11,7 @@ from gptviz.figures.format import duration
 from gptviz.model.kinds import Kind
 from gptviz.runs import queue
 from gptviz.runs.status import StopRequest
+from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.markdown import escaped
 
 from .watched import WatchedRun
@@ -182,7 +183,7 @@ def show_sample(run: WatchedRun) -> None:
     st.markdown(f"**{SAMPLE_TITLES[run.kind or 'decoder']}** after {run.sample.step:,} steps")
     is_short = run.card.task is not None or run.kind != "decoder"
     text = (run.sample.text or "")[:LONGEST_SAMPLE]
-    st.code(text, language=None, wrap_lines=True, height="content" if is_short else 150)
+    st.code(text, language=None, wrap_lines=True, height="content" if is_short else pixels(150))
     if run.kind == "classifier":
         st.caption("Texts it was never trained on: its label and how sure it is, the right label in brackets, then the text.")
     elif run.kind == "encoder-decoder":
