@@ -40,8 +40,8 @@ DEFAULTS: dict[str, Any] = {
 TRIES = (
     Try(
         "32 blocks",
-        "With residual connections the gradient arrives at any depth; without them, it becomes 0 in float32 long before the "
-        "first block.",
+        "With residual connections the gradient arrives at any depth. Without them and without norms (none), it becomes 0 in "
+        "float32 long before the first block.",
         DEFAULTS | {"depth": 32},
     ),
     Try(
