@@ -17,7 +17,7 @@ from gptviz.model import Config
 
 from .characters import characters_beside
 from .families import FAMILIES, Given, ImportRefusedError
-from .families.expressing import Expressed, NotExpressibleError, differences
+from .families.expressing import Expressed, NotExpressibleError, differences, differing
 from .folder import LONGEST_CONFIG
 from .folder_tokens import FolderTokens
 from .source import Opened, Outline, Source, fitted
@@ -226,8 +226,7 @@ def as_nanogpt(config: Config) -> Expressed:
     except ValueError as error:
         raise NotExpressibleError(f"nanoGPT has no such model: {error}") from None
     if lacks := differences(config, theirs):
-        values = ", ".join(f"{name} = {getattr(config, name)}" for name in lacks)
-        raise NotExpressibleError(f"nanoGPT has no {values}")
+        raise NotExpressibleError(f"nanoGPT differs in {differing(config, lacks)}")
     return Expressed(FAMILIES["gpt2"], settings, theirs)
 
 

@@ -15,13 +15,13 @@ from streamlit.testing.v1 import AppTest
 from gptviz.figures.format import duration
 from gptviz.runs import checkpoints, manage, sharing
 from gptviz.runs.experiments import PLANS
+from gptviz.runs.exports import FORMATS
 from gptviz.runs.status import locked
 from gptviz.train.recipe import Recipe
-from gptviz.ui.pages.runs import manage as page_manage
+from gptviz.ui.pages.runs import saving
 from gptviz.ui.pages.runs.differences import differences
 from gptviz.ui.pages.runs.experiments import reached, results
 from gptviz.ui.pages.runs.ladder import rungs
-from gptviz.ui.pages.runs.manage import packing
 from gptviz.ui.views.entries import entries
 from gptviz.ui.views.learning_curves import curve_of
 from tests.app.opening import opened
@@ -399,19 +399,48 @@ def test_time_is_said_as_a_person_says_it(seconds: float | None, said: str) -> N
     assert duration(seconds) == said
 
 
-def test_a_model_too_long_to_take_along_leaves_its_snapshots_and_at_last_itself_behind(
-    trained: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+def downloads(at: AppTest) -> dict[str, bool]:
+    """The label of every download, and whether it can be pressed."""
+    return {each.proto.label: not each.proto.disabled for each in at.get("download_button")}
+
+
+def test_a_model_is_saved_in_the_formats_it_has_and_why_not_in_others(tiny_model: TinyModel) -> None:
+    tiny_model("all", tied=True, d_mlp=48)
+    tiny_model("one", residual="post-norm")
+    at = page(model="all")
+    assert not at.exception
+    assert [label.partition(" (")[0] for label in downloads(at)] == [each.title for each in FORMATS.values()]
+    at = page(model="one")
+    assert [label.partition(" (")[0] for label in downloads(at)] == [FORMATS["zip"].title]
+    assert [caption.value for caption in at.caption if "residual (here post-norm)" in caption.value.replace("\\", "")]
+    at = page(model="shakespeare")
+    assert len(downloads(at)) == 1
+
+
+def test_a_download_is_the_model(tiny_model: TinyModel) -> None:
+    folder = tiny_model("mine")
+    made = sharing.unpack(saving.zipped("mine", FORMATS["zip"], snapshots=True), "again")
+    assert {path.name: path.read_bytes() for path in made.iterdir()} == {
+        path.name: path.read_bytes() for path in folder.iterdir()
+    }
+
+
+def test_what_is_too_large_to_download_is_written_to_a_folder_and_nothing_there_is_replaced(
+    tiny_model: TinyModel, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = trained("mine", [4.0])
+    folder = tiny_model("mine")
     checkpoints.snapshot_path(folder, 1).parent.mkdir()
-    checkpoints.snapshot_path(folder, 1).write_bytes(b"x" * 100)
-    assert packing("mine")[1:] == (True, True)
-    monkeypatch.setattr(page_manage, "MOST_DOWNLOADED", sharing.packed_bytes(folder) - 1)
-    label, snapshots, possible = packing("mine")
-    assert "without snapshots" in label
-    assert (snapshots, possible) == (False, True)
-    monkeypatch.setattr(page_manage, "MOST_DOWNLOADED", 10)
-    assert packing("mine")[1:] == (False, False)
+    checkpoints.snapshot_path(folder, 1).write_bytes((folder / "model.safetensors").read_bytes())
+    monkeypatch.setattr(saving, "MOST_DOWNLOADED", sharing.packed_bytes(folder) - 1)
+    at = page(model="mine")
+    next(box for box in at.checkbox if "its snapshot" in box.label).uncheck().run()
+    assert len(downloads(at)) == 2  # without its snapshots it is small enough
+    next(box for box in at.checkbox if "its snapshot" in box.label).check().run()
+    for name in ("mine.zip", "mine-2.zip"):
+        next(each for each in at.button if each.key == "save zip").click().run()
+        assert not at.exception
+        assert name in at.success[0].value.replace("\\", "")
+        assert sharing.unpack(home / "exports" / name, name.removesuffix(".zip") + "-again")
 
 
 def rung(trained: Callable[..., Path], number: int, loss: float, name: str | None = None, **card: Any) -> None:

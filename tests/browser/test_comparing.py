@@ -42,9 +42,11 @@ def test_rows_are_ticked_and_a_model_is_taken_along_deleted_and_brought_back(bro
         page.mouse.click(place["x"] + 16, place["y"] + 1.5 * ROW)
         expect(names).to_have_text(["second"])
 
+        page.get_by_role("button", name="Save as").click()
         with page.expect_download() as download:
-            page.get_by_role("button", name=re.compile(r"Download \(")).click()
+            page.get_by_role("button", name=re.compile("One zip file")).click()
         assert "second/model.safetensors" in zipfile.ZipFile(download.value.path()).namelist()
+        page.keyboard.press("Escape")
         page.get_by_role("button", name="Delete").click()
         expect(page.get_by_text("second is in the trash")).to_be_visible()
         assert not (root / "second").exists()

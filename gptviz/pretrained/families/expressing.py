@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -74,9 +75,14 @@ def expressed(config: Config, first: str | None = None) -> Expressed:
             return found
         if nearest is None or len(lacks) < len(nearest[0]):
             nearest = lacks, family.title
-    lacks, title = nearest or (["head"], "any")
-    values = ", ".join(f"{name} = {getattr(config, name)}" for name in lacks)
-    raise NotExpressibleError(f"no family of transformers is built like this: the nearest is {title}, but it has no {values}")
+    lacks, title = nearest or (["head"], "none")
+    differs = differing(config, lacks)
+    raise NotExpressibleError(f"no family of transformers is built like this: the nearest is {title}, which differs in {differs}")
+
+
+def differing(config: Config, names: list[str]) -> str:
+    """These fields of our config, with their values, in words."""
+    return ", ".join(f"{name} (here {json.dumps(getattr(config, name)).strip(chr(34))})" for name in names)
 
 
 def _as_one_of(family: Family, config: Config) -> Expressed | None:
@@ -101,6 +107,8 @@ def differences(ours: Config, theirs: Config) -> list[str]:
         for name, value in mine.items()
         if not _equal(value, other[name]) and not (name in MAY_BE_NEUTRAL and value is False and other[name] is True)
     ]
+    if "positions" in lacks:  # how rotary ones turn then says nothing more
+        lacks = [name for name in lacks if not name.startswith("rotary_")]
     return lacks if ours.mlp_size or "d_mlp" in lacks else [*lacks, "d_mlp"]
 
 

@@ -1,14 +1,13 @@
-"""What can be done to one model: open it on another page, train it further, rename, download, delete and bring back."""
+"""What can be done to one model: open it on another page, train it further, rename, save elsewhere, delete and bring back."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Mapping
 from urllib.parse import quote
 
 import streamlit as st
 
-from gptviz.runs import checkpoints, manage, sharing
+from gptviz.runs import checkpoints, manage
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.ui.shell import hidden, kinds, pages
 from gptviz.ui.views.entries import Entry
@@ -16,6 +15,7 @@ from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.markdown import escaped
 
+from .saving import save_as
 from .selection import NONE
 
 # What the page Train offers for a run in such a state.
@@ -23,7 +23,6 @@ ON_TRAIN = {"running": "Watch it train", "waiting": "Watch it wait", "ready": "B
     ("paused", "stopped", "interrupted"), "Go on training"
 )
 NO_MODEL = (pages.HOME, pages.RUNS, pages.TRAIN)  # pages that are about no model that exists
-MOST_DOWNLOADED = 128 * 2**20  # bytes: a download is held in memory
 _DONE, _FAILED, _TOKEN = "runs done", "runs failed", "runs token"
 
 
@@ -39,7 +38,7 @@ def one_model(entries: Mapping[str, Entry]) -> None:
         if status.state in ON_TRAIN and manage.is_own(folder):
             query = {**pages.shared_state(), "run": name}
             st.page_link(pages.TRAIN.path, label=ON_TRAIN[status.state], icon=":material/resume:", query_params=query)
-        _download(name)
+        save_as(name)
         if manage.is_own(folder):
             with st.popover("Rename", icon=":material/edit:"):
                 new = st.text_input("New name", name, key=f"new name of {name}", max_chars=64)
@@ -73,47 +72,12 @@ def _open_in(name: str) -> None:
                 pages.link(page, query={**pages.shared_state(), "model": name})
 
 
-def _download(name: str) -> None:
-    label, snapshots, possible = packing(name)
-    st.download_button(
-        label,
-        lambda: _packed(name, snapshots=snapshots),
-        f"{name}.zip",
-        "application/zip",
-        key="download",
-        on_click="ignore",
-        icon=":material/download:",
-        disabled=not possible,
-        help=(
-            "A zip file with config, tokenizer, weights, card, log and snapshots, which gptviz opens again as a model. At most "
-            f"{MOST_DOWNLOADED // 2**20} MB."
-        ),
-    )
-
-
-def _packed(name: str, *, snapshots: bool) -> bytes:
-    """The model as a zip file."""
-    file = io.BytesIO()
-    sharing.pack(checkpoints.find(name), file, snapshots=snapshots)
-    return file.getvalue()
-
-
 def _trash() -> None:
     if deleted := manage.deleted():
         with st.popover(f"Trash ({len(deleted)})", icon=":material/restore_from_trash:"):
             st.caption(f"The last {manage.MOST_DELETED} models that were deleted; older ones are gone for good.")
             for token, name in deleted.items():
                 st.button(escaped(name), key=f"bring back {token}", on_click=_undelete, args=(token,), icon=":material/undo:")
-
-
-def packing(name: str) -> tuple[str, bool, bool]:
-    """How a model can be downloaded: the label of the button, whether snapshots are included, and whether it is possible."""
-    for snapshots in (True, False):
-        size = sharing.packed_bytes(checkpoints.find(name), snapshots=snapshots)
-        if size <= MOST_DOWNLOADED:
-            less = "" if snapshots else " without snapshots"
-            return f"Download{less} ({max(size / 2**20, 0.1):,.1f} MB)", snapshots, True
-    return "Too large to download", False, False
 
 
 def _rename(name: str, key: str) -> None:

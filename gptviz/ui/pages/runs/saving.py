@@ -1,0 +1,95 @@
+"""Taking a model along: in each format as a download, or, where it is large, as a file in the user's own folder."""
+
+from __future__ import annotations
+
+import io
+from itertools import count
+from pathlib import Path
+
+import streamlit as st
+
+from gptviz.files import home
+from gptviz.runs import checkpoints, names
+from gptviz.runs.checkpoints import CheckpointError
+from gptviz.runs.exports import FORMATS, Format
+from gptviz.ui.widgets.buttons import pressed
+from gptviz.ui.widgets.markdown import escaped
+
+MOST_DOWNLOADED = 128 * 2**20  # bytes: a download is held in memory
+
+
+def save_as(name: str) -> None:
+    """A popover with every format, and why the model cannot be had in one of them."""
+    folder = checkpoints.find(name)
+    with st.popover("Save as…", icon=":material/download:", help="Take the model along, for gptviz or for another program."):
+        try:
+            reasons = {key: each.why_not(folder) for key, each in FORMATS.items()}
+        except CheckpointError as error:
+            st.text(str(error))
+            return
+        with_snapshots = _asks_for_snapshots(name, len(checkpoints.snapshots(folder)))
+        for key, each in FORMATS.items():
+            if (why_not := reasons[key]) is not None:
+                st.button(each.title, key=f"no {key}", disabled=True, icon=":material/download:", width="stretch")
+                st.caption(f"Not for this model: {escaped(why_not)}.")
+                continue
+            _offer(name, key, each.bytes(folder, snapshots=with_snapshots), snapshots=with_snapshots)
+            st.caption(each.about)
+
+
+def _asks_for_snapshots(name: str, number: int) -> bool:
+    """Whether the zip file is to have the snapshots of training; without any, nothing is asked."""
+    if not number:
+        return False
+    about = "The weights after so many steps of its training: with them the slider on every page goes through its training."
+    what = "snapshot" if number == 1 else f"{number} snapshots"
+    return st.checkbox(f"With its {what} (zip file for gptviz alone)", True, key=f"with snapshots of {name}", help=about)
+
+
+def _offer(name: str, key: str, size: int, *, snapshots: bool) -> None:
+    """The button that saves the model in one format."""
+    chosen, megabytes = FORMATS[key], f"{max(size / 2**20, 0.1):,.1f} MB"
+    if size <= MOST_DOWNLOADED:
+        st.download_button(
+            f"{chosen.title} ({megabytes})",
+            lambda: zipped(name, chosen, snapshots=snapshots),
+            f"{names.possible(name)}{'' if key == 'zip' else f'-{key}'}.zip",
+            "application/zip",
+            key=f"download {key}",
+            on_click="ignore",
+            icon=":material/download:",
+            width="stretch",
+        )
+        return
+    label = f"{chosen.title} ({megabytes}), into a folder"
+    if pressed(label, key=f"save {key}", icon=":material/save:", width="stretch"):
+        with st.spinner("Writing the file…"):
+            _save(name, key, snapshots=snapshots)
+    st.caption(f"It is larger than a download may be ({MOST_DOWNLOADED // 2**20} MB), so it is written to {home() / 'exports'}.")
+
+
+def zipped(name: str, chosen: Format, *, snapshots: bool) -> io.BytesIO:
+    """The model in one format as a zip file in memory."""
+    file = io.BytesIO()
+    chosen.write_zip(checkpoints.find(name), file, snapshots=snapshots)
+    file.seek(0)
+    return file
+
+
+def _save(name: str, key: str, *, snapshots: bool) -> None:
+    """Write the model into the user's own folder of exports, and say where it is."""
+    folder = home() / "exports"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        to = _free(folder, names.possible(name), ".zip" if key == "zip" else f"-{key}")
+        FORMATS[key].write(checkpoints.find(name), to, snapshots=snapshots)
+    except (CheckpointError, OSError) as error:
+        st.error(escaped(str(error)))
+    else:
+        st.success(f"It is in {escaped(str(to))}", icon=":material/check:")
+
+
+def _free(folder: Path, stem: str, ending: str) -> Path:
+    """The first of `stem`, `stem-2`, … in the folder at which nothing is."""
+    paths = (folder / f"{stem}{'' if number == 1 else f'-{number}'}{ending}" for number in count(1))
+    return next(path for path in paths if not path.exists())
