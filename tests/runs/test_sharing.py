@@ -26,8 +26,9 @@ from gptviz.runs import checkpoints, sharing, zips
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.runs.imports import import_model
 from gptviz.runs.status import locked
+from tests.pretrained.gguf_files import saved
 from tests.pretrained.test_families import GROUPED, VOCAB, theirs
-from tests.pretrained.test_sources import saved_as_gguf, saved_by_nanogpt
+from tests.pretrained.test_sources import saved_by_nanogpt
 from tests.tiny import TinyModel
 
 Files = dict[str, bytes]
@@ -137,7 +138,7 @@ def folder_of_transformers(folder: Path) -> Files:
 
 
 def one_gguf(folder: Path) -> Files:
-    saved_as_gguf(theirs("llama", GROUPED), folder / "tiny.gguf")
+    saved(theirs("llama", GROUPED), folder / "tiny.gguf")
     return content(folder)
 
 
