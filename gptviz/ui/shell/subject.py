@@ -19,6 +19,7 @@ from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.markdown import escaped
 
 from . import hidden, kinds, pages, prompts, reading, scrubber
+from .chat_turn import chat_turn_button
 from .model_list import line_about, model_groups, model_list, names_of
 from .models import ModelKey, language_model, model_key
 from .pages import DEFAULT_MODEL, DEFAULT_PROMPT
@@ -106,8 +107,10 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
         scrubber.without_snapshots(notices)
     kind = kinds.kind_of(folder)
     default = default_prompt(kind, card)
-    with right:
+    with right.container(gap="xsmall"):
         prompt = prompt_box(default, notices)
+        if kind == "decoder" and card.chat is not None:
+            chat_turn_button(card.chat, prompt)
     device = device_box()
     try:
         key = model_key(name, device, step)

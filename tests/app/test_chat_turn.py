@@ -1,0 +1,83 @@
+"""The button that makes a prompt the turn of a chat."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from gptviz.runs import checkpoints
+from gptviz.text import BPETokenizer
+from gptviz.text.tokenizers.byte_pairs import CUTS, byte_pairs
+from tests.app.opening import opened
+from tests.tiny import scrambled, tiny
+
+CHATML = (
+    "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}"
+    "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+TURN = "<|im_start|>user\nHow now?<|im_end|>\n<|im_start|>assistant\n"
+
+
+@pytest.fixture
+def chats(home: Path) -> Any:
+    """Saves a model with special tokens and this chat template."""
+
+    def make(template: str) -> None:
+        plain = BPETokenizer.learn("How now, my love?", 256)
+        tokens = [*byte_letters(plain), "<|im_start|>", "<|im_end|>"]
+        tokenizer = byte_pairs(tokens, [], [256, 257], [], CUTS["gpt-2"])
+        model = scrambled(tiny(vocab_size=tokenizer.vocab_size, context_length=64))
+        card = {"chat": {"template": template, "tokens": {"bos_token": "<|im_start|>"}}, "end_tokens": [257]}
+        checkpoints.save("chats", model, tokenizer, card, replace=True)
+
+    return make
+
+
+def byte_letters(tokenizer: BPETokenizer) -> list[str]:
+    """The tokens of a vocabulary of bytes, as a tokenizer.json writes them."""
+    vocabulary = tokenizer._backend.get_vocab()
+    return sorted(vocabulary, key=vocabulary.__getitem__)
+
+
+def page(**query: str) -> AppTest:
+    at = opened("pages/next_token.py", model="chats", **query)
+    assert not at.exception
+    return at
+
+
+def test_the_prompt_becomes_a_turn_with_its_special_tokens_and_back(chats: Any) -> None:
+    chats(CHATML)
+    at = page(prompt="How now?")
+    at.button(key="as a chat turn").click().run()
+    assert not at.exception
+    assert at.text_area(key="prompt").value == TURN
+    assert TURN in at.query_params["prompt"]
+    chips = b"".join(view.proto.bytes for view in at.get("bidi_component"))
+    assert [chips.count(b'["<|im_%s|>", ' % name) for name in (b"start", b"end")] == [2, 1], "each is a chip of its own"
+    assert page(prompt=TURN).button(key="as plain text")  # a link that somebody sends leads to the same
+    at.button(key="as plain text").click().run()
+    assert at.text_area(key="prompt").value == "How now?"
+
+
+def test_a_model_without_a_template_has_no_such_button(chats: Any) -> None:
+    at = opened("pages/next_token.py", model="shakespeare")
+    assert not [button for button in at.button if button.key in ("as a chat turn", "as plain text")]
+
+
+@pytest.mark.parametrize(
+    ("template", "words"),
+    [
+        ("{{ raise_exception('no **turns** here') }}", r"no \*\*turns\*\* here"),
+        ("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", "took too long"),
+        ("the same for all", "leaves the message out"),
+    ],
+)
+def test_a_template_that_gives_no_turn_is_one_line_and_the_page_stays(chats: Any, template: str, words: str) -> None:
+    chats(template)
+    at = page(prompt="How now?")
+    (line,) = [caption.value for caption in at.caption if "hat template" in caption.value]
+    assert words.replace("\\", "") in line.replace("\\", "")
+    assert not [button for button in at.button if button.key == "as a chat turn"]
