@@ -24,6 +24,8 @@ MOST_PLACED = 5_000
 MOST_JUDGED = 2_000
 FEWEST_PLACED = 4
 MOST_COMPARED = 500
+# So many rows are computed with at a time, and so many of those that are compared with all others.
+PART, COMPARED_AT_ONCE = 8_192, 50
 # The spread of the points that t-SNE and UMAP start from, so small that t-SNE sorts the points before it pushes them apart, and
 # how large the seeded noise in it is beside the picture by PCA (Kobak & Berens 2019).
 START, CHANCE = 1e-4, 0.25
@@ -100,13 +102,19 @@ class Axes:
 
     def place(self, rows: Vectors) -> Vectors:
         """The coordinates [token, component] of `rows` [token, d]. The coordinates of a row depend on no other row."""
-        return np.asarray((rows - self.origin) @ self.directions, np.float32)
+        return np.concatenate([(part - self.origin) @ self.directions for part in _parts(rows)]).astype(np.float32, copy=False)
 
     def explained(self, rows: Vectors) -> tuple[float, ...]:
         """The share of the variance of `rows` [token, d] along each direction, about their own mean."""
-        total = float(rows.var(axis=0, dtype=np.float64).sum())
+        mean = rows.mean(axis=0, dtype=np.float64)
+        total = float(sum(np.square(part - mean).sum() for part in _parts(rows))) / max(1, len(rows))
         along = self.place(rows).var(axis=0, dtype=np.float64)
         return tuple(float(v) / total if total > 0 else 0.0 for v in along)
+
+
+def _parts(rows: Vectors) -> list[Vectors]:
+    """The `rows`, some thousands at a time: a copy of all rows of a large vocabulary takes as much memory as the model."""
+    return np.array_split(rows, -(-len(rows) // PART)) if len(rows) else [rows]
 
 
 def principal_axes(rows: Vectors, dimensions: int) -> Axes:
@@ -116,13 +124,15 @@ def principal_axes(rows: Vectors, dimensions: int) -> Axes:
     far more tokens than dimensions. The sign of a direction is arbitrary: the coordinate farthest from 0 is made positive.
     """
     origin = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
-    centred = rows - origin
     size = rows.shape[1]
     n_directions = min(dimensions, size)
-    _, eigenvectors = np.linalg.eigh((centred.T @ centred).astype(np.float64))  # [d, d], by rising eigenvalue
+    covariance = np.zeros((size, size))
+    for part in _parts(rows):
+        covariance += (part - origin).T @ (part - origin)
+    _, eigenvectors = np.linalg.eigh(covariance)  # [d, d], by rising eigenvalue
     directions: Vectors = np.zeros((size, dimensions), np.float32)
     directions[:, :n_directions] = eigenvectors[:, : -n_directions - 1 : -1]
-    points = centred @ directions
+    points = Axes(origin, directions).place(rows)
     farthest = np.take_along_axis(points, np.abs(points).argmax(axis=0)[None], axis=0)  # [1, dimensions]
     directions[:, farthest[0] < 0] *= -1
     return Axes(origin, directions)
@@ -291,9 +301,17 @@ def share_beside_own(rows: Vectors, which: Sequence[int]) -> float:
     if not which:
         return math.nan
     chosen = np.asarray(which)[sample(len(which), MOST_COMPARED, seed=0)]
-    cosine = _unit(rows[chosen]) @ _unit(rows).T
-    cosine[np.arange(len(chosen)), chosen] = -np.inf  # a token is not its own neighbour
-    return float(np.isin(cosine.argmax(axis=1), np.asarray(which)).mean())
+    lengths, nearest = _lengths(rows), []
+    for some in np.array_split(chosen, -(-len(chosen) // COMPARED_AT_ONCE)):
+        cosine = _unit(rows[some]) @ rows.T / np.where(lengths > 0, lengths, 1)
+        cosine[np.arange(len(some)), some] = -np.inf  # a token is not its own neighbour
+        nearest.append(cosine.argmax(axis=1))
+    return float(np.isin(np.concatenate(nearest), np.asarray(which)).mean())
+
+
+def _lengths(rows: Vectors) -> Vectors:
+    """The length of each row; no copy of the rows is made."""
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", rows, rows)), np.float32)
 
 
 def _unit(rows: Vectors) -> Vectors:
@@ -303,7 +321,7 @@ def _unit(rows: Vectors) -> Vectors:
 
 def neighbours(rows: Vectors, labels: Sequence[str], token: int, count: int = 8) -> Neighbours:
     """The `count` tokens nearest to `token` by the cosine of their `rows` [token, d], over all dimensions."""
-    length = np.linalg.norm(rows, axis=1) * np.linalg.norm(rows[token])
+    length = _lengths(rows) * np.linalg.norm(rows[token])
     cosine = rows @ rows[token] / np.where(length > 0, length, 1)
     cosine[token] = -np.inf  # a token is not its own neighbour
     nearest = np.argsort(-cosine, kind="stable")[: min(count, len(rows) - 1)]

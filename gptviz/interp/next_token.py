@@ -11,15 +11,17 @@ import torch
 from torch import Tensor
 
 from gptviz.generate.sampling import Sampling, ledger
-from gptviz.model import Transformer
+from gptviz.model import IDENTITY, Record, Transformer
 
 Numbers = npt.NDArray[np.float64]
+Logits = npt.NDArray[np.float32]
+
+# So many logits of the places of a text are in memory at a time.
+MOST_LOGITS = 2_000_000
 
 
 @torch.inference_mode()
-def logits_after(
-    model: Transformer, ids: Sequence[int], at: slice, source: Sequence[int] | None = None
-) -> npt.NDArray[np.float32]:
+def logits_after(model: Transformer, ids: Sequence[int], at: slice, source: Sequence[int] | None = None) -> Logits:
     """The logits [positions, vocab_size] of the token after each position `at` of `ids`. No others are computed.
 
     Args:
@@ -86,7 +88,7 @@ class TokenProbabilities:
     likely_probability: Numbers
 
 
-def token_probabilities(logits: npt.NDArray[np.float32], ids: Sequence[int], n: int = 8) -> TokenProbabilities:
+def token_probabilities(logits: Logits, ids: Sequence[int], n: int = 8) -> TokenProbabilities:
     """How probable each of the tokens `ids` [T] was to the model, from its logits [T, vocab_size] after each of them."""
     before = torch.from_numpy(np.asarray(logits)).double().softmax(-1)[:-1]  # [T - 1, vocab_size]
     actual = before.gather(1, torch.tensor(ids)[1:, None])[:, 0]  # [T - 1]
@@ -96,3 +98,60 @@ def token_probabilities(logits: npt.NDArray[np.float32], ids: Sequence[int], n: 
         np.pad(top.indices.numpy(), ((1, 0), (0, 0))),
         np.pad(top.values.numpy(), ((1, 0), (0, 0)), constant_values=np.nan),
     )
+
+
+@dataclass(frozen=True)
+class Places:
+    """What a model guesses at every place of a text, without the logits of all places: of a large vocabulary these take
+    gigabytes.
+
+    Attributes:
+        states: [T, d_model], the stream that the head reads; None for a model without blocks.
+        tokens: how probable the tokens of the text were, and which were likeliest.
+        surest: [T], the probability of the likeliest next token after each place.
+    """
+
+    states: Tensor | None
+    tokens: TokenProbabilities
+    surest: Numbers
+
+
+@torch.inference_mode()
+def places(model: Transformer, ids: Sequence[int], n: int = 8) -> Places:
+    """What a decoder guesses after every token of `ids`, from one pass through its blocks.
+
+    Args:
+        n: how many of the likeliest tokens are kept of each place.
+
+    Raises:
+        ValueError: as in `logits_after`.
+    """
+    if model.config.kind != "decoder":
+        raise ValueError("only a decoder guesses a token after every token it reads")
+    states = None
+    if model.config.n_layer:
+        record = Record([f"blocks.{model.config.n_layer - 1}.resid_post"])
+        model(torch.tensor([ids], device=model.embed.weight.device), tap=record, logits_at=slice(-1, None))
+        (states,) = (stream[0] for stream in record.values.values())
+    count, most = len(ids), min(n, model.config.vocab_size)
+    probability, surest = np.full(count, np.nan), np.full(count, np.nan)
+    likely, likely_probability = np.zeros((count, most), np.int64), np.full((count, most), np.nan)
+    each = max(1, MOST_LOGITS // model.config.vocab_size)
+    for start in range(0, count, each):
+        guess = torch.from_numpy(logits_at(model, ids, states, slice(start, start + each))).double().softmax(-1)
+        top = guess.topk(most)
+        surest[start : start + each] = top.values[:, 0]
+        behind = slice(start + 1, min(start + each, count - 1) + 1)  # the tokens that were guessed here
+        known = behind.stop - behind.start
+        probability[behind] = guess[:known].gather(1, torch.tensor(ids[behind])[:, None])[:, 0]
+        likely[behind], likely_probability[behind] = top.indices[:known], top.values[:known]
+    return Places(states, TokenProbabilities(probability, likely, likely_probability), surest)
+
+
+@torch.inference_mode()
+def logits_at(model: Transformer, ids: Sequence[int], states: Tensor | None, at: slice) -> Logits:
+    """The logits [positions, vocab_size] after each position `at` of `ids`, from the `states` of `Places`."""
+    if states is None:
+        return logits_after(model, ids, at)
+    logits: Tensor = model.head(states[None], None, at, IDENTITY)[0]
+    return logits.float().cpu().numpy()

@@ -23,6 +23,7 @@ from streamlit.testing.v1 import AppTest
 import gptviz
 from gptviz.components import generation_tree
 from gptviz.components.kit import unpack
+from gptviz.generate import budget
 from gptviz.generate.generation import window_start
 from gptviz.generate.repetition import loop_at_end
 from gptviz.generate.sampling import Sampling
@@ -550,7 +551,7 @@ def test_a_long_text_of_a_link_is_written_while_the_reader_looks_on(
     before = wander(at)
     line = address(at)["route"]
     clear_caches()
-    monkeypatch.setattr(beginning, "BUDGET", 0)
+    monkeypatch.setattr(link, "BUDGET", 0)
     again = reopened(at)
     now = writing(again)
     assert now.playing
@@ -574,7 +575,7 @@ def test_who_leaves_the_text_of_a_link_on_the_way_goes_on_alone(
     at = page()
     wander(at)
     clear_caches()
-    monkeypatch.setattr(beginning, "BUDGET", 0)
+    monkeypatch.setattr(link, "BUDGET", 0)
     again = reopened(at)
     press(press(again, "undo"), "one token")
     assert not writing(again).ahead
@@ -718,13 +719,13 @@ def test_the_page_opens_on_as_much_text_however_fast_the_machine_is(
 def test_a_large_model_opens_on_less_text_and_each_on_some() -> None:
     def length(**changes: Any) -> int:
         model = scrambled(tiny(**changes))
-        return beginning.affordable(model, 10, 120, budget=2e9)
+        return budget.affordable(model, 10, 120, 2e9)
 
     small = length(context_length=256)
     large = length(context_length=256, d_model=384, n_head=6, n_layer=6, d_mlp=1536)
     ahead = length(context_length=256, d_model=384, n_head=6, n_layer=6, d_mlp=1536, mask="full")
     assert small == 120
-    assert 120 > large > ahead >= beginning.LEAST_TOKENS
+    assert 120 > large > ahead >= budget.LEAST_TOKENS
 
 
 @pytest.mark.parametrize("n_kv_head", [None, 1])

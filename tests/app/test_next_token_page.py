@@ -16,10 +16,14 @@ from streamlit.testing.v1 import AppTest
 import gptviz
 from gptviz.components.kit import unpack
 from gptviz.generate.sampling import uniform
+from gptviz.interp import next_token as interp
 from gptviz.language_model import LanguageModel
+from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, SymbolTokenizer
+from gptviz.text.tokenizers.padded import PaddedTokenizer
 from gptviz.ui.pages import next_token
 from gptviz.ui.shell.subject import LONGEST_PROMPT
+from gptviz.ui.views import guesses
 from gptviz.ui.views.append_token import prompt_with
 from gptviz.ui.widgets.markdown import escaped
 from tests.app.opening import opened
@@ -152,8 +156,8 @@ def test_the_model_reads_a_text_once_for_all_its_positions(
 ) -> None:
     tiny_model()
     runs = []
-    compute = next_token.logits_after
-    monkeypatch.setattr(next_token, "logits_after", lambda *given: runs.append(given) or compute(*given))
+    compute = guesses.places
+    monkeypatch.setattr(guesses, "places", lambda *given: runs.append(given) or compute(*given))
     at = page()
     at.slider(key="position slider").set_value(1).run()
     at.button(key="try Cut the tail").click().run()
@@ -170,25 +174,30 @@ def test_the_chips_tell_how_likely_the_model_found_each_token(tiny_model: Callab
     assert [chip[1] for chip in chips[1:]] == pytest.approx([p[i, ids[i + 1]].item() for i in range(len(ids) - 1)], rel=1e-3)
 
 
-def test_a_vocabulary_of_gpt2s_size_computes_only_the_position_asked_for(
-    tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("size", [50_257, 262_144])
+def test_a_large_vocabulary_is_guessed_at_every_place_without_the_logits_of_all(
+    home: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    tiny_model(text="".join(map(chr, range(0x100, 0x100 + 50_257))), context_length=1024, d_model=2, n_head=1, n_layer=1, d_mlp=2)
+    tokenizer = PaddedTokenizer(CharTokenizer("".join(map(chr, range(0x100, 0x2100)))), size)
+    config = tiny(vocab_size=size, context_length=1024, d_model=8, n_head=2, n_layer=1, d_mlp=2)
+    checkpoints.save("tiny", scrambled(config), tokenizer, {})
     shapes = []
-    compute = next_token.logits_after
+    compute = interp.logits_at
 
     def watched(*given: Any) -> Any:
-        shapes.append(compute(*given).shape)
-        return compute(*given)
+        found = compute(*given)
+        shapes.append(found.shape)
+        return found
 
-    monkeypatch.setattr(next_token, "logits_after", watched)
-    at = page(prompt="ĀāĂ" * 400, position="1000")
-    assert chosen(at) == 1000
-    assert shapes == [(1, 50_257)]
-    assert shown(at)[1]["logits"].shape == (50_257,)
-    assert all(chip[1] is None for chip in strip(at)["tokens"])
+    monkeypatch.setattr(interp, "logits_at", watched)
+    at = page(prompt="ĀāĂ" * 40, position="100")
+    assert chosen(at) == 100
+    assert sum(rows for rows, _ in shapes) == 120
+    assert max(rows for rows, _ in shapes) * size <= interp.MOST_LOGITS
+    assert shown(at)[1]["logits"].shape == (size,)
+    assert all(chip[1] is not None for chip in strip(at)["tokens"][1:])
     at.run()
-    assert len(shapes) == 1
+    assert sum(rows for rows, _ in shapes) == 120
 
 
 @pytest.mark.parametrize(
@@ -256,8 +265,8 @@ def test_try_this_asks_the_view_for_its_settings_and_numbers_each_click(tiny_mod
 
 def test_a_damaged_model_is_named_and_the_page_stays(tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     tiny_model()
-    compute = next_token.logits_after
-    monkeypatch.setattr(next_token, "logits_after", lambda *given: compute(*given) * np.float32("nan"))
+    compute = guesses.logits_at
+    monkeypatch.setattr(guesses, "logits_at", lambda *given: compute(*given) * np.float32("nan"))
     at = page()
     assert any("not numbers" in error.value for error in at.error)
     assert len([view for view in at.get("bidi_component") if view.proto.bytes]) == 1

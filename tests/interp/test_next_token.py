@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from gptviz.generate.sampling import Sampling
-from gptviz.interp.next_token import logits_after, predict, token_probabilities
+from gptviz.interp import next_token
+from gptviz.interp.next_token import logits_after, logits_at, places, predict, token_probabilities
 from tests.tiny import CONTEXT, VOCAB, scrambled, some_ids, tiny
 
 
@@ -134,3 +136,34 @@ def test_the_logits_beside_a_source_are_those_of_the_model_that_reads_both() -> 
 def test_a_classifier_has_no_next_token() -> None:
     with pytest.raises(ValueError, match="no next token"):
         logits_after(scrambled(tiny(mask="full", head="mean", n_label=3)), (3, 1), slice(None))
+
+
+@pytest.mark.parametrize("sizes", [{}, {"n_layer": 0}, {"mask": "full"}, {"final_norm": False, "residual": "post-norm"}])
+@pytest.mark.parametrize("most", [1, 3 * VOCAB, 1_000_000])
+def test_the_guesses_at_all_places_are_those_of_all_logits_however_few_are_computed_at_a_time(
+    sizes: dict[str, Any], most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(next_token, "MOST_LOGITS", most)
+    model = scrambled(tiny(**sizes))
+    text = some_ids(batch=1)[0].tolist()
+    every = logits_after(model, text, slice(None))
+    found, expected = places(model, text, n=3), token_probabilities(every, text, n=3)
+    np.testing.assert_allclose(found.tokens.probability, expected.probability, rtol=1e-5)
+    np.testing.assert_array_equal(found.tokens.likely, expected.likely)
+    np.testing.assert_allclose(found.tokens.likely_probability, expected.likely_probability, rtol=1e-5)
+    np.testing.assert_allclose(found.surest, torch.from_numpy(every).double().softmax(-1).max(-1).values, rtol=1e-5)
+    for place in (0, 5, CONTEXT - 1):
+        at = slice(place, place + 1)
+        np.testing.assert_array_equal(logits_at(model, text, found.states, at), logits_after(model, text, at))
+
+
+def test_of_a_large_vocabulary_few_logits_are_in_memory_at_a_time() -> None:
+    vocabulary, tokens = 49_152, 300
+    model = scrambled(tiny(vocab_size=vocabulary, d_model=8, n_head=2, n_layer=1, context_length=tokens))
+    rows = []
+    model.head.unembed.register_forward_hook(lambda module, inputs, output: rows.append(output.shape[1]))
+    found = places(model, some_ids(tokens, batch=1, vocab=vocabulary)[0].tolist())
+    assert max(rows) * vocabulary <= next_token.MOST_LOGITS
+    assert found.states is not None
+    assert found.states.numel() == 8 * tokens
+    assert np.isfinite(found.tokens.probability[1:]).all()

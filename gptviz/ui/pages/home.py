@@ -10,14 +10,15 @@ import numpy as np
 import streamlit as st
 import torch
 
+from gptviz.components.model_map import HIDDEN, WHOLE_SHARE
 from gptviz.components.token_strip import Token
 from gptviz.figures import thumbnail
 from gptviz.figures.theme import KIND_COLOURS, Theme
+from gptviz.generate.budget import affordable
 from gptviz.generate.generation import Generation
 from gptviz.generate.sampling import Sampling
-from gptviz.interp import attention, cross_attention, embeddings, next_token, positions
+from gptviz.interp import cross_attention, embeddings, next_token, positions
 from gptviz.interp.classification import judge
-from gptviz.interp.overview import overview_of
 from gptviz.language_model import LanguageModel
 from gptviz.model import Config, parameter_count
 from gptviz.model.kinds import MODEL_KINDS, Kind
@@ -25,13 +26,13 @@ from gptviz.text import Encoding
 from gptviz.ui.shell import pages, scrubber
 from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.shell.subject import Subject
-from gptviz.ui.views import encoder_decoder
+from gptviz.ui.views import encoder_decoder, model_map
 from gptviz.ui.views.entries import default_comparison, entries
+from gptviz.ui.views.guesses import guesses, logits_after
 
 SHOWN = 8
-# Beyond this many numbers (a GPT-2 vocabulary at every position) only the last position is unembedded.
-MOST_LOGITS = 4_000_000
-
+# The tokens of the text on the card of Generate; with a large model, fewer.
+MOST_WRITTEN = 120
 
 TITLES: dict[Kind, str] = {
     "decoder": "How does a transformer guess the next token?",
@@ -69,8 +70,8 @@ def glance(key: ModelKey, ids: tuple[int, ...]) -> Glance:
     config, label = lm.model.config, lm.tokenizer.label
     shape = shape_of(config)
     if config.kind == "decoder":
-        tokens, guesses, guess_ids = _next(lm, ids)
-        return Glance(tokens, guesses, guess_ids, shape)
+        tokens, likely, guess_ids = _next(key, ids)
+        return Glance(tokens, likely, guess_ids, shape)
     tokens = tuple(Token(label(i)) for i in ids)
     return Glance(tokens, _labels(lm, ids) if config.kind == "classifier" else _answer(key, ids), (), shape)
 
@@ -80,18 +81,18 @@ def shape_of(config: Config) -> str:
     stacks = f"{config.n_encoder_layer} + {config.n_layer}" if config.n_encoder_layer else f"{config.n_layer}"
     none = "no blocks: a bigram" if config.kind == "decoder" else "no blocks"
     heads = f"{config.n_head} head{'' if config.n_head == 1 else 's'}"
+    if config.key_heads < config.n_head:
+        heads += f" over {config.key_heads} key head{'' if config.key_heads == 1 else 's'}"
     blocks = f"{stacks} block{'' if stacks == '1' else 's'} of {heads}" if stacks != "0" else none
     return f"{config.vocab_size:,} tokens in the vocabulary, {blocks}, {parameter_count(config):,} parameters"
 
 
-def _next(lm: LanguageModel, ids: tuple[int, ...]) -> tuple[tuple[Token, ...], tuple[Token, ...], tuple[int, ...]]:
+def _next(key: ModelKey, ids: tuple[int, ...]) -> tuple[tuple[Token, ...], tuple[Token, ...], tuple[int, ...]]:
     """The tokens of a text, tinted by how probable they were; and the likeliest next ones, with their ids."""
-    label = lm.tokenizer.label
-    every = len(ids) * lm.model.config.vocab_size <= MOST_LOGITS
-    logits = next_token.logits_after(lm.model, ids, slice(None) if every else slice(-1, None))
-    guess = next_token.predict(logits[-1], Sampling())
+    label = language_model(key).tokenizer.label
+    guess = next_token.predict(logits_after(key, ids, len(ids) - 1), Sampling())
     order = guess.order()[:SHOWN].tolist()
-    seen = next_token.token_probabilities(logits, ids, n=1).probability.tolist() if every else [np.nan] * len(ids)
+    seen = guesses(key, ids).tokens.probability.tolist()
     tokens = tuple(Token(label(i), None if np.isnan(p) else p) for i, p in zip(ids, seen, strict=True))
     return tokens, tuple(Token(label(i), float(guess.before[i])) for i in order), tuple(order)
 
@@ -129,11 +130,11 @@ def pictures(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> dict[str, str
     drawn = {"decoder": _of_decoder, "classifier": _of_classifier, "encoder-decoder": _of_both}[model.config.kind](
         key, ids, theme
     )
-    if encoder_decoder.stack_of(model, encoder_decoder.ENCODER).config.n_layer:
-        stack = encoder_decoder.stack_of(model, encoder_decoder.ENCODER)
-        block = stack.config.n_layer // 2
-        one = overview_of(attention.read(stack, ids, blocks=range(block, block + 1)).patterns, ids)
-        drawn[pages.ATTENTION.path] = thumbnail.pattern(one.thumbnails.values[0, 0], theme)
+    both = model.config.kind == "encoder-decoder"
+    small = model_map.patterns(key, encoder_decoder.decoder_ids(key, ids), ids) if both else model_map.patterns(key, ids, ())
+    if (heads := small.get("encoder" if both else "decoder")) is not None:
+        shares = heads[len(heads) // 2, 0]
+        drawn[pages.ATTENTION.path] = thumbnail.pattern(np.where(shares == HIDDEN, np.nan, shares / WHOLE_SHARE), theme)
     kind = positions.own_kind(model)
     if positions.has_vectors(kind):
         drawn[pages.POSITIONS.path] = thumbnail.signed(positions.similarity(positions.vectors(model, kind)).values, theme)
@@ -164,7 +165,7 @@ def learning(name: str, theme: Theme) -> dict[str, str]:
 def _of_decoder(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> dict[str, str]:
     """What a decoder writes, and what may come next."""
     lm = language_model(key)
-    guess = next_token.predict(next_token.logits_after(lm.model, ids, slice(-1, None))[0], Sampling())
+    guess = next_token.predict(logits_after(key, ids, len(ids) - 1), Sampling())
     likely = guess.order()[:7]
     bars = thumbnail.bars([lm.tokenizer.label(int(i)) for i in likely], guess.before[likely], theme)
     drawn = {pages.NEXT_TOKEN.path: bars}
@@ -192,7 +193,7 @@ def _of_both(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> dict[str, str
 def _text(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> str:
     lm = language_model(key)
     grown = Generation(lm.model, lm.tensor(Encoding(list(ids))), Sampling(temperature=0.8))
-    steps = list(islice(grown, 120))
+    steps = list(islice(grown, affordable(lm.model, len(ids), MOST_WRITTEN)))
     labels = [lm.tokenizer.label(int(step.tokens[0])) for step in steps]
     probabilities = [float(step.logits[0].softmax(-1)[step.tokens[0]]) for step in steps]
     return thumbnail.text(labels, np.array(probabilities), theme)

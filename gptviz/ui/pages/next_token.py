@@ -19,17 +19,16 @@ from gptviz.components.token_strip import Token, token_strip
 from gptviz.figures.format import percent
 from gptviz.generate.sampling import Sampling, uniform
 from gptviz.generate.sampling import ledger as stages
-from gptviz.interp.next_token import logits_after, token_probabilities
+from gptviz.interp.next_token import Logits
 from gptviz.ui.shell.models import ModelKey, language_model, load_call
 from gptviz.ui.shell.prompts import MENENIUS, SEA
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views.append_token import append_token
+from gptviz.ui.views.guesses import guesses, logits_after
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.sampling import PLAIN
 from gptviz.ui.widgets.tries import Try
 
-# Up to this many numbers (16 MB) the logits of every position are kept; above it, only those of the positions asked for.
-MOST_NUMBERS = 4_000_000
 SEEDS = 100
 STRIP_HEIGHT = 92
 # How many tokens before a guess a sentence quotes.
@@ -61,35 +60,10 @@ perplexity is $e^H$. The chips above show the probability of each token given th
 LIMITS = """A probability says what the model expects, not why, and not whether it is right. Rank and probability of one token
 say little about the model as a whole: its loss is the average over many."""
 
-Logits = npt.NDArray[np.float32]
-
-
-# Shared by all sessions: read-only.
-@st.cache_resource(max_entries=4, show_spinner="Reading the prompt")
-def _everywhere(key: ModelKey, ids: tuple[int, ...]) -> Logits:
-    return logits_after(language_model(key).model, ids, slice(None))
-
-
-@st.cache_resource(max_entries=64, show_spinner="Reading the prompt")
-def _at(key: ModelKey, ids: tuple[int, ...], position: int) -> Logits:
-    return logits_after(language_model(key).model, ids, slice(position, position + 1))[0]
-
-
-def _is_small(key: ModelKey, ids: tuple[int, ...]) -> bool:
-    return len(ids) * language_model(key).model.config.vocab_size <= MOST_NUMBERS
-
-
-def _logits(key: ModelKey, ids: tuple[int, ...], position: int) -> Logits:
-    """The logits [vocab_size] of the token after `position` of what the model sees."""
-    return _everywhere(key, ids)[position] if _is_small(key, ids) else _at(key, ids, position)
-
 
 @st.cache_resource(max_entries=8, show_spinner=False)
-def _chips(key: ModelKey, ids: tuple[int, ...], small: bool) -> tuple[Token, ...]:
-    tokenizer = language_model(key).tokenizer
-    if not small:
-        return tuple(Token(tokenizer.label(i)) for i in ids)
-    seen = token_probabilities(_everywhere(key, ids), ids)
+def _chips(key: ModelKey, ids: tuple[int, ...]) -> tuple[Token, ...]:
+    tokenizer, seen = language_model(key).tokenizer, guesses(key, ids).tokens
 
     def chip(place: int) -> Token:
         label, probability = tokenizer.label(ids[place]), float(seen.probability[place])
@@ -163,7 +137,7 @@ class _Guess:
 @st.cache_data(max_entries=32, show_spinner=False)
 def _guess(key: ModelKey, ids: tuple[int, ...], position: int) -> _Guess:
     label = language_model(key).tokenizer.label
-    shares = _shares(_logits(key, ids, position))
+    shares = _shares(logits_after(key, ids, position))
     best = int(shares.argmax())
     text = "".join(label(i) for i in ids[max(0, position - WORDS_BEFORE) : position + 1])
     before = escaped(("…" if position > WORDS_BEFORE else "") + text)
@@ -171,10 +145,9 @@ def _guess(key: ModelKey, ids: tuple[int, ...], position: int) -> _Guess:
     return _Guess(position, before, escaped(label(best)), float(shares[best]), perplexity)
 
 
-@st.cache_data(max_entries=8, show_spinner=False)
 def _sure_and_unsure(key: ModelKey, ids: tuple[int, ...]) -> tuple[int, int]:
     """The position in a text where the likeliest token has the highest probability, and the one where it has the lowest."""
-    most = _shares(_everywhere(key, ids)).max(-1)
+    most = guesses(key, ids).surest
     return int(most.argmax()), int(most.argmin())
 
 
@@ -186,7 +159,7 @@ def _shares(logits: Logits) -> npt.NDArray[np.float64]:
 
 def to_try(subject: Subject, position: int) -> list[Try]:
     """What to try with this model and text, the view being at `position`."""
-    if not np.isfinite(_logits(subject.key, subject.seen, position)).all():
+    if not np.isfinite(logits_after(subject.key, subject.seen, position)).all():
         return []  # a damaged model, which the view names
     if subject.on_task:
         return [*_examples(subject), *_a_cut(subject, position)]
@@ -219,7 +192,7 @@ def _examples(subject: Subject) -> list[Try]:
 
 def _places(subject: Subject) -> list[Try]:
     """For the text on screen: where the model is surest of the next token, and where it is least sure."""
-    if len(subject.seen) < 2 or not _is_small(subject.key, subject.seen):
+    if len(subject.seen) < 2:
         return []
     sure, open_ = (_guess(subject.key, subject.seen, at) for at in _sure_and_unsure(subject.key, subject.seen))
     if sure.position == open_.position:
@@ -240,7 +213,7 @@ def _places(subject: Subject) -> list[Try]:
 
 def _a_cut(subject: Subject, position: int) -> list[Try]:
     """Sampling that cuts tokens at `position`, where there are some to cut."""
-    logits = torch.from_numpy(_logits(subject.key, subject.seen, position)).double()[None]
+    logits = torch.from_numpy(logits_after(subject.key, subject.seen, position)).double()[None]
     left = int((stages(logits, Sampling(**CUT)).after > 0).sum())
     size = logits.shape[-1]
     if left == size:
@@ -267,14 +240,13 @@ def _command() -> Command:
 
 def strip(subject: Subject, position: int) -> None:
     """The text as chips, tinted by how likely the model found each; a click sets `position`."""
-    small = _is_small(subject.key, subject.seen)
     token_strip(
-        _chips(subject.key, subject.seen, small),
+        _chips(subject.key, subject.seen),
         key="tokens strip",
         selected=position,
         on_pick=go_to,
         label="The tokens of the prompt; choose one to see the guess made after it",
-        legend="how likely the model found each token; outlined: the guess below comes after it" if small else "",
+        legend="how likely the model found each token; outlined: the guess below comes after it",
         height=STRIP_HEIGHT,
         spaced=subject.lm.tokenizer.kind == "symbols",
     )
@@ -295,7 +267,7 @@ def _payload(key: ModelKey, prompt: str, ids: tuple[int, ...], position: int, go
     # At an earlier place Generate sees what the model saw here if no token has left the window and none was looked ahead to.
     same = is_last or (gone == 0 and config.mask == "causal")
     return payload(
-        _logits(key, ids, position),
+        logits_after(key, ids, position),
         _labels(key),
         about=(key, prompt, position),
         title=f"{key.name}, the token after position {position}",

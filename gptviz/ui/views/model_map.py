@@ -149,7 +149,7 @@ def _travels(path: str, blocks: Mapping[str, Sequence[int]]) -> bool:
 
 
 @st.cache_resource(max_entries=8, show_spinner="Reading the prompt")
-def _patterns(key: ModelKey, ids: tuple[int, ...], source: tuple[int, ...]) -> dict[str, npt.NDArray[np.uint8]]:
+def patterns(key: ModelKey, ids: tuple[int, ...], source: tuple[int, ...]) -> dict[str, npt.NDArray[np.uint8]]:
     """Thumbnails of the patterns of each kind of attention [block, head, query, key], of as many blocks and heads as there is
     room for.
     """
@@ -295,7 +295,7 @@ def payload(
         "opened": None if look is None else [look.box, look.piece, look.at],
         "tensor": None,
     }
-    arrays: dict[str, Any] = dict(_patterns(key, read.ids, read.source))
+    arrays: dict[str, Any] = dict(patterns(key, read.ids, read.source))
     if look is not None and (opened := view.fit(look, whole)) is not None:
         header["tensor"], numbers = _tensor(key, read, *opened)
         arrays |= numbers

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
+from gptviz.generate.budget import BUDGET, affordable
 from gptviz.generate.route import Route
 from gptviz.generate.tree import ROOT
 from gptviz.ui.widgets import addresses
 from gptviz.ui.widgets.markdown import escaped
 
-from . import beginning
 from .shelf import shelf
 from .writing import MOST_TOKENS, Writing
 
@@ -69,9 +69,7 @@ def open_linked(writing: Writing) -> bool:
         st.warning(f"The link asks for route = “{escaped(asked[:80])}”: {escaped(str(error))}.", icon=":material/link_off:")
         return kept is not None
     writing.follow(found, asked)
-    at_once = beginning.affordable(
-        writing.lm.model, len(writing.tree.prompt) + writing.length, len(writing.ahead), beginning.BUDGET
-    )
+    at_once = affordable(writing.lm.model, len(writing.tree.prompt) + writing.length, len(writing.ahead), BUDGET)
     for _ in range(at_once):
         writing.step()
     if writing.ahead:

@@ -1,0 +1,23 @@
+"""What a decoder guesses after every token of a text: one pass for all pages that show it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from gptviz.interp.next_token import Logits, Places, logits_at, places
+from gptviz.ui.shell.models import ModelKey, language_model
+
+LIKELY = 8
+
+
+# Shared by all sessions: read-only. An entry has a vector of the model's width for each token, and no logits.
+@st.cache_resource(max_entries=4, show_spinner="Reading the prompt")
+def guesses(key: ModelKey, ids: tuple[int, ...]) -> Places:
+    """What the model guesses after each of `ids`."""
+    return places(language_model(key).model, ids, LIKELY)
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def logits_after(key: ModelKey, ids: tuple[int, ...], position: int) -> Logits:
+    """The logits [vocab_size] of the token after `position` of `ids`."""
+    return logits_at(language_model(key).model, ids, guesses(key, ids).states, slice(position, position + 1))[0]
