@@ -107,7 +107,12 @@ def filled(source: Source, config: Config) -> Transformer:
                     f"{source.path.name}: {name} has the shape {tuple(tensor.shape)}, "
                     f"the config asks for {expected.get(name, 'no such tensor')}: they are not from one model"
                 )
-            if not torch.isfinite(tensor).all():
+            if tensor.is_complex():
+                raise ImportRefusedError(
+                    f"{source.path.name}: {name} holds complex numbers, and gptviz has models of real ones alone"
+                )
+            # Of numbers with eight bits torch computes little, not even whether they are finite.
+            if not torch.isfinite(tensor.float() if tensor.element_size() == 1 else tensor).all():
                 raise ImportRefusedError(f"{source.path.name}: {name} holds values that are not numbers: download it again")
             parameters.pop(name).copy_(tensor)
     if parameters:

@@ -97,11 +97,20 @@ def load_pickle(path: Path) -> Any:
     with reading(path):
         require_regular(path)
         try:
-            return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-        except RuntimeError as error:
-            if "mmap" not in str(error):  # only files of the newer format can be mapped
-                raise
-            return torch.load(path, map_location="cpu", weights_only=True)
+            return _loaded(path)
+        except (pickle.UnpicklingError, OSError, MemoryError):
+            raise
+        except Exception as error:  # a damaged file makes torch's reader fail in any way
+            raise ValueError(error) from None
+
+
+def _loaded(path: Path) -> Any:
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    except RuntimeError as error:
+        if "mmap" not in str(error):  # only files of the newer format can be mapped
+            raise
+        return torch.load(path, map_location="cpu", weights_only=True)
 
 
 def state_dict(content: Any) -> dict[str, Tensor]:

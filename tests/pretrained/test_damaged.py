@@ -1,0 +1,255 @@
+"""Damaged and hostile files: whatever bytes they hold, a model opens or is refused in one line, soon, and in little memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import struct
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from gptviz.model import Transformer
+from gptviz.pretrained.families import ImportRefusedError
+from gptviz.pretrained.opening import filled, source_at
+from tests.pretrained.test_families import CONTEXT, GROUPED, theirs
+
+MOST_MEMORY = 200 * 2**20
+MOST_CALLS = 300_000  # of functions; a sound file of this size takes a tenth
+
+
+def opened(path: Path) -> Transformer:
+    source = source_at(path)
+    return filled(source, source.opened().config)
+
+
+def refused(path: Path) -> str | None:
+    """Why a file is refused; None where it opens. Anything but a refusal in one line is an error."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            opened(path)
+    except ImportRefusedError as error:
+        assert "\n" not in str(error)
+        folder = path if path.is_dir() else path.parent
+        assert any(name in str(error) for name in (path.name, *(file.name for file in folder.iterdir()))), error
+        return str(error)
+    return None
+
+
+@contextmanager
+def few_calls() -> Iterator[None]:
+    """Ends what calls more functions than a sound file makes it call."""
+    left = [MOST_CALLS]
+
+    def count(frame: FrameType, event: str, argument: Any) -> None:
+        left[0] -= event in ("call", "c_call")
+        if left[0] < 0:
+            sys.setprofile(None)
+            raise AssertionError(f"more than {MOST_CALLS:,} functions were called")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
+
+
+def most_memory() -> int:
+    """The most bytes that this process has had since its count was reset."""
+    return 1024 * int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
+
+
+@pytest.fixture
+def little_memory() -> Iterator[None]:
+    """The test takes little more memory than what is taken when it begins."""
+    if not Path("/proc/self/clear_refs").exists():
+        yield
+        return
+    Path("/proc/self/clear_refs").write_text("5")  # the count begins again
+    before = most_memory()
+    yield
+    assert most_memory() - before < MOST_MEMORY
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """By its ending, a file of one model as others keep it."""
+    gguf_files = pytest.importorskip("tests.pretrained.gguf_files")
+    folder = tmp_path_factory.mktemp("sound")
+    model = theirs("llama", GROUPED)
+    model.save_pretrained(folder / "safetensors")
+    gguf_files.saved(model, folder / "model.gguf")
+    gpt2 = theirs("gpt2", {"n_embd": 24, "n_layer": 2, "n_head": 2, "n_positions": CONTEXT, "activation_function": "gelu"})
+    tensors = {
+        name: tensor.T.contiguous() if name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")) else tensor.clone()
+        for name, tensor in gpt2.state_dict().items()
+    }
+    sizes = {"n_layer": 2, "n_head": 2, "n_embd": 24, "block_size": CONTEXT, "bias": True, "vocab_size": 31}
+    torch.save({"model": tensors, "model_args": sizes}, folder / "ckpt.pt")
+    return {
+        "safetensors": folder / "safetensors" / "model.safetensors",
+        "config": folder / "safetensors" / "config.json",
+        "gguf": folder / "model.gguf",
+        "pt": folder / "ckpt.pt",
+    }
+
+
+def lengths_of_header(kind: str, content: bytes) -> int:
+    """How many bytes come before the numbers."""
+    if kind == "safetensors":
+        return 8 + int(struct.unpack("<Q", content[:8])[0])
+    if kind == "gguf":
+        return content.rfind(b"output.weight") + 64  # the last tensor that the header lists
+    return len(content)
+
+
+@contextmanager
+def replaced(path: Path, content: bytes) -> Iterator[Path]:
+    """The file with other content, until the end of the block; what is opened."""
+    before = path.read_bytes()
+    path.write_bytes(content)
+    try:
+        yield path.parent if path.parent.name == "safetensors" else path
+    finally:
+        path.write_bytes(before)
+
+
+KINDS = ("safetensors", "config", "gguf", "pt")
+BYTES = st.sampled_from([0, 1, 2, 127, 128, 255, *b'"{}[],:09ea.'])
+PATIENT = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_of_these_files_opens_as_it_was(sound: dict[str, Path], kind: str) -> None:
+    path = sound[kind]
+    with few_calls():
+        assert refused(path.parent if path.parent.name == "safetensors" else path) is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+@PATIENT
+def test_flipped_bytes_are_refused_in_a_line_or_change_numbers_only(
+    sound: dict[str, Path], kind: str, data: st.DataObject, little_memory: None
+) -> None:
+    content = bytearray(sound[kind].read_bytes())
+    places = st.integers(0, lengths_of_header(kind, bytes(content)) - 1)
+    for place, byte in data.draw(st.lists(st.tuples(places, BYTES | st.integers(0, 255)), min_size=1, max_size=4)):
+        content[place] = byte
+    with replaced(sound[kind], bytes(content)) as path, few_calls():
+        refused(path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(share=st.floats(0, 1, exclude_max=True))
+@PATIENT
+def test_a_file_cut_anywhere_is_refused_in_a_line(sound: dict[str, Path], kind: str, share: float, little_memory: None) -> None:
+    content = sound[kind].read_bytes().rstrip(b"\n")  # which JSON may do without
+    with replaced(sound[kind], content[: int(share * len(content))]) as path, few_calls():
+        assert refused(path) is not None
+
+
+def test_a_part_that_is_cut_short_is_named(tmp_path: Path) -> None:
+    theirs("llama", GROUPED).save_pretrained(tmp_path, max_shard_size="6KB")
+    second = sorted(tmp_path.glob("*.safetensors"))[1]
+    os.truncate(second, second.stat().st_size - 100)
+    assert second.name in str(refused(tmp_path))
+
+
+NAME = "model.norm.weight"
+ODD: dict[str, Callable[[Tensor], Tensor]] = {
+    "whole numbers": lambda t: t.to(torch.int32),
+    "true or false": lambda t: t > 0,
+    "complex": lambda t: t.to(torch.complex64),
+    "eight bits": lambda t: t.to(torch.float8_e4m3fn),
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_whole_numbers_and_short_ones_are_numbers_and_complex_ones_are_refused_by_their_name(
+    sound: dict[str, Path], tmp_path: Path, kind: str
+) -> None:
+    folder = sound["safetensors"].parent
+    for file in folder.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    tensors = load_file(tmp_path / "model.safetensors")
+    save_file(tensors | {NAME: ODD[kind](tensors[NAME])}, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    why = refused(tmp_path)
+    assert (why is None) == (kind != "complex")
+    assert why is None or "head.final_norm.weight holds complex numbers" in why
+
+
+def test_an_unknown_type_or_place_of_numbers_is_refused(tmp_path: Path, sound: dict[str, Path]) -> None:
+    content = sound["safetensors"].read_bytes()
+    size = lengths_of_header("safetensors", content)
+    header = json.loads(content[8:size])
+    for change in ({"dtype": "F4096"}, {"shape": [2**62, 2**62]}, {"data_offsets": [0, 2**63]}, {"data_offsets": [9, 3]}):
+        said = json.dumps(header | {NAME: header[NAME] | change}).encode()
+        with replaced(sound["safetensors"], struct.pack("<Q", len(said)) + said + content[size:]) as path:
+            assert "model.safetensors is damaged" in str(refused(path))
+
+
+def test_nanogpts_checkpoint_with_more_or_fewer_tensors_or_a_call_in_it_is_refused(sound: dict[str, Path]) -> None:
+    class Call:
+        def __reduce__(self) -> Any:
+            return os.system, (f"touch '{sound['pt'].parent / 'it ran'}'",)
+
+    content = torch.load(sound["pt"], weights_only=True)
+    less = {name: tensor for name, tensor in content["model"].items() if name != "transformer.ln_f.bias"}
+    more = content["model"] | {"transformer.extra": torch.zeros(3)}
+    wider = content["model"] | {"transformer.ln_f.bias": torch.zeros(3)}
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"model": less}, "tensor head.final_norm.bias is missing"),
+        ({"model": more}, "1 tensors have no place in a nanoGPT model, among them 'transformer.extra'"),
+        ({"model": wider}, r"head.final_norm.bias has the shape (3,)"),
+        ({"model_args": content["model_args"] | {"n_embd": 10**6}}, "more than its files of"),
+        ({"model_args": content["model_args"] | {"n_head": "2"}}, "n_head is '2'"),
+        ({"model_args": {}}, "is None; a nanoGPT model needs a number"),
+        ({"model": {}}, "holds no tensors by name"),
+        ({"config": Call()}, "could run code"),
+    ]
+    for change, words in cases:
+        path = sound["pt"].parent / "odd.pt"
+        torch.save(content | change, path)
+        assert words in str(refused(path)), words
+    assert not (sound["pt"].parent / "it ran").exists()
+
+
+@given(content=st.binary(max_size=200))
+@PATIENT
+def test_any_bytes_as_meta_pkl_are_refused_in_a_line_or_left_out(sound: dict[str, Path], content: bytes) -> None:
+    meta = sound["pt"].parent / "meta.pkl"
+    meta.write_bytes(content)
+    try:
+        with few_calls():
+            why = refused(sound["pt"])
+        assert why is not None
+        assert "meta.pkl" in why
+    finally:
+        meta.unlink()
+
+
+def test_a_list_within_a_list_within_a_list_in_meta_pkl_ends(sound: dict[str, Path]) -> None:
+    meta = sound["pt"].parent / "meta.pkl"
+    bomb = b"]" * 100_000 + b"a" * 99_999 + b"."
+    table = b"\x80\x04" + b"I99999999999999999999\n" * 3 + b"."
+    for content in (bomb, table, pickle.dumps({"itos": {0: "a" * 3}}), pickle.dumps({"itos": None})):
+        meta.write_bytes(content)
+        assert "meta.pkl" in str(refused(sound["pt"]))
+    meta.unlink()
