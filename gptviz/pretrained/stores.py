@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gptviz.bounded import parse_json, read_regular
-from gptviz.model.memory_needed import needed
+from gptviz.model.memory_needed import Needed, needed
 
 from .families import ImportRefusedError
 from .opening import source_at
@@ -64,7 +64,7 @@ class Summary:
     Attributes:
         family: what people call such models; empty where it is none that gptviz knows.
         parameters: how many numbers it has.
-        memory: bytes that it needs when it is open.
+        needs: what it takes of the memory when it is open.
         licence: its licence, where it names one.
         size: bytes of its weights on the disk; None where they cannot be read.
         problem: why it cannot be opened, empty where nothing is known against it.
@@ -72,7 +72,7 @@ class Summary:
 
     family: str = ""
     parameters: int | None = None
-    memory: int | None = None
+    needs: Needed | None = None
     licence: str | None = None
     size: int | None = None
     problem: str = ""
@@ -98,7 +98,7 @@ def summary(path: Path) -> Summary:
         source = source_at(path)
         outline = source.outline()
         needs = needed(outline.config)
-        said = Summary(outline.family, needs.weights // needs.number, needs.total, outline.licence)
+        said = Summary(outline.family, needs.weights // needs.number, needs, outline.licence)
         return replace(said, size=sum(file.stat().st_size for file in source.files()))
     except (ImportRefusedError, OSError) as error:
         return replace(said, problem=str(error))
@@ -113,25 +113,26 @@ def _hugging_face() -> Store:
     models: list[Place] = []
     for entry in islice(names, MOST_MODELS):
         name = entry.removeprefix("models--").replace("--", "/", 1)
-        folder = _snapshot(root / entry)
+        folder, is_main = _snapshot(root / entry)
         if folder is None:
             continue
         there = _entries(folder)
         if "config.json" in there:
-            models.append(Place("Hugging Face", name, folder, name))
+            models.append(Place("Hugging Face", name, folder, name if is_main else str(folder)))
         else:
             ggufs = sorted(file for file in there if file.lower().endswith(".gguf"))
             models += [Place("Hugging Face", f"{name}/{file}", folder / file, str(folder / file)) for file in ggufs[:MOST_MODELS]]
     return Store("Hugging Face", root, tuple(models[:MOST_MODELS]), next(names, None) is not None)
 
 
-def _snapshot(model: Path) -> Path | None:
+def _snapshot(model: Path) -> tuple[Path | None, bool]:
+    """The version of a model that is in the cache, and whether it is the one that its name stands for."""
     try:
-        commit = read_regular(model / "refs" / "main", 200).decode("ascii").strip()
+        commit, is_main = read_regular(model / "refs" / "main", 200).decode("ascii").strip(), True
     except (OSError, ValueError):
-        commit = max(_entries(model / "snapshots"), default="")
+        commit, is_main = max(_entries(model / "snapshots"), default=""), False
     folder = model / "snapshots" / commit
-    return folder if commit and folder.parent == model / "snapshots" and folder.is_dir() else None
+    return (folder if commit and folder.parent == model / "snapshots" and folder.is_dir() else None), is_main
 
 
 def _ollama() -> Store:

@@ -47,6 +47,7 @@ def import_model(
     name: str | None = None,
     *,
     said: Mapping[str, Any] | None = None,
+    suggested: str | None = None,
     command: str | None = None,
     offered: Callable[[Offer], None] | None = None,
     watch: hub.Watch | None = None,
@@ -58,6 +59,7 @@ def import_model(
             file with a model (see `sharing`), whose weights are then unpacked among the user's own models.
         name: what to call the model; unless given, its name there, with a number where that is in use.
         said: what the files of the model do not tell, as `said_of` returns it: a mapping, or fields.
+        suggested: what to call it instead of its name there, with a number where that is in use.
         command: the command line that does the same, for the card.
         offered: called with what the hub has before it is fetched.
         watch: called with the bytes that have arrived from the hub, and with all of them.
@@ -82,7 +84,8 @@ def import_model(
         **values_of(opened),
         **({"command": command} if command else {}),
     }
-    wanted = name or names.possible(source.path.stem if source.path.is_file() else Path(given).resolve().name)
+    there = source.path.stem if source.path.is_file() else Path(given).resolve().name
+    wanted = name or names.possible(suggested or there)
     with names.claimed(wanted, or_next=name is None) as claim:
         folder = checkpoints.save_reference(claim.name, opened.config, opened.tokenizer, card, reference(source))
     return Imported(folder, opened.family, parameter_count(opened.config), opened.notes)

@@ -23,8 +23,9 @@ from tests.tiny import TinyModel
 from tests.waiting import PATIENCE
 
 HOME = str(Path(__file__).parents[2] / "app.py")
-# The pages with a picture on Home: those about models like this one, but for Gradients, whose pictures are of no one model.
-PICTURED = sum("decoder" in page.kinds and page.path not in ("app.py", "pages/gradients.py") for page in PAGES.values())
+# The pages with a picture on Home: those about models like this one, but for two that are about no one model.
+NO_PICTURE = ("app.py", "pages/gradients.py", "pages/open_model.py")
+PICTURED = sum("decoder" in page.kinds and page.path not in NO_PICTURE for page in PAGES.values())
 ALPHABET = "".join(sorted(set(DEFAULT_PROMPT + "abcdefghijklmnopqrstuvwxyz\n ")))
 
 

@@ -25,7 +25,7 @@ from tests.browser.chromium import installed
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
     *("", "generate", "attention", "next_token", "positions", "embeddings"),
-    *("gradients", "classify", "translate", "train", "runs"),
+    *("gradients", "classify", "translate", "open_model", "train", "runs"),
 )
 # Text that would do harm if a page took it for markup, or break its layout.
 HOSTILE = (
@@ -78,7 +78,10 @@ def serve(folder: Path, script: Path = ROOT / "app.py") -> Iterator[Server]:
 
 def started(log: Path, script: Path) -> tuple[subprocess.Popen[bytes], str]:
     """A server that answers, and its address. A port that somebody else takes before the server does is given up for another."""
-    environment = {**os.environ, "GPTVIZ_HOME": str(log.parent / "home")}
+    # The page "Open a model" looks for models where other programs keep them: not for those of this machine's user.
+    user = log.parent / "user"
+    elsewhere = {"HOME": str(user), "HF_HOME": str(user / "huggingface"), "HF_HUB_OFFLINE": "1"}
+    environment = {**os.environ, **elsewhere, "GPTVIZ_HOME": str(log.parent / "home")}
     for _ in range(5):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))

@@ -70,6 +70,7 @@ def test_every_store_is_looked_through(user: Path) -> None:
         "me/mine:latest": ("Ollama", blob),
     }
     assert here["someone/tiny"].given == "someone/tiny"
+    assert here["gpt2"].given == str(here["gpt2"].path)  # its name alone would not lead to this version of it
     assert here["smollm:135m"].given == str(blob)
     assert source_at(blob).kind == "gguf"  # though its name does not say so
 
@@ -126,7 +127,7 @@ def test_a_summary_says_what_the_files_say_and_why_a_model_cannot_be_opened(user
     assert known.family == "Llama"
     assert known.parameters == sum(p.numel() for p in model.parameters())
     assert known.size == (user / "tiny" / "model.safetensors").stat().st_size
-    assert known.memory == needed(source_at(user / "tiny").outline().config).total
+    assert known.needs == needed(source_at(user / "tiny").outline().config)
     assert (known.licence, known.problem) == ("apache-2.0", "")
     write(user / "odd" / "config.json", b'{"model_type": "mixtral"}')
     assert "mixtral" in summary(user / "odd").problem

@@ -64,6 +64,11 @@ MEANINGS = {
     "learning rate": "How far a step changes the weights at most.",
     "dropout": "Leaving out numbers at random during training, so that no result depends on a single number.",
     "weights": "The numbers that training finds: the model's parameters.",
+    "parameter": "One of the numbers that training finds. A model of 100 million parameters is small today.",
+    "tokenizer": "What cuts a text into the tokens that a model reads. It belongs to the model.",
+    "hub": "A place on the internet where people publish models. The largest is that of the company Hugging Face.",
+    "GGUF": "A kind of file with a whole model in it, often with rounded weights: that of Ollama, LM Studio and llama.cpp.",
+    "licence": "What its makers allow others to do with a model.",
     "label": "What a classifier says about a text, such as positive or negative.",
     "bias": "A number that is added whatever the text is.",
 }
@@ -97,6 +102,7 @@ WORDS = {
         *("loss", "gradient", "block", "residual stream", "residual connection", "pre-norm, post-norm", "norm", "float32"),
     ),
     "pages/train.py": ("loss", "nat", "perplexity", "validation", "step", "batch", "learning rate", "weights", "dropout"),
+    "pages/open_model.py": ("weights", "parameter", "tokenizer", "hub", "GGUF", "licence"),
     "pages/runs.py": ("loss", "nat", "perplexity", "validation", "step", "weights"),
 }
 

@@ -98,6 +98,13 @@ GRADIENTS = Page(
     "How much of the gradient reaches the first block, with and without residual connections.",
     step="A model is a stack of many blocks: see why it can be trained at all.",
 )
+OPEN_MODEL = Page(
+    "pages/open_model.py",
+    "Open a model",
+    ":material/folder_open:",
+    "Open a model of another program: from this machine, or from the Hugging Face hub.",
+    step="All this works for models that others trained, too: open one of them.",
+)
 TRAIN = Page(
     "pages/train.py",
     "Train",
@@ -119,7 +126,7 @@ PAGES = {
     for page in (
         *(HOME, NEXT_TOKEN, GENERATE, CLASSIFY, TRANSLATE),
         *(EMBEDDINGS, POSITIONS, ATTENTION, GRADIENTS),
-        *(TRAIN, RUNS),
+        *(OPEN_MODEL, TRAIN, RUNS),
     )
 }
 

@@ -9,8 +9,9 @@ import streamlit as st
 
 from gptviz.runs import checkpoints, manage
 from gptviz.runs.checkpoints import CheckpointError
-from gptviz.ui.shell import hidden, kinds, pages
+from gptviz.ui.shell import hidden, pages
 from gptviz.ui.views.entries import Entry
+from gptviz.ui.views.open_in import open_in
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.markdown import escaped
@@ -22,7 +23,6 @@ from .selection import NONE
 ON_TRAIN = {"running": "Watch it train", "waiting": "Watch it wait", "ready": "Begin to train"} | dict.fromkeys(
     ("paused", "stopped", "interrupted"), "Go on training"
 )
-NO_MODEL = (pages.HOME, pages.RUNS, pages.TRAIN)  # pages that are about no model that exists
 _DONE, _FAILED, _TOKEN = "runs done", "runs failed", "runs token"
 
 
@@ -34,7 +34,7 @@ def one_model(entries: Mapping[str, Entry]) -> None:
             about = "The model that the buttons are about, and that the other pages open."
             name = controls.select("Model", list(entries), key="model", default=pages.DEFAULT_MODEL, help=about)
         folder, status = entries[name].folder, entries[name].status
-        _open_in(name)
+        open_in(name)
         if status.state in ON_TRAIN and manage.is_own(folder):
             query = {**pages.shared_state(), "run": name}
             st.page_link(pages.TRAIN.path, label=ON_TRAIN[status.state], icon=":material/resume:", query_params=query)
@@ -62,14 +62,6 @@ def _result_of_the_last_click() -> None:
             st.success(escaped(done), width="stretch", icon=":material/check:")
             if token := st.session_state.pop(_TOKEN, None):
                 st.button("Undo", key="undo", on_click=_undelete, args=(token,), icon=":material/undo:")
-
-
-def _open_in(name: str) -> None:
-    with st.popover("Open in", icon=":material/open_in_new:"):
-        kind = kinds.kind_of(checkpoints.find(name))
-        for page in pages.PAGES.values():
-            if page not in NO_MODEL and (kind is None or kind in page.kinds):
-                pages.link(page, query={**pages.shared_state(), "model": name})
 
 
 def _trash() -> None:

@@ -1,0 +1,130 @@
+"""What somebody typed: a name on the hub, a folder or a file; what is known of it, and the button that opens it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import streamlit as st
+
+from gptviz.memory import size
+from gptviz.model.memory_needed import needed
+from gptviz.pretrained import hub, stores
+from gptviz.pretrained.families import ImportRefusedError
+from gptviz.pretrained.folder import outline_of
+from gptviz.pretrained.stores import Place, Summary
+from gptviz.runs import zips
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.buttons import pressed
+from gptviz.ui.widgets.markdown import escaped
+
+from .here import begin, card, listed, models_inside, reading
+from .kept import names_by_place
+from .words import line, problem
+
+SOURCE = "source"
+LONGEST = 1_000  # characters
+# Keys of the session's state: what stood in the field when the page was shown last, and the name that the hub may be asked for.
+_LAST, _ASKED = "source shown last", "name asked for"
+
+
+def field() -> str:
+    """The control for what to open; without the quotes and spaces that come with a path that was copied."""
+    typed = controls.text(
+        "A folder, a file, or a name on the hub",
+        key=SOURCE,
+        help=(
+            "A folder with config.json and weights, a .gguf file, nanoGPT's ckpt.pt, a zip file with a model, a folder with many "
+            "models, or a name on the Hugging Face hub such as HuggingFaceTB/SmolLM2-135M. Enter looks at it."
+        ),
+        placeholder="HuggingFaceTB/SmolLM2-135M, or the path of a folder or a file",
+        longest=LONGEST,
+    )
+    given = typed.strip().strip("\"'")
+    # Only what somebody types or chooses here goes to the hub, never what a link has.
+    if _LAST in st.session_state and given != st.session_state[_LAST]:
+        st.session_state[_ASKED] = given
+    st.session_state[_LAST] = given
+    return given
+
+
+def look_at(given: str) -> None:
+    """What was typed in words, and what can be done with it."""
+    path = Path(given).expanduser()
+    try:
+        exists = path.exists()
+    except (OSError, ValueError):
+        exists = False
+    if exists:
+        _local(path.absolute())
+    elif hub.is_name(given):
+        _on_hub(given)
+    else:
+        st.error(f"There is nothing at {escaped(given)}, and a name on the hub looks different: owner/name.")
+
+
+def _local(path: Path) -> None:
+    if zips.is_zip(path):
+        _card(str(path), f"A zip file of {size(path.stat().st_size)}. Its model is unpacked among yours.", "")
+        return
+    if path.is_dir() and not (path / "config.json").exists():
+        inside = models_inside(path)
+        if not inside.models:
+            st.warning(f"No model was found in {escaped(str(path))}, nor in the folders below it.")
+        else:
+            reading(inside.models)
+            listed(inside)
+        return
+    card(Place("asked for", path.name, path, str(path)), stores.summary(path), names_by_place())
+
+
+def _on_hub(name: str) -> None:
+    cached = hub.cached(name)
+    if cached is not None and hub.is_whole(cached):
+        card(Place("asked for", name, cached, name), stores.summary(cached), names_by_place())
+        return
+    if st.session_state.get(_ASKED) != name:
+        st.caption(f"{escaped(name)} is not on this machine.")
+        if pressed("Ask the hub", key="ask the hub", icon=":material/travel_explore:", help="Sends this name to the hub."):
+            st.session_state[_ASKED] = name
+            st.rerun()
+        return
+    try:
+        offer = _offer(name)
+        about = _summary(offer)
+    except ImportRefusedError as error:
+        st.error(escaped(str(error)))
+        return
+    missing = offer.missing
+    fetched = "" if missing == offer.size else f", of which {size(offer.size - missing)} are here"
+    more = f"{size(offer.size)} are fetched from the hub{fetched}, and kept in the cache of huggingface_hub."
+    _card(name, f"{line(about)}. {more}" if about.family else more, problem(about), label="Fetch and open")
+
+
+@st.cache_data(ttl=60, max_entries=32, show_spinner="Asking the hub")
+def _offer(name: str) -> hub.Offer:
+    return hub.look_up(name)
+
+
+def _summary(offer: hub.Offer) -> Summary:
+    """What its config.json says of a model on the hub; nothing where it is a GGUF file."""
+    if not offer.fields:
+        return Summary(licence=offer.licence)
+    outline = outline_of(offer.fields)
+    needs = needed(outline.config)
+    return replace(Summary(outline.family, needs.weights // needs.number, needs), licence=offer.licence)
+
+
+def _card(given: str, said: str, trouble: str, *, label: str = "Open") -> None:
+    with st.container(border=True, gap="xsmall"):
+        st.markdown(f"**{escaped(given)}**")
+        st.caption(escaped(said))
+        if trouble:
+            st.caption(f":material/block: {escaped(trouble)}")
+        elif pressed(label, key="open what was asked for", icon=":material/download:", type="primary"):
+            begin(given)
+
+
+def choose(given: str) -> None:
+    """Put this into the field, as if somebody had typed it."""
+    st.session_state[SOURCE] = given

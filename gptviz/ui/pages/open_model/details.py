@@ -1,0 +1,67 @@
+"""The details folded on the page "Open a model", and what it suggests to try."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gptviz.pretrained.families import FAMILIES
+from gptviz.pretrained.stores import Place, Summary
+from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets.tries import Try
+
+from .asked import SOURCE
+from .words import problem
+
+HOW = f"""
+A model of another program is laid out with the same parts as those that are trained here. A family is known by what its
+`config.json` or the head of its GGUF file says; there are {", ".join(sorted({family.title for family in FAMILIES.values()}))}.
+What can be folded into the weights (another order of rows, a gain stored as its distance from 1) is folded when they are read,
+and every tensor must find its place: one that is missing, left over or of another shape is an error.
+
+The weights stay where they are. Your own folder gets the config, the tokenizer, a card, and a file that says where the weights
+are.
+This page reads only the heads of files; the memory needed is that of the weights and of a text of about 1,000 tokens, and what is
+free is asked of the system. `gptviz/pretrained/stores.py` knows where other programs keep models, `gptviz/pretrained/hub.py`
+fetches from the hub, `gptviz/runs/imports.py` writes what is kept.
+"""
+LIMITS = (
+    "Whether the tokenizer and all weights are sound shows only when a model is opened: the lists read the heads of files alone. "
+    "Rounded (quantised) weights are brought back to ordinary numbers, but what the rounding lost stays lost. And a licence is "
+    "quoted as the files or the hub name it."
+)
+CODE = """import gptviz
+from pathlib import Path
+
+lm = gptviz.load("HuggingFaceTB/SmolLM2-135M")  # from the cache, or fetched from the hub
+lm = gptviz.load(Path("SmolLM2-135M.Q8_0.gguf"))  # where it is
+print(lm.generate("The capital of France is", max_new_tokens=20))"""
+
+
+def tries(known: Sequence[tuple[Place, Summary]]) -> list[Try]:
+    """What there is to try: the smallest model here that opens, and two that the hub is known for."""
+    opens = [(about.parameters, place, about) for place, about in known if about.parameters and not problem(about)]
+    offers = []
+    if opens:
+        count, place, about = min(opens, key=lambda one: one[0])
+        offers.append(
+            Try(
+                "The smallest one here",
+                f"{escaped(place.name)}: {escaped(about.family)}, {count:,} parameters. It is on this machine already.",
+                state={SOURCE: place.given},
+            )
+        )
+    offers.append(
+        Try(
+            "GPT-2, from the hub",
+            "The smallest of four models that OpenAI published in 2019. Asks the hub how large it is; nothing is fetched yet.",
+            state={SOURCE: "openai-community/gpt2"},
+        )
+    )
+    offers.append(
+        Try(
+            "TinyStories, from the hub",
+            "A small model that learned from stories for children only. Asks the hub how large it is.",
+            state={SOURCE: "roneneldan/TinyStories-33M"},
+        )
+    )
+    return offers

@@ -1,0 +1,83 @@
+"""The models of other programs that were opened before: what their cards say, and where their weights are."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gptviz.bounded import read_regular
+from gptviz.memory import size
+from gptviz.runs import checkpoints, manage
+from gptviz.runs.card import Card
+from gptviz.runs.checkpoints import LONGEST, CheckpointError
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A model that was imported.
+
+    Attributes:
+        place: where its weights are.
+        size: how many bytes these have there; None where its own folder has them.
+    """
+
+    name: str
+    card: Card
+    place: str
+    size: int | None
+
+    @property
+    def line(self) -> str:
+        """What it is, in a line."""
+        values = self.card.values
+        count = values.get("parameters")
+        parts = [
+            _text(values.get("family")),
+            f"{count:,} parameters" if isinstance(count, int) else "",
+            f"licence {licence}" if (licence := _text(values.get("licence"))) else "no licence named",
+            f"from {source}" if (source := _text(values.get("imported_from"))) else "",
+        ]
+        return ", ".join(part for part in parts if part)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader should know of it, in sentences."""
+        notes = self.card.values.get("notes")
+        weights = "It has its weights itself." if self.size is None else f"Its weights ({size(self.size)}) stay at {self.place}."
+        return [*(note for note in (notes if isinstance(notes, list) else []) if isinstance(note, str)), weights]
+
+
+def _text(value: Any) -> str:
+    return value[:200] if isinstance(value, str) else ""
+
+
+def kept() -> list[Kept]:
+    """The models of the user's own that other programs made."""
+    found = []
+    for name, folder in checkpoints.folders().items():
+        if not manage.is_own(folder):
+            continue
+        try:
+            card = checkpoints.read_card(folder)
+        except CheckpointError:
+            continue
+        if "family" in card.values:
+            place, weights = _weights(folder) if checkpoints.is_reference(folder) else (str(folder), None)
+            found.append(Kept(name, card, place, weights))
+    return found
+
+
+def _weights(folder: Path) -> tuple[str, int | None]:
+    """Where source.json says that the weights are, and how many bytes they have."""
+    try:
+        content = json.loads(read_regular(folder / "source.json", LONGEST["source.json"]))
+        return str(content["path"]), sum(int(each) for each in content["files"].values())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return "a place that its source.json does not name", None
+
+
+def names_by_place() -> dict[str, str]:
+    """The names of these models by the place of their weights."""
+    return {model.place: model.name for model in kept()}

@@ -1,0 +1,67 @@
+"""Open a model: those of other programs on this machine, and those on the hub."""
+
+import streamlit as st
+
+from gptviz.runs import importing
+from gptviz.ui.pages.open_model.asked import field, look_at
+from gptviz.ui.pages.open_model.details import CODE, HOW, LIMITS, tries
+from gptviz.ui.pages.open_model.here import models_here, on_this_machine, reading, summaries
+from gptviz.ui.pages.open_model.opened_before import opened_before
+from gptviz.ui.pages.open_model.progress import progress
+from gptviz.ui.pages.open_model.search import search_the_hub
+from gptviz.ui.pages.open_model.upload import zip_box
+from gptviz.ui.pages.open_model.words import free_memory
+from gptviz.ui.shell import pages
+from gptviz.ui.shell.next_step import next_step
+from gptviz.ui.shell.pages import open_page
+from gptviz.ui.widgets.details import details
+from gptviz.ui.widgets.tries import try_this
+
+open_page(
+    pages.OPEN_MODEL,
+    "Which model do you want to look into?",
+    "Models that other programs made, on this machine and on the Hugging Face hub. Once opened, every page is about them too.",
+)
+active = importing.goes_on()
+
+
+@st.fragment(run_every=0.5 if active else None)
+def going_on() -> None:
+    """The import that goes on, looked at twice a second."""
+    progress()
+    if active and not importing.goes_on():
+        st.rerun()
+
+
+given = field()
+going_on()
+if given:
+    look_at(given)
+
+st.subheader("On this machine", anchor=False)
+read, of = reading(models_here())
+
+
+@st.fragment(run_every=1.0 if read < of else None)
+def here() -> None:
+    """The models found; where their heads are not all read yet, some more every second."""
+    now, _ = reading(models_here())
+    if now < of:
+        st.progress(now / of, f"Reading the heads of their files: {now} of {of}")
+    on_this_machine()
+    if read < of <= now:
+        st.rerun()
+
+
+here()
+st.caption(free_memory())
+opened_before()
+on_hub, as_zip = st.tabs(["From the hub", "From a zip file"], key="elsewhere")
+with on_hub:
+    search_the_hub()
+with as_zip:
+    zip_box()
+known = summaries(models_here())
+try_this(tries(list(known.items())))
+details(code=CODE, how=HOW, limits=LIMITS, key="open a model")
+next_step()

@@ -1,0 +1,264 @@
+"""The page "Open a model" as a reader meets it, without a browser."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from gptviz import memory
+from gptviz.pretrained import download
+from gptviz.runs import checkpoints, importing, sharing
+from gptviz.text.tokenizers.symbols import SymbolTokenizer
+from gptviz.ui.pages.open_model import here
+from tests.app.opening import opened
+from tests.pretrained.fake_hub import FakeHub, fake_hub
+from tests.pretrained.test_families import GROUPED, VOCAB, theirs
+from tests.tiny import TinyModel
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.usefixtures("fresh_caches")
+PAGE = "pages/open_model.py"
+
+
+@pytest.fixture
+def user(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A user without models of other programs, and a page that has begun nothing."""
+    from huggingface_hub import constants
+
+    for name in ("OLLAMA_MODELS", "LLAMA_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(importing, "_current", None)
+    yield tmp_path
+    if (last := importing.current()) is not None:
+        last.stop()
+        last.join()
+
+
+def made(folder: Path) -> Path:
+    """A small model as `transformers` saves it, with a tokenizer."""
+    theirs("llama", GROUPED).save_pretrained(folder)
+    (folder / "tokenizer.json").write_text(SymbolTokenizer.numbers(VOCAB).to_json())
+    (folder / "README.md").write_text("---\nlicense: mit\n---\n")
+    return folder
+
+
+def says(at: AppTest) -> str:
+    """All texts of the page, as they are read."""
+    found = [*at.markdown, *at.caption, *at.info, *at.error, *at.warning, *at.success]
+    return "\n".join(str(one.value) for one in found).replace("\\", "")
+
+
+def button(at: AppTest, label: str) -> Any:
+    return next(button for button in at.button if button.label == label)
+
+
+def finished(at: AppTest) -> AppTest:
+    """The page once the import that it began has ended."""
+    last = importing.current()
+    assert last is not None
+    last.join()
+    return at.run()
+
+
+def test_without_any_model_here_the_page_says_where_it_looked_and_what_to_type(user: Path) -> None:
+    at = opened(PAGE)
+    assert not at.exception
+    assert "No model of another program was found on this machine" in says(at)
+    assert {"GPT-2, from the hub", "TinyStories, from the hub"} <= {b.label for b in at.button}
+
+
+def test_models_on_this_machine_are_listed_with_their_sizes_and_open_with_a_click(user: Path) -> None:
+    folder = made(user / "hub" / "models--someone--tiny" / "snapshots" / "abc")
+    (folder.parents[1] / "refs").mkdir()
+    (folder.parents[1] / "refs" / "main").write_text("abc")
+    odd = user / ".lmstudio" / "models" / "odd.gguf"
+    odd.parent.mkdir(parents=True)
+    odd.write_bytes(b"GGUF")
+    at = opened(PAGE)
+    assert not at.exception
+    text = says(at)
+    assert "**someone/tiny**" in text
+    assert "Llama, 17,208 parameters, " in text
+    assert "licence mit" in text
+    assert "odd.gguf is damaged or cut short" in text
+    assert [b.label for b in at.button].count("Open") == 1
+    at = finished(button(at, "Open").click().run())
+    text = says(at)
+    assert "tiny is open: Llama, 17,208 parameters." in text
+    assert "from someone/tiny" in text
+    assert checkpoints.is_reference(checkpoints.find("tiny"))
+    links = {link.proto.label: link.proto.query_string for link in at.main.get("page_link")}
+    assert links["Attention"] == "model=tiny"
+    assert not [b for b in at.button if b.label == "Open"], "it leads to the model that is there already"
+
+
+def test_a_model_too_large_for_the_memory_is_listed_with_both_numbers_and_has_no_button(
+    user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(user / "hub" / "models--someone--tiny" / "snapshots" / "abc")
+    monkeypatch.setattr(memory, "available", lambda device="cpu": 20_000)
+    at = opened(PAGE)
+    assert "of memory, " in says(at)
+    assert "and 20 kB is free" in says(at)
+    assert not [b for b in at.button if b.label == "Open"]
+
+
+def test_heads_are_read_a_few_at_a_time_and_the_page_says_how_many(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        made(user / "hub" / f"models--someone--tiny{number}" / "snapshots" / "abc")
+    monkeypatch.setattr(here, "SECONDS", 0)
+    assert opened(PAGE).get("progress")[0].proto.text == "Reading the heads of their files: 0 of 3"
+    monkeypatch.setattr(here, "SECONDS", 600)
+    at = opened(PAGE)
+    assert not at.get("progress")
+    assert [b.label for b in at.button].count("Open") == 3
+    monkeypatch.setattr(here, "SECONDS", 0)
+    assert [b.label for b in opened(PAGE).button].count("Open") == 3, "what was read is not read again"
+
+
+def test_a_folder_that_was_typed_is_looked_at_and_what_cannot_be_opened_is_said(user: Path) -> None:
+    made(user / "mine" / "tiny")
+    (user / "empty").mkdir()
+    at = opened(PAGE, source=str(user / "mine" / "tiny"))
+    assert "Llama, 17,208 parameters" in says(at)
+    at = opened(PAGE, source=str(user / "mine"))
+    assert "**tiny**" in says(at)
+    at = opened(PAGE, source=str(user / "empty"))
+    assert "No model was found in" in says(at)
+    at = opened(PAGE, source="/nowhere/at/all")
+    assert "There is nothing at /nowhere/at/all" in says(at)
+    assert not at.exception
+
+
+def test_a_model_that_turns_out_unsound_is_an_error_on_the_page_and_leaves_nothing(user: Path) -> None:
+    folder = made(user / "mine")
+    (folder / "tokenizer.json").write_text("{")
+    at = opened(PAGE, source=str(folder))
+    at = finished(button(at, "Open").click().run())
+    assert "tokenizer.json is damaged" in says(at)
+    assert not checkpoints.own().exists()
+    button(at, "Close").click().run()
+    assert importing.current() is None
+
+
+@pytest.fixture
+def server(user: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
+    monkeypatch.setattr(download, "WAIT", 0.0)
+    with fake_hub(user / "hub", monkeypatch) as server:
+        server.add("someone/tiny", made(user / "made"), licence="apache-2.0")
+        yield server
+
+
+def test_a_link_never_asks_the_hub_by_itself(server: FakeHub) -> None:
+    at = opened(PAGE, source="someone/tiny")
+    assert "someone/tiny is not on this machine" in says(at)
+    assert server.asked == []
+    at = button(at, "Ask the hub").click().run()
+    assert "/api/models/someone/tiny" in [path for _, path, _ in server.asked]
+    assert "Fetch and open" in [b.label for b in at.button]
+
+
+def test_a_typed_name_is_looked_up_with_its_size_then_fetched_and_opened(server: FakeHub, user: Path) -> None:
+    at = opened(PAGE)
+    at.text_input(key="source").set_value("someone/tiny").run()
+    assert "Llama, 17,208 parameters, needs about " in says(at)
+    assert "licence apache-2.0" in says(at)
+    assert " are fetched from the hub" in says(at)
+    assert not list((user / "hub").rglob("*.safetensors"))
+    at = finished(button(at, "Fetch and open").click().run())
+    assert "tiny is open" in says(at)
+    card = json.loads((checkpoints.find("tiny") / "card.json").read_text())
+    assert (card["imported_from"], card["licence"], card["command"]) == ("someone/tiny", "mit", "gptviz import someone/tiny")
+
+
+def test_stop_leaves_nothing_half_made_and_keeps_what_has_arrived(
+    server: FakeHub, user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, "CHUNK", 1_000)
+    append = download._append
+
+    def slowly(part: Path, *given: Any) -> None:
+        *first, grown = given
+
+        def wait(have: int) -> None:
+            grown(have)
+            if have >= 9_000:  # until somebody stops it
+                wait_until(lambda: importing.current().is_stopping)  # type: ignore[union-attr]
+
+        append(part, *first, wait)
+
+    monkeypatch.setattr(download, "_append", slowly)
+    at = opened(PAGE)
+    at.text_input(key="source").set_value("someone/tiny").run()
+    button(at, "Fetch and open").click().run()
+    wait_until(lambda: importing.current().arrived >= 9_000)  # type: ignore[union-attr]
+    at = opened(PAGE)  # another visit sees it too
+    at = finished(button(at, "Stop").click().run())
+    assert "was stopped. Nothing was imported" in says(at)
+    assert not checkpoints.own().exists()
+    assert [part.stat().st_size for part in (user / "hub").rglob("*.part")] != []
+
+
+def test_without_network_the_page_says_so_and_stays(user: Path) -> None:
+    at = opened(PAGE)
+    at.text_input(key="source").set_value("someone/other").run()
+    assert "the hub may not be asked (HF_HUB_OFFLINE is set)" in says(at)
+    at.text_input(key="words for the hub").set_value("tiny")
+    button(at, "Search").click().run()
+    assert "The search is not possible: the hub may not be asked" in says(at)
+    assert not at.exception
+
+
+def test_a_search_gives_names_that_are_looked_up_with_a_click(server: FakeHub) -> None:
+    at = opened(PAGE)
+    at.text_input(key="words for the hub").set_value("tiny")
+    at = button(at, "Search").click().run()
+    found = next(b for b in at.button if b.label.replace("\\", "").startswith("**someone/tiny** · Llama, 1,234 parameters"))
+    at = found.click().run()
+    assert "Fetch and open" in [b.label for b in at.button]
+
+
+def test_a_dropped_zip_becomes_a_model_and_a_bad_one_an_error(user: Path, tiny_model: TinyModel, tmp_path: Path) -> None:
+    sharing.pack(tiny_model("mine"), tmp_path / "mine.zip")
+    at = opened(PAGE)
+    at.file_uploader[0].upload("mine.zip", (tmp_path / "mine.zip").read_bytes()).run()
+    assert not at.exception
+    assert "mine-2 is one of your models now" in says(at)
+    assert "mine-2" in checkpoints.folders()
+    at.file_uploader[0].upload("no.zip", b"no zip at all").run()
+    assert at.error
+    assert len(checkpoints.folders().keys() & {"mine", "mine-2", "mine-3", "no"}) == 2
+
+
+def test_a_model_that_was_opened_is_removed_and_brought_back_and_its_files_stay(user: Path) -> None:
+    folder = made(user / "tiny <b>x")
+    importing.begin(str(folder)).join()
+    at = opened(PAGE)
+    [name] = [name for name in checkpoints.folders() if name.startswith("tiny")]
+    assert f"stay at {folder}" in says(at)
+    assert "licence mit" in says(at)
+    at = button(at, "Remove").click().run()
+    assert name not in checkpoints.folders()
+    assert (folder / "model.safetensors").exists()
+    at = button(at, "Undo").click().run()
+    assert name in checkpoints.folders()
+
+
+def test_two_models_are_not_opened_at_once(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Endless:
+        given, is_active = "the first", True
+
+    monkeypatch.setattr(importing, "_current", Endless())
+    with pytest.raises(checkpoints.CheckpointError, match="the first is being opened: wait until it is there, or stop it first"):
+        importing.begin("the second")
+    importing.dismiss()
+    assert importing.goes_on()
+    monkeypatch.setattr(importing, "_current", None)
