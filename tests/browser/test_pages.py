@@ -14,7 +14,7 @@ from tests.browser.machinery import PAGES, Server, Visit, check_on_a_phone, quic
 pytestmark = pytest.mark.browser
 
 READING = ("Home", "Generate", "Attention", "Next token", "Positions", "Embeddings")
-MENU = (*READING, "Classify", "Translate", "Gradients", "Train", "Runs")
+MENU = (*READING, "Classify", "Translate", "Gradients", "Open a model", "Train", "Runs")
 # Pages that show the prompt's tokens; a byte-pair encoding has tokens for every text.
 READ_BY_BPE = ("", "generate", "attention", "next_token")
 HOSTILE = "<img src=x onerror=\"document.title='pwned'\"> **bold** $x$ \u202eolleh\u200b"
