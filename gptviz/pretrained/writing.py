@@ -36,6 +36,8 @@ class Written:
         licence: its licence, where it is known.
         chat: how a chat is written for it, where that is known.
         ends: the tokens that end a text.
+        labels: the names of the labels that a classifier tells apart.
+        notes: what else a reader should know, in sentences.
     """
 
     name: str
@@ -47,6 +49,8 @@ class Written:
     licence: str | None = None
     chat: ChatTemplate | None = None
     ends: tuple[int, ...] = ()
+    labels: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def write_transformers(model: Written, folder: Path) -> None:
@@ -62,10 +66,11 @@ def write_transformers(model: Written, folder: Path) -> None:
     fields = {
         "model_type": found.family.model_type,
         "architectures": [found.family.architecture],
-        **found.fields,
         # A family's usual tokens for begin, end and padding are other tokens here.
         **dict.fromkeys(("bos_token_id", "pad_token_id")),
         "eos_token_id": list(model.ends) or None,
+        **found.fields,
+        **_labels(model.labels),
         # Weights may be stored in float16; they were made to be computed in float32.
         "torch_dtype": "bfloat16" if is_bfloat else "float32",
     }
@@ -105,19 +110,30 @@ def _write_json(path: Path, content: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
+def _labels(names: tuple[str, ...]) -> dict[str, Any]:
+    """The names of labels as `config.json` has them; nothing where there are none."""
+    if not names:
+        return {}
+    return {
+        "id2label": {str(place): name for place, name in enumerate(names)},
+        "label2id": {name: place for place, name in enumerate(names)},
+    }
+
+
 def _readme(model: Written, *, has_tokenizer: bool) -> str:
     """A model card: what the hub reads of it stands between the lines of dashes."""
     head = ["---", "library_name: transformers", "tags: [gptviz]"]
     if model.licence:
         head.insert(1, f"license: {json.dumps(model.licence)}")
+    task = "SequenceClassification" if model.config.kind == "classifier" else "CausalLM"
     use = [
         "```python",
-        "from transformers import AutoModelForCausalLM, AutoTokenizer",
+        f"from transformers import AutoModelFor{task}, AutoTokenizer",
         "",
-        'model = AutoModelForCausalLM.from_pretrained(".")  # this folder',
+        f'model = AutoModelFor{task}.from_pretrained(".")  # this folder',
         *(['tokenizer = AutoTokenizer.from_pretrained(".")'] if has_tokenizer else []),
         "```",
     ]
     if not has_tokenizer:
         use.append("\nIts tokenizer is of a kind that `transformers` does not have: give it the numbers of tokens.")
-    return "\n".join([*head, "---", "", f"# {model.name}", "", model.card, "", *use, ""])
+    return "\n".join([*head, "---", "", f"# {model.name}", "", " ".join([model.card, *model.notes]), "", *use, ""])

@@ -121,6 +121,7 @@ class Card:
         diverged: of a run that diverged, a sentence that says so and what to change (see `divergence`).
         chat: how a chat is written as one text for the model, where its source says so.
         end_tokens: the tokens that end a text.
+        notes: what a reader of an imported model should know, in sentences.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -149,6 +150,7 @@ class Card:
     diverged: str | None = None
     chat: ChatTemplate | None = None
     end_tokens: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Card:
@@ -184,6 +186,7 @@ class Card:
             confusion=_confusion(values.get("confusion")),
             diverged=_text(values.get("diverged")),
             chat=_chat(values.get("chat")),
+            notes=_texts(values.get("notes")),
             end_tokens=_ids(values.get("end_tokens")),
         )
 
@@ -198,6 +201,10 @@ class Card:
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
 
 
 def _object(value: object) -> Mapping[str, Any] | None:

@@ -199,6 +199,8 @@ def _written(folder: Path) -> Written:
         licence=licence if isinstance(licence, str) else None,
         chat=card.chat,
         ends=card.end_tokens,
+        labels=card.labels or (),
+        notes=card.notes,
     )
 
 

@@ -71,7 +71,7 @@ def import_model(
     if zips.is_zip(given):
         folder = sharing.unpack(Path(given), name)
         made = checkpoints.read_card(folder)
-        return Imported(folder, _family(made), parameter_count(checkpoints.read_config(folder)), _notes(made))
+        return Imported(folder, _family(made), parameter_count(checkpoints.read_config(folder)), made.notes)
     try:
         on_disk = os.path.lexists(given) or not hub.is_name(given)
         source = source_at(Path(given) if on_disk else _fetched(given, offered, watch), said)
@@ -210,9 +210,3 @@ def _family(card: Card) -> str:
     """What people call such models; gptviz made those whose card does not say."""
     family = card.values.get("family")
     return family if isinstance(family, str) else "gptviz"
-
-
-def _notes(card: Card) -> tuple[str, ...]:
-    """What a card from elsewhere says to the reader."""
-    notes = card.values.get("notes")
-    return tuple(note for note in notes if isinstance(note, str)) if isinstance(notes, list) else ()

@@ -14,6 +14,7 @@ from typing import BinaryIO
 import torch
 from torch import Tensor
 
+from gptviz import memory
 from gptviz.bounded import parse_json
 from gptviz.files import beside, home, in_place_of
 from gptviz.model import Config, parameter_count
@@ -117,8 +118,12 @@ def weights_of(source: Source, config: Config) -> dict[str, Tensor]:
     """The weights of a source by our names, in the types they have there.
 
     Raises:
-        CheckpointError: a tensor is missing or damaged.
+        CheckpointError: a tensor is missing or damaged, or there is too little memory.
     """
+    needed, free = sum(file.stat().st_size for file in source.files()), memory.available()
+    if free is not None and needed > memory.MOST_OF_MEMORY * free:
+        sizes = f"{memory.size(needed)} of weights, and {memory.size(free)} of memory is free"
+        raise CheckpointError(f"{source.path.name} has {sizes}: close other programs")
     try:
         return {
             name: (tensor if tensor.dtype in STORED else tensor.float()).contiguous()
@@ -171,7 +176,7 @@ def _check_room(found: _Found) -> None:
     """
     needed, free = found.bytes, shutil.disk_usage(checkpoints.own()).free
     if needed > free - ROOM_LEFT:
-        raise ZipError(f"unpacked it has {needed / 2**20:,.0f} MB, and {free / 2**20:,.0f} MB are free on the disk")
+        raise ZipError(f"unpacked it has {memory.size(needed)}, and {memory.size(free)} is free on the disk: make room first")
 
 
 class _Found:

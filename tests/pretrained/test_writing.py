@@ -20,6 +20,7 @@ from gptviz.pretrained.opening import filled, source_at
 from gptviz.pretrained.writing import Written, write_nanogpt, write_transformers
 from gptviz.text import BPETokenizer, CharTokenizer, SymbolTokenizer, Tokenizer
 from gptviz.text.tokenizers.padded import PaddedTokenizer
+from tests.pretrained import test_encoders
 from tests.pretrained.test_families import CASES, VOCAB, close, ours, theirs
 from tests.tiny import scrambled, some_ids, tiny
 
@@ -53,6 +54,29 @@ def test_what_was_opened_and_is_written_again_has_the_same_logits_there(kind: st
     for name, tensor in given.items():
         unread = 2 if kind == "opt" and "embed_positions" in name else 0
         assert torch.allclose(tensor[unread:], fresh[name][unread:], atol=1e-6), name
+
+
+@pytest.mark.parametrize(("kind", "sizes"), test_encoders.CASES)
+@torch.inference_mode()
+def test_a_classifier_that_was_opened_and_is_written_again_has_the_same_logits_and_labels_there(
+    kind: str, sizes: dict[str, Any], tmp_path: Path
+) -> None:
+    transformers = pytest.importorskip("transformers")
+    model = test_encoders.theirs(kind, sizes)
+    mine = test_encoders.ours(model, tmp_path / "given")
+    labels = source_at(tmp_path / "given").opened().labels
+    (tmp_path / "written").mkdir()
+    write_transformers(written(mine, labels=labels), tmp_path / "written")
+    again, report = transformers.AutoModelForSequenceClassification.from_pretrained(
+        tmp_path / "written", output_loading_info=True
+    )
+    assert not any(report.values()), report
+    assert again.config.model_type == kind
+    assert again.config.id2label == model.config.id2label
+    ids = some_ids(20, batch=3, vocab=VOCAB - 1) + 1
+    ids[1, 7:] = test_encoders.PADDING
+    mask = (ids != test_encoders.PADDING).long()
+    close(again.eval()(ids, attention_mask=mask).logits, model(ids, attention_mask=mask).logits)
 
 
 BASICS = {"vocab_size": VOCAB, "context_length": 24, "d_model": 24, "n_layer": 2, "n_head": 2, "d_mlp": 40}

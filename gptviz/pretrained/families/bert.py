@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 
 from gptviz.model import Config
 
-from .base import Family, Given, ImportRefusedError, Match, linear, norm, same, stacked
+from .base import Family, Given, ImportRefusedError, Match, activation_name, eps_of, linear, norm, same, stacked
 
 
 class LabelsOfTexts(Family):
@@ -46,6 +46,21 @@ class LabelsOfTexts(Family):
                 "config.json: the model gives a number and no label; gptviz opens those with 2 labels or more"
             )
         return self.sizes(given, len(labels))
+
+    def fields(self, config: Config) -> dict[str, Any]:
+        names = {str(label): f"LABEL_{label}" for label in range(config.n_label)}
+        return {
+            **self.fields_of_sizes(config),
+            "vocab_size": config.vocab_size,
+            "max_position_embeddings": config.context_length,
+            "pad_token_id": config.padding,
+            "id2label": names,
+            "label2id": {name: int(label) for label, name in names.items()},
+        }
+
+    @abstractmethod
+    def fields_of_sizes(self, config: Config) -> dict[str, Any]:
+        """The fields of `config.json` that are about sizes, dropout and the activation."""
 
     @abstractmethod
     def sizes(self, given: Given, n_label: int) -> Config:
@@ -118,6 +133,16 @@ class Bert(LabelsOfTexts):
             padding=given.fields.get("pad_token_id", 0),
         )
 
+    def fields_of_sizes(self, config: Config) -> dict[str, Any]:
+        return {
+            "hidden_size": config.d_model,
+            "num_hidden_layers": config.n_layer,
+            "num_attention_heads": config.n_head,
+            "intermediate_size": config.mlp_size,
+            "hidden_act": activation_name(config),
+            "layer_norm_eps": eps_of(config),
+        }
+
     def places(self, table: str) -> Match:
         types = "bert.embeddings.token_type_embeddings.weight"
         return Match(
@@ -160,3 +185,12 @@ class DistilBert(LabelsOfTexts):
             n_label=n_label,
             padding=given.fields.get("pad_token_id", 0),
         )
+
+    def fields_of_sizes(self, config: Config) -> dict[str, Any]:
+        return {
+            "dim": config.d_model,
+            "n_layers": config.n_layer,
+            "n_heads": config.n_head,
+            "hidden_dim": config.mlp_size,
+            "activation": activation_name(config),
+        }

@@ -21,6 +21,7 @@ from .registry import FAMILIES
 
 # What a family may have though our model has it not: a bias of 0 and a gain of 1 change nothing.
 MAY_BE_NEUTRAL = ("norm_gain", "norm_bias", "qkv_bias", "output_bias", "mlp_bias", "unembed_bias")
+MOST_NAMED = 4
 ONLY_IN_TRAINING = ("dropout", "attention_dropout", "token_dropout")
 
 
@@ -81,8 +82,14 @@ def expressed(config: Config, first: str | None = None) -> Expressed:
 
 
 def differing(config: Config, names: list[str]) -> str:
-    """These fields of our config, with their values, in words."""
-    return ", ".join(f"{name} (here {json.dumps(getattr(config, name)).strip(chr(34))})" for name in names)
+    """These fields of our config with their values, in words; the first ones, where they are many."""
+    words = [f"{name} (here {_word(getattr(config, name))})" for name in names[:MOST_NAMED]]
+    return ", ".join(words) + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
+
+
+def _word(value: object) -> str:
+    """A value as the command line takes it."""
+    return f"{value:g}" if isinstance(value, float) else json.dumps(value).strip('"')
 
 
 def _as_one_of(family: Family, config: Config) -> Expressed | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from gptviz import memory
 from gptviz.files import home
 from gptviz.runs import checkpoints, names
 from gptviz.runs.checkpoints import CheckpointError
@@ -15,7 +16,7 @@ from gptviz.runs.exports import FORMATS, Format
 from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.markdown import escaped
 
-MOST_DOWNLOADED = 128 * 2**20  # bytes: a download is held in memory
+MOST_DOWNLOADED = 128_000_000  # bytes: a download is held in memory
 
 
 def save_as(name: str) -> None:
@@ -48,10 +49,10 @@ def _asks_for_snapshots(name: str, number: int) -> bool:
 
 def _offer(name: str, key: str, size: int, *, snapshots: bool) -> None:
     """The button that saves the model in one format."""
-    chosen, megabytes = FORMATS[key], f"{max(size / 2**20, 0.1):,.1f} MB"
+    chosen, how_large = FORMATS[key], memory.size(size)
     if size <= MOST_DOWNLOADED:
         st.download_button(
-            f"{chosen.title} ({megabytes})",
+            f"{chosen.title} ({how_large})",
             lambda: zipped(name, chosen, snapshots=snapshots),
             f"{names.possible(name)}{'' if key == 'zip' else f'-{key}'}.zip",
             "application/zip",
@@ -61,11 +62,11 @@ def _offer(name: str, key: str, size: int, *, snapshots: bool) -> None:
             width="stretch",
         )
         return
-    label = f"{chosen.title} ({megabytes}), into a folder"
+    label = f"{chosen.title} ({how_large}), into a folder"
     if pressed(label, key=f"save {key}", icon=":material/save:", width="stretch"):
         with st.spinner("Writing the file…"):
             _save(name, key, snapshots=snapshots)
-    st.caption(f"It is larger than a download may be ({MOST_DOWNLOADED // 2**20} MB), so it is written to {home() / 'exports'}.")
+    st.caption(f"It is larger than a download may be ({memory.size(MOST_DOWNLOADED)}), so it is written to {home() / 'exports'}.")
 
 
 def zipped(name: str, chosen: Format, *, snapshots: bool) -> io.BytesIO:
