@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from gptviz import memory
 from gptviz.model import Config, Transformer, memory_needed
 from gptviz.model.build import lay_out
 
 from .families import ImportRefusedError
+from .families.base import ShapeError
 from .folder import Folder
 from .gguf import GGUF
 from .mapped import Mapped
@@ -101,7 +103,7 @@ def filled(source: Source, config: Config) -> Transformer:
     model = lay_out(config)
     parameters = dict(model.named_parameters())
     with torch.no_grad():
-        for name, tensor in source.parameters(config):
+        for name, tensor in _parameters(source, config):
             if expected.get(name) != tuple(tensor.shape):
                 raise ImportRefusedError(
                     f"{source.path.name}: {name} has the shape {tuple(tensor.shape)}, "
@@ -118,3 +120,11 @@ def filled(source: Source, config: Config) -> Transformer:
     if parameters:
         raise ImportRefusedError(f"{source.path.name}: the tensor {min(parameters)} is missing")
     return model
+
+
+def _parameters(source: Source, config: Config) -> Iterator[tuple[str, Tensor]]:
+    """The parameters of a source; where a shape does not go with the config, the message names the source too."""
+    try:
+        yield from source.parameters(config)
+    except ShapeError as error:
+        raise ImportRefusedError(f"{source.path.name}: {error}") from None

@@ -34,6 +34,10 @@ class ImportRefusedError(ValueError):
     """A model that cannot be opened; the message names the file or field, and the way out where there is one."""
 
 
+class ShapeError(ImportRefusedError):
+    """A tensor has a shape that does not go with the config; the message names the tensor, but not the file."""
+
+
 class Given:
     """The fields of a family's `config.json`.
 
@@ -152,9 +156,20 @@ class Family(ABC):
         raise NotImplementedError
 
     def tensors(self, config: Config, given: Given, take: Take) -> Iterator[tuple[str, Tensor]]:
-        """Our parameters, by name, made of theirs; one at a time, so that a large model is never in memory twice."""
+        """Our parameters, by name, made of theirs; one at a time, so that a large model is never in memory twice.
+
+        Raises:
+            ImportRefusedError: a tensor is missing.
+            ShapeError: a tensor has a shape that does not go with the config.
+        """
         for match in self.matches(config):
-            yield match.ours, match.to_ours([take(name) for name in match.theirs])
+            try:
+                made = match.to_ours([take(name) for name in match.theirs])
+            except (RuntimeError, IndexError):
+                raise ShapeError(
+                    f"the shape of {' or '.join(match.theirs)} does not go with the config: they are not from one model"
+                ) from None
+            yield match.ours, made
 
 
 @dataclass(frozen=True)
