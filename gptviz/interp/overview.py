@@ -22,7 +22,8 @@ from .attention import KEY, NOTHING, QUERY, UNIT, Numbers, Part, Patterns, block
 # The number of cells along the longer side of a picture of all heads. It is about the number of pixels that the picture has on
 # a page: more cells would cost time, and the screen could not show them.
 CELLS_ACROSS = 264
-SMALLEST_SIDE = 8
+# A page of many blocks scrolls rather than show less than this of each head.
+SMALLEST_SIDE = 16
 
 
 def pooling(n_block: int, n_head: int, n_tokens: int) -> int:

@@ -16,10 +16,11 @@ import gptviz
 from gptviz.components.kit import unpack
 from gptviz.components.model_map import Look
 from gptviz.files import home
+from gptviz.ui.pages.home import shape_of
 from gptviz.ui.shell.pages import DEFAULT_PROMPT, PAGES
 from gptviz.ui.views import append_token, model_map
 from gptviz.ui.widgets.markdown import escaped
-from tests.tiny import TinyModel
+from tests.tiny import TinyModel, tiny
 from tests.waiting import PATIENCE
 
 HOME = str(Path(__file__).parents[2] / "app.py")
@@ -247,3 +248,11 @@ def test_a_model_trained_anew_is_read_anew(tiny_model: TinyModel) -> None:
     folder = tiny_model("mine", text=ALPHABET, seed=2)
     assert not torch.equal(language_model(model_key("mine", "cpu")).model.embed.weight, before)
     assert folder.name == "mine"
+
+
+def test_the_size_names_key_heads_and_windows_where_a_model_has_them() -> None:
+    assert "2 blocks of 3 heads," in shape_of(tiny())
+    assert "2 blocks of 4 heads over 2 key heads," in shape_of(tiny(n_head=4, n_kv_head=2))
+    assert "over 1 key head," in shape_of(tiny(n_kv_head=1))
+    assert "6 blocks of 3 heads, 4 of them with a window of 5 tokens" in shape_of(tiny(n_layer=6, window=5, window_pattern="wwf"))
+    assert "each with a window of 5 tokens" in shape_of(tiny(window=5, window_pattern="w"))

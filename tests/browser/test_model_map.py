@@ -391,6 +391,34 @@ def test_other_architectures_are_drawn_within_the_page(
     assert 2 <= page.locator("[data-block]").count() <= 16
 
 
+def test_a_block_that_is_not_drawn_is_reached_by_its_number(
+    shown: Callable[..., Map], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPTVIZ_HOME", str(tmp_path))
+    tokenizer = CharTokenizer.from_text(PROMPT)
+    windows = {"window": 3, "window_pattern": "wf", "vocab_size": tokenizer.vocab_size, "context_length": 16}
+    checkpoints.save("deep", scrambled(tiny(n_layer=30, **windows)), tokenizer, {})
+    view = shown(model="deep")
+    page = view.page
+    assert page.locator('[data-block="blocks.17"]').count() == 0
+    number = page.get_by_role("spinbutton", name="Go to block")
+    number.fill("17")
+    number.press("Enter")
+    expect(page.locator('[data-block="blocks.17"]')).to_have_attribute("aria-expanded", "true")
+    assert query(page)["block"] == ["17"]
+    expect(number).to_be_focused()
+    number.fill("99")
+    number.press("Enter")
+    expect(page.locator('[data-block="blocks.29"]')).to_have_attribute("aria-expanded", "true")
+    expect(number).to_have_value("29")
+    config = checkpoints.read_config(checkpoints.find("deep"))
+    for block in (28, 29):
+        one, has = page.locator(f'[data-block="blocks.{block}"]'), config.windowed(block)
+        assert ("window of 3 tokens" in (one.get_attribute("aria-label") or "")) == has
+        assert (one.locator(".edge").get_attribute("stroke-dasharray") is not None) == has
+    assert shown().page.get_by_role("spinbutton", name="Go to block").count() == 0, "all six blocks can be clicked"
+
+
 def test_an_encoder_decoder_has_two_rows_and_the_memory_reaches_every_block(shown: Callable[..., Map]) -> None:
     source = "abc"
     view = shown(model="seq2seq", prompt=source, block="encoder.1")

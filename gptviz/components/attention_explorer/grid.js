@@ -10,6 +10,7 @@ import { ARROWS, FACTS, MEAN, clamp, same } from "./settings.js";
 // In rem, but for the smallest, which is in pixels; beside and above the thumbnails stand their numbers and the names of the axes.
 const LARGEST_THUMBNAIL = 9,
   SORTED_THUMBNAIL = 4,
+  SCROLLED_THUMBNAIL = 2,
   SMALLEST_THUMBNAIL = 12,
   HEIGHT_ON_A_PHONE = 16,
   BESIDE = 2.9,
@@ -188,7 +189,10 @@ export class Grid {
     const room = isWhole ? Infinity : narrow ? HEIGHT_ON_A_PHONE * unit : this.element.clientHeight - others;
     const height = room - ABOVE * unit;
     const [, , down, across] = numbers.arrays.thumbnails.shape;
-    const fitting = Math.floor(Math.min(width / numbers.n_head - 3, height / numbers.n_block - 3));
+    const wide = Math.floor(width / numbers.n_head - 3),
+      high = Math.floor(height / numbers.n_block - 3);
+    // Where the blocks do not fit below each other, the heads scroll: then they need not be small.
+    const fitting = high < SMALLEST_THUMBNAIL ? Math.min(wide, SCROLLED_THUMBNAIL * unit) : Math.min(wide, high);
     const size = clamp(choice.sort ? SORTED_THUMBNAIL * unit : fitting, SMALLEST_THUMBNAIL, LARGEST_THUMBNAIL * unit);
     this.box.style.setProperty("--across", `${Math.round(size * Math.min(1, across / down))}px`);
     this.box.style.setProperty("--down", `${Math.round(size * Math.min(1, down / across))}px`);

@@ -7,6 +7,7 @@ import { view } from "../kit/view.js";
 import { Boxes, parametersOf, placed, plural, titleOf } from "./boxes.js";
 import { coloured, legend } from "./equation.js";
 import { pictureOfMap, tableOfBoxes } from "./export.js";
+import { drawnBlocks } from "./geometry.js";
 import { KEYS, Opened } from "./opened.js";
 import { Panel } from "./panel.js";
 import { Questions } from "./questions.js";
@@ -29,6 +30,11 @@ class ModelMap {
     this.stage = new Stage(this);
     this.status = make("div", "status note");
     this.foot = make("div", "foot row");
+    this.goTo = make("label", "note go-to", "Go to block");
+    this.number = make("input", "number", undefined, { type: "number", min: "0", step: "1" });
+    this.goTo.append(this.number);
+    this.number.onchange = () => this.go(this.number.value);
+    this.number.onkeydown = (/** @type {KeyboardEvent} */ event) => event.stopPropagation(); // arrows count here
     this.panel = new Panel(this);
     root.replaceChildren(this.stage.ahead, this.stage.frame, this.status, this.foot, this.panel.element);
     this.observer = new ResizeObserver(() => this.stage.fit());
@@ -70,7 +76,21 @@ class ModelMap {
       code: () => this.data.code,
       picture: () => pictureOfMap(this.data, this.stage),
     });
-    this.foot.replaceChildren(legend(this.stage.pen), behind);
+    const { boxes, stack, block } = this.opened,
+      last = boxes.blocks(stack) - 1;
+    this.goTo.hidden = !drawnBlocks(last + 1, block).includes(null); // every block can be clicked
+    this.number.max = String(last);
+    this.number.value = String(block);
+    this.foot.replaceChildren(legend(this.stage.pen), this.goTo, behind);
+  }
+
+  /** Open the block whose number was typed; what is no number of a block goes back to the open one. @param {string} typed */
+  go(typed) {
+    const { boxes, stack, block } = this.opened,
+      wanted = typed.trim() ? Number(typed) : Number.NaN;
+    if (Number.isInteger(wanted)) this.openBlock(stack, Math.max(0, Math.min(wanted, boxes.blocks(stack) - 1)));
+    else this.number.value = String(block);
+    this.number.focus({ preventScroll: true });
   }
 
   /** A line on what is under the pointer. @param {string | null} path */

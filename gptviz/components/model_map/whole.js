@@ -198,7 +198,8 @@ export class Whole {
    */
   drawSlim(stack, block, x, y, w, h) {
     const open = stack === this.opened.stack && block === this.opened.block;
-    const path = `${stack}blocks.${block}`;
+    const path = `${stack}blocks.${block}`,
+      window = stack ? null : this.pen.data.windows[block];
     const inset = 3,
       side = Math.max(0, w - 2 * inset);
     /** @param {string} part */
@@ -214,6 +215,7 @@ export class Whole {
         fill: this.pen.colours.ground,
         stroke: open ? this.pen.ink() : ROLES.stream,
         "stroke-width": open ? 2.2 : 1.4,
+        ...(window ? { "stroke-dasharray": "4 2" } : {}),
         class: "edge",
       }),
       shape("rect", { x: x + inset, y: y + inset, width: side, height: side, rx: 2, fill: this.pen.mix(ROLES.pattern, 0.08) }),
@@ -244,7 +246,12 @@ export class Whole {
     parts.push(this.pen.text(x + w / 2, y + h - 5, String(block), { weight: open ? 700 : 500 }));
     const group = this.pen.held(
       path,
-      `${this.pen.boxes.blockName(stack, block)}, ${open ? "open" : "folded"}, ${plural(this.pen.data.counts[stack], "parameter")}`,
+      [
+        this.pen.boxes.blockName(stack, block),
+        open ? "open" : "folded",
+        plural(this.pen.data.counts[stack], "parameter"),
+        ...(window ? [`window of ${plural(window, "token")}`] : []),
+      ].join(", "),
       { "data-block": path, "data-stack": stack, "data-number": block, "aria-expanded": open },
       ...parts,
     );

@@ -84,6 +84,9 @@ def shape_of(config: Config) -> str:
     if config.key_heads < config.n_head:
         heads += f" over {config.key_heads} key head{'' if config.key_heads == 1 else 's'}"
     blocks = f"{stacks} block{'' if stacks == '1' else 's'} of {heads}" if stacks != "0" else none
+    if windowed := sum(config.windowed(block) for block in range(config.n_layer)):
+        which = "each" if windowed == config.n_layer else f"{windowed} of them"
+        blocks += f", {which} with a window of {config.window:,} tokens (dashed)"
     return f"{config.vocab_size:,} tokens in the vocabulary, {blocks}, {parameter_count(config):,} parameters"
 
 
