@@ -59,12 +59,27 @@ def pack(folder: Path, file: BinaryIO | Path, *, snapshots: bool = True) -> None
             raise CheckpointError(f"{checkpoints.name_of(folder)} cannot be packed into {file} ({error})") from None
         return
     name = names.possible(folder.name)
+    check_is_whole(folder)
     try:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive, _with_weights(folder) as written_out:
             for path in [*_files(folder, snapshots), *written_out]:
                 add(archive, path, f"{name}/{path.relative_to(folder).as_posix() if path not in written_out else path.name}")
     except OSError as error:
         raise CheckpointError(f"{checkpoints.name_of(folder)} cannot be packed ({error})") from None
+
+
+def check_is_whole(folder: Path) -> None:
+    """Refuse a model that lacks a file, as a run does before its first step, or whose files are not from one model.
+
+    No weights are read.
+
+    Raises:
+        CheckpointError: the message names the file.
+    """
+    checkpoints.check_weights(folder, checkpoints.read_config(folder))
+    for name in PACKED[:2] if checkpoints.is_reference(folder) else PACKED[:3]:
+        if not os.path.lexists(folder / name) or (folder / name).is_symlink():
+            raise CheckpointError(f"{checkpoints.name_of(folder)} lacks {name}: copy the whole folder again")
 
 
 def _files(folder: Path, snapshots: bool) -> Iterator[Path]:

@@ -417,6 +417,14 @@ def test_a_model_is_saved_in_the_formats_it_has_and_why_not_in_others(tiny_model
     assert len(downloads(at)) == 1
 
 
+def test_a_run_without_weights_is_saved_nowhere(tiny_model: TinyModel) -> None:
+    (tiny_model("mine") / "model.safetensors").unlink()
+    at = page(model="mine")
+    assert not at.exception
+    assert not downloads(at)
+    assert any("mine lacks model.safetensors" in text.value for text in at.text)
+
+
 def test_a_download_is_the_model(tiny_model: TinyModel) -> None:
     folder = tiny_model("mine")
     made = sharing.unpack(saving.zipped("mine", FORMATS["zip"], snapshots=True), "again")

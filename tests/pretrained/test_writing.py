@@ -20,8 +20,10 @@ from gptviz.pretrained.opening import filled, source_at
 from gptviz.pretrained.writing import Written, write_nanogpt, write_transformers
 from gptviz.text import BPETokenizer, CharTokenizer, SymbolTokenizer, Tokenizer
 from gptviz.text.tokenizers.padded import PaddedTokenizer
+from gptviz.text.tokenizers.sentencepiece import from_sentencepiece
 from tests.pretrained import test_encoders
 from tests.pretrained.test_families import CASES, VOCAB, close, ours, theirs
+from tests.text.sentencepieces import GEMMA, LLAMA, trained
 from tests.tiny import scrambled, some_ids, tiny
 
 
@@ -189,6 +191,19 @@ def test_a_tokenizer_written_there_gives_the_same_ids_and_texts(tokenizer: Token
         ids = tokenizer.encode(text).ids
         assert there.encode(text) == ids
         assert there.decode(ids) == tokenizer.decode(ids)
+
+
+@pytest.mark.parametrize("kind", [LLAMA, GEMMA], ids=["llama", "gemma"])
+def test_a_tokenizer_with_a_token_before_a_text_is_written_with_it(kind: dict[str, Any], tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    tokenizer = from_sentencepiece(trained(**kind), start=True)
+    write_transformers(written(scrambled(Config(**BASICS | {"vocab_size": tokenizer.vocab_size})), tokenizer), tmp_path)
+    there = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    for text in TEXTS[1:]:
+        ids = tokenizer.encode(text).ids
+        assert tokenizer.piece(ids[0]) == there.decode(ids[:1])
+        assert there.encode(text) == ids
+        assert there.decode(ids[1:]) == tokenizer.decode(ids[1:])
 
 
 @given(text=st.text(alphabet=st.characters(codec="utf-8") | st.sampled_from("to be\n 712"), max_size=60))

@@ -99,6 +99,18 @@ def test_what_lies_behind_a_link_is_never_packed(tiny_model: TinyModel, tmp_path
     }
 
 
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
+def test_a_model_without_one_of_its_files_is_not_packed(name: str, tiny_model: TinyModel, tmp_path: Path) -> None:
+    folder = tiny_model("mine")
+    os.rename(folder / name, tmp_path / name)
+    for is_a_link in (False, True):
+        if is_a_link:
+            (folder / name).symlink_to(tmp_path / name)
+        with pytest.raises(CheckpointError, match=f"mine lacks {name}"):
+            sharing.pack(folder, tmp_path / "mine.zip")
+        assert not (tmp_path / "mine.zip").exists()
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_model_of_another_program_is_packed_with_its_weights_in_the_type_they_have(
     home: Path, tmp_path: Path, dtype: torch.dtype
@@ -334,6 +346,21 @@ def test_a_disk_that_is_full_while_unpacking_leaves_nothing(
 
     monkeypatch.setattr(zips.Zip, "write", full)
     refused(file, "cannot be unpacked .*No space left", home)
+
+
+def test_a_process_killed_while_unpacking_leaves_no_model_and_what_it_left_is_swept(tiny_model: TinyModel, home: Path) -> None:
+    file = packed(tiny_model("mine"))
+    before = left_in(home)
+    child = os.fork()
+    if not child:
+        zips.Zip.write = lambda *_: os._exit(9)  # type: ignore[method-assign, assignment]
+        sharing.unpack(file, "other")
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    assert left_in(home) != before
+    assert "other" not in checkpoints.folders()
+    sharing.unpack(file, "other")
+    assert {path.split("/")[1] for path in left_in(home) if "/" in path} == {"mine", "other"}
 
 
 def test_a_name_in_use_or_claimed_or_impossible_is_refused(tiny_model: TinyModel, home: Path) -> None:

@@ -10,7 +10,7 @@ import streamlit as st
 
 from gptviz import memory
 from gptviz.files import home
-from gptviz.runs import checkpoints, names
+from gptviz.runs import checkpoints, names, sharing
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.runs.exports import FORMATS, Format
 from gptviz.ui.widgets.buttons import pressed
@@ -24,6 +24,7 @@ def save_as(name: str) -> None:
     folder = checkpoints.find(name)
     with st.popover("Save as…", icon=":material/download:", help="Take the model along, for gptviz or for another program."):
         try:
+            sharing.check_is_whole(folder)
             reasons = {key: each.why_not(folder) for key, each in FORMATS.items()}
         except CheckpointError as error:
             st.text(str(error))
