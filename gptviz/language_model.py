@@ -69,14 +69,13 @@ class LanguageModel:
         """The ids [T] of an encoding, on the model's device.
 
         Raises:
-            ValueError: the encoding has no ids.
+            ValueError: the encoding has no ids; for a classifier, none but those that are put around every text.
         """
-        if not encoding.ids:
-            raise ValueError(
-                f"the text to classify has {self.tokenizer.without}"
-                if self.model.config.kind == "classifier"
-                else "the prompt is empty: type at least one character for the model to go on from, or to answer"
-            )
+        if self.model.config.kind == "classifier":
+            if len(encoding.ids) <= len(self.tokenizer.before) + len(self.tokenizer.after):
+                raise ValueError(f"the text to classify has {self.tokenizer.without}")
+        elif not encoding.ids:
+            raise ValueError("the prompt is empty: type at least one character for the model to go on from, or to answer")
         return torch.tensor(encoding.ids, device=self.device)
 
     def seen(self, ids: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from gptviz.text import Tokenizer, from_json
 from gptviz.text.chat import ChatTemplate
 from gptviz.text.tokenizers.bpe import BPETokenizer
 from gptviz.text.tokenizers.sentencepiece import from_sentencepiece
+from gptviz.text.tokenizers.wordpiece import from_wordpiece
 
 from .tensors import reading
 
@@ -57,13 +58,13 @@ class FolderTokens:
         return texts
 
     def tokenizer(self) -> Tokenizer | None:
-        """The tokenizer: `tokenizer.json`, `vocab.json` with `merges.txt`, or `tokenizer.model`; None where there is none.
+        """The tokenizer: `tokenizer.json`, `vocab.json` with `merges.txt`, `tokenizer.model` or `vocab.txt`; None without any.
 
         Raises:
             ImportRefusedError: its file is damaged, or of a kind that gptviz does not read.
         """
-        names = ("tokenizer.json", "vocab.json", "merges.txt", "tokenizer.model")
-        whole, vocabulary, merges, pieces = (self.folder / name for name in names)
+        names = ("tokenizer.json", "vocab.json", "merges.txt", "tokenizer.model", "vocab.txt")
+        whole, vocabulary, merges, pieces, words = (self.folder / name for name in names)
         if os.path.lexists(whole):
             with reading(whole):
                 return from_json(read_regular(whole, LONGEST_TOKENIZER).decode("utf-8"))
@@ -74,6 +75,14 @@ class FolderTokens:
             start, end = (self._settings.get(name) is True for name in ("add_bos_token", "add_eos_token"))
             with reading(pieces):
                 return from_sentencepiece(read_regular(pieces, LONGEST_TOKENIZER), start=start, end=end)
+        if os.path.lexists(words):
+            with reading(words):
+                return from_wordpiece(
+                    read_regular(words, LONGEST_TOKENIZER).decode("utf-8"),
+                    small_letters=self._settings.get("do_lower_case") is not False,
+                    without_accents=self._settings.get("strip_accents"),
+                    splits_chinese=self._settings.get("tokenize_chinese_chars") is not False,
+                )
         return None
 
     def ends(self, configured: object, tokenizer: Tokenizer | None) -> tuple[int, ...]:

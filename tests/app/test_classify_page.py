@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from streamlit.testing.v1 import AppTest
 
 import gptviz
@@ -21,6 +22,7 @@ from gptviz.data.classification import LabelledSource
 from gptviz.figures.format import percent
 from gptviz.runs import checkpoints, queue
 from gptviz.text import LabelledTexts
+from gptviz.text.tokenizers.wordpiece import from_wordpiece
 from gptviz.ui.pages.classify import evaluation, held_out, own_file, train_on_file
 from gptviz.ui.pages.classify.view_names import ATTENTION, HELD_OUT, OWN, VIEWS, WORDS
 from gptviz.ui.pages.classify.words import ALONE
@@ -537,3 +539,114 @@ def test_the_code_behind_each_view_runs_and_makes_it(
         assert made["counts"].values.tolist() == array(chart(at, "confusion")["data"][0]["text"]).tolist()
     else:
         np.testing.assert_allclose(100 * made["probabilities"].max(1), table(at, "probability"), atol=1e-4)
+
+
+PIECES = "[PAD] [UNK] [CLS] [SEP] the plot was never dull and cast good film ##s ,".split()  # noqa: SIM905
+
+
+@pytest.fixture
+def first_token(home: Path) -> Callable[..., gptviz.LanguageModel]:
+    """Saves a classifier called judge whose head reads the first token, [CLS], as BERT's does, and opens it."""
+
+    def make(**changes: Any) -> gptviz.LanguageModel:
+        tokenizer = from_wordpiece("\n".join(PIECES))
+        sizes = {"head": "first", "n_label": 2, "mask": "full", "final_norm": False, "residual": "post-norm", "embed_norm": True}
+        config = tiny(**{"vocab_size": len(PIECES), "context_length": 16, "padding": 0} | sizes | changes)
+        names = [f"label {i}" for i in range(config.n_label)]
+        checkpoints.save("judge", scrambled(config), tokenizer, {"labels": names})
+        return gptviz.load("judge")
+
+    return make
+
+
+def margin_of(lm: gptviz.LanguageModel, tokens: list[str], label: int, against: int) -> float:
+    ids = torch.tensor([[PIECES.index(token) for token in tokens]])
+    with torch.inference_mode():
+        logits = lm.model(ids)[0]
+    return float(logits[label] - logits[against])
+
+
+@pytest.mark.parametrize("head", ["first", "first-relu"])
+def test_under_a_head_of_the_first_token_a_bar_is_what_the_decision_loses_without_the_word(
+    first_token: Callable[..., gptviz.LanguageModel], head: str
+) -> None:
+    lm = first_token(head=head)
+    at = page(prompt="The plot was never dull, films")
+    text = ["the", "plot", "was", "never", "dull", ",", "film", "##s"]
+    whole = margin_of(lm, ["[CLS]", *text, "[SEP]"], 1, 0)
+    lost = [whole - margin_of(lm, ["[CLS]", *text[:i], *text[i + 1 :], "[SEP]"], 1, 0) for i in range(len(text))]
+    assert words(at) == text
+    np.testing.assert_allclose(bars(at), lost, atol=1e-5)
+    assert f"**{whole:+.3f}**".replace("-", "−") in said(at)
+    assert "do not add up" in said(at)
+    assert "It adds up" not in said(at)
+
+
+def test_of_three_labels_the_bars_are_about_those_that_are_chosen(first_token: Callable[..., gptviz.LanguageModel]) -> None:
+    lm = first_token(n_label=3)
+    at = page(prompt="the film")
+    at.selectbox(key="label").set_value("label 2").run()
+    logits = lm.trace("the film", ["logits"])["logits"][0]
+    other = int(logits[:2].argmax())
+    whole = margin_of(lm, ["[CLS]", "the", "film", "[SEP]"], 2, other)
+    expected = [whole - margin_of(lm, ["[CLS]", left, "[SEP]"], 2, other) for left in ("film", "the")]
+    np.testing.assert_allclose(bars(at), expected, atol=1e-5)
+
+
+def test_the_button_without_the_decisive_piece_leads_to_a_text_that_is_read_so(
+    first_token: Callable[..., gptviz.LanguageModel],
+) -> None:
+    lm = first_token()
+    text = "the plot was never dull , and the cast was good"
+    at = page(prompt=text)
+    [button] = [one for one in at.button if "ithout “" in one.label]
+    token = re.search("“(.*)”", button.label)
+    assert token is not None
+    probabilities = {i: lm.classify(" ".join([*text.split()[:i], *text.split()[i + 1 :]])) for i in range(len(text.split()))}
+    own = max(lm.classify(text).items(), key=lambda pair: pair[1])[0]
+    least = min(probabilities, key=lambda i: probabilities[i][own])
+    assert token[1] == text.split()[least]
+    button.click().run()
+    assert not at.exception, at.exception
+    assert words(at) == [word for i, word in enumerate(text.split()) if i != least]
+
+
+def test_a_text_too_long_to_be_read_so_often_is_said_to_be_and_one_too_long_for_the_model_is_cut(
+    first_token: Callable[..., gptviz.LanguageModel],
+) -> None:
+    first_token(context_length=200)
+    at = page(prompt="good film " * 70)
+    assert "This text has 140 tokens; that is done for texts of 1 to 128" in said(at)
+    at.text_area(key="prompt").set_value("good film " * 64).run()
+    assert len(bars(at)) == 128
+    at.text_area(key="prompt").set_value("good film " * 150).run()
+    assert "This text has 198 tokens" in said(at)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_opens_for_a_classifier_of_pieces_without_texts_of_its_own(
+    first_token: Callable[..., gptviz.LanguageModel], view: str
+) -> None:
+    lm = first_token()
+    at = page(view=view, prompt="the unheard film")
+    if view == ATTENTION:
+        assert sent(at)[0]["spaced"]
+        np.testing.assert_allclose(pattern(at, 1, 0), lm.trace("the unheard film")["blocks.1.attention.pattern"][0, 0], atol=1e-6)
+    if view == OWN:
+        give(at, 'text\nthe film was good\ngood\n"dull, dull"\n')
+        assert table(at, "text") == ["the film was good", "good", "dull, dull"]
+        expected = [max(lm.classify(text).values()) for text in table(at, "text")]
+        np.testing.assert_allclose(table(at, "probability"), [100 * one for one in expected], atol=1e-3)
+
+
+def test_a_text_without_a_word_of_the_vocabulary_says_nothing(first_token: Callable[..., gptviz.LanguageModel]) -> None:
+    first_token()
+    assert "it reads [UNK] for each" in said(page(prompt="unheard things"))
+
+
+def test_the_code_behind_the_words_left_out_runs_and_makes_them(first_token: Callable[..., gptviz.LanguageModel]) -> None:
+    first_token()
+    at = page(prompt="the plot was 'dull'\nor good")
+    made: dict[str, Any] = {}
+    exec(at.code[0].value, made)
+    np.testing.assert_allclose(made["found"].of_tokens, bars(at), atol=1e-6)

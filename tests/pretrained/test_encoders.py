@@ -1,4 +1,4 @@
-"""BERT and DistilBERT compute what `transformers` computes from the same weights, and read the same ids."""
+"""BERT and DistilBERT compute what `transformers` computes from the same weights, and read the same ids from the same text."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
+import gptviz
+from gptviz.__main__ import main
 from gptviz.model import Record, Transformer
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.opening import filled, source_at
@@ -119,3 +121,85 @@ def test_what_gives_no_label_to_a_text_is_refused_and_named(fields: dict[str, An
     with pytest.raises(ImportRefusedError, match=words) as refused:
         source_at(tmp_path).opened()
     assert "\n" not in str(refused.value)
+
+
+PIECES = "the film was good bad un ##believ ##able . , ! é ##s 映 画"
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *PIECES.split()]
+TEXTS = [
+    "The film was good.",
+    "the films, the FILM: unbelievable!",
+    "café é 映画 \t bad",
+    "an unheard thing was good",
+    "",
+    "the film was bad, " * 20,
+]
+
+
+def read_by_transformers(folder: Path, text: str, **settings: Any) -> list[int]:
+    transformers = pytest.importorskip("transformers")
+    ids: list[int] = transformers.AutoTokenizer.from_pretrained(folder)(text, **settings)["input_ids"]
+    return ids
+
+
+def described(folder: Path, kind: str = "bert", **settings: Any) -> Path:
+    """A folder with a model of `transformers`, and WordPiece's vocabulary in its old form, vocab.txt."""
+    theirs(kind, CLASSIFIERS[kind][0]).save_pretrained(folder)
+    (folder / "vocab.txt").write_text("\n".join(WORDS) + "\n")
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "BertTokenizer"} | settings))
+    return folder
+
+
+@pytest.mark.parametrize("settings", [{}, {"do_lower_case": False}, {"strip_accents": False}], ids=["small", "large", "accents"])
+@pytest.mark.parametrize("is_new", [True, False], ids=["tokenizer.json", "vocab.txt"])
+def test_a_text_is_read_as_transformers_reads_it_and_cut_where_it_cuts(
+    is_new: bool, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    transformers = pytest.importorskip("transformers")
+    folder = described(tmp_path / "old", **settings)
+    if is_new:
+        transformers.AutoTokenizer.from_pretrained(folder).save_pretrained(tmp_path / "new")
+        theirs("bert", CLASSIFIERS["bert"][0]).save_pretrained(tmp_path / "new")
+        folder = tmp_path / "new"
+        assert not (folder / "vocab.txt").exists()
+    tokenizer = source_at(folder).opened().tokenizer
+    assert tokenizer.vocab_size == VOCAB
+    for text in TEXTS:
+        found = tokenizer.encode(text).ids
+        assert found == read_by_transformers(folder, text) == tokenizer.encode_ids(text).tolist()
+        cut = read_by_transformers(folder, text, truncation=True, max_length=CONTEXT)
+        assert tokenizer.beginning(found, CONTEXT) == cut
+
+
+def test_a_word_that_the_vocabulary_lacks_is_said_with_what_is_read_instead(tmp_path: Path) -> None:
+    found = source_at(described(tmp_path)).opened().tokenizer.encode("an unheard film")
+    assert [(one.position, one.character, one.instead) for one in found.unknown] == [(1, "an", "[UNK]"), (2, "unheard", "[UNK]")]
+
+
+@pytest.mark.parametrize("content", ["", "the\nthe\n[UNK]\n[CLS]\n[SEP]\n", "[PAD]\n[UNK]\n[CLS]\n"])
+def test_a_vocabulary_without_its_special_tokens_is_refused(content: str, tmp_path: Path) -> None:
+    (described(tmp_path) / "vocab.txt").write_text(content)
+    with pytest.raises(ImportRefusedError, match=r"vocab\.txt"):
+        source_at(tmp_path).opened()
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_an_imported_classifier_gives_the_probabilities_of_transformers(
+    kind: str, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, text = theirs(kind, CLASSIFIERS[kind][0]), "The film was unbelievable, the films was bad"
+    described(tmp_path / "named", kind)
+    assert main(["import", str(tmp_path / "named"), "--name", "judge"]) == 0
+    capsys.readouterr()
+    assert main(["classify", "judge", "--text", text, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    ids = torch.tensor([read_by_transformers(tmp_path / "named", text)])
+    with torch.inference_mode():
+        expected = model(ids).logits[0].double().softmax(-1).tolist()
+    assert list(found["probabilities"]) == ["dull", "fair", "good"]
+    assert list(found["probabilities"].values()) == pytest.approx(expected, abs=1e-4)
+    lm, texts = gptviz.load("judge"), [text, "bad", "the film " * 50]
+    for row, one in zip(lm.probabilities(texts), texts, strict=True):
+        assert list(lm.classify(one).values()) == pytest.approx(row.tolist(), abs=1e-5)
+    assert len(lm.seen(lm.encode(texts[2]))) == CONTEXT
+    with pytest.raises(ValueError, match="the text to classify has nothing that this model can read"):
+        lm.classify(" ")

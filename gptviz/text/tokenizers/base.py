@@ -72,6 +72,7 @@ class Tokenizer(ABC):
         padding: the token that fills up the shorter texts of a batch; None where there is none: then all texts of a batch must
             have one length.
         without: what a text has that is read as no token, and what it would need: the end of a sentence.
+        is_spaced: whether tokens stand apart in a text, so that what shows them leaves a gap between any two.
         before: the tokens that are put before every text, such as [CLS].
         after: those that are put after every text, such as [SEP].
 
@@ -82,6 +83,7 @@ class Tokenizer(ABC):
     kind: ClassVar[str]
     without: ClassVar[str] = "nothing that this model can read: it reads characters that are no white space"
     padding: int | None = None
+    is_spaced: bool = False
     before: tuple[int, ...] = ()
     after: tuple[int, ...] = ()
 

@@ -86,6 +86,7 @@ class BPETokenizer(Tokenizer):
         self._unknown_id: int | None = model.get("unk_id", vocabulary.get(model.get("unk_token")))
         # A model of characters lacks characters; one of words (WordPiece, WordLevel) lacks words.
         self._lacks_characters = model["type"] in ("BPE", "Unigram")
+        self.is_spaced = not self._lacks_characters
 
     @classmethod
     def learn(cls, text: str, vocab_size: int = 2000) -> "BPETokenizer":

@@ -30,6 +30,7 @@ class PaddedTokenizer(Tokenizer):
             raise ValueError(f"a vocabulary of {inner.vocab_size:,} tokens cannot be filled up to {size:,}")
         self.inner, self._size = inner, size
         self.padding, self.before, self.after = inner.padding, inner.before, inner.after
+        self.is_spaced = inner.is_spaced
 
     @classmethod
     def parts(cls, fields: dict[str, object]) -> tuple[dict[str, Any], int]:

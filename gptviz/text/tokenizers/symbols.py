@@ -35,6 +35,7 @@ class SymbolTokenizer(Tokenizer):
     """
 
     kind = "symbols"
+    is_spaced = True
 
     def __init__(self, symbols: Iterable[str]) -> None:
         self.symbols = tuple(symbols)

@@ -54,6 +54,7 @@ class WordTokenizer(Tokenizer):
     """
 
     kind = "words"
+    is_spaced = True
     without = "no word that this model can read: a word has two or more of the letters a to z"
     padding: int
 

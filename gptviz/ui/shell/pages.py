@@ -65,8 +65,8 @@ CLASSIFY = Page(
     "pages/classify.py",
     "Classify",
     ":material/label:",
-    "A text, its label, and exactly what each word adds to the decision.",
-    step="The model gives a whole text a label: see what each word adds to the decision.",
+    "A text, its label, and what each word does for the decision.",
+    step="The model gives a whole text a label: see which words decide.",
     kinds=("classifier",),
 )
 TRANSLATE = Page(

@@ -6,9 +6,6 @@ from gptviz.language_model import LanguageModel
 from gptviz.model.kinds import MODEL_KINDS
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 
-# Tokenizers whose tokens have a space between them in a text.
-SPACED = ("symbols", "words")
-
 
 def capacity(lm: LanguageModel) -> int:
     """How many tokens of a text the model reads: its context. An encoder's context has to hold the end token too."""
@@ -34,5 +31,4 @@ def _end_tokens(lm: LanguageModel) -> list[int]:
 
 def is_spaced(lm: LanguageModel) -> bool:
     """Whether a text shows with a gap between its tokens."""
-    tokenizer = lm.tokenizer.inner if isinstance(lm.tokenizer, SpecialTokensTokenizer) else lm.tokenizer
-    return tokenizer.kind in SPACED
+    return lm.tokenizer.is_spaced
