@@ -23,8 +23,8 @@ def from_wordpiece(
     Raises:
         ValueError: it is no such vocabulary.
     """
+    from tokenizers import BertWordPieceTokenizer
     from tokenizers import Tokenizer as Backend
-    from tokenizers.implementations import BertWordPieceTokenizer
 
     lines = content.removesuffix("\n").split("\n")
     vocabulary = {line.rstrip("\r"): place for place, line in enumerate(lines)}
