@@ -23,6 +23,8 @@ from .generate.decoding import Beams, beam_search, decode, until_end
 from .generate.generation import Generation, until_drawn, window_start, without_end
 from .generate.sampling import Sampling
 from .model.devices import device as choose_device
+from .model.precision import STORED, said
+from .model.precision import check as check_precision
 from .runs import checkpoints, imports
 from .runs.card import Card
 
@@ -36,17 +38,27 @@ class LanguageModel:
         tokenizer: text to ids and back.
         card: how it was made and how good it is.
         step: the training step of the snapshot; None for the model as it was last saved.
+        precision: what was asked for when it was opened, one of `gptviz.model.precision.PRECISIONS`.
     """
 
-    def __init__(self, name: str, model: Transformer, tokenizer: Tokenizer, card: Card, step: int | None = None) -> None:
-        self.name, self.model, self.tokenizer, self.card, self.step = name, model, tokenizer, card, step
+    def __init__(
+        self,
+        name: str,
+        model: Transformer,
+        tokenizer: Tokenizer,
+        card: Card,
+        step: int | None = None,
+        precision: str = STORED,
+    ) -> None:
+        self.name, self.model, self.tokenizer, self.card = name, model, tokenizer, card
+        self.step, self.precision = step, precision
 
     def __repr__(self) -> str:
         config, step = self.model.config, "" if self.step is None else f" after {self.step:,} steps"
         size = sum(parameter.numel() for parameter in self.model.parameters())
         return (
             f"<LanguageModel {self.name}{step}: {config.kind}, {size:,} parameters, {self.tokenizer.vocab_size:,} tokens "
-            f"({self.tokenizer.kind}), context {config.context_length:,}, on {self.device}>"
+            f"({self.tokenizer.kind}), context {config.context_length:,}, {said(self.model)}, on {self.device}>"
         )
 
     @property
@@ -246,7 +258,7 @@ def _depth() -> int:
     return depth
 
 
-def load(name: str | Path, device: str | None = None, step: int | None = None) -> LanguageModel:
+def load(name: str | Path, device: str | None = None, step: int | None = None, precision: str = STORED) -> LanguageModel:
     """Open a model on `device` (default: the fastest).
 
     A name is that of a checkpoint; else that of a model on the Hugging Face hub, such as "gpt2", which is imported once: from the
@@ -256,21 +268,26 @@ def load(name: str | Path, device: str | None = None, step: int | None = None) -
     With `step`, the snapshot after that many steps of training. There is a warning if `name` is a model of the user's that hides
     one which came with gptviz.
 
+    `precision` is what weights are multiplied in: "float32", "bfloat16" or "float16"; "stored" is what the file has where this
+    machine multiplies in it, else float32. In memory a weight has as many bytes as in its file, or fewer where these will do. See
+    `gptviz.model.precision`.
+
     Raises:
         CheckpointError: there is no such checkpoint or snapshot, or it cannot be opened; the message says why and what to do.
-        ValueError: there is no such device.
+        ValueError: there is no such device or precision.
     """
     on = choose_device(device)
+    check_precision(precision)
     if isinstance(name, Path):
         folder = name.absolute()
-        if step is None and (opened := imports.in_place(folder)) is not None:
-            return LanguageModel(opened.name, opened.model.to(on), opened.tokenizer, opened.card)
+        if step is None and (opened := imports.in_place(folder, on, precision)) is not None:
+            return LanguageModel(opened.name, opened.model, opened.tokenizer, opened.card, precision=precision)
     else:
         folder = _folder_called(name)
         if name in checkpoints.hidden():
             warnings.warn(checkpoints.about_hiding(name, folder), stacklevel=2)
-    opened = checkpoints.load(folder, on, step)
-    return LanguageModel(opened.name, opened.model, opened.tokenizer, opened.card, step)
+    opened = checkpoints.load(folder, on, step, precision)
+    return LanguageModel(opened.name, opened.model, opened.tokenizer, opened.card, step, precision)
 
 
 def _folder_called(name: str) -> Path:

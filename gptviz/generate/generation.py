@@ -101,7 +101,7 @@ class Generation(Iterator[Step]):
         self.ids = ids.to(self.device).expand(samples, -1)  # [B, T]
         self.prompt_length = self.ids.shape[1]
         cached = use_cache and model.config.mask == "causal"
-        self.cache = KVCache(model.config, samples, self.device, model.embed.weight.dtype) if cached else None
+        self.cache = KVCache(model.config, samples, self.device) if cached else None
         self._cached_from = 0
         self._logits: Tensor | None = None
 

@@ -316,7 +316,7 @@ def _moved(output: Tensor, v: Tensor) -> Numbers:
         output: W_O, [d_model, n_head · d_head]. Each head has its own columns in it.
     """
     n_head, _, d_head = v.shape
-    slices = output.view(-1, n_head, d_head).permute(1, 2, 0)  # [n_head, d_head, d_model]
+    slices = output.to(v.dtype).view(-1, n_head, d_head).permute(1, 2, 0)  # [n_head, d_head, d_model]
     return _numbers((v @ slices).norm(dim=-1))
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from .config import Config
-from .parts import SoftCap
+from .parts import Linear, SoftCap
 from .positions import PositionEncoding
 from .qk_norms import QK_NORMS
 from .residuals import Dropout
@@ -106,7 +106,7 @@ class AttentionBase(nn.Module):
         super().__init__()
         self.head_size, self.scale = config.head_size, config.scale
         self.width, self.key_width = config.n_head * config.head_size, config.key_heads * config.head_size
-        self.output = nn.Linear(self.width, config.d_model, bias=config.output_bias)
+        self.output = Linear(self.width, config.d_model, bias=config.output_bias)
         self.qk_norm = QK_NORMS[config.qk_norm].new(config)
         self.cap = None if config.score_cap is None else SoftCap(config.score_cap)
         self.dropout = Dropout(config.attention_dropout)
@@ -141,7 +141,7 @@ class Attention(AttentionBase):
 
     def __init__(self, config: Config, positions: PositionEncoding) -> None:
         super().__init__(config)
-        self.qkv = nn.Linear(config.d_model, self.width + 2 * self.key_width, bias=config.qkv_bias)
+        self.qkv = Linear(config.d_model, self.width + 2 * self.key_width, bias=config.qkv_bias)
         self.n_head, self.keys_end = config.n_head, config.n_head + config.key_heads
         self.positions = positions
 
@@ -175,8 +175,8 @@ class CrossAttention(AttentionBase):
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)
-        self.q = nn.Linear(config.d_model, self.width, bias=config.qkv_bias)
-        self.kv = nn.Linear(config.d_model, 2 * self.key_width, bias=config.qkv_bias)
+        self.q = Linear(config.d_model, self.width, bias=config.qkv_bias)
+        self.kv = Linear(config.d_model, 2 * self.key_width, bias=config.qkv_bias)
 
     def forward(self, x: Tensor, memory: Memory, cache: LayerCache | None, tap: Tap) -> Tensor:
         """x [B, T, d_model] → [B, T, d_model].

@@ -16,7 +16,7 @@ from .heads import HEADS, EncoderHead, Head, Unembed
 from .masks import MASKS, WindowMask
 from .mlps import MLPS
 from .norms import new_norm
-from .parts import ScaledEmbedding, empty_embedding
+from .parts import Embedding, ScaledEmbedding
 from .positions import POSITIONS, NoPositions, PositionEncoding, Relative
 from .residuals import RESIDUALS, Parallel
 from .transformer import Transformer
@@ -33,7 +33,7 @@ def build(config: Config, *, seed: int | None = None, device: torch.device | str
 def lay_out(config: Config) -> Transformer:
     """The parts, put together; their weights are still to be drawn or read."""
     sizes = config.vocab_size, config.d_model
-    embed = empty_embedding(*sizes) if config.embed_scale == 1 else ScaledEmbedding(*sizes, config.embed_scale)
+    embed = Embedding(*sizes) if config.embed_scale == 1 else ScaledEmbedding(*sizes, config.embed_scale)
     encoder = None
     if config.n_encoder_layer:
         encoder = _stack(config.of_encoder, embed, EncoderHead)
@@ -44,7 +44,7 @@ def lay_out(config: Config) -> Transformer:
     return model
 
 
-def _stack(config: Config, embed: nn.Embedding, head: type[Head], encoder: Transformer | None = None) -> Transformer:
+def _stack(config: Config, embed: Embedding, head: type[Head], encoder: Transformer | None = None) -> Transformer:
     positions = POSITIONS[config.positions]
     on_embedding = positions.acts_on == "embedding"
     everything = MASKS[config.mask]()

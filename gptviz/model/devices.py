@@ -33,3 +33,10 @@ def device(name: str | None = None, process: int | None = None) -> torch.device:
     if wanted not in here:
         raise ValueError(f"no device {name!r} on this machine; it has {', '.join(here)}")
     return torch.device(wanted)
+
+
+def may_bfloat16(device: torch.device) -> bool:
+    """Whether bfloat16 can be faster on `device`: without hardware for it, it is emulated."""
+    if device.type == "cpu":
+        return torch.cpu.get_capabilities().get("avx512_bf16", False)
+    return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)

@@ -6,9 +6,8 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from .parts import ModelPart, Settings, SoftCap
+from .parts import Linear, ModelPart, Settings, SoftCap
 from .tap import Tap
 
 
@@ -56,7 +55,7 @@ class Unembed(Head):
 
     def __init__(self, settings: Settings, final_norm: nn.Module | None) -> None:
         super().__init__(settings, final_norm)
-        self.unembed = nn.Linear(settings.d_model, settings.vocab_size, bias=settings.unembed_bias)
+        self.unembed = Linear(settings.d_model, settings.vocab_size, bias=settings.unembed_bias)
         self.cap = None if settings.logit_cap is None else SoftCap(settings.logit_cap)
 
     def forward(self, x: Tensor, padded: Tensor | None, at: slice, tap: Tap) -> Tensor:
@@ -77,8 +76,8 @@ class Flatten(Head):
 
     def __init__(self, settings: Settings, final_norm: nn.Module | None) -> None:
         super().__init__(settings, final_norm)
-        self.token = nn.Linear(settings.d_model, 1)
-        self.label = nn.Linear(settings.context_length, settings.n_label)
+        self.token = Linear(settings.d_model, 1)
+        self.label = Linear(settings.context_length, settings.n_label)
 
     def forward(self, x: Tensor, padded: Tensor | None, at: slice, tap: Tap) -> Tensor:
         """[B, T, d_model] → logits [B, n_label]; a label is of the whole text, whatever `at`."""
@@ -99,13 +98,13 @@ class Mean(Head):
 
     def __init__(self, settings: Settings, final_norm: nn.Module | None) -> None:
         super().__init__(settings, final_norm)
-        self.label = nn.Linear(settings.d_model, settings.n_label)
+        self.label = Linear(settings.d_model, settings.n_label)
 
     def forward(self, x: Tensor, padded: Tensor | None, at: slice, tap: Tap) -> Tensor:
         """[B, T, d_model] → logits [B, n_label]; a label is of the whole text, whatever `at`."""
         x = self.normed(x, tap)
         real = torch.ones_like(x[:, :, :1]) if padded is None else (~padded)[:, :, None].to(x.dtype)  # [B, T, 1]
-        each = F.linear(x, self.label.weight) * real  # [B, T, n_label]
+        each = self.label.multiply(x, self.label.weight, None) * real  # [B, T, n_label]
         shares = tap("shares", each / self.divisor(real.sum(1, keepdim=True).clamp(min=1.0)))  # [B, T, n_label]
         return tap("logits", shares.sum(1) + self.label.bias)
 
@@ -141,8 +140,8 @@ class First(Head):
 
     def __init__(self, settings: Settings, final_norm: nn.Module | None) -> None:
         super().__init__(settings, final_norm)
-        self.pool = nn.Linear(settings.d_model, settings.d_model)
-        self.label = nn.Linear(settings.d_model, settings.n_label)
+        self.pool = Linear(settings.d_model, settings.d_model)
+        self.label = Linear(settings.d_model, settings.n_label)
 
     def forward(self, x: Tensor, padded: Tensor | None, at: slice, tap: Tap) -> Tensor:
         """[B, T, d_model] → logits [B, n_label]; a label is of the whole text, whatever `at`."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from .activations import ACTIVATIONS
-from .parts import ModelPart, Settings
+from .parts import Linear, ModelPart, Settings
 from .tap import Tap
 
 
@@ -20,9 +20,9 @@ class MLP(ModelPart):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()
-        self.up = nn.Linear(settings.d_model, settings.mlp_size, bias=settings.mlp_bias)
+        self.up = Linear(settings.d_model, settings.mlp_size, bias=settings.mlp_bias)
         self.activation = ACTIVATIONS[settings.activation]()
-        self.down = nn.Linear(settings.mlp_size, settings.d_model, bias=settings.mlp_bias)
+        self.down = Linear(settings.mlp_size, settings.d_model, bias=settings.mlp_bias)
 
     def forward(self, x: Tensor, tap: Tap) -> Tensor:
         """[B, T, d_model] → [B, T, d_model]."""
@@ -41,10 +41,10 @@ class GatedMLP(MLP):
 
     def __init__(self, settings: Settings) -> None:
         super(MLP, self).__init__()  # in the order in which a forward pass reads them
-        self.gate = nn.Linear(settings.d_model, settings.mlp_size, bias=settings.mlp_bias)
+        self.gate = Linear(settings.d_model, settings.mlp_size, bias=settings.mlp_bias)
         self.activation = ACTIVATIONS[settings.activation]()
-        self.up = nn.Linear(settings.d_model, settings.mlp_size, bias=settings.mlp_bias)
-        self.down = nn.Linear(settings.mlp_size, settings.d_model, bias=settings.mlp_bias)
+        self.up = Linear(settings.d_model, settings.mlp_size, bias=settings.mlp_bias)
+        self.down = Linear(settings.mlp_size, settings.d_model, bias=settings.mlp_bias)
 
     def forward(self, x: Tensor, tap: Tap) -> Tensor:
         """[B, T, d_model] → [B, T, d_model]."""

@@ -12,6 +12,7 @@ from typing import ClassVar, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 
 class Settings(Protocol):
@@ -103,9 +104,38 @@ class ModelPart(nn.Module):
 # computing a number makes torch import its compiler, which takes longer than all else that opens a model.
 
 
-def empty_embedding(rows: int, width: int) -> nn.Embedding:
-    """A table of vectors [rows, width] whose numbers are still to be drawn or read; `nn.Embedding` alone draws them at once."""
-    return nn.Embedding(rows, width, _weight=torch.empty(rows, width))
+class Embedding(nn.Embedding):
+    """A table of vectors [rows, width] whose numbers are still to be drawn or read; torch's own draws them at once.
+
+    Attributes:
+        look_up: gives the vectors of ids, from a table in the type that it is kept in (see `precision`).
+    """
+
+    look_up: Callable[[Tensor, Tensor], Tensor] = staticmethod(F.embedding)
+
+    def __init__(self, rows: int, width: int) -> None:
+        super().__init__(rows, width, _weight=torch.empty(rows, width))
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """[...] → [..., width]."""
+        return self.look_up(ids, self.weight)
+
+
+class Linear(nn.Linear):
+    """x · Wᵀ + b, with numbers that are still to be drawn or read; torch's own draws them at once.
+
+    Attributes:
+        multiply: computes it, with a matrix in the type that it is kept in (see `precision`).
+    """
+
+    multiply: Callable[[Tensor, Tensor, Tensor | None], Tensor] = staticmethod(F.linear)
+
+    def reset_parameters(self) -> None:
+        """Nothing."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[..., in] → [..., out]."""
+        return self.multiply(x, self.weight, self.bias)
 
 
 def fixed(shape: tuple[int, ...], compute: Callable[[], Tensor]) -> Tensor:
@@ -126,11 +156,11 @@ class SoftCap(nn.Module):
         return self.cap * torch.tanh(x / self.cap)
 
 
-class ScaledEmbedding(nn.Embedding):
+class ScaledEmbedding(Embedding):
     """A table of vectors [rows, width], each multiplied by `scale` when it is looked up."""
 
     def __init__(self, rows: int, width: int, scale: float) -> None:
-        super().__init__(rows, width, _weight=torch.empty(rows, width))
+        super().__init__(rows, width)
         self.scale = scale
 
     def forward(self, ids: Tensor) -> Tensor:

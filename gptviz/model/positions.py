@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from .parts import ModelPart, NamedTensor, Settings, distances, empty_embedding, fixed
+from .parts import Embedding, ModelPart, NamedTensor, Settings, distances, fixed
 from .tap import Tap
 
 
@@ -79,7 +79,7 @@ class Learned(PositionEncoding):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self.table = empty_embedding(settings.context_length, settings.d_model)
+        self.table = Embedding(settings.context_length, settings.d_model)
 
     def embed(self, x: Tensor, at: slice, tap: Tap) -> Tensor:
         return x + tap("positions", self.table.weight[at])

@@ -12,6 +12,7 @@ from .config import Config
 from .heads import Head
 from .masks import Mask
 from .norms import Norm
+from .parts import Embedding
 from .positions import PositionEncoding
 from .residuals import Dropout
 from .tap import IDENTITY, Tap
@@ -26,7 +27,7 @@ class Transformer(nn.Module):
     def __init__(
         self,
         config: Config,
-        embed: nn.Embedding,
+        embed: Embedding,
         positions: PositionEncoding,
         masks: Sequence[Mask],
         blocks: Iterable[Block | ParallelBlock],

@@ -106,6 +106,7 @@ class GGUF(Source):
     """A `.gguf` file."""
 
     kind = "gguf"
+    keeps_types = False
 
     @classmethod
     def fits(cls, path: Path) -> bool:

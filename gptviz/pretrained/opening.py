@@ -14,6 +14,7 @@ from torch import Tensor
 from gptviz import memory
 from gptviz.model import Config, Transformer, memory_needed
 from gptviz.model.build import lay_out
+from gptviz.model.precision import are_finite, kept, place
 
 from .families import ImportRefusedError
 from .families.base import ShapeError
@@ -80,11 +81,17 @@ def referred(content: dict[str, Any]) -> Source:
     return SOURCES[str(kind)](Path(str(path)), said)
 
 
-def filled(source: Source, config: Config) -> Transformer:
-    """The model with this config and the weights of the source, in float32.
+def filled(source: Source, config: Config, device: torch.device | str = "cpu", precision: str | None = None) -> Transformer:
+    """The model with this config and the weights of the source.
 
     Names and shapes are compared before memory is taken, one tensor after the other is copied, so that the weights are in
     memory once.
+
+    Args:
+        source: where they lie.
+        config: as the source describes it.
+        device: where they are to be.
+        precision: as in `gptviz.model.precision.place`.
 
     Raises:
         ImportRefusedError: there is too little memory; or a tensor is missing, of another shape, left over, or holds what is no
@@ -98,28 +105,34 @@ def filled(source: Source, config: Config) -> Transformer:
             f"{source.path.name}: the config describes {numbers:,} parameters, more than its files of {size:,} bytes can hold: "
             "they are not from one model"
         )
-    if problem := memory_needed.refusal(memory_needed.needed(config), memory.available("cpu")):
+    stored = torch.bfloat16 if source.keeps_types and size < 3 * numbers else torch.float32  # of 2 or of 4 bytes a number
+    needs = memory_needed.needed(config, kept(stored, precision).itemsize)
+    if problem := memory_needed.refusal(needs, memory.available(device)):
         raise ImportRefusedError(f"{source.path.name} is not opened: {problem}")
-    model = lay_out(config)
-    parameters = dict(model.named_parameters())
-    with torch.no_grad():
-        for name, tensor in _parameters(source, config):
-            if expected.get(name) != tuple(tensor.shape):
-                raise ImportRefusedError(
-                    f"{source.path.name}: {name} has the shape {tuple(tensor.shape)}, "
-                    f"the config asks for {expected.get(name, 'no such tensor')}: they are not from one model"
-                )
-            if tensor.is_complex():
-                raise ImportRefusedError(
-                    f"{source.path.name}: {name} holds complex numbers, and gptviz has models of real ones alone"
-                )
-            # Of numbers with eight bits torch computes little, not even whether they are finite.
-            if not torch.isfinite(tensor.float() if tensor.element_size() == 1 else tensor).all():
-                raise ImportRefusedError(f"{source.path.name}: {name} holds values that are not numbers: download it again")
-            parameters.pop(name).copy_(tensor)
-    if parameters:
-        raise ImportRefusedError(f"{source.path.name}: the tensor {min(parameters)} is missing")
-    return model
+    return place(lay_out(config), _checked(source, config, expected), device, precision)
+
+
+def _checked(source: Source, config: Config, expected: dict[str, tuple[int, ...]]) -> Iterator[tuple[str, Tensor]]:
+    """The parameters of a source, each with the shape that is expected and finite numbers; none is missing or left over."""
+    missing = set(expected)
+    for name, tensor in _parameters(source, config):
+        if expected.get(name) != tuple(tensor.shape):
+            raise ImportRefusedError(
+                f"{source.path.name}: {name} has the shape {tuple(tensor.shape)}, "
+                f"the config asks for {expected.get(name, 'no such tensor')}: they are not from one model"
+            )
+        if tensor.is_complex():
+            raise ImportRefusedError(
+                f"{source.path.name}: {name} holds complex numbers, and gptviz has models of real ones alone"
+            )
+        # Of numbers with eight bits torch computes little, not even whether they are finite.
+        number = tensor.float() if tensor.element_size() == 1 else tensor
+        if not are_finite(number):
+            raise ImportRefusedError(f"{source.path.name}: {name} holds values that are not numbers: download it again")
+        missing.remove(name)
+        yield name, number
+    if missing:
+        raise ImportRefusedError(f"{source.path.name}: the tensor {min(missing)} is missing")
 
 
 def _parameters(source: Source, config: Config) -> Iterator[tuple[str, Tensor]]:

@@ -64,6 +64,7 @@ class Source(ABC):
 
     Attributes:
         kind: its name in the file that refers to it.
+        keeps_types: whether a tensor comes in the type in which the files have it, and not brought back to float32.
         takes: what may be said about such a source that its files do not tell.
         path: the folder or file.
         said: what was said, as JSON values; kept in the file that refers to it.
@@ -73,6 +74,7 @@ class Source(ABC):
     """
 
     kind: ClassVar[str]
+    keeps_types: ClassVar[bool] = True
     takes: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, path: Path, said: Mapping[str, Any] | None = None) -> None:

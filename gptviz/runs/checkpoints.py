@@ -32,6 +32,7 @@ from gptviz.files import beside, home, in_place_of, swap
 from gptviz.location import BUNDLED
 from gptviz.model import Config, Transformer, memory_needed, parameter_count
 from gptviz.model.build import lay_out
+from gptviz.model.precision import are_finite, kept, place
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.opening import filled, referred
 from gptviz.pretrained.source import Source
@@ -209,8 +210,15 @@ def snapshot_path(folder: Path, step: int) -> Path:
     return folder / "snapshots" / f"{step:08d}.safetensors"
 
 
-def load(folder: Path, device: torch.device | str = "cpu", step: int | None = None) -> Checkpoint:
-    """Open the checkpoint in `folder` on `device`, weights in float32; with `step`, the snapshot after that many steps.
+def load(folder: Path, device: torch.device | str = "cpu", step: int | None = None, precision: str | None = None) -> Checkpoint:
+    """Open the checkpoint in `folder` on `device`; with `step`, the snapshot after that many steps.
+
+    Args:
+        folder: where it lies.
+        device: where the weights are to be.
+        step: of training.
+        precision: one of `gptviz.model.precision.PRECISIONS`, for a model that is only read; a model that was trained here counts
+            as stored in float32. None opens a model that can be trained, in float32.
 
     Raises:
         CheckpointError: a file is missing, truncated, of another version, or does not fit the others; there is no
@@ -231,10 +239,11 @@ def load(folder: Path, device: torch.device | str = "cpu", step: int | None = No
     with torch.device("meta"):
         described = lay_out(config)
     if step is None and is_reference(folder):
-        model = _referred_model(folder, config)
+        model = _referred_model(folder, config, device, precision)
     else:
-        model = _read_model(folder / "model.safetensors" if step is None else by_step[step], described)
-    return Checkpoint(name_of(folder), model.to(device).eval(), tokenizer, read_card(folder))
+        weights = folder / "model.safetensors" if step is None else by_step[step]
+        model = _read_model(weights, described, device, precision)
+    return Checkpoint(name_of(folder), model.eval(), tokenizer, read_card(folder))
 
 
 def is_reference(folder: Path) -> bool:
@@ -254,10 +263,10 @@ def source_of(folder: Path) -> Source:
         raise CheckpointError(f"{name_of(folder)}: {error}") from None
 
 
-def _referred_model(folder: Path, config: Config) -> Transformer:
+def _referred_model(folder: Path, config: Config, device: torch.device | str, precision: str | None) -> Transformer:
     source = source_of(folder)
     try:
-        return filled(source, config)
+        return filled(source, config, device, precision)
     except ImportRefusedError as error:
         raise CheckpointError(f"{name_of(folder)}: {error}") from None
 
@@ -281,8 +290,7 @@ def check_weights(folder: Path, config: Config, step: int | None = None) -> None
         pass
 
 
-@torch.no_grad()
-def _read_model(path: Path, described: Transformer) -> Transformer:
+def _read_model(path: Path, described: Transformer, device: torch.device | str, precision: str | None) -> Transformer:
     """A model with the weights of a file, which are read one tensor after the other.
 
     Raises:
@@ -290,15 +298,19 @@ def _read_model(path: Path, described: Transformer) -> Transformer:
     """
     name = name_of(_folder_of(path))
     with _fitting(path, described) as file:
-        if problem := memory_needed.refusal(memory_needed.needed(described.config), memory.available("cpu")):
+        needs = memory_needed.needed(described.config, kept(torch.float32, precision).itemsize)
+        if problem := memory_needed.refusal(needs, memory.available(device)):
             raise CheckpointError(f"{name} is not opened: {problem}")
-        model = lay_out(described.config)
-        for part, parameter in model.named_parameters():
-            tensor = file.get_tensor(part).float()
-            if not tensor.isfinite().all():
-                raise CheckpointError(f"{name}: {part} holds values that are not numbers: train or copy the model again")
-            parameter.copy_(tensor)
-    return model
+        return place(lay_out(described.config), _finite(file, name, described), device, precision)
+
+
+def _finite(file: Any, name: str, described: Transformer) -> Iterator[tuple[str, Tensor]]:
+    """The weights of a file in float32, as they were trained, one after the other."""
+    for part, _ in described.named_parameters():
+        tensor = file.get_tensor(part).float()
+        if not are_finite(tensor):
+            raise CheckpointError(f"{name}: {part} holds values that are not numbers: train or copy the model again")
+        yield part, tensor
 
 
 def stored_weights(folder: Path, config: Config) -> dict[str, Tensor]:

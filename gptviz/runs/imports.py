@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from gptviz import memory
 from gptviz.bounded import parse_json, read_regular
 from gptviz.model import Config, memory_needed, parameter_count
+from gptviz.model.precision import STORED
 from gptviz.pretrained import hub
 from gptviz.pretrained import mapping as mapping_file
 from gptviz.pretrained.families import ImportRefusedError
@@ -76,7 +79,7 @@ def import_model(
         on_disk = os.path.lexists(given) or not hub.is_name(given)
         source = source_at(Path(given) if on_disk else _fetched(given, offered, watch), said)
         opened = source.opened()
-        filled(source, opened.config)
+        filled(source, opened.config, precision=STORED)
     except ImportRefusedError as error:
         raise CheckpointError(str(error)) from None
     card = {
@@ -156,8 +159,13 @@ def of_hub(name: str) -> Path:
         return import_model(name, watch=watch).folder
 
 
-def in_place(path: Path) -> checkpoints.Checkpoint | None:
+def in_place(path: Path, device: torch.device | str = "cpu", precision: str | None = None) -> checkpoints.Checkpoint | None:
     """The model of another program in a folder or file, opened without importing it; None where it is a checkpoint of gptviz.
+
+    Args:
+        path: the folder or file.
+        device: as in `checkpoints.load`.
+        precision: as there.
 
     Raises:
         CheckpointError: it cannot be opened.
@@ -169,7 +177,7 @@ def in_place(path: Path) -> checkpoints.Checkpoint | None:
         opened = source.opened()
         return checkpoints.Checkpoint(
             names.possible(path.stem if path.is_file() else path.name),
-            filled(source, opened.config).eval(),
+            filled(source, opened.config, device, precision).eval(),
             opened.tokenizer,
             Card.from_json({"imported_from": str(source.path), **values_of(opened)}),
         )

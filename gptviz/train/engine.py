@@ -18,6 +18,7 @@ from torch import nn
 
 from gptviz.data.batches import Data
 from gptviz.model import Transformer
+from gptviz.model.devices import may_bfloat16
 
 from .recipe import Recipe
 from .trainer import Trainer
@@ -123,13 +124,6 @@ def compiler_missing() -> str | None:
     if shutil.which(compiler) is None and shutil.which("clang++") is None:
         return f"there is no C++ compiler ({compiler}) on this machine"
     return None
-
-
-def may_bfloat16(device: torch.device) -> bool:
-    """Whether bfloat16 can be faster on `device`. Without hardware for it, it is emulated, and a probe would only take time."""
-    if device.type == "cpu":
-        return torch.cpu.get_capabilities().get("avx512_bf16", False)
-    return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
 
 
 def _name(bfloat16: bool) -> str:

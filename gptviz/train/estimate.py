@@ -27,8 +27,8 @@ from gptviz.data.batches import EVALUATION_TOKENS, Batch
 from gptviz.memory import FLOAT32, MOST_OF_MEMORY, size
 from gptviz.model import Config, build, parameter_count
 from gptviz.model.build import describe, lay_out
+from gptviz.model.devices import may_bfloat16
 
-from .engine import may_bfloat16
 from .evaluation import MOST_LOGITS
 from .recipe import Recipe
 from .trainer import Trainer, evaluated_rows

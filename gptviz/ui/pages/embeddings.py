@@ -295,7 +295,7 @@ def _job(view: View) -> Job:
     job: Job | None = None
     for index, one in enumerate(steps[:-1], 1):
         with contextlib.suppress(checkpoints.CheckpointError):  # one that cannot be read is left out
-            job = _begun(replace(view, key=model_key(name, device, one)), last, steps[:index], job)
+            job = _begun(replace(view, key=model_key(name, device, one, view.key.precision)), last, steps[:index], job)
     return _begun(view, last, steps, job)
 
 

@@ -10,6 +10,7 @@ import streamlit as st
 
 from gptviz.byte_cache import ByteCache
 from gptviz.language_model import LanguageModel, load
+from gptviz.model.precision import STORED
 from gptviz.runs import checkpoints
 
 # Bounds of the cache of snapshots: enough to scrub through a small model without reading a file twice. If a model is larger than
@@ -25,6 +26,7 @@ class ModelKey:
         written: when its files were written, so that a model that was trained again is read again.
         step: the step of training it is shown at, one of its snapshots; None for the model as it was saved last.
         tokenizer: when its tokenizer was written, which all snapshots share.
+        precision: what it is computed in, one of `gptviz.model.precision.PRECISIONS`.
     """
 
     name: str
@@ -32,9 +34,10 @@ class ModelKey:
     written: float
     step: int | None = None
     tokenizer: float = 0.0
+    precision: str = STORED
 
 
-def model_key(name: str, device: str, step: int | None = None) -> ModelKey:
+def model_key(name: str, device: str, step: int | None = None, precision: str = STORED) -> ModelKey:
     """The key of the model called `name`, after `step` steps or as it was saved last.
 
     Raises:
@@ -48,7 +51,7 @@ def model_key(name: str, device: str, step: int | None = None) -> ModelKey:
     # Not the log: that of a run in progress is written all the time.
     tokenizer, config, card = (_written(folder / file) for file in ("tokenizer.json", "config.json", "card.json"))
     written = [_written(weights), tokenizer, config, card if step is None else 0.0]
-    return ModelKey(name, device, max(written), step, tokenizer)
+    return ModelKey(name, device, max(written), step, tokenizer, precision)
 
 
 def _written(file: Path) -> float:
@@ -65,7 +68,7 @@ def language_model(key: ModelKey) -> LanguageModel:
 
 @st.cache_resource(max_entries=3, show_spinner="Opening the model")
 def _model(key: ModelKey) -> LanguageModel:
-    return load(checkpoints.find(key.name), key.device)  # pages say themselves which model hides another
+    return load(checkpoints.find(key.name), key.device, precision=key.precision)  # pages say themselves which model hides another
 
 
 class SnapshotCache:
@@ -84,7 +87,7 @@ class SnapshotCache:
         with self._lock:
             if (lm := self.models.get(key)) is not None:
                 return lm
-        lm = load(checkpoints.find(key.name), key.device, key.step)
+        lm = load(checkpoints.find(key.name), key.device, key.step, key.precision)
         with self._lock:
             self.models.put(key, lm)
         return lm
@@ -101,4 +104,6 @@ def _snapshots() -> SnapshotCache:
 
 def load_call(lm: LanguageModel) -> str:
     """The call that opens this model, as the code below a figure shows it."""
-    return f"gptviz.load({lm.name!r})" if lm.step is None else f"gptviz.load({lm.name!r}, step={lm.step})"
+    step = "" if lm.step is None else f", step={lm.step}"
+    precision = "" if lm.precision == STORED else f", precision={lm.precision!r}"
+    return f"gptviz.load({lm.name!r}{step}{precision})"

@@ -155,14 +155,14 @@ def compared_keys(key: ModelKey) -> Iterator[ModelKey]:
 
     Where there are more than can be read in a moment, evenly spaced ones. A snapshot that cannot be read is left out.
     """
-    base = model_key(key.name, key.device)
+    base = model_key(key.name, key.device, precision=key.precision)
     size = sum(parameter.numel() for parameter in language_model(base).model.parameters())
     every = steps(key.name)
     count = min(len(every), MOST_COMPARED, max(2, MOST_PARAMETERS // max(1, size)))
     chosen = [every[round(i * (len(every) - 1) / max(1, count - 1))] for i in range(count)]
     for step in dict.fromkeys(chosen):
         try:
-            one = model_key(key.name, key.device, step)
+            one = model_key(key.name, key.device, step, key.precision)
             language_model(one)
         except checkpoints.CheckpointError:
             continue
@@ -172,4 +172,4 @@ def compared_keys(key: ModelKey) -> Iterator[ModelKey]:
 
 def as_saved_last(key: ModelKey) -> ModelKey:
     """The same model as it was saved last."""
-    return key if key.step is None else model_key(key.name, key.device)
+    return key if key.step is None else model_key(key.name, key.device, precision=key.precision)

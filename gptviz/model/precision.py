@@ -1,0 +1,127 @@
+"""Precision: the type in which weights are kept in memory, and the type in which they are multiplied.
+
+Only the matrices are kept in 2 bytes a number, and only products with them are computed so. The stream, norms, scores, softmax
+and logits are float32: so all that a tap sees is float32, and probabilities sum to 1. Training is always in float32 here; what
+its steps are computed in is chosen by `gptviz.train.engine`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from .devices import may_bfloat16
+from .parts import Embedding, Linear
+from .transformer import Transformer
+
+STORED = "stored"
+# What a user may ask for → what weights are multiplied in.
+TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+PRECISIONS = (STORED, *TYPES)
+# Weights that are kept in 2 bytes become float32 as many at a time: few enough to stay in a processor's own memory.
+AT_ONCE = 2**18
+
+
+def check(precision: str) -> None:
+    """Refuse a precision that there is not.
+
+    Raises:
+        ValueError: the message names those that there are.
+    """
+    if precision not in PRECISIONS:
+        raise ValueError(f"no precision {precision!r:.40}; there is {', '.join(PRECISIONS)}")
+
+
+def kept(stored: torch.dtype, precision: str | None) -> torch.dtype:
+    """The type of a matrix in memory: that of its file, unless fewer bytes will do for what is asked; None asks for training."""
+    if precision is None:
+        return torch.float32
+    known = stored if stored in TYPES.values() else torch.float32  # whole numbers, for example, are not multiplied as they are
+    asked = known if precision == STORED else TYPES[precision]
+    return min((asked, known), key=lambda dtype: dtype.itemsize)
+
+
+def are_finite(tensor: Tensor) -> bool:
+    """Whether no number of a tensor is infinite or none at all, found without a second tensor of its size."""
+    return tensor.numel() == 0 or all(bool(end.isfinite()) for end in tensor.aminmax())
+
+
+def computed(stored: torch.dtype, precision: str, device: torch.device) -> torch.dtype:
+    """The type in which a matrix is multiplied.
+
+    "stored" is bfloat16 where the file has bfloat16 and the device multiplies it without a detour, else float32. A matrix in
+    float16 is multiplied in float16 only where that is asked for: large values of the stream are beyond its range.
+    """
+    if precision != STORED:
+        return TYPES[precision]
+    return stored if stored == torch.bfloat16 and may_bfloat16(device) else torch.float32
+
+
+@torch.no_grad()
+def place(
+    model: Transformer, weights: Iterable[tuple[str, Tensor]], device: torch.device | str = "cpu", precision: str | None = None
+) -> Transformer:
+    """Give `model`, which is laid out on the CPU, its weights, one after the other, and bring it to `device`.
+
+    A matrix that makes a vector longer lies turned in memory, [in, out] instead of [out, in], since MKL reads it faster so
+    where the text is one token long, as in generation; its shape and numbers are the same.
+
+    Args:
+        model: its parameters take no memory yet, since nothing was written to them.
+        weights: every parameter by name, in the type that it is stored in.
+        device: where the weights are to be.
+        precision: one of `PRECISIONS`; None for a model that is to be trained: in float32, and nothing is turned.
+    """
+    device = torch.device(device)
+    parameters = dict(model.named_parameters())
+    parts = [part for part in model.modules() if isinstance(part, Linear) or part is model.embed]
+    matrices = {part.weight for part in parts}
+    may_turn = {part.weight for part in parts if isinstance(part, Linear)} - {model.embed.weight}
+    for name, tensor in weights:
+        parameter = parameters[name]
+        dtype = kept(tensor.dtype, precision) if parameter in matrices else torch.float32
+        turned = precision is not None and parameter in may_turn and len(parameter) > parameter.shape[1]
+        turned &= device.type == "cpu" and dtype == torch.float32
+        fresh = torch.empty(tensor.shape[::-1] if turned else tensor.shape, dtype=dtype, device=device)
+        parameter.data = (fresh.t() if turned else fresh).copy_(tensor)
+    for part in parts:
+        if part.weight.dtype != torch.float32:
+            _multiply_short(part, computed(part.weight.dtype, precision or STORED, device))
+    return model.to(device)
+
+
+def _multiply_short(part: torch.nn.Module, dtype: torch.dtype) -> None:
+    """Let a part whose matrix is kept in 2 bytes a number compute in `dtype`, and give float32."""
+    if isinstance(part, Linear):
+        part.multiply = in_float32 if dtype == torch.float32 else in_its_type
+    elif isinstance(part, Embedding):
+        part.look_up = looked_up
+
+
+def said(model: Transformer) -> str:
+    """The types of an open model in words: what its weights are kept in, and what they are multiplied in where that differs."""
+    matrix = model.embed.weight.dtype
+    products = {part.multiply for part in model.modules() if isinstance(part, Linear)}
+    name = str(matrix).removeprefix("torch.")
+    return f"{name}, multiplied in float32" if in_float32 in products else name
+
+
+def looked_up(ids: Tensor, table: Tensor) -> Tensor:
+    """The rows `ids` [...] of a table [rows, width] in float32: [..., width]."""
+    return F.embedding(ids, table).float()
+
+
+def in_its_type(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """x · Wᵀ + b, with the product in the type of the matrix."""
+    product = F.linear(x.to(weight.dtype), weight).float()
+    return product if bias is None else product + bias
+
+
+def in_float32(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """x · Wᵀ + b in float32. The matrix is never in memory in float32 as a whole."""
+    rows = max(1, AT_ONCE // weight.shape[1])
+    product = torch.cat([F.linear(x, some.float()) for some in weight.split(rows)], dim=-1)
+    return product if bias is None else product + bias
