@@ -119,7 +119,7 @@ def test_a_model_says_what_it_is(tiny_model: TinyModel) -> None:
     folder = tiny_model()
     lm = gptviz.load("tiny", "cpu")
     size = parameter_count(lm.model.config)
-    is_what = f"decoder, {size:,} parameters, 29 tokens (characters), context {lm.model.config.context_length}, on cpu"
+    is_what = f"decoder, {size:,} parameters, 29 tokens (characters), context {lm.model.config.context_length}, float32, on cpu"
     assert repr(lm) == f"<LanguageModel tiny: {is_what}>"
     path = checkpoints.snapshot_path(folder, 2_000)
     path.parent.mkdir()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gptviz.model import KVCache, Transformer
+from gptviz.model import Transformer
 
 from .sampling import Sampling, choose
 
@@ -38,7 +38,7 @@ class Decoder:
         self.memory = model.encode(source.to(weight.device))
         self.ids = torch.full((rows, 1), start, device=weight.device)  # [rows, T]
         causal = model.config.mask == "causal"
-        self._cache = KVCache(model.config, rows, weight.device) if causal else None
+        self._cache = model.new_cache(rows) if causal else None
 
     def logits(self) -> Tensor:
         """The logits of the next token of each row [rows, vocab_size]."""

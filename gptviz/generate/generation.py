@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gptviz.model import IDENTITY, KVCache, Tap, Transformer
+from gptviz.model import IDENTITY, Tap, Transformer
 
 from .sampling import Sampling, choose
 
@@ -101,7 +101,7 @@ class Generation(Iterator[Step]):
         self.ids = ids.to(self.device).expand(samples, -1)  # [B, T]
         self.prompt_length = self.ids.shape[1]
         cached = use_cache and model.config.mask == "causal"
-        self.cache = KVCache(model.config, samples, self.device) if cached else None
+        self.cache = model.new_cache(samples) if cached else None
         self._cached_from = 0
         self._logits: Tensor | None = None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import torch
 from torch import Tensor, nn
 
 from .attention import KVCache, Memory
@@ -95,6 +96,11 @@ class Transformer(nn.Module):
         if cache is not None:
             cache.length = end
         return self.head(x, None if padding is None else ids == padding, logits_at, tap)
+
+    def new_cache(self, batch: int = 1) -> KVCache:
+        """An empty cache for so many rows, where the weights are; in float32 at least, whatever the weights are kept in."""
+        weight = self.embed.weight
+        return KVCache(self.config, batch, weight.device, torch.promote_types(weight.dtype, torch.float32))
 
     def encode(self, source: Tensor, tap: Tap = IDENTITY) -> Memory:
         """The output of the encoder for the token ids `source` [B, S]; its intermediates are tapped as `encoder.…`.
