@@ -128,6 +128,7 @@ def _add_import(command: Callable[..., Parser]) -> None:
         metavar="FILE",
         help="a JSON file that says which tensor is which (see README.md); without it, a first draft of one is printed",
     )
+    this.add_argument("--draft", type=Path, metavar="FILE", help="write that draft into a file instead")
     this.add_argument(
         "--set",
         action="append",
@@ -310,7 +311,7 @@ def _opened(options: argparse.Namespace) -> LanguageModel:
 
 
 def import_model(options: argparse.Namespace) -> None:
-    """The command `import SOURCE [--name N] [--map FILE] [--set FIELD=VALUE …] [--json]`."""
+    """The command `import SOURCE [--name N] [--map FILE] [--draft FILE] [--set FIELD=VALUE …] [--json]`."""
     from .memory import size
     from .runs import checkpoints, imports
 
@@ -319,6 +320,9 @@ def import_model(options: argparse.Namespace) -> None:
         print(f"{offer.name}: {size(offer.missing)} are fetched from the hub{licence}; Ctrl-C stops", file=sys.stderr)
 
     said = imports.said_of(options.map, dict(map(_setting, options.set)))
+    if options.draft:
+        _write_draft(options, said)
+        return
     told = [*(["--map", str(options.map)] if options.map else []), *(word for one in options.set for word in ("--set", one))]
     command = shlex.join(["gptviz", "import", options.source, *told])
     try:
@@ -353,6 +357,23 @@ def export_model(options: argparse.Namespace) -> None:
         _print_json({"name": options.name, "format": options.format, "path": str(to.absolute())})
         return
     print(f"{options.name} is in {to}")
+
+
+def _write_draft(options: argparse.Namespace, said: dict[str, Any]) -> None:
+    """Write the draft of a mapping into a file of its own."""
+    from .runs import imports
+
+    examined = imports.examined(options.source, said)
+    if examined is None or examined.draft is None:
+        raise UsageError("--draft is for a .pt or .safetensors file with the tensors of any GPT, without --map")
+    try:
+        with options.draft.open("x", encoding="utf-8") as file:
+            file.write(examined.draft.text)
+    except FileExistsError:
+        raise UsageError(f"{options.draft} is there already: give the draft another name") from None
+    for line in examined.draft.remarks():
+        print(line)
+    print(f"The draft is in {options.draft}: check it, then use it with --map {options.draft}")
 
 
 def _print_tensors(options: argparse.Namespace, said: dict[str, Any], error: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -49,8 +50,18 @@ class Draft:
         return [name for name, value in self.config.items() if value is None]
 
     def as_json(self) -> dict[str, Any]:
-        """The mapping file."""
+        """The mapping file, as JSON values."""
         return {"config": self.config, "tensors": self.tensors, "ignore": self.ignore}
+
+    @property
+    def text(self) -> str:
+        """The mapping file."""
+        return json.dumps(self.as_json(), indent=2, ensure_ascii=False) + "\n"
+
+    def remarks(self) -> list[str]:
+        """What was assumed and what is not known, a line each."""
+        assumed = [f"Assumed: {sentence}" for sentence in self.assumed]
+        return [*assumed, *([f"Not told by the tensors: {', '.join(self.unknown)}."] if self.unknown else [])]
 
 
 def drafted(shapes: Mapping[str, Shape], same: Callable[[str, str], bool] = lambda one, other: False) -> Draft:
@@ -301,7 +312,8 @@ def _unused(draft: Draft, left: list[tuple[str, Shape]]) -> None:
     for name, shape in left:
         if not re.search(MASKS, name.lower().rpartition(".")[2]) or (len(shape) == 1 and name.endswith(BIAS)):
             continue
-        draft.ignore.append(_general(name))
+        if _general(name) not in draft.ignore:
+            draft.ignore.append(_general(name))
         if draft.config.get("context_length") is None and len(shape) >= 2 and shape[-1] == shape[-2]:
             draft.config["context_length"] = shape[-1]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -54,16 +53,13 @@ class Examined:
         if self.draft is None:
             return [f"{row.state:<16} {row.count:>4} ×  {_described(row)}" for row in self.rows]
         told = [f"  {name}  {list(shape)}" for name, shape in self.shapes]
-        open_fields = [f"Not told by the tensors: {', '.join(self.draft.unknown)}."] if self.draft.unknown else []
-        mapping = json.dumps(self.draft.as_json(), indent=2, ensure_ascii=False).splitlines()
-        assumed = [f"Assumed: {sentence}" for sentence in self.draft.assumed]
+        mapping = self.draft.text.splitlines()
         return [
             "Its tensors, {} for a number:",
             *told,
             "A draft of the mapping, for you to check:",
             *mapping,
-            *assumed,
-            *open_fields,
+            *self.draft.remarks(),
         ]
 
 

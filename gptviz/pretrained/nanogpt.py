@@ -73,7 +73,8 @@ class _OfGPT2(Source):
         try:
             config = _config(self._given, self._settings, biased="transformer.h.0.ln_1.bias" in self._tensors)
         except ImportRefusedError as error:
-            raise ImportRefusedError(f"{self.path.name}: {str(error).removeprefix('config.json: ')}") from None
+            said = str(error).removeprefix("config.json: ")
+            raise ImportRefusedError(said if said.startswith(self.path.name) else f"{self.path.name}: {said}") from None
         except (ValueError, TypeError) as error:
             raise ImportRefusedError(f"{self.path.name}: {error}") from None
         return Outline(self.title, config)

@@ -347,6 +347,20 @@ def test_the_command_drafts_a_mapping_opens_with_it_and_keeps_it(
     torch.testing.assert_close(trace["logits"], course(ids).detach(), rtol=1e-4, atol=1e-4)
 
 
+def test_the_draft_is_written_into_a_file_which_opens_the_model(
+    saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    draft = tmp_path / "draft.json"
+    command = ["import", str(saved), "--draft", str(draft)]
+    assert main(command) == 0
+    assert "Assumed: activation: gelu" in capsys.readouterr().out
+    assert main(command) == 2
+    assert "draft.json is there already" in capsys.readouterr().err
+    assert main(["import", str(saved), "--map", str(draft)]) == 0
+    assert main([*command, "--map", str(draft)]) == 2
+    assert "--draft is for a .pt or .safetensors file" in capsys.readouterr().err
+
+
 def test_the_command_shows_what_does_not_match(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["import", str(saved), "--json"]) == 2
     mapping = json.loads(capsys.readouterr().out)["mapping"]
