@@ -7,7 +7,7 @@ import pickle
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from gptviz.bounded import read_regular
 from gptviz.text import CharTokenizer, Tokenizer
@@ -43,7 +43,7 @@ def characters_beside(path: Path) -> Tokenizer | None:
     if not os.path.lexists(file):
         return None
     with reading(file):
-        meta = _Plain(BytesIO(read_regular(file, LONGEST_META))).load()
+        meta = _plain(read_regular(file, LONGEST_META))
     table = meta.get("itos") if isinstance(meta, dict) else None
     if (
         not isinstance(table, dict)
@@ -54,8 +54,26 @@ def characters_beside(path: Path) -> Tokenizer | None:
     return of_characters([table[place] for place in range(len(table))], file.name)
 
 
-class _Plain(pickle.Unpickler):
-    """Reads texts, numbers, lists and tables; whatever would call something is refused."""
+def _plain(content: bytes) -> Any:
+    """What pickled texts, numbers, lists and tables are.
+
+    Raises:
+        UnpicklingError: there is something else in it, which could run code.
+        ValueError: it is damaged.
+    """
+    try:
+        return _Plain(BytesIO(content)).load()
+    except (pickle.UnpicklingError, MemoryError):
+        raise
+    except Exception as error:  # damaged bytes are orders that fail in any way
+        raise ValueError(str(error) or type(error).__name__) from None
+
+
+class _Plain(pickle._Unpickler):
+    """Reads texts, numbers, lists and tables; whatever would call something is refused.
+
+    It is the one written in Python: the one written in C takes as much memory as a few bytes of a file ask for.
+    """
 
     def find_class(self, module: str, name: str) -> NoReturn:
         raise pickle.UnpicklingError(f"{module}.{name}")
