@@ -178,9 +178,19 @@ def _add_train(command: Callable[..., Parser]) -> None:
     _add_recipe(this.add_argument_group("recipe", "Unless you give them, the values of the plan."))
 
 
+def _add_precision(this: Parser) -> None:
+    this.add_argument(
+        "--precision",
+        choices=["stored", "float32", "bfloat16", "float16"],
+        default="stored",
+        help="what weights are multiplied in; default: what the model's file has, where this machine multiplies in it",
+    )
+
+
 def _add_generate(command: Callable[..., Parser]) -> None:
     this = command("generate", generate, "Continue a prompt; with an encoder–decoder, answer it.")
     this.add_argument("name", metavar="NAME")
+    _add_precision(this)
     this.add_argument("--prompt", required=True, metavar="TEXT")
     this.add_argument("--max-new-tokens", type=int, default=200, metavar="N")
     this.add_argument("--go-on", action="store_true", help="write on where the model ends its text")
@@ -209,12 +219,14 @@ def _add_generate(command: Callable[..., Parser]) -> None:
 def _add_classify(command: Callable[..., Parser]) -> None:
     this = command("classify", classify, "Predict the label of a text.")
     this.add_argument("name", metavar="NAME")
+    _add_precision(this)
     this.add_argument("--text", required=True, metavar="TEXT")
 
 
 def _add_evaluate(command: Callable[..., Parser]) -> None:
     this = command("evaluate", evaluate, "The loss of a model on held-out data.")
     this.add_argument("name", metavar="NAME")
+    _add_precision(this)
     this.add_argument(
         "--corpus",
         metavar="PATH",
@@ -307,7 +319,7 @@ def _opened(options: argparse.Namespace) -> LanguageModel:
     folder = checkpoints.find(options.name)  # a misspelt name is an error here, and not looked for on the hub
     if options.name in checkpoints.hidden():
         print(f"gptviz: {checkpoints.about_hiding(options.name, folder)}", file=sys.stderr)
-    return gptviz.load(options.name, options.device)
+    return gptviz.load(options.name, options.device, precision=options.precision)
 
 
 def import_model(options: argparse.Namespace) -> None:

@@ -27,6 +27,7 @@ import gptviz
 from gptviz.__main__ import _print_json, main
 from gptviz.__main__ import run as run_command
 from gptviz.data.batches import consecutive_windows
+from gptviz.model.precision import PRECISIONS
 from gptviz.runs import checkpoints
 from gptviz.runs.experiments import PLANS
 from gptviz.runs.status import read_status
@@ -195,6 +196,17 @@ def test_generate_prints_the_prompt_and_what_follows_or_json(capsys: Capture, ti
     assert output(capsys, *arguments) == f"the fox{told['text']}\n"
     assert output(capsys, *arguments[:-1], "4") != f"the fox{told['text']}\n"
     assert output(capsys, "generate", "mine", "--prompt", "the fox", "--max-new-tokens", "0") == "the fox\n"
+
+
+def test_a_precision_is_one_that_there_is_and_changes_what_is_computed(capsys: Capture, tiny_model: TinyModel) -> None:
+    tiny_model()
+    for precision in PRECISIONS:
+        arguments = ["generate", "tiny", "--prompt", "the quick", "--max-new-tokens", "3", "--precision", precision, "--greedy"]
+        assert output(capsys, *arguments).startswith("the quick")
+    exact, rounded = (gptviz.load("tiny", precision=one) for one in ("float32", "bfloat16"))
+    assert not torch.equal(exact.trace("the quick")["logits"], rounded.trace("the quick")["logits"])
+    with pytest.raises(ValueError, match="no precision 'int4'; there is stored, float32, bfloat16, float16"):
+        gptviz.load("tiny", precision="int4")
 
 
 def test_generate_stops_where_the_model_ends_its_text_and_says_so(capsys: Capture, tiny_model: TinyModel) -> None:

@@ -66,7 +66,8 @@ def refusal(needs: Needed, free: int | None) -> str | None:
     """Why a model is not opened with `free` bytes of memory: both numbers and a way out; None where it may be opened."""
     if free is None or needs.total <= MOST_OF_MEMORY * free:
         return None
+    smaller = ", open it in bfloat16 (precision)" if needs.number == FLOAT32 else ""
     return (
         f"it needs about {size(needs.total)} of memory, {size(needs.weights)} of it for its weights and the rest to read a text "
-        f"of {needs.tokens:,} tokens, and {size(free)} is free: close other programs, or choose a smaller model"
+        f"of {needs.tokens:,} tokens, and {size(free)} is free: close other programs{smaller}, or choose a smaller model"
     )

@@ -12,6 +12,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from gptviz.components import kit
 from gptviz.model import devices
 from gptviz.model.kinds import MODEL_KINDS, Kind
+from gptviz.model.precision import STORED
 from gptviz.runs import checkpoints
 from gptviz.ui.widgets import buttons, controls, tries
 
@@ -191,9 +192,10 @@ def _open_linked_model() -> None:
 
 
 def shared_state() -> dict[str, str]:
-    """What all pages have in common, as a link carries it: model, step, prompt and device, where they are not the defaults."""
+    """What all pages share, as a link carries it: model, step, prompt, device and precision, where they are not the defaults."""
     prompt = st.session_state.get(DEFAULT_SHOWN, DEFAULT_PROMPT)
     defaults = {"model": DEFAULT_MODEL, "step": scrubber.LAST, "prompt": prompt, "device": devices.devices()[0]}
+    defaults |= {"precision": STORED}
     now = {key: st.session_state.get(key, st.query_params.get(key)) for key in defaults} | {"prompt": controls.in_link("prompt")}
     state = {key: str(value) for key, value in now.items() if value is not None and value != defaults[key]}
     if "step" in state and not scrubber.has_step(state.get("model", DEFAULT_MODEL), state["step"]):

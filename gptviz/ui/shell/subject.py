@@ -12,6 +12,7 @@ import streamlit as st
 from gptviz.language_model import LanguageModel
 from gptviz.model import devices
 from gptviz.model.kinds import MODEL_KINDS, Kind
+from gptviz.model.precision import PRECISIONS, STORED, said
 from gptviz.runs import checkpoints
 from gptviz.runs.card import Card
 from gptviz.text import Encoding
@@ -111,14 +112,15 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
         prompt = prompt_box(default, notices)
         if kind == "decoder" and card.chat is not None:
             chat_turn_button(card.chat, prompt)
-    device = device_box()
+    device, precision = device_box(), precision_box()
     try:
-        key = model_key(name, device, step)
+        key = model_key(name, device, step, precision)
         lm = language_model(key)
     except (checkpoints.CheckpointError, MemoryError, RuntimeError) as error:
         other = "another model" if step is None else "another step or model"
         st.error(f"{escaped(str(error))}. Choose {other} above." if str(error) else "There is not enough memory for this model.")
         st.stop()
+    st.sidebar.caption(f"Its weights are in memory as {said(lm.model)}.")
     if lm.model.config.kind not in pages.current_page().kinds:
         explain_wrong_kind(name, lm.model.config.kind)
         st.stop()
@@ -191,6 +193,22 @@ def device_box() -> str:
             key="device",
             default=names[0],
             help="Where the model is computed. Every model opens on every device.",
+        )
+
+
+def precision_box() -> str:
+    """The control for the precision, in the side bar."""
+    with st.sidebar:
+        return controls.select(
+            "Precision",
+            PRECISIONS,
+            key="precision",
+            default=STORED,
+            help=(
+                "What weights are multiplied in. “stored” is what the model's file has, where this machine can multiply in it. "
+                "bfloat16 and float16 take half the memory of float32, and round every product to about two and three digits. "
+                "All else, such as patterns and probabilities, is computed in float32."
+            ),
         )
 
 
