@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from itertools import groupby, islice, pairwise
 from os import PathLike
 from pathlib import Path
@@ -154,12 +155,21 @@ class BPETokenizer(Tokenizer):
         Raises:
             ValueError: it is not such content; the message says what is wrong.
         """
+        return cls.from_fields(parse_object(text), text)
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, object], text: str | None = None) -> "BPETokenizer":
+        """The same from the parsed content, and the content itself where it is at hand.
+
+        Raises:
+            ValueError: as in `from_json`.
+        """
         from tokenizers import Tokenizer as Backend
 
-        if not isinstance(parse_object(text).get("model"), dict):
+        if not isinstance(fields.get("model"), dict):
             raise ValueError("this is not a Hugging Face tokenizer.json: it has no 'model' object")
         with as_value_error("this tokenizer.json cannot be opened"):
-            backend = Backend.from_str(text)
+            backend = Backend.from_str(json.dumps(fields) if text is None else text)
         return cls(backend)
 
     @property
@@ -210,7 +220,9 @@ class BPETokenizer(Tokenizer):
         single = [*(f"{place}" for place in before), "$A", *(f"{place}" for place in after)]
         tokens: list[Any] = [{"id": f"{place}", "ids": [place], "tokens": [self._backend.id_to_token(place)]} for place in around]
         self._backend.post_processor = processors.TemplateProcessing(single=single, special_tokens=tokens)
-        return BPETokenizer(self._backend)
+        framed = copy(self)
+        framed.before, framed.after = tuple(before), tuple(after)
+        return framed
 
     def encode_ids(self, text: str) -> Ids:
         """The ids of a corpus [n_tokens], in pieces that give the same tokens as the whole.
@@ -392,22 +404,35 @@ def _is_byte_level(fields: dict[str, Any]) -> bool:
 
 def _token_bytes(tokens: list[str], fields: dict[str, Any]) -> list[bytes]:
     """The bytes that each token stands for, by id, read from the form in which a `tokenizer.json` writes it."""
-    added = {token["id"]: token["special"] for token in fields["added_tokens"]}
-    alphabet = _byte_alphabet() if _is_byte_level(fields) else {}
     # SentencePiece writes lone bytes as <0xE2>.
     space = "▁" if _writes_spaces_as_a_character(fields) else " "
-    of_tokens: list[bytes] = []
-    for i, token in enumerate(tokens):
-        fallback = _BYTE_FALLBACK.fullmatch(token) if fields["model"].get("byte_fallback") else None
-        if i in added:
-            of_tokens.append((token if added[i] else token.replace(space, " ")).encode())
-        elif fallback:
-            of_tokens.append(bytes.fromhex(fallback[1]))
-        elif alphabet and all(character in alphabet for character in token):
-            of_tokens.append(bytes(alphabet[character] for character in token))
-        else:
-            of_tokens.append(token.replace(space, " ").encode())
+    has_bytes = bool(fields["model"].get("byte_fallback"))
+    letters = _letters_to_bytes() if _is_byte_level(fields) else None
+    of_tokens = [_bytes_of(token, space, letters, has_bytes=has_bytes) for token in tokens]
+    for added in fields["added_tokens"]:
+        content = added["content"] if added["special"] else added["content"].replace(space, " ")
+        of_tokens[added["id"]] = content.encode()
     return of_tokens
+
+
+def _bytes_of(token: str, space: str, letters: dict[int, int] | None, *, has_bytes: bool) -> bytes:
+    if letters is not None:
+        try:
+            return token.translate(letters).encode("latin-1")
+        except UnicodeEncodeError:  # a character outside of the alphabet
+            return token.encode()
+    if has_bytes and (byte := _BYTE_FALLBACK.fullmatch(token)):
+        return bytes.fromhex(byte[1])
+    return token.replace(space, " ").encode()
+
+
+def _letters_to_bytes() -> dict[int, int]:
+    """For `str.translate`: from the letters of GPT-2's alphabet to the characters with the numbers of their bytes.
+
+    A character below 256 that is no letter of it becomes one that is no byte.
+    """
+    outside = dict.fromkeys(range(256), 0x100)
+    return outside | {ord(letter): byte for letter, byte in _byte_alphabet().items()}
 
 
 def _byte_alphabet() -> dict[str, int]:

@@ -1,6 +1,5 @@
 """Which class a tokenizer's JSON is opened with."""
 
-import json
 from collections.abc import Callable
 
 from .base import Tokenizer, parse_object
@@ -25,15 +24,19 @@ def from_json(text: str) -> Tokenizer:
     Raises:
         ValueError: the text is anything else; the message says what is wrong.
     """
-    fields = parse_object(text)
+    return _from_fields(parse_object(text), text)
+
+
+def _from_fields(fields: dict[str, object], text: str | None = None) -> Tokenizer:
+    """The tokenizer with this JSON, parsed once: a vocabulary may have 300,000 entries."""
     if "model" in fields:
-        return BPETokenizer.from_json(text)
+        return BPETokenizer.from_fields(fields, text)
     kind = fields.get("kind")
     if kind == SpecialTokensTokenizer.kind:
-        return SpecialTokensTokenizer(from_json(json.dumps(SpecialTokensTokenizer.inner_fields(fields))))
+        return SpecialTokensTokenizer(_from_fields(SpecialTokensTokenizer.inner_fields(fields)))
     if kind == PaddedTokenizer.kind:
         inner, size = PaddedTokenizer.parts(fields)
-        return PaddedTokenizer(from_json(json.dumps(inner)), size)
+        return PaddedTokenizer(_from_fields(inner), size)
     if isinstance(kind, str) and kind in FROM_FIELDS:
         return FROM_FIELDS[kind](fields)
     raise ValueError(

@@ -158,7 +158,7 @@ def _merging(texts: list[str], pieces: Pieces) -> tokenizers.models.BPE:
         text = texts[place]
         # Where two pairs make the same piece, the order between them hardly ever matters: it is that of their first parts.
         pairs = [(text[:cut], text[cut:]) for cut in range(1, len(text)) if text[:cut] in normal and text[cut:] in normal]
-        merges += sorted(pairs, key=lambda pair: (normal[pair[0]], normal[pair[1]]))
+        merges += sorted(pairs, key=lambda pair: (normal[pair[0]], normal[pair[1]])) if len(pairs) > 1 else pairs
     return models.BPE(
         vocab={text: place for place, text in enumerate(texts)},
         merges=merges,
