@@ -62,6 +62,16 @@ def test_the_prompt_becomes_a_turn_with_its_special_tokens_and_back(chats: Any) 
     assert at.text_area(key="prompt").value == "How now?"
 
 
+def test_the_token_that_is_put_before_a_text_is_the_first_chip(home: Path) -> None:
+    plain = BPETokenizer.learn("How now, my love?", 256)
+    tokenizer = byte_pairs([*byte_letters(plain), "<s>"], [], [256], [], CUTS["gpt-2"]).framed([256])
+    checkpoints.save("starts", scrambled(tiny(vocab_size=257, context_length=64)), tokenizer, {})
+    at = opened("pages/next_token.py", model="starts", prompt="How")
+    assert not at.exception
+    chips = b"".join(view.proto.bytes for view in at.get("bidi_component"))
+    assert b'{"tokens": [["<s>", ' in chips
+
+
 def test_a_model_without_a_template_has_no_such_button(chats: Any) -> None:
     at = opened("pages/next_token.py", model="shakespeare")
     assert not [button for button in at.button if button.key in ("as a chat turn", "as plain text")]
