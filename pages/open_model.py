@@ -7,7 +7,7 @@ from gptviz.ui.pages.open_model.asked import field, look_at
 from gptviz.ui.pages.open_model.details import CODE, HOW, LIMITS, tries
 from gptviz.ui.pages.open_model.here import models_here, on_this_machine, reading, summaries
 from gptviz.ui.pages.open_model.opened_before import opened_before
-from gptviz.ui.pages.open_model.progress import progress
+from gptviz.ui.pages.open_model.progress import note_the_end, progress
 from gptviz.ui.pages.open_model.search import search_the_hub
 from gptviz.ui.pages.open_model.upload import zip_box
 from gptviz.ui.pages.open_model.words import free_memory
@@ -30,7 +30,7 @@ def going_on() -> None:
     """The import that goes on, looked at twice a second."""
     progress()
     if active and not importing.goes_on():
-        st.rerun()
+        note_the_end()
 
 
 given = field()
@@ -39,12 +39,13 @@ if given:
     look_at(given)
 
 st.subheader("On this machine", anchor=False)
+st.caption(free_memory())
 read, of = reading(models_here())
 
 
-@st.fragment(run_every=1.0 if read < of else None)
+@st.fragment(run_every=0.5 if active or read < of else None)
 def here() -> None:
-    """The models found; where their heads are not all read yet, some more every second."""
+    """The models found; where their heads are not all read yet, some more at every look."""
     now, _ = reading(models_here())
     if now < of:
         st.progress(now / of, f"Reading the heads of their files: {now} of {of}")
@@ -54,7 +55,6 @@ def here() -> None:
 
 
 here()
-st.caption(free_memory())
 opened_before()
 on_hub, as_zip = st.tabs(["From the hub", "From a zip file"], key="elsewhere")
 with on_hub:

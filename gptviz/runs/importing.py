@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from threading import Event, RLock, Thread
-from typing import Literal
+from typing import Any, Literal
 
 from .checkpoints import CheckpointError
 from .imports import Imported, import_model
@@ -22,6 +23,7 @@ class Import:
     Attributes:
         given: what is imported, as `import_model` takes it.
         suggested: what to call the model; None for its name there.
+        said: what its files do not tell.
         state: how far it is.
         arrived: the bytes that are here of those fetched from the hub.
         size: all of those bytes.
@@ -29,8 +31,8 @@ class Import:
         made: the model, once it is done.
     """
 
-    def __init__(self, given: str, suggested: str | None = None) -> None:
-        self.given, self.suggested = given, suggested
+    def __init__(self, given: str, suggested: str | None = None, said: Mapping[str, Any] | None = None) -> None:
+        self.given, self.suggested, self.said = given, suggested, said
         self.state: State = "beginning"
         self.arrived, self.size = 0, 0
         self.problem = ""
@@ -66,7 +68,9 @@ class Import:
     def _run(self) -> None:
         try:
             command = f"gptviz import {shlex.quote(self.given)}"
-            self.made = import_model(self.given, suggested=self.suggested, command=command, watch=self._watch)
+            self.made = import_model(
+                self.given, said=self.said, suggested=self.suggested, command=None if self.said else command, watch=self._watch
+            )
             self.state = "done"
         except _StoppedError:
             self.state = "stopped"
@@ -85,8 +89,8 @@ _lock = RLock()
 _current: Import | None = None
 
 
-def begin(given: str, suggested: str | None = None) -> Import:
-    """Begin to import a model.
+def begin(given: str, suggested: str | None = None, said: Mapping[str, Any] | None = None) -> Import:
+    """Begin to import a model, with these arguments of `import_model`.
 
     Raises:
         CheckpointError: another import goes on.
@@ -95,7 +99,7 @@ def begin(given: str, suggested: str | None = None) -> Import:
     with _lock:
         if _current is not None and _current.is_active:
             raise CheckpointError(f"{_current.given} is being opened: wait until it is there, or stop it first")
-        _current = Import(given, suggested)
+        _current = Import(given, suggested, said)
         return _current
 
 

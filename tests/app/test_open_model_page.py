@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from streamlit.testing.v1 import AppTest
 
 from gptviz import memory
@@ -18,6 +19,7 @@ from gptviz.ui.pages.open_model import here
 from tests.app.opening import opened
 from tests.pretrained.fake_hub import FakeHub, fake_hub
 from tests.pretrained.test_families import GROUPED, VOCAB, theirs
+from tests.pretrained.test_mapping import CourseGPT
 from tests.tiny import TinyModel
 from tests.waiting import wait_until
 
@@ -147,6 +149,26 @@ def test_a_model_that_turns_out_unsound_is_an_error_on_the_page_and_leaves_nothi
     assert not checkpoints.own().exists()
     button(at, "Close").click().run()
     assert importing.current() is None
+
+
+def test_a_file_of_tensors_is_opened_with_the_mapping_that_is_drafted_for_it_and_what_does_not_match_is_shown(
+    user: Path,
+) -> None:
+    torch.save(CourseGPT().state_dict(), user / "course.pt")
+    at = opened(PAGE, source=str(user / "course.pt"))
+    assert "does not say what model they are of" in says(at)
+    box = at.text_area[0]
+    draft = json.loads(box.value)
+    at = box.set_value(json.dumps(draft | {"config": draft["config"] | {"n_layer": 1}})).run()
+    assert set(at.dataframe[0].value["state"]) - {"matched"}
+    assert "do not match: the table says which" in says(at)
+    at = at.text_area[0].set_value("{").run()
+    assert "This mapping does not open the file" in says(at)
+    at = at.text_area[0].set_value(json.dumps(draft)).run()
+    assert set(at.dataframe[0].value["state"]) == {"matched"}
+    at = finished(next(b for b in at.button if b.key == "open with a mapping").click().run())
+    assert "course is open" in says(at)
+    assert not at.exception
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import streamlit as st
 from gptviz.runs import checkpoints
 from gptviz.ui.shell import kinds, pages
 
-NO_MODEL = (pages.HOME, pages.OPEN_MODEL, pages.RUNS, pages.TRAIN)  # pages that are about no model that exists
+NO_MODEL = (pages.OPEN_MODEL, pages.RUNS, pages.TRAIN)  # pages that are about no model that exists
 
 
 def open_in(name: str, *, key: str = "open in") -> None:

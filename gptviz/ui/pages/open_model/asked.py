@@ -18,8 +18,10 @@ from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.markdown import escaped
 
-from .here import begin, card, listed, models_inside, reading
+from .here import card, listed, models_inside, reading
 from .kept import names_by_place
+from .mapping import mapped
+from .progress import begin
 from .words import line, problem
 
 SOURCE = "source"
@@ -75,7 +77,8 @@ def _local(path: Path) -> None:
             reading(inside.models)
             listed(inside)
         return
-    card(Place("asked for", path.name, path, str(path)), stores.summary(path), names_by_place())
+    if not (path.is_file() and mapped(path)):
+        card(Place("asked for", path.name, path, str(path)), stores.summary(path), names_by_place())
 
 
 def _on_hub(name: str) -> None:

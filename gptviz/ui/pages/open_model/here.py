@@ -12,17 +12,16 @@ from streamlit.delta_generator import DeltaGenerator
 from gptviz.pretrained import stores
 from gptviz.pretrained.stores import Place, Store, Summary
 from gptviz.runs import importing
-from gptviz.runs.checkpoints import CheckpointError
 from gptviz.ui.views.open_in import open_in
 from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.markdown import escaped
 
 from .kept import names_by_place
+from .progress import begin, going_on
 from .words import line, problem
 
 SECONDS = 0.4  # that reading may take before the page shows what it has
 FIRST_SHOWN = 12
-FAILED = "open failed"
 
 
 @st.cache_data(ttl=20, show_spinner="Looking for models on this machine")
@@ -134,18 +133,12 @@ def card(place: Place, about: Summary | None, opened: Mapping[str, str]) -> None
         if said := line(about):
             st.caption(escaped(said))
         key = f"{place.store} {place.name}"
-        if name := opened.get(str(place.path.resolve())):
+        now = importing.current()
+        if now is not None and now.is_active and now.given == place.given:
+            going_on(now, key)
+        elif name := opened.get(str(place.path.resolve())):
             open_in(name, key=f"{key}: open in")
         elif trouble := problem(about):
             st.caption(f":material/block: {escaped(trouble)}")
         elif pressed("Open", key=f"open {key}", icon=":material/folder_open:", help=escaped(str(place.path))):
             begin(place.given, place.name if place.store == "Ollama" else None)
-
-
-def begin(given: str, suggested: str | None = None) -> None:
-    """Begin to open a model; its progress is shown at the top of the page."""
-    try:
-        importing.begin(given, suggested)
-    except CheckpointError as error:
-        st.session_state[FAILED] = str(error)
-    st.rerun()

@@ -37,7 +37,7 @@ class Kept:
             _text(values.get("family")),
             f"{count:,} parameters" if isinstance(count, int) else "",
             f"licence {licence}" if (licence := _text(values.get("licence"))) else "no licence named",
-            f"from {source}" if (source := _text(values.get("imported_from"))) else "",
+            f"from {source}" if (source := _text(values.get("imported_from"))) and source != self.place else "",
         ]
         return ", ".join(part for part in parts if part)
 

@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import streamlit as st
 
 from gptviz.memory import size
 from gptviz.runs import importing
+from gptviz.runs.checkpoints import CheckpointError
 from gptviz.runs.importing import Import
 from gptviz.ui.views.open_in import links
 from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.markdown import escaped
 
-from .here import FAILED
+_FAILED, _ENDED = "open failed", "an import ended"
 
 
 def progress() -> None:
     """What the import does that was begun last, on this page or another one."""
-    if failed := st.session_state.pop(FAILED, None):
-        st.error(escaped(failed))
     now = importing.current()
+    if st.session_state.pop(_ENDED, False) and now is not None:
+        done = now.made is not None
+        st.toast(f"{escaped(now.given)} is open." if done else f"{escaped(now.given)} was not opened.")
+    if failed := st.session_state.pop(_FAILED, None):
+        st.error(escaped(failed))
     if now is None:
         return
     with st.container(border=True):
         if now.is_active:
-            _going_on(now)
+            going_on(now, "top")
         else:
             _ended(now)
 
 
-def _going_on(now: Import) -> None:
+def going_on(now: Import, key: str) -> None:
+    """How far an import is, and a way to stop it; `key` tells the places where this stands apart."""
     name = escaped(now.given)
     if now.is_stopping:
         st.progress(_share(now), f"Stopping {name}")
@@ -37,7 +45,7 @@ def _going_on(now: Import) -> None:
         st.progress(_share(now), f"Fetching {name}: {size(now.arrived)} of {size(now.size)}")
     else:
         st.progress(_share(now), f"Opening {name}: its weights are read and compared with its config")
-    if pressed("Stop", key="stop the import", icon=":material/stop:", help="What has arrived is kept for the next time."):
+    if pressed("Stop", key=f"stop the import: {key}", icon=":material/stop:", help="What has arrived is kept for the next time."):
         now.stop()
         st.rerun()
 
@@ -68,3 +76,18 @@ def _ended(now: Import) -> None:
     if pressed("Close", key="close the import", type="tertiary", icon=":material/close:"):
         importing.dismiss()
         st.rerun()
+
+
+def begin(given: str, suggested: str | None = None, said: Mapping[str, Any] | None = None) -> None:
+    """Begin to open a model, with the arguments of `importing.begin`; its progress is shown at the top of the page."""
+    try:
+        importing.begin(given, suggested, said)
+    except CheckpointError as error:
+        st.session_state[_FAILED] = str(error)
+    st.rerun()
+
+
+def note_the_end() -> None:
+    """Run the page again, since the import has ended that went on when it was begun; that is said wherever the reader is."""
+    st.session_state[_ENDED] = True
+    st.rerun()
