@@ -93,6 +93,11 @@ class Offer:
         return sum(file.size for file in self.files)
 
     @property
+    def weights(self) -> int:
+        """The bytes of the files with its weights."""
+        return sum(file.size for file in self.files if file.path.endswith((".safetensors", ".bin", ".gguf")))
+
+    @property
     def missing(self) -> int:
         """The bytes that are still to be fetched."""
         return sum(max(0, file.size - here(_blob(self.name, file))) for file in self.files)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +81,26 @@ def referred(content: dict[str, Any]) -> Source:
     return SOURCES[str(kind)](Path(str(path)), said)
 
 
-def filled(source: Source, config: Config, device: torch.device | str = "cpu", precision: str | None = None) -> Transformer:
+def number_bytes(size: int, numbers: int, precision: str | None, *, keeps_types: bool = True) -> int:
+    """How many bytes a weight takes in memory of a model with so many `numbers` in files of `size` bytes.
+
+    Args:
+        size: bytes.
+        numbers: of all its parameters.
+        precision: as in `gptviz.model.precision.place`.
+        keeps_types: whether the tensors come in the type in which the files have them.
+    """
+    stored = torch.bfloat16 if keeps_types and size < 3 * numbers else torch.float32  # of 2 or of 4 bytes a number
+    return kept(stored, precision).itemsize
+
+
+def filled(
+    source: Source,
+    config: Config,
+    device: torch.device | str = "cpu",
+    precision: str | None = None,
+    watch: Callable[[int, int], None] | None = None,
+) -> Transformer:
     """The model with this config and the weights of the source.
 
     Names and shapes are compared before memory is taken, one tensor after the other is copied, so that the weights are in
@@ -92,6 +111,7 @@ def filled(source: Source, config: Config, device: torch.device | str = "cpu", p
         config: as the source describes it.
         device: where they are to be.
         precision: as in `gptviz.model.precision.place`.
+        watch: called with how many parameters are read, and how many there are; what it raises ends the reading.
 
     Raises:
         ImportRefusedError: there is too little memory; or a tensor is missing, of another shape, left over, or holds what is no
@@ -105,11 +125,19 @@ def filled(source: Source, config: Config, device: torch.device | str = "cpu", p
             f"{source.path.name}: the config describes {numbers:,} parameters, more than its files of {size:,} bytes can hold: "
             "they are not from one model"
         )
-    stored = torch.bfloat16 if source.keeps_types and size < 3 * numbers else torch.float32  # of 2 or of 4 bytes a number
-    needs = memory_needed.needed(config, kept(stored, precision).itemsize)
+    needs = memory_needed.needed(config, number_bytes(size, numbers, precision, keeps_types=source.keeps_types))
     if problem := memory_needed.refusal(needs, memory.available(device)):
         raise ImportRefusedError(f"{source.path.name} is not opened: {problem}")
-    return place(lay_out(config), _checked(source, config, expected), device, precision)
+    return place(lay_out(config), _watched(_checked(source, config, expected), len(expected), watch), device, precision)
+
+
+def _watched(
+    parameters: Iterator[tuple[str, Tensor]], count: int, watch: Callable[[int, int], None] | None
+) -> Iterator[tuple[str, Tensor]]:
+    for read, parameter in enumerate(parameters, 1):
+        yield parameter
+        if watch is not None:
+            watch(read, count)
 
 
 def _checked(source: Source, config: Config, expected: dict[str, tuple[int, ...]]) -> Iterator[tuple[str, Tensor]]:

@@ -12,9 +12,10 @@ from typing import Any
 
 from gptviz.bounded import parse_json, read_regular
 from gptviz.model.memory_needed import Needed, needed
+from gptviz.model.precision import STORED
 
 from .families import ImportRefusedError
-from .opening import source_at
+from .opening import number_bytes, source_at
 
 MOST_MODELS = 100  # of a store
 MOST_LOOKED_AT = 5_000  # files and folders of a store
@@ -98,8 +99,11 @@ def summary(path: Path) -> Summary:
         source = source_at(path)
         outline = source.outline()
         needs = needed(outline.config)
-        said = Summary(outline.family, needs.weights // needs.number, needs, outline.licence)
-        return replace(said, size=sum(file.stat().st_size for file in source.files()))
+        numbers = needs.weights // needs.number
+        said = Summary(outline.family, numbers, needs, outline.licence)
+        size = sum(file.stat().st_size for file in source.files())
+        in_memory = number_bytes(size, numbers, STORED, keeps_types=source.keeps_types)
+        return replace(said, size=size, needs=replace(needs, weights=numbers * in_memory, number=in_memory))
     except (ImportRefusedError, OSError) as error:
         return replace(said, problem=str(error))
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from pathlib import Path
 from threading import Event, RLock, Thread
 from typing import Any, Literal
+
+from gptviz.pretrained import hub
 
 from .checkpoints import CheckpointError
 from .imports import Imported, import_model
@@ -27,6 +30,8 @@ class Import:
         state: how far it is.
         arrived: the bytes that are here of those fetched from the hub.
         size: all of those bytes.
+        read: how many tensors are read and compared with the config.
+        of: how many there are.
         problem: why it failed.
         made: the model, once it is done.
     """
@@ -35,11 +40,17 @@ class Import:
         self.given, self.suggested, self.said = given, suggested, said
         self.state: State = "beginning"
         self.arrived, self.size = 0, 0
+        self.read, self.of = 0, 0
         self.problem = ""
         self.made: Imported | None = None
         self._stop = Event()
         self._thread = Thread(target=self._run, name=f"import of {given}", daemon=True)
         self._thread.start()
+
+    @property
+    def title(self) -> str:
+        """What it is called while it goes on: a path by its end."""
+        return self.suggested or (self.given if hub.is_name(self.given) else Path(self.given).name)
 
     @property
     def is_active(self) -> bool:
@@ -62,14 +73,23 @@ class Import:
     def _watch(self, arrived: int, size: int) -> None:
         if self._stop.is_set():
             raise _StoppedError
-        self.arrived, self.size = arrived, size
-        self.state = "opening" if arrived >= size else "fetching"
+        self.arrived, self.size, self.state = arrived, size, "fetching"
+
+    def _reading(self, read: int, of: int) -> None:
+        if self._stop.is_set():
+            raise _StoppedError
+        self.read, self.of, self.state = read, of, "opening"
 
     def _run(self) -> None:
         try:
             command = f"gptviz import {shlex.quote(self.given)}"
             self.made = import_model(
-                self.given, said=self.said, suggested=self.suggested, command=None if self.said else command, watch=self._watch
+                self.given,
+                said=self.said,
+                suggested=self.suggested,
+                command=None if self.said else command,
+                watch=self._watch,
+                reading=self._reading,
             )
             self.state = "done"
         except _StoppedError:
@@ -98,7 +118,7 @@ def begin(given: str, suggested: str | None = None, said: Mapping[str, Any] | No
     global _current
     with _lock:
         if _current is not None and _current.is_active:
-            raise CheckpointError(f"{_current.given} is being opened: wait until it is there, or stop it first")
+            raise CheckpointError(f"{_current.title} is being opened: wait until it is there, or stop it first")
         _current = Import(given, suggested, said)
         return _current
 

@@ -13,7 +13,7 @@ import torch
 
 from gptviz import memory
 from gptviz.bounded import parse_json, read_regular
-from gptviz.model import Config, memory_needed, parameter_count
+from gptviz.model import memory_needed, parameter_count
 from gptviz.model.precision import STORED
 from gptviz.pretrained import hub
 from gptviz.pretrained import mapping as mapping_file
@@ -21,7 +21,7 @@ from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.folder import LONGEST_CONFIG, MOST_VALUES, outline_of
 from gptviz.pretrained.hub import Offer as Offer  # also for those who get one
 from gptviz.pretrained.mapped import Examined, Mapped
-from gptviz.pretrained.opening import filled, reference, source_at
+from gptviz.pretrained.opening import filled, number_bytes, reference, source_at
 
 from . import checkpoints, names, sharing, zips
 from .card import Card, values_of
@@ -54,6 +54,7 @@ def import_model(
     command: str | None = None,
     offered: Callable[[Offer], None] | None = None,
     watch: hub.Watch | None = None,
+    reading: Callable[[int, int], None] | None = None,
 ) -> Imported:
     """Open a model once to see that it is sound, and write a checkpoint that refers to it.
 
@@ -66,6 +67,7 @@ def import_model(
         command: the command line that does the same, for the card.
         offered: called with what the hub has before it is fetched.
         watch: called with the bytes that have arrived from the hub, and with all of them.
+        reading: called with how many tensors are read, and how many there are.
 
     Raises:
         CheckpointError: it cannot be opened, the name is in use or impossible, or the checkpoint cannot be written; nothing is
@@ -79,7 +81,7 @@ def import_model(
         on_disk = os.path.lexists(given) or not hub.is_name(given)
         source = source_at(Path(given) if on_disk else _fetched(given, offered, watch), said)
         opened = source.opened()
-        filled(source, opened.config, precision=STORED)
+        filled(source, opened.config, precision=STORED, watch=reading)
     except ImportRefusedError as error:
         raise CheckpointError(str(error)) from None
     card = {
@@ -127,7 +129,7 @@ def _fetched(name: str, offered: Callable[[Offer], None] | None, watch: hub.Watc
     """Where the files of a model on the hub are on this machine. What cannot be opened is refused before it is fetched."""
 
     def accept(offer: Offer) -> None:
-        if offer.fields and (problem := too_large(outline_of(offer.fields).config)):
+        if offer.fields and (problem := too_large(offer)):
             raise ImportRefusedError(f"{name} is not fetched: {problem}")
         if offered is not None:
             offered(offer)
@@ -135,9 +137,11 @@ def _fetched(name: str, offered: Callable[[Offer], None] | None, watch: hub.Watc
     return hub.fetched(name, watch, accept)
 
 
-def too_large(config: Config) -> str | None:
-    """Why a model of this config cannot be opened in the memory that is free; None where it can."""
-    return memory_needed.refusal(memory_needed.needed(config), memory.available("cpu"))
+def too_large(offer: Offer) -> str | None:
+    """Why a model of the hub cannot be opened in the memory that is free; None where it can."""
+    config = outline_of(offer.fields).config
+    number = number_bytes(offer.weights, parameter_count(config), STORED)
+    return memory_needed.refusal(memory_needed.needed(config, number), memory.available("cpu"))
 
 
 def could_be_on_hub(name: str) -> bool:

@@ -229,6 +229,21 @@ def test_stop_leaves_nothing_half_made_and_keeps_what_has_arrived(
     assert [part.stat().st_size for part in (user / "hub").rglob("*.part")] != []
 
 
+def test_reading_the_weights_can_be_stopped_too(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reading = importing.Import._reading
+
+    def stopped_at_once(self: importing.Import, read: int, of: int) -> None:
+        if read == 3:
+            self.stop()
+        reading(self, read, of)
+
+    monkeypatch.setattr(importing.Import, "_reading", stopped_at_once)
+    last = importing.begin(str(made(user / "mine")))
+    last.join()
+    assert (last.state, last.read, last.title) == ("stopped", 2, "mine")
+    assert not checkpoints.own().exists()
+
+
 def test_without_network_the_page_says_so_and_stays(user: Path) -> None:
     at = opened(PAGE)
     at.text_input(key="source").set_value("someone/other").run()
@@ -276,7 +291,7 @@ def test_a_model_that_was_opened_is_removed_and_brought_back_and_its_files_stay(
 
 def test_two_models_are_not_opened_at_once(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Endless:
-        given, is_active = "the first", True
+        title, is_active = "the first", True
 
     monkeypatch.setattr(importing, "_current", Endless())
     with pytest.raises(checkpoints.CheckpointError, match="the first is being opened: wait until it is there, or stop it first"):

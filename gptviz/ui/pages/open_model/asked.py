@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import streamlit as st
 
 from gptviz.memory import size
+from gptviz.model import parameter_count
 from gptviz.model.memory_needed import needed
+from gptviz.model.precision import STORED
 from gptviz.pretrained import hub, stores
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.folder import outline_of
+from gptviz.pretrained.opening import number_bytes
 from gptviz.pretrained.stores import Place, Summary
 from gptviz.runs import zips
 from gptviz.ui.widgets import controls
@@ -96,7 +98,7 @@ def _on_hub(name: str) -> None:
         offer = _offer(name)
         about = _summary(offer)
     except ImportRefusedError as error:
-        st.error(escaped(str(error)))
+        st.error(f"{escaped(name)} cannot be looked up: {escaped(str(error))}.")
         return
     missing = offer.missing
     fetched = "" if missing == offer.size else f", of which {size(offer.size - missing)} are here"
@@ -114,8 +116,9 @@ def _summary(offer: hub.Offer) -> Summary:
     if not offer.fields:
         return Summary(licence=offer.licence)
     outline = outline_of(offer.fields)
-    needs = needed(outline.config)
-    return replace(Summary(outline.family, needs.weights // needs.number, needs), licence=offer.licence)
+    numbers = parameter_count(outline.config)
+    needs = needed(outline.config, number_bytes(offer.weights, numbers, STORED))
+    return Summary(outline.family, numbers, needs, offer.licence)
 
 
 def _card(given: str, said: str, trouble: str, *, label: str = "Open") -> None:

@@ -23,7 +23,7 @@ def progress() -> None:
     now = importing.current()
     if st.session_state.pop(_ENDED, False) and now is not None:
         done = now.made is not None
-        st.toast(f"{escaped(now.given)} is open." if done else f"{escaped(now.given)} was not opened.")
+        st.toast(f"{escaped(now.title)} is open." if done else f"{escaped(now.title)} was not opened.")
     if failed := st.session_state.pop(_FAILED, None):
         st.error(escaped(failed))
     if now is None:
@@ -37,21 +37,25 @@ def progress() -> None:
 
 def going_on(now: Import, key: str) -> None:
     """How far an import is, and a way to stop it; `key` tells the places where this stands apart."""
-    name = escaped(now.given)
+    name = escaped(now.title)
     if now.is_stopping:
         st.progress(_share(now), f"Stopping {name}")
+        return
+    if now.state == "beginning":
+        st.progress(0.0, f"Opening {name}")
         return
     if now.state == "fetching":
         st.progress(_share(now), f"Fetching {name}: {size(now.arrived)} of {size(now.size)}")
     else:
-        st.progress(_share(now), f"Opening {name}: its weights are read and compared with its config")
+        st.progress(_share(now), f"Opening {name}: {now.read} of {now.of} tensors are read and compared with its config")
     if pressed("Stop", key=f"stop the import: {key}", icon=":material/stop:", help="What has arrived is kept for the next time."):
         now.stop()
         st.rerun()
 
 
 def _share(now: Import) -> float:
-    return now.arrived / now.size if now.size else 0.0
+    done, of = (now.read, now.of) if now.of else (now.arrived, now.size)
+    return done / of if of else 0.0
 
 
 def _ended(now: Import) -> None:
@@ -68,7 +72,7 @@ def _ended(now: Import) -> None:
             links(name)
     elif now.state == "stopped":
         st.info(
-            f"{escaped(now.given)} was stopped. Nothing was imported; what has arrived is kept, and the next time goes on there.",
+            f"{escaped(now.title)} was stopped. Nothing was imported; what has arrived is kept, and the next time goes on there.",
             icon=":material/stop:",
         )
     else:
