@@ -19,6 +19,7 @@ from gptviz.bounded import parse_json
 from gptviz.files import beside, home, in_place_of
 from gptviz.model import Config, parameter_count
 from gptviz.pretrained.families import ImportRefusedError
+from gptviz.pretrained.nanogpt import SUFFIXES
 from gptviz.pretrained.opening import source_at
 from gptviz.pretrained.source import Source
 
@@ -29,8 +30,8 @@ from .status import RunError
 from .zips import Zip, ZipError
 
 PACKED = ("config.json", "tokenizer.json", "model.safetensors", "card.json")
-# Of the files beside another program's config.json, what a source may read.
-OF_OTHERS = (".json", ".txt", ".model", ".jinja", ".safetensors", ".bin")
+# What a source may read beside another program's weights.
+SETTINGS_OF_OTHERS = (".json", ".txt", ".model", ".jinja")
 STORED = (torch.float16, torch.bfloat16, torch.float32)
 ROOM_LEFT = 64 * 2**20  # bytes that stay free on the disk
 
@@ -232,9 +233,11 @@ class _Found:
         if len(path.parts) > 1:
             return False
         main = PurePosixPath(self._main).name
+        if main != "config.json":
+            return path.name in (main, "meta.pkl") or path.suffix in SETTINGS_OF_OTHERS
         if path.suffix == ".bin" and any(each.endswith(".safetensors") for each in self._content.names):
             return False  # the same weights once more
-        return path.suffix in OF_OTHERS if main == "config.json" else path.name in (main, "meta.pkl")
+        return path.suffix in (*SETTINGS_OF_OTHERS, ".safetensors", ".bin")
 
     def made_in(self, folder: Path) -> Path:
         """Unpack it below the empty `folder` and open it once; return the checkpoint there.
@@ -262,15 +265,17 @@ class _Found:
 
 
 def _main_file(paths: list[str]) -> str:
-    """The file that says what model there is: the highest config.json, else the only .gguf, .pt or .pth file.
+    """The file that says what model there is: the highest config.json with weights beside it, else the only .gguf or .pt file.
 
     Raises:
         ZipError: there is none, or more than one.
     """
     real = [PurePosixPath(path) for path in paths if not path.startswith("__MACOSX/")]
     configs = sorted((path for path in real if path.name == "config.json"), key=lambda path: len(path.parts))
-    highest = [path for path in configs if len(path.parts) == len(configs[0].parts)]
-    found = highest or [path for path in real if path.suffix.lower() in (".gguf", ".pt", ".pth")]
+    with_weights = {path.parent for path in real if path.suffix in (".safetensors", ".bin")}
+    whole = [path for path in configs if path.parent in with_weights]  # minGPT has a config.json of its own beside its .pt
+    highest = [path for path in whole if len(path.parts) == len(whole[0].parts)]
+    found = highest or [path for path in real if path.suffix.lower() in (".gguf", *SUFFIXES)] or configs
     if not found:
         raise ZipError("it holds no model: neither a config.json with weights, nor a .gguf file or the ckpt.pt of nanoGPT")
     if len(found) > 1:

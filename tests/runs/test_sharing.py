@@ -28,6 +28,7 @@ from gptviz.runs.imports import import_model
 from gptviz.runs.status import locked
 from tests.pretrained.gguf_files import saved
 from tests.pretrained.test_families import GROUPED, VOCAB, theirs
+from tests.pretrained.test_mapping import saved_by_mingpt
 from tests.pretrained.test_sources import saved_by_nanogpt
 from tests.tiny import TinyModel
 
@@ -161,9 +162,20 @@ def of_nanogpt(folder: Path) -> Files:
     return {f"out/{name}": data for name, data in content(folder).items()}
 
 
+def of_mingpt(folder: Path) -> Files:
+    saved_by_mingpt(folder)
+    (folder / "config.json").write_text(json.dumps({"system": {}, "model": {"model_type": None, "n_head": 2}}))
+    return {f"adder/{name}": data for name, data in content(folder).items()}
+
+
 @pytest.mark.parametrize(
     ("make", "names"),
-    [(folder_of_transformers, ("Tiny-llama", "Llama")), (one_gguf, ("two", "Llama")), (of_nanogpt, ("out", "nanoGPT"))],
+    [
+        (folder_of_transformers, ("Tiny-llama", "Llama")),
+        (one_gguf, ("two", "Llama")),
+        (of_nanogpt, ("out", "nanoGPT")),
+        (of_mingpt, ("adder", "minGPT")),
+    ],
 )
 def test_a_zip_file_of_another_program_s_model_becomes_a_model_with_its_own_weights(
     make: Callable[[Path], Files], names: tuple[str, str], home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
