@@ -206,6 +206,8 @@ def _attention(draft: Draft, left: _Left, width: int) -> None:
     if fused:
         shape = squeezed(left.shapes[fused[0]])
         turned = shape[0] == width
+        if max(shape) != 3 * width:  # heads share keys, or are of a size of their own
+            config |= {"n_kv_head": None, "d_head": None}
         config["qkv_bias"] = _line(draft, f"{ours}.qkv", left, fused[:1], transpose=turned)
         if re.search("query_key_value", fused[0]):
             draft.assumed.append("by_head: rows of query_key_value are taken as all queries, all keys, all values.")
@@ -214,6 +216,9 @@ def _attention(draft: Draft, left: _Left, width: int) -> None:
     for kind, pattern in SMALL_NORMS.items():
         if small := [name for name in left.shapes if re.fullmatch(pattern, _leaf(name)) and len(left.shapes[name]) == 1]:
             _line(draft, f"{ours}.qk_norm.{kind}", left, small[:1])
+    if shared := [name for name in left.shapes if _leaf(name) == "qk_norm" and len(left.shapes[name]) == 1]:
+        config |= {"qk_norm": "shared", "n_head": width // left.shapes[shared[0]][0]}
+        _line(draft, f"{ours}.qk_norm", left, shared[:1])
     outputs = [name for name in left.named(OUTPUT) if width in squeezed(left.shapes[name])]
     outputs = outputs or [name for name in left.matrices() if squeezed(left.shapes[name]) == (width, width)]
     if outputs:

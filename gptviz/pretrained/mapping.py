@@ -21,6 +21,8 @@ from .tensors import reading
 
 LONGEST_MAPPING = 2**20  # bytes
 MOST_VALUES = 100_000
+# Comparing a name with patterns takes long where names are long and patterns have many numbers.
+MOST_IGNORED, MOST_NUMBERS, LONGEST_NAME = 100, 3, 300
 MOST_TENSORS = 4_096  # that one parameter may be made of: the heads of a block
 FIELDS = ("config", "tensors", "ignore", "rotary_pairs", "tokenizer", "characters")
 OPERATIONS = ("from", "stack", "transpose", "split", "by_head", "plus_one")
@@ -176,7 +178,7 @@ def compared(mapping: TensorMap, shapes: Mapping[str, Shape]) -> list[Row]:
         Row("not in the model", name, one.stack, None, None) for name, one in mapping.recipes.items() if name not in in_model
     ]
     ignored = [_regex(name) for name in mapping.ignore]
-    left = [name for name in shapes if name not in taken and not any(one.fullmatch(name) for one in ignored)]
+    left = [name for name in shapes if name not in taken and not any(_fits(one, name) for one in ignored)]
     rows += [Row("left over", "", (numbered(name),), shapes[name], None) for name in left]
     return _together(rows)
 
@@ -216,6 +218,10 @@ def pattern_of(ours: str) -> tuple[str, str]:
 def numbered(name: str) -> str:
     """A name of theirs with {} for its first number, which is most often that of the block."""
     return re.sub(r"(?<=\.)\d+(?=\.)", BLOCK, name, count=1)
+
+
+def _fits(pattern: re.Pattern[str], name: str) -> bool:
+    return len(name) <= LONGEST_NAME and pattern.fullmatch(name) is not None
 
 
 def _regex(name: str) -> re.Pattern[str]:
@@ -259,6 +265,10 @@ def mapping_of(fields: Any) -> TensorMap:
     ignore, pairs = fields.get("ignore", []), fields.get("rotary_pairs", "halves")
     if not isinstance(ignore, list) or not all(isinstance(name, str) for name in ignore):
         raise ImportRefusedError('the mapping: "ignore" must be a list of names')
+    if len(ignore) > MOST_IGNORED or any(name.count(BLOCK) > MOST_NUMBERS for name in ignore):
+        raise ImportRefusedError(
+            f'the mapping: "ignore" must have at most {MOST_IGNORED} names, each with at most {MOST_NUMBERS} times {BLOCK}'
+        )
     if pairs not in ("halves", "neighbours"):
         raise ImportRefusedError(f'the mapping: "rotary_pairs" is {pairs!r:.40}; it must be "halves" or "neighbours"')
     texts = {name: fields.get(name) for name in ("tokenizer", "characters")}

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 import gptviz
 from gptviz.__main__ import main
-from gptviz.model import Config, Transformer
+from gptviz.model import Config, Transformer, preset
 from gptviz.model.build import parameter_shapes
 from gptviz.pretrained.drafting import drafted
 from gptviz.pretrained.families import ImportRefusedError
@@ -145,6 +145,14 @@ def test_a_draft_finds_a_place_for_every_tensor_of_the_families(kind: str) -> No
     assert complaint(compared(mapping_of(mapping), shapes)) is None
 
 
+@pytest.mark.parametrize("name", ["generator", "shakespeare", "llama-tiny", "neox-tiny", "bpe"])
+def test_a_draft_knows_our_own_names(name: str) -> None:
+    shapes = parameter_shapes(preset(name))
+    mapping = drafted(shapes).as_json()
+    mapping["config"] |= {field: getattr(preset(name), field) for field, value in mapping["config"].items() if value is None}
+    assert complaint(compared(mapping_of(mapping), shapes)) is None
+
+
 @given(config=families(n_encoder_layer=0, head="unembed", n_label=0), turned=st.booleans(), halved=st.booleans())
 @settings(max_examples=25, deadline=None)
 def test_every_operation_undoes_what_was_done_to_the_tensors(config: Config, turned: bool, halved: bool) -> None:
@@ -220,6 +228,8 @@ BAD: list[tuple[Any, str]] = [
     ({"config": {"layers": 3}}, "unknown config field 'layers'"),
     ({"config": {"n_encoder_layer": 1}}, "of one stack"),
     ({"ignore": "mask"}, '"ignore" must be a list'),
+    ({"ignore": ["{}" * 20]}, '"ignore" must have at most 100 names, each with at most 3 times'),
+    ({"ignore": ["mask"] * 101}, '"ignore" must have at most 100 names'),
     ({"rotary_pairs": "odd"}, "\"rotary_pairs\" is 'odd'"),
     ({"characters": ["a"]}, '"characters" must be a text'),
     ({"tensors": {"embed.weight": 3}}, r"embed\.weight must be a name, or a table"),
