@@ -152,7 +152,10 @@ class NanoGPT(_Files):
     """The two files of nanoGPT."""
 
     title = "A checkpoint of nanoGPT"
-    about = "ckpt.pt, and meta.pkl for a vocabulary of characters, as nanoGPT's sample.py reads them."
+    about = (
+        "ckpt.pt, and meta.pkl for a vocabulary of characters, as nanoGPT's sample.py reads them; any other tokens it takes for "
+        "GPT-2's."
+    )
 
     def check(self, config: Config, family: str | None) -> None:
         nanogpt.as_nanogpt(config)

@@ -22,7 +22,7 @@ MOST_DOWNLOADED = 128_000_000  # bytes: a download is held in memory
 def save_as(name: str) -> None:
     """A popover with every format, and why the model cannot be had in one of them."""
     folder = checkpoints.find(name)
-    with st.popover("Save as…", icon=":material/download:", help="Take the model along, for gptviz or for another program."):
+    with st.popover("Save as…", icon=":material/download:"):
         try:
             sharing.check_is_whole(folder)
             reasons = {key: each.why_not(folder) for key, each in FORMATS.items()}
@@ -53,7 +53,7 @@ def _offer(name: str, key: str, size: int, *, snapshots: bool) -> None:
     chosen, how_large = FORMATS[key], memory.size(size)
     if size <= MOST_DOWNLOADED:
         st.download_button(
-            f"{chosen.title} ({how_large})",
+            f"{chosen.title}{'' if key == 'zip' else ', zipped'} ({how_large})",
             lambda: zipped(name, chosen, snapshots=snapshots),
             f"{names.possible(name)}{'' if key == 'zip' else f'-{key}'}.zip",
             "application/zip",
