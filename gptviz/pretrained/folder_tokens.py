@@ -101,7 +101,11 @@ class FolderTokens:
         return tuple(dict.fromkeys(ids))
 
     def chat(self) -> ChatTemplate | None:
-        """How a chat is written, None where the folder does not say it."""
+        """How a chat is written, None where the folder does not say it.
+
+        Raises:
+            ImportRefusedError: its file is damaged or too long.
+        """
         file = self.folder / "chat_template.jinja"
         template = self._settings.get("chat_template")
         if os.path.lexists(file):
@@ -110,4 +114,9 @@ class FolderTokens:
         if isinstance(template, list):
             named = {one.get("name"): one.get("template") for one in template if isinstance(one, dict)}
             template = named.get(PLAIN)
-        return ChatTemplate(template, self.named) if isinstance(template, str) and template else None
+        if not isinstance(template, str) or not template:
+            return None
+        chat = ChatTemplate(template, self.named)
+        with reading(file):
+            chat.check_length()
+        return chat

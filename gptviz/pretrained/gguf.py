@@ -207,6 +207,7 @@ class GGUF(Source):
         try:
             tokens = HeaderTokens(self._setting)
             tokenizer, notes = fitted(tokens.tokenizer(), outline.config.vocab_size)
+            chat = tokens.chat()
         except ValueError as error:
             raise ImportRefusedError(f"{self.path.name}: {error}") from None
         kinds = sorted({tensor.tensor_type.name for tensor in self._reader.tensors})
@@ -216,7 +217,7 @@ class GGUF(Source):
             tokenizer,
             (*notes, f"Its weights are stored as {', '.join(kinds)}, and brought back to float32."),
             outline.licence,
-            tokens.chat(),
+            chat,
             tokens.ends(),
         )
 

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from gguf import GGUFEndian, GGUFReader, GGUFValueType
 
+MOST_ENTRIES = 4_000_000  # of a list: the largest vocabularies have 600,000 merges
+
 
 class Reader(GGUFReader):
     """The library's reader, with each list as one part of its field."""
@@ -24,6 +26,8 @@ class Reader(GGUFReader):
         start, kind, count = orig_offs + 12, GGUFValueType(entry[0]), int(length[0])
         if count > len(self.data) - start:  # each entry takes a byte or more
             raise ValueError(f"a list has {count:,} entries, more than the file has bytes")
+        if count > MOST_ENTRIES:
+            raise ValueError(f"a list has {count:,} entries, and {MOST_ENTRIES:,} are the most")
         if kind == GGUFValueType.STRING:
             entries = self._get(start, np.uint8, self._end_of_texts(start, count) - start)
         elif kind in self.gguf_scalar_to_np:

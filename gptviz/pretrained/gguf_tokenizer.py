@@ -117,9 +117,15 @@ class HeaderTokens:
         return tuple(dict.fromkeys(place for place in found if place is not None))
 
     def chat(self) -> ChatTemplate | None:
-        """The chat template, None where there is none."""
+        """The chat template, None where there is none.
+
+        Raises:
+            ValueError: it is too long.
+        """
         template = self._setting("tokenizer.chat_template")
         if not isinstance(template, str) or not template:
             return None
         places = {name: self._id(setting) for name, setting in NAMED.items()}
-        return ChatTemplate(template, {name: self.tokens[place] for name, place in places.items() if place is not None})
+        chat = ChatTemplate(template, {name: self.tokens[place] for name, place in places.items() if place is not None})
+        chat.check_length()
+        return chat

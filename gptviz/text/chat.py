@@ -35,14 +35,22 @@ class ChatTemplate:
     template: str
     tokens: Mapping[str, str]
 
+    def check_length(self) -> None:
+        """Refuse a template that is too long to be kept.
+
+        Raises:
+            ChatError: it is.
+        """
+        if len(self.template) > LONGEST_TEMPLATE:
+            raise ChatError(f"the chat template has {len(self.template):,} characters, and {LONGEST_TEMPLATE:,} are the most")
+
     def turn(self, message: str) -> str:
         """The text of a chat that begins with this message of the user, up to where the model's answer begins.
 
         Raises:
             ChatError: the template has an error, is too large, takes too long, or refuses the message.
         """
-        if len(self.template) > LONGEST_TEMPLATE:
-            raise ChatError(f"the chat template has {len(self.template):,} characters, and {LONGEST_TEMPLATE:,} are the most")
+        self.check_length()
         asked = {
             "template": self.template,
             "tokens": {name: text for name, text in self.tokens.items() if name.endswith("_token")},

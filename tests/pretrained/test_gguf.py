@@ -207,6 +207,16 @@ def test_a_list_that_claims_too_much_is_refused(tmp_path: Path, value: Any, plac
         source_at(tmp_path / "a.gguf").opened()
 
 
+def test_a_list_of_millions_of_small_numbers_is_not_read(tmp_path: Path) -> None:
+    at = header(tmp_path / "a.gguf", "some.list", [1, 2, 3])
+    data = (tmp_path / "a.gguf").read_bytes()
+    kind = int(gguf.GGUFValueType.UINT8).to_bytes(4, "little")
+    many = kind + (4_000_001).to_bytes(8, "little") + bytes(4_000_001)
+    (tmp_path / "a.gguf").write_bytes(data[:at] + many)
+    with pytest.raises(ImportRefusedError, match="4,000,001 entries, and 4,000,000 are the most"):
+        source_at(tmp_path / "a.gguf").opened()
+
+
 def test_a_gguf_file_cut_in_half_or_of_another_kind_is_refused(tmp_path: Path) -> None:
     model = theirs("llama", GROUPED)
     saved(model, tmp_path / "a.gguf", architecture="mamba")

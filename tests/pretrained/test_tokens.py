@@ -162,6 +162,7 @@ def test_a_chat_template_is_found_in_each_of_its_places(tmp_path: Path) -> None:
         ({"tokenizer_config__json": "[1]"}, r"tokenizer_config\.json is damaged"),
         ({"tokenizer_config__json": "{"}, r"tokenizer_config\.json is damaged"),
         ({"chat_template__jinja": b"\xff"}, r"chat_template\.jinja is damaged"),
+        ({"chat_template__jinja": "x" * 1_000_001}, r"chat_template\.jinja is damaged .*1,000,001 characters"),
     ],
 )
 def test_a_damaged_file_is_named(files: dict[str, Any], words: str, tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 SPACE: Final = "▁"  # U+2581, which stands for a space
 MOST_PIECES: Final = 1_000_000
 LONGEST_PIECE: Final = 1_000  # characters
+# In a file, each piece takes at least one byte with this value; parsing takes a hundred times as much memory as an empty piece.
+_TAG: Final = b"\n"
 
 
 class PieceKind(IntEnum):
@@ -74,6 +76,8 @@ def from_sentencepiece(content: bytes, *, start: bool = True, end: bool = False)
     """
     from sentencepiece import sentencepiece_model_pb2 as description
 
+    if content.count(_TAG) > 4 * MOST_PIECES:
+        raise ValueError(f"it has more than {MOST_PIECES:,} pieces")
     with as_value_error("it is no model of SentencePiece, or is cut short"):
         model: Any = description.ModelProto.FromString(content)  # type: ignore[attr-defined]
     trained, normal = model.trainer_spec, model.normalizer_spec

@@ -94,6 +94,7 @@ def good() -> bytes:
     [
         (b"", "0 pieces"),
         (b"\xff" * 100, "no model of SentencePiece"),
+        (b"\n\0" * 4_000_001, "more than 1,000,000 pieces"),
         (b'{"model": 1}', "no model of SentencePiece"),
         (good()[: len(good()) // 2], "no model of SentencePiece, or is cut short|pieces"),
         (trained(model_type="char"), "into words or characters"),
