@@ -285,7 +285,8 @@ def models(options: argparse.Namespace) -> None:
         return
     for row in rows:
         quality = f"   validation loss {_nats(row['validation_loss'])}" if "validation_loss" in row else ""
-        about = row.get("error") or f"{row['parameters']:>12,} parameters{quality}"
+        family = f"   {row['family']}, licence {row.get('licence', 'not named')}" if "family" in row else ""
+        about = row.get("error") or f"{row['parameters']:>12,} parameters{quality}{family}"
         notes = "   it diverged" * ("diverged" in row) + "   yours; it hides the one that came with gptviz" * ("hides" in row)
         print(f"{row['name']:<28} {about}{notes}")
 
@@ -303,6 +304,7 @@ def _row(folder: Path) -> dict[str, Any]:
     except checkpoints.CheckpointError as error:
         return {"error": str(error)}
     known = {"preset": card.plan, "corpus": card.corpus, "validation_loss": card.validation_loss}
+    known |= {"family": card.family, "imported_from": card.imported_from, "licence": card.licence}
     told = {key: value for key, value in known.items() if value is not None}
     problem = diverged(card, config)
     return {"parameters": parameter_count(config), **told} | ({"diverged": problem} if problem else {})

@@ -121,6 +121,9 @@ class Card:
         diverged: of a run that diverged, a sentence that says so and what to change (see `divergence`).
         chat: how a chat is written as one text for the model, where its source says so.
         end_tokens: the tokens that end a text.
+        family: what people call models like an imported one.
+        imported_from: where it came from: its name on the hub, or a path.
+        licence: its licence, as its files or the hub name it.
         notes: what a reader of an imported model should know, in sentences.
     """
 
@@ -150,6 +153,9 @@ class Card:
     diverged: str | None = None
     chat: ChatTemplate | None = None
     end_tokens: tuple[int, ...] = ()
+    family: str | None = None
+    imported_from: str | None = None
+    licence: str | None = None
     notes: tuple[str, ...] = ()
 
     @classmethod
@@ -186,6 +192,9 @@ class Card:
             confusion=_confusion(values.get("confusion")),
             diverged=_text(values.get("diverged")),
             chat=_chat(values.get("chat")),
+            family=_text(values.get("family")),
+            imported_from=_text(values.get("imported_from")),
+            licence=_text(values.get("licence")),
             notes=_texts(values.get("notes")),
             end_tokens=_ids(values.get("end_tokens")),
         )

@@ -76,7 +76,7 @@ def import_model(
     if zips.is_zip(given):
         folder = sharing.unpack(Path(given), name)
         made = checkpoints.read_card(folder)
-        return Imported(folder, _family(made), parameter_count(checkpoints.read_config(folder)), made.notes)
+        return Imported(folder, made.family or "gptviz", parameter_count(checkpoints.read_config(folder)), made.notes)
     try:
         on_disk = os.path.lexists(given) or not hub.is_name(given)
         source = source_at(Path(given) if on_disk else _fetched(given, offered, watch), said)
@@ -157,7 +157,7 @@ def of_hub(name: str) -> Path:
     """
     for folder in checkpoints.folders().values():
         with suppress(CheckpointError):
-            if checkpoints.is_reference(folder) and checkpoints.read_card(folder).values.get("imported_from") == name:
+            if checkpoints.is_reference(folder) and checkpoints.read_card(folder).imported_from == name:
                 return folder
     with bar(name) as watch:
         return import_model(name, watch=watch).folder
@@ -216,9 +216,3 @@ def bar(name: str) -> Iterator[hub.Watch]:
     finally:
         if drawn is not None:
             drawn.close()
-
-
-def _family(card: Card) -> str:
-    """What people call such models; gptviz made those whose card does not say."""
-    family = card.values.get("family")
-    return family if isinstance(family, str) else "gptviz"

@@ -12,10 +12,12 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from gptviz import memory
+from gptviz.__main__ import main
 from gptviz.pretrained import download
 from gptviz.runs import checkpoints, importing, sharing
 from gptviz.text.tokenizers.symbols import SymbolTokenizer
 from gptviz.ui.pages.open_model import here
+from gptviz.ui.shell import model_list
 from tests.app.opening import opened
 from tests.pretrained.fake_hub import FakeHub, fake_hub
 from tests.pretrained.test_families import GROUPED, VOCAB, theirs
@@ -287,6 +289,22 @@ def test_a_model_that_was_opened_is_removed_and_brought_back_and_its_files_stay(
     assert (folder / "model.safetensors").exists()
     at = button(at, "Undo").click().run()
     assert name in checkpoints.folders()
+
+
+def test_what_was_imported_stands_in_every_list_with_source_and_licence(user: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = made(user / "mine")
+    importing.begin(str(folder)).join()
+    line = f"Llama, from {folder}, licence mit, 17,208 parameters"
+    assert model_list.line_about(checkpoints.find("mine")) == line
+    at = opened("pages/runs.py", model="mine")
+    assert f"Llama, from {folder}, licence mit." in says(at)
+    rows = {row["model"]: row for row in at.dataframe[0].value.to_dict("records")}
+    assert (rows["mine"]["state"], rows["shakespeare"]["state"]) == ("imported", "finished")
+    assert main(["models", "--json"]) == 0
+    row = next(row for row in json.loads(capsys.readouterr().out) if row["name"] == "mine")
+    assert (row["family"], row["licence"], row["imported_from"]) == ("Llama", "mit", str(folder))
+    assert main(["models"]) == 0
+    assert "Llama, licence mit" in capsys.readouterr().out
 
 
 def test_two_models_are_not_opened_at_once(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,8 +49,17 @@ def line_about(folder: Path) -> str:
     plan = PLANS.get(card.plan or "")
     if plan is not None and not is_own(folder):
         return plan.sentence
-    parts = [_experiment(card), (card.task or card.corpus or "")[:40], _size(card), _loss(card), _diverged(card), _hides(folder)]
+    learned = (card.task or card.corpus or "")[:40]
+    parts = [_experiment(card), learned, *imported(card), _size(card), _loss(card), _diverged(card), _hides(folder)]
     return ", ".join(part for part in parts if part) or "Its card says nothing about it."
+
+
+def imported(card: Card) -> list[str]:
+    """Of a model that another program made: its family, where it came from and its licence; nothing of any other."""
+    if card.family is None:
+        return []
+    source = [f"from {card.imported_from[:200]}"] if card.imported_from else []
+    return [card.family[:40], *source, f"licence {card.licence[:80]}" if card.licence else "no licence named"]
 
 
 def _experiment(card: Card) -> str:

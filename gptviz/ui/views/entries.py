@@ -35,6 +35,7 @@ class Entry:
         diverged: a sentence that says that its run has diverged, and what to change; empty where it has not.
         settings: every field of its recipe and its config, and what it learned from.
         plan: the experiment it belongs to; None where it belongs to none.
+        family: of a model that another program made what people call such models; None for any other.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Entry:
     steps: int | None = None
     seconds: float | None = None
     plan: str | None = None
+    family: str | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
 
     @property
@@ -90,6 +92,8 @@ class Entry:
             return f"training {min(1.0, self.steps / planned):.0%}"
         if self.diverged:
             return "diverged"
+        if self.family is not None and self.status.state == "finished":
+            return "imported"
         return STATES.get(self.status.state, self.status.state)
 
 
@@ -125,6 +129,7 @@ def _entry(folder: Path, status: Status) -> Entry:
         steps=int(max([*last_steps, card.steps or 0])),
         seconds=card.seconds,
         plan=card.plan if card.plan in PLANS else None,
+        family=card.family,
         settings=settings,
     )
 

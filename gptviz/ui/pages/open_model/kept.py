@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from gptviz.bounded import read_regular
 from gptviz.memory import size
 from gptviz.runs import checkpoints, manage
 from gptviz.runs.card import Card
 from gptviz.runs.checkpoints import LONGEST, CheckpointError
+from gptviz.ui.shell.model_list import imported
 
 
 @dataclass(frozen=True)
@@ -31,26 +31,14 @@ class Kept:
     @property
     def line(self) -> str:
         """What it is, in a line."""
-        values = self.card.values
-        count = values.get("parameters")
-        parts = [
-            _text(values.get("family")),
-            f"{count:,} parameters" if isinstance(count, int) else "",
-            f"licence {licence}" if (licence := _text(values.get("licence"))) else "no licence named",
-            f"from {source}" if (source := _text(values.get("imported_from"))) and source != self.place else "",
-        ]
-        return ", ".join(part for part in parts if part)
+        count = self.card.values.get("parameters")
+        return ", ".join([*imported(self.card), *([f"{count:,} parameters"] if isinstance(count, int) else [])])
 
     @property
     def notes(self) -> list[str]:
         """What a reader should know of it, in sentences."""
-        notes = self.card.values.get("notes")
         weights = "It has its weights itself." if self.size is None else f"Its weights ({size(self.size)}) stay at {self.place}."
-        return [*(note for note in (notes if isinstance(notes, list) else []) if isinstance(note, str)), weights]
-
-
-def _text(value: Any) -> str:
-    return value[:200] if isinstance(value, str) else ""
+        return [*self.card.notes, weights]
 
 
 def kept() -> list[Kept]:
@@ -63,7 +51,7 @@ def kept() -> list[Kept]:
             card = checkpoints.read_card(folder)
         except CheckpointError:
             continue
-        if "family" in card.values:
+        if card.family is not None:
             place, weights = _weights(folder) if checkpoints.is_reference(folder) else (str(folder), None)
             found.append(Kept(name, card, place, weights))
     return found

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
 from urllib.parse import quote
 
 import streamlit as st
@@ -10,6 +12,7 @@ import streamlit as st
 from gptviz.runs import checkpoints, manage
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.ui.shell import hidden, pages
+from gptviz.ui.shell.model_list import imported
 from gptviz.ui.views.entries import Entry
 from gptviz.ui.views.open_in import open_in
 from gptviz.ui.widgets import controls
@@ -49,8 +52,17 @@ def one_model(entries: Mapping[str, Entry]) -> None:
     hidden.say_what_hides([name])
     if not manage.is_own(folder):
         st.caption("This model came with gptviz: it can be neither renamed nor deleted.")
+    _about_the_import(folder)
     if problem := entries[name].problem or status.message or entries[name].diverged:
         st.text(f"{entries[name].state}: {problem}")
+
+
+def _about_the_import(folder: Path) -> None:
+    """Of a model that another program made: where it came from, its licence, and what to know of it."""
+    with suppress(CheckpointError):
+        card = checkpoints.read_card(folder)
+        if about := ", ".join(imported(card)):
+            st.caption(escaped(f"{about}. {' '.join(card.notes)}"))
 
 
 def _result_of_the_last_click() -> None:
