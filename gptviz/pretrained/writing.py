@@ -79,13 +79,7 @@ def write_transformers(model: Written, folder: Path) -> None:
     tokenizer = tokenizers_json(model.tokenizer)
     if tokenizer is not None:
         (folder / "tokenizer.json").write_text(tokenizer, encoding="utf-8")
-        settings = {
-            "tokenizer_class": "PreTrainedTokenizerFast",
-            "clean_up_tokenization_spaces": False,
-            "model_max_length": model.config.context_length,
-            **({"chat_template": model.chat.template, **model.chat.tokens} if model.chat else {}),
-        }
-        _write_json(folder / "tokenizer_config.json", settings)
+        _write_json(folder / "tokenizer_config.json", _settings_of_tokenizer(model))
     (folder / "README.md").write_text(_readme(model, has_tokenizer=tokenizer is not None), encoding="utf-8")
 
 
@@ -108,6 +102,19 @@ def write_nanogpt(model: Written, folder: Path) -> None:
 
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def _settings_of_tokenizer(model: Written) -> dict[str, Any]:
+    """What the tokenizer's own file does not say."""
+    padding = model.config.padding
+    return {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "clean_up_tokenization_spaces": False,
+        "model_max_length": model.config.context_length,
+        "model_input_names": ["input_ids", "attention_mask"],
+        **({} if padding is None or not model.tokenizer.piece(padding) else {"pad_token": model.tokenizer.piece(padding)}),
+        **({"chat_template": model.chat.template, **model.chat.tokens} if model.chat else {}),
+    }
 
 
 def _labels(names: tuple[str, ...]) -> dict[str, Any]:

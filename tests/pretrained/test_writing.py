@@ -21,6 +21,7 @@ from gptviz.pretrained.writing import Written, write_nanogpt, write_transformers
 from gptviz.text import BPETokenizer, CharTokenizer, SymbolTokenizer, Tokenizer
 from gptviz.text.tokenizers.padded import PaddedTokenizer
 from gptviz.text.tokenizers.sentencepiece import from_sentencepiece
+from gptviz.text.tokenizers.wordpiece import from_wordpiece
 from tests.pretrained import test_encoders
 from tests.pretrained.test_families import CASES, VOCAB, close, ours, theirs
 from tests.text.sentencepieces import GEMMA, LLAMA, trained
@@ -79,6 +80,23 @@ def test_a_classifier_that_was_opened_and_is_written_again_has_the_same_logits_a
     ids[1, 7:] = test_encoders.PADDING
     mask = (ids != test_encoders.PADDING).long()
     close(again.eval()(ids, attention_mask=mask).logits, model(ids, attention_mask=mask).logits)
+
+
+@torch.inference_mode()
+def test_texts_of_several_lengths_are_labelled_there_as_here(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "fine", "film", "##s", "dull"]
+    tokenizer = from_wordpiece("\n".join(pieces))
+    sizes = test_encoders.CLASSIFIERS["distilbert"][0] | {"vocab_size": len(pieces)}
+    mine = test_encoders.ours(test_encoders.theirs("distilbert", sizes), tmp_path / "given")
+    (tmp_path / "written").mkdir()
+    write_transformers(written(mine, tokenizer), tmp_path / "written")
+    there = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "written").eval()
+    reader = transformers.AutoTokenizer.from_pretrained(tmp_path / "written")
+    texts = ["a fine film", "dull", "Films, films and films"]
+    logits = there(**reader(texts, padding=True, return_tensors="pt")).logits
+    for text, answer in zip(texts, logits, strict=True):
+        close(mine(torch.tensor([tokenizer.encode(text).ids]))[0], answer)
 
 
 BASICS = {"vocab_size": VOCAB, "context_length": 24, "d_model": 24, "n_layer": 2, "n_head": 2, "d_mlp": 40}
@@ -221,7 +239,7 @@ def test_any_text_has_the_same_ids_in_the_library(text: str) -> None:
 def test_the_written_model_writes_the_same_text_there(tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")
     tokenizer = CharTokenizer.from_text("the quick brown fox jumps over a lazy dog")
-    model = scrambled(Config(**BASICS | {"vocab_size": tokenizer.vocab_size}))
+    model = scrambled(Config(**BASICS | LLAMA_LIKE | {"vocab_size": tokenizer.vocab_size}))
     write_transformers(written(model, tokenizer, licence="mit", card="From a test."), tmp_path)
     there, reader = opened_there(tmp_path), transformers.AutoTokenizer.from_pretrained(tmp_path)
     made = there.generate(**reader("the fox", return_tensors="pt"), max_new_tokens=12, do_sample=False)
