@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fitted, forAddress, takeOver, usualChoice } from "../../gptviz/components/attention_explorer/choice.js";
+import { layoutOf, poolOf } from "../../gptviz/components/attention_explorer/heat.js";
 import { Numbers } from "../../gptviz/components/attention_explorer/numbers.js";
 import { OF_HEADS, Selection, strongest } from "../../gptviz/components/attention_explorer/selection.js";
 
@@ -56,6 +57,17 @@ test("without the first token a row is what is left of it, scaled up to one; bla
   numbers.arrays["without first"] = true;
   assert.deepEqual(takeOver(choose(numbers), { show: "rest" }, numbers), []);
   assert.deepEqual(takeOver(choose(numbers), { show: "rest" }, numbersOf()), [["show", "rest"]]);
+});
+
+test("the picture of a long text fits into its room, and a dot of it stands for several cells", () => {
+  const labels = (count) => Array.from({ length: count }, () => "word");
+  for (const count of [40, 500, 2048, 8192]) {
+    const { left, top, cell, every } = layoutOf({ queries: labels(count), keys: labels(count) }, { width: 272, height: 300 }, 16);
+    assert.ok(left + cell * count <= 272.001 && top + cell * count <= 300.001, String(count));
+    assert.ok(count / every <= 300 / 12);
+    assert.equal(poolOf(cell), Math.max(1, Math.floor(1 / cell)));
+  }
+  assert.equal(poolOf(3), 1);
 });
 
 test("the window of a block is said in tokens", () => {

@@ -102,10 +102,14 @@ class Size:
     triangle: bool
 
     @property
+    def cells(self) -> int:
+        """The pairs of a query and a key that are sent."""
+        return self.queries * (self.queries + 1) // 2 if self.triangle else self.queries * self.keys
+
+    @property
     def numbers(self) -> int:
         """The numbers that are sent of a block."""
-        cells = self.queries * (self.queries + 1) // 2 if self.triangle else self.queries * self.keys
-        return self.squares * cells + self.n_head * (self.queries + self.keys) * self.d_head
+        return self.squares * self.cells + self.n_head * (self.queries + self.keys) * self.d_head
 
 
 def blocks_sent(size: Size, n_block: int, block: int) -> range:
@@ -130,13 +134,16 @@ def payload(heads: Heads, header: Mapping[str, Any]) -> bytes:
         seen = _blank(values, hides)
         return (seen[corner] if size.triangle else _blank(seen, heads.blocked).reshape(-1)).astype(kind)
 
-    def squares(values: Numbers) -> npt.NDArray[Any]:
-        return np.stack([np.stack([square(one) for one in block]) for block in values])
+    def squares(values: Sequence[Numbers] | Numbers, hides: Sequence[npt.NDArray[np.bool_] | None]) -> npt.NDArray[Any]:
+        """Head by head, into the array that is sent: a long text has large ones."""
+        flat = np.empty((count, len(values[0]), size.cells), kind)
+        for block, heads_of in enumerate(values):
+            for head, one in enumerate(heads_of):
+                flat[block, head] = square(one, hides[block])
+        return flat
 
     arrays = {
-        "pattern": np.stack(
-            [np.stack([square(head, hides) for head in block]) for block, hides in zip(heads.patterns, hidden, strict=True)]
-        ),
+        "pattern": squares(heads.patterns, hidden),
         "q": heads.q.astype(kind),
         "k": heads.k.astype(kind),
         "moved": heads.moved,
@@ -144,7 +151,7 @@ def payload(heads: Heads, header: Mapping[str, Any]) -> bytes:
         **{f"fact {name}": values for name, values in heads.facts.items()},
     }
     if heads.position is not None:
-        arrays["position"] = squares(heads.position)
+        arrays["position"] = squares(heads.position, [None] * count)
     if heads.rollout is not None:
         arrays["rollout"] = np.stack([square(one) for one in heads.rollout])
     if heads.without_first is not None:

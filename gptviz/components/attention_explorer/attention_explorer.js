@@ -244,18 +244,31 @@ class Explorer {
   }
 
   /**
-   * A head in all its cells.
+   * A head in all its cells; of `pool` × `pool` cells together the largest.
    *
    * @param {HTMLCanvasElement} canvas
    * @param {import("./settings.js").Head} at
    * @param {"pattern" | "rest" | "value" | "rollout"} show
+   * @param {number} [pool]
    */
-  paint(canvas, [block, head], show) {
-    const { numbers, selection } = this;
+  paint(canvas, [block, head], show, pool = 1) {
+    const { numbers, selection } = this,
+      { nQuery, nKey } = numbers;
     const largest = show === "value" ? selection.largest : 1;
-    /** @param {number} query @param {number} key */
-    const place = (query, key) => selection.scaled(numbers[show](block, head, query, key), largest);
-    paint(canvas, numbers.nQuery, numbers.nKey, place, this.palettes[SHOWS[show].role]);
+    /** @param {number} row @param {number} column */
+    const place = (row, column) => {
+      let most = Number.NaN;
+      const lastQuery = Math.min((row + 1) * pool, nQuery),
+        lastKey = Math.min((column + 1) * pool, nKey);
+      for (let query = row * pool; query < lastQuery; query++) {
+        for (let key = column * pool; key < lastKey; key++) {
+          const value = numbers[show](block, head, query, key);
+          if (!(value <= most)) most = Number.isNaN(value) ? most : value;
+        }
+      }
+      return selection.scaled(most, largest);
+    };
+    paint(canvas, Math.ceil(nQuery / pool), Math.ceil(nKey / pool), place, this.palettes[SHOWS[show].role]);
   }
 
   // What is on screen

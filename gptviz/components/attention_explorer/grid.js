@@ -7,6 +7,8 @@ import { rem } from "../kit/size.js";
 import { brief, percent } from "../kit/text.js";
 import { ARROWS, FACTS, MEAN, clamp, same } from "./settings.js";
 
+// The dots along a side of the large picture of a head, in pixels.
+const CARD_DOTS = 256;
 // In rem, but for the smallest, which is in pixels; beside and above the thumbnails stand their numbers and the names of the axes.
 const LARGEST_THUMBNAIL = 9,
   SORTED_THUMBNAIL = 4,
@@ -239,7 +241,11 @@ export class Grid {
       this.picture.width = small.width;
       this.picture.height = small.height;
       /** @type {CanvasRenderingContext2D} */ (this.picture.getContext("2d")).drawImage(small, 0, 0);
-    } else explorer.paint(this.picture, at, "pattern");
+    } else {
+      const dots = CARD_DOTS * (globalThis.devicePixelRatio || 1);
+      const show = explorer.choice.show === "rest" ? "rest" : "pattern"; // as its thumbnail
+      explorer.paint(this.picture, at, show, Math.ceil(Math.max(numbers.nQuery, numbers.nKey) / dots));
+    }
     // Beside all heads, so that the others stay in sight.
     const edge = explorer.narrow ? undefined : this.box.getBoundingClientRect().right;
     this.card.open(this.buttons.get(at.join(" ")), beside, { edge });

@@ -12,8 +12,10 @@ const SIZE = 0.75,
   LARGEST_CELL = 2.6,
   LETTER = 0.62,
   LONGEST = 6;
+// Pixels, so that there is something to see in the smallest room.
+const SMALLEST_CELL = 0.01;
 // Where there is no room to name every token, one in this many is named.
-const STEPS = [2, 5, 10, 20, 50, 100, 200, 500];
+const STEPS = [2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000];
 const ROLLOUT =
   "For each block: half the mean of its heads, half the token itself; multiplied from block 0 up. " +
   "The head makes no difference.";
@@ -57,6 +59,10 @@ export class Heat {
     this.marks.setAttribute("width", String(left + width));
     this.marks.setAttribute("height", String(top + height));
     this.marks.replaceChildren(...axes(numbers, this.layout), ...this.cross);
+    const before = this.pool;
+    /** How many tokens a pixel of the picture stands for along each axis. @type {number | undefined} */
+    this.pool = poolOf(cell);
+    if (before && before !== this.pool) this.draw();
   }
 
   /** Another head, or another scale. */
@@ -68,7 +74,8 @@ export class Heat {
     this.title.textContent = selection.name;
     const help = "arrow keys walk the cells, Enter opens the arithmetic of one";
     this.frame.setAttribute("aria-label", `Heatmap of ${selection.name}, ${show.name}: ${help}`);
-    if (numbers.has(large[0])) explorer.paint(this.canvas, large, choice.show);
+    const pool = numbers.has(large[0]) ? (this.pool ?? 1) : 1;
+    if (numbers.has(large[0])) explorer.paint(this.canvas, large, choice.show, pool);
     else if (selection.isMean)
       this.canvas.width = this.canvas.height = 1; // blank until the numbers are here
     else {
@@ -85,7 +92,8 @@ export class Heat {
     const unit = make("span", "note", selection.unit + (blank.length ? `; blank: ${blank.join(", or ")}` : ""));
     this.legend.replaceChildren(make("span", "number", low), bar, make("span", "number", high), unit);
     const half = numbers.half ? " Numbers have only three digits: with more digits there would be too much to send." : "";
-    this.about.textContent = (choice.show === "rollout" ? ROLLOUT : numbers.average(large)) + half;
+    const pooled = pool > 1 ? ` The picture is too small for single cells: each dot is the largest of ${pool} × ${pool}.` : "";
+    this.about.textContent = (choice.show === "rollout" ? ROLLOUT : numbers.average(large)) + half + pooled;
   }
 
   /** Outline the row and the column that are looked at. @param {import("./settings.js").Aim | null} aim */
@@ -166,6 +174,11 @@ export class Heat {
   }
 }
 
+/** How many cells of so many pixels a dot of the screen stands for, along each axis. @param {number} cell */
+export function poolOf(cell) {
+  return Math.max(1, Math.floor(1 / (cell * (globalThis.devicePixelRatio || 1))));
+}
+
 /**
  * Where things stand on a heatmap, in pixels.
  *
@@ -201,10 +214,10 @@ export function layoutOf({ queries, keys }, room, unit) {
   // A name and its position: "some 20", one above the other where they stand upright.
   const digits = String(Math.max(queries.length, keys.length) - 1).length;
   const wide = { left: left + name * (digits + 1), top: top + (upright ? 1.2 * size : name * (digits + 1)) };
-  const small = Math.max(0.2, fitting(wide.left, wide.top));
+  const small = Math.max(SMALLEST_CELL, fitting(wide.left, wide.top));
   // Positions that stand upright need the room of their digits.
   const apart = upright ? Math.max(1.1 * size, name * (digits + 0.7)) : 1.1 * size;
-  const every = STEPS.find((step) => step * small >= apart) ?? 1000;
+  const every = STEPS.find((step) => step * small >= apart) ?? 5000;
   return { ...wide, cell: small, size, every, upright };
 }
 

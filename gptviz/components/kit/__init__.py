@@ -90,14 +90,17 @@ def pack(header: Mapping[str, Any], **arrays: npt.NDArray[Any]) -> bytes:
         ValueError: the header has a number that JSON lacks (NaN), or an array is of a kind that the browser lacks.
     """
     layout: dict[str, dict[str, Any]] = {}
-    body = bytearray()
+    body: list[bytes | memoryview] = []
+    offset = 0
     for name, array in arrays.items():
         if array.dtype.name not in ARRAY_KINDS:
             raise ValueError(f"the array {name!r} is of {array.dtype.name}; the browser reads {', '.join(ARRAY_KINDS)}")
-        layout[name] = {"kind": array.dtype.name, "shape": array.shape, "offset": len(body)}
-        body += _aligned(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
+        layout[name] = {"kind": array.dtype.name, "shape": array.shape, "offset": offset}
+        little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+        body += [little.data.cast("B") if little.size else b"", bytes(-little.nbytes % ALIGNED)]  # copied once, below
+        offset += little.nbytes + -little.nbytes % ALIGNED
     text = json.dumps({**header, "arrays": layout}, allow_nan=False).encode("ascii")
-    return _aligned(struct.pack("<I", len(text)) + text) + bytes(body)
+    return b"".join([_aligned(struct.pack("<I", len(text)) + text), *body])
 
 
 def _aligned(part: bytes) -> bytes:

@@ -31,8 +31,8 @@ from gptviz.ui.views.entries import default_comparison, entries
 from gptviz.ui.views.guesses import guesses, logits_after
 
 SHOWN = 8
-# The tokens of the text on the card of Generate; with a large model, fewer.
-MOST_WRITTEN = 120
+# The tokens of the text on the card of Generate; with a large model, fewer. Of a long prompt the end is read for it.
+MOST_WRITTEN, MOST_READ = 120, 512
 
 TITLES: dict[Kind, str] = {
     "decoder": "How does a transformer guess the next token?",
@@ -195,8 +195,9 @@ def _of_both(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> dict[str, str
 
 def _text(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> str:
     lm = language_model(key)
-    grown = Generation(lm.model, lm.tensor(Encoding(list(ids))), Sampling(temperature=0.8))
-    steps = list(islice(grown, affordable(lm.model, len(ids), MOST_WRITTEN)))
+    read = list(ids[-MOST_READ:])
+    grown = Generation(lm.model, lm.tensor(Encoding(read)), Sampling(temperature=0.8))
+    steps = list(islice(grown, affordable(lm.model, len(read), MOST_WRITTEN)))
     labels = [lm.tokenizer.label(int(step.tokens[0])) for step in steps]
     probabilities = [float(step.logits[0].softmax(-1)[step.tokens[0]]) for step in steps]
     return thumbnail.text(labels, np.array(probabilities), theme)

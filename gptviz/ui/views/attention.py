@@ -163,14 +163,9 @@ def view(key: ModelKey, read: Read) -> View:
 
 def reading_of(key: ModelKey, read: Read, block: int) -> attention.Reading:
     """The numbers of all blocks, or, where these are too many, of `block` alone."""
-    whole = view(key, read).whole
-    return _one_block(key, read, block) if whole is None else whole
-
-
-# One entry: the patterns of a block over 2,048 tokens take 150 MB.
-@st.cache_resource(max_entries=1, show_spinner="Reading the prompt")
-def _one_block(key: ModelKey, read: Read, block: int) -> attention.Reading:
-    model, part = _stack(key, read)
+    if (whole := view(key, read).whole) is not None:
+        return whole
+    model, part = _stack(key, read)  # not kept: the patterns of a block over 2,048 tokens take 150 MB
     return attention.read(model, read.ids, read.source, part, range(block, block + 1))
 
 
@@ -183,7 +178,7 @@ def heads(key: ModelKey, read: Read, block: int) -> attention_explorer.Heads:
     if facts is not None:
         averages = {"previous": facts.previous, "first": facts.first, "itself": facts.itself, "spread": facts.spread}
         averages |= {} if facts.followed is None else {"followed": facts.followed}
-    rolled = attention.rollout(patterns) if reading.rolled is None else reading.rolled
+    rolled = None if is_cross else attention.rollout(patterns) if reading.rolled is None else reading.rolled
     return attention_explorer.Heads(
         patterns=patterns.blocks,
         blocked=patterns.blocked,
@@ -191,7 +186,7 @@ def heads(key: ModelKey, read: Read, block: int) -> attention_explorer.Heads:
         k=reading.k,
         moved=reading.moved,
         position=reading.position,
-        rollout=None if is_cross else rolled,
+        rollout=rolled,
         thumbnails=np.asarray(seen.thumbnails.values, np.float32),
         facts=averages,
         scale=reading.scale,
@@ -205,7 +200,7 @@ def heads(key: ModelKey, read: Read, block: int) -> attention_explorer.Heads:
 
 
 # An entry is within `attention_explorer.MOST_BYTES`, or, of a single block, within `MOST_OF_BLOCK`.
-@st.cache_resource(max_entries=3, show_spinner=False)
+@st.cache_resource(max_entries=3, show_spinner="Reading the prompt")
 def _packed(key: ModelKey, read: Read, header: str, block: int) -> bytes:
     return attention_explorer.payload(heads(key, read, block), json.loads(header))
 
