@@ -122,11 +122,12 @@ def choose(logits: Tensor, sampling: Sampling, position: int) -> Tensor:
     Raises:
         ValueError: the logits are not numbers.
     """
-    exact = _exact(logits)
-    if not exact.amax(-1).isfinite().all():
+    largest, likeliest = logits.max(-1)
+    if not largest.isfinite().all():
         raise ValueError(f"the model's logits at position {position} are not numbers: its weights are damaged")
     if sampling.temperature == 0:
-        return exact.argmax(-1)
+        return likeliest.cpu()
+    exact = _exact(logits)
     if sampling.top_k is None and sampling.top_p is None:
         probabilities = _scale(exact, sampling.temperature).softmax(-1)
     else:

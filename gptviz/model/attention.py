@@ -64,11 +64,12 @@ class KVCache:
     def __init__(
         self, config: Config, batch: int = 1, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
     ) -> None:
-        shape = (batch, config.key_heads, config.context_length, config.head_size)
+        rows, length, size = (batch, config.key_heads), config.context_length, config.head_size
 
         def layer() -> LayerCache:
-            keys, values = (torch.empty(shape, device=device, dtype=dtype) for _ in range(2))
-            return LayerCache(keys, values)
+            # A query is multiplied with all keys number by number: the numbers of a place in a key lie side by side.
+            keys = torch.empty(*rows, size, length, device=device, dtype=dtype).transpose(-2, -1)
+            return LayerCache(keys, torch.empty(*rows, length, size, device=device, dtype=dtype))
 
         self.layers = [layer() for _ in range(config.n_layer)]
         self.length = 0

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from .parts import ModelPart, NamedTensor, Settings
 
@@ -46,7 +45,7 @@ class LayerNorm(Norm):
     about = "Subtracts the mean of a vector's numbers and divides by their standard deviation."
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.layer_norm(x, self.shape, self.weight, self.bias, eps=self.eps)
+        return torch.layer_norm(x, self.shape, self.weight, self.bias, self.eps)
 
 
 class RMSNorm(Norm):
@@ -58,7 +57,7 @@ class RMSNorm(Norm):
     usual_eps = 1e-6
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.rms_norm(x, self.shape, self.weight, eps=self.eps)
+        return torch.rms_norm(x, self.shape, self.weight, self.eps)
 
 
 NORMS: dict[str, type[Norm]] = {"layernorm": LayerNorm, "rmsnorm": RMSNorm}
