@@ -155,12 +155,31 @@ def of_hub(name: str) -> Path:
     Raises:
         CheckpointError: as in `import_model`.
     """
-    for folder in checkpoints.folders().values():
-        with suppress(CheckpointError):
-            if checkpoints.is_reference(folder) and checkpoints.read_card(folder).imported_from == name:
-                return folder
+    known = [folder for folder in checkpoints.folders().values() if _is_of(folder, name)]
+    if whole := next(filter(_has_weights, known), None):
+        return whole
     with bar(name) as watch:
-        return import_model(name, watch=watch).folder
+        if known:  # its files were removed from the cache: where the hub has the same ones, they fit again
+            try:
+                hub.fetched(name, watch)
+            except ImportRefusedError as error:
+                raise CheckpointError(str(error)) from None
+        return next(filter(_has_weights, known), None) or import_model(name, watch=watch).folder
+
+
+def _is_of(folder: Path, name: str) -> bool:
+    """Whether a checkpoint refers to the model of this name on the hub."""
+    with suppress(CheckpointError):
+        return checkpoints.is_reference(folder) and checkpoints.read_card(folder).imported_from == name
+    return False
+
+
+def _has_weights(folder: Path) -> bool:
+    """Whether the files that a checkpoint refers to are there."""
+    with suppress(CheckpointError):
+        checkpoints.source_of(folder)
+        return True
+    return False
 
 
 def in_place(path: Path, device: torch.device | str = "cpu", precision: str | None = None) -> checkpoints.Checkpoint | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,9 @@ from gptviz.__main__ import main
 from gptviz.pretrained import download
 from gptviz.runs import checkpoints, importing, sharing
 from gptviz.text.tokenizers.symbols import SymbolTokenizer
-from gptviz.ui.pages.open_model import here
+from gptviz.ui.pages.open_model import here, upload
 from gptviz.ui.shell import model_list
-from tests.app.opening import opened
+from tests.app.opening import ROOT, opened
 from tests.pretrained.fake_hub import FakeHub, fake_hub
 from tests.pretrained.test_families import GROUPED, VOCAB, theirs
 from tests.pretrained.test_mapping import CourseGPT
@@ -263,6 +264,11 @@ def test_a_search_gives_names_that_are_looked_up_with_a_click(server: FakeHub) -
     found = next(b for b in at.button if b.label.replace("\\", "").startswith("**someone/tiny** · Llama, 1,234 parameters"))
     at = found.click().run()
     assert "Fetch and open" in [b.label for b in at.button]
+
+
+def test_the_server_takes_a_zip_as_large_as_the_page_says() -> None:
+    settings = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text())
+    assert settings["server"]["maxUploadSize"] >= upload.MOST
 
 
 def test_a_dropped_zip_becomes_a_model_and_a_bad_one_an_error(user: Path, tiny_model: TinyModel, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,15 @@ def test_a_name_of_the_hub_is_fetched_imported_once_and_then_opened_without_the_
     server.asked.clear()
     assert gptviz.load("someone/tiny").name == "tiny"
     assert server.asked == []
+    assert own_models(tmp_path) == {"tiny"}
+
+
+def test_a_name_whose_files_left_the_cache_is_fetched_again_for_the_same_model(
+    server: FakeHub, model: Any, tmp_path: Path
+) -> None:
+    gptviz.load("someone/tiny")
+    shutil.rmtree(tmp_path / "hub")
+    assert gptviz.load("someone/tiny").name == "tiny"
     assert own_models(tmp_path) == {"tiny"}
 
 

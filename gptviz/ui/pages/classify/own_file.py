@@ -22,6 +22,7 @@ from .evaluation import evaluate, probabilities, show_evaluation, take_apart
 from .train_on_file import train_on_file
 
 MOST_TEXTS = 200_000
+MOST_UPLOADED = 10  # MB
 MOST_LABELS = 10  # with a column of probabilities each
 LONGEST_TITLE = 160  # characters of a text
 N_OPINIONS = 200
@@ -75,7 +76,7 @@ def file_control() -> File | None:
     about = (
         "CSV in UTF-8. Its first line names the columns: text, and label, if the labels are known. Nothing leaves this machine."
     )
-    st.file_uploader("A CSV file with a column text", key=UPLOADER, help=about, on_change=keep)
+    st.file_uploader("A CSV file with a column text", key=UPLOADER, help=about, on_change=keep, max_upload_size=MOST_UPLOADED)
     given = st.session_state.get(_FILE)
     if given is None:
         return None

@@ -23,6 +23,7 @@ from gptviz.ui.widgets.figure import pixels
 
 PASTED = "a text you paste"
 MOST_PASTED = 1_000_000
+MOST_UPLOADED = 10  # MB
 MOST_SETTING = 9  # of a task, where the task itself allows no more
 
 # The key of the uploader for each kind of model, and what the file must hold.
@@ -80,7 +81,7 @@ def source_of(data: str, plan: Plan, folded: Any) -> Source | None:
         return TextSource(_pasted(text), plan.fraction) if text else None
     if data == UPLOADED:
         key, about = FILES[kind]
-        file = st.file_uploader("Your file", help=about, key=key)
+        file = st.file_uploader("Your file", help=about, key=key, max_upload_size=MOST_UPLOADED)
         return _uploaded(file.name, file.getvalue(), kind, plan.fraction) if file else None
     if kind != "decoder":
         return _made(data, plan.fraction)
