@@ -25,7 +25,8 @@ def trained(**settings: Any) -> bytes:
 @cache
 def _trained(settings: tuple[tuple[str, Any], ...]) -> bytes:
     out = io.BytesIO()
-    chosen = {"vocab_size": 600, "byte_fallback": True, "character_coverage": 0.999, "minloglevel": 2, **dict(settings)}
+    chosen = {"vocab_size": 600, "byte_fallback": True, "character_coverage": 0.999, "minloglevel": 2}
+    chosen |= {name: list(value) if isinstance(value, tuple) else value for name, value in settings}
     lines = iter(python_reference().text[:100_000].splitlines())
     sentencepiece.SentencePieceTrainer.train(sentence_iterator=lines, model_writer=out, **chosen)
     return out.getvalue()

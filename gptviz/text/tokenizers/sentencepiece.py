@@ -88,10 +88,11 @@ def from_sentencepiece(content: bytes, *, start: bool = True, end: bool = False)
         raise ValueError("it writes a space after a word, which gptviz does not read")
     if not normal.escape_whitespaces:
         raise ValueError("it does not write a space as ▁, which gptviz does not read")
-    if normal.add_dummy_prefix and any(piece.type == PieceKind.USER_DEFINED for piece in model.pieces):
+    spaced = (piece.piece for piece in model.pieces if piece.type == PieceKind.USER_DEFINED and SPACE in piece.piece)
+    if normal.add_dummy_prefix and (piece := next(spaced, None)) is not None:
         raise ValueError(
-            "it has user-defined pieces and puts a space before a text, which gptviz does not read together: "
-            "save the tokenizer as tokenizer.json too, as transformers' save_pretrained does"
+            f"it puts a space before a text and has user-defined pieces with a space ({piece!r:.40}), which gptviz does not read "
+            "together: save the tokenizer as tokenizer.json too, as transformers' save_pretrained does"
         )
     texts = [piece.piece for piece in model.pieces]
     places = {text: place for place, text in reversed(list(enumerate(texts)))}
@@ -194,7 +195,7 @@ def _add_tokens(backend: tokenizers.Tokenizer, texts: list[str], pieces: Pieces)
     """The tokens that are found in a text before anything else.
 
     User-defined ones are looked for where spaces are written as ▁ already. Where a space is put before a text too, it would be
-    put before them, so that they are looked for in the text as it stands, as llama.cpp does.
+    put before them, so that they are looked for in the text as it stands, as llama.cpp does; a space is put after them then.
     """
     from tokenizers import AddedToken
 

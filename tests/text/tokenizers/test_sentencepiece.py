@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -53,6 +55,29 @@ def test_the_ids_are_those_of_the_library_and_lead_back(settings: dict[str, Any]
             assert mine.decode(wanted) == text.replace("▁", " ")
 
 
+def test_markers_of_the_user_change_no_plain_text_and_are_single_tokens() -> None:
+    content = trained(**LLAMA, user_defined_symbols=["[REF]", "<user>"])
+    theirs, mine = sentencepiece.SentencePieceProcessor(model_proto=content), from_sentencepiece(content, start=False)
+    for text in [*TEXTS, *mixed(50)]:
+        assert mine.encode(text).ids == theirs.encode(text), text
+    assert mine.encode("a[REF]").ids == theirs.encode("a[REF]")
+
+
+@pytest.mark.full
+@pytest.mark.skipif(find_spec("mistral_common") is None, reason="mistral-common is not installed")
+def test_the_vocabularies_that_mistral_published_give_their_ids() -> None:
+    spec = find_spec("mistral_common")
+    assert spec is not None
+    assert spec.origin is not None
+    files = sorted((Path(spec.origin).parent / "data").glob("*.model.v*"))
+    assert len(files) >= 3
+    for file in files:
+        content = file.read_bytes()
+        theirs, mine = sentencepiece.SentencePieceProcessor(model_proto=content), from_sentencepiece(content, start=False)
+        for text in [*TEXTS, *mixed(500)]:
+            assert mine.encode(text).ids == theirs.encode(text), text
+
+
 def test_a_unigram_vocabulary_is_cut_as_the_library_cuts_it() -> None:
     content = trained(model_type="unigram", normalization_rule_name="nmt_nfkc")
     theirs, mine = sentencepiece.SentencePieceProcessor(model_proto=content), from_sentencepiece(content, start=False)
@@ -99,7 +124,7 @@ def good() -> bytes:
         (good()[: len(good()) // 2], "no model of SentencePiece, or is cut short|pieces"),
         (trained(model_type="char"), "into words or characters"),
         (trained(treat_whitespace_as_suffix=True), "a space after a word"),
-        (trained(user_defined_symbols=["<user>"]), "user-defined pieces and puts a space before a text"),
+        (trained(user_defined_symbols=["▁▁"]), "a space before a text and has user-defined pieces with a space .'▁▁'"),
     ],
 )
 def test_what_is_damaged_or_of_another_kind_is_refused_in_a_line(content: bytes, words: str) -> None:
