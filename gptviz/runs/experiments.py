@@ -388,7 +388,9 @@ GROUPS = (
     Group(
         "Shakespeare",
         ("shakespeare", "llama-tiny", "neox-tiny"),
-        "Three families of models with as many weights each, trained for as long: does what one computes differently show?",
+        # Measured: benchmarks/families.md.
+        "Three families of models with as many weights each, trained for as long. The two that do not normalise queries and keys "
+        "learn more slowly at first: do they catch up?",
     ),
     Group("Tokens of several characters", ("bpe", "gpt2")),
     Group(
