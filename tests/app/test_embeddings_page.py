@@ -19,11 +19,15 @@ from streamlit.testing.v1 import AppTest
 
 import gptviz
 from gptviz.interp import embeddings
+from gptviz.runs import checkpoints
+from gptviz.text import CharTokenizer
+from gptviz.text.tokenizers.padded import PaddedTokenizer
 from gptviz.ui.pages import embeddings as ui
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets.markdown import escaped
 from tests.app.conftest import clear_caches
 from tests.app.opening import opened
+from tests.tiny import scrambled, tiny
 from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -265,3 +269,14 @@ def test_the_way_back_to_a_step_depends_on_the_snapshots_alone_and_is_bounded(n_
         assert set(way[:-1]) <= set(longest), "what leads to one step is on the way to every earlier one"
     assert len(longest) - 2 <= max(1, ui.MOST_CARRIED // n_tokens)
     assert (len(longest) == len(every) + 1) == (n_tokens == 65), "of a small vocabulary every snapshot"
+
+
+@pytest.mark.full
+def test_a_vocabulary_of_262_144_tokens_has_its_map_and_its_neighbours(home: Path) -> None:
+    size = 262_144
+    tokenizer = PaddedTokenizer(CharTokenizer("".join(map(chr, range(0x100, 0x2100)))), size)
+    checkpoints.save("tiny", scrambled(tiny(vocab_size=size, d_model=8, n_head=2, n_layer=1, d_mlp=2)), tokenizer, {})
+    at = opened("pages/embeddings.py", model="tiny", prompt="ĀāĂ", token="ă")
+    assert not at.exception
+    assert at.selectbox(key="token").value == "ă"
+    assert sum(chart.proto.ByteSize() for chart in at.get("plotly_chart")) < 20_000_000
