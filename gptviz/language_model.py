@@ -244,7 +244,7 @@ class LanguageModel:
             return run(self.model, self.seen(self.encode(prompt))[None], names, edits=edits)
         source, start = self.source(prompt), self.special_tokens.start
         # An answer without an end fills the context: with the start token before it, its last token has no place.
-        written = self.decoded(prompt)[0] if target is None else self.tokenizer.encode(target).ids
+        written = self.decoded(prompt)[0] if target is None else self.special_tokens.encode_answer(target).ids
         ids = [start, *written] if target is not None else [start, *written][: self.model.config.context_length]
         return run(self.model, torch.tensor([ids], device=self.device), names, source=source[None], edits=edits)
 

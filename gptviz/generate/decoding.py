@@ -19,6 +19,9 @@ class Decoder:
     The keys and values of the output stay in a cache; those of the source are computed once. A model that looks ahead (a full
     mask) cannot use a cache: it reads its whole output at every step.
 
+    Where the start token is the one that fills up short texts, as in Marian, it is never written: no output in training had it,
+    and its row of the embedding is empty, so that its logit says nothing.
+
     Args:
         source: [B, S] ids to read; B is `rows`, or 1 where all rows read the same source.
         start: the token that every output begins with.
@@ -39,12 +42,16 @@ class Decoder:
         self.ids = torch.full((rows, 1), start, device=weight.device)  # [rows, T]
         causal = model.config.mask == "causal"
         self._cache = model.new_cache(rows) if causal else None
+        self._never = start if start == model.config.padding else None
 
     def logits(self) -> Tensor:
         """The logits of the next token of each row [rows, vocab_size]."""
         seen = 0 if self._cache is None else self._cache.length
         whole: Tensor = self.model(self.ids[:, seen:], memory=self.memory, cache=self._cache, logits_at=slice(-1, None))
-        return whole[:, -1]
+        logits = whole[:, -1]
+        if self._never is not None:
+            logits[:, self._never] = -torch.inf
+        return logits
 
     def grow(self, tokens: Tensor, rows: Tensor | None = None) -> None:
         """Append `tokens` [rows], one to each row.

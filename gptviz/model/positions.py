@@ -112,10 +112,27 @@ class Sinusoidal(PositionEncoding):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         shape = (settings.context_length, settings.d_model)
-        self.register_buffer("table", fixed(shape, lambda: sinusoid(*shape)), persistent=False)
+        self.register_buffer("table", fixed(shape, lambda: self.computed(*shape)), persistent=False)
+
+    def computed(self, length: int, d_model: int) -> Tensor:
+        """The table [length, d_model]."""
+        return sinusoid(length, d_model)
 
     def embed(self, x: Tensor, at: slice, tap: Tap) -> Tensor:
         return x + tap("positions", self.table[at])
+
+
+class SinesFirst(Sinusoidal):
+    """As `Sinusoidal`, with all sines in the first half of a vector and all cosines in the second (Marian, 2018)."""
+
+    title = "Sinusoidal, sines first"
+    equation = "positions[t, i] = sin(t / 10000^(2i / d_model)), positions[t, d_model / 2 + i] = cos(t / 10000^(2i / d_model))"
+    about = "A vector for each place in the text, fixed by sines, then cosines, so that the model can tell order."
+
+    def computed(self, length: int, d_model: int) -> Tensor:
+        """The table [length, d_model]."""
+        table = sinusoid(length, d_model)
+        return torch.cat((table[:, 0::2], table[:, 1::2]), dim=1)
 
 
 class RotaryScaling:
@@ -307,6 +324,7 @@ def alibi_slopes(n_head: int) -> Tensor:
 POSITIONS: dict[str, type[PositionEncoding]] = {
     "learned": Learned,
     "sinusoidal": Sinusoidal,
+    "sines-first": SinesFirst,
     "rotary": Rotary,
     "relative": Relative,
     "alibi": Alibi,

@@ -11,6 +11,7 @@ from gptviz.bounded import parse_json, read_regular
 from gptviz.text import Tokenizer, from_json
 from gptviz.text.chat import ChatTemplate
 from gptviz.text.tokenizers.bpe import BPETokenizer
+from gptviz.text.tokenizers.marian import MarianTokenizer
 from gptviz.text.tokenizers.sentencepiece import from_sentencepiece
 from gptviz.text.tokenizers.wordpiece import from_wordpiece
 
@@ -18,6 +19,8 @@ from .tensors import reading
 
 LONGEST_TOKENIZER, LONGEST_SETTINGS = 64 * 2**20, 4 * 2**20  # bytes
 MOST_SETTINGS = 500_000
+# What Marian's tokenizer is made of: two vocabularies of SentencePiece, and the ids of their pieces.
+MARIAN = ("source.spm", "target.spm", "vocab.json")
 # The name of the template for plain chats, where a model has several.
 PLAIN = "default"
 
@@ -58,11 +61,17 @@ class FolderTokens:
         return texts
 
     def tokenizer(self) -> Tokenizer | None:
-        """The tokenizer: `tokenizer.json`, `vocab.json` with `merges.txt`, `tokenizer.model` or `vocab.txt`; None without any.
+        """The tokenizer; None without any.
+
+        It is in `source.spm`, `target.spm` and `vocab.json`, in `tokenizer.json`, in `vocab.json` and `merges.txt`, in
+        `tokenizer.model`, or in `vocab.txt`.
 
         Raises:
             ImportRefusedError: its file is damaged, or of a kind that gptviz does not read.
         """
+        if all(os.path.lexists(self.folder / name) for name in MARIAN):
+            with reading(self.folder / MARIAN[0]):
+                return self._of_marian()
         names = ("tokenizer.json", "vocab.json", "merges.txt", "tokenizer.model", "vocab.txt")
         whole, vocabulary, merges, pieces, words = (self.folder / name for name in names)
         if os.path.lexists(whole):
@@ -84,6 +93,17 @@ class FolderTokens:
                     splits_chinese=self._settings.get("tokenize_chinese_chars") is not False,
                 )
         return None
+
+    def _of_marian(self) -> MarianTokenizer:
+        source, target, vocabulary = (read_regular(self.folder / name, LONGEST_TOKENIZER) for name in MARIAN)
+        ids = parse_json(vocabulary, MOST_SETTINGS)
+        if not isinstance(ids, dict):
+            raise ValueError("vocab.json is not a table of pieces and their ids")
+        pieces = sorted(ids, key=lambda piece: ids[piece] if isinstance(ids[piece], int) else -1)
+        if [ids[piece] for piece in pieces] != list(range(len(pieces))):
+            raise ValueError(f"the ids in vocab.json must run from 0 to {len(pieces) - 1}")
+        usual = {"unk_token": "<unk>", "eos_token": "</s>", "pad_token": "<pad>"} | self.named
+        return MarianTokenizer(source, target, pieces, usual["unk_token"], usual["eos_token"], usual["pad_token"])
 
     def ends(self, configured: object, tokenizer: Tokenizer | None) -> tuple[int, ...]:
         """The tokens that end a text: those that generating stops at elsewhere, and the tokenizer's own.

@@ -24,17 +24,20 @@ from gptviz.generate.decoding import decode_greedily, until_end
 from gptviz.generate.sampling import Sampling
 from gptviz.interp.trace import run
 from gptviz.model import Transformer
+from gptviz.pretrained.folder_tokens import FolderTokens
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, SymbolTokenizer
+from gptviz.text.tokenizers.marian import MarianTokenizer
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.pages.translate import beam_search, translation
 from gptviz.ui.pages.translate.known import known_words, unknown_words
-from gptviz.ui.pages.translate.view_names import VIEWS
+from gptviz.ui.pages.translate.view_names import CROSS_ATTENTION, VIEWS
 from gptviz.ui.shell.models import model_key
 from gptviz.ui.views import encoder_decoder
 from gptviz.ui.widgets.markdown import escaped
 from tests.app.explorer import pattern, sent
 from tests.app.opening import opened
+from tests.text import marian_vocabulary
 from tests.tiny import scrambled, tiny
 
 pytestmark = pytest.mark.usefixtures("fresh_caches")
@@ -519,3 +522,28 @@ def test_the_page_says_what_the_model_cannot_know() -> None:
     (said,) = (warning.value for warning in at.warning)
     assert "“yesterday”" in said
     assert not opened("pages/translate.py", model="seq2seq").warning
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_opens_for_a_model_whose_answers_begin_with_padding(home: Path, tmp_path: Path, view: str) -> None:
+    marian_vocabulary.write(tmp_path)
+    tokenizer = FolderTokens(tmp_path).tokenizer()
+    assert isinstance(tokenizer, MarianTokenizer)
+    sizes: dict[str, Any] = {"vocab_size": tokenizer.vocab_size, "context_length": CONTEXT, "padding": tokenizer.padding}
+    axes: dict[str, Any] = {"positions": "sines-first", "tied": True, "unembed_bias": True, "embed_scale": 3.5}
+    model = scrambled(tiny(**sizes, **axes, n_encoder_layer=2, residual="post-norm", final_norm=False), 3)
+    checkpoints.save("tiny", model, tokenizer, {})
+    at = page(view=view, prompt="the small frog")
+    source = torch.tensor([tokenizer.source_ids("the small frog")])
+    own, _ = until_end(decode_greedily(model, source, tokenizer.start, tokenizer.end)[0], tokenizer.end)
+    assert tokenizer.padding not in own
+    assert tokenizer.decode(own)[:80] in at.text_input(key="output").placeholder
+    at.text_input(key="output").set_value("ein Frosch").run()
+    assert not at.exception
+    if view == CROSS_ATTENTION:
+        typed = tokenizer.encode_answer("ein Frosch").ids
+        assert typed != tokenizer.encode("ein Frosch").ids
+        assert sent(at)[0]["queries"][: len(typed)] == [tokenizer.label(place) for place in typed]
+        assert sent(at)[0]["keys"] == [tokenizer.label(place) for place in source[0]]
+        expected = run(model, torch.tensor([[tokenizer.start, *typed]]), source=source)["blocks.1.cross_attention.pattern"][0]
+        np.testing.assert_allclose(pattern(at, 1, 2), expected[2], atol=1e-5)

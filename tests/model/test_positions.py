@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from gptviz.model import IDENTITY, Record, sinusoid
-from gptviz.model.positions import Alibi, Learned, Relative, Rotary, Sinusoidal, alibi_slopes
+from gptviz.model.positions import Alibi, Learned, Relative, Rotary, SinesFirst, Sinusoidal, alibi_slopes
 from tests.tiny import scrambled, some_ids, tiny
 
 
@@ -23,6 +23,15 @@ def test_the_sinusoidal_table_is_the_papers_formula(length: int, d_model: int, b
             assert table[p, column].item() == pytest.approx(expected, abs=1e-7)
 
 
+def test_sines_may_stand_before_the_cosines() -> None:
+    table = SinesFirst(tiny()).table
+    for p in range(8):
+        for i in range(6):
+            angle = p / 10_000 ** (2 * i / 12)
+            assert table[p, i].item() == pytest.approx(math.sin(angle), abs=1e-7)
+            assert table[p, 6 + i].item() == pytest.approx(math.cos(angle), abs=1e-7)
+
+
 def test_far_positions_keep_their_precision() -> None:
     # In float32 the angle itself would be off by 0.004 here.
     assert sinusoid(100_001, 2)[100_000, 0].item() == pytest.approx(math.sin(100_000), abs=1e-7)
@@ -31,6 +40,8 @@ def test_far_positions_keep_their_precision() -> None:
 @pytest.mark.parametrize("kind", [Learned, Sinusoidal])
 def test_a_table_of_positions_is_added_at_the_positions_asked_for(kind: type[Learned] | type[Sinusoidal]) -> None:
     part = kind(tiny())
+    for parameter in part.parameters():
+        torch.nn.init.normal_(parameter)
     table = part.table.weight if isinstance(part, Learned) else sinusoid(8, 12)
     x, record = torch.randn(2, 3, 12), Record()
     assert torch.equal(part.embed(x, slice(4, 7), record), x + table[4:7])

@@ -9,6 +9,7 @@ from .base import Family, ImportRefusedError
 from .bert import Bert, DistilBert
 from .gpt2 import GPT2, OPT, Bloom, GPTNeo
 from .llama import Gemma, Gemma2, Gemma3, Llama, Mistral, Olmo2, Qwen2, Qwen3
+from .marian import Marian
 from .neox import GPTJ, GPTNeoX, Phi
 
 FAMILIES: dict[str, Family] = {
@@ -31,6 +32,7 @@ FAMILIES: dict[str, Family] = {
         Bloom,
         Bert,
         DistilBert,
+        Marian,
     )
 }
 

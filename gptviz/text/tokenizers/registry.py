@@ -5,6 +5,7 @@ from collections.abc import Callable
 from .base import Tokenizer, parse_object
 from .bpe import BPETokenizer
 from .characters import CharTokenizer
+from .marian import MarianTokenizer
 from .padded import PaddedTokenizer
 from .special_tokens import SpecialTokensTokenizer
 from .symbols import SymbolTokenizer
@@ -32,6 +33,8 @@ def _from_fields(fields: dict[str, object], text: str | None = None) -> Tokenize
     if "model" in fields:
         return BPETokenizer.from_fields(fields, text)
     kind = fields.get("kind")
+    if kind == MarianTokenizer.kind:
+        return MarianTokenizer.from_fields(fields)
     if kind == SpecialTokensTokenizer.kind:
         return SpecialTokensTokenizer(_from_fields(SpecialTokensTokenizer.inner_fields(fields)))
     if kind == PaddedTokenizer.kind:

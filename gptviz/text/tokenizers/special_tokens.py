@@ -66,6 +66,10 @@ class SpecialTokensTokenizer(Tokenizer):
         """An answer as a decoder learns it: start, its tokens, end. It reads all but the last and predicts all but the first."""
         return [self.start, *self.source_ids(text)]
 
+    def encode_answer(self, text: str) -> Encoding:
+        """The ids of a text as an answer is written, without special tokens, and what the vocabulary lacks."""
+        return self.encode(text)
+
     def encode(self, text: str) -> Encoding:
         """The ids of a text, without special tokens, and what the vocabulary lacks."""
         return self.inner.encode(text)

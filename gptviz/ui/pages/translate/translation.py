@@ -121,7 +121,7 @@ def output_control(subject: Subject, sampling: Sampling | None, notices: Any) ->
             "another output to see what the model would have written at each place of it."
         ),
     )
-    encoding = tokens.encode(typed[:LONGEST_OUTPUT])
+    encoding = tokens.encode_answer(typed[:LONGEST_OUTPUT])
     if not encoding.ids:
         written = (*answer, tokens.end) if own.ended else answer
         return Translation(subject, (tokens.start, *written[:-1]), written, own.ended, "", sampling is not None)

@@ -77,4 +77,4 @@ def _one_wrong(translation: Translation) -> tuple[str, int] | None:
     if not likely:
         return None
     text = tokens.decode([*answer[:place], likely[0], *answer[place + 1 :]][: most - 1])
-    return (text, place) if len(tokens.encode(text).ids) > place else None
+    return (text, place) if len(tokens.encode_answer(text).ids) > place else None

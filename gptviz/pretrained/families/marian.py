@@ -1,0 +1,97 @@
+"""Marian: an encoder–decoder that translates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import torch
+
+from gptviz.model import Config
+
+from .base import Family, Given, ImportRefusedError, Match, linear, norm, same, stacked
+
+ARCHITECTURE = "MarianMTModel"
+
+
+class Marian(Family):
+    """Marian's translators (Junczys-Dowmunt et al. 2018; OPUS-MT, Tiedemann & Thottingal 2020)."""
+
+    model_type, title = "marian", "Marian"
+    # Both stacks share one embedding, which some files have three times; the tables of positions are computed.
+    unused = ("embed_tokens.weight", "embed_positions.weight")
+
+    def config(self, given: Given) -> Config:
+        found = given.optional("architectures") or [ARCHITECTURE]
+        if ARCHITECTURE not in found:
+            raise ImportRefusedError(
+                f"config.json: the architecture is {' or '.join(map(str, found)):.80}; of Marian models gptviz opens "
+                f"{ARCHITECTURE}, which translates"
+            )
+        width, vocabulary = given.whole("d_model", 1_024), given.whole("vocab_size", 58_101)
+        heads, neurons = given.whole("encoder_attention_heads", 16), given.whole("encoder_ffn_dim", 4_096)
+        padding, encoder = given.whole("pad_token_id", 58_100), given.whole("encoder_layers", 12)
+        for name, allowed in {
+            "decoder_attention_heads": heads,
+            "decoder_ffn_dim": neurons,
+            "decoder_vocab_size": vocabulary,
+            "decoder_start_token_id": padding,
+            "share_encoder_decoder_embeddings": True,
+            "tie_word_embeddings": True,
+            "static_position_embeddings": True,
+            "normalize_before": False,
+            "normalize_embedding": False,
+            "add_final_layer_norm": False,
+        }.items():
+            given.only(name, allowed)
+        if encoder < 1:
+            raise ImportRefusedError(f"config.json: encoder_layers is {encoder}; a Marian model has an encoder")
+        return Config(
+            vocab_size=vocabulary,
+            context_length=given.whole("max_position_embeddings", 1_024),
+            d_model=width,
+            n_layer=given.whole("decoder_layers", 12),
+            n_encoder_layer=encoder,
+            n_head=heads,
+            d_mlp=neurons,
+            activation=given.activation("activation_function", "gelu"),
+            residual="post-norm",
+            final_norm=False,
+            positions="sines-first",
+            embed_scale=math.sqrt(width) if given.switch("scale_embedding", False) else 1.0,
+            tied=True,
+            unembed_bias=True,
+            padding=padding,
+        )
+
+    def matches(self, config: Config) -> Iterator[Match]:
+        yield same("embed.weight", "model.shared.weight")
+        for stack, n_layer in (("encoder", config.n_encoder_layer), ("decoder", config.n_layer)):
+            at = "encoder." if stack == "encoder" else ""
+            for index in range(n_layer):
+                yield from _block(f"{at}blocks.{index}", f"model.{stack}.layers.{index}", config, crosses=not at)
+        yield Match("head.unembed.bias", ("final_logits_bias",), lambda rows: rows[0][0], lambda bias: (bias[None],))
+
+
+def _block(ours: str, theirs: str, config: Config, *, crosses: bool) -> Iterator[Match]:
+    """A block of either stack; that of the decoder `crosses` over to what the encoder read."""
+    own = f"{theirs}.self_attn"
+    qkv = (f"{own}.q_proj", f"{own}.k_proj", f"{own}.v_proj")
+    yield from stacked(f"{ours}.attention.qkv", qkv, config, bias=True)
+    yield from linear(f"{ours}.attention.output", f"{own}.out_proj", bias=True)
+    yield from norm(f"{ours}.attention_residual.norm", f"{own}_layer_norm", bias=True)
+    if crosses:
+        cross = f"{theirs}.encoder_attn"
+        yield from linear(f"{ours}.cross_attention.q", f"{cross}.q_proj", bias=True)
+        for kind in ("weight", "bias"):
+            yield Match(
+                f"{ours}.cross_attention.kv.{kind}",
+                (f"{cross}.k_proj.{kind}", f"{cross}.v_proj.{kind}"),
+                lambda tensors: torch.cat(list(tensors)),
+                lambda tensor: tensor.chunk(2),
+            )
+        yield from linear(f"{ours}.cross_attention.output", f"{cross}.out_proj", bias=True)
+        yield from norm(f"{ours}.cross_residual.norm", f"{cross}_layer_norm", bias=True)
+    yield from linear(f"{ours}.mlp.up", f"{theirs}.fc1", bias=True)
+    yield from linear(f"{ours}.mlp.down", f"{theirs}.fc2", bias=True)
+    yield from norm(f"{ours}.mlp_residual.norm", f"{theirs}.final_layer_norm", bias=True)

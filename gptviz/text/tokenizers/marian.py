@@ -1,0 +1,165 @@
+"""Marian's tokens: a vocabulary of SentencePiece for the source and one for the answer, whose pieces share one table of ids."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from gptviz.text.visible import visible
+
+from .base import Encoding, Ids, Unknown
+from .bpe import as_value_error
+from .special_tokens import NAMES, SpecialTokensTokenizer
+
+if TYPE_CHECKING:
+    from sentencepiece import SentencePieceProcessor
+
+SPACE: Final = "▁"  # U+2581, which stands for a space
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+# Of a model that writes several languages, the one to write: the first token of a source, such as >>fr<<.
+_LANGUAGE: Final = re.compile(">>.*?<<", re.DOTALL)
+
+
+class MarianTokenizer(SpecialTokensTokenizer):
+    """The pieces of a Marian model (Junczys-Dowmunt et al. 2018); its special tokens stand among them.
+
+    The token that fills up short texts is also the one that answers begin with.
+
+    Attributes:
+        pieces: by id, as the table of ids has them: a space is written as ▁.
+
+    Args:
+        source: the vocabulary that sources are cut with, the content of `source.spm`.
+        target: the one for answers, the content of `target.spm`.
+        pieces: the pieces in the order of their ids.
+        unknown: the piece that is read for one that the table lacks.
+        end: the piece after a source and after an answer.
+        padding: the piece that fills up short texts, and begins answers.
+
+    Raises:
+        ValueError: a vocabulary is damaged, two pieces are the same, or a special piece is missing.
+    """
+
+    kind = "marian"
+
+    def __init__(self, source: bytes, target: bytes, pieces: Sequence[str], unknown: str, end: str, padding: str) -> None:
+        self.pieces = tuple(pieces)
+        self._ids = {piece: place for place, piece in enumerate(self.pieces)}
+        if len(self._ids) != len(self.pieces):
+            raise ValueError("two of the vocabulary's pieces are the same text")
+        for piece in (unknown, end, padding):
+            if piece not in self._ids:
+                raise ValueError(f"the vocabulary lacks the piece {piece!r:.80}")
+        self._content = {"source": source, "target": target}
+        self._source, self._target = (_opened(content, name) for name, content in self._content.items())
+        self._unknown, self.end, self.padding = self._ids[unknown], self._ids[end], self._ids[padding]
+        self.start = self.padding
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, object]) -> MarianTokenizer:
+        """The tokenizer whose parsed JSON this is.
+
+        Raises:
+            ValueError: `to_json` could not have written it.
+        """
+        pieces, names = fields.get("pieces"), ("source", "target", "unknown", "end", "padding")
+        source, target, unknown, end, padding = (str(fields.get(name)) for name in names)
+        if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
+            raise ValueError("the tokenizer's 'pieces' must be a list of texts")
+        with as_value_error("the tokenizer's 'source' and 'target' must be vocabularies in base64"):
+            contents = [base64.b64decode(text, validate=True) for text in (source, target)]
+        return cls(contents[0], contents[1], pieces, unknown, end, padding)
+
+    @property
+    def vocab_size(self) -> int:
+        """How many pieces there are."""
+        return len(self.pieces)
+
+    @property
+    def unknown_id(self) -> int:
+        """The token that is read for a piece that the table of ids lacks."""
+        return self._unknown
+
+    def encode(self, text: str) -> Encoding:
+        """The ids of a source, without special tokens, and the pieces that the table of ids lacks."""
+        return self._encoded(text, self._source)
+
+    def encode_answer(self, text: str) -> Encoding:
+        """The ids of an answer, without special tokens, and the pieces that the table of ids lacks."""
+        return self._encoded(text, self._target)
+
+    def _encoded(self, text: str, vocabulary: SentencePieceProcessor) -> Encoding:
+        pieces = _cut(text, vocabulary)
+        unknown = [
+            Unknown.of(place, piece.replace(SPACE, " ").strip() or " ", self.label(self._unknown))
+            for place, piece in enumerate(pieces)
+            if piece not in self._ids
+        ]
+        unknown += [Unknown.of(len(_cut(text[: one.start()], vocabulary)), one[0], "") for one in _SURROGATE.finditer(text)]
+        unknown.sort(key=lambda one: one.position)
+        return Encoding([self._ids.get(piece, self._unknown) for piece in pieces], tuple(unknown))
+
+    def encode_ids(self, text: str) -> Ids:
+        """The ids of a source as an array [n_tokens]."""
+        return np.array(self.encode(text).ids, np.int64)
+
+    def source_ids(self, text: str) -> list[int]:
+        """What an encoder reads of a text: its tokens, then the end."""
+        return [*self.encode(text).ids, self.end]
+
+    def target_ids(self, text: str) -> list[int]:
+        """An answer as a decoder learns it: start, its tokens, end."""
+        return [self.start, *self.encode_answer(text).ids, self.end]
+
+    def decode(self, ids: Sequence[int] | Ids) -> str:
+        """The text of these ids; special tokens are left out."""
+        pieces = (self.pieces[place] for place in self.checked(ids).tolist() if place not in (self.end, self.padding))
+        return "".join(pieces).replace(SPACE, " ").strip()
+
+    def piece(self, id: int) -> str:
+        """The text a token stands for, a space before a word; start and end stand for none."""
+        place = int(self.checked([id])[0])
+        return "" if place in (self.end, self.padding) else self.pieces[place].replace(SPACE, " ")
+
+    def id_of(self, piece: str) -> int | None:
+        """The token that stands for exactly this text, None if there is none; a special token never does."""
+        found = self._ids.get(piece.replace(" ", SPACE))
+        return None if found in (self.end, self.padding) else found
+
+    def label(self, id: int) -> str:
+        """The visible form of a token; of start and end their names, `⟨start⟩`."""
+        place = int(self.checked([id])[0])
+        return {self.start: NAMES[1], self.end: NAMES[2]}.get(place) or visible(self.piece(place))
+
+    def labels(self) -> list[str]:
+        """The visible forms of all tokens, by id."""
+        return [self.label(place) for place in range(len(self.pieces))]
+
+    def to_json(self) -> str:
+        """`kind`, both vocabularies in base64, the `pieces` in the order of their ids, and which of them are special."""
+        written = {name: base64.b64encode(content).decode("ascii") for name, content in self._content.items()}
+        special = {"unknown": self.pieces[self._unknown], "end": self.pieces[self.end], "padding": self.pieces[self.padding]}
+        return json.dumps({"kind": self.kind, **written, "pieces": self.pieces, **special})
+
+
+def _cut(text: str, vocabulary: SentencePieceProcessor) -> list[str]:
+    """A text in pieces; lone surrogates, which are no text, are left out."""
+    clean = _SURROGATE.sub("", text)
+    language = _LANGUAGE.match(clean)
+    found: list[str] = vocabulary.encode(clean[language.end() :] if language else clean, out_type=str)
+    return [language[0], *found] if language else found
+
+
+def _opened(content: bytes, name: str) -> SentencePieceProcessor:
+    """The vocabulary of SentencePiece in a file with this content."""
+    from sentencepiece import SentencePieceProcessor
+
+    with as_value_error(f"{name}.spm is no vocabulary of SentencePiece, or is cut short"):
+        vocabulary = SentencePieceProcessor()
+        vocabulary.LoadFromSerializedProto(content)
+    return vocabulary
