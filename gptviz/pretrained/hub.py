@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from huggingface_hub.hf_api import ModelInfo
 
 NAME = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9_-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*")
+FILES = (".gguf", ".pt", ".pth", ".bin", ".safetensors", ".zip")  # what ends so is the path of a file
 GGUF_FILE = re.compile(r"(?P<name>[^/]+/[^/]+)/(?P<file>[A-Za-z0-9._/-]+\.gguf)", re.IGNORECASE)
 SETTINGS = (
     *("config.json", "generation_config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
@@ -121,7 +122,9 @@ class Found:
 
 def is_name(text: str) -> bool:
     """Whether this could be the name of a model on the hub, or of one of its GGUF files: `owner/name/file.gguf`."""
-    name, _ = _split(text)
+    name, gguf = _split(text)
+    if gguf is None and Path(name).suffix in FILES:
+        return False
     return NAME.fullmatch(name) is not None and ".." not in text and "--" not in text
 
 

@@ -143,15 +143,17 @@ def _ollama() -> Store:
     """Ollama's store: a manifest for each name and tag, and files that are named by their hash."""
     root = Path(os.environ.get("OLLAMA_MODELS") or Path.home() / ".ollama" / "models")
     models: list[Place] = []
-    manifests = root / "manifests"
-    walk = _walk(manifests, DEEPEST + 1)
-    for manifest in islice(walk, MOST_MODELS):
+    is_cut = False
+    for manifest in _walk(root / "manifests", DEEPEST + 1):
+        if manifest is None or len(models) == MOST_MODELS:
+            is_cut = True
+            break
         blob = _model_layer(manifest, root / "blobs")
         if blob is not None:
             name = f"{manifest.parent.name}:{manifest.name}"
             owner = manifest.parent.parent.name
             models.append(Place("Ollama", name if owner == "library" else f"{owner}/{name}", blob, str(blob)))
-    return Store("Ollama", root, tuple(models), next(walk, None) is not None)
+    return Store("Ollama", root, tuple(models), is_cut)
 
 
 def _model_layer(manifest: Path, blobs: Path) -> Path | None:
@@ -179,31 +181,36 @@ def _llama_cpp() -> list[Path]:
 def _files(title: str, root: Path, *, also_folders: bool = False) -> Store:
     """The GGUF files in a folder and below it; with `also_folders`, also what else gptviz opens."""
     found: list[Place] = []
-    looked_at = 0
+    is_cut = False
     for path in _walk(root, DEEPEST):
-        looked_at += 1
+        if path is None or len(found) == MOST_MODELS:
+            is_cut = True
+            break
         of_folder = also_folders and path.name == "config.json"
         is_model = path.suffix.lower() == ".gguf" or (also_folders and path.suffix in (".pt", ".pth"))
         if of_folder or is_model:
             place = path.parent if of_folder else path
             name = str(place.relative_to(root)) if place != root else place.name
             found.append(Place(title, name, place, str(place)))
-        if len(found) > MOST_MODELS:
-            break
-    return Store(title, root, tuple(found[:MOST_MODELS]), len(found) > MOST_MODELS or looked_at >= MOST_LOOKED_AT)
+    return Store(title, root, tuple(found), is_cut)
 
 
-def _walk(root: Path, depth: int) -> Iterator[Path]:
-    """The files below a folder, at most `MOST_LOOKED_AT`; no link to a folder is followed, and hidden folders are left out."""
+def _walk(root: Path, depth: int) -> Iterator[Path | None]:
+    """The files below a folder; None in the end where a bound was met: no more files and folders are looked at than
+    `MOST_LOOKED_AT`. No link to a folder is followed, and hidden folders are left out.
+    """
     left = MOST_LOOKED_AT
     for folder, folders, files in os.walk(root):
         below = len(Path(folder).relative_to(root).parts)
         folders[:] = sorted(name for name in folders if not name.startswith(".")) if below < depth else []
+        left -= 1
         for name in sorted(files):
             left -= 1
-            if left < 0:
-                return
-            yield Path(folder) / name
+            if left >= 0:
+                yield Path(folder) / name
+        if left < 0:
+            yield None
+            return
 
 
 def _entries(folder: Path) -> list[str]:

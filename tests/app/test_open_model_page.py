@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -138,6 +139,11 @@ def test_a_folder_that_was_typed_is_looked_at_and_what_cannot_be_opened_is_said(
     assert "**tiny**" in says(at)
     at = opened(PAGE, source=str(user / "empty"))
     assert "No model was found in" in says(at)
+    os.mkfifo(user / "pipe.gguf")  # reading it would wait for ever
+    for place in (user / "pipe.gguf", Path("/dev/zero")):
+        at = opened(PAGE, source=str(place))
+        assert not at.exception
+        assert not [b for b in at.button if b.label == "Open"]
     at = opened(PAGE, source="/nowhere/at/all")
     assert "There is nothing at /nowhere/at/all" in says(at)
     assert not at.exception

@@ -106,7 +106,10 @@ def test_a_store_of_thousands_of_files_is_looked_through_within_bounds(user: Pat
     assert [(len(store.models), store.is_cut) for store in stores.stores()] == [(20, True), (20, True)]
     monkeypatch.setattr(stores, "MOST_LOOKED_AT", 10)
     studio = next(store for store in stores.stores() if store.title == "LM Studio")
-    assert (len(studio.models), studio.is_cut) == (10, True)
+    assert (len(studio.models), studio.is_cut) == (9, True)
+    for number in range(30):
+        (user / "empty" / f"{number}" / "x").mkdir(parents=True)
+    assert stores.inside(user / "empty").is_cut, "folders count too"
 
 
 def test_a_folder_that_somebody_names_is_looked_through_for_everything_that_opens(user: Path) -> None:

@@ -112,7 +112,10 @@ def test_a_name_of_the_hub_is_known_as_one(name: str) -> None:
     assert hub.is_name(name)
 
 
-@pytest.mark.parametrize("name", ["", "/etc", "../x", "a/b/c", "./folder", "a b", "https://example.org/a", "a/../x.gguf"])
+@pytest.mark.parametrize(
+    "name",
+    ["", "/etc", "../x", "a/b/c", "./folder", "a b", "https://example.org/a", "a/../x.gguf", "model.gguf", "folder/ckpt.pt"],
+)
 def test_a_path_is_no_name_of_the_hub(name: str) -> None:
     assert not hub.is_name(name)
 

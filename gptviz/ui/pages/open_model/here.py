@@ -99,7 +99,7 @@ def listed(store: Store) -> None:
         st.button(f"Show all {len(order)}", key=f"show {key}", on_click=_show_all, args=(key,), type="tertiary")
     if store.is_cut:
         st.caption(
-            f"There are more: the list ends after {stores.MOST_MODELS} models or {stores.MOST_LOOKED_AT:,} files. Any other one "
+            f"There may be more: the list ends after {stores.MOST_MODELS} models or {stores.MOST_LOOKED_AT:,} files. Any other "
             "opens by its path above."
         )
 
