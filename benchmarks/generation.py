@@ -1,74 +1,116 @@
-"""`python -m benchmarks.generation [NAME]`: generating at full context, one sequence, against two ways to do it.
+"""`python -m benchmarks.generation [NAME …] [--threads N]`: greedy text, one sequence at a time, beside `transformers`.
 
-The last tokens before the context is full are generated greedily by our cache, by computing the whole window again at
-each step, and by transformers' GPT-2 of the same size with its own cache.
+NAME is `shakespeare`, `gpt2` or `smollm2`: the size of a model with random weights, which `transformers` makes, saves and
+generates with, and which gptviz opens from that folder. Both are float32 and have to write the same text. Prompt and text
+together fill 256 tokens. The actual model `shakespeare`, whose architecture `transformers` lacks, is timed beside them.
+
+The time is that of the processor and not of the clock on the wall, on one thread unless told otherwise, and the fastest of many
+turns counts: on a machine with other work both say more about the programs. Results: benchmarks/generation.md.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
+import tempfile
+import time
 from itertools import islice
+from pathlib import Path
+from typing import Any
 
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
 import gptviz
 from benchmarks.interleave import interleave, report
 from gptviz.generate.generation import Generation
 from gptviz.generate.sampling import Sampling
+from gptviz.model import Transformer
 
-NEW = 64
+CONTEXT = 256
+NO_ENDS: dict[str, Any] = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
 
 
-def main(name: str) -> None:
-    """Compare on the model called `name`."""
-    model = gptviz.load(name, "cpu").model
-    config = model.config
-    peer = GPT2LMHeadModel(
-        GPT2Config(
-            vocab_size=config.vocab_size,
-            n_positions=config.context_length,
-            n_embd=config.d_model,
-            n_layer=config.n_layer,
-            n_head=config.n_head,
-            n_inner=config.mlp_size,
-            bos_token_id=None,
-            eos_token_id=None,
+def peer_of(name: str) -> Any:
+    """A model of `transformers` with this size and random weights."""
+    torch.manual_seed(0)
+    if name == "smollm2":
+        config = LlamaConfig(
+            vocab_size=49_152,
+            hidden_size=576,
+            intermediate_size=1_536,
+            num_hidden_layers=30,
+            num_attention_heads=9,
+            num_key_value_heads=3,
+            max_position_embeddings=2_048,
+            tie_word_embeddings=True,
+            **NO_ENDS,
         )
-    ).eval()
-    prompt = torch.randint(config.vocab_size, (config.context_length - NEW,), generator=torch.Generator().manual_seed(0))
+        return LlamaForCausalLM(config).eval()
+    size = {} if name == "gpt2" else {"vocab_size": 65, "n_positions": CONTEXT, "n_embd": 192, "n_layer": 6, "n_head": 6}
+    return GPT2LMHeadModel(GPT2Config(**size, **NO_ENDS)).eval()
 
-    def ours(use_cache: bool) -> torch.Tensor:
+
+def opened(peer: Any) -> Transformer:
+    """The same model, as gptviz opens it."""
+    with tempfile.TemporaryDirectory() as folder:
+        peer.save_pretrained(folder)
+        return gptviz.load(Path(folder), "cpu").model
+
+
+def compare(name: str, new: int, rounds: int) -> None:
+    """Time `new` tokens of both."""
+    peer = peer_of(name)
+    prompt = torch.randint(65, (CONTEXT - new,), generator=torch.Generator().manual_seed(0))
+
+    def ours(model: Transformer, use_cache: bool = True) -> torch.Tensor:
         grown = Generation(model, prompt, Sampling(temperature=0), use_cache=use_cache)
-        for _ in islice(grown, NEW):
+        for _ in islice(grown, new):
             pass
         return grown.ids
 
     @torch.inference_mode()
     def theirs_bare() -> None:
         past, fresh = None, prompt[None]
-        for _ in range(NEW):
-            output = peer(fresh, past_key_values=past, use_cache=True)
+        for _ in range(new):
+            output = peer(fresh, past_key_values=past, use_cache=True, logits_to_keep=1)
             past, fresh = output.past_key_values, output.logits[:, -1:].argmax(-1)
 
     @torch.inference_mode()
-    def theirs() -> None:
-        peer.generate(
-            prompt[None], max_new_tokens=NEW, do_sample=False, attention_mask=torch.ones_like(prompt[None]), pad_token_id=0
+    def theirs() -> torch.Tensor:
+        mask = torch.ones_like(prompt[None])
+        result: torch.Tensor = peer.generate(
+            prompt[None], max_new_tokens=new, do_sample=False, attention_mask=mask, pad_token_id=0
         )
+        return result
 
-    assert torch.equal(ours(True), ours(False))
-    seconds = interleave(
-        {
-            "gptviz, cache": lambda: ours(True),
-            "gptviz, the whole window again at each step": lambda: ours(False),
-            "transformers, generate() with its cache": theirs,
-            "transformers, a bare loop with its cache": theirs_bare,
-        }
-    )
-    size = f"{config.n_layer} blocks, d_model {config.d_model}"
-    report(f"{name} ({size}): {NEW} tokens up to a context of {config.context_length}", seconds, "gptviz, cache", NEW, "tokens/s")
+    model = opened(peer)
+    assert torch.equal(ours(model), theirs())
+    rivals: dict[str, Any] = {
+        "gptviz": lambda: ours(model),
+        "transformers, generate()": theirs,
+        "transformers, a bare loop": theirs_bare,
+    }
+    if name == "shakespeare":
+        shipped = gptviz.load(name, "cpu").model
+        rivals["gptviz, the model shakespeare itself"] = lambda: ours(shipped)
+        rivals["gptviz, the whole window again at each step"] = lambda: ours(model, use_cache=False)
+    seconds = interleave(rivals, rounds, clock=time.process_time, of=min)
+    numbers = sum(parameter.numel() for parameter in model.parameters())
+    report(f"{name}'s size ({numbers / 1e6:.1f} M parameters): {new} tokens", seconds, "gptviz", new, "tokens/s")
+
+
+def main() -> None:
+    """Compare at the sizes that are asked for."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*", default=["shakespeare", "gpt2", "smollm2"])
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--new", type=int, default=64)
+    parser.add_argument("--rounds", type=int, default=15)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    for name in options.names:
+        compare(name, options.new, options.rounds)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "shakespeare")
+    main()

@@ -7,16 +7,22 @@ import time
 from collections.abc import Callable
 
 
-def interleave(rivals: dict[str, Callable[[], object]], rounds: int = 7) -> dict[str, float]:
-    """The median seconds of each rival over `rounds` turns, after one turn to warm up."""
+def interleave(
+    rivals: dict[str, Callable[[], object]],
+    rounds: int = 7,
+    *,
+    clock: Callable[[], float] = time.perf_counter,
+    of: Callable[[list[float]], float] = statistics.median,
+) -> dict[str, float]:
+    """The median seconds of each rival over `rounds` turns, or what `of` makes of them, after one turn to warm up."""
     seconds: dict[str, list[float]] = {name: [] for name in rivals}
     for turn in range(rounds + 1):
         for name, run in rivals.items():
-            begun = time.perf_counter()
+            begun = clock()
             run()
             if turn:
-                seconds[name].append(time.perf_counter() - begun)
-    return {name: statistics.median(times) for name, times in seconds.items()}
+                seconds[name].append(clock() - begun)
+    return {name: of(times) for name, times in seconds.items()}
 
 
 def report(title: str, seconds: dict[str, float], ours: str, work: float = 1.0, unit: str = "s") -> None:

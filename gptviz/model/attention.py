@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from .config import Config
-from .parts import Linear, SoftCap
+from .parts import LightCall, Linear, SoftCap
 from .positions import PositionEncoding
 from .qk_norms import QK_NORMS
 from .residuals import Dropout
@@ -95,7 +95,7 @@ class KVCache:
                 layer.cross = layer.cross[0][rows], layer.cross[1][rows]
 
 
-class AttentionBase(nn.Module):
+class AttentionBase(LightCall):
     """softmax(mask(q kᵀ / √d_head)) v, per head, projected back to the stream (Vaswani et al. 2017, section 3.2).
 
     Self-attention and cross-attention share this class; they differ in where q, k and v come from. Where there are fewer key

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from .attention import Attention, CrossAttention, LayerCache, Memory
 from .mlps import MLP
+from .parts import LightCall
 from .residuals import Parallel, Residual
 from .tap import Tap
 
 
-class Block(nn.Module):
+class Block(LightCall):
     """Attention, then cross-attention and the MLP where the model has them, each inside its residual."""
 
     def __init__(
@@ -47,7 +48,7 @@ class Block(nn.Module):
         return tap("resid_post", x)
 
 
-class ParallelBlock(nn.Module):
+class ParallelBlock(LightCall):
     """Attention and an MLP that read the same stream; what both compute is added to it at once."""
 
     def __init__(self, attention: Attention, attention_residual: Parallel, mlp: MLP, mlp_residual: Parallel) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -78,7 +78,19 @@ class NamedTensor(NamedTuple):
     axes: tuple[str, ...]
 
 
-class ModelPart(nn.Module):
+class LightCall(nn.Module):
+    """A module whose call, in evaluation, is its forward pass and nothing else, unless a hook of its own waits for it.
+
+    At each call torch looks for hooks of many kinds and for a tracer; generation makes a hundred calls for every token.
+    """
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.training or self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks:
+            return super().__call__(*args, **kwargs)
+        return self.forward(*args, **kwargs)
+
+
+class ModelPart(LightCall):
     """A part that says what it is.
 
     Attributes:
@@ -104,7 +116,7 @@ class ModelPart(nn.Module):
 # computing a number makes torch import its compiler, which takes longer than all else that opens a model.
 
 
-class Embedding(nn.Embedding):
+class Embedding(LightCall, nn.Embedding):
     """A table of vectors [rows, width] whose numbers are still to be drawn or read; torch's own draws them at once.
 
     Attributes:
@@ -121,7 +133,7 @@ class Embedding(nn.Embedding):
         return self.look_up(ids, self.weight)
 
 
-class Linear(nn.Linear):
+class Linear(LightCall, nn.Linear):
     """x · Wᵀ + b, with numbers that are still to be drawn or read; torch's own draws them at once.
 
     Attributes:

@@ -101,3 +101,14 @@ def test_an_edit_in_place_reaches_neither_the_weights_nor_what_was_recorded_befo
     assert all(torch.equal(value, weights[key]) for key, value in model.state_dict().items())
     if name == "blocks.1.resid_pre":
         assert torch.equal(record.values["blocks.0.resid_post"], plain.values["blocks.0.resid_post"])
+
+
+def test_a_hook_of_torch_sees_what_a_part_computes_in_evaluation_too() -> None:
+    model, seen = scrambled(tiny()).eval(), []
+    hook = model.blocks[0].mlp.up.register_forward_hook(lambda part, given, result: seen.append(result))
+    record = Record(("blocks.0.mlp.neurons",))
+    model(some_ids(), tap=record)
+    hook.remove()
+    model(some_ids())
+    [result] = seen
+    assert torch.equal(model.blocks[0].mlp.activation(result), record.values["blocks.0.mlp.neurons"])
