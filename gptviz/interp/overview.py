@@ -24,6 +24,8 @@ from .attention import KEY, NOTHING, QUERY, UNIT, Numbers, Part, Patterns, block
 CELLS_ACROSS = 264
 # A page of many blocks scrolls rather than show less than this of each head.
 SMALLEST_SIDE = 16
+# About so many numbers of a pattern are computed with at a time.
+AT_ONCE = 2**18
 
 
 def pooling(n_block: int, n_head: int, n_tokens: int) -> int:
@@ -146,20 +148,33 @@ class _Looks:
 
     def _head(self, values: Tensor, seen: Tensor | None) -> dict[str, Tensor]:
         """What there is to say about one head, from its pattern [query, key] and where its mask lets it look [query, key]."""
-        entropy = torch.special.entr(values).sum(-1)  # [query]
-        found = {"small": pooled(values, seen, self.pool), "spread": entropy.mean().exp(), "last": values[-1].clone()}
+        rows = self.pool * max(1, AT_ONCE // (self.pool * values.shape[1]))
+        parts = [self._rows(values, seen, slice(start, start + rows)) for start in range(0, len(values), rows)]
+        of = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+        found = {"small": of["small"], "spread": of["entropy"].mean().exp(), "last": values[-1].clone()}
         if not self.has_facts:
             return found
-        first = values[1:, 0]
-        found |= {"previous": values.diagonal(-1).mean(), "first": first.mean(), "itself": values.diagonal()[1:].mean()}
-        found |= {"alone": entropy[1:].mean().exp()}
+        found |= {"previous": values.diagonal(-1).mean(), "first": values[1:, 0].mean(), "itself": values.diagonal()[1:].mean()}
+        found |= {"alone": of["entropy"][1:].mean().exp(), "rest": of["rest"]}
         if self.followers is not None:
-            found["followed"] = (values * self.followers).sum(-1)[self.followers.any(-1)].mean()
-        left = torch.ones_like(values, dtype=torch.bool) if seen is None else seen.clone()
+            found["followed"] = of["followed"][self.followers.any(-1)].mean()
+        return found
+
+    def _rows(self, values: Tensor, seen: Tensor | None, at: slice) -> dict[str, Tensor]:
+        """The same of some rows. Only they are computed with at a time: large arrays that come and go leave holes in the memory
+        of a server's threads, which the machine does not get back.
+        """
+        rows, visible = values[at], None if seen is None else seen[at]
+        found = {"entropy": torch.special.entr(rows).sum(-1), "small": pooled(rows, visible, self.pool)}
+        if not self.has_facts:
+            return found
+        if self.followers is not None:
+            found["followed"] = (rows * self.followers[at]).sum(-1)
+        left = torch.ones_like(rows, dtype=torch.bool) if visible is None else visible.clone()
         left[:, 0] = False
-        others = values[:, 1:].sum(-1, keepdim=True)  # more exact than 1 minus the first share, where that is nearly 1
+        others = rows[:, 1:].sum(-1, keepdim=True)  # more exact than 1 minus the first share, where that is nearly 1
         left &= others > NOTHING
-        rest = (values / others.clamp(min=NOTHING)).masked_fill(~left, 0)
+        rest = (rows / others.clamp(min=NOTHING)).masked_fill(~left, 0)
         return found | {"rest": pooled(rest, left, self.pool)}
 
     def overview(self) -> Overview:

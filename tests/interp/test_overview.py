@@ -111,6 +111,21 @@ def test_without_the_first_token_a_row_is_what_is_left_of_it_scaled_up_to_one(ca
         np.testing.assert_allclose([left[0, head, query, key] for key in keys], [row[key] / total for key in keys], rtol=1e-5)
 
 
+def test_however_few_rows_are_computed_with_at_a_time_an_overview_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, ids = random_patterns(3, 2, 50), [i % 7 for i in range(50)]
+    whole = overview_of(seen, ids)
+    monkeypatch.setattr("gptviz.interp.overview.AT_ONCE", 1)
+    part = overview_of(seen, ids)
+    np.testing.assert_array_equal(part.thumbnails.values, whole.thumbnails.values)
+    assert part.facts is not None
+    assert whole.facts is not None
+    for name, values in (vars(whole) | vars(whole.facts)).items():
+        if isinstance(values, np.ndarray):
+            found = getattr(part.facts if name in vars(whole.facts) and name != "spread" else part, name)
+            expected = getattr(whole.facts if name in vars(whole.facts) and name != "spread" else whole, name)
+            np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize("sizes", [{}, {"window": 3, "window_pattern": "fw"}, {"mask": "full"}, {"n_kv_head": 1}])
 def test_an_overview_made_while_the_model_runs_is_that_of_its_patterns(sizes: dict[str, object]) -> None:
     model, ids = scrambled(tiny(n_layer=3, **sizes)), (3, 1, 4, 1, 5, 9)
