@@ -15,6 +15,7 @@ from gptviz.model.memory_needed import Needed, needed
 from gptviz.model.precision import STORED
 
 from .families import ImportRefusedError
+from .hub import is_whole
 from .opening import number_bytes, source_at
 
 MOST_MODELS = 100  # of a store
@@ -122,7 +123,8 @@ def _hugging_face() -> Store:
             continue
         there = _entries(folder)
         if "config.json" in there:
-            models.append(Place("Hugging Face", name, folder, name if is_main else str(folder)))
+            by_name = is_main and is_whole(folder)  # what lacks a part would be looked for on the hub by its name
+            models.append(Place("Hugging Face", name, folder, name if by_name else str(folder)))
         else:
             ggufs = sorted(file for file in there if file.lower().endswith(".gguf"))
             models += [Place("Hugging Face", f"{name}/{file}", folder / file, str(folder / file)) for file in ggufs[:MOST_MODELS]]

@@ -197,6 +197,21 @@ def test_a_link_never_asks_the_hub_by_itself(server: FakeHub) -> None:
     assert "Fetch and open" in [b.label for b in at.button]
 
 
+def test_a_model_that_is_here_without_its_tokenizer_opens_as_it_is_or_is_looked_up(server: FakeHub, user: Path) -> None:
+    folder = made(user / "hub" / "models--someone--tiny" / "snapshots" / "abc")
+    (folder / "tokenizer.json").unlink()
+    (folder.parents[1] / "refs").mkdir()
+    (folder.parents[1] / "refs" / "main").write_text("abc")
+    at = opened(PAGE, source="someone/tiny")
+    assert "is not on this machine as a whole: the hub may have the rest" in says(at)
+    assert [b.label for b in at.button].count("Open") == 2  # where it was asked for, and in the list
+    assert "Ask the hub" in [b.label for b in at.button]
+    at = finished(button(at, "Open").click().run())
+    assert "tiny is open" in says(at)
+    assert "It came without a tokenizer" in says(at)
+    assert server.asked == []
+
+
 def test_a_typed_name_is_looked_up_with_its_size_then_fetched_and_opened(server: FakeHub, user: Path) -> None:
     at = opened(PAGE)
     at.text_input(key="source").set_value("someone/tiny").run()

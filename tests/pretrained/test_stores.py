@@ -44,6 +44,8 @@ def test_every_store_is_looked_through(user: Path) -> None:
     kept = user / "hub" / "models--someone--tiny" / "snapshots" / "abc"
     write(kept / "config.json", b"{}")
     write(kept.parents[1] / "refs" / "main", b"abc")
+    for name in ("tokenizer.json", "model.safetensors"):
+        write(kept / name)
     write(user / "hub" / "models--gpt2" / "snapshots" / "def" / "config.json", b"{}")  # without a ref
     write(user / "hub" / "models--someone--files" / "snapshots" / "abc" / "small.gguf")
     write(user / "hub" / "datasets--someone--texts" / "snapshots" / "abc" / "config.json", b"{}")

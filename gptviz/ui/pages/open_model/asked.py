@@ -80,16 +80,21 @@ def _local(path: Path) -> None:
             listed(inside)
         return
     if not (path.is_file() and mapped(path)):
-        card(Place("asked for", path.name, path, str(path)), stores.summary(path), names_by_place())
+        card(Place("", path.name, path, str(path)), stores.summary(path), names_by_place(), "asked")
 
 
 def _on_hub(name: str) -> None:
     cached = hub.cached(name)
-    if cached is not None and hub.is_whole(cached):
-        card(Place("asked for", name, cached, name), stores.summary(cached), names_by_place())
-        return
+    if cached is not None:
+        whole = hub.is_whole(cached)
+        card(
+            Place("Hugging Face", name, cached, name if whole else str(cached)), stores.summary(cached), names_by_place(), "asked"
+        )
+        if whole:
+            return
     if st.session_state.get(_ASKED) != name:
-        st.caption(f"{escaped(name)} is not on this machine.")
+        is_not = "is not on this machine" if cached is None else "is not on this machine as a whole: the hub may have the rest"
+        st.caption(f"{escaped(name)} {is_not}.")
         if pressed("Ask the hub", key="ask the hub", icon=":material/travel_explore:", help="Sends this name to the hub."):
             st.session_state[_ASKED] = name
             st.rerun()

@@ -119,11 +119,12 @@ def cards(key: str) -> DeltaGenerator:
     return st.container(horizontal=True, key=f"cards {key}")
 
 
-def card(place: Place, about: Summary | None, opened: Mapping[str, str]) -> None:
+def card(place: Place, about: Summary | None, opened: Mapping[str, str], where: str = "listed") -> None:
     """A model of another program: what it is, and the button that opens it, or why it cannot be opened.
 
     Args:
         opened: the names of the models that were opened before, by the place of their weights.
+        where: tells two cards of one model on a page apart.
     """
     with st.container(border=True, gap="xsmall"):
         st.markdown(f"**{escaped(place.name)}**")
@@ -132,7 +133,7 @@ def card(place: Place, about: Summary | None, opened: Mapping[str, str]) -> None
             return
         if said := line(about):
             st.caption(escaped(said))
-        key = f"{place.store} {place.name}"
+        key = f"{place.store} {place.name} {where}"
         now = importing.current()
         if now is not None and now.is_active and now.given == place.given:
             going_on(now, key)
@@ -141,4 +142,10 @@ def card(place: Place, about: Summary | None, opened: Mapping[str, str]) -> None
         elif trouble := problem(about):
             st.caption(f":material/block: {escaped(trouble)}")
         elif pressed("Open", key=f"open {key}", icon=":material/folder_open:", help=escaped(str(place.path))):
-            begin(place.given, place.name if place.store == "Ollama" else None)
+            begin(place.given, _suggested(place))
+
+
+def _suggested(place: Place) -> str | None:
+    """What to call a model whose path says nothing: Ollama and the cache of the hub name files by hashes."""
+    by_hash = place.store in ("Ollama", "Hugging Face") and place.given != place.name
+    return place.name.rpartition("/")[2].removesuffix(".gguf") if by_hash else None
