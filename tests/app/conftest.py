@@ -22,6 +22,21 @@ def _caches_of_this_file() -> None:
     clear_caches()
 
 
+@pytest.fixture(autouse=True)
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a user without models of other programs, whom no page may ask the hub for one."""
+    from huggingface_hub import constants
+
+    for name in ("OLLAMA_MODELS", "LLAMA_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    folder = tmp_path / "user"
+    folder.mkdir()
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(folder / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    return folder
+
+
 def clear_caches() -> None:
     st.cache_data.clear()
     st.cache_resource.clear()

@@ -31,19 +31,11 @@ pytestmark = pytest.mark.usefixtures("fresh_caches")
 PAGE = "pages/open_model.py"
 
 
-@pytest.fixture
-def user(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A user without models of other programs, and a page that has begun nothing."""
-    from huggingface_hub import constants
-
-    for name in ("OLLAMA_MODELS", "LLAMA_CACHE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+@pytest.fixture(autouse=True)
+def _no_import_goes_on(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(importing, "_current", None)
-    yield tmp_path
-    if (last := importing.current()) is not None:
+    yield
+    if isinstance(last := importing.current(), importing.Import):
         last.stop()
         last.join()
 
