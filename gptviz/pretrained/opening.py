@@ -18,11 +18,11 @@ from gptviz.model.precision import are_finite, kept, place
 
 from .families import ImportRefusedError
 from .families.base import ShapeError
-from .folder import Folder
-from .gguf import GGUF
-from .mapped import Mapped
-from .nanogpt import MinGPT, NanoGPT
-from .source import Source
+from .sources.folder import Folder
+from .sources.gguf import GGUF
+from .sources.mapped import Mapped
+from .sources.nanogpt import MinGPT, NanoGPT
+from .sources.source import Source
 
 WHOLE_MODELS = ("model.safetensors", "pytorch_model.bin")  # the weights of a folder with config.json
 MOST_NUMBERS_PER_BYTE = 8  # no quantisation stores a number in less than a bit

@@ -18,8 +18,8 @@ from gptviz.text import CharTokenizer, Tokenizer
 from gptviz.text.chat import ChatTemplate
 from gptviz.text.tokenizers.exported import tokenizers_json
 
-from . import nanogpt
 from .families.expressing import expressed
+from .sources import nanogpt
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from gptviz.model import PRESETS
-from gptviz.pretrained.source import Opened
+from gptviz.pretrained.sources.source import Opened
 from gptviz.text.chat import ChatTemplate
 from gptviz.train.engine import Engine
 

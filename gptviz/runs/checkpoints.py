@@ -35,7 +35,7 @@ from gptviz.model.build import lay_out
 from gptviz.model.precision import are_finite, kept, place
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.opening import filled, referred
-from gptviz.pretrained.source import Source
+from gptviz.pretrained.sources.source import Source
 from gptviz.text import Tokenizer, from_json
 
 from .card import Card

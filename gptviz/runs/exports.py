@@ -12,9 +12,9 @@ from torch import Tensor
 
 from gptviz.files import beside, home
 from gptviz.model import Config, parameter_count
-from gptviz.pretrained import nanogpt
 from gptviz.pretrained.families.expressing import NotExpressibleError, expressed
-from gptviz.pretrained.hub import is_name
+from gptviz.pretrained.places.hub import is_name
+from gptviz.pretrained.sources import nanogpt
 from gptviz.pretrained.writing import Written, write_nanogpt, write_transformers
 
 from . import checkpoints, names, sharing

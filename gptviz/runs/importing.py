@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Event, RLock, Thread
 from typing import Any, Literal
 
-from gptviz.pretrained import hub
+from gptviz.pretrained.places import hub
 
 from .checkpoints import CheckpointError
 from .imports import Imported, import_model

@@ -15,13 +15,13 @@ from gptviz import memory
 from gptviz.bounded import parse_json, read_regular
 from gptviz.model import memory_needed, parameter_count
 from gptviz.model.precision import STORED
-from gptviz.pretrained import hub
-from gptviz.pretrained import mapping as mapping_file
 from gptviz.pretrained.families import ImportRefusedError
-from gptviz.pretrained.folder import LONGEST_CONFIG, MOST_VALUES, outline_of
-from gptviz.pretrained.hub import Offer as Offer  # also for those who get one
-from gptviz.pretrained.mapped import Examined, Mapped
 from gptviz.pretrained.opening import filled, number_bytes, reference, source_at
+from gptviz.pretrained.places import hub
+from gptviz.pretrained.places.hub import Offer as Offer  # also for those who get one
+from gptviz.pretrained.sources import mapping as mapping_file
+from gptviz.pretrained.sources.folder import LONGEST_CONFIG, MOST_VALUES, outline_of
+from gptviz.pretrained.sources.mapped import Examined, Mapped
 
 from . import checkpoints, names, sharing, zips
 from .card import Card, values_of

@@ -19,9 +19,9 @@ from gptviz.bounded import parse_json
 from gptviz.files import beside, home, in_place_of
 from gptviz.model import Config, parameter_count
 from gptviz.pretrained.families import ImportRefusedError
-from gptviz.pretrained.nanogpt import SUFFIXES
 from gptviz.pretrained.opening import source_at
-from gptviz.pretrained.source import Source
+from gptviz.pretrained.sources.nanogpt import SUFFIXES
+from gptviz.pretrained.sources.source import Source
 
 from . import checkpoints, names, zips
 from .card import values_of

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 
 from gptviz import memory
 from gptviz.__main__ import main
-from gptviz.pretrained import download
+from gptviz.pretrained.places import download
 from gptviz.runs import checkpoints, importing, sharing
 from gptviz.text.tokenizers.symbols import SymbolTokenizer
 from gptviz.ui.pages.open_model import here, upload

@@ -24,7 +24,7 @@ from gptviz.generate.decoding import decode_greedily, until_end
 from gptviz.generate.sampling import Sampling
 from gptviz.interp.trace import run
 from gptviz.model import Transformer
-from gptviz.pretrained.folder_tokens import FolderTokens
+from gptviz.pretrained.sources.folder_tokens import FolderTokens
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, SymbolTokenizer
 from gptviz.text.tokenizers.marian import MarianTokenizer

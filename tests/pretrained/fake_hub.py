@@ -1,4 +1,4 @@
-"""A small server that answers as the Hugging Face hub does, as far as `gptviz.pretrained.hub` asks."""
+"""A small server that answers as the Hugging Face hub does, as far as `gptviz.pretrained.places.hub` asks."""
 
 from __future__ import annotations
 

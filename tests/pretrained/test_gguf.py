@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from gptviz.pretrained.families import ImportRefusedError
-from gptviz.pretrained.gguf_reader import Reader
-from gptviz.pretrained.gguf_rotary import llama3_rule
 from gptviz.pretrained.opening import filled, source_at
+from gptviz.pretrained.sources.gguf_reader import Reader
+from gptviz.pretrained.sources.gguf_rotary import llama3_rule
 from tests.pretrained.gguf_files import add_setting, permuted, saved
 from tests.pretrained.test_families import CONTEXT, GROUPED, LLAMA3, SIZES, VOCAB, theirs
 from tests.tiny import some_ids

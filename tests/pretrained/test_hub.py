@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from gptviz.pretrained import download, hub
 from gptviz.pretrained.families import ImportRefusedError
+from gptviz.pretrained.places import download, hub
 from tests.pretrained.fake_hub import FakeHub, fake_hub
 from tests.pretrained.test_families import GROUPED, theirs
 

@@ -20,11 +20,11 @@ import gptviz
 from gptviz.__main__ import main
 from gptviz.model import Config, Transformer, preset
 from gptviz.model.build import parameter_shapes
-from gptviz.pretrained.drafting import drafted
 from gptviz.pretrained.families import ImportRefusedError
-from gptviz.pretrained.mapped import Mapped
-from gptviz.pretrained.mapping import Row, compared, complaint, mapping_of, said_of
 from gptviz.pretrained.opening import filled, reference, referred, source_at
+from gptviz.pretrained.sources.drafting import drafted
+from gptviz.pretrained.sources.mapped import Mapped
+from gptviz.pretrained.sources.mapping import Row, compared, complaint, mapping_of, said_of
 from tests.pretrained.test_families import CONTEXT, GROUPED, MODELS, VOCAB, theirs
 from tests.tiny import families, scrambled, some_ids
 

@@ -16,7 +16,7 @@ import torch
 from gptviz.generate.generation import Generation
 from gptviz.generate.sampling import Sampling
 from gptviz.pretrained.opening import filled, source_at
-from gptviz.pretrained.source import Opened
+from gptviz.pretrained.sources.source import Opened
 
 pytestmark = [
     pytest.mark.full,

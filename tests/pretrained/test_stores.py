@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from gptviz.model.memory_needed import needed
-from gptviz.pretrained import stores
 from gptviz.pretrained.opening import source_at
-from gptviz.pretrained.stores import Place, summary
+from gptviz.pretrained.places import stores
+from gptviz.pretrained.places.stores import Place, summary
 from tests.pretrained.test_families import GROUPED, theirs
 
 

@@ -11,9 +11,9 @@ import sentencepiece
 from sentencepiece import sentencepiece_model_pb2 as description
 
 from gptviz.pretrained.families import ImportRefusedError
-from gptviz.pretrained.folder_tokens import FolderTokens
-from gptviz.pretrained.gguf_tokenizer import HeaderTokens
 from gptviz.pretrained.opening import source_at
+from gptviz.pretrained.sources.folder_tokens import FolderTokens
+from gptviz.pretrained.sources.gguf_tokenizer import HeaderTokens
 from gptviz.text import BPETokenizer, Tokenizer
 from gptviz.text.tokenizers.sentencepiece import from_sentencepiece
 from tests.pretrained.gguf_files import saved

@@ -16,7 +16,7 @@ import gptviz
 from gptviz import memory
 from gptviz.__main__ import main
 from gptviz.model import memory_needed
-from gptviz.pretrained import download, hub
+from gptviz.pretrained.places import download, hub
 from gptviz.runs import checkpoints
 from gptviz.runs.imports import import_model
 from gptviz.text.tokenizers.symbols import SymbolTokenizer

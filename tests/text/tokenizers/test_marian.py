@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gptviz.pretrained.families import ImportRefusedError
-from gptviz.pretrained.folder_tokens import FolderTokens
+from gptviz.pretrained.sources.folder_tokens import FolderTokens
 from gptviz.text import from_json
 from gptviz.text.tokenizers.marian import MarianTokenizer
 from tests.text import marian_vocabulary

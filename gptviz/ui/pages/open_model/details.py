@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gptviz.pretrained.families import FAMILIES
-from gptviz.pretrained.stores import Place, Summary
+from gptviz.pretrained.places.stores import Place, Summary
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.tries import Try
 
@@ -21,8 +21,8 @@ and every tensor must find its place: one that is missing, left over or of anoth
 The weights stay where they are. Your own folder gets the config, the tokenizer, a card, and a file that says where the weights
 are.
 This page reads only the heads of files; the memory needed is that of the weights and of a text of about 1,000 tokens, and what is
-free is asked of the system. `gptviz/pretrained/stores.py` knows where other programs keep models, `gptviz/pretrained/hub.py`
-fetches from the hub, `gptviz/runs/imports.py` writes what is kept.
+free is asked of the system. In `gptviz/pretrained/places/`, `stores.py` knows where other programs keep models, and `hub.py`
+fetches from the hub; `gptviz/runs/imports.py` writes what is kept.
 """
 LIMITS = (
     "Whether the tokenizer and all weights are sound shows only when a model is opened: the lists read the heads of files alone. "

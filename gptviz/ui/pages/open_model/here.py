@@ -9,8 +9,8 @@ from pathlib import Path
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from gptviz.pretrained import stores
-from gptviz.pretrained.stores import Place, Store, Summary
+from gptviz.pretrained.places import stores
+from gptviz.pretrained.places.stores import Place, Store, Summary
 from gptviz.runs import importing
 from gptviz.ui.views.open_in import open_in
 from gptviz.ui.widgets.buttons import pressed

@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from gptviz.bounded import parse_json
-from gptviz.pretrained.mapped import Examined
+from gptviz.pretrained.sources.mapped import Examined
 from gptviz.runs import imports
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.ui.widgets.buttons import pressed

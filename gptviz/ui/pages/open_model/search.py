@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from gptviz.pretrained import hub
 from gptviz.pretrained.families import ImportRefusedError
+from gptviz.pretrained.places import hub
 from gptviz.ui.widgets.markdown import escaped
 
 from .asked import choose

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gptviz import memory
 from gptviz.memory import size
 from gptviz.model.memory_needed import refusal
-from gptviz.pretrained.stores import Summary
+from gptviz.pretrained.places.stores import Summary
 
 
 def line(about: Summary) -> str:

@@ -11,7 +11,7 @@ from gptviz.text.tokenizers.bpe import BPETokenizer
 from gptviz.text.tokenizers.byte_pairs import CUTS, GPT2, Cut, byte_pairs
 from gptviz.text.tokenizers.sentencepiece import PieceKind, Pieces, from_pieces
 
-from .families import ImportRefusedError
+from ..families import ImportRefusedError
 
 # Families whose files may not say how their texts are cut: the converters of old knew one way.
 CUT_AS_GPT2 = ("gpt2", "gptneox")

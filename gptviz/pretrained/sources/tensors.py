@@ -15,7 +15,7 @@ from torch import Tensor
 
 from gptviz.bounded import parse_json, read_regular, require_regular
 
-from .families import ImportRefusedError
+from ..families import ImportRefusedError
 
 LONGEST_INDEX = 16 * 2**20  # bytes
 MOST_NAMES = 500_000

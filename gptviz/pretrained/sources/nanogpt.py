@@ -15,9 +15,9 @@ from torch import Tensor
 from gptviz.bounded import parse_json, read_regular
 from gptviz.model import Config
 
+from ..families import FAMILIES, Given, ImportRefusedError
+from ..families.expressing import Expressed, NotExpressibleError, differences, differing
 from .characters import characters_beside
-from .families import FAMILIES, Given, ImportRefusedError
-from .families.expressing import Expressed, NotExpressibleError, differences, differing
 from .folder import LONGEST_CONFIG
 from .folder_tokens import FolderTokens
 from .source import Opened, Outline, Source, fitted

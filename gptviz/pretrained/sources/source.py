@@ -16,7 +16,7 @@ from gptviz.text.chat import ChatTemplate
 from gptviz.text.tokenizers.padded import PaddedTokenizer
 from gptviz.text.tokenizers.symbols import MOST_SYMBOLS, SymbolTokenizer
 
-from .families import ImportRefusedError
+from ..families import ImportRefusedError
 
 
 @dataclass(frozen=True)

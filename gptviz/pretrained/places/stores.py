@@ -14,9 +14,9 @@ from gptviz.bounded import parse_json, read_regular
 from gptviz.model.memory_needed import Needed, needed
 from gptviz.model.precision import STORED
 
-from .families import ImportRefusedError
+from ..families import ImportRefusedError
+from ..opening import number_bytes, source_at
 from .hub import is_whole
-from .opening import number_bytes, source_at
 
 MOST_MODELS = 100  # of a store
 MOST_LOOKED_AT = 5_000  # files and folders of a store

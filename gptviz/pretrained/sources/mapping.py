@@ -15,8 +15,8 @@ from gptviz.bounded import parse_json, read_regular
 from gptviz.model import Config
 from gptviz.model.build import parameter_shapes
 
-from .families import ImportRefusedError, Take
-from .families.base import in_order, rotary_rows
+from ..families import ImportRefusedError, Take
+from ..families.base import in_order, rotary_rows
 from .tensors import reading
 
 LONGEST_MAPPING = 2**20  # bytes

@@ -18,7 +18,7 @@ from torch import Tensor
 from gptviz.bounded import read_regular, require_regular
 from gptviz.model import Config
 
-from .families import FAMILIES, Given, ImportRefusedError
+from ..families import FAMILIES, Given, ImportRefusedError
 from .gguf_rotary import llama3_rule
 from .gguf_tokenizer import HeaderTokens
 from .source import Opened, Outline, Source, fitted

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from .families import ImportRefusedError
+from ..families import ImportRefusedError
 
 CHUNK = 2**17  # bytes: where a connection breaks, at most as many have to be fetched once more
 # How often a connection may break without a byte in between before that counts as an error, and seconds to wait before the next.

@@ -15,9 +15,9 @@ from gptviz.model import Config
 from gptviz.model.build import parameter_shapes
 from gptviz.text import Tokenizer, from_json
 
+from ..families import ImportRefusedError
 from .characters import characters_beside, of_characters
 from .drafting import Draft, differing, drafted
-from .families import ImportRefusedError
 from .folder import MOST_VALUES
 from .folder_tokens import LONGEST_TOKENIZER, FolderTokens
 from .mapping import Row, Shape, TensorMap, compared, complaint, mapping_of

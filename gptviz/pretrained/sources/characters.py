@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from gptviz.bounded import read_regular
 from gptviz.text import CharTokenizer, Tokenizer
 
-from .families import ImportRefusedError
+from ..families import ImportRefusedError
 from .tensors import reading
 
 LONGEST_META = 4 * 2**20  # bytes

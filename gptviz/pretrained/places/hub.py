@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 from gptviz.bounded import parse_json
 from gptviz.memory import size as in_words
 
+from ..families import FAMILIES, ImportRefusedError
+from ..sources.folder import LONGEST_CONFIG, MOST_VALUES
+from ..sources.tensors import WEIGHTS, parts_in
 from .download import download, here
-from .families import FAMILIES, ImportRefusedError
-from .folder import LONGEST_CONFIG, MOST_VALUES
-from .tensors import WEIGHTS, parts_in
 
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import ModelInfo

@@ -14,7 +14,7 @@ from torch import Tensor
 from gptviz.bounded import parse_json, read_regular
 from gptviz.model import Config
 
-from .families import Family, Given, ImportRefusedError, family_of
+from ..families import Family, Given, ImportRefusedError, family_of
 from .folder_tokens import FolderTokens
 from .source import Opened, Outline, Source, fitted
 from .tensors import files_in, in_folder, reading

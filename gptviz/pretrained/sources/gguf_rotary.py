@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .families import ImportRefusedError
+from ..families import ImportRefusedError
 
 # Wavelengths below the context of the training divided by this stay as they are.
 HIGH = 4.0
