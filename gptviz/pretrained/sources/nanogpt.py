@@ -62,7 +62,7 @@ class _OfGPT2(Source):
 
     @cached_property
     def _tensors(self) -> dict[str, Tensor]:
-        tensors = {name.removeprefix(COMPILED): value for name, value in state_dict(self._content).items()}
+        tensors = {name.removeprefix(COMPILED): value for name, value in state_dict(self.path, self._content).items()}
         return {name: value for name, value in tensors.items() if not name.endswith(MASKS)}
 
     @cached_property

@@ -68,7 +68,7 @@ class TorchFile:
     """A file that `torch.save` wrote, opened with `weights_only=True`: nothing in it can run."""
 
     def __init__(self, path: Path) -> None:
-        self.tensors = state_dict(load_pickle(path))
+        self.tensors = state_dict(path)
 
     def names(self) -> list[str]:
         """The names of all tensors."""
@@ -113,34 +113,39 @@ def _loaded(path: Path) -> Any:
         return torch.load(path, map_location="cpu", weights_only=True)
 
 
-def state_dict(content: Any) -> dict[str, Tensor]:
-    """The tensors by name in what a file holds: at its top, or under a usual name there.
+def state_dict(path: Path, content: Any = None) -> dict[str, Tensor]:
+    """The tensors by name in a file that `torch.save` wrote: at its top, or under a usual name there.
+
+    Args:
+        path: the file.
+        content: what it holds, if it was read before.
 
     Raises:
-        ImportRefusedError: there are none.
+        ImportRefusedError: there are none, or the file is damaged, or holds more than data.
     """
+    content = load_pickle(path) if content is None else content
     for key in (None, "model", "state_dict", "module"):
         inner = content if key is None else content.get(key) if isinstance(content, Mapping) else None
         if isinstance(inner, Mapping):
             tensors = {str(name): value for name, value in inner.items() if isinstance(value, Tensor)}
             for name, value in tensors.items():
-                _require_plain(name, value)
+                _require_plain(path, name, value)
             if tensors:
                 return tensors
-    raise ImportRefusedError("the file holds no tensors by name")
+    raise ImportRefusedError(f"{path.name} holds no tensors by name: ask for the file with the weights")
 
 
-def _require_plain(name: str, tensor: Tensor) -> None:
+def _require_plain(path: Path, name: str, tensor: Tensor) -> None:
     """Refuse a tensor that has fewer numbers in the file than its shape says, or none at all.
 
     A row that is repeated without being stored again could claim any size, and fill the memory once it is worked with.
 
     Raises:
-        ImportRefusedError: the message names the tensor.
+        ImportRefusedError: the message names the file and the tensor.
     """
     is_dense = tensor.layout == torch.strided and tensor.device.type == "cpu" and not tensor.is_quantized
     if not is_dense or tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
-        raise ImportRefusedError(f"the tensor {name:.80} is not stored number by number: save it with .contiguous()")
+        raise ImportRefusedError(f"{path.name}: the tensor {name:.80} is not stored number by number: save it with .contiguous()")
 
 
 @contextmanager
