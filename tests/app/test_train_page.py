@@ -596,7 +596,7 @@ def test_what_the_data_decide_is_no_control_and_another_plan_sets_what_its_kind_
     at = page(plan="classifier")
     numbers = {one.key for one in at.number_input}
     assert not numbers & {"run_padding", "run_n_label", "run_n_encoder_layer", "run_vocab_size"}
-    assert at.selectbox(key="run_head").options == ["flatten", "mean", "sum"]
+    assert at.selectbox(key="run_head").options == ["flatten", "mean", "sum", "first", "first-relu"]
     at.selectbox(key="plan").set_value("seq2seq").run()
     assert not at.exception
     assert at.number_input(key="run_n_encoder_layer").value == PLANS["seq2seq"].config.n_encoder_layer

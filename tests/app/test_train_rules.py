@@ -189,7 +189,6 @@ def test_a_control_takes_the_numbers_of_every_experiment(name: str) -> None:
         ({"window": 4, "window_pattern": "x"}, "window_pattern is 'x'; it must be letters w"),
         ({"window": 4, "window_pattern": ""}, "window_pattern is ''; it must be letters w"),
         ({"positions": "rotary", "d_head": 5}, "d_head"),
-        ({"tied": True, "unembed_bias": True}, "unset unembed_bias"),
     ],
 )
 def test_parts_that_do_not_go_together_are_named_in_one_line(architecture: dict[str, Any], words: str) -> None:

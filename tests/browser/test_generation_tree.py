@@ -993,6 +993,7 @@ def test_while_it_plays_nothing_jumps_and_no_token_is_lost(visit: Visit) -> None
     expect(page.locator(".card .line").first).to_be_visible()
 
 
+@pytest.mark.full
 def test_who_leaves_while_it_plays_and_comes_back_sees_the_whole_tree(visit: Visit) -> None:
     page = opened(visit, speed="Slow")
     button(page, "Play").click()

@@ -17,7 +17,7 @@ OF_FIGURES = """() => {
 }"""
 
 
-@pytest.mark.parametrize(("width", "height", "times"), [(1280, 720, 1), (3840, 2160, 2.25)])
+@pytest.mark.parametrize(("width", "height", "times"), [pytest.param(1280, 720, 1, marks=pytest.mark.full), (3840, 2160, 2.25)])
 def test_figures_are_as_large_as_the_page(browser: Browser, server: Server, width: int, height: int, times: float) -> None:
     with visiting(browser, server, width=width, height=height) as visit:
         visit.open("positions")

@@ -42,6 +42,7 @@ def test_a_deep_link_on_a_cold_server_opens_the_page_in_its_frame(browser: Brows
         check_frame(visit.open(path), path)
 
 
+@pytest.mark.full
 def test_a_typed_prompt_reaches_the_url_and_follows_to_every_page(visit: Visit) -> None:
     page = visit.open("next_token")
     box = page.get_by_role("textbox", name=re.compile("Prompt"))

@@ -134,7 +134,7 @@ def test_a_pair_comes_round_after_its_turn_whatever_the_base_the_share_and_the_s
 
 
 def test_odd_sizes_rule_out_the_kinds_that_pair_numbers() -> None:
-    assert positions.fixed_kinds(model("learned").config) == ("sinusoidal", "rotary", "alibi")
+    assert positions.fixed_kinds(model("learned").config) == ("sinusoidal", "sines-first", "rotary", "alibi")
     odd = model("learned", d_model=9, n_head=3)
     assert positions.fixed_kinds(odd.config) == ("alibi",)
     with pytest.raises(ValueError, match="no rotary positions"):
@@ -172,7 +172,7 @@ def test_looking_leaves_the_model_as_it_was() -> None:
 def test_a_kind_says_whether_it_has_weights(kind: str) -> None:
     has_weights = any(True for _ in POSITIONS[kind](tiny(positions=kind, d_head=4)).parameters())
     assert POSITIONS[kind].is_trained == has_weights
-    assert positions.is_fixed(kind) == (kind in ("sinusoidal", "rotary", "alibi"))
+    assert positions.is_fixed(kind) == (kind in ("sinusoidal", "sines-first", "rotary", "alibi"))
 
 
 @pytest.mark.parametrize("kind", ["learned", "relative", "none"])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -377,14 +377,20 @@ def search(text: str) -> list[Found]:
     Raises:
         ImportRefusedError: the hub gives no answer.
     """
-    from huggingface_hub import HfApi
+    from huggingface_hub import ModelInfo, constants, get_session, hf_raise_for_status
 
+    asked_for: dict[str, str | int | Sequence[str]] = {
+        "search": text,
+        "sort": "downloads",
+        "limit": MOST_SEARCHED,
+        "expand": ["downloads", "safetensors", "tags", "gated"],
+    }
     with _answers(text):
-        asked = HfApi().list_models(
-            search=text, sort="downloads", limit=MOST_SEARCHED, expand=["downloads", "safetensors", "tags", "gated"]
-        )
+        # `HfApi.list_models` tries again for twenty seconds before it says that there is no network.
+        answer = get_session().get(f"{constants.ENDPOINT}/api/models", params=asked_for, headers=_headers(), timeout=PATIENCE)
+        hf_raise_for_status(answer)
         found = []
-        for info in asked:
+        for info in (ModelInfo(**one) for one in answer.json()):
             tags = set(info.tags or ())
             kind = next((kind for kind in FAMILIES if kind in tags), None)
             if kind is not None and tags & {"safetensors", "pytorch"} and not info.gated:
