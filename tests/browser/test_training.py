@@ -43,7 +43,12 @@ def begin(visit: Visit, name: str, **query: object) -> Page:
     box.press("Enter")
     visit.settle()
     page.get_by_role("button", name="Train", exact=True).click()
-    page.wait_for_url(re.compile(f"run={name}"), timeout=ENOUGH)
+    try:
+        expect(page.get_by_role("combobox", name=re.compile("Model watched"))).to_have_value(name, timeout=ENOUGH)
+    except AssertionError as error:
+        said = [box.inner_text() for box in page.get_by_role("alert").all()]
+        typed = page.get_by_role("textbox", name="Save as").input_value()
+        raise AssertionError(f"{name} is not watched at {page.url}; the name typed is {typed!r}; alerts: {said}") from error
     return page
 
 
@@ -53,6 +58,7 @@ def bar(page: Page) -> str:
 
 def test_a_run_is_begun_with_a_click_seen_to_move_reloaded_and_opened_elsewhere(visit: Visit) -> None:
     page = begin(visit, "mirror", run_steps=1_500)
+    page.wait_for_url(re.compile("run=mirror"), timeout=ENOUGH)
     step = page.get_by_test_id("stProgress").get_by_text(re.compile(r"Step [\d,]+ of 1,500 · .+ left"))
     expect(step).to_be_visible(timeout=ENOUGH)
     first = step.inner_text()
