@@ -19,13 +19,17 @@ next_step("Start here")
 
 st.subheader("Look inside, one page after the other", anchor=False)
 pictures = home.pictures(subject.key, subject.seen, theme()) | home.learning(subject.key.name, theme())
-with st.container(horizontal=True):
-    for number, page in enumerate(reading_order(subject.kind)[1:], 1):
-        with st.container(border=True, width="stretch", height="stretch", gap="xsmall"):
-            if page.path in pictures:
-                st.image(pictures[page.path], alt=f"{page.title}: {page.sentence}", width="stretch")
-            pages.link(page, f"**{number} {page.title}**")
-            st.caption(page.sentence)
+numbers = {page.path: number for number, page in enumerate(reading_order(subject.kind)[1:], 1)}
+for group, entries in pages.GROUPS.items():
+    shown = [page for page in entries if page.path in numbers]
+    st.markdown(f"**{group}**")
+    with st.container(horizontal=True):
+        for page in shown:
+            with st.container(border=True, width="stretch", height="stretch", gap="xsmall"):
+                if page.path in pictures:
+                    st.image(pictures[page.path], alt=f"{page.title}: {page.sentence}", width="stretch")
+                pages.link(page, f"**{numbers[page.path]} {page.title}**")
+                st.caption(page.sentence)
 if others := [page for page in pages.PAGES.values() if subject.kind not in page.kinds]:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption("About other kinds of models:", width="content")

@@ -121,15 +121,13 @@ RUNS = Page(
     step="Now compare models: see what each part is worth.",
 )
 
-# In the order of the menu, in which a newcomer reads them: the model from outside, what it is made of, how it came about.
-PAGES = {
-    page.path: page
-    for page in (
-        *(HOME, NEXT_TOKEN, GENERATE, CLASSIFY, TRANSLATE),
-        *(EMBEDDINGS, POSITIONS, ATTENTION, GRADIENTS),
-        *(OPEN_MODEL, TRAIN, RUNS),
-    )
+# The groups of the menu, and their pages in the order in which a newcomer reads them.
+GROUPS: dict[str, tuple[Page, ...]] = {
+    "From outside": (HOME, NEXT_TOKEN, GENERATE, CLASSIFY, TRANSLATE),
+    "What it is made of": (EMBEDDINGS, POSITIONS, ATTENTION, GRADIENTS),
+    "Your models": (OPEN_MODEL, TRAIN, RUNS),
 }
+PAGES = {page.path: page for group in GROUPS.values() for page in group}
 
 DEFAULT_MODEL = kinds.BEST["decoder"]
 DEFAULT_PROMPT = prompts.LINES
@@ -167,8 +165,11 @@ def open_page(page: Page, title: str | Mapping[Kind, str], sentence: str | Mappi
     state = shared_state()
     with st.sidebar:
         st.markdown("### gptviz")
-        for entry in PAGES.values():
-            link(entry, description=entry.sentence)
+        for group, entries in GROUPS.items():
+            with st.container(gap="xxsmall"):
+                st.caption(f"**{group}**")
+                for entry in entries:
+                    link(entry, description=entry.sentence)
     kind = kinds.kind_of(checkpoints.folders().get(state.get("model", DEFAULT_MODEL))) or "decoder"
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.title(title if isinstance(title, str) else title[kind], anchor=False, width="content")
