@@ -17,8 +17,14 @@ if TYPE_CHECKING:
 # Before torch is imported: on tensors this small a second thread only waits.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# How long an example takes says how busy the machine is.
-settings.register_profile("gptviz", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# How long an example takes says how busy the machine is. The examples are the same in every run, so that a change is judged by
+# what it changes; --hypothesis-profile=search tries others, and more of them.
+_PATIENT: dict[str, Any] = {
+    "deadline": None,
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+}
+settings.register_profile("gptviz", derandomize=True, **_PATIENT)
+settings.register_profile("search", max_examples=1000, print_blob=True, **_PATIENT)
 settings.load_profile("gptviz")
 
 # Workers take the files of tests in this order: the longest first, so that none of them is left with one in the end.

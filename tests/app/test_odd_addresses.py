@@ -24,7 +24,7 @@ MODELS = ("ladder-2", "classifier", "seq2seq", "reversal")
 
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_opens_whatever_its_address_says(path: str) -> None:
-    @settings(max_examples=4, derandomize=True)
+    @settings(max_examples=4)
     @given(st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=12), st.sampled_from(MODELS))
     def opens(asked: dict[str, str], model: str) -> None:
         page = opened(path, **{"model": model} | asked)

@@ -16,7 +16,7 @@ from gptviz.generate.sampling import Sampling, draw, ledger, uniform
 from gptviz.model import Config, Transformer
 from tests.tiny import CONTEXT, VOCAB, configs, scrambled, some_ids, tiny
 
-many = settings(max_examples=25, deadline=None, derandomize=True)
+many = settings(max_examples=25)
 PADDING, START, END = VOCAB - 3, VOCAB - 2, VOCAB - 1
 WORDS = VOCAB - 3
 

@@ -14,7 +14,7 @@ from scipy import stats
 
 from gptviz.generate.sampling import Sampling, choose, draw, ledger, uniform
 
-many = settings(max_examples=150, deadline=None, derandomize=True)
+many = settings(max_examples=150)
 
 
 def softmax(logits: list[float]) -> list[float]:

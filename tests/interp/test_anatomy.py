@@ -49,7 +49,7 @@ def passed(config: Config, seed: int = 0) -> tuple[Transformer, Trace, Anatomy]:
     return model, trace, anatomy(config, T, S)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(anything())
 def test_the_boxes_hold_every_parameter_once(config: Config) -> None:
     drawn = anatomy(config, T, S)
@@ -67,7 +67,7 @@ def test_the_boxes_hold_every_parameter_once(config: Config) -> None:
     assert {name: p.numel() for name, p in model.named_parameters()} == {name: n for name, n in covered.items() if n}
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(anything())
 def test_the_boxes_show_every_value_of_a_pass_with_its_shape(config: Config) -> None:
     model, trace, drawn = passed(config)
@@ -82,7 +82,7 @@ def test_the_boxes_show_every_value_of_a_pass_with_its_shape(config: Config) -> 
     assert [piece.name for piece in taps if not piece.name.endswith("positions")] == order, "boxes stand as they are computed"
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(anything())
 def test_the_arrows_lead_from_the_tokens_to_the_logits(config: Config) -> None:
     drawn = anatomy(config, T, S)
@@ -107,7 +107,7 @@ def test_the_arrows_lead_from_the_tokens_to_the_logits(config: Config) -> None:
     assert all(arrow.shape == flows[arrow.start] for arrow in drawn.arrows if arrow.start in flows and arrow.start not in alone)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(anything())
 def test_the_lines_of_a_box_are_those_of_the_file(config: Config) -> None:
     for box in anatomy(config, T, S).boxes:
@@ -373,7 +373,7 @@ def computed(box: Box, model: Transformer, trace: Trace, drawn: Anatomy) -> Tens
 NAMED_ELSEWHERE = ("memory", "resid_pre")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(anything(), st.integers(0, 3))
 def test_an_equation_computes_what_the_pass_recorded(config: Config, seed: int) -> None:
     model, trace, drawn = passed(config, seed)

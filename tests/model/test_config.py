@@ -13,7 +13,7 @@ from gptviz.model import Config
 from tests.tiny import families, tiny
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(families())
 def test_a_config_survives_json(config: Config) -> None:
     assert Config.from_dict(json.loads(json.dumps(config.to_dict()))) == config
@@ -74,7 +74,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(st.dictionaries(st.sampled_from(sorted(tiny().to_dict())), json_values))
 def test_any_json_is_a_config_or_a_short_value_error(changes: dict[str, Any]) -> None:
     try:

@@ -15,7 +15,7 @@ from gptviz.model.positions import POSITIONS
 from gptviz.model.residuals import RESIDUALS
 from tests.tiny import CONTEXT, VOCAB, families, scrambled, some_ids, tiny
 
-many = settings(max_examples=50, deadline=None, derandomize=True)
+many = settings(max_examples=50)
 
 
 @pytest.mark.parametrize("residual", RESIDUALS)

@@ -74,7 +74,7 @@ def test_the_parts_of_the_generator_have_the_sizes_its_post_lists() -> None:
     assert size("head") == 2_343
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(families())
 def test_described_counts_sum_to_the_numbers_in_the_model(config: Config) -> None:
     layers = describe(config)
@@ -101,7 +101,7 @@ class FirstReads(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(families())
 @example(tiny(n_encoder_layer=2, qk_norm=True, residual="post-norm", positions="relative"))
 @example(tiny(n_encoder_layer=1, qk_norm=True, tied=True))

@@ -18,7 +18,7 @@ from gptviz.model.heads import HEADS
 from gptviz.model.positions import POSITIONS
 from tests.tiny import CONTEXT, VOCAB, families, scrambled, some_ids, tiny
 
-many = settings(max_examples=40, deadline=None, derandomize=True)
+many = settings(max_examples=40)
 PADDING = VOCAB - 1
 LABELS = 3
 

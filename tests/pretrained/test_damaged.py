@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from torch import Tensor
@@ -130,9 +130,6 @@ def replaced(path: Path, content: bytes) -> Iterator[Path]:
 
 KINDS = ("safetensors", "config", "gguf", "pt")
 BYTES = st.sampled_from([0, 1, 2, 127, 128, 255, *b'"{}[],:09ea.'])
-PATIENT = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -144,7 +141,7 @@ def test_each_of_these_files_opens_as_it_was(sound: dict[str, Path], kind: str) 
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
-@PATIENT
+@settings(max_examples=60)
 def test_flipped_bytes_are_refused_in_a_line_or_change_numbers_only(
     sound: dict[str, Path], kind: str, data: st.DataObject, little_memory: None
 ) -> None:
@@ -158,7 +155,7 @@ def test_flipped_bytes_are_refused_in_a_line_or_change_numbers_only(
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(share=st.floats(0, 1, exclude_max=True))
-@PATIENT
+@settings(max_examples=60)
 def test_a_file_cut_anywhere_is_refused_in_a_line(sound: dict[str, Path], kind: str, share: float, little_memory: None) -> None:
     content = sound[kind].read_bytes().rstrip(b"\n")  # which JSON may do without
     with replaced(sound[kind], content[: int(share * len(content))]) as path, few_calls():
@@ -252,7 +249,7 @@ def test_nanogpts_checkpoint_with_more_or_fewer_tensors_or_a_call_in_it_is_refus
 
 
 @given(content=st.binary(max_size=200))
-@PATIENT
+@settings(max_examples=60)
 def test_any_bytes_as_meta_pkl_are_refused_in_a_line_or_left_out(sound: dict[str, Path], content: bytes) -> None:
     meta = sound["pt"].parent / "meta.pkl"
     meta.write_bytes(content)

@@ -154,7 +154,7 @@ def test_a_draft_knows_our_own_names(name: str) -> None:
 
 
 @given(config=families(n_encoder_layer=0, head="unembed", n_label=0), turned=st.booleans(), halved=st.booleans())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_every_operation_undoes_what_was_done_to_the_tensors(config: Config, turned: bool, halved: bool) -> None:
     assume(config.rotary_fraction == 1)  # else rows of a head are put as our rotary positions turn them
     model = scrambled(config)

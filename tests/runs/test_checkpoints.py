@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import safetensors.torch
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors import SafetensorError
 
@@ -413,7 +413,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150)
 @given(
     file=st.sampled_from(["config.json", "card.json", "tokenizer.json", "model.safetensors", "log.jsonl", "status.json"]),
     place=st.floats(0, 1),

@@ -44,7 +44,7 @@ def counted_by_torch(config: Config, rows: int, tokens: int) -> int:
 
 
 @given(config=configs())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_the_operations_of_a_step_are_those_torch_counts(config: Config) -> None:
     assert estimate.step_work(config, 3, 7).flops == counted_by_torch(config, 3, 7)
 
@@ -223,7 +223,7 @@ def test_as_many_snapshots_are_counted_as_a_run_keeps(snapshots: int, steps: int
 
 
 @given(prices=st.tuples(*[st.floats(0.2, 5)] * 3), waits=st.lists(st.floats(1, 100), max_size=5))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_the_speeds_of_a_machine_are_found_from_its_fastest_steps_however_long_the_others_wait(
     prices: tuple[float, float, float], waits: list[float]
 ) -> None:

@@ -5,6 +5,7 @@ The weights may be quantised; they are brought back to float32 one tensor at a t
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from functools import cached_property
@@ -152,8 +153,19 @@ class GGUF(Source):
             self._gemma3(fields)
         return kind, Given(fields, FAMILIES[kind].title)
 
+    def _number(self, name: str) -> float | None:
+        """A setting that is a number; None where there is no such setting.
+
+        Raises:
+            ImportRefusedError: it is no number, or not finite.
+        """
+        value = self._setting(name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value)):
+            raise ImportRefusedError(f"{self.path.name}: its setting {name} is {value!r:.60}; it must be a number")
+        return value
+
     def _gemma3(self, fields: dict[str, Any]) -> None:
-        scale, pattern = (self._setting(f"gemma3.attention.{name}") for name in ("scale", "sliding_window_pattern"))
+        scale, pattern = self._number("gemma3.attention.scale"), self._setting("gemma3.attention.sliding_window_pattern")
         fields["query_pre_attn_scalar"] = scale**-2 if scale else fields.get("head_dim", 256)
         if isinstance(pattern, list):
             fields["layer_types"] = ["sliding_attention" if windowed else "full_attention" for windowed in pattern]
@@ -163,7 +175,7 @@ class GGUF(Source):
     def _rotary(self, architecture: str, fields: dict[str, Any]) -> None:
         scaling = self._setting(f"{architecture}.rope.scaling.type")
         if scaling == "linear":
-            fields["rope_scaling"] = {"rope_type": "linear", "factor": self._setting(f"{architecture}.rope.scaling.factor")}
+            fields["rope_scaling"] = {"rope_type": "linear", "factor": self._number(f"{architecture}.rope.scaling.factor")}
         elif scaling not in (None, "none"):
             raise ImportRefusedError(
                 f"{self.path.name}: rotary positions are scaled by {scaling!r:.40}; of GGUF files "
@@ -171,14 +183,19 @@ class GGUF(Source):
             )
         if self._has("rope_freqs.weight"):
             divisors = self._tensor("rope_freqs.weight").double().flatten().numpy()
+            base = self._number(f"{architecture}.rope.freq_base")
             try:
-                fields["rope_scaling"] = llama3_rule(divisors, float(fields.get("rope_theta", 10_000.0)))
+                fields["rope_scaling"] = llama3_rule(divisors, 10_000.0 if base is None else base)
             except ImportRefusedError as error:
                 raise ImportRefusedError(f"{self.path.name}: {error}") from None
-        turned, size = self._setting(f"{architecture}.rope.dimension_count"), fields.get("head_dim")
-        if turned is not None and fields.get("num_attention_heads"):
-            share = turned / (size or fields["hidden_size"] // fields["num_attention_heads"])
-            fields |= {"partial_rotary_factor": share, "rotary_pct": share}
+        turned = self._number(f"{architecture}.rope.dimension_count")
+        size, width, heads = (
+            self._number(f"{architecture}.{name}")
+            for name in ("attention.key_length", "embedding_length", "attention.head_count")
+        )
+        size = size or (width / heads if width and heads else None)  # what is missing or 0 is refused with the other fields
+        if turned is not None and size:
+            fields |= dict.fromkeys(("partial_rotary_factor", "rotary_pct"), turned / size)
 
     @cached_property
     def _by_name(self) -> dict[str, Any]:

@@ -97,7 +97,7 @@ def test_gpt2_agrees_with_its_algorithm_written_as_a_loop(gpt2: BPETokenizer, gp
     lines = gpt2_files[1].read_text(encoding="utf-8").split("\n")[1:-1]
     ranks = {(a, b): rank for rank, (a, b) in enumerate(line.split(" ") for line in lines)}
 
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=100)
     @given(mixed_text)
     def agrees(text: str) -> None:
         assert gpt2.encode(text).ids == gpt2_as_a_loop(text, vocabulary, ranks)
