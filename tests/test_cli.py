@@ -24,8 +24,9 @@ import pytest
 import torch
 
 import gptviz
-from gptviz.__main__ import _print_json, main
+from gptviz.__main__ import main
 from gptviz.__main__ import run as run_command
+from gptviz.commands.common import print_json
 from gptviz.data.batches import consecutive_windows
 from gptviz.model.precision import PRECISIONS
 from gptviz.runs import checkpoints
@@ -156,7 +157,7 @@ def test_an_error_never_gives_a_terminal_what_it_would_obey(capsys: Capture) -> 
 
 
 def test_json_has_null_where_a_number_is_none_that_json_has(capsys: Capture) -> None:
-    _print_json({"a": [1.5, math.nan, {"b": (math.inf, "NaN")}]})
+    print_json({"a": [1.5, math.nan, {"b": (math.inf, "NaN")}]})
     assert json.loads(capsys.readouterr().out, parse_constant=pytest.fail) == {"a": [1.5, None, {"b": [None, "NaN"]}]}
 
 

@@ -1,0 +1,111 @@
+"""What the commands share: errors in one line, options, and how they print."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+import gptviz
+from gptviz import terminal
+
+if TYPE_CHECKING:
+    from gptviz.language_model import LanguageModel
+    from gptviz.text import Encoding
+
+
+class UsageError(Exception):
+    """An error that the user can correct, shown in one line."""
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line.
+
+    Attributes:
+        more_help: the end of its help text; called only when the help is printed, since it may import torch.
+    """
+
+    more_help: Callable[[], str] | None = None
+
+    def format_help(self) -> str:
+        return super().format_help() + (self.more_help() if self.more_help else "")
+
+    def error(self, message: str) -> Any:
+        self.exit(2, f"gptviz: {one_line(message)} (see {self.prog} --help)\n")
+
+
+def one_line(message: object) -> str:
+    return terminal.escaped(" ".join(str(message).split()))
+
+
+def nats(loss: float) -> str:
+    return f"{loss:.4f}" if loss < 1e6 else f"{loss:.4g}"  # a run that diverges may have a loss of forty digits
+
+
+def opened(options: argparse.Namespace) -> LanguageModel:
+    """The model that the options name; where it hides a shipped one, that is said on stderr."""
+    from gptviz.runs import checkpoints
+
+    folder = checkpoints.find(options.name)  # a misspelt name is an error here, and not looked for on the hub
+    if options.name in checkpoints.hidden():
+        print(f"gptviz: {checkpoints.about_hiding(options.name, folder)}", file=sys.stderr)
+    return gptviz.load(options.name, options.device, precision=options.precision)
+
+
+def add_precision(this: Parser) -> None:
+    this.add_argument(
+        "--precision",
+        choices=["stored", "float32", "bfloat16", "float16"],
+        default="stored",
+        help="what weights are multiplied in; default: what the model's file has, where this machine multiplies in it",
+    )
+
+
+def setting(text: str) -> tuple[str, Any]:
+    """`FIELD=VALUE`, the value a number, true, false or a word."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"--set {text} names no value; write --set FIELD=VALUE, as in --set n_layer=2")
+    try:
+        return name, json.loads(value)
+    except (ValueError, RecursionError):
+        return name, value
+
+
+def warn_of_unknown(encoding: Encoding) -> None:
+    if encoding.unknown:
+        print(f"gptviz: {encoding.unknown_sentence()}", file=sys.stderr)
+
+
+def print_json(content: Any) -> None:
+    print(json.dumps(finite(content), allow_nan=False))
+
+
+def finite(content: Any) -> Any:
+    """The same with null for every number that JSON has no word for: NaN and the infinities."""
+    if isinstance(content, dict):
+        return {key: finite(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [finite(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
+
+
+class Command(Protocol):
+    """Adds a command, with the options that several commands have, and gives its parser."""
+
+    def __call__(
+        self, name: str, run: Callable[[argparse.Namespace], None], summary: str, *, as_json: bool = True, on_device: bool = True
+    ) -> Parser:
+        """Add the command called `name`, which `run` carries out.
+
+        Args:
+            name: of the command.
+            run: gets the options.
+            summary: what the command does, in a sentence.
+            as_json: whether it has the option --json.
+            on_device: whether it has the option --device.
+        """
+        ...

@@ -1,0 +1,119 @@
+"""The command `generate`: go on with a text, or answer it."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from .common import Command, UsageError, add_precision, opened, print_json, warn_of_unknown
+
+if TYPE_CHECKING:
+    from gptviz.generate.sampling import Sampling
+    from gptviz.language_model import LanguageModel
+
+MOST_BEAMS = 64  # every step of a beam search takes memory and time for each
+
+
+def add(command: Command) -> None:
+    """Add the command and its options."""
+    this = command("generate", run, "Continue a prompt; with an encoder–decoder, answer it.")
+    this.add_argument("name", metavar="NAME")
+    add_precision(this)
+    this.add_argument("--prompt", required=True, metavar="TEXT")
+    this.add_argument("--max-new-tokens", type=int, default=200, metavar="N")
+    this.add_argument("--go-on", action="store_true", help="write on where the model ends its text")
+    this.add_argument("--greedy", action="store_true", help="always the likeliest token; the same as --temperature 0")
+    this.add_argument(
+        "--temperature",
+        type=float,
+        metavar="T",
+        help=(
+            "below 1 likely tokens become likelier, above 1 all become more alike; default 1, for an encoder–decoder 0 (always "
+            "the likeliest token)"
+        ),
+    )
+    this.add_argument("--top-k", type=int, metavar="K", help="draw from the K likeliest tokens")
+    this.add_argument("--top-p", type=float, metavar="P", help="draw from the fewest tokens whose probabilities add up to P")
+    this.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        metavar="S",
+        help="decides the random numbers: the same seed writes the same text; default 0",
+    )
+    this.add_argument("--beams", type=int, metavar="N", help="an encoder–decoder's answers, found by a beam search of width N")
+
+
+def run(options: argparse.Namespace) -> None:
+    """The command `generate NAME --prompt TEXT …`."""
+    from gptviz.generate.generation import until_drawn, without_end
+    from gptviz.generate.sampling import Sampling
+
+    if options.max_new_tokens < 0:
+        raise UsageError(f"--max-new-tokens is {options.max_new_tokens}; it must be 0 or more")
+    if options.beams is not None and options.beams > MOST_BEAMS:
+        raise UsageError(f"--beams is {options.beams:,}; it must be at most {MOST_BEAMS}")
+    temperature = 0.0 if options.greedy else 1.0 if options.temperature is None else options.temperature
+    sampling = Sampling(temperature=temperature, top_k=options.top_k, top_p=options.top_p, seed=options.seed)
+    lm = opened(options)
+    if lm.model.config.kind == "classifier":
+        raise UsageError(f"{options.name} is a classifier and writes no text: use classify {options.name} --text TEXT")
+    encoding = lm.tokenizer.encode(options.prompt)
+    warn_of_unknown(encoding)
+    if lm.model.config.kind == "encoder-decoder":
+        is_asked = any(given is not None for given in (options.temperature, options.top_k, options.top_p))
+        _answer(options, lm, sampling if is_asked and temperature else None)
+        return
+    if options.beams is not None:
+        raise UsageError(f"{options.name} continues a text, which has no end: a beam search is for answers, so leave --beams out")
+    grown = lm.generation(options.prompt, sampling)
+    if not options.json:
+        print(options.prompt, end="")
+    streams = not options.json and lm.tokenizer.kind in ("characters", "symbols")
+    tokens: list[int] = []
+    begun = time.perf_counter()
+    ends = frozenset() if options.go_on else lm.end_tokens
+    for step in until_drawn(islice(grown, options.max_new_tokens), ends):
+        tokens.append(int(step.tokens[0]))
+        if streams and tokens[-1] not in ends:
+            print(lm.tokenizer.piece(tokens[-1]), end="", flush=True)
+    rate = len(tokens) / max(time.perf_counter() - begun, 1e-9)
+    written, ended = without_end(tokens, ends)
+    text = lm.tokenizer.continuation(written)
+    if options.json:
+        print_json({"text": text, "tokens": written, "ended": ended, "tokens_per_second": round(rate, 1)})
+    else:
+        # Tokens of a byte-level vocabulary can end within a character, so their text is printed when it is complete.
+        print("" if streams else text)
+    if ended and not options.json:
+        print(
+            f"gptviz: the model ended its text with {lm.tokenizer.label(tokens[-1])}; with --go-on it writes on", file=sys.stderr
+        )
+
+
+def _answer(options: argparse.Namespace, lm: LanguageModel, sampling: Sampling | None) -> None:
+    """The answer of an encoder–decoder, drawn or greedy, or those of a beam search with their probabilities."""
+    if options.beams is not None and sampling is not None:
+        raise UsageError("--beams searches for the likeliest answers: leave --temperature, --top-k and --top-p out")
+    longest = min(options.max_new_tokens, lm.model.config.context_length)
+    begun = time.perf_counter()
+    if options.beams is None:
+        tokens, ended = lm.decoded(options.prompt, longest, sampling)
+        answer: dict[str, Any] = {"text": lm.tokenizer.decode(tokens), "tokens": tokens, "ended": ended}
+        lines = [answer["text"]]
+    else:
+        beams = lm.beams(options.prompt, options.beams, longest).finished
+        rows = [{"text": lm.tokenizer.decode(one.ids), "log_probability": one.total, "ended": one.ended} for one in beams]
+        answer = rows[0] | {"tokens": list(beams[0].ids), "beams": rows}
+        lines = [f"{math.exp(one.total):>7.2%}  {row['text']}" for one, row in zip(beams, rows, strict=True)]
+    rate = len(answer["tokens"]) / max(time.perf_counter() - begun, 1e-9)
+    if options.json:
+        print_json(answer | {"tokens_per_second": round(rate, 1)})
+        return
+    print("\n".join(lines))
+    if not answer["ended"]:
+        print(f"gptviz: the answer has no end: it was cut after {longest} tokens", file=sys.stderr)

@@ -1,0 +1,114 @@
+"""The command `import`: models of other programs, and zip files."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .common import Command, UsageError, print_json, setting
+
+if TYPE_CHECKING:
+    from gptviz.runs.imports import Offer
+
+
+def add(command: Command) -> None:
+    """Add the command and its options."""
+    this = command(
+        "import",
+        run,
+        "Open a model that another program made, whose files stay where they are; or unpack a zip file with a model.",
+        on_device=False,
+    )
+    this.add_argument(
+        "source",
+        metavar="SOURCE",
+        help="a folder with config.json, weights and tokenizer, as model hubs have them; a .gguf file; nanoGPT's ckpt.pt; the "
+        "name of a model on the hub; a zip file that 'export' wrote; or, with --map, a .pt or .safetensors file with the tensors "
+        "of any GPT",
+    )
+    this.add_argument("--name", help="what to call the model; default: the name of the folder or file")
+    this.add_argument(
+        "--map",
+        type=Path,
+        metavar="FILE",
+        help="a JSON file that says which tensor is which (see README.md); without it, a first draft of one is printed",
+    )
+    this.add_argument("--draft", type=Path, metavar="FILE", help="write that draft into a file instead")
+    this.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="what the tensors do not tell, such as n_head=6; 'train --help' lists all fields",
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """The command `import SOURCE [--name N] [--map FILE] [--draft FILE] [--set FIELD=VALUE …] [--json]`."""
+    from gptviz.memory import size
+    from gptviz.runs import checkpoints, imports
+
+    def offered(offer: Offer) -> None:
+        licence = f", licence {offer.licence}" if offer.licence else ""
+        print(f"{offer.name}: {size(offer.missing)} are fetched from the hub{licence}; Ctrl-C stops", file=sys.stderr)
+
+    said = imports.said_of(options.map, dict(map(setting, options.set)))
+    if options.draft:
+        _write_draft(options, said)
+        return
+    told = [*(["--map", str(options.map)] if options.map else []), *(word for one in options.set for word in ("--set", one))]
+    command = shlex.join(["gptviz", "import", options.source, *told])
+    try:
+        with imports.bar(options.source) as watch:
+            made = imports.import_model(options.source, options.name, said=said, command=command, offered=offered, watch=watch)
+    except checkpoints.CheckpointError as error:
+        _print_tensors(options, said, str(error))
+        raise
+    except KeyboardInterrupt:
+        print("gptviz: stopped; nothing was imported, and what has arrived is gone on with the next time", file=sys.stderr)
+        raise
+    if options.json:
+        row = {"name": made.folder.name, "family": made.family, "parameters": made.parameters, "notes": list(made.notes)}
+        compared = imports.examined(options.source, said) if options.map else None
+        print_json(row | ({} if compared is None else compared.as_json()))
+        return
+    where = f"stay at {options.source}" if checkpoints.is_reference(made.folder) else f"are in {made.folder}"
+    print(f"{made.folder.name}: {made.family}, {made.parameters:,} parameters; its weights {where}")
+    for note in made.notes:
+        print(note)
+
+
+def _write_draft(options: argparse.Namespace, said: dict[str, Any]) -> None:
+    """Write the draft of a mapping into a file of its own."""
+    from gptviz.runs import imports
+
+    examined = imports.examined(options.source, said)
+    if examined is None or examined.draft is None:
+        raise UsageError("--draft is for a .pt or .safetensors file with the tensors of any GPT, without --map")
+    try:
+        with options.draft.open("x", encoding="utf-8") as file:
+            file.write(examined.draft.text)
+    except FileExistsError:
+        raise UsageError(f"{options.draft} is there already: give the draft another name") from None
+    for line in examined.draft.remarks():
+        print(line)
+    print(f"The draft is in {options.draft}: check it, then use it with --map {options.draft}")
+
+
+def _print_tensors(options: argparse.Namespace, said: dict[str, Any], error: str) -> None:
+    """Where a file of tensors could not be opened: what it holds and what does not match, or a draft of its mapping."""
+    from gptviz.runs import checkpoints, imports
+
+    with contextlib.suppress(checkpoints.CheckpointError):
+        examined = imports.examined(options.source, said)
+        if examined is None:
+            return
+        if options.json:
+            print_json({"error": error} | examined.as_json())
+            return
+        for line in examined.lines():
+            print(line)

@@ -1,0 +1,228 @@
+"""The command `train`: a run, from its plan to its end."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import math
+import shlex
+import signal
+import sys
+import textwrap
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gptviz.fields import field_infos
+from gptviz.train.recipe import Recipe
+
+from .common import Command, UsageError, nats, setting
+
+if TYPE_CHECKING:
+    import torch
+
+    from gptviz.runs.names import Claim
+    from gptviz.text import Tokenizer
+    from gptviz.train.distributed import World
+
+
+def add(command: Command) -> None:
+    """Add the command and its options."""
+    this = command("train", run, "Train a model; Ctrl-C stops and keeps it.", as_json=False)
+    this.add_argument("preset", nargs="?", metavar="PLAN", help="an experiment: an architecture, its data and its recipe")
+    this.add_argument(
+        "--corpus",
+        metavar="PATH",
+        help="a text file, tiny-shakespeare, python-reference, or a task by name; for a classifier a CSV file with the columns "
+        "text and label, a folder with a file of lines for each label, or opinions; for an encoder–decoder a file with a source "
+        "and its answer in each line, separated by a tab or a comma, or dates, numbers or mirror",
+    )
+    this.add_argument("--name", help="what to call the model; default: the plan's name, with a number where that is in use")
+    this.add_argument("--replace", action="store_true", help="delete your own model of this name, or hide the shipped one")
+    this.add_argument("--resume", metavar="NAME", help="resume a run that was stopped, paused or killed")
+    this.add_argument("--from", dest="begin", metavar="NAME", help="begin with the weights and the tokenizer of this model")
+    this.add_argument(
+        "--set", action="append", default=[], metavar="FIELD=VALUE", help="change the architecture, such as n_layer=2: see below"
+    )
+    this.more_help = _architecture_help
+    this.add_argument(
+        "--tokenizer", nargs="+", metavar="FILE", help="a tokenizer.json, or GPT-2's encoder.json and vocab.bpe, to use as it is"
+    )
+    this.add_argument("--store", choices=["float32", "float16"], default="float32", help="type of the stored weights")
+    this.add_argument("--root", type=Path, help="where to make the model's folder; default: among your own models")
+    _add_recipe(this.add_argument_group("recipe", "Unless you give them, the values of the plan."))
+
+
+def run(options: argparse.Namespace) -> None:
+    """The command `train PLAN …`, `train --resume NAME`."""
+    from gptviz.model.devices import device
+    from gptviz.runs import checkpoints
+    from gptviz.runs.experiments import PLANS
+    from gptviz.runs.names import claimed
+    from gptviz.train.distributed import joined, local_rank
+
+    if (options.preset is None) == (options.resume is None):
+        raise UsageError("train takes the name of a plan, or --resume NAME, one of the two")
+    if options.resume and (given := _given(options)):
+        raise UsageError(f"--resume continues a run with its own settings: leave {given} out, or begin another run")
+    if options.preset and options.preset not in PLANS:
+        raise UsageError(f"no plan named {options.preset!r}; there are {', '.join(PLANS)}")
+    on = device(options.device, local_rank())
+    with joined(on) as world, contextlib.ExitStack() as held:
+        claim = None
+        if options.resume:
+            at_root = options.root is not None
+            folder = checkpoints.destination(options.resume, options.root) if at_root else checkpoints.find(options.resume)
+            checkpoints.read_config(folder)
+        else:
+            name = options.preset if options.name is None else options.name
+            if world.is_main:
+                # Held until training ends: no other process can replace the run between its preparation and its first step.
+                or_next = options.name is None and not options.replace
+                claim = held.enter_context(claimed(name, options.root, replace=options.replace, or_next=or_next))
+                _prepare(options, claim, on, world)
+                _explain_name(name, claim, options.root)
+            name = world.broadcast_text(name if claim is None else claim.name, on)
+            folder = checkpoints.destination(name, options.root)
+        _watch(folder, on, world, claim)
+
+
+def _architecture_help() -> str:
+    """Every field of the architecture that --set changes, with its choices."""
+    from gptviz.model import Config
+
+    lines = ["", "architecture, changed by --set:"]
+    for name, info in field_infos(Config).items():
+        lines += textwrap.wrap(f"{name}: {info.help}", 100, initial_indent="  ", subsequent_indent="      ")
+        for choice in info.choices:
+            what = info.about_choices[choice]
+            line = f"{choice}: {what.about} {what.equation}".rstrip()
+            lines += textwrap.wrap(line, 100, initial_indent="      - ", subsequent_indent="        ")
+    return "\n".join([*lines, ""])
+
+
+def _add_recipe(group: argparse._ArgumentGroup) -> None:
+    """Add an option for every setting of a recipe."""
+    for name, info in field_infos(Recipe).items():
+        option = f"--{name.replace('_', '-')}"
+        if info.kind == "choice":
+            group.add_argument(option, choices=info.choices, help=info.help)
+        else:
+            is_whole = info.kind == "whole"
+            group.add_argument(option, type=int if is_whole else float, metavar="N" if is_whole else "X", help=info.help)
+
+
+def _given(options: argparse.Namespace) -> str | None:
+    """The first option that describes a new run, None if there is none."""
+    describing = ["name", "corpus", "begin", "set", "tokenizer", "replace", *(field.name for field in fields(Recipe))]
+    given = (name for name in describing if getattr(options, name) not in (None, []) and getattr(options, name) is not False)
+    name = next(given, None)
+    return None if name is None else "--from" if name == "begin" else f"--{name.replace('_', '-')}"
+
+
+def _explain_name(wanted: str, claim: Claim, root: Path | None) -> None:
+    """Say how the run is called where that is not the name of its plan, and what it hides."""
+    from gptviz.runs import checkpoints
+
+    if claim.name != wanted:
+        print(
+            f"the run is called {claim.name}, since the name {wanted} is in use (--name gives another name, --replace replaces "
+            "that model)"
+        )
+    elif root is None and claim.name in checkpoints.hidden():
+        print(checkpoints.about_hiding(claim.name, claim.folder))
+
+
+def _prepare(options: argparse.Namespace, claim: Claim, on: torch.device, world: World) -> None:
+    """Write the run that the options describe."""
+    from gptviz.data.registry import source_of_path
+    from gptviz.runs.experiments import PLANS
+
+    plan = PLANS[options.preset]
+    given = {field.name: getattr(options, field.name) for field in fields(Recipe) if getattr(options, field.name) is not None}
+    if "steps" in given or "minutes" in given:
+        given = {"steps": None, "minutes": None} | given
+    recipe = replace(plan.recipe, **given)
+    world.shard(recipe.batch_size)
+    tokenizer = _tokenizer(*options.tokenizer) if options.tokenizer else None
+    plan.prepare(
+        claim.name,
+        source=None if options.corpus is None else source_of_path(options.corpus, plan.config.kind, plan.fraction),
+        recipe=recipe,
+        changes=dict(map(setting, options.set)),
+        tokenizer=tokenizer,
+        begin=options.begin,
+        about={"preset": options.preset, "command": shlex.join(["python", "-m", "gptviz", *options.arguments])},
+        store=options.store,
+        claim=claim,
+        device=on,
+    )
+
+
+def _tokenizer(*files: str) -> Tokenizer:
+    """The tokenizer in one file, or in GPT-2's two."""
+    from gptviz.text import BPETokenizer
+
+    if len(files) > 2:
+        raise UsageError("--tokenizer takes a tokenizer.json, or GPT-2's encoder.json and vocab.bpe")
+    try:
+        return BPETokenizer.from_file(*files) if len(files) == 1 else BPETokenizer.from_gpt2(*files)
+    except ValueError as error:
+        raise UsageError(f"{' '.join(files)}: {error}") from None
+
+
+def _watch(folder: Path, device: torch.device, world: World, claim: Claim | None) -> None:
+    """Train the run in `folder` and show a progress bar, losses and samples. Ctrl-C stops it after the step, twice at once."""
+    from tqdm import tqdm
+
+    from gptviz.runs import checkpoints, training
+    from gptviz.runs.status import read_status
+    from gptviz.train.engine import Engine
+    from gptviz.train.trainer import Evaluated, Stepped
+
+    def show(text: str) -> None:
+        if world.is_main:
+            tqdm.write(text, file=sys.stdout)
+            sys.stdout.flush()  # so that a log file has it now; the bar is for terminals only
+
+    interrupts: list[int] = []
+
+    def interrupted(number: int, frame: object) -> None:
+        interrupts.append(number)
+        if len(interrupts) > 1:
+            raise KeyboardInterrupt
+        with contextlib.suppress(RuntimeError):  # the signal may come while another text is being printed
+            show(
+                "stopping after this step and saving the run (Ctrl-C again stops at once and loses what came after the last save)"
+            )
+
+    before = {number: signal.signal(number, interrupted) for number in (signal.SIGINT, signal.SIGTERM)}
+    bar = tqdm(total=100.0, bar_format="{l_bar}{bar}| {postfix}", file=sys.stderr, disable=None if world.is_main else True)
+    running = math.nan
+    what = "text" if checkpoints.read_config(folder).kind == "classifier" else "token"
+    try:
+        events = training.train(
+            folder, device=device, world=world, claim=claim, stop_requested=lambda: "stop" if interrupts else None
+        )
+        for event in events:
+            if isinstance(event, Engine):
+                show(f"{folder.name} on {device}: {event.why}")
+            elif isinstance(event, Stepped):
+                running = event.loss if math.isnan(running) else 0.98 * running + 0.02 * event.loss
+                bar.n = round(100 * event.progress, 1)
+                rate = f"{event.tokens_per_second:,.0f} tokens/s, {event.seconds_left:,.0f} s left"
+                bar.set_postfix_str(f"step {event.step:,}, loss {running:.3f}, {rate}")
+            elif isinstance(event, Evaluated):
+                trained = "" if math.isnan(running) else f"training {nats(running)}, "
+                accuracy = f", accuracy {event.evaluation.accuracy:.1%}"
+                show(f"step {event.step:,}: {trained}validation {nats(event.loss)} nats/{what}{accuracy}")
+            else:
+                show("    " + event.text.strip().replace("\n", "\n    "))
+    finally:
+        bar.close()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    status = read_status(folder)
+    if status.message:
+        show(status.message)
+    show(f"{status.state}: kept as {folder}")
