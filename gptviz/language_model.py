@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from itertools import islice
 from pathlib import Path
 from types import FrameType
@@ -13,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gptviz.interp import edits as unit_edits
 from gptviz.interp.classification import Numbers, judge, probabilities
 from gptviz.interp.trace import Trace, run
 from gptviz.model import Transformer
@@ -28,6 +30,9 @@ from .model.precision import check as check_precision
 from .runs import checkpoints, imports
 from .runs.card import Card
 
+# Of a reference text for edits, the most tokens that are read, and how many at a time.
+MOST_REFERENCE, LONGEST_PIECE = 8_192, 1_024
+
 
 class LanguageModel:
     """A trained model that is ready to use, as `gptviz.load` returns it.
@@ -39,6 +44,8 @@ class LanguageModel:
         card: how it was made and how good it is.
         step: the training step of the snapshot; None for the model as it was last saved.
         precision: what was asked for when it was opened, one of `gptviz.model.precision.PRECISIONS`.
+        edits: what is switched off or replaced in it, as texts; see `edited`.
+        edit_text: the reference text of these edits; None where they need none.
     """
 
     def __init__(
@@ -52,9 +59,67 @@ class LanguageModel:
     ) -> None:
         self.name, self.model, self.tokenizer, self.card = name, model, tokenizer, card
         self.step, self.precision = step, precision
+        self.edits: tuple[str, ...] = ()
+        self.edit_text: str | None = None
+        self._original: LanguageModel | None = None
+
+    @property
+    def original(self) -> LanguageModel:
+        """The same model without edits: itself where it has none."""
+        return self if self._original is None else self._original
+
+    def edited(self, *edits: str, text: str | None = None) -> LanguageModel:
+        """This model with pieces switched off or replaced: all that it computes, from `trace` to `generate`, is with these edits.
+
+        It shares all weights, which are not touched. An edit is a unit and what becomes of it:
+
+        - `blocks.1.attention.head.3`, `blocks.1.attention`, `blocks.1.mlp`, `blocks.1.mlp.neuron.17`, `embed`: switched off, what
+          it computes is replaced by zero. Of a head that is what it hands to the output projection; of a whole attention or MLP,
+          what it adds to the stream, its bias included.
+        - `…=mean`: replaced by its mean over the tokens of `text`.
+        - `blocks.1.attention.head.3=uniform`, `=previous`, `=from`, also of a whole attention: its pattern, over all tokens that
+          it may read, on the previous token, or that over the beginning of `text`. Positions count from the beginning; a query
+          beyond the end of `text` keeps its own row.
+        - `blocks.0.mlp.neuron.17=4.2`: a neuron set to a number.
+        - `positions`, `positions=shuffled`: no positions; or the places of the context in a random order, always the same.
+
+        Args:
+            edits: added to those that this model has.
+            text: the reference text of all edits, read as a prompt, a long one in pieces.
+
+        Raises:
+            ValueError: the model has no such unit, an edit is not possible or lacks a `text`, or this model's edits have another.
+        """
+        if not edits:
+            return self
+        if text is not None and self.edit_text not in (None, text):
+            raise ValueError("the edits of this model have another reference text already: give all edits at once")
+        model, reference = self.original.model, self.edit_text if text is None else text
+        every = unit_edits.edits((*self.edits, *edits), model.config)
+        used = reference if any(one.needs_text for one in every) else None
+        twin = copy(self.original)
+        twin.model = unit_edits.edited(model, every, () if used is None else self.original._readings(used))
+        twin.edits, twin.edit_text, twin._original = tuple(one.text for one in every), used, self.original
+        return twin
+
+    def _readings(self, text: str) -> list[unit_edits.Reading]:
+        """The pieces of a reference text, as the model reads it.
+
+        Raises:
+            ValueError: the text is empty or, for an encoder–decoder, too long.
+        """
+        ids, config = self.encode(text), self.model.config
+        if config.kind == "classifier":
+            return [unit_edits.Reading(self.seen(ids)[None])]
+        if config.kind == "encoder-decoder":
+            answered = self.trace(text, names=())
+            return [unit_edits.Reading(answered.ids, answered.source)]
+        pieces = ids[:MOST_REFERENCE].split(min(config.context_length, LONGEST_PIECE))
+        return [unit_edits.Reading(piece[None]) for piece in pieces]
 
     def __repr__(self) -> str:
         config, step = self.model.config, "" if self.step is None else f" after {self.step:,} steps"
+        step += f", edited ({', '.join(self.edits)})" if self.edits else ""
         size = sum(parameter.numel() for parameter in self.model.parameters())
         return (
             f"<LanguageModel {self.name}{step}: {config.kind}, {size:,} parameters, {self.tokenizer.vocab_size:,} tokens "

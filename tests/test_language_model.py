@@ -251,3 +251,41 @@ def test_what_an_encoder_decoder_cannot_read_or_do_is_said(home: Path, tiny_mode
     unmarked = scrambled(tiny(n_encoder_layer=1, vocab_size=6))
     with pytest.raises(ValueError, match=r"its tokens \(characters\) have no start and end tokens"):
         gptviz.load(checkpoints.save("unmarked", unmarked, CharTokenizer("abcdef"), {})).answer("face")
+
+
+def test_an_edited_model_shares_its_weights_and_everything_it_computes_is_edited(tiny_model: TinyModel) -> None:
+    lm = gptviz.load(tiny_model())
+    prompt, before = "the fox", lm.trace("the fox")["logits"]
+    edited = lm.edited("blocks.1.attention.head.2", "blocks.0.mlp=mean", text="the quick brown fox jumps over the lazy dog")
+    assert edited.edits == ("blocks.0.mlp=mean", "blocks.1.attention.head.2")
+    assert edited.edit_text == "the quick brown fox jumps over the lazy dog"
+    assert not edited.trace(prompt)["blocks.1.attention.z"][:, 2].any()
+    changed = edited.trace(prompt)["logits"]
+    assert not torch.allclose(changed, before)
+    assert torch.equal(lm.trace(prompt)["logits"], before)
+    first = next(edited.generation(prompt, Sampling(temperature=0)))
+    torch.testing.assert_close(first.logits, changed[:, -1])
+    assert lm.edited() is lm
+    assert edited.original is lm
+    added = lm.edited("blocks.1.attention.head.2").edited("blocks.0.mlp=mean", text=edited.edit_text)
+    assert torch.equal(added.trace(prompt)["logits"], changed)
+    assert lm.edited("positions", text="unread").edit_text is None
+
+
+def test_a_mean_is_over_all_of_a_long_reference_text(tiny_model: TinyModel) -> None:
+    lm, text = gptviz.load(tiny_model()), "the quick brown fox jumps over the lazy dog"
+    ids = lm.encode(text)
+    pieces = [lm.model.embed(piece) for piece in ids.split(CONTEXT)]
+    mean = torch.cat(pieces).mean(0)
+    assert len(pieces) > 2
+    torch.testing.assert_close(lm.edited("embed=mean", text=text).trace("fox")["embed"][0, 0], mean)
+
+
+def test_edits_that_cannot_be_are_named(tiny_model: TinyModel) -> None:
+    lm = gptviz.load(tiny_model())
+    with pytest.raises(ValueError, match=r"blocks\.9\.mlp: there is no block 9"):
+        lm.edited("blocks.9.mlp")
+    with pytest.raises(ValueError, match="needs a reference text to take the mean from: give a text"):
+        lm.edited("blocks.0.mlp=mean")
+    with pytest.raises(ValueError, match="another reference text already"):
+        lm.edited("blocks.0.mlp=mean", text="the fox").edited("blocks.1.mlp=mean", text="the dog")

@@ -6,9 +6,10 @@ table: configs, the builder, the model map, the pages, the Train form and the co
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -183,3 +184,16 @@ class ScaledEmbedding(Embedding):
 def distances(at: slice, keys: int, device: torch.device) -> Tensor:
     """query - key for queries at positions `at` and keys from 0 on: [queries, keys]."""
     return torch.arange(at.start, at.stop, device=device)[:, None] - torch.arange(keys, device=device)
+
+
+M = TypeVar("M", bound=nn.Module)
+
+
+def sharing(module: M, **own: Any) -> M:
+    """A module that shares everything with `module` but what is `own`, its parts, tensors and other attributes by name."""
+    twin = copy.copy(module)
+    for kind in ("_parameters", "_buffers", "_modules"):
+        setattr(twin, kind, dict(getattr(module, kind)))
+    for name, value in own.items():
+        setattr(twin, name, value)
+    return twin

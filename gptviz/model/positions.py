@@ -5,12 +5,12 @@ Positions count from 0.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import torch
 from torch import Tensor, nn
 
-from .parts import Embedding, ModelPart, NamedTensor, Settings, distances, fixed
+from .parts import Embedding, ModelPart, NamedTensor, Settings, distances, fixed, sharing
 from .tap import Tap
 
 
@@ -58,6 +58,14 @@ class PositionEncoding(ModelPart):
         """
         return scores
 
+    def without_effect(self) -> Self:
+        """Positions of this kind that change nothing. These stay as they are, as in `in_order`."""
+        return self
+
+    def in_order(self, order: Tensor) -> Self:
+        """The same positions in another order: place p is told to the model as place `order[p]`, [context_length]."""
+        return self
+
 
 class NoPositions(PositionEncoding):
     """Nothing is added: a causal model can still tell order from how much each token sees."""
@@ -83,6 +91,15 @@ class Learned(PositionEncoding):
 
     def embed(self, x: Tensor, at: slice, tap: Tap) -> Tensor:
         return x + tap("positions", self.table.weight[at])
+
+    def without_effect(self) -> Self:
+        return self._with(torch.zeros_like(self.table.weight))
+
+    def in_order(self, order: Tensor) -> Self:
+        return self._with(self.table.weight[order])
+
+    def _with(self, vectors: Tensor) -> Self:
+        return sharing(self, table=sharing(self.table, weight=nn.Parameter(vectors.detach())))
 
 
 def sinusoid(length: int, d_model: int, base: float = 10_000.0) -> Tensor:
@@ -120,6 +137,12 @@ class Sinusoidal(PositionEncoding):
 
     def embed(self, x: Tensor, at: slice, tap: Tap) -> Tensor:
         return x + tap("positions", self.table[at])
+
+    def without_effect(self) -> Self:
+        return sharing(self, table=torch.zeros_like(self.table))
+
+    def in_order(self, order: Tensor) -> Self:
+        return sharing(self, table=self.table[order])
 
 
 class SinesFirst(Sinusoidal):
@@ -266,15 +289,42 @@ class Rotary(PositionEncoding):
         sin = self.sin.narrow(0, at.start, length).to(heads.dtype)  # [T, d_head]
         return torch.addcmul(heads * cos, swapped, sin)
 
+    def without_effect(self) -> Self:
+        return sharing(self, cos=torch.ones_like(self.cos), sin=torch.zeros_like(self.sin))
 
-class Relative(PositionEncoding):
+    def in_order(self, order: Tensor) -> Self:
+        return sharing(self, cos=self.cos[order], sin=self.sin[order])
+
+
+class ByDistance(PositionEncoding):
+    """Positions that change a score by the distance of query and key.
+
+    Attributes:
+        order: [context_length], which place each place is taken for; None for itself.
+    """
+
+    acts_on = "scores"
+    order: Tensor | None = None
+
+    def distances(self, at: slice, keys: int, device: torch.device) -> Tensor:
+        """query - key for queries at positions `at` and keys from 0 on: [queries, keys]."""
+        if self.order is None:
+            return distances(at, keys, device)
+        order = self.order.to(device)
+        return order[at, None] - order[:keys]
+
+    def in_order(self, order: Tensor) -> Self:
+        return sharing(self, order=order)
+
+
+class Relative(ByDistance):
     """scores + q · R[query - key] / √d_head: a trained vector per head and distance (Shaw et al. 2018, keys only).
 
     The paper also adds vectors to the values; they are left out here (it found them to matter little), so that
     pattern · v stays the whole of a head's output.
     """
 
-    title, equation, acts_on = "Relative", "q · R[query − key] / √d_head", "scores"
+    title, equation = "Relative", "q · R[query − key] / √d_head"
     about = "A learned vector per head and distance: a query's product with it is added to the score."
     tensors = (NamedTensor("table", "R", ("head", "d_head", "distance")),)
     is_trained = True
@@ -286,14 +336,17 @@ class Relative(PositionEncoding):
 
     def weigh(self, scores: Tensor, q: Tensor, at: slice) -> Tensor:
         by_distance = q @ self.table.to(q.dtype)  # [B, H, T, 2 reach + 1]
-        column = distances(at, scores.shape[-1], scores.device) + self.reach  # [T, keys]
+        column = self.distances(at, scores.shape[-1], scores.device) + self.reach  # [T, keys]
         return scores + by_distance.gather(-1, column.expand_as(scores))
 
+    def without_effect(self) -> Self:
+        return sharing(self, table=nn.Parameter(torch.zeros_like(self.table)))
 
-class Alibi(PositionEncoding):
+
+class Alibi(ByDistance):
     """scores - m_h · |query - key|: a fixed slope per head, steep for the first (Press et al. 2021)."""
 
-    title, equation, acts_on = "ALiBi", "−slope · |query − key|", "scores"
+    title, equation = "ALiBi", "−slope · |query − key|"
     about = "The further apart two tokens are, the lower their score: a fixed slope per head."
     tensors = (NamedTensor("slopes", "slope", ("head",)),)
     slopes: Tensor
@@ -304,8 +357,11 @@ class Alibi(PositionEncoding):
         self.register_buffer("slopes", fixed((n_head,), lambda: alibi_slopes(n_head)), persistent=False)
 
     def weigh(self, scores: Tensor, q: Tensor, at: slice) -> Tensor:
-        distance = distances(at, scores.shape[-1], scores.device).abs()  # [T, keys]
+        distance = self.distances(at, scores.shape[-1], scores.device).abs()  # [T, keys]
         return scores - (self.slopes[:, None, None] * distance).to(scores.dtype)
+
+    def without_effect(self) -> Self:
+        return sharing(self, slopes=torch.zeros_like(self.slopes))
 
 
 def alibi_slopes(n_head: int) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 
@@ -27,6 +27,8 @@ class ModelKey:
         step: the step of training it is shown at, one of its snapshots; None for the model as it was saved last.
         tokenizer: when its tokenizer was written, which all snapshots share.
         precision: what it is computed in, one of `gptviz.model.precision.PRECISIONS`.
+        edits: what is switched off or replaced in it, see `LanguageModel.edited`.
+        edit_text: the reference text of these edits; None where they need none.
     """
 
     name: str
@@ -35,10 +37,17 @@ class ModelKey:
     step: int | None = None
     tokenizer: float = 0.0
     precision: str = STORED
+    edits: tuple[str, ...] = ()
+    edit_text: str | None = None
+
+    @property
+    def unedited(self) -> ModelKey:
+        """The same model without edits."""
+        return replace(self, edits=(), edit_text=None)
 
 
 def model_key(name: str, device: str, step: int | None = None, precision: str = STORED) -> ModelKey:
-    """The key of the model called `name`, after `step` steps or as it was saved last.
+    """The key of the model called `name`, after `step` steps or as it was saved last, without edits.
 
     Raises:
         CheckpointError: there is no such model, or no snapshot of that step.
@@ -62,8 +71,16 @@ def _written(file: Path) -> float:
 
 
 def language_model(key: ModelKey) -> LanguageModel:
-    """The model, opened once for all sessions. Treat it as read-only."""
+    """The model, opened once for all sessions, with the edits of the key. Treat it as read-only."""
+    if key.edits:
+        return _edited(key)
     return _model(key) if key.step is None else _snapshots().load(key)
+
+
+@st.cache_resource(max_entries=3, show_spinner=False)
+def _edited(key: ModelKey) -> LanguageModel:
+    # It shares the weights of the model that it is made of.
+    return language_model(key.unedited).edited(*key.edits, text=key.edit_text)
 
 
 @st.cache_resource(max_entries=3, show_spinner="Opening the model")
@@ -103,7 +120,11 @@ def _snapshots() -> SnapshotCache:
 
 
 def load_call(lm: LanguageModel) -> str:
-    """The call that opens this model, as the code below a figure shows it."""
+    """The call that opens this model, with its edits, as the code below a figure shows it."""
     step = "" if lm.step is None else f", step={lm.step}"
     precision = "" if lm.precision == STORED else f", precision={lm.precision!r}"
-    return f"gptviz.load({lm.name!r}{step}{precision})"
+    opened = f"gptviz.load({lm.name!r}{step}{precision})"
+    if not lm.edits:
+        return opened
+    text = "" if lm.edit_text is None else f", text={lm.edit_text!r}"
+    return f"{opened}.edited({', '.join(map(repr, lm.edits))}{text})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -155,14 +156,14 @@ def compared_keys(key: ModelKey) -> Iterator[ModelKey]:
 
     Where there are more than can be read in a moment, evenly spaced ones. A snapshot that cannot be read is left out.
     """
-    base = model_key(key.name, key.device, precision=key.precision)
+    base = as_saved_last(key)
     size = sum(parameter.numel() for parameter in language_model(base).model.parameters())
     every = steps(key.name)
     count = min(len(every), MOST_COMPARED, max(2, MOST_PARAMETERS // max(1, size)))
     chosen = [every[round(i * (len(every) - 1) / max(1, count - 1))] for i in range(count)]
     for step in dict.fromkeys(chosen):
         try:
-            one = model_key(key.name, key.device, step, key.precision)
+            one = _at_step(key, step)
             language_model(one)
         except checkpoints.CheckpointError:
             continue
@@ -172,4 +173,9 @@ def compared_keys(key: ModelKey) -> Iterator[ModelKey]:
 
 def as_saved_last(key: ModelKey) -> ModelKey:
     """The same model as it was saved last."""
-    return key if key.step is None else model_key(key.name, key.device, precision=key.precision)
+    return key if key.step is None else _at_step(key, None)
+
+
+def _at_step(key: ModelKey, step: int | None) -> ModelKey:
+    """The same model after so many steps, with the same edits."""
+    return replace(model_key(key.name, key.device, step, key.precision), edits=key.edits, edit_text=key.edit_text)

@@ -1,0 +1,124 @@
+"""A model with edits: a twin that shares every weight, and puts other values in the place of some that it computes.
+
+The weights are never touched, so the model itself stays as it is to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from torch import Tensor
+
+from .attention import Attention, KVCache, Memory
+from .blocks import Block
+from .parts import sharing
+from .positions import PositionEncoding
+from .tap import IDENTITY, Edit, Tap
+from .transformer import Transformer
+
+ENCODER = "encoder."
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What an edit may know of the forward pass that it acts in.
+
+    Attributes:
+        model: the stack of blocks that runs.
+        ids: [B, T], the tokens it reads.
+        at: the positions they hold.
+        memory: what a decoder beside an encoder reads.
+    """
+
+    model: Transformer
+    ids: Tensor
+    at: slice
+    memory: Memory | None
+
+    def hidden(self, block: int, *, crosses: bool = False) -> Tensor | None:
+        """True where a query of this block must not look at a key, to be broadcast to [B, H, T, keys]; None where all may.
+
+        Args:
+            crosses: whether cross-attention is meant, whose keys are those of the memory.
+        """
+        if crosses:
+            return None if self.memory is None else self.memory.blocked
+        mask = self.model.masks[self.model.mask_of[block]]
+        return cast(Tensor | None, mask(self.ids, self.at, self.model.config.padding))
+
+
+# From a value (a copy, which may be changed in place) and the pass to what takes its place.
+Replacement = Callable[[Tensor, Pass], Tensor]
+Reposition = Callable[[PositionEncoding], PositionEncoding]
+
+
+class EditedTransformer(Transformer):
+    """A transformer that shares all parts with `original`, and replaces what it computes.
+
+    Taps that a pass is given see the replaced values. The encoder of an encoder–decoder is a twin of its own, so that it is
+    edited wherever it runs: inside of a pass, in `encode`, or alone.
+
+    Args:
+        original: the model; it stays as it is.
+        replacements: by tap name.
+        repositions: by the path of a stack of blocks ("" or "encoder."), what its positions become.
+    """
+
+    def __init__(
+        self, original: Transformer, replacements: Mapping[str, Replacement], repositions: Mapping[str, Reposition]
+    ) -> None:
+        encoder = original.encoder
+        if encoder is not None:
+            inside = {name.removeprefix(ENCODER): act for name, act in replacements.items() if name.startswith(ENCODER)}
+            moved = {"": repositions[ENCODER]} if ENCODER in repositions else {}
+            if inside or moved:
+                encoder = EditedTransformer(encoder, inside, moved)
+        reposition = repositions.get("")
+        super().__init__(
+            original.config,
+            original.embed,
+            original.positions if reposition is None else reposition(original.positions),
+            [original.masks[index] for index in original.mask_of],  # type: ignore[misc]
+            original.blocks if reposition is None else _repositioned(original, reposition),  # type: ignore[arg-type]
+            original.head,
+            encoder,
+            original.embed_norm,
+        )
+        self.replacements = {name: act for name, act in replacements.items() if not name.startswith(ENCODER)}
+        self.train(original.training)
+
+    def forward(
+        self,
+        ids: Tensor,
+        source: Tensor | None = None,
+        *,
+        memory: Memory | None = None,
+        cache: KVCache | None = None,
+        tap: Tap = IDENTITY,
+        logits_at: slice = slice(None),
+    ) -> Tensor:
+        """As `Transformer.forward`, with the edits."""
+        if self.encoder is not None and memory is None and source is not None:
+            memory, source = self.encode(source, tap), None
+        start = 0 if cache is None else cache.length
+        seen = Pass(self, ids, slice(start, start + ids.shape[1]), memory)
+        edits = {name: _in_pass(act, seen) for name, act in self.replacements.items()}
+        return super().forward(ids, source, memory=memory, cache=cache, tap=Edit(edits, tap), logits_at=logits_at)
+
+
+def _in_pass(act: Replacement, seen: Pass) -> Callable[[Tensor], Tensor]:
+    return lambda value: act(value, seen)
+
+
+def _repositioned(original: Transformer, reposition: Reposition) -> list[Block]:
+    """The blocks with other positions in their attention; those that share positions go on sharing them."""
+    changed: dict[PositionEncoding, PositionEncoding] = {}
+    blocks = []
+    for block in original.blocks:
+        attention = cast(Attention, block.attention)
+        if attention.positions not in changed:
+            changed[attention.positions] = reposition(attention.positions)
+        blocks.append(sharing(cast(Block, block), attention=sharing(attention, positions=changed[attention.positions])))
+    return blocks
