@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -18,10 +20,13 @@ class Head(ModelPart):
         classifies: whether it gives logits [B, n_label] of the labels of a whole text; other heads give a vector for every
             position.
         has_shares: whether a label's logit is a sum of what each token adds to it, tapped as `shares`, and a bias.
+        layers_read: what a linear layer is multiplied with, where that is not every token: one vector of the "text", or "nothing"
+            where its weights are used number by number.
     """
 
     classifies: ClassVar[bool] = False
     has_shares: ClassVar[bool] = False
+    layers_read: ClassVar[Mapping[str, Literal["tokens", "text", "nothing"]]] = MappingProxyType({})
 
     def __init__(self, settings: Settings, final_norm: nn.Module | None) -> None:
         super().__init__()
@@ -73,6 +78,7 @@ class Flatten(Head):
     title, equation = "Flatten", "shares[t, label] = number[t] · W_label[label, t]"
     about = "Every token becomes one number, and a label weighs these numbers by their place."
     classifies = has_shares = True
+    layers_read = MappingProxyType({"label": "nothing"})
 
     def __init__(self, settings: Settings, final_norm: nn.Module | None) -> None:
         super().__init__(settings, final_norm)
@@ -137,6 +143,7 @@ class First(Head):
     title, equation = "First token", "pooled = tanh(W_pool · x[0] + b_pool)"
     about = "A layer with a tanh reads the vector of the first token, and a label is a linear function of what it makes of it."
     classifies = True
+    layers_read = MappingProxyType({"pool": "text", "label": "text"})
 
     def __init__(self, settings: Settings, final_norm: nn.Module | None) -> None:
         super().__init__(settings, final_norm)

@@ -9,6 +9,7 @@ from gptviz.memory import FLOAT32, MOST_OF_MEMORY, size
 
 from .build import describe
 from .config import Config
+from .costs import cache_numbers
 
 # A longer text may be read where there is memory for it; a model is not refused for the longest text that it could read.
 USUAL_TOKENS = 1_024
@@ -58,8 +59,7 @@ def _forward(config: Config, tokens: int) -> int:
     # Scores, what is visible of them and the pattern; the distances of queries and keys are numbers of 8 bytes.
     attention = 3 * stream + 3 * heads + (3 * config.n_head + 2) * tokens * tokens
     mlp = 3 * stream + 3 * tokens * config.mlp_size
-    cache = 2 * config.n_layer * tokens * config.key_heads * config.head_size
-    return cache + max(attention, mlp, config.vocab_size)
+    return cache_numbers(config, 1, tokens, source=0) + max(attention, mlp, config.vocab_size)
 
 
 def refusal(needs: Needed, free: int | None) -> str | None:

@@ -30,6 +30,11 @@ class PositionEncoding(ModelPart):
     def __init__(self, settings: Settings) -> None:
         super().__init__()
 
+    @property
+    def compared_with(self) -> int:
+        """With how many vectors of its own every query of a head is multiplied."""
+        return 0
+
     @classmethod
     def check(cls, settings: Settings) -> None:
         """Refuse sizes that these positions cannot have.
@@ -333,6 +338,10 @@ class Relative(ByDistance):
         super().__init__(settings)
         self.reach = settings.context_length - 1  # distances run from -reach to reach
         self.table = nn.Parameter(torch.empty(settings.n_head, settings.head_size, 2 * self.reach + 1))
+
+    @property
+    def compared_with(self) -> int:
+        return 2 * self.reach + 1
 
     def weigh(self, scores: Tensor, q: Tensor, at: slice) -> Tensor:
         by_distance = q @ self.table.to(q.dtype)  # [B, H, T, 2 reach + 1]

@@ -1,7 +1,7 @@
 """What a run will take, said before it begins: parameters, arithmetic, memory, disk and time.
 
-Arithmetic and memory are found by following one step on torch's meta device, where tensors have a shape and no content: so it
-holds for every architecture, and nothing is allocated. The time is three numbers of the step (products, bytes
+Memory is found by following one step on torch's meta device, where tensors have a shape and no content, and arithmetic by
+`gptviz.model.costs`: so both hold for every architecture, and nothing is allocated. The time is three numbers of the step (products, bytes
 written, operations) at three speeds of this machine, which a short probe measures.
 """
 
@@ -21,21 +21,20 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import FlopCounterMode
 
 from gptviz.data.batches import EVALUATION_TOKENS, Batch
 from gptviz.memory import FLOAT32, MOST_OF_MEMORY, size
 from gptviz.model import Config, build, parameter_count
-from gptviz.model.build import describe, lay_out
+from gptviz.model.build import lay_out
+from gptviz.model.costs import flops
 from gptviz.model.devices import may_bfloat16
 
 from .evaluation import MOST_LOGITS
+from .optimisers import block_matrices, remembered
 from .recipe import Recipe
 from .trainer import Trainer, evaluated_rows
 
 Numbers = npt.NDArray[np.float64]
-# The numbers an optimiser keeps for each parameter; Muon keeps one for the matrices inside blocks, and Adam's two elsewhere.
-REMEMBERED = {"adamw": 2, "adam": 2, "sgd": 1, "muon": 2}
 # What Python and torch take themselves.
 PROCESS = 300 * 2**20
 
@@ -136,9 +135,7 @@ def estimate(config: Config, recipe: Recipe, speed: Speed, *, tokens: int | None
     """
     tokens = config.context_length if tokens is None else tokens
     parameters = parameter_count(config)
-    weights, optimiser = FLOAT32 * parameters, FLOAT32 * parameters * REMEMBERED[recipe.optimiser]
-    if recipe.optimiser == "sgd" and recipe.beta1 == 0:
-        optimiser = 0
+    weights, optimiser = FLOAT32 * parameters, FLOAT32 * remembered(config, recipe)
     products = step_work(config, recipe.batch_size, tokens)
     step = replace(products, flops=products.flops + _orthogonalising(config, recipe))
     evaluation = evaluation_work(config, tokens)
@@ -172,14 +169,8 @@ def _orthogonalising(config: Config, recipe: Recipe) -> float:
     """What Muon adds: five steps of Newton and Schulz for each matrix (Jordan 2024)."""
     if recipe.optimiser != "muon":
         return 0.0
-    sizes = [(min(shape), max(shape)) for shape in _matrices(config)]
+    sizes = [(min(shape), max(shape)) for shape in block_matrices(config)]
     return sum(5 * (4.0 * low * low * high + 2.0 * low**3) for low, high in sizes)
-
-
-def _matrices(config: Config) -> list[tuple[int, ...]]:
-    """The shapes of the matrices inside the blocks, which Muon takes."""
-    inside = [layer for layer in describe(config) if layer.name.removeprefix("encoder.").startswith("blocks.")]
-    return [shape for layer in inside for shape in layer.shapes.values() if len(shape) == 2]
 
 
 def step_work(config: Config, rows: int, tokens: int) -> Work:
@@ -197,12 +188,15 @@ def evaluation_work(config: Config, tokens: int) -> Work:
 
 
 def _by_block(config: Config, rows: int, tokens: int) -> tuple[Work, Work]:
-    """The work of the forward pass and of a whole step: each block after the second costs what the second costs."""
+    """The work of the forward pass and of a whole step: each block after the second writes what the second writes."""
+    forward, step = flops(config, rows, tokens)
     if config.n_layer <= 2:
-        return _followed(config, rows, tokens)
-    one, two = (_followed(replace(config, n_layer=few), rows, tokens) for few in (1, 2))
-    more = config.n_layer - 2
-    return (_extended(one[0], two[0], more), _extended(one[1], two[1], more))
+        works = _followed(config, rows, tokens)
+    else:
+        one, two = (_followed(replace(config, n_layer=few), rows, tokens) for few in (1, 2))
+        more = config.n_layer - 2
+        works = _extended(one[0], two[0], more), _extended(one[1], two[1], more)
+    return replace(works[0], flops=forward), replace(works[1], flops=step)
 
 
 def _extended(one: Work, two: Work, more: int) -> Work:
@@ -245,17 +239,16 @@ class _Follow(TorchDispatchMode):
 
 @lru_cache(maxsize=256)
 def _followed(config: Config, rows: int, tokens: int) -> tuple[Work, Work]:
-    """The work of the forward pass and of a whole step, as one step on the meta device shows it."""
+    """The work of the forward pass and of a whole step, its products aside, as one step on the meta device shows it."""
     with torch.device("meta"):
         model = lay_out(config).train()
         ids = torch.zeros(rows, tokens, dtype=torch.long)
-    # The products run through autograd, so that the counter sees those of the backward pass too.
-    with _Follow() as follow, FlopCounterMode(display=False) as counter:
+    with _Follow() as follow:
         logits = model(ids, ids if config.n_encoder_layer else None)
-        forward = replace(follow.work(), flops=counter.get_total_flops())
+        forward = follow.work()
         targets = torch.zeros(logits.shape[:-1], dtype=torch.long, device="meta")
         F.cross_entropy(logits.flatten(0, -2), targets.flatten(), reduction="sum").backward()
-    return forward, replace(follow.work(), flops=counter.get_total_flops())
+    return forward, follow.work()
 
 
 def snapshot_count(recipe: Recipe, steps: int) -> int:

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim import SGD, Adam, AdamW, Muon, Optimizer
 
-from gptviz.model import Transformer
+from gptviz.model import Config, Transformer, parameter_count
+from gptviz.model.build import parameter_shapes
 
 from .recipe import Recipe
 
@@ -77,6 +78,28 @@ OPTIMISERS: dict[str, Callable[[Transformer, Recipe], list[Optimizer]]] = {
     "sgd": _sgd,
     "muon": _muon,
 }
+
+
+def remembered(config: Config, recipe: Recipe) -> int:
+    """How many numbers the optimisers of a model of `config` keep from step to step; the count of steps is left out.
+
+    Adam and AdamW keep two for each parameter, SGD one where it has momentum, and Muon one for each number of the matrices inside
+    blocks and AdamW's two for all others.
+    """
+    parameters = parameter_count(config)
+    match recipe.optimiser:
+        case "sgd":
+            return parameters if recipe.beta1 else 0
+        case "muon":
+            return 2 * parameters - sum(map(math.prod, block_matrices(config)))
+        case _:
+            return 2 * parameters
+
+
+def block_matrices(config: Config) -> list[tuple[int, ...]]:
+    """The shapes of the matrices inside the blocks, which Muon takes."""
+    shapes = parameter_shapes(config).items()
+    return [shape for name, shape in shapes if name.removeprefix("encoder.").startswith("blocks.") and len(shape) == 2]
 
 
 def tensors(optimizers: list[Optimizer]) -> dict[str, Tensor]:
