@@ -1,7 +1,7 @@
 """What a forward pass keeps in memory until its gradients are known: the activations, as a formula of batch and context.
 
-Nothing here says which tensors these are: autograd is asked, on torch's meta device, what it saves for the backward pass. A tensor
-that several operations save is counted once, where it is saved first; weights and fixed tables are not counted.
+Nothing here says which tensors these are: autograd is asked, on torch's meta device, what it saves for the backward pass. A
+tensor that several operations save is counted once, where it is saved first; weights and fixed tables are not counted.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a run will take, said before it begins: parameters, arithmetic, memory, disk and time.
 
 Memory is found by following one step on torch's meta device, where tensors have a shape and no content, and arithmetic by
-`gptviz.model.costs`: so both hold for every architecture, and nothing is allocated. The time is three numbers of the step (products, bytes
-written, operations) at three speeds of this machine, which a short probe measures.
+`gptviz.model.costs`: so both hold for every architecture, and nothing is allocated. The time is three numbers of the step
+(products, bytes written, operations) at three speeds of this machine, which a short probe measures.
 """
 
 from __future__ import annotations
