@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from streamlit.runtime.scriptrunner import RerunData, get_script_run_ctx
 from streamlit.testing.v1 import AppTest
 
 from gptviz import memory
@@ -36,6 +37,7 @@ from gptviz.ui.pages.train import form, inside, state
 from gptviz.ui.pages.train.rules import OWN_PLAN, plan_named
 from gptviz.ui.pages.train.tries import tries
 from gptviz.ui.pages.train.watched import watch
+from gptviz.ui.views import planned_run
 from gptviz.ui.widgets.markdown import escaped
 from tests.app.opening import opened
 from tests.processes import TrainingThread
@@ -242,6 +244,28 @@ def check_a_run_from_beginning_to_end() -> None:
 
 def test_a_run_is_begun_watched_reloaded_and_finished() -> None:
     check_a_run_from_beginning_to_end()
+
+
+def test_a_chart_that_is_shown_again_while_a_run_is_begun_does_not_bring_back_the_run_watched_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    at = page(**TINY)
+    as_before = at._tree.get_widget_states()
+    assert at.selectbox(key="run").value != "copy"
+    begin = planned_run.begin
+
+    def meanwhile(*arguments: Any) -> int:
+        context = get_script_run_ctx()
+        assert context is not None
+        assert context.script_requests is not None
+        # What the browser sends each second: its controls as they were, and the part of the page to show again.
+        context.script_requests.request_rerun(RerunData(widget_states=as_before, fragment_id="live", is_auto_rerun=True))
+        return begin(*arguments)
+
+    monkeypatch.setattr(planned_run, "begin", meanwhile)
+    press(at, "Train")
+    assert at.selectbox(key="run").value == "copy"
+    assert at.query_params["run"] == "copy"
 
 
 @pytest.mark.full

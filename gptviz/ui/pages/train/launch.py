@@ -11,6 +11,7 @@ from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.markdown import escaped
 
 from .rules import OWN
+from .watched import watch_next
 
 LONGEST_NAME = 400  # a name too long for a model gets a message, which says more than a field that takes no more
 _STARTED = "a run was started"
@@ -48,6 +49,6 @@ def train_button(planned: PlannedRun, name: str, device: str) -> None:
         except (ValueError, OSError, MemoryError, RuntimeError) as error:
             st.error(escaped(str(error)) or "There is not enough memory for this model.")
         else:
-            st.session_state["run"] = name
+            watch_next(name)
             st.session_state[_STARTED] = True  # the name is taken now: the field goes back to the next free one
             st.rerun()

@@ -25,6 +25,9 @@ from gptviz.ui.widgets.markdown import escaped
 NUMBERS_OF_A_STEP = ("loss", "progress", "learning_rate", "gradient_norm", "tokens_per_second", "seconds_left")
 
 
+_NEXT = "run to watch next"
+
+
 @dataclass(frozen=True)
 class WatchedRun:
     """What is known of a run now.
@@ -73,12 +76,23 @@ class WatchedRun:
         return _log(self.folder)
 
 
+def watch_next(name: str) -> None:
+    """Let the next run of the script watch the run called `name`.
+
+    The control itself cannot be set now: the chart is shown again each second, and the values of all controls that the browser
+    sends with that, as they were before, would take the place of what was set.
+    """
+    st.session_state[_NEXT] = name
+
+
 def run_control(notices: Any) -> str | None:
     """The control `run`: which run is watched; the link has it at all times. None where there is no run."""
     names = list(checkpoints.folders())
     if not names:
         return None
     in_link = st.query_params.get("run")
+    if (chosen := st.session_state.get(_NEXT)) in names:
+        st.session_state["run"] = chosen
     if st.session_state.get("run") not in names:
         if in_link is not None and in_link not in names:
             notices.warning(
@@ -88,6 +102,7 @@ def run_control(notices: Any) -> str | None:
         st.session_state["run"] = in_link if in_link in names else _most_interesting(names)
     about = "Any model, whether it is still being trained or finished long ago. The one in training is shown first."
     name = st.selectbox("Model watched", names, key="run", help=about, persist_state="session")
+    st.session_state.pop(_NEXT, None)
     if in_link != name:
         st.query_params["run"] = name
     hidden.say_what_hides([name], notices)
