@@ -18,6 +18,7 @@ from gptviz.__main__ import main
 from gptviz.fields import field_infos
 from gptviz.interp import gradients, positions
 from gptviz.interp.anatomy import anatomy
+from gptviz.interp.decomposition import HEAD, Stream
 from gptviz.interp.trace import run
 from gptviz.model import Config, build, describe, parameter_count
 from gptviz.model.activations import ACTIVATIONS, Activation
@@ -28,7 +29,7 @@ from gptviz.model.residuals import RESIDUALS, NormedResidual
 from gptviz.model.tap import Tap
 from gptviz.ui.pages.gradients import DEFAULTS, Setup, table
 from tests.app.opening import opened
-from tests.tiny import TinyModel, some_ids, tiny
+from tests.tiny import TinyModel, scrambled, some_ids, tiny
 
 
 class Swish(Activation):
@@ -167,6 +168,30 @@ def test_the_map_shows_every_value_of_a_pass() -> None:
     trace = run(build(config, seed=0), some_ids(5, 1))
     taps = {piece.name: piece.shape for box in anatomy(config, 5).boxes for piece in box.taps}
     assert taps == {name: tuple(value.shape[-len(taps[name]) :]) for name, value in trace.items()}
+
+
+class Gated(NormedResidual):
+    """x + σ(x) · f(norm(x)), which is no sum of x and f."""
+
+    title, equation, steps = "Gated by the stream", "x + σ(x) · f(norm(x))", ("norm", "sublayer", "add")
+    about = "The stream decides how much of the sublayer's output is added."
+
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        return x + torch.sigmoid(x) * self.dropout(sublayer(self.norm(x)))
+
+
+def test_a_new_residual_is_taken_apart_where_it_is_linear_and_a_norm_that_does_not_say_how_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ids, asked = some_ids()[0].tolist(), torch.ones(8, 12, dtype=torch.float64)
+    stream = Stream(scrambled(tiny(residual="halved", positions="ramp", activation="swish")), ids)
+    added = stream.added(stream.pull(HEAD, asked))
+    assert sum(float(values[-1]) for values in added.values()) == pytest.approx(float(stream.final.sum()), abs=1e-4)
+    with pytest.raises(ValueError, match="the norm “Centring” does not say how it acts on the parts of a sum"):
+        Stream(scrambled(tiny(norm="centre")), ids)
+    monkeypatch.setitem(RESIDUALS, "gated", Gated)
+    with pytest.raises(ValueError, match="the residual “Gated by the stream” is not linear in the stream"):
+        Stream(scrambled(tiny(residual="gated")), ids).pull(HEAD, asked)
 
 
 def test_gradients_compares_a_new_residual_and_offers_a_new_activation() -> None:

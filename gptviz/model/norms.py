@@ -37,6 +37,19 @@ class Norm(ModelPart):
         """[..., size] → [..., size]."""
         raise NotImplementedError
 
+    def frozen(self, x: Tensor, at: Tensor) -> Tensor:
+        """What the norm makes of x [..., size] before gain and bias, with what it divides by held as it is for `at` [..., size].
+
+        That is linear in x, so that the parts of a sum can be followed through the norm one by one; at x = `at` it is the norm.
+
+        Raises:
+            ValueError: this kind of norm has no such form.
+        """
+        raise ValueError(
+            f"the norm “{self.title}” does not say how it acts on the parts of a sum (see Norm.frozen), so nothing can be "
+            "followed through it"
+        )
+
 
 class LayerNorm(Norm):
     """(x - mean) / √(variance + ε), times a gain, plus a bias (Ba et al. 2016)."""
@@ -46,6 +59,9 @@ class LayerNorm(Norm):
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.layer_norm(x, self.shape, self.weight, self.bias, self.eps)
+
+    def frozen(self, x: Tensor, at: Tensor) -> Tensor:
+        return (x - x.mean(-1, keepdim=True)) * (at.var(-1, correction=0, keepdim=True) + self.eps).rsqrt()
 
 
 class RMSNorm(Norm):
@@ -58,6 +74,9 @@ class RMSNorm(Norm):
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.rms_norm(x, self.shape, self.weight, self.eps)
+
+    def frozen(self, x: Tensor, at: Tensor) -> Tensor:
+        return x * (at.square().mean(-1, keepdim=True) + self.eps).rsqrt()
 
 
 NORMS: dict[str, type[Norm]] = {"layernorm": LayerNorm, "rmsnorm": RMSNorm}

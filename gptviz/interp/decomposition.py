@@ -1,0 +1,274 @@
+"""Decomposition: the residual stream as a sum of what each part of a model wrote into it.
+
+A norm is linear but for the number by which it divides. With that number held as it was in one run ("frozen"), everything between
+what a part writes and what a later part reads is linear: whatever is read is the sum of what was written, each piece passed
+through the frozen norms on its way. So what the reader makes of a direction is a sum with one number for each writer.
+
+Nothing here knows the kinds of residuals. A block's own `forward` runs once more, with its norms frozen and with what its
+sublayers gave in the run in their places, and PyTorch's derivative of that pass is the linear map: a new residual needs no rule
+of its own, and one that is not linear is refused. This is computed in float64 on the CPU, at the chosen positions alone.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from gptviz.model import IDENTITY, Memory, Transformer, Watch
+from gptviz.model.attention import AttentionBase
+from gptviz.model.mlps import MLP
+from gptviz.model.norms import Norm
+from gptviz.model.residuals import RESIDUALS
+
+HEAD = "head"  # the reader that stands for the model's head: it reads the stream behind the final norm
+# A direct sum is off by less than this share of its largest term, in float64, unless something on the way is not linear.
+NOT_LINEAR = 1e-7
+
+_SUBLAYERS = ("attention", "cross_attention", "mlp")
+_NAMES = (
+    *("embed", "positions"),
+    *(f"blocks.*.{part}.{tap}" for part in _SUBLAYERS[:2] for tap in ("pattern", "v", "z", "out")),
+    *("blocks.*.mlp.neurons", "blocks.*.mlp.out"),
+)
+
+
+class _Given(nn.Module):
+    """Stands where a sublayer stood: it gives what that gave in the run, and keeps what it would read."""
+
+    def __init__(self, stream: Stream, name: str) -> None:
+        super().__init__()
+        self.keep = stream, name
+
+    def forward(self, x: Tensor, *_: object) -> Tensor:
+        """x [1, n, d_model] → what the sublayer gave [1, n, d_model]."""
+        stream, name = self.keep
+        stream.reads(name, x)
+        return stream.leaf(name, stream.values[f"{name}.out"])
+
+
+class _Frozen(nn.Module):
+    """A norm that divides by what it divided by in the run. Its bias is one more writer."""
+
+    def __init__(self, stream: Stream, name: str, norm: Norm) -> None:
+        super().__init__()
+        self.keep = stream, name, norm
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[1, n, d_model] → [1, n, d_model]."""
+        stream, name, norm = self.keep
+        normed = norm.frozen(x, x.detach())
+        if norm.weight is not None:
+            normed = normed * exact(norm.weight)
+        return normed if norm.bias is None else normed + stream.leaf(f"{name}.bias", exact(norm.bias).expand(x.shape[1:]))
+
+
+def exact(tensor: Tensor) -> Tensor:
+    """A copy in float64 on the CPU, which every machine has, without a history."""
+    return tensor.detach().to("cpu", torch.float64, copy=True)
+
+
+class Stream:
+    """The residual stream of a decoder (or of a classifier) at some positions of one run, as a sum of what was written into it.
+
+    Writers are `embed`, `positions` where they are added to the embedding, whole sublayers such as `blocks.0.attention`,
+    `blocks.0.cross_attention` and `blocks.0.mlp`, and the biases of norms on the way, under the names of these parameters.
+    Readers are the sublayers, which read the stream behind the norm before them where there is one, and `HEAD`.
+
+    Attributes:
+        model: the model.
+        rows: the n positions.
+        values: what was recorded of the run, by tap name, on the CPU in the model's own precision: `v` of all positions
+            [keys, n_kv_head, d_head]; at the n positions alone `z` [n, n_head, d_head], `pattern` [n, n_head, keys], and all
+            others [n, numbers].
+        written: by writer, what it wrote, [n, d_model] in float64.
+        inputs: by reader, what it reads, [1, n, d_model] in float64, with its history.
+        final: what the head reads at the last of the n positions, behind the final norm, [d_model], as the model computed it.
+        logits: the model's own logits at the last of the n positions, [vocab_size]; of a classifier, [n_label].
+    """
+
+    def __init__(
+        self, model: Transformer, ids: Sequence[int], rows: Sequence[int] | None = None, source: Sequence[int] | None = None
+    ) -> None:
+        """Run `model` over `ids` and keep what is needed of the positions `rows`, by default of all.
+
+        Args:
+            source: what the encoder of an encoder–decoder reads.
+
+        Raises:
+            ValueError: there is no such position, a norm or a residual has no linear form, or as in `Transformer.forward`.
+        """
+        self.model = model
+        self.rows = tuple(range(len(ids)) if rows is None else rows)
+        if not self.rows or not all(0 <= row < len(ids) for row in self.rows):
+            raise ValueError(f"the positions are {list(self.rows)}; they must be from 0 to {len(ids) - 1}")
+        self.final, self.logits = torch.empty(0), torch.empty(0)
+        self.values: dict[str, Tensor] = {}
+        self.inputs: dict[str, Tensor] = {}
+        self._leaves: dict[str, Tensor] = {}
+        self._before: dict[str, tuple[str, ...]] = {}
+        self._record(ids, source)
+        with torch.inference_mode(False), torch.enable_grad():
+            self._follow()
+        self.written = {name: leaf.detach()[0] for name, leaf in self._leaves.items()}
+
+    @torch.no_grad()
+    def _record(self, ids: Sequence[int], source: Sequence[int] | None) -> None:
+        device, last = self.model.embed.weight.device, self.rows[-1]
+        rows = torch.tensor(self.rows, device=device)
+        states = ("embed", "embed_norm", "final_norm", f"blocks.{len(self.model.blocks) - 1}.resid_post")
+
+        def see(name: str, value: Tensor) -> None:
+            tap = name.rpartition(".")[2]
+            if tap == "positions":
+                kept = value[rows]
+                self.final = self.final + value[last].cpu()
+            elif tap == "v":
+                kept = value[0].transpose(0, 1)  # [keys, n_kv_head, d_head]
+            elif tap in ("z", "pattern"):
+                kept = value[0].transpose(0, 1)[rows]  # [n, n_head, ...]
+            elif tap == "final_norm":
+                kept = value[0]  # [1, d_model]
+            else:
+                kept = value[0, rows]  # [n, numbers]
+            kept = kept.to("cpu", copy=True)
+            if name in states:
+                self.final = kept[-1]
+            if name not in states[1:]:
+                self.values[name] = kept
+
+        beside = None if source is None else torch.tensor([source], device=device)
+        watch = Watch((*_NAMES, *states), see)
+        self.logits = self.model(torch.tensor([ids], device=device), beside, tap=watch, logits_at=slice(last, last + 1))[0]
+        if self.model.config.kind != "classifier":
+            self.logits = self.logits[0]
+
+    def leaf(self, name: str, value: Tensor) -> Tensor:
+        """What the writer `name` wrote, [1, n, d_model], from its `value` [n, d_model] where it writes for the first time."""
+        if name not in self._leaves:
+            self._leaves[name] = exact(value)[None].requires_grad_()
+        return self._leaves[name]
+
+    def reads(self, reader: str, x: Tensor) -> None:
+        """Note what a reader reads, [1, n, d_model], and who has written by then."""
+        self.inputs[reader], self._before[reader] = x, tuple(self._leaves)
+
+    def _follow(self) -> None:
+        """Pass everything that was written on to everything that reads."""
+        model, blocks = self.model, self.model.blocks
+        # A deep copy takes from its memo what is to stand in place of an object.
+        memo: dict[int, Any] = {
+            id(part): _Frozen(self, name, part) for name, part in model.named_modules() if isinstance(part, Norm)
+        }
+        for index, block in enumerate(blocks):
+            memo |= {
+                id(part): _Given(self, f"blocks.{index}.{name}") for name, part in block.named_children() if name in _SUBLAYERS
+            }
+        x = self.leaf("embed", self.values["embed"])  # [1, n, d_model]
+        if "positions" in self.values:
+            x = x + self.leaf("positions", self.values["positions"])
+        if model.embed_norm is not None:
+            x = memo[id(model.embed_norm)](x)
+        for block in blocks:
+            followed = copy.deepcopy(block, memo).cpu()
+            x = followed(x, None, slice(0, len(self.rows)), Memory(x, None), None, IDENTITY)
+        norm = model.head.final_norm
+        self.reads(HEAD, x if norm is None else memo[id(norm)](x))
+
+    def layers(self) -> tuple[str, ...]:
+        """The sublayers, in the order in which they write."""
+        return tuple(name for name in self._leaves if name.rpartition(".")[2] in _SUBLAYERS)
+
+    def part(self, layer: str) -> AttentionBase | MLP:
+        """The sublayer called `layer`."""
+        return cast("AttentionBase | MLP", self.model.get_submodule(layer))
+
+    def pull(self, reader: str, directions: Tensor) -> dict[str, Tensor]:
+        """What the reader makes of `directions` [n, d_model], or of k such [k, n, d_model], followed back to all writers.
+
+        The dot product of a direction with what is read at a position is a sum over writers: for each the dot product of what it
+        wrote there with its own direction, which is returned by its name, [..., n, d_model]. All who write before the reader reads
+        are there; the direction is 0 where nothing of what they wrote arrives.
+
+        Raises:
+            ValueError: nothing reads under this name, or the way from a writer to the reader is not linear.
+        """
+        if reader not in self.inputs:
+            raise ValueError(f"{reader!r:.80} reads nothing from the stream; readers are {', '.join(self.inputs)}")
+        read, writers = self.inputs[reader], self._before[reader]
+        with torch.inference_mode(False):
+            asked = exact(directions)
+            gradients = torch.autograd.grad(
+                read,
+                [self._leaves[name] for name in writers],
+                asked.unsqueeze(-3),
+                retain_graph=True,
+                allow_unused=True,
+                is_grads_batched=directions.dim() == 3,
+            )
+        found = zip(writers, gradients, strict=True)
+        pulled = {name: torch.zeros_like(asked) if back is None else back.squeeze(-3) for name, back in found}
+        self._check_linear(pulled, (asked * read.detach()[0]).sum(-1))
+        return pulled
+
+    def _check_linear(self, pulled: Mapping[str, Tensor], whole: Tensor) -> None:
+        """Refuse what does not sum to the `whole` [..., n]: a derivative is one of a linear map only where it does."""
+        terms = torch.stack([(direction * self.written[name]).sum(-1) for name, direction in pulled.items()])
+        if ((terms.sum(0) - whole).abs() > NOT_LINEAR * torch.maximum(terms.abs().amax(0), whole.abs())).any():
+            kind = RESIDUALS[self.model.config.residual].title
+            raise ValueError(
+                f"the residual “{kind}” is not linear in the stream and in what a sublayer gives, even with its norms frozen: what "
+                "is read is no sum of what was written"
+            )
+
+    def added(self, pulled: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """What each part adds, [..., n], in the order in which they write, from what `pull` gave; they sum to what was pulled.
+
+        Attention is split into its heads (named as `units.Unit` names them) and its output bias, an MLP into what its neurons
+        write and its bias. Biases have the names of their parameters.
+        """
+        parts: dict[str, Tensor] = {}
+        for name, direction in pulled.items():
+            whole = (direction * self.written[name]).sum(-1)  # [..., n]
+            if name.rpartition(".")[2] not in _SUBLAYERS:
+                parts[name] = whole
+                continue
+            part = self.part(name)
+            output, written_as = (part.down, "down") if isinstance(part, MLP) else (part.output, "output")
+            bias = None if output.bias is None else (direction * exact(output.bias)).sum(-1)  # [..., n]
+            if isinstance(part, MLP):
+                parts[name] = whole if bias is None else whole - bias
+            else:
+                heads = (self.to_heads(name, direction) * exact(self.values[f"{name}.z"])).sum(-1)  # [..., n, n_head]
+                parts |= {f"{name}.head.{head}": values for head, values in enumerate(heads.unbind(-1))}
+            if bias is not None:
+                parts[f"{name}.{written_as}.bias"] = bias
+        return parts
+
+    def to_heads(self, layer: str, direction: Tensor) -> Tensor:
+        """A direction in what an attention wrote, [..., n, d_model], as one in the `z` of each head: [..., n, n_head, d_head].
+
+        It goes back through each head's slice of the output projection.
+        """
+        part = cast(AttentionBase, self.part(layer))
+        weighed = direction @ exact(part.output.weight)  # [..., n, n_head · d_head]
+        return weighed.unflatten(-1, (-1, part.head_size))
+
+    def sources(self, layer: str, pulled: Mapping[str, Tensor]) -> Tensor:
+        """What each head of a `layer` adds, split by the token that it reads it from: [..., n, n_head, keys].
+
+        The share of a token is the pattern times what its value adds; a head's shares sum to what it adds (see `added`).
+        """
+        wanted = self.to_heads(layer, pulled[layer])  # [..., n, n_head, d_head]
+        values = exact(self.values[f"{layer}.v"])  # [keys, n_kv_head, d_head]
+        grouped = wanted.unflatten(-2, (values.shape[1], -1))  # [..., n, n_kv_head, group, d_head]
+        each = torch.einsum("...kgd,skd->...kgs", grouped, values).flatten(-3, -2)  # [..., n, n_head, keys]
+        return each * exact(self.values[f"{layer}.pattern"])
+
+    def neurons(self, layer: str, pulled: Mapping[str, Tensor]) -> Tensor:
+        """What each neuron of an MLP adds, [..., n, d_mlp]; with the MLP's bias they sum to what it adds."""
+        part = cast(MLP, self.part(layer))
+        return (pulled[layer] @ exact(part.down.weight)) * exact(self.values[f"{layer}.neurons"])
