@@ -190,8 +190,8 @@ class Stream:
         """What the reader makes of `directions` [n, d_model], or of k such [k, n, d_model], followed back to all writers.
 
         The dot product of a direction with what is read at a position is a sum over writers: for each the dot product of what it
-        wrote there with its own direction, which is returned by its name, [..., n, d_model]. All who write before the reader reads
-        are there; the direction is 0 where nothing of what they wrote arrives.
+        wrote there with its own direction, which is returned by its name, [..., n, d_model]. All who write before the reader
+        reads are there; the direction is 0 where nothing of what they wrote arrives.
 
         Raises:
             ValueError: nothing reads under this name, or the way from a writer to the reader is not linear.
@@ -220,8 +220,8 @@ class Stream:
         if ((terms.sum(0) - whole).abs() > NOT_LINEAR * torch.maximum(terms.abs().amax(0), whole.abs())).any():
             kind = RESIDUALS[self.model.config.residual].title
             raise ValueError(
-                f"the residual “{kind}” is not linear in the stream and in what a sublayer gives, even with its norms frozen: what "
-                "is read is no sum of what was written"
+                f"the residual “{kind}” is not linear in the stream and in what a sublayer gives, even with its norms frozen: "
+                "what is read is no sum of what was written"
             )
 
     def added(self, pulled: Mapping[str, Tensor]) -> dict[str, Tensor]:
