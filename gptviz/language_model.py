@@ -16,6 +16,7 @@ from torch import Tensor
 
 from gptviz.interp import edits as unit_edits
 from gptviz.interp.classification import Numbers, judge, probabilities
+from gptviz.interp.lens import Lens, lens
 from gptviz.interp.trace import Trace, run
 from gptviz.model import Transformer
 from gptviz.text import Encoding, SpecialTokensTokenizer, Tokenizer
@@ -303,15 +304,39 @@ class LanguageModel:
         Raises:
             ValueError: the prompt is empty; for an encoder–decoder, also as in `source`.
         """
+        ids, source = self.inputs(prompt, target)
+        return run(self.model, ids[None], names, source=None if source is None else source[None], edits=edits)
+
+    def inputs(self, prompt: str, target: str | None = None) -> tuple[Tensor, Tensor | None]:
+        """What the model reads of `prompt`: the ids [T], and beside them None. For an encoder–decoder what its decoder reads, and
+        beside it what its encoder reads: see `trace`.
+
+        Raises:
+            ValueError: as in `trace`.
+        """
         if self.model.config.kind != "encoder-decoder":
             if target is not None:
                 raise ValueError(f"{self.name} is a {self.model.config.kind}: only an encoder–decoder has a target to write")
-            return run(self.model, self.seen(self.encode(prompt))[None], names, edits=edits)
+            return self.seen(self.encode(prompt)), None
         source, start = self.source(prompt), self.special_tokens.start
         # An answer without an end fills the context: with the start token before it, its last token has no place.
         written = self.decoded(prompt)[0] if target is None else self.special_tokens.encode_answer(target).ids
         ids = [start, *written] if target is not None else [start, *written][: self.model.config.context_length]
-        return run(self.model, torch.tensor([ids], device=self.device), names, source=source[None], edits=edits)
+        return torch.tensor(ids, device=self.device), source
+
+    def lens(self, prompt: str, target: str | None = None, *, top: int = 5) -> Lens:
+        """What the model would guess if it stopped after each layer: see `gptviz.interp.lens`.
+
+        Args:
+            prompt: the text that the model reads; for an encoder–decoder its source.
+            target: what an encoder–decoder writes; by default its own answer.
+            top: how many of the likeliest tokens are kept of each layer and position.
+
+        Raises:
+            ValueError: as in `trace`; the model is a classifier.
+        """
+        ids, source = self.inputs(prompt, target)
+        return lens(self.model, ids.tolist(), None if source is None else source.tolist(), top=top)
 
 
 def _depth() -> int:

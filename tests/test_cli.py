@@ -1045,3 +1045,20 @@ def test_a_source_longer_than_the_positions_is_refused_before_training(capsys: C
     assert "context_length is 3; the longest text of mirrored.tsv has 4 tokens with its end" in said
     assert "context_length is 20; dates needs 56 or more" in error(capsys, *ANSWER, "--set", "context_length=20")
     assert not list((home / "checkpoints").glob("*/*.json"))
+
+
+def test_the_lens_has_what_the_model_would_guess_after_every_layer(capsys: Capture, tiny_model: TinyModel) -> None:
+    tiny_model("mine", text="abcdefg ")
+    lm = gptviz.load("mine")
+    found = json.loads(output(capsys, "lens", "mine", "--prompt", "a cab", "--json"))
+    assert found["tokens"] == list("a cab")
+    assert found["layers"] == ["embed", "blocks.0.attention", "blocks.0.mlp", "blocks.1.attention", "blocks.1.mlp"]
+    own = lm.model(lm.encode("a cab")[None])[0].softmax(-1)
+    for place, row in enumerate(found["top"][-1]):
+        for cell in row:
+            token = lm.tokenizer.id_of(cell["token"])
+            assert cell["probability"] == pytest.approx(own[place, token].item(), abs=1e-6)
+    assert len(found["top"]) == 5
+    assert found["final_error"] < 1e-5
+    assert "blocks.1.mlp" in output(capsys, "lens", "mine", "--prompt", "a cab", "--top", "2")
+    assert "--top is 0" in error(capsys, "lens", "mine", "--prompt", "a", "--top", "0")

@@ -289,3 +289,12 @@ def test_edits_that_cannot_be_are_named(tiny_model: TinyModel) -> None:
         lm.edited("blocks.0.mlp=mean")
     with pytest.raises(ValueError, match="another reference text already"):
         lm.edited("blocks.0.mlp=mean", text="the fox").edited("blocks.1.mlp=mean", text="the dog")
+
+
+def test_the_lens_of_an_encoder_decoder_reads_the_source_and_its_own_answer() -> None:
+    lm = gptviz.load("seq2seq")
+    seen = lm.lens("the third of march 1977")
+    answer = lm.decoded("the third of march 1977")[0]
+    assert list(seen.ids) == [lm.special_tokens.start, *answer]
+    assert seen.top[-1, : len(answer), 0].tolist() == answer
+    assert "blocks.0.cross_attention" in [layer.name for layer in seen.layers]

@@ -39,7 +39,8 @@ class Lens:
 
     Attributes:
         layers: the rows.
-        positions: [T], the positions of the text that were read.
+        ids: [T], the tokens that the layers read.
+        positions: [T], where in the text these stand.
         true: [T], the token that really follows each of them; -1 where that is not known.
         top: [layer, T, k], the ids of the likeliest tokens, the likeliest first.
         probability: [layer, T, k], their probabilities.
@@ -51,6 +52,7 @@ class Lens:
     """
 
     layers: tuple[Layer, ...]
+    ids: tuple[int, ...]
     positions: range
     true: Ids
     top: Ids
@@ -111,6 +113,7 @@ def lens(
             error = max(error, float((mine - trace["logits"][0, first : first + len(mine)].float()).abs().max()))
     return Lens(
         layers(config),
+        tuple(ids[-count:]),
         range(len(ids) - count, len(ids)),
         true,
         top=reading.shaped(reading.top),

@@ -1,0 +1,57 @@
+"""The command `lens`: what a model would guess after each of its layers."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from .common import Command, UsageError, add_precision, opened, print_json, warn_of_unknown
+
+if TYPE_CHECKING:
+    from gptviz.interp.lens import Lens
+    from gptviz.language_model import LanguageModel
+
+
+def add(command: Command) -> None:
+    """Add the command and its options."""
+    this = command("lens", run, "What a model would guess after each layer: its head applied to the stream there.")
+    this.add_argument("name", metavar="NAME")
+    add_precision(this)
+    this.add_argument("--prompt", required=True, metavar="TEXT", help="what the model reads; of an encoder–decoder the source")
+    this.add_argument("--top", type=int, default=5, metavar="K", help="how many of the likeliest tokens; default 5")
+
+
+def run(options: argparse.Namespace) -> None:
+    """The command `lens NAME --prompt TEXT [--top K] [--json]`."""
+    if options.top < 1:
+        raise UsageError(f"--top is {options.top}; it must be 1 or more")
+    lm = opened(options)
+    if lm.model.config.kind == "classifier":
+        raise UsageError(f"{options.name} is a classifier and guesses no token: use classify {options.name} --text TEXT")
+    warn_of_unknown(lm.tokenizer.encode(options.prompt))
+    seen = lm.lens(options.prompt, top=options.top)
+    if options.json:
+        print_json(_content(lm, seen))
+        return
+    _print(lm, seen)
+
+
+def _content(lm: LanguageModel, seen: Lens) -> dict[str, Any]:
+    def cell(layer: int, place: int) -> list[dict[str, Any]]:
+        likely = zip(seen.top[layer, place].tolist(), seen.probability[layer, place].tolist(), strict=True)
+        return [{"token": lm.tokenizer.piece(token), "probability": probability} for token, probability in likely]
+
+    tokens = [lm.tokenizer.piece(i) for i in seen.ids]
+    top = [[cell(layer, place) for place in range(len(tokens))] for layer in range(len(seen.layers))]
+    names = [layer.name for layer in seen.layers]
+    return {"tokens": tokens, "layers": names, "top": top, "final_error": seen.final_error}
+
+
+def _print(lm: LanguageModel, seen: Lens) -> None:
+    """The guesses after the last token, a line for each layer."""
+    widest = max(len(layer.name) for layer in seen.layers)
+    print("after the last token:")
+    for layer, tokens, probabilities in zip(seen.layers, seen.top[:, -1], seen.probability[:, -1], strict=True):
+        likely = "  ".join(f"{lm.tokenizer.label(int(i))} {p:.1%}" for i, p in zip(tokens, probabilities, strict=True))
+        print(f"{layer.name:<{widest}}  {likely}")
+    print(f"the last row differs from the model's own logits by at most {seen.final_error:.2g}")
