@@ -8,6 +8,7 @@ its steps are computed in is chosen by `gptviz.train.engine`.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -121,7 +122,29 @@ def in_its_type(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def in_float32(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """x · Wᵀ + b in float32. The matrix is never in memory in float32 as a whole."""
-    rows = max(1, AT_ONCE // weight.shape[1])
-    product = torch.cat([F.linear(x, some.float()) for some in weight.split(rows)], dim=-1)
+    """x · Wᵀ + b in float32. The matrix is never in memory in float32 as a whole, nor where a gradient goes back to x."""
+    product: Tensor = _InFloat32.apply(x, weight)
     return product if bias is None else product + bias
+
+
+class _InFloat32(torch.autograd.Function):
+    """x · Wᵀ, of which autograd alone would keep the float32 parts of W until the gradient comes back. W itself gets none."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+        ctx.save_for_backward(weight)
+        return torch.cat([F.linear(x, some.float()) for some in weight.split(_rows(weight))], dim=-1)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (weight,) = ctx.saved_tensors
+        rows = _rows(weight)
+        of_x = gradient.new_zeros(*gradient.shape[:-1], weight.shape[1])
+        for part, some in zip(gradient.split(rows, dim=-1), weight.split(rows), strict=True):
+            of_x += part @ some.float()
+        return of_x, None
+
+
+def _rows(weight: Tensor) -> int:
+    """How many rows of a matrix become float32 at a time."""
+    return max(1, AT_ONCE // weight.shape[1])

@@ -130,3 +130,15 @@ def test_with_its_cache_a_model_in_any_precision_writes_what_it_writes_without(p
             next(grown)
         texts.append(grown.ids)
     assert torch.equal(*texts)
+
+
+def test_a_product_with_a_short_matrix_has_the_gradient_of_a_long_one() -> None:
+    weight = torch.randn(7, 5, dtype=torch.bfloat16)
+    x = torch.randn(2, 3, 5, requires_grad=True)
+    found = in_float32(x, weight, None)
+    expected = x @ weight.float().T
+    assert torch.allclose(found, expected)
+    upstream = torch.randn(2, 3, 7)
+    (short,) = torch.autograd.grad(found, x, upstream)
+    (long,) = torch.autograd.grad(expected, x, upstream)
+    assert torch.allclose(short, long, atol=1e-5)

@@ -1,0 +1,82 @@
+"""Attribution patching: what every patch would do, guessed from one backward pass (Nanda 2023; Syed, Rager and Conmy 2023).
+
+The answer to the corrupted prompt is taken to change along a straight line with each piece a: a patch then adds
+∂answer/∂a · (clean − corrupted).
+That is exact for small differences only, so it is a preview: `patching` computes what patches really do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gptviz.model import Edit, Transformer, Watch
+
+from .patchable import quantity
+from .patching import Pair, Patched, check
+from .trace import run
+
+
+def preview(model: Transformer, pair: Pair, whats: Sequence[str] = ("resid_pre",)) -> dict[str, Patched]:
+    """What `patching.patch` would give for each of the quantities `whats`, to first order, by their names.
+
+    It takes a pass over each prompt and a backward pass, however many patches there are. The parameters get no gradient.
+
+    Raises:
+        ValueError: as in `patching.patch`.
+    """
+    check(model, pair)
+    chosen = [quantity(what, model.config) for what in whats]
+    ids, source = pair.ids(model.embed.weight.device), pair.sources(model.embed.weight.device)
+    kept = {one.tap(block) for one in chosen for block in range(one.blocks(model.config))}
+    clean = run(model, ids[:1], [*kept, "logits"], source=None if source is None else source[:1], logits_at=slice(-1, None))
+    gains: dict[str, Tensor] = {}
+
+    def see(name: str, value: Tensor) -> None:
+        apart = clean[name] - value.detach()
+
+        def gain(gradient: Tensor) -> None:
+            gains[name] = (gradient * apart)[0].flatten(1).double().sum(-1)  # [T] or [H]
+
+        value.register_hook(gain)
+
+    corrupted = _backward(model, pair, Watch(kept, see))
+    found: dict[str, Patched] = {}
+    for one in chosen:
+        places = one.places(model.config, len(pair.clean), len(pair.clean_source or ()))
+        none = torch.zeros(len(places.labels))
+        blocks = [gains.get(one.tap(block), none).cpu().numpy() for block in range(one.blocks(model.config))]
+        clean_answer = float(pair.answer(clean["logits"])[0])
+        found[one.name] = Patched(one, places, corrupted + np.stack(blocks), clean_answer, corrupted)
+    return found
+
+
+def _backward(model: Transformer, pair: Pair, watch: Watch) -> float:
+    """The answer to the corrupted prompt, after a backward pass from it to the embeddings, which calls the hooks that `watch`
+    sets.
+    """
+    leaves: list[Tensor] = []
+
+    def leaf(value: Tensor) -> Tensor:
+        leaves.append(value.detach().requires_grad_())
+        return leaves[-1].clone()
+
+    begins: dict[str, Callable[[Tensor], Tensor]] = {"embed": leaf, "encoder.embed": leaf}
+    with torch.inference_mode(False), torch.enable_grad():
+        ids, source = pair.ids(model.embed.weight.device)[1:], pair.sources(model.embed.weight.device)
+        beside = None if source is None else source[1:]
+        answer = pair.answer(model(ids, beside, tap=Edit(begins, watch), logits_at=slice(-1, None)))[0]
+        torch.autograd.grad(answer, leaves)
+    return float(answer.detach())
+
+
+def correlation(exact: Patched, guess: Patched) -> float:
+    """How well the preview orders and sizes what patches really do: Pearson's correlation over all cells, from −1 to 1; NaN where
+    one of them is the same everywhere.
+    """
+    x, y = exact.answers.ravel() - exact.answers.mean(), guess.answers.ravel() - guess.answers.mean()
+    size = float(np.sqrt((x**2).sum() * (y**2).sum()))
+    return float((x * y).sum()) / size if size > 0 else float("nan")

@@ -1,0 +1,291 @@
+"""Activation patching: what a model answers to a corrupted prompt if a piece of what it computed for the clean prompt is put in.
+
+A piece that brings the answer back carries what the two prompts differ in. One pass computes many patches: its first row is the
+clean prompt, and every other row is the corrupted prompt with one patch, copied from the first row where the pass comes by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.memory import FLOAT32
+from gptviz.model import Config, Transformer
+
+from .patchable import Quantity, quantity
+from .trace import run
+
+Numbers = npt.NDArray[np.float64]
+Watch = Callable[[int, int], object]
+
+# What a pass over many rows may take in memory, in bytes, and how many tokens it may read: after that many, progress is reported.
+MOST_BYTES, MOST_TOKENS = 512 * 2**20, 4_096
+# Two answers that differ by a smaller share of themselves differ by rounding alone.
+ROUNDING = 1e-5
+SHARE = "share of the answer restored"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two prompts of one length, and the two answers that are weighed against each other.
+
+    Attributes:
+        clean: the ids [T] of the prompt that values are taken from.
+        corrupted: the ids [T] of the prompt that they are put into.
+        right: the answer to the clean prompt: a token; for a classifier, a label.
+        wrong: the answer to the corrupted prompt.
+        clean_source: what an encoder reads beside the clean prompt, [S] ids; None for a model without an encoder.
+        corrupted_source: what it reads beside the corrupted one.
+
+    Raises:
+        ValueError: the prompts are empty or not of one length.
+    """
+
+    clean: tuple[int, ...]
+    corrupted: tuple[int, ...]
+    right: int
+    wrong: int
+    clean_source: tuple[int, ...] | None = None
+    corrupted_source: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        check_lengths(len(self.clean), len(self.corrupted))
+        if (self.clean_source is None) != (self.corrupted_source is None):
+            raise ValueError("only one of the two prompts has a source for the encoder: give both, or none")
+        if self.clean_source is not None and self.corrupted_source is not None:
+            check_lengths(len(self.clean_source), len(self.corrupted_source), "source")
+
+    def ids(self, device: torch.device) -> Tensor:
+        """Both prompts, [2, T], the clean one first."""
+        return torch.tensor([self.clean, self.corrupted], device=device)
+
+    def sources(self, device: torch.device) -> Tensor | None:
+        """What an encoder reads, [2, S]."""
+        return None if self.clean_source is None else torch.tensor([self.clean_source, self.corrupted_source], device=device)
+
+    def answer(self, logits: Tensor) -> Tensor:
+        """The logit of the right answer minus that of the wrong one, [B], in float64.
+
+        Args:
+            logits: [B, positions, vocab_size], of which the last position counts; [B, n_label] of a classifier.
+        """
+        last = (logits if logits.dim() == 2 else logits[:, -1]).double()
+        return last[:, self.right] - last[:, self.wrong]
+
+    @property
+    def first_difference(self) -> int:
+        """The first position at which the prompts differ; T where they are the same."""
+        same = [one == other for one, other in zip(self.clean, self.corrupted, strict=True)]
+        return same.index(False) if False in same else len(same)
+
+
+def check_lengths(clean: int, corrupted: int, what: str = "prompt") -> None:
+    """Refuse two texts that are not of one length, in tokens.
+
+    Raises:
+        ValueError: the message says both lengths.
+    """
+    if clean != corrupted:
+        raise ValueError(
+            f"the clean {what} has {clean:,} tokens and the corrupted {what} {corrupted:,}: a patch puts what was computed at a "
+            f"position into the same position, so both need the same number of tokens"
+        )
+    if not clean:
+        raise ValueError(f"the clean {what} and the corrupted {what} have no tokens")
+
+
+class Piece(NamedTuple):
+    """A piece of a tensor that a patch replaces.
+
+    Attributes:
+        tap: what sees the tensor, as in `blocks.1.attention.z`.
+        place: an index of its second dimension: a position of what is [B, T, d_model], a head of what is [B, H, …].
+    """
+
+    tap: str
+    place: int
+
+
+Patch = Sequence[Piece]
+
+
+@dataclass(frozen=True)
+class Patched:
+    """What each patch of a quantity makes of the answer.
+
+    Attributes:
+        quantity: what was patched.
+        places: the pieces of a block.
+        answers: [block, place], the answer to the corrupted prompt with the patch: a difference of logits.
+        clean: the answer to the clean prompt.
+        corrupted: the answer to the corrupted prompt.
+    """
+
+    quantity: Quantity
+    places: Axis
+    answers: Numbers
+    clean: float
+    corrupted: float
+
+    @property
+    def is_defined(self) -> bool:
+        """Whether there is anything to restore: where both prompts have the same answer, no share of it is defined."""
+        return is_difference(self.clean, self.corrupted)
+
+    @property
+    def restored(self) -> LabelledArray:
+        """How much of the answer each patch restores, [block, place]: 0 as without it, 1 as after the clean prompt; NaN where
+        that is not defined. Below 0 a patch takes the answer even further away.
+        """
+        shares = np.full(self.answers.shape, np.nan)
+        if self.is_defined:
+            shares = (self.answers - self.corrupted) / (self.clean - self.corrupted)
+        return LabelledArray(shares, self._axes, SHARE)
+
+    @property
+    def raw(self) -> LabelledArray:
+        """The answers themselves, [block, place]."""
+        return LabelledArray(self.answers, self._axes, "logit difference")
+
+    @property
+    def _axes(self) -> tuple[Axis, Axis]:
+        return Axis("block", tuple(map(str, range(len(self.answers))))), self.places
+
+    def labelled(self, tokens: Sequence[str]) -> Patched:
+        """The same with the names of the tokens at the positions; heads keep their numbers."""
+        return self if self.places.name != "position" else replace(self, places=Axis("position", tuple(tokens)))
+
+
+def is_difference(clean: float, corrupted: float) -> bool:
+    """Whether two answers differ by more than rounding; not where one of them is no number."""
+    return abs(clean - corrupted) > ROUNDING * max(1.0, abs(clean), abs(corrupted))
+
+
+def patch(model: Transformer, pair: Pair, what: str = "resid_pre", watch: Watch | None = None) -> Patched:
+    """Patch every piece of a quantity, one at a time: each in each block.
+
+    Args:
+        model: any transformer with blocks.
+        pair: the prompts and the answers.
+        what: the name of a quantity: see `quantities`.
+        watch: called with how many patches are done and how many there are; an error that it raises stops the work.
+
+    Raises:
+        ValueError: the model has no such quantity, or the prompts are not for this model.
+    """
+    chosen = quantity(what, model.config)
+    places = chosen.places(model.config, len(pair.clean), len(pair.clean_source or ()))
+    # In a causal model nothing at an earlier position knows of the first difference: patching there changes nothing.
+    sees_nothing = (
+        chosen.by == "position" and not chosen.in_encoder and model.config.mask == "causal" and pair.clean_source is None
+    )
+    first = pair.first_difference if sees_nothing else 0
+    cells = [(block, index) for block in range(chosen.blocks(model.config)) for index in range(first, len(places.labels))]
+    clean, corrupted, found = answers(model, pair, [[Piece(chosen.tap(block), index)] for block, index in cells], watch)
+    values = np.full((chosen.blocks(model.config), len(places.labels)), corrupted)
+    for cell, answer in zip(cells, found, strict=True):
+        values[cell] = answer
+    return Patched(chosen, places, values, clean, corrupted)
+
+
+def answers(
+    model: Transformer, pair: Pair, patches: Sequence[Patch], watch: Watch | None = None
+) -> tuple[float, float, list[float]]:
+    """The answer to the clean prompt, to the corrupted one, and to the corrupted one with each of the `patches`.
+
+    A patch may replace many pieces at once. Patches that begin in the same block share passes, as many as memory allows.
+
+    Raises:
+        ValueError: as in `patch`; a patch of what the model does not compute.
+    """
+    check(model, pair)
+    clean, corrupted = _pass(model, pair, [[]])
+    found: dict[int, float] = {}
+    order = sorted(range(len(patches)), key=lambda index: _first_block(patches[index]))
+    most = rows_at_once(model.config, len(pair.clean), len(pair.clean_source or ()))
+    if watch is not None:
+        watch(0, len(patches))
+    for _, together in groupby(order, key=lambda index: _first_block(patches[index])):
+        rows = list(together)
+        for start in range(0, len(rows), most):
+            some = rows[start : start + most]
+            found |= zip(some, _pass(model, pair, [patches[index] for index in some])[1:], strict=True)
+            if watch is not None:
+                watch(len(found), len(patches))
+    return clean, corrupted, [found[index] for index in range(len(patches))]
+
+
+def check(model: Transformer, pair: Pair) -> None:
+    """Refuse a pair that is not for this model.
+
+    Raises:
+        ValueError: it has a source and the model no encoder, or the other way round; or the model has no such answer.
+    """
+    config = model.config
+    if (pair.clean_source is not None) != (config.n_encoder_layer > 0):
+        raise ValueError("give a source to a model with an encoder, and to no other")
+    count = config.n_label or config.vocab_size
+    for which, token in (("right", pair.right), ("wrong", pair.wrong)):
+        if not 0 <= token < count:
+            raise ValueError(f"the {which} answer is {token}; this model's answers are numbered from 0 to {count - 1:,}")
+
+
+def rows_at_once(config: Config, length: int, source: int = 0) -> int:
+    """How many patches one pass computes beside the clean row, so that it stays within `MOST_BYTES` and `MOST_TOKENS`.
+
+    Args:
+        config: of the model.
+        length: tokens of a prompt.
+        source: tokens that an encoder reads.
+    """
+    tokens = max(length, source)
+    heads = config.n_head + 2 * config.key_heads
+    # What lives at once in the widest places of a block, with the copies that patches are written into.
+    stream = tokens * (4 * config.d_model + 3 * heads * config.head_size + 3 * config.mlp_size)
+    row = FLOAT32 * (stream + 5 * config.n_head * tokens * tokens + config.vocab_size)
+    return max(1, min(MOST_BYTES // row, MOST_TOKENS // tokens) - 1)
+
+
+def _first_block(patch: Patch) -> int:
+    """The block in which a patch begins; -1 where it begins before the blocks, or in an encoder, which all of them read."""
+    taps = [piece.tap.split(".") for piece in patch]
+    return min((int(tap[1]) if tap[0] == "blocks" else -1 for tap in taps), default=0)
+
+
+def _pass(model: Transformer, pair: Pair, patches: Sequence[Patch]) -> list[float]:
+    """The answers of one pass: to the clean prompt, then to the corrupted one with each patch."""
+    device = model.embed.weight.device
+    ids, source = pair.ids(device), pair.sources(device)
+    rows = [0] + [1] * len(patches)
+    written: dict[str, list[tuple[int, int]]] = {}
+    for row, patch in enumerate(patches, 1):
+        for piece in patch:
+            written.setdefault(piece.tap, []).append((row, piece.place))
+    # The rows are the same as far as the first patch: until there, two of them will do.
+    first = min(map(_first_block, patches))
+    grows_at = f"blocks.{first}.resid_pre"
+    if first < 0 or source is not None or model.config.padding is not None or not model.config.n_layer:
+        # A mask that depends on the ids, and an encoder's memory, need every row from the beginning.
+        ids, source, grows_at = ids[rows], None if source is None else source[rows], ""
+
+    def edit(tap: str) -> Callable[[Tensor], Tensor]:
+        def patched(value: Tensor) -> Tensor:
+            value = value[rows] if tap == grows_at else value
+            for row, index in written.get(tap, ()):
+                value[row, index] = value[0, index]
+            return value
+
+        return patched
+
+    edits = {tap: edit(tap) for tap in {*written, *filter(None, [grows_at])}}
+    logits = run(model, ids, ["logits"], source=source, edits=edits, logits_at=slice(-1, None))["logits"]
+    found: list[float] = pair.answer(logits).tolist()
+    return found

@@ -1,0 +1,168 @@
+"""Activation patching against a loop of single edits, and against what it must be where everything or nothing is patched."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from torch import Tensor
+
+from gptviz.interp import patching
+from gptviz.interp.patchable import quantities, quantity
+from gptviz.interp.patching import Pair, Piece, answers, patch
+from gptviz.interp.trace import run
+from gptviz.model import Config, Transformer
+from tests.tiny import VOCAB, families, scrambled, some_ids, tiny
+
+
+def pair_for(config: Config, length: int = 6, seed: int = 0) -> Pair:
+    """Two prompts that differ from position 2 on, for a model of any kind."""
+    clean, other = some_ids(length, seed=seed).tolist()
+    corrupted = [
+        *clean[:2],
+        *((token + 1) % VOCAB if token == was else token for token, was in zip(other[2:], clean[2:], strict=True)),
+    ]
+    sources = some_ids(5, seed=seed + 1).tolist() if config.n_encoder_layer else (None, None)
+    count = config.n_label or VOCAB
+    one, two = (None if source is None else tuple(source) for source in sources)
+    return Pair(tuple(clean), tuple(corrupted), 1 % count, count - 1, one, two)
+
+
+def by_a_loop(model: Transformer, pair: Pair, what: str) -> np.ndarray:
+    """The answers [block, place], each from a pass of its own over the corrupted prompt."""
+    ids, sources = torch.tensor([pair.clean, pair.corrupted]), pair.sources(torch.device("cpu"))
+    of_clean, of_corrupted = ({"source": None if sources is None else sources[i : i + 1]} for i in (0, 1))
+    clean = run(model, ids[:1], **of_clean)
+    chosen = quantity(what, model.config)
+
+    def answer(tap: str, place: int) -> float:
+        def put(value: Tensor) -> Tensor:
+            value[:, place] = clean[tap][:, place]
+            return value
+
+        logits = run(model, ids[1:], ["logits"], edits={tap: put}, **of_corrupted)["logits"]
+        last = logits.reshape(-1, logits.shape[-1])[-1]
+        return float(last[pair.right] - last[pair.wrong])
+
+    taps = [chosen.tap(block) for block in range(chosen.blocks(model.config))]
+    return np.array([[answer(tap, place) for place in range(clean[tap].shape[1])] for tap in taps])
+
+
+@settings(max_examples=25)
+@given(families())
+def test_many_patches_in_a_pass_are_as_a_loop_of_single_ones(config: Config) -> None:
+    model, pair = scrambled(config).double(), pair_for(config)
+    for one in quantities(config):
+        found = patch(model, pair, one.name)
+        np.testing.assert_allclose(found.answers, by_a_loop(model, pair, one.name), atol=1e-9, err_msg=one.name)
+
+
+ENCODER: dict[str, Any] = {"n_encoder_layer": 1, "padding": 0}
+LABELS: dict[str, Any] = {"head": "mean", "n_label": 3, "mask": "full"}
+
+
+@pytest.mark.parametrize(
+    "changes", [ENCODER, LABELS, LABELS | {"padding": 0}, {"n_kv_head": 1, "mlp": "gated"}, {"residual": "parallel"}]
+)
+def test_every_kind_of_model_is_patched_as_in_a_loop(changes: dict[str, Any]) -> None:
+    config = tiny(**changes)
+    model, pair = scrambled(config).double(), pair_for(config)
+    assert {one.name for one in quantities(config)} >= {"resid_pre", "attention.z"}
+    for one in quantities(config):
+        np.testing.assert_allclose(patch(model, pair, one.name).answers, by_a_loop(model, pair, one.name), atol=1e-9)
+
+
+@settings(max_examples=25)
+@given(families())
+def test_to_patch_everything_restores_the_answer_and_to_patch_nothing_leaves_it(config: Config) -> None:
+    model, pair = scrambled(config).double(), pair_for(config)
+    ids = pair.ids(torch.device("cpu"))
+    expected = pair.answer(model(ids)).tolist()
+    everything = [[Piece(f"blocks.{block}.resid_pre", place) for place in range(6)] for block in range(config.n_layer)]
+    clean, corrupted, (nothing, *restored) = answers(model, pair, [[], *everything])
+    assert [clean, corrupted] == pytest.approx(expected, abs=1e-9)
+    assert nothing == pytest.approx(corrupted, abs=1e-9)
+    assert restored == pytest.approx([clean] * config.n_layer, abs=1e-9)
+
+
+def test_the_share_is_one_as_after_the_clean_prompt_and_zero_as_without_a_patch() -> None:
+    model, pair = scrambled(tiny()).double(), pair_for(tiny())
+    found = patch(model, pair, "resid_post")
+    shares = found.restored.values
+    np.testing.assert_allclose(shares, (found.answers - found.corrupted) / (found.clean - found.corrupted))
+    assert shares[-1, -1] == pytest.approx(1, abs=1e-9)  # the last position after the last block decides alone
+    assert np.abs(shares[-1, :-1]).max() < 1e-9
+    assert np.all(shares[:, :2] == 0)  # before the prompts differ there is nothing to put in
+
+
+def test_where_both_prompts_have_one_answer_no_share_is_defined() -> None:
+    model, pair = scrambled(tiny()), pair_for(tiny())
+    same = patch(model, replace(pair, corrupted=pair.clean), "attention.z")
+    assert not same.is_defined
+    assert np.isnan(same.restored.values).all()
+    np.testing.assert_allclose(same.raw.values, same.clean, atol=1e-5)
+
+
+def test_few_rows_at_a_time_change_nothing_and_progress_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, pair, seen = scrambled(tiny()).double(), pair_for(tiny()), list[tuple[int, int]]()
+    at_once = patch(model, pair, "attention.out")
+    monkeypatch.setattr(patching, "MOST_TOKENS", 18)  # three rows, one of them for the clean prompt
+    in_parts = patch(model, pair, "attention.out", lambda done, of: seen.append((done, of)))
+    np.testing.assert_allclose(in_parts.answers, at_once.answers, atol=1e-9)
+    assert seen == [(0, 8), (2, 8), (4, 8), (6, 8), (8, 8)]
+
+
+def test_what_watches_can_stop_the_work() -> None:
+    class EnoughError(Exception):
+        pass
+
+    def watch(done: int, of: int) -> None:
+        if done:
+            raise EnoughError
+
+    with pytest.raises(EnoughError):
+        patch(scrambled(tiny()), pair_for(tiny()), "attention.z", watch)
+
+
+def test_a_pass_over_a_long_text_of_a_large_model_stays_within_its_memory() -> None:
+    gpt2 = Config(vocab_size=50_257, context_length=1_024, d_model=768, n_layer=12, n_head=12)
+    assert patching.rows_at_once(gpt2, 1_024) == 1
+    assert 16 < patching.rows_at_once(gpt2, 32) <= patching.MOST_TOKENS // 32
+
+
+def test_a_key_head_names_the_heads_that_it_serves() -> None:
+    config = tiny(n_head=6, d_head=2, n_kv_head=2)
+    assert quantity("attention.k", config).places(config, 5).labels == ("0 (heads 0–2)", "1 (heads 3–5)")
+    assert quantity("attention.q", config).places(config, 5).labels == tuple("012345")
+    assert quantity("attention.k", tiny()).by == "head"
+
+
+def test_prompts_of_two_lengths_are_refused_with_both() -> None:
+    with pytest.raises(ValueError, match=r"clean prompt has 3 tokens and the corrupted prompt 2: .* same number of tokens"):
+        Pair((1, 2, 3), (1, 2), 0, 1)
+    with pytest.raises(ValueError, match="have no tokens"):
+        Pair((), (), 0, 1)
+    with pytest.raises(ValueError, match="clean source has 1 tokens"):
+        Pair((1,), (2,), 0, 1, (1,), (1, 2))
+    with pytest.raises(ValueError, match="only one of the two prompts has a source"):
+        Pair((1,), (2,), 0, 1, (1,))
+
+
+def test_what_a_model_does_not_have_is_named() -> None:
+    pair = pair_for(tiny())
+    with pytest.raises(
+        ValueError, match=r"'resid_mid' cannot be patched in this model; there is resid_pre, resid_post, attention\.out"
+    ):
+        patch(scrambled(tiny(d_mlp=0)), pair, "resid_mid")
+    with pytest.raises(ValueError, match="no blocks"):
+        patch(scrambled(tiny(n_layer=0)), pair)
+    with pytest.raises(ValueError, match="wrong answer is 99; this model's answers are numbered from 0 to 10"):
+        patch(scrambled(tiny()), replace(pair, wrong=99))
+    with pytest.raises(ValueError, match="give a source to a model with an encoder"):
+        patch(scrambled(tiny(n_encoder_layer=1)), pair)
+    with pytest.raises(ValueError, match=r"nothing called 'blocks\.7"):
+        answers(scrambled(tiny()), pair, [[Piece("blocks.7.mlp.out", 0)]])
