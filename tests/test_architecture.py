@@ -56,7 +56,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gptviz.labelled_array": {"numpy"},
     "gptviz.interp": {
         *("torch", "numpy", "sklearn", "umap", "threadpoolctl"),
-        *("gptviz.model", "gptviz.text", "gptviz.labelled_array", "gptviz.generate.sampling"),
+        *("gptviz.memory", "gptviz.model", "gptviz.text", "gptviz.labelled_array", "gptviz.generate.sampling"),
     },
     "gptviz.figures": {"numpy", "plotly", "PIL", "gptviz.labelled_array"},
     "gptviz.components": {"streamlit", "numpy", "gptviz.figures.theme", "gptviz.interp", "gptviz.generate.tree"},

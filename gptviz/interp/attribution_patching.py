@@ -41,7 +41,8 @@ def preview(model: Transformer, pair: Pair, whats: Sequence[str] = ("resid_pre",
         def gain(gradient: Tensor) -> None:
             gains[name] = (gradient * apart)[0].flatten(1).double().sum(-1)  # [T] or [H]
 
-        value.register_hook(gain)
+        if value.requires_grad:  # not where an edit has put in what does not depend on the prompt
+            value.register_hook(gain)
 
     corrupted = _backward(model, pair, Watch(kept, see))
     found: dict[str, Patched] = {}
