@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from itertools import islice
 from pathlib import Path
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from gptviz.interp import edits as unit_edits
 from gptviz.interp.classification import Numbers, judge, probabilities
+from gptviz.interp.head_scores import repeated_tokens, scored, scores_of_model
 from gptviz.interp.lens import Lens, lens
 from gptviz.interp.trace import Trace, run
 from gptviz.model import Transformer
@@ -337,6 +339,39 @@ class LanguageModel:
         """
         ids, source = self.inputs(prompt, target)
         return lens(self.model, ids.tolist(), None if source is None else source.tolist(), top=top)
+
+    def repeated_tokens(self) -> Tensor:
+        """Random tokens of the vocabulary, each sequence of which is repeated once, as a text of this model: [sequences, tokens].
+
+        Raises:
+            ValueError: the context is too short, or the vocabulary too small.
+        """
+        tokenizer, special = self.tokenizer, {self.tokenizer.padding, self.tokenizer.unknown_id, *self.end_tokens}
+        without = {token for token in special if token is not None}
+        room = self.model.config.context_length
+        ids = repeated_tokens(tokenizer.vocab_size, room, without=without, before=tokenizer.before, after=tokenizer.after)
+        return ids.to(self.device)
+
+    def heads(self, prompt: str | None = None) -> list[dict[str, Any]]:
+        """The scores of every head, a row each: `gptviz.interp.head_scores.SCORES` defines them. None where one has no meaning.
+
+        They are computed over the tokens of `prompt` that the model sees, at most 1,024 of them, or, without a prompt, over
+        repeated random tokens. In a text in which no token comes back, the scores of repeats are over repeated random tokens.
+
+        An encoder–decoder reads `prompt` as its source, and the decoder its own answer.
+
+        Raises:
+            ValueError: as in `trace`; or an encoder–decoder was given no prompt.
+        """
+        if prompt is None:
+            if self.model.encoder is not None:
+                raise ValueError(f"{self.name} reads a text and writes another: give a prompt for its heads to read")
+            return scores_of_model(self.model, self.repeated_tokens())
+        ids, source = self.inputs(prompt)
+        repeats = None
+        with suppress(ValueError):  # without room for repeats, those scores have no meaning
+            repeats = self.repeated_tokens()
+        return scores_of_model(self.model, scored(ids, self.model.config), source, repeats)
 
 
 def _depth() -> int:

@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Transformer
 
+from . import head_scores
 from .attention import KEY, NOTHING, QUERY, UNIT, Numbers, Part, Patterns, blocked, padded, watch, windows
 
 # The number of cells along the longer side of a picture of all heads. It is about the number of pixels that the picture has on
@@ -154,7 +155,8 @@ class _Looks:
         found = {"small": of["small"], "spread": of["entropy"].mean().exp(), "last": values[-1].clone()}
         if not self.has_facts:
             return found
-        found |= {"previous": values.diagonal(-1).mean(), "first": values[1:, 0].mean(), "itself": values.diagonal()[1:].mean()}
+        looks = {"previous": head_scores.previous_token, "first": head_scores.first_token, "itself": head_scores.own_token}
+        found |= {name: of_queries(values).mean() for name, of_queries in looks.items()}
         found |= {"alone": of["entropy"][1:].mean().exp(), "rest": of["rest"]}
         if self.followers is not None:
             found["followed"] = of["followed"][self.followers.any(-1)].mean()
@@ -194,13 +196,8 @@ class _Looks:
 
 
 def _followers(ids: Sequence[int]) -> Tensor | None:
-    """For each query the keys [query, key] that stand just behind an earlier copy of its token, itself left out; None where no
-    query has such a key.
-    """
-    text = torch.tensor(ids)
-    same = torch.zeros(len(text), len(text), dtype=torch.bool)
-    same[:, 1:] = text[:, None] == text[:-1]  # the token before the key is the query's
-    same = same.tril(-1)
+    """As `head_scores.followers`; None where no query has such a key."""
+    same = head_scores.followers(torch.tensor(ids))
     return same if same.any() else None
 
 

@@ -1,0 +1,32 @@
+"""The command `heads`: what each head of a model does, as scores."""
+
+from __future__ import annotations
+
+import argparse
+
+from .common import Command, add_precision, opened, print_json, warn_of_unknown
+
+
+def add(command: Command) -> None:
+    """Add the command and its options."""
+    this = command("heads", run, "Score every head: previous token, induction, first token, copying and more.")
+    this.add_argument("name", metavar="NAME")
+    add_precision(this)
+    this.add_argument("--prompt", metavar="TEXT", help="the text that the heads read; default: repeated random tokens")
+
+
+def run(options: argparse.Namespace) -> None:
+    """The command `heads NAME [--prompt TEXT] [--json]`."""
+    lm = opened(options)
+    if options.prompt is not None:
+        warn_of_unknown(lm.tokenizer.encode(options.prompt))
+    rows = lm.heads(options.prompt)
+    if options.json:
+        print_json(rows)
+        return
+    names = [name for name in rows[0] if name not in ("name", "block", "head")]
+    width = max(len(row["name"]) for row in rows)
+    print(" " * width, *(f"{name:>15}" for name in names))
+    for row in rows:
+        values = ("" if row[name] is None else f"{row[name]:.3f}" for name in names)
+        print(f"{row['name']:<{width}}", *(f"{value:>15}" for value in values))

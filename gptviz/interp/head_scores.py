@@ -1,0 +1,318 @@
+"""Head scores: numbers that say what a head does, from its patterns over a text or over repeated random tokens.
+
+Every score is a mean over all queries but the first, which has no token before it. Blocks are looked at one after the other while
+the model runs: only the scores are kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.model import Config, Transformer, Watch
+from gptviz.model.kinds import MODEL_KINDS
+
+from .head_weights import copying
+from .units import Unit
+
+Part = Literal["attention", "cross_attention"]
+Numbers = npt.NDArray[np.float64]
+
+# Repeated random tokens: so many different ones, then the same again, in so many sequences.
+MOST_REPEATED, N_SEQUENCES = 25, 8
+# Of a longer text only so many tokens are scored: every score is a mean over many queries already.
+MOST_TOKENS = 1024
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a score is.
+
+    Attributes:
+        title: its name in tables and forms.
+        about: its definition, in a sentence.
+        low: the smallest value it can have.
+        high: the largest value it can have; None where there is none.
+        repeats: whether it is only about tokens that stood earlier in the text.
+    """
+
+    title: str
+    about: str
+    low: float = 0.0
+    high: float | None = 1.0
+    repeats: bool = False
+
+
+SCORES: dict[str, Score] = {
+    "previous_token": Score("Previous token", "The share of a query's attention on the token just before it."),
+    "induction": Score(
+        "Induction",
+        "The share on tokens that followed earlier copies of the query's token, over the queries whose token stood earlier: in "
+        "“A B … A”, the share of the second A on B.",
+        repeats=True,
+    ),
+    "duplicate_token": Score(
+        "Duplicate token",
+        "The share on earlier copies of the query's token, over the queries whose token stood earlier: in “A B … A”, the share "
+        "of the second A on the first.",
+        repeats=True,
+    ),
+    "first_token": Score(
+        "First token", "The share on the first token of the text. Many heads rest there when they find nothing to read: a sink."
+    ),
+    "self": Score("Self", "The share on the query's own token."),
+    "entropy": Score(
+        "Entropy",
+        "How evenly a query shares its attention: the entropy of its row, divided by the largest possible one, the logarithm of "
+        "the number of tokens that the query may read. 0 is one token alone, 1 is all tokens alike.",
+    ),
+    "distance": Score(
+        "Distance", "How many tokens away the query reads on average, each distance weighed by its share.", high=None
+    ),
+    "copying": Score(
+        "Copying",
+        "Whether the head makes the tokens that it reads likelier (1) or less likely (−1): the sum of the eigenvalues of what it "
+        "does to logits, divided by the sum of their sizes. From the weights alone.",
+        low=-1.0,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class HeadScores:
+    """The scores of all heads of a stack; NaN where a score has no meaning.
+
+    Attributes:
+        values: for each score of `SCORES`, [block, head].
+        on_random: the scores that were computed over repeated random tokens.
+    """
+
+    values: Mapping[str, Numbers]
+    on_random: frozenset[str] = frozenset()
+
+    def including(self, copying: Numbers) -> HeadScores:
+        """With the score that comes from weights, [block, head]: see `head_weights.copying`."""
+        return HeadScores({**self.values, "copying": copying}, self.on_random)
+
+    def rows(self, part: Part = "attention", *, in_encoder: bool = False) -> list[dict[str, Any]]:
+        """A row per head: its `name`, `block` and `head`, and its scores by name, None where a score has no meaning.
+
+        Args:
+            part: which attention of the model the heads are of.
+            in_encoder: whether they belong to the encoder of an encoder–decoder.
+        """
+        shape = next(iter(self.values.values())).shape
+        return [
+            {"name": Unit(part, block, head, in_encoder).name, "block": block, "head": head}
+            | {name: _or_none(values[block, head].item()) for name, values in self.values.items()}
+            for block, head in np.ndindex(shape)
+        ]
+
+    def table(self) -> LabelledArray:
+        """All scores as one array [block, head, score]."""
+        stacked = np.stack(list(self.values.values()), axis=-1)
+        block, head = (Axis(name, tuple(map(str, range(n)))) for name, n in zip(("block", "head"), stacked.shape, strict=False))
+        return LabelledArray(stacked, (block, head, Axis("score", tuple(self.values))), "value")
+
+
+def _or_none(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
+
+
+def repeated_tokens(
+    vocab_size: int,
+    room: int,
+    *,
+    without: Collection[int] = (),
+    before: Sequence[int] = (),
+    after: Sequence[int] = (),
+    seed: int = 0,
+) -> Tensor:
+    """Random tokens that are repeated once: [N_SEQUENCES, tokens], at most `room` tokens; the tokens of a half all differ.
+
+    What random tokens are followed by cannot be learned from any text: only the first half tells what comes in the second.
+
+    Args:
+        vocab_size: the number of tokens of the model.
+        room: how many tokens the model reads.
+        without: tokens that are not drawn, such as those that mark the end of a text.
+        before: tokens that stand before every text of this model.
+        after: those that stand after it.
+        seed: decides which tokens are drawn.
+
+    Raises:
+        ValueError: there is no room for a token and its copy, or there are fewer than two tokens to draw from.
+    """
+    ordinary = torch.tensor([token for token in range(vocab_size) if token not in {*without, *before, *after}])
+    each = min(MOST_REPEATED, len(ordinary), (room - len(before) - len(after)) // 2)
+    if each < 2:
+        raise ValueError(
+            f"random tokens cannot be repeated: the model reads {room} tokens and knows {len(ordinary)} ordinary ones"
+        )
+    generator = torch.Generator().manual_seed(seed)
+    halves = [ordinary[torch.randperm(len(ordinary), generator=generator)[:each]].repeat(2) for _ in range(N_SEQUENCES)]
+    ends = torch.tensor(before, dtype=torch.long), torch.tensor(after, dtype=torch.long)
+    return torch.stack([torch.cat((ends[0], half, ends[1])) for half in halves])
+
+
+def scored(ids: Tensor, config: Config) -> Tensor:
+    """The tokens of a text [T] that are scored: the last `MOST_TOKENS`, or, of a model that reads a text from its beginning, the
+    first.
+    """
+    return ids[-MOST_TOKENS:] if MODEL_KINDS[config.kind].reads_end else ids[:MOST_TOKENS]
+
+
+@torch.inference_mode()
+def head_scores(
+    model: Transformer,
+    ids: Tensor,
+    source: Tensor | None = None,
+    *,
+    crosses: bool = False,
+    repeats: Tensor | None = None,
+) -> HeadScores:
+    """What every head of a stack does over the texts `ids`, but for the scores that come from weights.
+
+    Args:
+        model: the stack; for an encoder, `model.encoder`.
+        ids: [B, T], the tokens that it reads, without padding.
+        source: [B, S], the tokens that an encoder reads beside it.
+        crosses: whether the heads of cross-attention are scored. A source has no previous token and no copies: only the shares
+            on its first token, and the entropy, have a meaning.
+        repeats: [B, T], repeated tokens over which the scores of repeats are computed where no token of `ids` comes back.
+
+    Raises:
+        ValueError: the model has no blocks, or there are more ids than its context holds.
+    """
+    if not model.config.n_layer:
+        raise ValueError("this model has no blocks and therefore no attention")
+    found = _scored(model, ids, source, crosses=crosses)
+    missing = {name for name, values in found.items() if SCORES[name].repeats and np.isnan(values).all()}
+    if crosses or repeats is None or not missing:
+        return HeadScores(found)
+    again = _scored(model, repeats, source, crosses=False)
+    return HeadScores({name: again[name] if name in missing else values for name, values in found.items()}, frozenset(missing))
+
+
+def _scored(model: Transformer, ids: Tensor, source: Tensor | None, *, crosses: bool) -> dict[str, Numbers]:
+    rows: list[list[dict[str, float]]] = []
+    texts = [None if crosses else Text(one) for one in ids.cpu()]
+    visible = _visible(model, ids, source, crosses=crosses)
+
+    def see(_name: str, value: Tensor) -> None:
+        of_block = visible[len(rows)]
+        rows.append([_of_head(value[:, head].float().cpu(), texts, of_block) for head in range(value.shape[1])])
+
+    part = "cross_attention" if crosses else "attention"
+    model(ids, source, tap=Watch([f"blocks.*.{part}.pattern"], see), logits_at=slice(-1, None))
+    return {name: np.array([[head.get(name, math.nan) for head in block] for block in rows]) for name in SCORES}
+
+
+def _visible(model: Transformer, ids: Tensor, source: Tensor | None, *, crosses: bool) -> list[Tensor]:
+    """For each block, how many keys each query may read [T]."""
+    length = ids.shape[1]
+    if crosses:
+        assert source is not None
+        return [torch.full((length,), source.shape[1])] * model.config.n_layer
+    counts = []
+    for mask in model.masks:
+        hidden = mask(ids[:1], slice(0, length), None)
+        counts.append(torch.full((length,), length) if hidden is None else (~hidden).sum(-1).flatten().cpu())
+    return [counts[index] for index in model.mask_of]
+
+
+class Text:
+    """Which keys each query of a text finds again: where its token stood earlier, and what followed it there.
+
+    Attributes:
+        copies: [query, key], true at earlier copies of the query's token.
+        followers: [query, key], true just behind them, the query itself left out.
+        distance: [query, key], how many tokens apart they are.
+    """
+
+    def __init__(self, ids: Tensor) -> None:
+        places = torch.arange(len(ids))
+        self.copies = (ids[:, None] == ids).tril(-1)
+        self.followers = followers(ids)
+        self.distance = (places[:, None] - places).abs().float()
+
+
+def followers(ids: Tensor) -> Tensor:
+    """For each query the keys [query, key] that stand just behind an earlier copy of its token, itself left out."""
+    same = torch.zeros(len(ids), len(ids), dtype=torch.bool)
+    same[:, 1:] = ids[:, None] == ids[:-1]  # the token before the key is the query's
+    return same.tril(-1)
+
+
+def previous_token(pattern: Tensor) -> Tensor:
+    """The share of each query but the first on the token just before it: [..., T, T] → [..., T − 1]."""
+    return pattern.diagonal(-1, -2, -1)
+
+
+def first_token(pattern: Tensor) -> Tensor:
+    """The share of each query but the first on the first token: [..., T, keys] → [..., T − 1]."""
+    return pattern[..., 1:, 0]
+
+
+def own_token(pattern: Tensor) -> Tensor:
+    """The share of each query but the first on its own token: [..., T, T] → [..., T − 1]."""
+    return pattern.diagonal(0, -2, -1)[..., 1:]
+
+
+def _of_head(patterns: Tensor, texts: Sequence[Text | None], visible: Tensor) -> dict[str, float]:
+    """The scores of one head from its patterns [B, T, keys] over these texts; without those that no query has a say in."""
+    found: dict[str, list[Tensor]] = {}
+    for pattern, text in zip(patterns, texts, strict=True):
+        for name, of_queries in _of_text(pattern, text, visible).items():
+            found.setdefault(name, []).append(of_queries)
+    together = {name: torch.cat(of_queries).double() for name, of_queries in found.items()}
+    return {name: float(of_queries.mean()) for name, of_queries in together.items() if len(of_queries)}
+
+
+def _of_text(pattern: Tensor, text: Text | None, visible: Tensor) -> dict[str, Tensor]:
+    """For each score its value at every query that counts, [queries]."""
+    chooses = visible > 1
+    chooses[0] = False
+    found = {"first_token": first_token(pattern)}
+    found["entropy"] = torch.special.entr(pattern[chooses]).sum(-1) / visible[chooses].log()
+    if text is None:
+        return found
+    found |= {"previous_token": previous_token(pattern), "self": own_token(pattern)}
+    found["distance"] = (pattern * text.distance).sum(-1)[1:]
+    for name, keys in (("induction", text.followers), ("duplicate_token", text.copies)):
+        has = keys.any(-1)
+        found[name] = (pattern[has] * keys[has]).sum(-1)
+    return found
+
+
+def scores_of_model(
+    model: Transformer, ids: Tensor, source: Tensor | None = None, repeats: Tensor | None = None
+) -> list[dict[str, Any]]:
+    """The scores of every head of a model, a row each: for an encoder–decoder, those of the encoder, of the decoder, and of
+    cross-attention. None where a score has no meaning.
+
+    Args:
+        model: the model.
+        ids: [T] or [B, T], the tokens that it reads.
+        source: [S], the tokens that its encoder reads.
+        repeats: as in `head_scores`; for a single stack.
+
+    Raises:
+        ValueError: as in `head_scores`.
+    """
+    texts = torch.atleast_2d(ids)
+    if model.encoder is None or source is None:
+        alone = head_scores(model, texts, repeats=repeats)
+        return (alone.including(copying(model)) if model.config.kind == "decoder" else alone).rows()
+    sources = source[None]
+    rows = head_scores(model.encoder, sources).rows(in_encoder=True)
+    rows += head_scores(model, texts, sources).including(copying(model)).rows()
+    return rows + head_scores(model, texts, sources, crosses=True).rows("cross_attention")

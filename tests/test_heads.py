@@ -1,0 +1,100 @@
+"""The scores of heads through the library's front door and on the command line."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import gptviz
+from gptviz.__main__ import main
+from gptviz.interp.head_scores import MOST_REPEATED, SCORES, head_scores
+from gptviz.interp.head_weights import copying
+from tests.tiny import TinyModel
+
+
+def test_without_a_prompt_heads_read_repeated_random_tokens_and_with_one_the_prompt(tiny_model: TinyModel) -> None:
+    tiny_model("mine", context_length=64)
+    lm = gptviz.load("mine")
+    prompt = "the fox jumps over the dog"
+    for rows, ids in ((lm.heads(), lm.repeated_tokens()), (lm.heads(prompt), lm.encode(prompt)[None])):
+        expected = head_scores(lm.model, ids).including(copying(lm.model))
+        assert [(row["name"], row["block"], row["head"]) for row in rows] == [
+            (f"blocks.{block}.attention.head.{head}", block, head) for block in range(2) for head in range(3)
+        ]
+        for row in rows:
+            assert set(row) == {"name", "block", "head", *SCORES}
+            for name, values in expected.values.items():
+                assert row[name] == pytest.approx(values[row["block"], row["head"]])
+
+
+def test_random_tokens_are_tokens_that_stand_in_texts(tiny_model: TinyModel) -> None:
+    tiny_model("mine", context_length=64, text="abcdefgh", card={"end_tokens": [2, 5]})
+    lm = gptviz.load("mine")
+    ids = lm.repeated_tokens()
+    assert set(ids.flatten().tolist()) == {0, 1, 3, 4, 6, 7}
+    classifier = gptviz.load("classifier")
+    tokenizer = classifier.tokenizer
+    drawn = set(classifier.repeated_tokens().flatten().tolist())
+    assert not drawn & {tokenizer.padding, tokenizer.unknown_id}
+    assert len(classifier.repeated_tokens()[0]) == 2 * MOST_REPEATED
+
+
+def test_an_encoder_decoder_has_the_heads_of_both_stacks_and_of_cross_attention() -> None:
+    lm = gptviz.load("seq2seq")
+    config = lm.model.config
+    rows = lm.heads("the third of march 1977")
+    layers = [row["name"].rpartition(".head.")[0] for row in rows[:: config.n_head]]
+    assert layers == [
+        *(f"encoder.blocks.{block}.attention" for block in range(config.n_encoder_layer)),
+        *(f"blocks.{block}.attention" for block in range(config.n_layer)),
+        *(f"blocks.{block}.cross_attention" for block in range(config.n_layer)),
+    ]
+    trace = lm.trace("the third of march 1977", ["*.pattern"])
+    for row in rows:
+        pattern = trace[row["name"].rpartition(".head.")[0] + ".pattern"][0, row["head"]]
+        assert row["first_token"] == pytest.approx(float(pattern[1:, 0].mean()), rel=1e-5)
+        assert (row["previous_token"] is None) == ("cross" in row["name"])
+        assert (row["copying"] is None) == ("encoder" in row["name"] or "cross" in row["name"])
+    with pytest.raises(ValueError, match="give a prompt"):
+        lm.heads()
+
+
+def test_the_command_prints_a_row_per_head_and_ranks_the_induction_head_first(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["heads", "induction", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    expected = gptviz.load("induction").heads()
+    assert [row["name"] for row in rows] == [row["name"] for row in expected]
+    assert max(rows, key=lambda row: row["induction"])["block"] == 1
+    assert main(["heads", "induction"]) == 0
+    header, *lines = capsys.readouterr().out.splitlines()
+    assert header.split() == list(SCORES)
+    for line, row in zip(lines, expected, strict=True):
+        name, *values = line.split()
+        assert name == row["name"]
+        assert [float(value) for value in values] == pytest.approx([row[score] for score in SCORES], abs=6e-4)
+
+
+def test_over_a_prompt_in_which_nothing_comes_back_repeats_are_scored_over_random_tokens() -> None:
+    lm = gptviz.load("induction")
+    over_random, over_text = lm.heads(), lm.heads("5 17 3 40")
+    for one, other in zip(over_random, over_text, strict=True):
+        assert one["induction"] == other["induction"]
+        assert one["previous_token"] != other["previous_token"]
+
+
+def test_what_has_no_meaning_is_null_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["heads", "classifier", "--json"]) == 0
+    for row in json.loads(capsys.readouterr().out):
+        assert row["copying"] is None
+        assert all(math.isfinite(row[name]) for name in SCORES if name != "copying")
+        assert np.isclose(row["entropy"], min(1.0, row["entropy"]))
+
+
+def test_a_prompt_that_is_missing_or_empty_is_an_error_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["heads", "seq2seq"]) == 2
+    assert "give a prompt" in capsys.readouterr().err
+    assert main(["heads", "induction", "--prompt", ""]) == 2
+    assert "the prompt is empty" in capsys.readouterr().err
