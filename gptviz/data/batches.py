@@ -102,9 +102,16 @@ class Generated:
 
     def validation(self) -> Iterator[Batch]:
         """The sequences the task holds out."""
-        batch = _batch(self.task.held_out())
-        rows = max(EVALUATION_TOKENS // batch.targets.shape[1], 1)
-        return (batch.rows(slice(start, start + rows)) for start in range(0, len(batch.targets), rows))
+        return _in_pieces(_batch(self.task.held_out()))
+
+    def validation_by_part(self) -> dict[str, list[Batch]]:
+        """The same sequences for each of the task's `parts`; empty where it has none."""
+        held_out = self.task.held_out()
+        if held_out.part is None:
+            return {}
+        batch, part = _batch(held_out), torch.from_numpy(held_out.part)
+        every = enumerate(self.task.parts)
+        return {name: list(_in_pieces(Batch((batch.inputs[0][part == i],), batch.targets[part == i]))) for i, name in every}
 
     def trained_on(self) -> Iterable[Batch]:
         """None: every sequence is fresh."""
@@ -128,6 +135,12 @@ def spread(batches: Iterable[Batch], rows: int) -> list[Batch]:
 def spaced(count: int, of: int) -> list[int]:
     """`count` of the numbers below `of`, evenly spread; all of them where there are no more."""
     return [(2 * i + 1) * of // (2 * count) for i in range(count)] if count < of else list(range(of))
+
+
+def _in_pieces(batch: Batch) -> Iterator[Batch]:
+    """The rows of a batch, about `EVALUATION_TOKENS` tokens at a time."""
+    rows = max(EVALUATION_TOKENS // batch.targets.shape[1], 1)
+    return (batch.rows(slice(start, start + rows)) for start in range(0, len(batch.targets), rows))
 
 
 def _batch(examples: Examples) -> Batch:

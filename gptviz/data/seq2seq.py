@@ -28,8 +28,8 @@ from gptviz.text import (
     recall,
     remember,
 )
+from gptviz.text.datasets.base import HELD_OUT
 from gptviz.text.datasets.pairs import Pair
-from gptviz.text.datasets.tasks import HELD_OUT
 
 from .batches import EVALUATION_TOKENS, NOT_COUNTED, Batch, Data, spaced
 from .source import EvaluationData, Share, Source, SplitSource

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence, Sized
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence, Sized
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
@@ -43,11 +43,13 @@ class EvaluationData:
         batches: the rows, each once.
         characters: every character of the data once, where the reader should know which ones the vocabulary lacks; else empty.
         shares: results on the same rows, of this model or of a simpler one.
+        groups: by their key in JSON, shares that belong together, such as one for each part of a task.
     """
 
     batches: Iterable[Batch]
     characters: str = ""
     shares: tuple[Share, ...] = ()
+    groups: Mapping[str, tuple[Share, ...]] = field(default_factory=dict)
 
 
 class Source(ABC):
@@ -156,7 +158,7 @@ class Source(ABC):
     def measured(self, model: Transformer, tokenizer: Tokenizer, data: Data, rows: int | None = None) -> dict[str, Any]:
         """What a card says of the model, in evaluation mode, beside its loss and accuracy: JSON values.
 
-        Those that are numbers are also noted at every evaluation.
+        Those that are numbers, or objects of numbers, are also noted at every evaluation.
 
         Args:
             rows: about how many of the rows held out it is measured on, evenly spread; default: all of them.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, takewhile
 from os import PathLike
 from typing import Any, ClassVar
 
@@ -16,10 +16,10 @@ from gptviz.generate.sampling import Sampling
 from gptviz.model import Config, Transformer
 from gptviz.model.kinds import Kind
 from gptviz.text import BPETokenizer, CharTokenizer, Corpus, Task, Tokenizer, corpus_of, read_corpus, recall, remember, task
-from gptviz.text.datasets.tasks import HELD_OUT
+from gptviz.text.datasets.base import HELD_OUT
 
-from .batches import NOT_COUNTED, Data, Generated, Windows, consecutive_windows
-from .source import EvaluationData, Source
+from .batches import NOT_COUNTED, Batch, Data, Generated, Windows, consecutive_windows, spread
+from .source import EvaluationData, Share, Source
 
 # Every evaluation reads all the held-out tokens: of a long text, this many are enough.
 MOST_HELD_OUT_TOKENS = 1_000_000
@@ -39,10 +39,24 @@ def check_decoder(source: Source, config: Config) -> None:
         raise ValueError(f"{source.title} has no sources and answers, but an {config.kind} learns from them: take a decoder")
 
 
-def continued(model: Transformer, tokenizer: Tokenizer, prompt: Tensor, n_tokens: int, sampling: Sampling) -> str:
-    """The text of the prompt [T] and of `n_tokens` that the model, in evaluation mode, generates after it."""
+def continued(
+    model: Transformer, tokenizer: Tokenizer, prompt: Tensor, n_tokens: int, sampling: Sampling, end: int | None = None
+) -> str:
+    """The text of the prompt [T] and of `n_tokens` that the model, in evaluation mode, generates after it; fewer if it ends."""
     generation = Generation(model, prompt.to(model.embed.weight.device), sampling)
-    return tokenizer.decode([*prompt.tolist(), *(int(step.tokens[0]) for step in islice(generation, n_tokens))])
+    tokens = (int(step.tokens[0]) for step in islice(generation, n_tokens))
+    return tokenizer.decode([*prompt.tolist(), *takewhile(lambda token: token != end, tokens)])
+
+
+@torch.inference_mode()
+def _accuracy(model: Transformer, batches: Sequence[Batch]) -> float:
+    """The share of predictions that count whose likeliest token was the right one; the model is in evaluation mode."""
+    right = counted = 0
+    for batch in batches:
+        inputs, targets = batch.to(model.embed.weight.device)
+        right += int((model(*inputs).argmax(-1) == targets).sum())
+        counted += int((targets != NOT_COUNTED).sum())
+    return right / counted
 
 
 @dataclass(frozen=True)
@@ -192,8 +206,8 @@ class TaskSource(Source):
 
     @property
     def has_places(self) -> bool:
-        """True: all sequences of a task have the same form."""
-        return True
+        """Whether all sequences of the task have the same form."""
+        return self.task.has_places
 
     @property
     def example(self) -> str:
@@ -219,14 +233,35 @@ class TaskSource(Source):
 
     def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
         """What it makes of the given part of the first sequence held out, with the likeliest token each time."""
-        batch = next(iter(data.validation()))
+        batch, end = next(iter(data.validation())), self.task.end
         first = int((batch.targets[0] != NOT_COUNTED).nonzero()[0])
-        given = max(first + 1, self.task.length // 2)
-        return continued(model, tokenizer, batch.inputs[0][0][:given], self.task.length - given, Sampling(temperature=0))
+        given = first + 1 if end is not None else max(first + 1, self.task.length // 2)
+        return continued(model, tokenizer, batch.inputs[0][0][:given], self.task.length - given, Sampling(temperature=0), end)
+
+    def evaluation(
+        self, model: Transformer, tokenizer: Tokenizer, *, everything: bool = False, labels: Sequence[str] = ()
+    ) -> EvaluationData:
+        """The sequences held out, and how often the model is right in each of the task's parts.
+
+        Raises:
+            ValueError: source, tokenizer and model do not go together.
+        """
+        data = self.data(tokenizer, model.config)
+        by_part = self.measured(model, tokenizer, data).get("accuracy_by_task", {})
+        shares = tuple(Share(name, f"{name}: accuracy", value) for name, value in by_part.items())
+        return EvaluationData(data.validation(), groups={"accuracy_by_task": shares} if shares else {})
+
+    def measured(self, model: Transformer, tokenizer: Tokenizer, data: Data, rows: int | None = None) -> dict[str, Any]:
+        """Of a task with parts, `accuracy_by_task`: how often the likeliest token is the right one, by the name of the part."""
+        assert isinstance(data, Generated)
+        by_part = data.validation_by_part()
+        some = {name: batches if rows is None else spread(batches, rows // len(by_part)) for name, batches in by_part.items()}
+        return {"accuracy_by_task": {name: _accuracy(model, batches) for name, batches in some.items()}} if some else {}
 
     def origin(self) -> dict[str, Any]:
-        """The task, and the loss that no model can beat."""
-        return {"task": self.task.name, "floor": self.floor}
+        """The task, the loss that no model can beat, and the token that ends a text where there is one."""
+        ends = {} if self.task.end is None else {"end_tokens": [self.task.end]}
+        return {"task": self.task.name, "floor": self.floor, **ends}
 
     def keep(self) -> None:
         """Nothing needs to be kept."""

@@ -165,6 +165,7 @@ _NO_DROPOUT = (("dropout", 0.0),)
 _SMALL = (("d_model", 128),)
 _FEW = Recipe(steps=500, batch_size=16, learning_rate=1e-3)
 _TASK = Recipe(steps=3_000, batch_size=64, optimiser="muon", learning_rate=4e-3, evaluations=30)
+_SENTENCES = replace(_TASK, steps=4_000, optimiser="adamw", learning_rate=3e-3, snapshots=2)
 _REVERSAL = replace(_TASK, steps=6_000)
 # Every batch has new sources, so nothing can be learned by heart, and dropout would only slow training down. AdamW answers
 # 99 % of the dates correctly after 1,500 steps; Muon at 0.01 does not use the source by then.
@@ -283,6 +284,12 @@ PLANS: dict[str, Plan] = {
         "Random blocks that repeat: two layers of attention find where the token stood before, and which token followed it.",
         replace(_TASK, steps=4_000, optimiser="adamw", learning_rate=2e-3),
         data="induction",
+    ),
+    "sentences": Plan(
+        "sentences",
+        "Little English sentences with words that can be known: who gets the book, is or are, which bracket closes, what colour.",
+        _SENTENCES,
+        data="sentences",
     ),
     "pretrain": Plan(
         "bpe",
@@ -408,7 +415,7 @@ GROUPS = (
         ("reversal", "reversal-no-positions"),
         "Both can reach the floor. Without positions only the causal mask tells the order: it takes longer.",
     ),
-    Group("Tasks with known answers", ("sums", "addition", "copy", "induction")),
+    Group("Tasks with known answers", ("sums", "addition", "copy", "induction", "sentences")),
     Group(
         "Pretraining",
         ("pretrain", "from-scratch", "finetune"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -142,6 +142,15 @@ def _train(
         raise
     if recorder is not None:
         recorder.end(outcome)
+
+
+def _numbers_in(measured: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, float]]:
+    """The numbers of `measured` by name; those of an object in it have its name before theirs, with a dot between."""
+    for name, value in measured.items():
+        if isinstance(value, Mapping):
+            yield from _numbers_in(value, f"{before}{name}.")
+        elif isinstance(value, float):
+            yield before + name, value
 
 
 class _RequestedError(Exception):
@@ -305,7 +314,7 @@ class _Recorder:
     def _evaluated(self, event: Evaluated) -> Sampled:
         model = self.trainer.model.eval()
         measured = self.source.measured(model, self.tokenizer, self.data, None if event.share == 1 else event.rows)
-        numbers = {name: value for name, value in measured.items() if isinstance(value, float)}
+        numbers = dict(_numbers_in(measured))
         if event.share < 1:
             numbers["share"] = round(event.share, 4)
         if event.training is not None and self.source.has_right_answers:

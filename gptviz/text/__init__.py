@@ -1,5 +1,6 @@
 """Text to tokens and back, and texts and generated tasks to train on. Imports no torch, of gptviz only `files` and `bounded`."""
 
+from .datasets.base import Examples, Task
 from .datasets.corpora import (
     Corpus,
     CorpusUnavailableError,
@@ -15,7 +16,7 @@ from .datasets.corpora import (
 from .datasets.label_order import label_order
 from .datasets.labelled_texts import GENERATED, LabelledTexts, labelled_of, opinions, read_labelled, starred_opinions, texts_of
 from .datasets.pairs import PAIR_TASKS, Pairs, PairTask, pairs_of, read_pairs
-from .datasets.tasks import TASKS, Examples, Task, task
+from .datasets.tasks import TASKS, task
 from .tokenizers.base import Encoding, Tokenizer, Unknown
 from .tokenizers.bpe import BPETokenizer
 from .tokenizers.characters import CharTokenizer

@@ -16,9 +16,9 @@ from numpy.random import Generator, SeedSequence, default_rng
 from gptviz.text.tokenizers.characters import CharTokenizer
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 
+from .base import HELD_OUT
 from .corpora import check_fraction, corpus_of, read_corpus
 from .tables import SEPARATORS, readings
-from .tasks import HELD_OUT
 
 Pair = tuple[str, str]
 

@@ -4,98 +4,24 @@
 choice that can be seen in a sequence adds its nats; what follows from earlier tokens adds nothing.
 """
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from math import lgamma, log
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
-from numpy.random import Generator, SeedSequence, default_rng
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from gptviz.text.tokenizers.base import Ids, Tokenizer
 from gptviz.text.tokenizers.characters import CharTokenizer
 from gptviz.text.tokenizers.symbols import SymbolTokenizer
 
-HELD_OUT: Final = 2_000
-"""How many sequences of a task, or pairs, are held out to validate on."""
+from .base import HELD_OUT, Examples, Task, all_counted, validation_rng
+from .sentences import Sentences
+
 _MOST_SYMBOLS: Final = 10_000
 _MOST_TOKENS: Final = 4_096
-
-
-@dataclass(frozen=True, eq=False)
-class Examples:
-    """Sequences of one task, all of one length.
-
-    Attributes:
-        ids: [count, length], the whole sequences.
-        counted: [count, length − 1], whether the prediction of token t + 1 from the tokens up to t counts in the loss.
-    """
-
-    ids: Ids
-    counted: NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class Task(ABC):
-    """A generator of sequences with something to learn in them. The fields are its settings.
-
-    Attributes:
-        name: what it is called.
-        sentence: what the sequences are and what there is to learn, in one sentence.
-
-    Raises:
-        ValueError: a setting is not a whole number within its `limits`; the message names both.
-    """
-
-    name: ClassVar[str]
-    sentence: ClassVar[str]
-
-    def __post_init__(self) -> None:
-        for setting, value in self.settings().items():
-            if not isinstance(value, int) or isinstance(value, bool):
-                raise ValueError(f"{setting} of the task {self.name} is {value!r:.80}; it must be a whole number")
-        for setting, (least, most) in self.limits().items():
-            value = getattr(self, setting)
-            if not least <= value <= most:
-                allowed = f"from {least:,} to {most:,}" if least < most else f"{least:,} here"
-                raise ValueError(f"{setting} of the task {self.name} is {value!r:.80}; it must be {allowed}")
-
-    def settings(self) -> dict[str, int]:
-        """The settings as JSON values; `task(name, **settings)` makes an equal task."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    @abstractmethod
-    def limits(self) -> dict[str, tuple[int, int]]:
-        """The least and the greatest value of each setting, given the settings before it: a file cannot ask for more."""
-
-    @property
-    @abstractmethod
-    def length(self) -> int:
-        """Tokens per sequence. A model needs a context of one less, because nothing is predicted from the last token."""
-
-    @property
-    @abstractmethod
-    def tokenizer(self) -> Tokenizer:
-        """Between the text and the ids of the sequences."""
-
-    @property
-    @abstractmethod
-    def floor(self) -> float:
-        """The expected loss of the best possible model, in nats per counted prediction."""
-
-    @abstractmethod
-    def examples(self, count: int, rng: Generator) -> Examples:
-        """`count` sequences to train on, drawn by `rng` alone."""
-
-    def held_out(self, count: int = HELD_OUT, seed: int = 0) -> Examples:
-        """`count` sequences to validate on, always the same ones: drawn from a stream that no seed gives to `examples`."""
-        return self.examples(count, _validation_rng(seed))
-
-    def example_prompt(self) -> str:
-        """A held-out sequence as text, without its last token, which is left to predict; it fits in the context."""
-        return self.tokenizer.decode(self.held_out(1).ids[0, :-1])
 
 
 @dataclass(frozen=True)
@@ -132,7 +58,7 @@ class Reversal(Task):
     def examples(self, count: int, rng: Generator) -> Examples:
         """Random symbols and their mirror image. Every prediction counts."""
         half = rng.integers(self.vocab, size=(count, self._half))
-        return _all_counted(np.concatenate((half, half[:, : self.length // 2][:, ::-1]), axis=1))  # [count, length]
+        return all_counted(np.concatenate((half, half[:, : self.length // 2][:, ::-1]), axis=1))  # [count, length]
 
     @property
     def _half(self) -> int:
@@ -185,7 +111,7 @@ class Addition(Task):
 
     def held_out(self, count: int = HELD_OUT, seed: int = 0) -> Examples:
         """Problems that are never trained on, all equally probable; with few digits they repeat."""
-        return self._solved(self._problems(count, _validation_rng(seed), held_out=True))
+        return self._solved(self._problems(count, validation_rng(seed), held_out=True))
 
     def example_prompt(self) -> str:
         """A held-out problem up to its `=`."""
@@ -250,7 +176,7 @@ class Copy(Task):
     def examples(self, count: int, rng: Generator) -> Examples:
         """Random symbols, repeated. Every prediction counts."""
         block = rng.integers(self.vocab, size=(count, self.lag))
-        return _all_counted(block[:, np.arange(self.length) % self.lag])  # [count, length]
+        return all_counted(block[:, np.arange(self.length) % self.lag])  # [count, length]
 
 
 @dataclass(frozen=True)
@@ -312,10 +238,10 @@ class Induction(Task):
         symbols = np.tile(np.arange(self.vocab), (count, 1))
         shuffled = rng.permuted(symbols, axis=1, out=symbols)  # [count, vocab]
         places = np.arange(self.length) % sizes[:, None]  # [count, length]
-        return _all_counted(np.take_along_axis(shuffled, places, axis=1))
+        return all_counted(np.take_along_axis(shuffled, places, axis=1))
 
 
-TASKS: dict[str, type[Task]] = {kind.name: kind for kind in (Reversal, Addition, Copy, Induction)}
+TASKS: dict[str, type[Task]] = {kind.name: kind for kind in (Reversal, Addition, Copy, Induction, Sentences)}
 
 
 def task(name: str, /, **settings: Any) -> Task:
@@ -341,15 +267,6 @@ def _numbers(count: int) -> SymbolTokenizer:
 @lru_cache(maxsize=1)
 def _arithmetic() -> CharTokenizer:
     return CharTokenizer("0123456789+=")
-
-
-def _validation_rng(seed: int) -> Generator:
-    """A stream of its own: no `default_rng(seed)` has a spawn key."""
-    return default_rng(SeedSequence(seed, spawn_key=(0,)))
-
-
-def _all_counted(ids: Ids) -> Examples:
-    return Examples(ids, np.ones((len(ids), ids.shape[1] - 1), bool))
 
 
 def _digits(numbers: Ids, width: int) -> Ids:

@@ -68,7 +68,7 @@ class Tokenizer(ABC):
     """A vocabulary of `vocab_size` tokens, numbered from 0, and the way from text to their ids and back.
 
     Attributes:
-        kind: its name in JSON: `characters`, `symbols`, `bpe`, `words` or `marked` (with special tokens).
+        kind: its name in JSON: `characters`, `symbols`, `bpe`, `words`, `cased words` or `marked` (with special tokens).
         padding: the token that fills up the shorter texts of a batch; None where there is none: then all texts of a batch must
             have one length.
         without: what a text has that is read as no token, and what it would need: the end of a sentence.

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from .base import Tokenizer, parse_object
 from .bpe import BPETokenizer
+from .cased_words import CasedWordTokenizer
 from .characters import CharTokenizer
 from .marian import MarianTokenizer
 from .padded import PaddedTokenizer
@@ -12,7 +13,7 @@ from .symbols import SymbolTokenizer
 from .words import WordTokenizer
 
 FROM_FIELDS: dict[str, Callable[[dict[str, object]], Tokenizer]] = {
-    kind.kind: kind.from_fields for kind in (CharTokenizer, SymbolTokenizer, WordTokenizer)
+    kind.kind: kind.from_fields for kind in (CharTokenizer, SymbolTokenizer, WordTokenizer, CasedWordTokenizer)
 }
 """What reads the parsed JSON of each kind of tokenizer that has no other tokenizer in it."""
 

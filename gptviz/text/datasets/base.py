@@ -1,0 +1,109 @@
+"""What every generated task is: a generator of token sequences whose best possible loss is known."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from typing import ClassVar, Final
+
+import numpy as np
+from numpy.random import Generator, SeedSequence, default_rng
+from numpy.typing import NDArray
+
+from gptviz.text.tokenizers.base import Ids, Tokenizer
+
+HELD_OUT: Final = 2_000
+"""How many sequences of a task, or pairs, are held out to validate on."""
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Sequences of one task, all of one length.
+
+    Attributes:
+        ids: [count, length], the whole sequences.
+        counted: [count, length − 1], whether the prediction of token t + 1 from the tokens up to t counts in the loss.
+        part: [count], of a task with `parts`, which of them each sequence belongs to; else None.
+    """
+
+    ids: Ids
+    counted: NDArray[np.bool_]
+    part: Ids | None = None
+
+
+@dataclass(frozen=True)
+class Task(ABC):
+    """A generator of sequences with something to learn in them. The fields are its settings.
+
+    Attributes:
+        name: what it is called.
+        sentence: what the sequences are and what there is to learn, in one sentence.
+        parts: the names of the tasks that it mixes; empty where it is one task.
+        has_places: whether all sequences have the same form, so that the accuracy at each place means something.
+
+    Raises:
+        ValueError: a setting is not a whole number within its `limits`; the message names both.
+    """
+
+    name: ClassVar[str]
+    sentence: ClassVar[str]
+    parts: ClassVar[tuple[str, ...]] = ()
+    has_places: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        for setting, value in self.settings().items():
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise ValueError(f"{setting} of the task {self.name} is {value!r:.80}; it must be a whole number")
+        for setting, (least, most) in self.limits().items():
+            value = getattr(self, setting)
+            if not least <= value <= most:
+                allowed = f"from {least:,} to {most:,}" if least < most else f"{least:,} here"
+                raise ValueError(f"{setting} of the task {self.name} is {value!r:.80}; it must be {allowed}")
+
+    def settings(self) -> dict[str, int]:
+        """The settings as JSON values; `task(name, **settings)` makes an equal task."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @abstractmethod
+    def limits(self) -> dict[str, tuple[int, int]]:
+        """The least and the greatest value of each setting, given the settings before it: a file cannot ask for more."""
+
+    @property
+    @abstractmethod
+    def length(self) -> int:
+        """Tokens per sequence. A model needs a context of one less, because nothing is predicted from the last token."""
+
+    @property
+    @abstractmethod
+    def tokenizer(self) -> Tokenizer:
+        """Between the text and the ids of the sequences."""
+
+    @property
+    def end(self) -> int | None:
+        """The token that follows the last one of a sequence and fills the rest; None where all sequences are equally long."""
+        return None
+
+    @property
+    @abstractmethod
+    def floor(self) -> float:
+        """The expected loss of the best possible model, in nats per counted prediction."""
+
+    @abstractmethod
+    def examples(self, count: int, rng: Generator) -> Examples:
+        """`count` sequences to train on, drawn by `rng` alone."""
+
+    def held_out(self, count: int = HELD_OUT, seed: int = 0) -> Examples:
+        """`count` sequences to validate on, always the same ones: drawn from a stream that no seed gives to `examples`."""
+        return self.examples(count, validation_rng(seed))
+
+    def example_prompt(self) -> str:
+        """A held-out sequence as text, without its last token, which is left to predict; it fits in the context."""
+        return self.tokenizer.decode(self.held_out(1).ids[0, :-1])
+
+
+def validation_rng(seed: int) -> Generator:
+    """A stream of its own: no `default_rng(seed)` has a spawn key."""
+    return default_rng(SeedSequence(seed, spawn_key=(0,)))
+
+
+def all_counted(ids: Ids) -> Examples:
+    """Sequences in which every prediction counts."""
+    return Examples(ids, np.ones((len(ids), ids.shape[1] - 1), bool))

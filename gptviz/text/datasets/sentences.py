@@ -1,0 +1,330 @@
+"""Little English sentences, word by word, in which some words can be known from earlier ones: four tasks in one.
+
+names       `When Mary and John went to the shop, John gave a book to` **Mary**: the one of two who does not act.
+agreement   `The keys to the old cabinet` **are** lost: the verb agrees with the first noun, and with the time of the sentence.
+brackets    `Mary saw the house (the dog near [a tree` **]).**: what was opened is closed, the last one first.
+colours     `Mary has a red hat and John has a blue coat. We went to the park. The hat is` **red**: a fact, asked later.
+
+A sentence is a *template* with a *pair* of words in it. In each task some templates and some pairs are held out:
+
+| task | template | pair |
+|---|---|---|
+| names | how it begins, where the two are, what is done | the two names, in any order |
+| agreement | how it begins, the preposition, the number of adjectives | the two nouns, in this order, in singular or plural |
+| brackets | the order of two or three kinds of brackets | the noun before the brackets and that in the innermost |
+| colours | number and wording of the facts, what stands between, the question | the thing asked for and its colour |
+
+A sentence to train on has neither; a sentence to validate on has both. So every word of a held-out sentence is known from training,
+also as an answer of the task, but never in this template and never with this partner. (Two names that are held out as a pair may
+stand together in a sentence about colours. A single bracket has only three templates: these are trained on and not tested.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations, permutations, product
+from typing import Final, TypeVar
+from zlib import crc32
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from gptviz.text.tokenizers.base import Ids
+from gptviz.text.tokenizers.cased_words import CasedWordTokenizer
+
+from .base import HELD_OUT, Examples, Task, validation_rng
+
+T = TypeVar("T")
+Words = tuple[str, ...]
+
+LENGTH: Final = 33
+"""Tokens of the longest sentence and its end: three facts about colours, a sentence between, and the longest question."""
+_TEMPLATES_PER_HELD_OUT, _PAIRS_PER_HELD_OUT = 5, 6
+
+_NAMES = (
+    "Mary",
+    "John",
+    "Tom",
+    "Ann",
+    "Sue",
+    "Paul",
+    "Kate",
+    "Mark",
+    "Lucy",
+    "Peter",
+    "Emma",
+    "David",
+    "Alice",
+    "James",
+    "Sarah",
+)
+_PLACES = ("shop", "park", "school", "garden", "station", "market", "river", "beach", "library", "town")
+_GIFTS = ("book", "letter", "ball", "map", "ring", "cup", "cake", "drink", "pen", "flower")
+_THINGS = ("hat", "coat", "bag", "car", "door", "chair", "bike", "boat")
+_COLOURS = ("red", "blue", "green", "white", "black", "yellow", "brown", "grey")
+_NOUNS = {
+    **{noun: f"{noun}s" for noun in ("key", "cabinet", "dog", "book", "letter", "house", "tree", "picture", "flower", "king")},
+    "child": "children",
+    "man": "men",
+    "woman": "women",
+    "box": "boxes",
+}
+_ADJECTIVES = ("small", "big", "long", "new", "dark", "clean")
+_STATES = ("here", "lost", "new", "small", "clean", "dark")
+_PREPOSITIONS = ("to", "near", "behind", "above", "with")
+_BRACKETS = {"(": ")", "[": "]", "“": "”"}
+
+_BEGINNINGS = ("When", "While", "After", "Then , when", "One day , after")
+_MEETINGS = ("went to the", "were at the", "met at the", "came to the", "walked to the")
+_GIVINGS = ("gave a {} to", "showed a {} to", "sold a {} to", "wanted to give a {} to", "bought a {} for")
+# When a sentence about agreement plays, by its beginning; the verb is that of the time, in singular and plural.
+_TIMES = {"The": ("is", "are"), "Today the": ("is", "are"), "Now the": ("is", "are"), "Yesterday the": ("was", "were")} | {
+    "Last week the": ("was", "were")
+}
+_SEEING = ("saw", "found", "drew", "liked")
+_FACTS = ("has a", "bought a", "is")
+_BETWEEN = ("", "It was a long day .", "We went to the {} .")
+_QUESTIONS = ("The {} is", "The colour of the {} is", "Now the {} is")
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Two prompts of equally many tokens that differ in what decides about the next word.
+
+    Attributes:
+        part: the task.
+        clean: a prompt that is followed by `right`.
+        corrupted: the same with other words, so that it is followed by `wrong`.
+        right: the answer to the clean prompt, a token.
+        wrong: the answer to the corrupted one, a token.
+    """
+
+    part: str
+    clean: str
+    corrupted: str
+    right: str
+    wrong: str
+
+
+def contrasts() -> tuple[Contrast, ...]:
+    """One contrast for each task: what to patch from one prompt into the other, and two tokens whose logits to compare."""
+    return (
+        Contrast(
+            "names",
+            "When Mary and John went to the shop, John gave a book to",
+            "When Mary and John went to the shop, Mary gave a book to",
+            "Mary",
+            "John",
+        ),
+        Contrast("agreement", "The keys to the new cabinet", "The key to the new cabinet", "are", "is"),
+        Contrast("brackets", "Mary saw the house (the dog near [a tree", "Mary saw the house [the dog near (a tree", "]", ")"),
+        Contrast(
+            "colours",
+            "Mary has a red hat and John has a blue coat. We went to the park. The hat is",
+            "Mary has a blue hat and John has a red coat. We went to the park. The hat is",
+            "red",
+            "blue",
+        ),
+    )
+
+
+class _Picker:
+    """Picks one of some options at random, each as likely as the others; 4,096 random numbers are drawn at a time."""
+
+    def __init__(self, rng: Generator) -> None:
+        self._rng = rng
+        self._numbers: list[int] = []
+
+    def __call__(self, options: Sequence[T]) -> T:
+        if not self._numbers:
+            self._numbers = self._rng.integers(2**40, size=4_096).tolist()
+        return options[self._numbers.pop() % len(options)]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One of the tasks.
+
+    Attributes:
+        templates: those to train on and those held out.
+        pairs: likewise.
+        write: from a template, a pair, the pairs to train on and a picker of everything else to a sentence, a space between any two
+            tokens, each word that can be known after a `*`.
+    """
+
+    templates: tuple[tuple[Words, ...], tuple[Words, ...]]
+    pairs: tuple[tuple[Words, ...], tuple[Words, ...]]
+    write: Callable[[Words, Words, tuple[Words, ...], _Picker], str]
+
+    def sentence(self, pick: _Picker, *, held_out: bool) -> list[str]:
+        """The tokens of a sentence to train on, or of one that is held out; those that can be known after a `*`."""
+        return self.write(pick(self.templates[held_out]), pick(self.pairs[held_out]), self.pairs[False], pick).split()
+
+
+def _name_sentence(template: Words, pair: Words, _: tuple[Words, ...], pick: _Picker) -> str:
+    beginning, meeting, giving = template
+    one, other = pick(tuple(permutations(pair)))
+    actor, receiver = pick(((one, other), (other, one)))
+    return f"{beginning} {one} and {other} {meeting} {pick(_PLACES)} , {actor} {giving.format(pick(_GIFTS))} *{receiver} ."
+
+
+def _agreement_sentence(template: Words, pair: Words, _: tuple[Words, ...], pick: _Picker) -> str:
+    beginning, preposition, adjectives = template
+    is_plural, other_plural = pick((False, True)), pick((False, True))
+    noun, other = (_NOUNS[word] if plural else word for word, plural in zip(pair, (is_plural, other_plural), strict=True))
+    described = " ".join(pick(("old", *_ADJECTIVES)) for _ in range(int(adjectives)))
+    verb = _TIMES[beginning][is_plural]
+    return f"{beginning} {noun} {preposition} the {described} {other} *{verb} {pick(_STATES)} ."
+
+
+def _bracket_sentence(template: Words, pair: Words, _: tuple[Words, ...], pick: _Picker) -> str:
+    outer, innermost = pair
+    opened = ""
+    for bracket in template[:-1]:
+        noun = pick(tuple(noun for noun in _NOUNS if noun not in pair))
+        opened += f" {bracket} the {pick(('', 'old', *_ADJECTIVES))} {noun} {pick(_PREPOSITIONS)}"
+    opened += f" {template[-1]} a {pick(('', *_ADJECTIVES))} {innermost}"
+    closed = " ".join(f"*{_BRACKETS[bracket]}" for bracket in reversed(template))
+    return f"{pick(_NAMES)} {pick(_SEEING)} the {outer}{opened} {closed} *."
+
+
+def _colour_sentence(template: Words, pair: Words, trained: tuple[Words, ...], pick: _Picker) -> str:
+    count, wording, between, question = template
+    facts = [pair]
+    while len(facts) < int(count):
+        others = [each for each in trained if not any(set(each) & set(fact) for fact in facts)]
+        facts.insert(pick(range(len(facts) + 1)), pick(others))
+    told, owners = [], list(_NAMES)
+    for number, (thing, colour) in enumerate(facts):
+        if wording == "is":
+            told.append(f"{'the' if number else 'The'} {thing} is {colour}")
+        else:
+            owner = pick(owners)
+            owners.remove(owner)
+            told.append(f"{owner} {wording} {colour} {thing}")
+    story = " , ".join(told[:-1]) + f" and {told[-1]} ."
+    return f"{story} {between.format(pick(_PLACES))} {question.format(pair[0])} *{pair[1]} ."
+
+
+def _split(options: Sequence[Words], one_in: int) -> tuple[tuple[Words, ...], tuple[Words, ...]]:
+    """The options to train on and about one in so many that is held out, chosen by a hash: the same on every machine."""
+    out = [crc32(" ".join(option).encode()) % one_in == 0 for option in options]
+    return tuple(o for o, is_out in zip(options, out, strict=True) if not is_out), tuple(
+        o for o, is_out in zip(options, out, strict=True) if is_out
+    )
+
+
+def _bracket_templates() -> tuple[tuple[Words, ...], tuple[Words, ...]]:
+    nested = [kinds for depth in (2, 3) for kinds in product(_BRACKETS, repeat=depth)]
+    trained, held_out = _split(nested, _TEMPLATES_PER_HELD_OUT)
+    return (*((kind,) for kind in _BRACKETS), *trained), held_out
+
+
+@lru_cache(maxsize=1)
+def _parts() -> dict[str, _Part]:
+    templates, pairs = _TEMPLATES_PER_HELD_OUT, _PAIRS_PER_HELD_OUT
+    nouns = _split(tuple(permutations(_NOUNS, 2)), pairs)
+    return {
+        "names": _Part(
+            _split(tuple(product(_BEGINNINGS, _MEETINGS, _GIVINGS)), templates),
+            _split(tuple(combinations(_NAMES, 2)), pairs),
+            _name_sentence,
+        ),
+        "agreement": _Part(_split(tuple(product(_TIMES, _PREPOSITIONS, "012")), templates), nouns, _agreement_sentence),
+        "brackets": _Part(_bracket_templates(), nouns, _bracket_sentence),
+        "colours": _Part(
+            _split(tuple(product("23", _FACTS, _BETWEEN, _QUESTIONS)), templates),
+            _split(tuple(product(_THINGS, _COLOURS)), pairs),
+            _colour_sentence,
+        ),
+    }
+
+
+@lru_cache(maxsize=1)
+def _tokenizer() -> CasedWordTokenizer:
+    """Every word that a sentence can have, each once, in the order of the lists above."""
+    signs = (",", ".", *_BRACKETS, *_BRACKETS.values())
+    verbs = tuple(verb for both in _TIMES.values() for verb in both)
+    phrases = (*_BEGINNINGS, *_MEETINGS, *_GIVINGS, *_TIMES, *_SEEING, *_FACTS, *_BETWEEN, *_QUESTIONS, "the and old")
+    nouns = (*_NAMES, *_PLACES, *_GIFTS, *_THINGS, *_NOUNS, *_NOUNS.values())
+    texts = (*signs, *nouns, *_COLOURS, *_ADJECTIVES, *_STATES, *_PREPOSITIONS, *verbs, *phrases)
+    return CasedWordTokenizer(dict.fromkeys(word for text in texts for word in text.split() if word != "{}"))
+
+
+@dataclass(frozen=True)
+class Sentences(Task):
+    """The four tasks of this file, equally many sentences of each, one in a row, filled up with the token ⟨end⟩.
+
+    A model learns to write whole sentences: in training the prediction of every word counts, and that of the end. It is tested
+    on what can be known: of the held-out sentences only the words count that follow from the words before them.
+    """
+
+    name = "sentences"
+    sentence = (
+        "Little English sentences in which some words follow from earlier ones: who gets the book, is or are, which bracket closes, "
+        "what colour it was. It is trained on every word, and tested only on those, in sentences that it was never trained on."
+    )
+    parts = ("names", "agreement", "brackets", "colours")
+    has_places = False
+
+    def limits(self) -> dict[str, tuple[int, int]]:
+        """There is nothing to set."""
+        return {}
+
+    @property
+    def length(self) -> int:
+        """Tokens of the longest sentence and its end."""
+        return LENGTH
+
+    @property
+    def tokenizer(self) -> CasedWordTokenizer:
+        """Words and signs."""
+        return _tokenizer()
+
+    @property
+    def end(self) -> int:
+        """The token ⟨end⟩."""
+        return self.tokenizer.end
+
+    @property
+    def floor(self) -> float:
+        """0: held-out sentences count only where the next word follows from the words before it, in each of the four tasks.
+
+        names: a name stands after "to" or "for", and it is that of the two which is not the subject of the second clause. agreement:
+        a verb follows the second noun; the beginning decides its time, the first noun its number. brackets: in "a …" the noun is the
+        last word of the innermost bracket; then all that are open are closed, and a full stop follows. colours: each thing has one
+        colour in a sentence.
+        """
+        return 0.0
+
+    def examples(self, count: int, rng: Generator) -> Examples:
+        """Sentences to train on. Every prediction counts, up to that of the end."""
+        ids, _, part = self._sentences(count, rng, held_out=False)
+        ended = np.cumsum(ids == self.end, axis=1)  # [count, length]
+        return Examples(ids, ended[:, 1:] <= 1, part)
+
+    def held_out(self, count: int = HELD_OUT, seed: int = 0) -> Examples:
+        """Sentences with a template and a pair that training never has. Only the words that can be known count."""
+        ids, known, part = self._sentences(count, validation_rng(seed), held_out=True)
+        return Examples(ids, known[:, 1:], part)
+
+    def example_prompt(self) -> str:
+        """A held-out sentence up to the first word that can be known."""
+        drawn = self.held_out(1)
+        return self.tokenizer.decode(drawn.ids[0, : int(drawn.counted[0].argmax()) + 1])
+
+    def _sentences(self, count: int, rng: Generator, *, held_out: bool) -> tuple[Ids, NDArray[np.bool_], Ids]:
+        """Ids [count, length], whether each token can be known, and which task each row is of [count]."""
+        pick, parts = _Picker(rng), list(_parts().values())
+        ids, known = np.full((count, LENGTH), self.end), np.zeros((count, LENGTH), bool)
+        part = (np.arange(count) + rng.integers(len(parts))) % len(parts)
+        to_id = self.tokenizer.id_of
+        for row in range(count):
+            words = parts[part[row]].sentence(pick, held_out=held_out)
+            for place, word in enumerate(words):
+                known[row, place] = word[0] == "*"
+                ids[row, place] = to_id(word.removeprefix("*"))
+        return ids, known, part
