@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from .common import Command, UsageError, add_precision, opened, print_json, warn_of_unknown
@@ -44,8 +45,13 @@ def run(options: argparse.Namespace) -> None:
     _check_trained(options.name, result.loss)
     perplexity = math.exp(result.loss)
     if options.json:
-        row = {"loss": result.loss, "accuracy": result.accuracy, f"{source.unit}s": result.tokens}
+        row: dict[str, float | dict[str, float]] = {
+            "loss": result.loss,
+            "accuracy": result.accuracy,
+            f"{source.unit}s": result.tokens,
+        }
         row |= {share.name: share.value for share in data.shares}
+        row |= {name: {share.name: share.value for share in group} for name, group in data.groups.items()}
         row |= {"perplexity": perplexity} if source.unit == "token" else {}
         row |= {} if source.floor is None else {"floor": source.floor}
         print_json(row)
@@ -54,7 +60,7 @@ def run(options: argparse.Namespace) -> None:
     per_token = f", perplexity {perplexity:.3f}" if source.unit == "token" else ""
     print(f"loss {result.loss:.4f} nats per {source.unit}{floor}{per_token}, ", end="")
     print(f"accuracy {result.accuracy:.2%}, over {result.tokens:,} {source.unit}s")
-    for share in data.shares:
+    for share in (*data.shares, *chain.from_iterable(data.groups.values())):
         print(f"{share.words} {share.value:.2%}")
 
 

@@ -14,9 +14,10 @@ A sentence is a *template* with a *pair* of words in it. In each task some templ
 | brackets | the order of two or three kinds of brackets | the noun before the brackets and that in the innermost |
 | colours | number and wording of the facts, what stands between, the question | the thing asked for and its colour |
 
-A sentence to train on has neither; a sentence to validate on has both. So every word of a held-out sentence is known from training,
-also as an answer of the task, but never in this template and never with this partner. (Two names that are held out as a pair may
-stand together in a sentence about colours. A single bracket has only three templates: these are trained on and not tested.)
+A sentence to train on has neither; a sentence to validate on has both. So every word of a held-out sentence is known from
+training, also as an answer of the task, but never in this template and never with this partner. (Two names that are held out as a
+pair may stand together in a sentence about colours. A single bracket has only three templates: these are trained on and not
+tested.)
 """
 
 from __future__ import annotations
@@ -44,23 +45,7 @@ LENGTH: Final = 33
 """Tokens of the longest sentence and its end: three facts about colours, a sentence between, and the longest question."""
 _TEMPLATES_PER_HELD_OUT, _PAIRS_PER_HELD_OUT = 5, 6
 
-_NAMES = (
-    "Mary",
-    "John",
-    "Tom",
-    "Ann",
-    "Sue",
-    "Paul",
-    "Kate",
-    "Mark",
-    "Lucy",
-    "Peter",
-    "Emma",
-    "David",
-    "Alice",
-    "James",
-    "Sarah",
-)
+_NAMES = ("Mary", "John", "Tom", "Ann", "Sue", "Paul", "Kate", "Mark", "Lucy", "Peter", "Emma", "David", "Alice", "James")
 _PLACES = ("shop", "park", "school", "garden", "station", "market", "river", "beach", "library", "town")
 _GIFTS = ("book", "letter", "ball", "map", "ring", "cup", "cake", "drink", "pen", "flower")
 _THINGS = ("hat", "coat", "bag", "car", "door", "chair", "bike", "boat")
@@ -151,8 +136,8 @@ class _Part:
     Attributes:
         templates: those to train on and those held out.
         pairs: likewise.
-        write: from a template, a pair, the pairs to train on and a picker of everything else to a sentence, a space between any two
-            tokens, each word that can be known after a `*`.
+        write: from a template, a pair, the pairs to train on and a picker of everything else to a sentence, a space between any
+            two tokens, each word that can be known after a `*`.
     """
 
     templates: tuple[tuple[Words, ...], tuple[Words, ...]]
@@ -264,8 +249,9 @@ class Sentences(Task):
 
     name = "sentences"
     sentence = (
-        "Little English sentences in which some words follow from earlier ones: who gets the book, is or are, which bracket closes, "
-        "what colour it was. It is trained on every word, and tested only on those, in sentences that it was never trained on."
+        "Little English sentences in which some words follow from earlier ones: who gets the book, is or are, which bracket "
+        "closes, what colour it was. It is trained on every word, and tested only on those words, in sentences that it was never "
+        "trained on."
     )
     parts = ("names", "agreement", "brackets", "colours")
     has_places = False
@@ -293,10 +279,10 @@ class Sentences(Task):
     def floor(self) -> float:
         """0: held-out sentences count only where the next word follows from the words before it, in each of the four tasks.
 
-        names: a name stands after "to" or "for", and it is that of the two which is not the subject of the second clause. agreement:
-        a verb follows the second noun; the beginning decides its time, the first noun its number. brackets: in "a …" the noun is the
-        last word of the innermost bracket; then all that are open are closed, and a full stop follows. colours: each thing has one
-        colour in a sentence.
+        names: a name stands after "to" or "for", and it is that of the two which is not the subject of the second clause.
+        agreement: a verb follows the second noun; the beginning decides its time, the first noun its number. brackets: the noun
+        after "a" is the last word of the innermost bracket; then all that are open are closed, and a full stop follows. colours:
+        each thing has one colour in a sentence.
         """
         return 0.0
 

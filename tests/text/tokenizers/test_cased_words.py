@@ -1,0 +1,129 @@
+"""Words with their capitals and signs: ids against a dictionary, and texts that come back as they were typed."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gptviz.text import TOKEN_KINDS, from_json
+from gptviz.text.tokenizers.cased_words import SPECIAL_TOKENS, CasedWordTokenizer, tokens_of
+
+ENGLISH = tokens_of("Mary saw the old house ( ) [ ] “ ” , . : ; ! ? don’t well-known 3 keys")
+TOKENIZER = CasedWordTokenizer(ENGLISH)
+any_text = st.text(st.characters(codec="utf-8"))
+token = st.text(st.characters(codec="utf-8"), min_size=1, max_size=6).filter(lambda text: tokens_of(text) == [text])
+vocabulary = st.lists(token.filter(lambda text: text not in SPECIAL_TOKENS), min_size=1, max_size=8, unique=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Mary saw the old house.",
+        "Mary, the old [Mary] saw (the “old house”).",
+        "the keys: Mary; 3 keys! don’t?",
+        "well-known [“Mary” (“the”)]",
+        "Mary ⟨end⟩ ⟨unknown⟩.",
+        "",
+    ],
+)
+def test_ordinary_english_comes_back_as_it_was_typed(text: str) -> None:
+    encoding = TOKENIZER.encode(text)
+    assert encoding.unknown == ()
+    assert TOKENIZER.decode(encoding.ids) == text
+
+
+def test_words_and_signs_are_tokens_with_the_ids_of_a_dictionary() -> None:
+    assert tokens_of("Mary saw (the dog), don't-care…") == ["Mary", "saw", "(", "the", "dog", ")", ",", "don't-care", "…"]
+    encoding = TOKENIZER.encode("mary saw Mary (the dog)")
+    ids = {word: i for i, word in enumerate(ENGLISH)} | {"mary": TOKENIZER.unknown, "dog": TOKENIZER.unknown}
+    assert encoding.ids == [ids[word] for word in ["mary", "saw", "Mary", "(", "the", "dog", ")"]]
+    assert [(one.position, one.character) for one in encoding.unknown] == [(0, "mary"), (5, "dog")]
+    assert encoding.unknown_sentence() == (
+        "Not in the vocabulary: the text “mary”, the text “dog”; the model reads ⟨unknown⟩ instead."
+    )
+    assert TOKENIZER.encode_ids("mary saw Mary (the dog)").tolist() == encoding.ids
+
+
+def test_quotation_marks_of_a_keyboard_open_and_close() -> None:
+    assert tokens_of('"Mary" saw ("the" "old") house."') == [
+        "“",
+        "Mary",
+        "”",
+        "saw",
+        "(",
+        "“",
+        "the",
+        "”",
+        "“",
+        "old",
+        "”",
+        ")",
+        "house",
+        ".",
+        "”",
+    ]
+
+
+@given(vocabulary, st.data())
+def test_any_ids_come_back_through_their_text(words: list[str], data: st.DataObject) -> None:
+    tokenizer = CasedWordTokenizer(words)
+    ids = data.draw(st.lists(st.integers(0, tokenizer.vocab_size - 1)))
+    text = tokenizer.decode(ids)
+    assert tokenizer.encode(text).ids == ids
+    assert tokenizer.encode(text).unknown == ()
+
+
+@given(vocabulary, any_text)
+def test_a_text_with_a_piece_appended_reads_as_the_same_tokens_and_that_one(words: list[str], text: str) -> None:
+    tokenizer = CasedWordTokenizer(words)
+    before = tokenizer.encode(text).ids
+    for i in range(tokenizer.vocab_size):
+        if tokenizer.piece(i).startswith(" "):
+            assert tokenizer.encode(text + tokenizer.piece(i)).ids == [*before, i]
+
+
+@given(st.lists(st.sampled_from(range(TOKENIZER.vocab_size)), min_size=1), st.sampled_from(range(TOKENIZER.vocab_size)))
+def test_a_sentence_goes_on_with_a_piece_or_with_a_continuation_as_with_its_token(ids: list[int], following: int) -> None:
+    text = TOKENIZER.decode(ids)
+    assert TOKENIZER.encode(text + TOKENIZER.piece(following)).ids == [*ids, following]
+    assert TOKENIZER.encode(text + TOKENIZER.continuation([following, *ids])).ids == [*ids, following, *ids]
+    assert TOKENIZER.continuation([following]) == TOKENIZER.piece(following)
+
+
+@given(vocabulary, any_text)
+def test_every_token_is_found_again_and_json_gives_the_same_tokenizer_back(words: list[str], text: str) -> None:
+    tokenizer = CasedWordTokenizer(words)
+    ids = range(tokenizer.vocab_size)
+    assert [tokenizer.id_of(tokenizer.piece(i)) for i in ids] == list(ids)
+    assert {tokenizer.kind_of(i) for i in ids} <= set(TOKEN_KINDS)
+    assert (tokenizer.label(tokenizer.end), tokenizer.label(tokenizer.unknown_id)) == SPECIAL_TOKENS
+    again = from_json(tokenizer.to_json().encode().decode())
+    assert isinstance(again, CasedWordTokenizer)
+    assert again.encode(text) == tokenizer.encode(text)
+
+
+@pytest.mark.parametrize("id", [TOKENIZER.vocab_size, -1])
+def test_a_token_outside_the_vocabulary_has_no_piece(id: int) -> None:
+    for ask in (TOKENIZER.piece, TOKENIZER.label, lambda one: TOKENIZER.decode([one])):
+        with pytest.raises(ValueError, match=f"the id {id} is outside the vocabulary of {TOKENIZER.vocab_size} tokens"):
+            ask(id)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (None, "'words' must be a list"),
+        ([1], "'words' must be a list"),
+        ([], "no words"),
+        (["a b"], "one word or one sign, not 'a b'"),
+        (["a."], "one word or one sign"),
+        ([""], "one word or one sign"),
+        (["\ud800"], "one word or one sign"),
+        (["a", "b", "a"], "'a' stands twice"),
+        (["⟨end⟩"], "'⟨end⟩' stands twice"),
+    ],
+)
+def test_json_that_no_tokenizer_wrote_is_refused(words: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        from_json(json.dumps({"kind": "cased words", "words": words}))
