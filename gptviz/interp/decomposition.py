@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from gptviz.model import IDENTITY, Memory, Transformer, Watch
 from gptviz.model.attention import AttentionBase
+from gptviz.model.edited import EditedTransformer
 from gptviz.model.mlps import MLP
 from gptviz.model.norms import Norm
 from gptviz.model.residuals import RESIDUALS
@@ -191,7 +192,8 @@ class Stream:
 
         The dot product of a direction with what is read at a position is a sum over writers: for each the dot product of what it
         wrote there with its own direction, which is returned by its name, [..., n, d_model]. All who write before the reader
-        reads are there; the direction is 0 where nothing of what they wrote arrives.
+        reads are there; the direction is 0 where nothing of what they wrote arrives. Biases of norms that do not lie on the way
+        are left out.
 
         Raises:
             ValueError: nothing reads under this name, or the way from a writer to the reader is not linear.
@@ -210,7 +212,11 @@ class Stream:
                 is_grads_batched=directions.dim() == 3,
             )
         found = zip(writers, gradients, strict=True)
-        pulled = {name: torch.zeros_like(asked) if back is None else back.squeeze(-3) for name, back in found}
+        pulled = {
+            name: torch.zeros_like(asked) if back is None else back.squeeze(-3)
+            for name, back in found
+            if back is not None or not name.endswith(".bias")
+        }
         self._check_linear(pulled, (asked * read.detach()[0]).sum(-1))
         return pulled
 
@@ -228,12 +234,14 @@ class Stream:
         """What each part adds, [..., n], in the order in which they write, from what `pull` gave; they sum to what was pulled.
 
         Attention is split into its heads (named as `units.Unit` names them) and its output bias, an MLP into what its neurons
-        write and its bias. Biases have the names of their parameters.
+        write and its bias. Biases have the names of their parameters. A sublayer whose whole output was replaced by an edit stays
+        whole.
         """
+        edited = self.model.replacements if isinstance(self.model, EditedTransformer) else {}
         parts: dict[str, Tensor] = {}
         for name, direction in pulled.items():
             whole = (direction * self.written[name]).sum(-1)  # [..., n]
-            if name.rpartition(".")[2] not in _SUBLAYERS:
+            if name.rpartition(".")[2] not in _SUBLAYERS or f"{name}.out" in edited:
                 parts[name] = whole
                 continue
             part = self.part(name)
