@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from gptviz.interp import edits as unit_edits
+from gptviz.interp.attribution import Attribution, attribute
 from gptviz.interp.classification import Numbers, judge, probabilities
 from gptviz.interp.head_scores import repeated_tokens, scored, scores_of_model
 from gptviz.interp.lens import Lens, lens
@@ -339,6 +340,50 @@ class LanguageModel:
         """
         ids, source = self.inputs(prompt, target)
         return lens(self.model, ids.tolist(), None if source is None else source.tolist(), top=top)
+
+    def token(self, text: str) -> int:
+        """The token that stands for exactly `text`; of a classifier, the label of this name.
+
+        Raises:
+            ValueError: there is none.
+        """
+        if self.model.config.kind == "classifier":
+            if text not in self.labels:
+                raise ValueError(f"{text!r:.80} is no label of {self.name}; its labels are {', '.join(self.labels)}"[:400])
+            return self.labels.index(text)
+        if (found := self.tokenizer.id_of(text)) is not None:
+            return found
+        read = self.tokenizer.encode(text)
+        around = len(self.tokenizer.before), len(self.tokenizer.after)
+        ids = read.ids[around[0] : len(read.ids) - around[1]]
+        if len(ids) == 1 and not read.unknown:
+            return ids[0]
+        pieces = " · ".join(self.tokenizer.label(i) for i in ids[:20])
+        raise ValueError(f"{text!r:.80} is no single token of {self.name}" + (f": it is read as {pieces}" if pieces else ""))
+
+    def attribute(
+        self,
+        prompt: str,
+        token: str | int | None = None,
+        position: int | None = None,
+        against: str | int | None = None,
+        target: str | None = None,
+    ) -> Attribution:
+        """What each part of the model adds to the logit of a token: see `gptviz.interp.attribution`.
+
+        Args:
+            prompt: the text that the model reads; for an encoder–decoder its source.
+            token: whose logit, as text or id; by default the likeliest. Of a classifier, a label.
+            position: the token is guessed after the token at this position; by default the last.
+            against: another token, whose logit is taken from it.
+            target: what an encoder–decoder writes; by default its own answer.
+
+        Raises:
+            ValueError: as in `trace`, `token` and `gptviz.interp.attribution.attribute`.
+        """
+        ids, source = self.inputs(prompt, target)
+        chosen, other = (self.token(each) if isinstance(each, str) else each for each in (token, against))
+        return attribute(self.model, ids.tolist(), chosen, position, other, None if source is None else source.tolist())
 
     def repeated_tokens(self) -> Tensor:
         """Random tokens of the vocabulary, each sequence of which is repeated once, as a text of this model: [sequences, tokens].

@@ -1062,3 +1062,36 @@ def test_the_lens_has_what_the_model_would_guess_after_every_layer(capsys: Captu
     assert found["final_error"] < 1e-5
     assert "blocks.1.mlp" in output(capsys, "lens", "mine", "--prompt", "a cab", "--top", "2")
     assert "--top is 0" in error(capsys, "lens", "mine", "--prompt", "a", "--top", "0")
+
+
+def test_what_parts_add_to_a_logit_is_that_of_the_library_and_adds_up(capsys: Capture, tiny_model: TinyModel) -> None:
+    tiny_model("mine", text="abcdefg ", logit_cap=5.0)
+    asked = ("attribute", "mine", "--prompt", "a cab", "--token", "g", "--position", "2")
+    found = json.loads(output(capsys, *asked, "--json"))
+    lm = gptviz.load("mine")
+    expected = lm.attribute("a cab", "g", 2)
+    assert found["parts"] == [{"name": part.name, "value": part.value} for part in expected.parts]
+    assert "blocks.1.attention.head.2" in [part["name"] for part in found["parts"]]
+    assert sum(part["value"] for part in found["parts"]) == pytest.approx(found["sum"])
+    assert found["sum"] == pytest.approx(found["logit"], abs=1e-4)
+    assert found["capped"] == pytest.approx(lm.model(lm.encode("a cab")[None])[0, 2, lm.tokenizer.id_of("g")].item(), abs=1e-5)
+    assert (found["token"], found["against"], found["position"]) == ("g", None, 2)
+    both = output(capsys, *asked, "--against", "b")
+    assert both.startswith("the logit of g minus that of b after position 2 is ")
+    assert "the model caps its logits" in both
+    assert "all parts together" in both
+    assert "NOT" not in both
+    assert "'ab' is no single token of mine: it is read as a · b" in error(capsys, *asked[:-3], "ab")
+    assert "must be from 0 to 4" in error(capsys, *asked[:-1], "5")
+
+
+def test_a_label_has_parts_too_but_no_position(capsys: Capture, tiny_model: TinyModel) -> None:
+    tiny_model("judge", head="mean", n_label=2, mask="full", card={"labels": ["bad", "good"]})
+    found = json.loads(output(capsys, "attribute", "judge", "--prompt", "the fox", "--token", "good", "--json"))
+    assert (found["token"], found["position"]) == ("good", None)
+    assert found["sum"] == pytest.approx(found["logit"], rel=1e-4)
+    assert output(capsys, "attribute", "judge", "--prompt", "the fox", "--token", "bad").startswith("the logit of bad is ")
+    assert "leave --position out" in error(capsys, "attribute", "judge", "--prompt", "the fox", "--position", "1")
+    assert "'maybe' is no label of judge; its labels are bad, good" in error(
+        capsys, "attribute", "judge", "--prompt", "a", "--token", "maybe"
+    )

@@ -298,3 +298,23 @@ def test_the_lens_of_an_encoder_decoder_reads_the_source_and_its_own_answer() ->
     assert list(seen.ids) == [lm.special_tokens.start, *answer]
     assert seen.top[-1, : len(answer), 0].tolist() == answer
     assert "blocks.0.cross_attention" in [layer.name for layer in seen.layers]
+
+
+def test_the_attribution_of_an_answer_has_the_heads_that_read_the_source() -> None:
+    lm = gptviz.load("seq2seq")
+    source = "the third of march 1977"
+    found = lm.attribute(source, position=0)
+    assert found.token == lm.decoded(source)[0][0]
+    assert found.adds_up
+    assert len(found.sources["blocks.0.cross_attention.head.0"]) == len(lm.source(source))
+
+
+def test_a_token_is_named_by_its_text_and_a_label_by_its_name(tiny_model: TinyModel) -> None:
+    lm = gptviz.load(tiny_model())
+    assert lm.token("f") == lm.tokenizer.id_of("f")
+    with pytest.raises(ValueError, match="'fox' is no single token of tiny: it is read as f · o · x"):
+        lm.token("fox")
+    with pytest.raises(ValueError, match="'' is no single token of tiny"):
+        lm.token("")
+    judge = gptviz.load("classifier")
+    assert [judge.token(label) for label in judge.labels] == list(range(len(judge.labels)))

@@ -111,8 +111,9 @@ class Attribution:
         return next(part.value for part in self.parts if part.name == name)
 
     def grid(self, config: Config) -> LabelledArray:
-        """What heads and MLPs add, [block, piece], the first block first; the columns are heads by number, those of cross-attention
-        as "cross 0", and the MLP. NaN for what there is not: where an edit replaced a whole sublayer, its column is "all".
+        """What heads and MLPs add, [block, piece], the first block first; the columns are heads by number, those of
+        cross-attention as "cross 0", and the MLP. NaN for what there is not: where an edit replaced a whole sublayer, its column
+        is "all".
         """
         values = {part.name: part.value for part in self.parts}
         columns: dict[str, str] = {}

@@ -1,0 +1,61 @@
+"""The command `attribute`: what each part of a model adds to the logit of a token."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from .common import Command, UsageError, add_precision, opened, print_json, warn_of_unknown
+
+if TYPE_CHECKING:
+    from gptviz.interp.attribution import Attribution
+    from gptviz.language_model import LanguageModel
+
+
+def add(command: Command) -> None:
+    """Add the command and its options."""
+    this = command("attribute", run, "What each head, MLP and bias adds to the logit of a token, or of a label.")
+    this.add_argument("name", metavar="NAME")
+    add_precision(this)
+    this.add_argument("--prompt", required=True, metavar="TEXT", help="what the model reads; of an encoder–decoder the source")
+    this.add_argument("--token", metavar="TEXT", help="whose logit; of a classifier a label. Default: the likeliest")
+    this.add_argument("--against", metavar="TEXT", help="another token: the parts then add up to the difference of both logits")
+    this.add_argument(
+        "--position", type=int, metavar="N", help="the token is guessed after this place, counted from 0; default: the last"
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """The command `attribute NAME --prompt TEXT [--token TEXT] [--against TEXT] [--position N] [--json]`."""
+    lm = opened(options)
+    if options.position is not None and lm.model.config.kind == "classifier":
+        raise UsageError(f"{options.name} is a classifier: a label is of the whole text, so leave --position out")
+    warn_of_unknown(lm.tokenizer.encode(options.prompt))
+    found = lm.attribute(options.prompt, options.token, options.position, options.against)
+    if options.json:
+        parts = [{"name": part.name, "value": part.value} for part in found.parts]
+        token, against = (None if each is None else _written(lm, each) for each in (found.token, found.against))
+        about = {"token": token, "against": against, "position": found.position}
+        print_json(
+            {"logit": found.logit, "sum": found.sum, "capped": found.capped, "error": found.error, **about, "parts": parts}
+        )
+        return
+    _print(lm, found)
+
+
+def _written(lm: LanguageModel, token: int) -> str:
+    return lm.labels[token] if lm.model.config.kind == "classifier" else lm.tokenizer.piece(token)
+
+
+def _print(lm: LanguageModel, found: Attribution) -> None:
+    """The parts, the largest first, and whether they add up."""
+    of = lm.labels.__getitem__ if lm.model.config.kind == "classifier" else lm.tokenizer.label
+    against = "" if found.against is None else f" minus that of {of(found.against)}"
+    place = "" if found.position is None else f" after position {found.position}"
+    print(f"the logit of {of(found.token)}{against}{place} is {found.logit:.4f}")
+    if found.capped != found.logit:
+        print(f"the model caps its logits: it answers with {found.capped:.4f}")
+    for part in sorted(found.parts, key=lambda part: -abs(part.value)):
+        print(f"{part.value:>+10.4f}  {part.name}")
+    off = "" if found.adds_up else ": they do NOT add up"
+    print(f"all parts together: {found.sum:.4f}, off by {found.error:.1g} of the largest{off}")
