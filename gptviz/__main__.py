@@ -14,12 +14,26 @@ from typing import TextIO, cast
 import gptviz
 
 from . import terminal
-from .commands import app, attribute, classify, describe, evaluate, export, generate, heads, import_model, lens, models, train
+from .commands import (
+    app,
+    attribute,
+    classify,
+    describe,
+    evaluate,
+    export,
+    generate,
+    heads,
+    import_model,
+    lens,
+    models,
+    patch,
+    train,
+)
 from .commands.common import Parser, UsageError, one_line
 
 # The help names the command as the user called it.
 PROGRAM = "gptviz" if Path(sys.argv[0]).stem == "gptviz" else "python -m gptviz"
-COMMANDS = (app, models, describe, import_model, export, train, generate, classify, evaluate, lens, attribute, heads)
+COMMANDS = (app, models, describe, import_model, export, train, generate, classify, evaluate, lens, attribute, heads, patch)
 
 
 def parser() -> Parser:

@@ -7,7 +7,8 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from itertools import islice
+from dataclasses import replace
+from itertools import islice, takewhile
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -15,11 +16,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gptviz.interp import attribution_patching, patching
 from gptviz.interp import edits as unit_edits
 from gptviz.interp.attribution import Attribution, attribute
 from gptviz.interp.classification import Numbers, judge, probabilities
+from gptviz.interp.corrupting import likeliest_answers
 from gptviz.interp.head_scores import repeated_tokens, scored, scores_of_model
 from gptviz.interp.lens import Lens, lens
+from gptviz.interp.patching import Pair, Patched
 from gptviz.interp.trace import Trace, run
 from gptviz.model import Transformer
 from gptviz.text import Encoding, SpecialTokensTokenizer, Tokenizer
@@ -417,6 +421,82 @@ class LanguageModel:
         with suppress(ValueError):  # without room for repeats, those scores have no meaning
             repeats = self.repeated_tokens()
         return scores_of_model(self.model, scored(ids, self.model.config), source, repeats)
+
+    def pair(self, clean: str, corrupted: str, right: str | int | None = None, wrong: str | int | None = None) -> Pair:
+        """Two prompts of one length and their answers, for `patch`.
+
+        For an encoder–decoder the prompts are sources: its decoder reads the beginning that both its answers have in common.
+
+        Args:
+            clean: the prompt that values are taken from.
+            corrupted: the prompt that they are put into.
+            right: a token, as text or id, or a label of a classifier; by default the likeliest after the clean prompt.
+            wrong: the same for the corrupted prompt; if that is `right`, the likeliest other one.
+
+        Raises:
+            ValueError: the prompts do not have the same number of tokens, or an answer is not one token.
+        """
+        texts = (clean, corrupted)
+        if self.model.config.kind == "encoder-decoder":
+            sources = [tuple(self.source(text).tolist()) for text in texts]
+            common = takewhile(lambda both: both[0] == both[1], zip(*(self.decoded(text)[0] for text in texts), strict=False))
+            written = (self.special_tokens.start, *(token for token, _ in common))[: self.model.config.context_length]
+            patching.check_lengths(len(sources[0]), len(sources[1]))
+            unanswered = Pair(written, written, 0, 0, sources[0], sources[1])
+        else:
+            whole = [self.encode(text) for text in texts]
+            patching.check_lengths(len(whole[0]), len(whole[1]))
+            seen = [tuple(self.seen(ids).tolist()) for ids in whole]
+            unanswered = Pair(seen[0], seen[1], 0, 0)
+        likeliest = likeliest_answers(self.model, unanswered)
+        return replace(
+            unanswered,
+            right=likeliest[0] if right is None else self._answer(right),
+            wrong=likeliest[1] if wrong is None else self._answer(wrong),
+        )
+
+    def _answer(self, asked: str | int) -> int:
+        """The token, or the label of a classifier, that somebody asks for."""
+        if isinstance(asked, int):
+            return asked
+        if self.model.config.kind == "classifier":
+            if asked not in self.labels:
+                raise ValueError(f"there is no label {asked!r:.80}; there is {', '.join(self.labels)}")
+            return self.labels.index(asked)
+        ids = self.tokenizer.encode(asked).ids
+        ids = ids[len(self.tokenizer.before) : len(ids) - len(self.tokenizer.after)]
+        if len(ids) != 1:
+            raise ValueError(f"the answer {asked!r:.80} is {len(ids)} tokens: an answer is one token")
+        return ids[0]
+
+    def patch(
+        self,
+        clean: str,
+        corrupted: str,
+        right: str | int | None = None,
+        wrong: str | int | None = None,
+        what: str = "resid_pre",
+        *,
+        exact: bool = True,
+    ) -> Patched:
+        """How much of the answer comes back if a piece of what the model computed for the clean prompt is put into the pass over
+        the corrupted one, for each piece: see `gptviz.interp.patching`.
+
+        Args:
+            clean: as in `pair`.
+            corrupted: as in `pair`.
+            right: as in `pair`.
+            wrong: as in `pair`.
+            what: the kind of piece, such as "resid_pre" or "attention.z": see `gptviz.interp.patchable`.
+            exact: compute every patch; else guess all of them from one backward pass (`gptviz.interp.attribution_patching`).
+
+        Raises:
+            ValueError: as in `pair`; the model has no such pieces.
+        """
+        pair = self.pair(clean, corrupted, right, wrong)
+        if not exact:
+            return attribution_patching.preview(self.model, pair, [what])[what]
+        return patching.patch(self.model, pair, what)
 
 
 def _depth() -> int:

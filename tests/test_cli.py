@@ -1095,3 +1095,23 @@ def test_a_label_has_parts_too_but_no_position(capsys: Capture, tiny_model: Tiny
     assert "'maybe' is no label of judge; its labels are bad, good" in error(
         capsys, "attribute", "judge", "--prompt", "a", "--token", "maybe"
     )
+
+
+def test_patches_are_those_of_the_library(capsys: Capture, tiny_model: TinyModel) -> None:
+    tiny_model("mine", text="abcdefg ")
+    asked = ("patch", "mine", "--prompt", "a cab", "--corrupted", "a cad", "--right", "a", "--wrong", "b")
+    found = json.loads(output(capsys, *asked, "--what", "attention.z", "--json"))
+    expected = gptviz.load("mine").patch("a cab", "a cad", "a", "b", "attention.z")
+    assert found["restored"] == expected.restored.values.tolist()
+    assert found["answers"] == expected.answers.tolist()
+    assert (found["right"], found["wrong"], found["by"], found["places"]) == ("a", "b", "head", ["0", "1", "2"])
+    guessed = json.loads(output(capsys, *asked, "--preview", "--json"))
+    assert (guessed["what"], guessed["exact"], guessed["places"]) == ("resid_pre", False, list("a␣cab"))
+    lines = output(capsys, *asked).splitlines()
+    assert lines[0].startswith("logit of 'a' minus logit of 'b': ")
+    assert lines[2].endswith("position 4 b")
+    assert "the same answer" in output(capsys, *asked[:5], "a cab")
+    same = json.loads(output(capsys, *asked[:5], "a cab", "--json"))
+    assert {share for row in same["restored"] for share in row} == {None}
+    assert "3 tokens and the corrupted prompt 2" in error(capsys, "patch", "mine", "--prompt", "abc", "--corrupted", "ab")
+    assert "'x' cannot be patched" in error(capsys, *asked, "--what", "x")

@@ -13,6 +13,8 @@ import torch
 
 import gptviz
 from gptviz.generate.sampling import Sampling
+from gptviz.interp.attribution_patching import preview
+from gptviz.interp.patching import Pair, patch
 from gptviz.model import changed, parameter_count
 from gptviz.runs import checkpoints
 from gptviz.runs.checkpoints import CheckpointError
@@ -318,3 +320,41 @@ def test_a_token_is_named_by_its_text_and_a_label_by_its_name(tiny_model: TinyMo
         lm.token("")
     judge = gptviz.load("classifier")
     assert [judge.token(label) for label in judge.labels] == list(range(len(judge.labels)))
+
+
+def test_a_patch_is_that_of_the_prompts_and_answers_in_words(tiny_model: TinyModel) -> None:
+    tiny_model("mine", text="abcdefg ", context_length=6)
+    lm = gptviz.load("mine")
+    found = lm.patch("a cab a", "a cad a", "b", "d", "attention.z")
+    ids = lm.encode("a cab a")[-6:].tolist(), lm.encode("a cad a")[-6:].tolist()
+    pair = Pair(tuple(ids[0]), tuple(ids[1]), int(lm.encode("b")), int(lm.encode("d")))
+    expected = patch(lm.model, pair, "attention.z")
+    assert found.answers == pytest.approx(expected.answers)
+    guessed = lm.patch("a cab a", "a cad a", pair.right, pair.wrong, "attention.z", exact=False)
+    assert guessed.answers == pytest.approx(preview(lm.model, pair, ["attention.z"])["attention.z"].answers)
+    logits = lm.model(pair.ids(lm.device))[:, -1]
+    default = lm.pair("a cab a", "a cad a")
+    assert default.right == int(logits[0].argmax())
+    assert default.wrong == next(token for token in logits[1].argsort(descending=True).tolist() if token != default.right)
+
+
+def test_prompts_and_answers_that_cannot_be_patched_are_named(tiny_model: TinyModel, home: Path) -> None:
+    tiny_model("mine", text="abcdefg ", context_length=6)
+    lm = gptviz.load("mine")
+    # Both are cut to the last six tokens, which do not stand in the same places.
+    with pytest.raises(ValueError, match="clean prompt has 8 tokens and the corrupted prompt 9"):
+        lm.patch("a cab ab", "a cab aab")
+    with pytest.raises(ValueError, match="the answer 'ab' is 2 tokens"):
+        lm.patch("a cab", "a cad", "ab")
+
+
+def test_of_an_encoder_decoder_sources_are_patched_where_its_answers_part(home: Path) -> None:
+    lm = translator(home)
+    clean, corrupted = "face", "fade"
+    written = [lm.decoded(text)[0] for text in (clean, corrupted)]
+    pair = lm.pair(clean, corrupted)
+    length = len(pair.clean) - 1
+    assert pair.clean == pair.corrupted == (lm.special_tokens.start, *written[0][:length])
+    assert written[0][:length] == written[1][:length]
+    assert (pair.clean_source, pair.corrupted_source) == tuple(tuple(lm.source(text).tolist()) for text in (clean, corrupted))
+    assert lm.patch(clean, corrupted, what="cross_attention.z").answers.shape == (2, 3)

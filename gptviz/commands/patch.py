@@ -1,0 +1,95 @@
+"""The command `patch`: what of a model's computation brings the answer to a corrupted prompt back."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from .common import Command, add_precision, opened, print_json, warn_of_unknown
+
+if TYPE_CHECKING:
+    from gptviz.interp.patching import Pair, Patched
+    from gptviz.language_model import LanguageModel
+
+MOST_LINES = 10
+
+
+def add(command: Command) -> None:
+    """Add the command and its options."""
+    this = command(
+        "patch",
+        run,
+        "Put pieces of what a model computed for a clean prompt into its pass over a corrupted one: how much of the answer comes "
+        "back?",
+    )
+    this.add_argument("name", metavar="NAME")
+    add_precision(this)
+    this.add_argument("--prompt", required=True, metavar="TEXT", help="the clean prompt")
+    this.add_argument("--corrupted", required=True, metavar="TEXT", help="the corrupted prompt, with as many tokens")
+    this.add_argument("--right", metavar="TOKEN", help="the right answer; default: the likeliest after the clean prompt")
+    this.add_argument("--wrong", metavar="TOKEN", help="the wrong answer; default: the likeliest after the corrupted prompt")
+    this.add_argument(
+        "--what",
+        default="resid_pre",
+        metavar="PIECES",
+        help="what is put in, by block: resid_pre (default), resid_mid, resid_post, attention.out or mlp.out at each position; "
+        "attention.z, attention.pattern, attention.q, attention.k or attention.v of each head",
+    )
+    this.add_argument("--preview", action="store_true", help="guess all patches from one backward pass instead of computing them")
+
+
+def run(options: argparse.Namespace) -> None:
+    """The command `patch NAME --prompt TEXT --corrupted TEXT [--right TOKEN] [--wrong TOKEN] [--what PIECES] [--preview]`."""
+    from gptviz.interp import attribution_patching, patching
+
+    lm = opened(options)
+    for text in (options.prompt, options.corrupted):
+        warn_of_unknown(lm.tokenizer.encode(text))
+    pair = lm.pair(options.prompt, options.corrupted, options.right, options.wrong)
+    if options.preview:
+        found = attribution_patching.preview(lm.model, pair, [options.what])[options.what]
+    else:
+        found = patching.patch(lm.model, pair, options.what)
+    found = found.labelled(
+        [lm.tokenizer.label(i) for i in (pair.clean_source if found.quantity.in_encoder else None) or pair.clean]
+    )
+    if options.json:
+        print_json(_content(lm, pair, found, exact=not options.preview))
+    else:
+        _print(lm, pair, found)
+
+
+def _name(lm: LanguageModel, answer: int) -> str:
+    return lm.labels[answer] if lm.model.config.kind == "classifier" else lm.tokenizer.piece(answer)
+
+
+def _content(lm: LanguageModel, pair: Pair, found: Patched, *, exact: bool) -> dict[str, Any]:
+    return {
+        "what": found.quantity.name,
+        "exact": exact,
+        "right": _name(lm, pair.right),
+        "wrong": _name(lm, pair.wrong),
+        "clean": found.clean,
+        "corrupted": found.corrupted,
+        "by": found.places.name,
+        "places": list(found.places.labels),
+        "restored": found.restored.values.tolist(),
+        "answers": found.answers.tolist(),
+    }
+
+
+def _print(lm: LanguageModel, pair: Pair, found: Patched) -> None:
+    """The patches that restore most, a line for each."""
+    import numpy as np
+
+    right, wrong = (repr(_name(lm, answer)) for answer in (pair.right, pair.wrong))
+    print(f"logit of {right} minus logit of {wrong}: {found.clean:.3f} after the clean prompt, {found.corrupted:.3f} corrupted")
+    if not found.is_defined:
+        print("both prompts have the same answer, so there is nothing to restore")
+        return
+    shares, labels = found.restored.values, found.places.labels
+    order = np.argsort(-found.restored.values.astype(float), axis=None, kind="stable")[:MOST_LINES]
+    print(f"{found.quantity.title}: the share of it that a patch restores, largest first")
+    for block, place in (divmod(int(index), len(labels)) for index in order):
+        where = f"{place} {labels[place]}" if found.places.name == "position" else labels[place]
+        print(f"{shares[block, place]:8.1%}  block {block}, {found.places.name} {where}")
