@@ -80,16 +80,20 @@ def _content(lm: LanguageModel, pair: Pair, found: Patched, *, exact: bool) -> d
 
 def _print(lm: LanguageModel, pair: Pair, found: Patched) -> None:
     """The patches that restore most, a line for each."""
-    import numpy as np
-
     right, wrong = (repr(_name(lm, answer)) for answer in (pair.right, pair.wrong))
     print(f"logit of {right} minus logit of {wrong}: {found.clean:.3f} after the clean prompt, {found.corrupted:.3f} corrupted")
     if not found.is_defined:
         print("both prompts have the same answer, so there is nothing to restore")
         return
-    shares, labels = found.restored.values, found.places.labels
-    order = np.argsort(-found.restored.values.astype(float), axis=None, kind="stable")[:MOST_LINES]
+    shares, labels = found.restored.values.tolist(), found.places.labels
+    cells = sorted(
+        ((share, block, place) for block, row in enumerate(shares) for place, share in enumerate(row)), key=_largest_first
+    )
     print(f"{found.quantity.title}: the share of it that a patch restores, largest first")
-    for block, place in (divmod(int(index), len(labels)) for index in order):
+    for share, block, place in cells[:MOST_LINES]:
         where = f"{place} {labels[place]}" if found.places.name == "position" else labels[place]
-        print(f"{shares[block, place]:8.1%}  block {block}, {found.places.name} {where}")
+        print(f"{share:8.1%}  block {block}, {found.places.name} {where}")
+
+
+def _largest_first(cell: tuple[float, int, int]) -> tuple[float, int, int]:
+    return -cell[0], cell[1], cell[2]
