@@ -1,0 +1,146 @@
+"""Expressions: the small language in which a lesson asks a model for a number, a token or a list.
+
+An expression looks like Python: calls of known functions, numbers, texts, lists, arithmetic and comparisons, as in
+`100 * probability("ROMEO:", " ")`. It is read with Python's own parser and never run by it, so that a lesson from a stranger can
+do nothing but ask for what the functions give.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+LONGEST = 1_000  # characters
+_LARGEST = 1e15
+_ARITHMETIC: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+_COMPARISONS: dict[type[ast.AST], Callable[[Any, Any], bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+
+
+class ExpressionError(ValueError):
+    """An expression that cannot be read or computed; the message quotes the part at fault."""
+
+
+def parsed(text: str) -> ast.expr:
+    """The tree of an expression.
+
+    Raises:
+        ExpressionError: it is too long, or no expression.
+    """
+    if len(text) > LONGEST:
+        raise ExpressionError(f"an expression has {len(text):,} characters, and {LONGEST:,} are the most")
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise ExpressionError(f"{text!r:.80} is no expression") from None
+
+
+def computed(text: str, functions: Mapping[str, Callable[..., Any]]) -> Any:
+    """The value of an expression: a number, a text, true or false, or a list of them.
+
+    Args:
+        text: the expression.
+        functions: what it may call, by name. They are given texts, numbers, booleans and lists.
+
+    Raises:
+        ExpressionError: it cannot be read, calls something else, or a function refuses what it is given.
+    """
+    return _value(parsed(text), functions)
+
+
+def _value(node: ast.expr, functions: Mapping[str, Callable[..., Any]]) -> Any:
+    match node:
+        case ast.Constant(value=bool() | int() | float() | str() | None):
+            return node.value
+        case ast.List(elts=elements) | ast.Tuple(elts=elements):
+            return [_value(element, functions) for element in elements]
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_number(operand, functions)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return not _value(operand, functions)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
+            return _arithmetic(op, _number(left, functions), _number(right, functions))
+        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARISONS:
+            return _compared(op, _value(left, functions), _value(right, functions))
+        case ast.IfExp(test=test, body=body, orelse=otherwise):
+            return _value(body if _value(test, functions) else otherwise, functions)
+        case ast.Subscript(value=of, slice=ast.expr() as at):
+            return _entry(_value(of, functions), _value(at, functions))
+        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=keywords):
+            return _called(name, arguments, keywords, functions)
+    raise ExpressionError(f"{_source(node)!r:.80} is not possible in an expression")
+
+
+def _source(node: ast.AST) -> str:
+    try:
+        return ast.unparse(node)
+    except (ValueError, RecursionError):
+        return type(node).__name__
+
+
+def _number(node: ast.expr, functions: Mapping[str, Callable[..., Any]]) -> float:
+    value = _value(node, functions)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ExpressionError(f"{_source(node)!r:.80} is no number")
+    return value
+
+
+def _arithmetic(op: ast.operator, left: float, right: float) -> float:
+    try:
+        result: float = _ARITHMETIC[type(op)](left, right)
+    except (ZeroDivisionError, OverflowError) as error:
+        raise ExpressionError(f"{left:g} and {right:g}: {error}") from None
+    if isinstance(result, int) and abs(result) > _LARGEST:
+        raise ExpressionError("a number is too large")
+    return result
+
+
+def _compared(op: ast.cmpop, left: Any, right: Any) -> bool:
+    try:
+        return bool(_COMPARISONS[type(op)](left, right))
+    except TypeError:
+        raise ExpressionError(f"{left!r:.40} and {right!r:.40} cannot be compared") from None
+
+
+def _entry(of: Any, at: Any) -> Any:
+    if not isinstance(of, list | str) or not isinstance(at, int) or not -len(of) <= at < len(of):
+        raise ExpressionError(f"there is no entry {at!r:.40} in {of!r:.40}")
+    return of[at]
+
+
+def _called(
+    name: str, arguments: list[ast.expr], keywords: list[ast.keyword], functions: Mapping[str, Callable[..., Any]]
+) -> Any:
+    if name not in functions:
+        raise ExpressionError(f"there is no function {name!r:.40}; there are {', '.join(sorted(functions))}")
+    given = [_value(argument, functions) for argument in arguments]
+    named = {}
+    for keyword in keywords:
+        if keyword.arg is None:
+            raise ExpressionError(f"{name}: ** is not possible in an expression")
+        named[keyword.arg] = _value(keyword.value, functions)
+    try:
+        result = functions[name](*given, **named)
+    except ExpressionError:
+        raise
+    except (ValueError, TypeError, IndexError, KeyError, OSError) as error:
+        raise ExpressionError(f"{name}: {error}") from None
+    if isinstance(result, float) and not math.isfinite(result):
+        raise ExpressionError(f"{name} gives {result}, which is no finite number")
+    return result
