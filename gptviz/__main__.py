@@ -25,6 +25,7 @@ from .commands import (
     heads,
     import_model,
     lens,
+    lessons,
     models,
     patch,
     train,
@@ -33,7 +34,22 @@ from .commands.common import Parser, UsageError, one_line
 
 # The help names the command as the user called it.
 PROGRAM = "gptviz" if Path(sys.argv[0]).stem == "gptviz" else "python -m gptviz"
-COMMANDS = (app, models, describe, import_model, export, train, generate, classify, evaluate, lens, attribute, heads, patch)
+COMMANDS = (
+    app,
+    models,
+    describe,
+    import_model,
+    export,
+    train,
+    generate,
+    classify,
+    evaluate,
+    attribute,
+    heads,
+    lens,
+    lessons,
+    patch,
+)
 
 
 def parser() -> Parser:

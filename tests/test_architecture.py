@@ -68,11 +68,17 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("torch", "gptviz.model", "gptviz.text", "gptviz.generate"),
         *("gptviz.data", "gptviz.runs", "gptviz.interp"),
     },
+    "gptviz.lessons": {
+        *("torch", "numpy", "yaml", "markdown_it", "streamlit"),
+        *("gptviz.bounded", "gptviz.files", "gptviz.location", "gptviz.model", "gptviz.text", "gptviz.interp"),
+        "gptviz.language_model",
+    },
     "gptviz": {"gptviz._version", "gptviz.language_model"},
     "gptviz.commands": {
         *("torch", "tqdm", "gptviz", "gptviz.fields", "gptviz.location", "gptviz.terminal", "gptviz.language_model"),
         *("gptviz.model", "gptviz.text", "gptviz.generate", "gptviz.memory"),
         *("gptviz.data", "gptviz.train", "gptviz.runs", "gptviz.interp"),
+        "gptviz.lessons",
     },
     "gptviz.__main__": {"gptviz", "gptviz.terminal", "gptviz.commands"},
 }

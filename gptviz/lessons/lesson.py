@@ -168,7 +168,7 @@ def parse_lesson(content: str, name: str, file: str = "the lesson") -> Lesson:
     """
     if not NAME.fullmatch(name):
         raise LessonError(f"{file}: the name of a lesson's file has letters, digits, '-' and '_' only")
-    front, text = _front_matter(content, file)
+    front, text = _front_matter(content.replace("\r\n", "\n"), file)
     settings = _Fields(_mapping(front, f"{file}: its beginning"), f"{file}: its beginning")
     lesson = Lesson(
         name=name,
@@ -262,7 +262,7 @@ class _Fields:
 
 
 def _steps(text: str, file: str) -> Iterator[Step]:
-    lines = text.splitlines()
+    lines = text.split("\n")
     tokens = MarkdownIt("commonmark").parse(text)
     starts = [
         (token.map[0], tokens[index + 1].content)
@@ -270,8 +270,8 @@ def _steps(text: str, file: str) -> Iterator[Step]:
         if token.type == "heading_open" and token.tag == "h2" and token.level == 0 and token.map
     ]
     fences = [token for token in tokens if token.type == "fence" and token.level == 0 and token.map]
-    ends = [start for start, _ in starts[1:]] + [len(lines)]
-    for number, ((start, title), end) in enumerate(zip(starts, ends, strict=True), 1):
+    ends = [*(start for start, _ in starts[1:]), len(lines)]
+    for number, ((start, title), end) in enumerate(zip(starts, ends, strict=False), 1):
         inside = [fence for fence in fences if fence.map and start <= fence.map[0] < end]
         yield _step(title, lines, (start + 1, end), inside, f"{file}, step {number}")
 

@@ -1,0 +1,72 @@
+"""Answers: what the model says to a question, whether the reader's answer is right, and texts with values put in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .expression import ExpressionError, computed
+from .lesson import EXPRESSION, Question
+
+Functions = Mapping[str, Callable[..., Any]]
+# Characters that Markdown gives a meaning.
+_MARKDOWN = str.maketrans({character: f"\\{character}" for character in "\\`*_{}[]()<>#+-.!|~$:"})
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The right answer to a question, as the model gives it.
+
+    Attributes:
+        value: an option, a number, the text of a token, or what a page's address then says.
+        question: what it answers.
+    """
+
+    value: str | float
+    question: Question
+
+    def is_right(self, given: str | float) -> bool:
+        """Whether a reader's answer is right: a number within the question's tolerance, else exactly the same text."""
+        if self.question.kind != "number":
+            return given == self.value
+        if not isinstance(given, int | float) or not isinstance(self.value, int | float):
+            return False
+        return math.isfinite(given) and abs(given - self.value) <= self.question.within + 1e-9 * abs(self.value)
+
+
+def answer_to(question: Question, functions: Functions) -> Answer:
+    """The answer that the model gives.
+
+    Raises:
+        ExpressionError: it cannot be computed, or is of another kind than the question asks for: no number, none of the options.
+    """
+    value = computed(question.answer, functions)
+    if question.kind == "number":
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise ExpressionError(f"the answer is {value!r:.40}; it must be a number")
+        return Answer(value, question)
+    text = value if isinstance(value, str) else str(value)
+    if question.kind == "choice" and text not in question.options:
+        raise ExpressionError(f"the answer is {text!r:.40}, which is none of the options")
+    return Answer(text, question)
+
+
+def filled(text: str, functions: Functions) -> str:
+    """A text of a lesson, as Markdown, with the value of each `{{ expression }}` in its place. No value counts as Markdown.
+
+    Raises:
+        ExpressionError: a value cannot be computed.
+    """
+    return EXPRESSION.sub(lambda found: _plain(computed(found[1], functions)), text)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, float):
+        text = f"{value:.4g}"
+    elif isinstance(value, list):
+        text = ", ".join(map(str, value))
+    else:
+        text = str(value)
+    return text.replace("\n", "⏎").translate(_MARKDOWN)

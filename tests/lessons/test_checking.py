@@ -1,0 +1,78 @@
+"""Checking: a lesson that works has no problem, and each way in which one may not work is found and placed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import gptviz
+from gptviz.__main__ import main
+from gptviz.lessons.checking import open_page, problems
+from gptviz.lessons.lesson import PageState
+from gptviz.lessons.library import library, own_folder
+from gptviz.lessons.quantities import Quantities
+
+FRONT = "---\ntitle: A title\nabout: A sentence.\nmodel: ladder-2\n---\n"
+
+
+def lesson(page: str = "", answer: str = "parameters()", text: str = "", kind: str = "number", more: str = "") -> str:
+    shown = f"```page\n{page}\n```\n" if page else ""
+    return f"{FRONT}## One\n{text}\n\n{shown}\n```question\nask: How many?\nkind: {kind}\nanswer: {answer}\n{more}\n```\n"
+
+
+def found(folder: Path, content: str, opened=lambda page: []) -> list[str]:
+    (folder / "own.md").write_text(content, encoding="utf-8")
+
+    def functions(one):
+        return Quantities(lambda name, step: gptviz.load(name, "cpu", step), one.model).functions
+
+    return [problem.problem for problem in problems(library(folder), functions, opened)]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (lesson(answer="probability('a', 'zz')"), "no token 'zz'"),
+        (lesson(text="{{ loss('') }}"), "a value in its text"),
+        (lesson(kind="choice", more="options: [a, b]"), "none of the options"),
+        (lesson(kind="state", answer="1", more="state: block"), "needs a block 'page'"),
+        ("no lesson", "between two lines"),
+    ],
+)
+def test_what_does_not_work_is_found(tmp_path: Path, content: str, said: str):
+    (problem,) = found(tmp_path, content)
+    assert said in problem
+
+
+def test_pages_are_opened_with_the_lessons_model_and_the_answer_on_the_page(tmp_path: Path):
+    opened: list[PageState] = []
+    content = lesson(page="open: attention\nblock: 0", kind="state", answer="0 + 1", more="state: block")
+    assert not found(tmp_path, content, lambda page: opened.append(page) or [])
+    assert [(page.page, dict(page.query)) for page in opened] == [
+        ("attention", {"model": "ladder-2", "block": "0"}),
+        ("attention", {"model": "ladder-2", "block": "1"}),
+    ]
+
+
+def test_a_page_that_is_missing_or_cannot_show_what_is_asked_is_a_problem():
+    assert open_page(PageState("../app", {})) == ["there is no page '../app'"]
+    assert "there is no page 'missing'" in open_page(PageState("missing", {}))
+    assert not open_page(PageState("positions", {"model": "ladder-2"}))
+    (said,) = open_page(PageState("next_token", {"model": "ladder-2", "position": "99999"}))
+    assert "position" in said
+
+
+def test_the_command_counts_and_fails_where_something_does_not_work(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture):
+    (tmp_path / "one.md").write_text(lesson(), encoding="utf-8")
+    assert main(["lessons", "check", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"lessons": 1, "steps": 1, "questions": 1, "failed": []}
+    (tmp_path / "one.md").write_text(lesson(answer="unheard()"), encoding="utf-8")
+    with pytest.raises(SystemExit) as ended:
+        main(["lessons", "check", str(tmp_path), "--json"])
+    assert ended.value.code == 1
+    (problem,) = json.loads(capsys.readouterr().out)["failed"]
+    assert (problem["lesson"], problem["step"]) == ("one", 1)
+    assert main(["lessons", "check", str(tmp_path / "missing")]) == 2
+    assert own_folder() == home / "lessons"

@@ -1,0 +1,113 @@
+"""The format of lessons: what a file says is what is read, and what cannot be read is named with its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gptviz.lessons.lesson import KINDS, LessonError, PageState, parse_lesson, read_lesson
+
+FRONT = "---\ntitle: A title\nabout: A sentence.\n---\n"
+STEP = """## First
+Some *text* with {{ 1 + 1 }}.
+
+```python
+print("an ordinary block stays in the text")
+```
+
+```page
+open: attention
+prompt: "a: b"
+block: 1
+look_at: Here.
+```
+
+```question
+ask: How many?
+kind: number
+answer: 2 + 2
+within: 0.5
+unit: "%"
+reveal: "It is {{2 + 2}}."
+```
+
+## Second
+```question
+ask: Which?
+kind: choice
+options: [yes it is, "no"]
+answer: '"no"'
+```
+"""
+
+
+def refused(content: str) -> str:
+    with pytest.raises(LessonError) as error:
+        parse_lesson(content, "a-lesson", "a-lesson.md")
+    assert str(error.value).startswith("a-lesson.md")
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_what_a_file_says_is_what_is_read():
+    lesson = parse_lesson(FRONT + STEP, "a-lesson")
+    assert (lesson.title, lesson.about, lesson.minutes, lesson.model) == ("A title", "A sentence.", 5, "shakespeare")
+    first, second = lesson.steps
+    assert (first.title, second.title) == ("First", "Second")
+    assert first.page == PageState("attention", {"prompt": "a: b", "block": "1"}, "Here.")
+    assert first.text.startswith("Some *text*")
+    assert "an ordinary block" in first.text
+    assert "How many?" not in first.text
+    (question,) = first.questions
+    assert (question.kind, question.answer, question.within, question.unit) == ("number", "2 + 2", 0.5, "%")
+    assert second.questions[0].options == ("yes it is", "no")
+    assert [text.strip() for _, text in lesson.expressions] == ["1 + 1", "2 + 2", "2 + 2", '"no"']
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("no settings", "between two lines ---"),
+        ("---\nabout: x\n---\n## A\n", "'title' is missing"),
+        ("---\ntitle: x\nabout: y\ntypo: 1\n---\n## A\n", "'typo'"),
+        ("---\ntitle: [x\n---\n## A\n", "its beginning"),
+        ("---\na: &a [1]\ntitle: *a\n---\n## A\n", "references"),
+        (FRONT + "no heading", "0 steps"),
+        (FRONT + STEP.replace("open: attention", "look_at: x"), "step 1, page: 'open' is missing"),
+        (FRONT + STEP.replace("kind: number", "kind: essay"), "step 1, question: its kind is 'essay'"),
+        (FRONT + STEP.replace("answer: 2 + 2", "answer: 2 +"), "step 1: '2 +' is no expression"),
+        (FRONT + STEP.replace('[yes it is, "no"]', '["no", "no"]'), "step 2, question: a choice has two"),
+        (FRONT + STEP.replace("within: 0.5", "withn: 0.5"), "'withn'"),
+        (FRONT + STEP.replace("within: 0.5", "within: far"), "'within' is 'far'"),
+        (FRONT + "## x\n" * 41, "41 steps"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(content, said):
+    assert said in refused(content)
+
+
+@given(st.text(max_size=300), st.sampled_from([FRONT, "", "---\n"]), st.sampled_from(["page", "question", "x"]))
+def test_any_text_is_a_lesson_or_refused_in_a_line(text, front, kind):
+    try:
+        parse_lesson(f"{front}## Step\n```{kind}\n{text}\n```\n", "a-lesson", "a-lesson.md")
+    except LessonError as error:
+        assert "\n" not in str(error)
+        assert len(str(error)) < 600
+
+
+def test_a_file_that_is_no_text_or_too_long_is_refused(tmp_path: Path):
+    for content in (b"\xff\xfe", b"x" * 300_000):
+        (tmp_path / "odd.md").write_bytes(content)
+        with pytest.raises(LessonError, match=r"odd\.md"):
+            read_lesson(tmp_path / "odd.md")
+
+
+def test_every_kind_of_question_can_be_read():
+    fields = {"choice": "options: [a, b]", "number": "within: 1", "token": "reveal: x", "state": "state: head"}
+    assert set(fields) == set(KINDS)
+    for kind, line in fields.items():
+        block = f"```question\nask: x\nkind: {kind}\nanswer: '\"a\"'\n{line}\n```\n"
+        assert parse_lesson(f"{FRONT}## A\n{block}", "x").steps[0].questions[0].kind == kind

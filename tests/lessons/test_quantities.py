@@ -1,0 +1,136 @@
+"""Quantities: each is what the library computes in another way; and what a model does not have is refused by name."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import gptviz
+from gptviz.lessons.answering import Answer, answer_to, filled
+from gptviz.lessons.expression import ExpressionError, computed
+from gptviz.lessons.lesson import Question
+from gptviz.lessons.quantities import ASKED, PLAIN, Quantities
+
+PROMPT = "ROMEO:"
+
+
+@pytest.fixture(scope="module")
+def functions():
+    models = {}
+
+    def opened(name, step):
+        if (name, step) not in models:
+            models[name, step] = gptviz.load(name, "cpu", step)
+        return models[name, step]
+
+    return Quantities(opened, "shakespeare").functions
+
+
+@pytest.fixture(scope="module")
+def logits():
+    return gptviz.load("shakespeare", "cpu").trace(PROMPT, ["logits"])["logits"][0, -1].double()
+
+
+def test_probability_logit_rank_and_entropy_are_those_of_the_trace(functions, logits):
+    lm = gptviz.load("shakespeare", "cpu")
+    shares = logits.softmax(-1)
+    for token in ("\n", " ", "a"):
+        place, text = lm.tokenizer.id_of(token), repr(token)
+        assert computed(f"probability({PROMPT!r}, {text})", functions) == pytest.approx(shares[place].item(), rel=1e-5)
+        assert computed(f"logit({PROMPT!r}, {text})", functions) == pytest.approx(logits[place].item(), abs=1e-4)
+        assert computed(f"rank({PROMPT!r}, {text})", functions) == 1 + sum(other > logits[place] for other in logits)
+    assert computed(f"entropy({PROMPT!r})", functions) == pytest.approx(-(shares * shares.log()).sum().item(), abs=1e-5)
+    best = [lm.tokenizer.piece(int(i)) for i in logits.argsort(descending=True)[:3]]
+    assert computed(f"likeliest({PROMPT!r}, 3)", functions) == best
+    assert computed(f"likeliest({PROMPT!r})", functions) == best[0]
+
+
+def test_loss_is_the_mean_surprise_and_attention_that_of_the_trace(functions):
+    text = "O Romeo, Romeo"
+    lm = gptviz.load("shakespeare", "cpu")
+    trace, ids = lm.trace(text), lm.encode(text)
+    expected = torch.nn.functional.cross_entropy(trace["logits"][0, :-1], ids[1:]).item()
+    assert computed(f"loss({text!r})", functions) == pytest.approx(expected, abs=1e-5)
+    pattern = trace["blocks.1.attention.pattern"][0, 3]
+    assert computed(f"attends({text!r}, 1, 3, -1, 2)", functions) == pytest.approx(pattern[-1, 2].item(), abs=1e-6)
+    assert computed(f"most_read({text!r}, 1, 3)", functions) == pattern[-1].argmax().item()
+
+
+def test_what_is_switched_off_is_off_and_another_model_or_step_is_another(functions):
+    off = "blocks.0.attention.head.0"
+    lm = gptviz.load("shakespeare", "cpu").edited(off)
+    expected = lm.trace(PROMPT, ["logits"])["logits"][0, -1].softmax(-1)[lm.tokenizer.id_of("\n")].item()
+    assert computed(f"probability({PROMPT!r}, '\\n', without={off!r})", functions) == pytest.approx(expected, rel=1e-5)
+    assert expected != pytest.approx(computed(f"probability({PROMPT!r}, '\\n')", functions), rel=1e-3)
+    assert computed("vocabulary(model='bpe')", functions) == gptviz.load("bpe").tokenizer.vocab_size
+    assert computed("validation_loss(model='ladder-0')", functions) == gptviz.load("ladder-0").card.validation_loss
+    early = computed("loss('ROMEO: what', model='generator', step=0)", functions)
+    assert early > computed("loss('ROMEO: what', model='generator')", functions)
+
+
+def test_embeddings_are_compared_by_their_cosine(functions):
+    rows = gptviz.load("shakespeare").model.embed.weight.detach().double().numpy()
+    rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    lm = gptviz.load("shakespeare")
+    a, b = lm.tokenizer.id_of("a"), lm.tokenizer.id_of("e")
+    assert computed("similarity('a', 'e')", functions) == pytest.approx(rows[a] @ rows[b], abs=1e-6)
+    cosines = rows @ rows[a]
+    cosines[a] = -2
+    assert computed("nearest('a')", functions) == lm.tokenizer.piece(int(cosines.argmax()))
+
+
+def test_every_quantity_says_what_it_is():
+    assert all(function.__doc__ for function in ASKED.values())
+    assert not set(ASKED) & set(PLAIN)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "probability('ROMEO:', 'ab')",
+        "probability('', 'a')",
+        "label('x')",
+        "attends('ab', 9, 0, 0, 0)",
+        "attends('ab', 0, 0, 9, 0)",
+        "setting('nothing')",
+        "tokens('x', model='../x')",
+        "loss('a')",
+        "likeliest('a', 5000)",
+        "tokens(1)",
+        "tokens()",
+        "probability('a', 'b', without='blocks.99.mlp')",
+        f"tokens('{'x' * 900}' , 3)",
+    ],
+)
+def test_what_cannot_be_asked_is_refused_in_a_line(functions, text):
+    with pytest.raises(ExpressionError) as refused:
+        computed(text, functions)
+    assert "\n" not in str(refused.value)
+
+
+def question(kind: str, answer: str, **more) -> Question:
+    return Question(ask="?", kind=kind, answer=answer, **more)
+
+
+def test_an_answer_is_right_within_its_tolerance_or_exactly():
+    number = answer_to(question("number", "10 / 4", within=0.1), {})
+    assert [number.is_right(given) for given in (2.5, 2.6, 2.4, 2.61, math.nan, "2.5")] == [True, True, True, False, False, False]
+    choice = answer_to(question("choice", "1 + 1", options=("1", "2")), {})
+    assert (choice.value, choice.is_right("2"), choice.is_right("1")) == ("2", True, False)
+
+
+@pytest.mark.parametrize(
+    "asked", [question("number", "'x'"), question("number", "True"), question("choice", "'c'", options=("a", "b"))]
+)
+def test_an_answer_of_another_kind_is_refused(asked):
+    with pytest.raises(ExpressionError):
+        answer_to(asked, {})
+
+
+def test_values_in_a_text_are_no_markup():
+    text = filled("It is {{ 1 / 4 }}, {{ [1, 'a'] }} and {{ '**<b>[x](y)$' }}.", {})
+    assert text == r"It is 0\.25, 1, a and \*\*\<b\>\[x\]\(y\)\$."
+    assert isinstance(Answer(1.0, question("number", "1")).value, float)
