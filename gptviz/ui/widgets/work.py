@@ -1,0 +1,169 @@
+"""Long computations: each in a thread of the server, where it goes on while a page is reloaded or left.
+
+A computation is found again by its key, which says all that it depends on: a page with the same address finds the same one.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from threading import Event, Lock, RLock, Thread
+from typing import Any, Literal
+
+import streamlit as st
+
+from .buttons import pressed
+from .markdown import escaped
+
+State = Literal["waiting", "going on", "done", "stopped", "failed"]
+
+# How many computations that have ended are kept with their results.
+MOST_KEPT = 16
+# Seconds between two looks at how far a computation is.
+LOOK = 0.5
+
+
+class _StoppedError(Exception):
+    """Somebody asked the computation to stop."""
+
+
+class Work:
+    """A computation that was begun; it ends by itself or by `stop`, and other threads may look at it at any time.
+
+    Attributes:
+        title: what is computed, in words.
+        state: whether it waits for another one to end, goes on, or how it ended.
+        done: how many of its steps are done.
+        of: how many there are; 0 as long as that is not known.
+        doing: what it does now, in words.
+        results: what is ready, by name; results that are there stay when it is stopped.
+        problem: why it failed.
+    """
+
+    def __init__(self, title: str, compute: Callable[[Work], object]) -> None:
+        self.title, self._compute = title, compute
+        self.state: State = "waiting"
+        self.done, self.of, self.doing = 0, 0, ""
+        self.results: dict[str, Any] = {}
+        self.problem = ""
+        self._stop = Event()
+        self._thread = Thread(target=self._run, name=title, daemon=True)
+        self._thread.start()
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it waits or goes on."""
+        return self.state in ("waiting", "going on")
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether somebody has asked it to stop, and it has not done so yet."""
+        return self.is_active and self._stop.is_set()
+
+    def stop(self) -> None:
+        """Ask it to stop: it does so at its next report."""
+        self._stop.set()
+
+    def report(self, done: int, of: int, doing: str = "") -> None:
+        """Say how far the computation is; this is where it ends if somebody asked it to stop."""
+        if self._stop.is_set():
+            raise _StoppedError
+        self.done, self.of, self.doing = done, of, doing or self.doing
+
+    def join(self) -> None:
+        """Wait for its end."""
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            # One at a time: two together would take as long, and twice the memory.
+            while not _turn.acquire(timeout=0.1):
+                self.report(0, 0)
+            try:
+                self.state = "going on"
+                self.report(0, 0)
+                self._compute(self)
+            finally:
+                _turn.release()
+            self.state = "done"
+        except _StoppedError:
+            self.state = "stopped"
+        except (ValueError, OSError, RuntimeError, MemoryError) as error:
+            self.problem = str(error) or "There is not enough memory for it."
+            self.state = "failed"
+        except BaseException:
+            self.problem, self.state = "It ended by an error of gptviz: see what the server wrote to its terminal.", "failed"
+            raise
+
+
+_turn = Lock()
+_lock = RLock()
+_begun: OrderedDict[Hashable, Work] = OrderedDict()
+
+
+def begin(key: Hashable, title: str, compute: Callable[[Work], object]) -> Work:
+    """Begin a computation, or find the one of this key that goes on or is done.
+
+    Args:
+        key: all that the results depend on.
+        title: what is computed, in words.
+        compute: computes it; it reports how far it is, and puts what is ready into `results`.
+    """
+    with _lock:
+        work = _begun.get(key)
+        if work is not None and (work.is_active or work.state == "done"):
+            return work
+        _begun.pop(key, None)
+        ended = [other for other, one in _begun.items() if not one.is_active]
+        for other in ended[: max(0, len(ended) - MOST_KEPT)]:
+            del _begun[other]
+        _begun[key] = Work(title, compute)
+        return _begun[key]
+
+
+def found(key: Hashable) -> Work | None:
+    """The computation of this key that was begun last; None where there is none, or its results were given up."""
+    with _lock:
+        return _begun.get(key)
+
+
+def follow(work: Work, key: str) -> None:
+    """How far a computation is, and a way to stop it, as long as it goes on; then how it ended, unless all is done.
+
+    The page runs again when a result is ready and when the computation ends.
+
+    Args:
+        work: the computation.
+        key: tells the computations of one page apart.
+    """
+    if not work.is_active:
+        _ended(work)
+        return
+    shown = len(work.results)
+
+    @st.fragment(run_every=LOOK)
+    def look() -> None:
+        if not work.is_active or len(work.results) != shown:
+            st.rerun()
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.progress(work.done / work.of if work.of else 0.0, escaped(_said(work)))
+            if pressed("Stop", key=f"stop {key}", icon=":material/stop:", help="What is ready by then stays."):
+                work.stop()
+
+    look()
+
+
+def _said(work: Work) -> str:
+    if work.is_stopping:
+        return f"{work.title}: stopping"
+    if work.state == "waiting":
+        return f"{work.title}: waiting until another computation ends"
+    far = f"{work.done:,} of {work.of:,}" if work.of else "beginning"
+    return f"{work.title}: {far}" + (f" ({work.doing})" if work.doing else "")
+
+
+def _ended(work: Work) -> None:
+    if work.state == "stopped":
+        st.caption(f"{escaped(work.title)}: stopped; what was ready is shown.")
+    elif work.state == "failed":
+        st.error(f"{escaped(work.title)}: {escaped(work.problem)}")
