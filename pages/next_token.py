@@ -7,6 +7,7 @@ from gptviz.ui.shell import pages
 from gptviz.ui.shell.next_step import next_step
 from gptviz.ui.shell.pages import open_page
 from gptviz.ui.shell.subject import subject_bar
+from gptviz.ui.views import text_position
 from gptviz.ui.views.append_token import explain_refusal
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
@@ -24,9 +25,9 @@ if subject.lm.model.config.mask == "full":
     )
 text, place = st.columns([3, 1], gap="medium")
 with place:
-    position = next_token.position(subject)
+    position = text_position.position(len(subject.seen) - 1)
 with text:
-    next_token.strip(subject, position)
+    text_position.strip(subject, position)
 
 explain_refusal()
 next_token.ledger(subject, position)

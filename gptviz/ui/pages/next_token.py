@@ -4,7 +4,6 @@ the browser.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,6 @@ import torch
 
 from gptviz.components.kit.command import NO_COMMAND, Command
 from gptviz.components.sampling_ledger import Payload, payload, sampling_ledger
-from gptviz.components.token_strip import Token, token_strip
 from gptviz.figures.format import percent
 from gptviz.generate.sampling import Sampling, uniform
 from gptviz.generate.sampling import ledger as stages
@@ -25,20 +23,18 @@ from gptviz.ui.shell.prompts import MENENIUS, SEA
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views.append_token import append_token
 from gptviz.ui.views.guesses import guesses, logits_after
+from gptviz.ui.views.text_position import END
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.sampling import PLAIN
 from gptviz.ui.widgets.tries import Try
 
 SEEDS = 100
-STRIP_HEIGHT = 92
 # How many tokens before a guess a sentence quotes.
 WORDS_BEFORE = 12
 # What "Cut the tail" asks for.
 CUT: dict[str, Any] = {"temperature": 1.5, "top_k": 10, "top_p": 0.8}
-# What the address says where the guess after the last token is shown.
-END = {"position": "-1"}
 
-_SLIDER, _COMMAND = "position slider", "ledger command"
+_COMMAND = "ledger command"
 
 HOW = r"""The model gives every token of its vocabulary a *logit* $z_i$. Before and after sampling:
 
@@ -59,60 +55,6 @@ per text; your browser works on the logits it gave. Entropy is $H = -\sum_i p_i 
 perplexity is $e^H$. The chips above show the probability of each token given those before it: `gptviz.interp.next_token`."""
 LIMITS = """A probability says what the model expects, not why, and not whether it is right. Rank and probability of one token
 say little about the model as a whole: its loss is the average over many."""
-
-
-@st.cache_resource(max_entries=8, show_spinner=False)
-def _chips(key: ModelKey, ids: tuple[int, ...]) -> tuple[Token, ...]:
-    tokenizer, seen = language_model(key).tokenizer, guesses(key, ids).tokens
-
-    def chip(place: int) -> Token:
-        label, probability = tokenizer.label(ids[place]), float(seen.probability[place])
-        if math.isnan(probability):
-            return Token(label, note="the first token: there is nothing to guess it from")
-        likely = zip(seen.likely[place], seen.likely_probability[place], strict=True)
-        return Token(label, probability, tuple((tokenizer.label(int(i)), float(p)) for i, p in likely))
-
-    return tuple(chip(place) for place in range(len(ids)))
-
-
-def position(subject: Subject) -> int:
-    """The control `position`: after which token of the text the next one is guessed; the last by default.
-
-    Not bound to the link as other controls are: its range is the text's length, and with a new range Streamlit would take
-    the value of the link as it was before, whatever a new text asks for.
-    """
-    last = len(subject.seen) - 1
-    asked = st.query_params.get("position", "")
-    possible = asked.isdecimal() and len(asked) < 10 and int(asked) <= last
-    chosen = int(asked) if possible else last
-    if asked not in ("", "-1") and not possible and _SLIDER not in st.session_state:
-        st.warning(
-            f"The link asks for position = “{escaped(asked[:80])}”, which is not available here; showing {last}.",
-            icon=":material/link_off:",
-        )
-    go_to(chosen if chosen < last else None)
-    st.session_state[_SLIDER] = chosen
-    if last:
-        st.slider(
-            "Position",
-            0,
-            last,
-            key=_SLIDER,
-            on_change=lambda: go_to(st.session_state[_SLIDER]),
-            help=(
-                "Shows the guess that the model makes after this token. Positions are counted from 0. You can also click a "
-                "token above."
-            ),
-        )
-    return chosen
-
-
-def go_to(position: int | None) -> None:
-    """Put `position` into the link; None, the last, leaves the link without one."""
-    if position is not None:
-        st.query_params["position"] = str(position)
-    elif "position" in st.query_params:
-        del st.query_params["position"]
 
 
 @dataclass(frozen=True)
@@ -236,20 +178,6 @@ def _command() -> Command:
     """What the last "Try this" asks of the view."""
     command: Command = st.session_state.get(_COMMAND, NO_COMMAND)
     return command
-
-
-def strip(subject: Subject, position: int) -> None:
-    """The text as chips, tinted by how likely the model found each; a click sets `position`."""
-    token_strip(
-        _chips(subject.key, subject.seen),
-        key="tokens strip",
-        selected=position,
-        on_pick=go_to,
-        label="The tokens of the prompt; choose one to see the guess made after it",
-        legend="how likely the model found each token; outlined: the guess below comes after it",
-        height=STRIP_HEIGHT,
-        spaced=subject.lm.tokenizer.kind == "symbols",
-    )
 
 
 # Kept for all sessions: the labels of a large vocabulary, and what was packed of it, take a moment to make.
