@@ -33,7 +33,7 @@ from gptviz.model.attention import Attention
 from gptviz.model.blocks import Block, ParallelBlock
 from gptviz.model.heads import Unembed
 from gptviz.model.mlps import MLP, GatedMLP
-from gptviz.model.norms import LayerNorm, Norm
+from gptviz.model.norms import Norm
 from gptviz.model.residuals import Residual
 
 # How a source reaches what reads it: as a value, key or query of a head, as the input of an MLP, or directly as a logit.
@@ -47,33 +47,29 @@ POINTS = 12
 class KeptNorm(nn.Module):
     """A norm whose scale is kept from the first vectors that it gets: from then on an affine function of its input."""
 
-    scale: Tensor | None
-
     def __init__(self, norm: Norm, first: Tensor | None = None) -> None:
         """A norm that keeps the scale of `first`, or else of what it is called with first."""
         super().__init__()
-        self.centres = isinstance(norm, LayerNorm)
-        self.gain = 1.0 if norm.weight is None else norm.weight.detach().float()
-        self.bias = None if norm.bias is None else norm.bias.detach().float()
-        self.eps, self.scale = norm.eps, None
-        if first is not None:
-            self(first)
-
-    def _centred(self, x: Tensor) -> Tensor:
-        return x - x.mean(-1, keepdim=True) if self.centres else x
+        self.keep = norm  # in the model it belongs to; nothing of it is changed
+        self.first = first
+        self.gain = 1.0 if norm.weight is None else norm.weight.detach()
+        self.bias = None if norm.bias is None else norm.bias.detach()
 
     def forward(self, x: Tensor) -> Tensor:
         """[..., size] → [..., size]."""
-        if self.scale is None:
-            self.scale = (self._centred(x).square().mean(-1, keepdim=True) + self.eps).rsqrt().detach()
-        normed = self._centred(x) * self.scale * self.gain
+        if self.first is None:
+            self.first = x.detach()
+        normed = self.keep.frozen(x, self.first) * self.gain
         return normed if self.bias is None else normed + self.bias
 
     def back(self, directions: Tensor, at: Tensor) -> tuple[Tensor, Tensor]:
         """Directions [N, size] after the norm at the positions `at` [N] → those before it, and [N], what the bias adds."""
-        assert self.scale is not None
-        added = directions.new_zeros(len(directions)) if self.bias is None else directions @ self.bias
-        return self._centred(directions * self.gain) * self.scale[at], added
+        assert self.first is not None
+        nothing = torch.zeros_like(directions, requires_grad=True)
+        with torch.enable_grad():
+            normed = self.keep.frozen(nothing, self.first[at]) * self.gain
+        (before,) = torch.autograd.grad(normed, nothing, directions)
+        return before, directions.new_zeros(len(directions)) if self.bias is None else directions @ self.bias
 
 
 def inner(values: Tensor, directions: Tensor) -> Tensor:
@@ -318,7 +314,7 @@ class Frozen:
 
     @torch.no_grad()
     def reads(self, unit: Unit, position: int, direction: Tensor) -> list[Reads]:
-        """What a unit reads at a position, by the ways in which it reads.
+        """What a unit reads at a position, by the ways in which it reads; nothing if an edit replaced what it writes.
 
         Args:
             unit: a head or an MLP; anything else reads nothing.
@@ -332,6 +328,8 @@ class Frozen:
         if isinstance(layer.part, MLP):
             at = torch.tensor([position], device=self.ids.device)
             curve = _kept_mlp(layer.part, layer.inputs[at])
+            if not torch.allclose(curve(layer.inputs[at])[0], layer.written[position, 0], rtol=1e-3, atol=1e-4):
+                return []  # an edit put something else in its place
             return [self._read("mlp", layer, at, curve, direction[None], float(layer.written[position, 0] @ direction))]
         return self._head_reads(unit, layer, position, direction)
 
@@ -379,6 +377,10 @@ class Frozen:
         into = attention.output.weight.detach().float()[:, head * q.shape[-1] :][:, : q.shape[-1]]  # [d_model, d_head]
         along = direction @ into  # [d_head]
         pattern, each = row.scores.softmax(-1), v[served, at] @ along  # [N] both
+        if not torch.allclose(
+            pattern @ each, layer.written[position, head] @ along, rtol=1e-3, atol=1e-4 * float(each.abs().max())
+        ):
+            return []  # an edit put something else in its place
         weights = choice(row.scores, each)
         chosen = float(pattern @ each - each.mean())
 
@@ -417,7 +419,7 @@ class ScoreRow(NamedTuple):
 
 
 def _score_row(attention: Attention, q: Tensor, k: Tensor, head: int, position: int, at: Tensor, length: int) -> ScoreRow:
-    """Of queries q [H, d_head] of all heads at a position and the keys k [N, d_head] at the positions `at` of a text of `length`."""
+    """Of a head, from the queries q [H, d_head] of all heads at a position, and its keys k [N, d_head] at the positions `at`."""
     by_query = attention.scale * k  # [N, d_head]
     raw = by_query @ q[head]
     if attention.positions.acts_on == "scores":

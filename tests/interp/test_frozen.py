@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 
+from gptviz.interp.attribution import attribute
 from gptviz.interp.frozen import Frozen, choice, means
 from gptviz.interp.trace import run
 from gptviz.interp.units import Unit
@@ -46,6 +47,20 @@ def test_the_total_is_the_logit_of_the_model(config: Config) -> None:
     frozen = Frozen(model, ids)
     assert frozen.logit(3, None, POSITION).total == pytest.approx(float(logits[3]), abs=1e-4, rel=1e-4)
     assert frozen.logit(3, 5, POSITION).total == pytest.approx(float(logits[3] - logits[5]), abs=1e-4, rel=1e-4)
+
+
+@given(families(n_encoder_layer=0))
+@settings(max_examples=20, deadline=None)
+def test_what_each_part_adds_to_the_logit_is_what_the_decomposition_of_the_stream_says(config: Config) -> None:
+    model, ids = scrambled(config), some_ids(6, 1)[0]
+    frozen = Frozen(model, ids)
+    top = frozen.logit(3, 5, POSITION)
+    parts = attribute(model, ids.tolist(), 3, POSITION, 5)
+    scale = _scale(float(top.adds.abs().max()))
+    for unit, value in zip(frozen.units, top.adds[0].tolist(), strict=True):
+        biases = (f"{unit.layer}.down.bias",) if unit.part == "mlp" else ()  # here an MLP is one with its bias
+        expected = sum(part.value for part in parts.parts if part.name in (unit.name, *biases))
+        assert value == pytest.approx(expected, abs=CLOSE * scale), unit.name
 
 
 @torch.no_grad()
