@@ -130,6 +130,11 @@ def _place(one: UnitEdit) -> tuple[bool, int, str, int]:
     return not part.in_encoder, -1 if part.block is None else part.block, part.part, -1 if part.index is None else part.index
 
 
+def counted(count: int) -> str:
+    """A number of edits in words: "1 edit", "2 edits"."""
+    return f"{count:,} edit{'' if count == 1 else 's'}"
+
+
 class Reading(NamedTuple):
     """A piece of a reference text, as a model reads it.
 

@@ -198,7 +198,7 @@ def _payload(key: ModelKey, prompt: str, ids: tuple[int, ...], position: int, go
         logits_after(key, ids, position),
         _labels(key),
         about=(key, prompt, position),
-        title=f"{key.name}, the token after position {position}",
+        title=f"{key.title}, the token after position {position}",
         prompt="".join(language_model(key).tokenizer.label(i) for i in ids[: position + 1]).replace("␣", " "),
         code=code(key, prompt, position, tokens_before),
         numbers=np.array([uniform(seed, tokens_before).item() for seed in range(SEEDS)]),

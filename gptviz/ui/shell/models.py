@@ -9,6 +9,7 @@ from threading import Lock
 import streamlit as st
 
 from gptviz.byte_cache import ByteCache
+from gptviz.interp.edits import counted
 from gptviz.language_model import LanguageModel, load
 from gptviz.model.precision import STORED
 from gptviz.runs import checkpoints
@@ -39,6 +40,11 @@ class ModelKey:
     precision: str = STORED
     edits: tuple[str, ...] = ()
     edit_text: str | None = None
+
+    @property
+    def title(self) -> str:
+        """What pictures call it: its name, and how many edits it has."""
+        return f"{self.name}, {counted(len(self.edits))}" if self.edits else self.name
 
     @property
     def unedited(self) -> ModelKey:

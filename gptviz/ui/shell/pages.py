@@ -16,7 +16,7 @@ from gptviz.model.precision import STORED
 from gptviz.runs import checkpoints
 from gptviz.ui.widgets import buttons, controls, tries
 
-from . import glossary, kinds, prompts, scrubber
+from . import edits, glossary, kinds, prompts, scrubber
 
 
 @dataclass(frozen=True)
@@ -193,12 +193,15 @@ def _open_linked_model() -> None:
 
 
 def shared_state() -> dict[str, str]:
-    """What all pages share, as a link carries it: model, step, prompt, device and precision, where they are not the defaults."""
+    """What all pages share, as a link carries it: model, step, prompt, device, precision and edits, where they are not the
+    defaults.
+    """
     prompt = st.session_state.get(DEFAULT_SHOWN, DEFAULT_PROMPT)
     defaults = {"model": DEFAULT_MODEL, "step": scrubber.LAST, "prompt": prompt, "device": devices.devices()[0]}
     defaults |= {"precision": STORED}
     now = {key: st.session_state.get(key, st.query_params.get(key)) for key in defaults} | {"prompt": controls.in_link("prompt")}
-    state = {key: str(value) for key, value in now.items() if value is not None and value != defaults[key]}
+    now |= {edits.EDITS: st.query_params.get(edits.EDITS), edits.TEXT: controls.in_link(edits.TEXT)}
+    state = {key: str(value) for key, value in now.items() if value is not None and value != defaults.get(key, "")}
     if "step" in state and not scrubber.has_step(state.get("model", DEFAULT_MODEL), state["step"]):
         del state["step"]
     return state

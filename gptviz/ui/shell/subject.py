@@ -19,7 +19,7 @@ from gptviz.text import Encoding
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.markdown import escaped
 
-from . import hidden, kinds, pages, prompts, reading, scrubber
+from . import edits, hidden, kinds, pages, prompts, reading, scrubber
 from .chat_turn import chat_turn_button
 from .model_list import line_about, model_groups, model_list, names_of
 from .models import ModelKey, language_model, model_key
@@ -115,6 +115,7 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
     device, precision = device_box(), precision_box()
     try:
         key = model_key(name, device, step, precision)
+        key = edits.edited(key, default, about, notices)
         lm = language_model(key)
     except (checkpoints.CheckpointError, MemoryError, RuntimeError) as error:
         other = "another model" if step is None else "another step or model"

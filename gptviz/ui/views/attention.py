@@ -236,7 +236,7 @@ def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any], k
     first = block if text == of else min(start["block"], n_block - 1)
     header = {
         "of": of,
-        "model": subject.key.name if subject.key.step is None else f"{subject.key.name}, step {subject.key.step}",
+        "model": subject.key.title if subject.key.step is None else f"{subject.key.title}, step {subject.key.step}",
         **_texts(subject, read),
         "spaced": reading.is_spaced(subject.lm),
         "pooling": seen.overview.pooling,

@@ -265,7 +265,7 @@ def payload(
     own = _labelled(tokens)
     header: dict[str, Any] = {
         "text": map_id(key, read),
-        "model": key.name,
+        "model": key.title,
         "step": key.step,
         "kind": config.kind,
         "parameters": parameter_count(config),

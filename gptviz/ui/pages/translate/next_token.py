@@ -83,7 +83,7 @@ def _payload(key: ModelKey, source: tuple[int, ...], decoded: tuple[int, ...], w
         output_of(key, source, decoded).logits[position],
         labels,
         about=(key, source, decoded, position),
-        title=f"{key.name}, the token at position {position} of the output, after {labels[decoded[position]]}",
+        title=f"{key.title}, the token at position {position} of the output, after {labels[decoded[position]]}",
         code=(code(key, source, decoded, position), ""),
         true=written,
         true_name="Written here:",
