@@ -116,13 +116,11 @@ class LanguageModel:
         Raises:
             ValueError: the text is empty or, for an encoder–decoder, too long.
         """
-        ids, config = self.encode(text), self.model.config
-        if config.kind == "classifier":
-            return [unit_edits.Reading(self.seen(ids)[None])]
-        if config.kind == "encoder-decoder":
-            answered = self.trace(text, names=())
-            return [unit_edits.Reading(answered.ids, answered.source)]
-        pieces = ids[:MOST_REFERENCE].split(min(config.context_length, LONGEST_PIECE))
+        config = self.model.config
+        if config.kind != "decoder":
+            ids, source = self.inputs(text)
+            return [unit_edits.Reading(ids[None], None if source is None else source[None])]
+        pieces = self.encode(text)[:MOST_REFERENCE].split(min(config.context_length, LONGEST_PIECE))
         return [unit_edits.Reading(piece[None]) for piece in pieces]
 
     def __repr__(self) -> str:

@@ -144,6 +144,27 @@ def test_from_the_box_that_was_opened_a_link_leads_to_the_page_about_it(tiny_mod
         assert not [link for link in app.main.get("page_link") if "see it on the page" in link.proto.label]
 
 
+def test_what_is_open_on_the_map_can_be_switched_off_and_brought_back(tiny_model: TinyModel) -> None:
+    tiny_model("mine", text=ALPHABET, n_kv_head=1, positions="rotary")
+    app = opened(model="mine", prompt="hello")
+    for look, unit in (
+        (Look("blocks.1.attention.pattern", 0, (2, 0, 0)), "blocks.1.attention.head.2"),
+        (Look("blocks.1.attention.out", 0, (0, 0)), "blocks.1.attention"),
+        (Look("blocks.0.mlp.neurons", 0, (0, 0)), "blocks.0.mlp"),
+        (Look("blocks.0.attention.positions", 0, ()), "positions"),
+        (Look("embed", 0, (0, 0)), "embed"),
+    ):
+        app.session_state["map look"] = look
+        app.run()
+        app.button(key="switch what is open").click().run()
+        assert not app.exception
+        assert app.query_params["edits"] == unit
+        app.button(key="switch what is open").click().run()
+        assert "edits" not in app.query_params
+    app.session_state["map look"] = Look("logits", 0, (0, 0))
+    assert "switch what is open" not in {button.key for button in app.run().button}
+
+
 def test_a_guess_that_no_text_ends_in_is_refused_and_leads_to_generate(tiny_model: TinyModel) -> None:
     tiny_model("mine", text=ALPHABET)
     app = opened(model="mine", prompt="hello")

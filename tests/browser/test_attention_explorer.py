@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 import gptviz
 from gptviz.components import attention_explorer as explorer
-from gptviz.components.attention_explorer import wanted
+from gptviz.components.attention_explorer import switched, wanted
 from gptviz.components.kit import pack, unpack
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer
@@ -709,6 +709,21 @@ def test_of_a_model_too_large_to_send_a_block_is_asked_for_when_it_is_looked_at(
     expect(page.locator(".readout")).not_to_contain_text("are being sent")
     np.testing.assert_allclose(weights(page)[:61], expected["blocks.2.attention.pattern"][0, 5, 60, :61], rtol=1e-3, atol=1e-6)
     expect(page.locator(".right .title")).to_have_text("Block 2, head 5")
+
+
+def test_the_head_on_screen_is_switched_off_and_brought_back(shown: Callable[..., Explorer]) -> None:
+    view = shown(prompt="to be", block=1, head=2)
+    button = view.page.get_by_role("button", name="Switch off head 2 of block 1")
+    button.click()
+    choose(view.page, 0, 1)
+    view.page.get_by_role("button", name="Switch off head 1 of block 0").click()
+    view.page.get_by_role("button", name="Mean", exact=True).click()
+    view.page.get_by_role("button", name="Switch off the attention of block 0").click()
+    of = unpack(view.payload())[0]["of"]
+    asked = [switched(one.value, of, 2, 3) for one in view.view.sent if one.name == "switch"]
+    assert asked == [(1, 2), (0, 1), (0, None)]
+    view.show(edited={"0": "blocks.0.attention=uniform"}, of="the edited model")
+    expect(view.page.get_by_role("button", name="Bring back the attention of block 0")).to_be_visible()
 
 
 @pytest.mark.full

@@ -166,14 +166,35 @@ def _blank(values: Numbers, blocked: npt.NDArray[np.bool_] | None) -> Numbers:
     return values if blocked is None else np.where(blocked, np.float32(np.nan), values)
 
 
-def attention_explorer(packed: bytes, *, key: str, on_block: Callable[[object], None]) -> None:
+def attention_explorer(
+    packed: bytes, *, key: str, on_block: Callable[[object], None], on_switch: Callable[[object], None]
+) -> None:
     """Show what `payload` packed.
 
     Args:
         key: tells the views of one page apart.
         on_block: called with the event that asks for the numbers of another block: see `wanted`.
+        on_switch: called with the event that asks for the model without a head, or with it again: see `switched`.
     """
-    _mount(key=key, data=packed, on_block_change=lambda: on_block(st.session_state[key].get("block")))
+    _mount(
+        key=key,
+        data=packed,
+        on_block_change=lambda: on_block(st.session_state[key].get("block")),
+        on_switch_change=lambda: on_switch(st.session_state[key].get("switch")),
+    )
+
+
+def switched(value: object, shown: str, n_block: int, n_head: int) -> tuple[int, int | None] | None:
+    """The block and the head that an event asks to switch off or bring back, {"block": number, "head": number or null, "of":
+    `shown`}; null is all heads. None as in `wanted`.
+    """
+    block, fields = wanted(value, shown, n_block), event(value)
+    if block is None or fields is None:
+        return None
+    head = fields.get("head")
+    if head is None:
+        return block, None
+    return (block, head) if type(head) is int and 0 <= head < n_head else None
 
 
 def wanted(value: object, shown: str, n_block: int) -> int | None:

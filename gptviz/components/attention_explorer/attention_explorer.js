@@ -177,6 +177,18 @@ class Explorer {
     }
   }
 
+  /** What the button switches off: block and head, or null for the head where the mean of all is shown. @returns {[number, number | null]} */
+  get switched() {
+    const { block, head } = this.choice;
+    return [block, this.selection.isMean ? null : head];
+  }
+
+  /** Ask for the model without what is chosen, or with it again. */
+  switch() {
+    const [block, head] = this.switched;
+    /** @type {any} */ (this).send("switch", { block, head, of: this.numbers.of });
+  }
+
   /** Add a head to those compared, or take it out; the last one stays. @param {[number, number]} at */
   compare(at) {
     const changes = this.selection.compared(at);

@@ -51,6 +51,12 @@ export class Controls {
       ({ log }) => (log ? "log" : ""),
       () => explorer.choose({ log: !explorer.choice.log }),
     );
+    const row = make("div", "group", undefined, { role: "group", "aria-label": "Edits" });
+    /** @type {HTMLButtonElement} */
+    this.edit = make("button", "tool", "");
+    this.edit.onclick = () => explorer.switch();
+    row.append(this.edit);
+    this.element.append(row);
   }
 
   /**
@@ -91,6 +97,15 @@ export class Controls {
       button.title = isRollout ? NO_HEADS : /** @type {string} */ (button.dataset.help);
     }
     for (const button of this.groups[0].buttons) button.hidden = !possible.includes(/** @type {string} */ (button.dataset.value));
+    const [block, head] = this.explorer.switched;
+    const unit = head === null ? `the attention of block ${block}` : `head ${head} of block ${block}`;
+    const edit = numbers.edited?.[head === null ? `${block}` : `${block}.${head}`];
+    this.edit.hidden = !numbers.edited || isRollout;
+    this.edit.textContent = edit ? "Bring back" : "Switch off";
+    this.edit.title = edit
+      ? `Take the edit ${edit} away: ${unit} computes what it did before`
+      : `Replace what ${unit} computes by zero, on every page`;
+    this.edit.setAttribute("aria-label", `${this.edit.textContent} ${unit}`);
     root.style.setProperty("--shown", ROLES[SHOWS[choice.show].role]);
   }
 }

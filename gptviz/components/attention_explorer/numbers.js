@@ -45,6 +45,9 @@ export class Numbers {
   /** For each block how many keys its window leaves a query, null for no window; empty where none has one. @type {any} */
   windows;
 
+  /** The edits of the model by the unit that each is about, "block" or "block.head". @type {Record<string, string> | undefined} */
+  edited;
+
   /** @param {any} data */
   constructor(data) {
     Object.assign(this, data);

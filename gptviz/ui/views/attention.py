@@ -18,6 +18,7 @@ from gptviz.figures.format import percent
 from gptviz.interp import attention
 from gptviz.interp.cross_attention import SOURCE, WRITES, hidden
 from gptviz.interp.overview import Facts, Overview, overview, overview_of, strongest
+from gptviz.interp.units import Unit
 from gptviz.model import Config, Transformer
 from gptviz.model.kinds import MODEL_KINDS
 from gptviz.model.positions import POSITIONS
@@ -25,7 +26,7 @@ from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.shell import pages, reading
 from gptviz.ui.shell.models import ModelKey, language_model, load_call
 from gptviz.ui.shell.subject import Subject
-from gptviz.ui.views import encoder_decoder
+from gptviz.ui.views import edits, encoder_decoder
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.tries import Try
 
@@ -216,6 +217,8 @@ def show(subject: Subject, stack: str, *, default: int) -> None:
             icon=":material/content_cut:",
         )
     explore(subject, read, code(subject, stack), {"block": default, "head": default})
+    for sentence in edits.about_patterns(subject.lm):
+        st.caption(sentence)
 
 
 def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any], key: str = "explorer") -> None:
@@ -229,7 +232,8 @@ def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any], k
         key: of the component.
     """
     of = blake2b(repr((subject.key, read)).encode("utf-8", "backslashreplace"), digest_size=12).hexdigest()
-    n_block = encoder_decoder.n_blocks(subject.lm.model.config, read.stack)
+    config = subject.lm.model.config
+    n_block = encoder_decoder.n_blocks(config, read.stack)
     text, block = st.session_state.get(f"{key} block", ("", 0))
     command: Command = st.session_state.get(ASKED, NO_COMMAND)
     seen = view(subject.key, read)
@@ -245,6 +249,7 @@ def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any], k
         "code": code if seen.whole is not None else _of_block(code, first),
         "asked": dict(command.asked) if command.number else None,
         "number": command.number,
+        "edited": edits.of_attention(subject.lm, _unit(read, 0, None)),
     }
 
     def give(value: object) -> None:
@@ -252,7 +257,19 @@ def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any], k
         if wanted is not None:
             st.session_state[f"{key} block"] = (of, wanted)
 
-    attention_explorer.attention_explorer(_packed(subject.key, read, json.dumps(header), first), key=key, on_block=give)
+    def switch(value: object) -> None:
+        asked = attention_explorer.switched(value, of, n_block, config.n_head)
+        if asked is not None:
+            edits.off_or_on(_unit(read, *asked))
+
+    packed = _packed(subject.key, read, json.dumps(header), first)
+    attention_explorer.attention_explorer(packed, key=key, on_block=give, on_switch=switch)
+
+
+def _unit(read: Read, block: int, head: int | None) -> Unit:
+    """The attention of a block of the stack that reads, or one head of it."""
+    part: attention.Part = "cross_attention" if read.stack == CROSS else "attention"
+    return Unit(part, block, head, in_encoder=read.stack == encoder_decoder.ENCODER)
 
 
 def _of_block(code: str, block: int) -> str:

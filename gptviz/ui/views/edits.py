@@ -7,37 +7,52 @@ import streamlit as st
 from gptviz.interp.edits import MEAN, PATTERNS, ZERO, edit
 from gptviz.interp.units import Unit
 from gptviz.language_model import LanguageModel
-from gptviz.ui.shell import edits
-from gptviz.ui.shell.edits import asked, set_to, take_away, toggle
+from gptviz.ui.shell.edits import asked, set_to, toggle
 
-__all__ = ["about_patterns", "asked", "set_to", "switch", "take_away", "toggle"]
+__all__ = ["about_patterns", "of_attention", "off_or_on", "set_to", "switch", "toggle"]
+
+
+def _present(unit: Unit) -> str | None:
+    """The edit of this unit that the address asks for, None if it asks for none."""
+    return next((text for text in asked() if text.partition("=")[0] == unit.name), None)
+
+
+def off_or_on(unit: Unit) -> None:
+    """Switch `unit` off on every page; where it is edited already, take that edit away."""
+    present = _present(unit)
+    toggle(unit.name if present is None else present)
 
 
 def switch(unit: Unit, *, key: str) -> None:
     """A button that switches `unit` off on every page, or, where it is edited already, takes that edit away.
 
     Args:
+        unit: the piece of the model.
         key: tells the buttons of one page apart.
     """
-    present = next((text for text in edits.asked() if text.partition("=")[0] == unit.name), None)
-    if present is None:
-        st.button(
-            f"Switch off {unit.title}",
-            icon=":material/power_settings_new:",
-            key=key,
-            on_click=edits.toggle,
-            args=(unit.name,),
-            help=f"Replace what it computes by zero, on every page: the edit `{unit.name}`.",
-        )
-    else:
-        st.button(
-            f"Bring back {unit.title}",
-            icon=":material/undo:",
-            key=key,
-            on_click=edits.take_away,
-            args=(present,),
-            help=f"Take the edit `{present}` away: it computes what it did before, to the bit.",
-        )
+    present = _present(unit)
+    st.button(
+        f"Switch off {unit.title}" if present is None else f"Bring back {unit.title}",
+        icon=":material/power_settings_new:" if present is None else ":material/undo:",
+        key=key,
+        on_click=off_or_on,
+        args=(unit,),
+        help=f"Replace what it computes by zero, on every page: the edit `{unit.name}`."
+        if present is None
+        else f"Take the edit `{present}` away: it computes what it did before, to the bit.",
+    )
+
+
+def of_attention(lm: LanguageModel, like: Unit) -> dict[str, str]:
+    """The edits of one kind of attention of the model, by "block" or, of a head, "block.head".
+
+    Args:
+        lm: the model.
+        like: an attention of this kind, in any block.
+    """
+    found = [edit(text, lm.model.config) for text in lm.edits]
+    of_kind = [one for one in found if (one.unit.part, one.unit.in_encoder) == (like.part, like.in_encoder)]
+    return {".".join(str(at) for at in (one.unit.block, one.unit.index) if at is not None): one.text for one in of_kind}
 
 
 def about_patterns(lm: LanguageModel) -> list[str]:
@@ -48,7 +63,7 @@ def about_patterns(lm: LanguageModel) -> list[str]:
             continue
         name = one.unit.title[0].upper() + one.unit.title[1:]
         if one.to in PATTERNS:
-            sentences.append(f"{name} has its pattern from an edit: scores are computed and shown, but no softmax of them is taken.")
+            sentences.append(f"{name} has its pattern from an edit: it is not the softmax of its scores.")
         elif one.to in (ZERO, MEAN):
             instead = "nothing" if one.to == ZERO else "its mean over the reference text"
             sentences.append(f"{name} is switched off: its pattern is still computed and shown, but {instead} is passed on.")

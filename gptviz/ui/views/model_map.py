@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ from gptviz.components.kit import pack
 from gptviz.components.token_strip import Token
 from gptviz.interp.anatomy import Anatomy, Box, Piece, anatomy, values
 from gptviz.interp.trace import Trace, run
+from gptviz.interp.units import Unit, unit
 from gptviz.language_model import LanguageModel
 from gptviz.model import GLOSSARY, Config, Transformer, Watch, parameter_count
 from gptviz.model.kinds import Kind
@@ -26,10 +28,12 @@ from gptviz.ui.shell import pages, reading
 from gptviz.ui.shell.models import ModelKey, language_model, load_call
 from gptviz.ui.shell.pages import Page
 from gptviz.ui.shell.subject import Subject
-from gptviz.ui.views import append_token, encoder_decoder
+from gptviz.ui.views import append_token, edits, encoder_decoder
 
 # Keys of the session's state: the map, what was looked at on it last, and whether its box was closed since.
 KEY, _LOOK, _SHUT = "map", "map look", "map shut"
+# What the path of a box in a block begins with.
+_SUBLAYER = re.compile(r"(encoder\.)?blocks\.[0-9]+\.(attention|cross_attention|mlp)(?=\.)")
 
 
 @dataclass(frozen=True)
@@ -344,7 +348,33 @@ def show(subject: Subject, tokens: tuple[Token, ...], guesses: tuple[Token, ...]
     packed = payload(subject.key, read, tokens, guesses, bool(guess_ids), size, looked_at)
     view.model_map(packed, key=KEY, on_take=take, on_look=look, on_shut=shut)
     append_token.explain_refusal()
-    _link_to_page(subject, whole, None if st.session_state.get(_SHUT) else looked_at)
+    opened = None if st.session_state.get(_SHUT) else looked_at
+    if opened is not None and (unit := unit_of(whole, opened)) is not None:
+        edits.switch(unit, key="switch what is open")
+    _link_to_page(subject, whole, opened)
+
+
+def unit_of(whole: Anatomy, looked_at: view.Look) -> Unit | None:
+    """The piece of the model that an open box belongs to, which can be switched off; None where there is no such piece.
+
+    Where the page of numbers is that of a head, it is this head, or the first of those that share the key head.
+    """
+    box, sublayer = whole.box(looked_at.box), _SUBLAYER.match(looked_at.box)
+    if box is None:
+        return None
+    if box.part in ("embed", "positions", "turn", "distance"):
+        return Unit("embed" if box.part == "embed" else "positions", in_encoder=box.path.startswith("encoder."))
+    if sublayer is None:
+        return None
+    head = _head(view.fit(looked_at, whole), whole.config)
+    return unit(sublayer[0] if head is None else f"{sublayer[0]}.head.{head}", whole.config)
+
+
+def _head(fitting: tuple[Box, Piece, tuple[int, ...]] | None, config: Config) -> int | None:
+    """The head whose numbers are open; of a key head that several share, the first of them. None where it is no head's."""
+    if fitting is None or (axis := next(iter(fitting[1].axes), "")) not in ("head", "key head"):
+        return None
+    return fitting[2][0] * (1 if axis == "head" else config.n_head // config.key_heads)
 
 
 def _link_to_page(subject: Subject, whole: Anatomy, looked_at: view.Look | None) -> None:
@@ -355,11 +385,8 @@ def _link_to_page(subject: Subject, whole: Anatomy, looked_at: view.Look | None)
         return
     page, query = destination
     where = f", block {query['block']}" if "block" in query else ""
-    fitting = view.fit(looked_at, whole)
-    if "block" in query and fitting is not None and (axis := fitting[1].axes[0]) in ("head", "key head"):
-        config = subject.lm.model.config
-        each = 1 if axis == "head" else config.n_head // config.key_heads  # the first of those that share a key head
-        query = {**query, "head": str(fitting[2][0] * each)}
-        where += f", head {query['head']}"
+    if "block" in query and (head := _head(view.fit(looked_at, whole), subject.lm.model.config)) is not None:
+        query = {**query, "head": str(head)}
+        where += f", head {head}"
     label = f"{box.name}{where}: see it on the page {page.title}"
     pages.link(page, label, query={**pages.shared_state(), **query})
