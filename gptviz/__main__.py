@@ -17,6 +17,7 @@ from . import terminal
 from .commands import (
     app,
     attribute,
+    circuit,
     classify,
     describe,
     evaluate,
@@ -45,6 +46,7 @@ COMMANDS = (
     classify,
     evaluate,
     attribute,
+    circuit,
     heads,
     lens,
     lessons,

@@ -19,8 +19,11 @@ from torch import Tensor
 from gptviz.interp import attribution_patching, patching
 from gptviz.interp import edits as unit_edits
 from gptviz.interp.attribution import Attribution, attribute
+from gptviz.interp.circuit import Circuit, circuit
+from gptviz.interp.circuit_check import Checked, check
 from gptviz.interp.classification import Numbers, judge, probabilities
 from gptviz.interp.corrupting import likeliest_answers
+from gptviz.interp.frozen import means
 from gptviz.interp.head_scores import repeated_tokens, scored, scores_of_model
 from gptviz.interp.lens import Lens, lens
 from gptviz.interp.patching import Pair, Patched
@@ -386,6 +389,43 @@ class LanguageModel:
         ids, source = self.inputs(prompt, target)
         chosen, other = (self.token(each) if isinstance(each, str) else each for each in (token, against))
         return attribute(self.model, ids.tolist(), chosen, position, other, None if source is None else source.tolist())
+
+    def circuit(
+        self,
+        prompt: str,
+        token: str | int | None = None,
+        position: int | None = None,
+        against: str | int | None = None,
+        share: float = 0.9,
+    ) -> Circuit:
+        """The parts that the logit of a token owes most to, and what each owes to those before it: see `gptviz.interp.circuit`.
+
+        Args:
+            prompt: the text that the model reads.
+            token: whose logit, as text or id; by default the likeliest.
+            position: the token is guessed after the token at this position; by default the last.
+            against: another token, whose logit is taken from it.
+            share: how much is traced back to tokens within the graph, above 0, at most 1.
+
+        Raises:
+            ValueError: the model is not a decoder, or as in `encode`, `token` and `gptviz.interp.circuit.circuit`.
+        """
+        ids, _ = self.inputs(prompt)
+        chosen, other = (self.token(each) if isinstance(each, str) else each for each in (token, against))
+        return circuit(self.model, ids, len(ids) - 1 if position is None else position, chosen, other, share)
+
+    def check_circuit(self, found: Circuit, text: str | None = None) -> Checked:
+        """What is left of the answer with everything outside a circuit at its mean: see `gptviz.interp.circuit_check`.
+
+        Args:
+            found: the circuit.
+            text: what the means are taken over, all its positions; by default the text of the circuit itself.
+
+        Raises:
+            ValueError: the text is empty.
+        """
+        ids = torch.tensor(found.ids, device=self.device) if text is None else self.seen(self.encode(text))
+        return check(found, self.model, means(self.model, ids[None]))
 
     def repeated_tokens(self) -> Tensor:
         """Random tokens of the vocabulary, each sequence of which is repeated once, as a text of this model: [sequences, tokens].

@@ -1097,6 +1097,28 @@ def test_a_label_has_parts_too_but_no_position(capsys: Capture, tiny_model: Tiny
     )
 
 
+def test_a_circuit_is_that_of_the_library_with_its_check(capsys: Capture, tiny_model: TinyModel) -> None:
+    tiny_model("mine", text="abcdefg ")
+    asked = ("circuit", "mine", "--prompt", "a cab", "--token", "g", "--position", "2", "--share", "0.6")
+    found = json.loads(output(capsys, *asked, "--json"))
+    lm = gptviz.load("mine")
+    expected = lm.circuit("a cab", "g", 2, share=0.6)
+    kept = lm.check_circuit(expected)
+    assert [(edge["from"], edge["to"], edge["kind"], edge["value"]) for edge in found["edges"]] == [
+        (edge.source.name, edge.target.name, edge.kind, edge.value) for edge in expected.edges
+    ]
+    assert [(node["name"], node["position"]) for node in found["nodes"]][0] == ("logit", 2)
+    assert found["logit"] == pytest.approx(lm.model(lm.encode("a cab")[None])[0, 2, lm.tokenizer.id_of("g")].item(), abs=1e-5)
+    assert found["check"] == {
+        "whole": kept.whole, "kept": kept.kept, "without": kept.without, "probability": kept.probability
+    }  # fmt: skip
+    assert "is left" in output(capsys, *asked, "--against", "b", "--reference", "a bag")
+    assert "no position 5" in error(capsys, "circuit", "mine", "--prompt", "a cab", "--position", "5")
+    assert "share is 2.0" in error(capsys, "circuit", "mine", "--prompt", "a cab", "--share", "2")
+    tiny_model("judge", head="mean", n_label=2, mask="full")
+    assert "judge is a classifier" in error(capsys, "circuit", "judge", "--prompt", "a cab")
+
+
 def test_patches_are_those_of_the_library(capsys: Capture, tiny_model: TinyModel) -> None:
     tiny_model("mine", text="abcdefg ")
     asked = ("patch", "mine", "--prompt", "a cab", "--corrupted", "a cad", "--right", "a", "--wrong", "b")

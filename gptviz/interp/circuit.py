@@ -106,7 +106,7 @@ def circuit(
     model: Transformer,
     ids: Tensor,
     position: int,
-    token: int,
+    token: int | None = None,
     against: int | None = None,
     share: float = 0.9,
     *,
@@ -119,7 +119,7 @@ def circuit(
         model: a decoder.
         ids: the text.
         position: where the model guesses the next token.
-        token: the token whose logit is looked into.
+        token: the token whose logit is looked into; by default the likeliest.
         against: another token, whose logit is subtracted: what both share then drops out.
         share: how much of the logit is to be traced back to tokens within the graph, above 0, at most 1.
         usual: what every unit writes on average, from `frozen.means`. Edges are then about what differs from it; without
@@ -131,6 +131,9 @@ def circuit(
     """
     _check(model, ids, position, token, against, share)
     frozen = Frozen(model, ids, usual)
+    token = frozen.likeliest(position) if token is None else token
+    if token == against:
+        raise ValueError("token and against are the same: their difference is 0")
     top = frozen.logit(token, against, position)
     grown, threshold = _Grown(frozen, top, position, FIRST), FIRST
     while grown.share < share and threshold > LAST:
@@ -148,14 +151,12 @@ def circuit(
     )
 
 
-def _check(model: Transformer, ids: Tensor, position: int, token: int, against: int | None, share: float) -> None:
+def _check(model: Transformer, ids: Tensor, position: int, token: int | None, against: int | None, share: float) -> None:
     if not 0 <= position < len(ids):
         raise ValueError(f"there is no position {position}: the text has {len(ids)} tokens, counted from 0")
     for name, value in (("token", token), ("against", against)):
         if value is not None and not 0 <= value < model.config.vocab_size:
             raise ValueError(f"{name} is {value}; the ids of tokens go from 0 to {model.config.vocab_size - 1:,}")
-    if token == against:
-        raise ValueError("token and against are the same: their difference is 0")
     if not 0 < share <= 1:
         raise ValueError(f"share is {share!r:.40}; it must be above 0 and at most 1")
 

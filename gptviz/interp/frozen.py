@@ -307,6 +307,10 @@ class Frozen:
         total = float(normed[position] @ direction) + biases
         return Reads("logit", total, below.adds, float(rest + below.rest), at, below.directions)
 
+    def likeliest(self, position: int) -> int:
+        """The likeliest token after a position."""
+        return int(run(self.model, self.ids[None], ("logits",), logits_at=slice(position, position + 1))["logits"].argmax())
+
     def _embedded(self) -> Tensor:
         if "embed_norm" in self._values:
             return self._values["embed_norm"]
