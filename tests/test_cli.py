@@ -1107,7 +1107,7 @@ def test_a_circuit_is_that_of_the_library_with_its_check(capsys: Capture, tiny_m
     assert [(edge["from"], edge["to"], edge["kind"], edge["value"]) for edge in found["edges"]] == [
         (edge.source.name, edge.target.name, edge.kind, edge.value) for edge in expected.edges
     ]
-    assert [(node["name"], node["position"]) for node in found["nodes"]][0] == ("logit", 2)
+    assert (found["nodes"][0]["name"], found["nodes"][0]["position"]) == ("logit", 2)
     assert found["logit"] == pytest.approx(lm.model(lm.encode("a cab")[None])[0, 2, lm.tokenizer.id_of("g")].item(), abs=1e-5)
     assert found["check"] == {
         "whole": kept.whole, "kept": kept.kept, "without": kept.without, "probability": kept.probability
