@@ -1,0 +1,118 @@
+"""The logit lens as a grid: what the model would guess after every layer (rows) at every position of a text (columns).
+
+Hovering, walking with the keyboard and the choice of colours happen in the browser, which holds what is chosen in the page's
+address. Python is told only which cell was opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from gptviz.components.kit import event, pack, register
+from gptviz.components.kit.command import NO_COMMAND, Command
+from gptviz.interp.lens import Lens
+
+_mount = register(Path(__file__).parent)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of the grid.
+
+    Attributes:
+        layer: the index of its layer.
+        index: its place among the positions shown.
+    """
+
+    layer: int
+    index: int
+
+
+def payload(
+    seen: Lens,
+    label: Callable[[int], str],
+    *,
+    of: str,
+    model: str,
+    vocab_size: int,
+    code: str,
+    spaced: bool = False,
+    command: Command = NO_COMMAND,
+) -> bytes:
+    """What the browser gets.
+
+    Args:
+        seen: what the lens found.
+        label: the visible form of a token.
+        of: tells one text and model from another: a cell that was chosen stays chosen while this stays as it is.
+        model: its name, for pictures.
+        vocab_size: of the model.
+        code: the lines of gptviz that compute the same.
+        spaced: whether tokens stand apart in a text.
+        command: a choice (`layer`, `position`, `colour`, `words`) that the view is asked for.
+
+    Raises:
+        ValueError: the probabilities are not numbers, as in a damaged model.
+    """
+    if not np.isfinite(seen.probability).all():
+        raise ValueError("the model's logits are not numbers: its weights are damaged")
+    tokens, places = np.unique(seen.top, return_inverse=True)
+    header: dict[str, Any] = {
+        "of": of,
+        "model": model,
+        "layers": [{"name": one.name, "title": one.title, "short": one.short, "block": one.block} for one in seen.layers],
+        "first": seen.positions.start,
+        "tokens": [label(i) for i in seen.ids],
+        "true": [label(i) if i >= 0 else None for i in seen.true.tolist()],
+        "names": [label(i) for i in tokens.tolist()],
+        "vocabSize": vocab_size,
+        "spaced": spaced,
+        "code": code,
+        "asked": dict(command.asked) if command.number else None,
+        "number": command.number,
+    }
+    return pack(
+        header,
+        top=places.reshape(seen.top.shape).astype(np.int32),
+        probability=seen.probability,
+        entropy=seen.entropy,
+        rank=seen.rank.astype(np.int32),
+        really=seen.true_probability,
+    )
+
+
+def lens_grid(packed: bytes, *, key: str, on_open: Callable[[object], None]) -> None:
+    """Show what `payload` packed.
+
+    Args:
+        packed: the payload.
+        key: tells the views of one page apart.
+        on_open: called with the event of a cell that was opened: see `opened`.
+    """
+    _mount(key=key, data=packed, on_open_change=lambda: on_open(st.session_state[key].get("open")))
+
+
+def opened(value: object, of: str, n_layer: int, n_position: int) -> Cell | None:
+    """The cell that an event opens, {"layer": index, "index": index, "of": `of`}; None if it is about another text than the one
+    shown, or is not what this view sends.
+    """
+    fields = event(value)
+    if fields is None or fields.get("of") != of:
+        return None
+    layer, index = fields.get("layer"), fields.get("index")
+    if type(layer) is not int or type(index) is not int or not (0 <= layer < n_layer and 0 <= index < n_position):
+        return None
+    return Cell(layer, index)
+
+
+def asked(layer: str | None, position: str | None, names: Sequence[str], positions: range) -> Cell | None:
+    """The cell that an address asks for by the name of its layer and its position; None where it is not there."""
+    if layer not in names or position is None or not position.isdecimal() or len(position) > 9 or int(position) not in positions:
+        return None
+    return Cell(list(names).index(layer), positions.index(int(position)))
