@@ -15,8 +15,14 @@ PITCH = 30  # pixels from one bar to the next
 LONGEST_LABEL = 16
 
 
-def labels(probabilities: LabelledArray, theme: Theme) -> go.Figure:
-    """A bar for each of `probabilities` [label], in their order from the top, on the fixed scale 0 … 1, with its number."""
+def labels(probabilities: LabelledArray, theme: Theme, *, pitch: int = PITCH) -> go.Figure:
+    """A bar for each of `probabilities` [label], in their order from the top, on the fixed scale 0 … 1, with its number.
+
+    Args:
+        probabilities: [label].
+        theme: light or dark.
+        pitch: pixels from one bar to the next.
+    """
     names, values = probabilities.axes[0].labels, probabilities.values
     places = list(range(len(names)))
     bars = go.Bar(
@@ -30,7 +36,7 @@ def labels(probabilities: LabelledArray, theme: Theme) -> go.Figure:
     track = go.Bar(
         x=[1] * len(names), y=places, orientation="h", hoverinfo="skip", marker={"color": blend(OUTPUT, theme.background, 0.07)}
     )
-    figure = go.Figure([track, bars], base(theme, height=PITCH * len(names) + 8))
+    figure = go.Figure([track, bars], base(theme, height=pitch * len(names) + 8))
     numbers = [
         {"x": 1, "xref": "paper", "xanchor": "left", "xshift": 6, "y": place, "showarrow": False, "text": percent(float(value))}
         for place, value in zip(places, values, strict=True)

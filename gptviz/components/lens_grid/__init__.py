@@ -113,6 +113,6 @@ def opened(value: object, of: str, n_layer: int, n_position: int) -> Cell | None
 
 def asked(layer: str | None, position: str | None, names: Sequence[str], positions: range) -> Cell | None:
     """The cell that an address asks for by the name of its layer and its position; None where it is not there."""
-    if layer not in names or position is None or not position.isdecimal() or len(position) > 9 or int(position) not in positions:
+    if layer is None or layer not in names or position is None or not position.isdecimal() or len(position) > 9:
         return None
-    return Cell(list(names).index(layer), positions.index(int(position)))
+    return Cell(list(names).index(layer), positions.index(int(position))) if int(position) in positions else None

@@ -11,6 +11,8 @@ const BESIDE = 0.8;
 // Pixels, so that every cell is seen, and letters of a name at most.
 const LOWEST = 4,
   LONGEST = 12;
+// The name of the row below the grid.
+export const REALLY = "really next";
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000];
 
 /**
@@ -48,8 +50,8 @@ export function usualLength(labels) {
 export function layoutOf({ layers, tokens, names }, room, unit, isReadable) {
   const size = TYPE * unit,
     letter = LETTER * size;
-  const left = letter * (Math.max(...layers.map(lettersOf)) + 1);
-  const needed = letter * (Math.max(2, usualLength(tokens), usualLength(names)) + BESIDE);
+  const left = letter * (Math.max(...[...layers, REALLY].map(lettersOf)) + 1);
+  const needed = letter * (Math.max(usualLength(tokens), usualLength(names)) + BESIDE);
   let width = Math.min((room - left) / tokens.length, WIDEST * unit);
   let height = Math.max(LOWEST, Math.min(ROW * unit, (HIGHEST * unit) / layers.length));
   if (isReadable) {
@@ -62,7 +64,7 @@ export function layoutOf({ layers, tokens, names }, room, unit, isReadable) {
   // A token that is written upwards is as wide as its type is high; where not every one is named, its position stands with it.
   const everyToken = turned ? stepOf(1.15 * size, width) : 1;
   const digits = everyToken > 1 ? String(tokens.length).length + 1 : 0;
-  const top = turned ? letter * (longest + digits) + 0.4 * size : 1.6 * size;
+  const top = turned ? letter * (longest + digits + 1) + 0.4 * size : 1.6 * size;
   return {
     ...{ left, top, width, height, size, letters: Math.max(0, letters), everyToken, turned },
     everyLayer: stepOf(1.15 * size, height),

@@ -1,7 +1,7 @@
 // The logit lens: a row for every layer, a column for every token that was read. Text from a model is a text node.
 
 import { inAddress, toAddress } from "../kit/address.js";
-import { background, colourAt, isDark, paint, rgb, sequential } from "../kit/colour.js";
+import { colourAt, isDark, paint, sequential } from "../kit/colour.js";
 import { copyOf } from "../kit/copy.js";
 import { announce, tools } from "../kit/details.js";
 import { make, shape } from "../kit/elements.js";
@@ -11,7 +11,7 @@ import { rem } from "../kit/size.js";
 import { chip, percent, shortened } from "../kit/text.js";
 import { Commands, view } from "../kit/view.js";
 import { COLOURS, Cells, saidOf, tableOf } from "./cells.js";
-import { layoutOf, lettersOf } from "./layout.js";
+import { REALLY, layoutOf, lettersOf } from "./layout.js";
 
 /** @typedef {import("./cells.js").Cell} Cell @typedef {import("./cells.js").Lens} Lens */
 
@@ -252,13 +252,13 @@ export class Grid {
     }
     if (bottom) {
       const y = top + nLayer * height + 0.9 * size;
-      drawn.push(text("really next", { ...middle, x: left - 0.5 * size, y, "text-anchor": "end" }));
+      drawn.push(text(REALLY, { ...middle, x: left - 0.5 * size, y, "text-anchor": "end" }));
       lens.true.forEach((token, index) => {
         if (token !== null) drawn.push(text(shortened(token, room), { ...centred, x: left + (index + 0.5) * width, y }));
       });
     }
     if (!letters) return drawn;
-    const inks = inksOf(this.table, root);
+    const inks = inksOf(this.table);
     for (let layer = 0; layer < nLayer; layer++) {
       for (let index = 0; index < nPosition; index++) {
         const name = cells.best({ layer, index }),
@@ -361,14 +361,11 @@ export class Grid {
   }
 }
 
-/** For every colour of a scale the ink that is read best on it. @param {ArrayLike<number>} table @param {HTMLElement} root */
-function inksOf(table, root) {
-  const candidates = [getComputedStyle(root).color, background(root)];
-  const lights = candidates.map((colour) => luminance(rgb(colour)));
+/** For every colour of a scale the ink that is read best on it: one of the two always has a contrast of 4.5. @param {ArrayLike<number>} table */
+function inksOf(table) {
   return Array.from({ length: 256 }, (_, i) => {
     const ground = luminance([table[3 * i], table[3 * i + 1], table[3 * i + 2]]);
-    const [first, second] = lights.map((light) => (Math.max(light, ground) + 0.05) / (Math.min(light, ground) + 0.05));
-    return candidates[first >= second ? 0 : 1];
+    return (ground + 0.05) / 0.05 > 1.05 / (ground + 0.05) ? "#000000" : "#FFFFFF";
   });
 }
 

@@ -98,6 +98,9 @@ WORDS = {
         *("rotary positions", "ALiBi", "query", "key", "mask"),
     ),
     "pages/attention.py": ("query", "key", "value", "head", "block", "pattern", "softmax", "mask", "residual stream"),
+    "pages/lens.py": (
+        *("token", "residual stream", "block", "attention", "MLP", "norm", "unembedding", "logit", "softmax", "entropy", "nat"),
+    ),
     "pages/gradients.py": (
         *("loss", "gradient", "block", "residual stream", "residual connection", "pre-norm, post-norm", "norm", "float32"),
     ),

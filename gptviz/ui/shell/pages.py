@@ -14,7 +14,7 @@ from gptviz.model import devices
 from gptviz.model.kinds import MODEL_KINDS, Kind
 from gptviz.model.precision import STORED
 from gptviz.runs import checkpoints
-from gptviz.ui.widgets import buttons, controls, tries
+from gptviz.ui.widgets import buttons, controls, tries, visit
 
 from . import edits, glossary, kinds, prompts, scrubber
 
@@ -99,6 +99,14 @@ GRADIENTS = Page(
     "How much of the gradient reaches the first block, with and without residual connections.",
     step="A model is a stack of many blocks: see why it can be trained at all.",
 )
+LENS = Page(
+    "pages/lens.py",
+    "Logit lens",
+    ":material/layers:",
+    "What the model would guess if it stopped after any of its layers.",
+    step="A guess is not made at once: see it come about, layer by layer.",
+    kinds=("decoder", "encoder-decoder"),
+)
 OPEN_MODEL = Page(
     "pages/open_model.py",
     "Open a model",
@@ -125,6 +133,7 @@ RUNS = Page(
 GROUPS: dict[str, tuple[Page, ...]] = {
     "From outside": (HOME, NEXT_TOKEN, GENERATE, CLASSIFY, TRANSLATE),
     "What it is made of": (EMBEDDINGS, POSITIONS, ATTENTION, GRADIENTS),
+    "Take it apart": (LENS,),
     "Your models": (OPEN_MODEL, TRAIN, RUNS),
 }
 PAGES = {page.path: page for group in GROUPS.values() for page in group}
@@ -160,6 +169,7 @@ def open_page(page: Page, title: str | Mapping[Kind, str], sentence: str | Mappi
         tries.forget()
         controls.forget_texts()
         buttons.forget_pressed()
+        visit.forget()
         _open_linked_model()
     st.html(f"<style>{kit.page_style()}</style>")
     state = shared_state()

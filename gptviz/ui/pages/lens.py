@@ -1,0 +1,308 @@
+"""What the Logit lens page shows: the grid, computed once for all sessions, and the cell that was opened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from gptviz.components import lens_grid
+from gptviz.components.kit.command import NO_COMMAND, Command
+from gptviz.components.lens_grid import Cell
+from gptviz.figures.format import percent
+from gptviz.figures.labels import labels as label_bars
+from gptviz.figures.lens import rise_and_fall
+from gptviz.interp import lens as interp
+from gptviz.interp.lens import Course, Lens, settled
+from gptviz.labelled_array import LabelledArray
+from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
+from gptviz.ui.shell import reading
+from gptviz.ui.shell.models import ModelKey, language_model, load_call
+from gptviz.ui.shell.subject import Subject
+from gptviz.ui.shell.theme import theme
+from gptviz.ui.views import encoder_decoder
+from gptviz.ui.widgets import controls, visit
+from gptviz.ui.widgets.figure import show_figure
+from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets.tries import Try
+
+# Of a longer text the end is shown: the columns of more tokens would be narrower than a pixel on many screens.
+MOST_POSITIONS = 256
+_OPENED, _ASKED = "lens cell", "lens asked"
+_PITCH = 22
+
+HOW = r"""
+The residual stream $x$ is recorded after the embedding and after every sublayer, in the pass that makes the model's prediction
+(the taps `resid_pre`, `resid_self`, `resid_mid` and `resid_post`; `interp/layers.py`). To each row the model's own head is
+applied: $\text{logits} = W_U \cdot \text{norm}(x)$, with the bias of the unembedding and the cap on logits where the model has
+them, and $p = \text{softmax}(\text{logits})$ (nostalgebraist 2020). The head is `model.head`, so the last row is the model's own
+guess. Entropy is $-\sum_i p_i \ln p_i$ over the whole vocabulary; the rank of the true token is one more than the number of
+tokens with a larger logit. Rows and positions are read some at a time, and of each cell only its likeliest tokens, its entropy
+and the rank are kept: `lens` and `course` in `gptviz/interp/lens.py`.
+"""
+LIMITS = """The head was trained to read the end of the last block, not what is in between: an early row may hold the answer in
+directions that the head does not read, and then looks as if the model knew nothing. What a row shows is what the head would make
+of it, not what the next block makes of it."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """What the model reads.
+
+    Attributes:
+        ids: the tokens; of an encoder–decoder, those that its decoder reads: the start token and its own answer.
+        source: what the encoder reads beside it; None where there is no encoder.
+        following: the token that follows the last one, where it is known.
+    """
+
+    ids: tuple[int, ...]
+    source: tuple[int, ...] | None = None
+    following: int | None = None
+
+
+def read_by(subject: Subject) -> Read:
+    """What is read where the page is about `subject`."""
+    if subject.kind != "encoder-decoder":
+        return Read(subject.seen)
+    ids = encoder_decoder.decoder_ids(subject.key, subject.seen)
+    special = subject.lm.tokenizer
+    if not isinstance(special, SpecialTokensTokenizer):
+        return Read(ids, subject.seen)
+    own = encoder_decoder.answer(subject.key, subject.seen, special.start, special.end)
+    written = (*own.ids, special.end) if own.ended else own.ids
+    return Read(ids, subject.seen, written[len(ids) - 1] if len(written) >= len(ids) else None)
+
+
+# Shared by all sessions: read-only. An entry has the stream at the positions shown: 36 MB for 61 layers of 576 numbers.
+@st.cache_resource(max_entries=4, show_spinner="Reading every layer")
+def seen_by(key: ModelKey, read: Read) -> Lens:
+    """What the model would guess after every layer."""
+    model = language_model(key).model
+    return interp.lens(model, read.ids, read.source, following=read.following, last=MOST_POSITIONS)
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _course(key: ModelKey, read: Read, cell: Cell) -> Course:
+    lm = language_model(key)
+    return interp.course(lm.model, seen_by(key, read), cell.layer, cell.index, _labels(key))
+
+
+# Kept for all sessions: the labels of a large vocabulary take a moment to make.
+@st.cache_resource(max_entries=3, show_spinner=False)
+def _labels(key: ModelKey) -> tuple[str, ...]:
+    return tuple(language_model(key).tokenizer.labels())
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _payload(key: ModelKey, read: Read, of: str, code: str, command: Command) -> bytes:
+    lm = language_model(key)
+    name = key.name if key.step is None else f"{key.name}, step {key.step}"
+    return lens_grid.payload(
+        seen_by(key, read),
+        lm.tokenizer.label,
+        of=of,
+        model=name,
+        vocab_size=lm.model.config.vocab_size,
+        code=code,
+        spaced=reading.is_spaced(lm),
+        command=command,
+    )
+
+
+def _text_of(key: ModelKey, read: Read) -> str:
+    """Tells one text and model from another. The steps of one training are one: what is chosen stays while they are played."""
+    return blake2b(repr((key.name, read)).encode("utf-8", "backslashreplace"), digest_size=12).hexdigest()
+
+
+def grid(subject: Subject, read: Read) -> bool:
+    """The grid; whether there is one: a damaged model has none."""
+    seen, of = seen_by(subject.key, read), _text_of(subject.key, read)
+    command: Command = st.session_state.get(_ASKED, NO_COMMAND)
+    try:
+        packed = _payload(subject.key, read, of, code(subject, read), command)
+    except ValueError as error:
+        st.error(escaped(f"{subject.key.name}: {error}. Choose another model or step above."))
+        return False
+
+    def give(value: object) -> None:
+        cell = lens_grid.opened(value, of, len(seen.layers), len(seen.positions))
+        if cell is not None:
+            visit.remember(_OPENED, (of, cell))
+
+    lens_grid.lens_grid(packed, key="lens", on_open=give)
+    return True
+
+
+def opened(subject: Subject, read: Read) -> Cell:
+    """The cell that was opened: in the grid, or by the link; else the last one, the model's own guess after the whole text."""
+    seen = seen_by(subject.key, read)
+    kept = visit.remembered(_OPENED)
+    if kept is not None and kept[0] == _text_of(subject.key, read):
+        cell: Cell = kept[1]
+        return cell
+    end = Cell(len(seen.layers) - 1, len(seen.positions) - 1)
+    if kept is not None:
+        return end
+    query = st.query_params
+    names = [layer.name for layer in seen.layers]
+    return lens_grid.asked(query.get("layer"), query.get("position"), names, seen.positions) or end
+
+
+def cell_view(subject: Subject, read: Read, cell: Cell) -> LabelledArray:
+    """The likeliest tokens of a cell, and how they rose and fell from layer to layer; the numbers of both."""
+    seen, followed = seen_by(subject.key, read), _course(subject.key, read, cell)
+    label = subject.lm.tokenizer.label
+    layer, place = seen.layers[cell.layer], seen.positions[cell.index]
+    st.markdown(f"**After {layer.title}, at position {place}, “{escaped(label(seen.ids[cell.index]))}”**")
+    left, right = st.columns([2, 5], gap="medium")
+    probability = followed.probability
+    here = LabelledArray(probability.values[:, cell.layer], probability.axes[:1], probability.unit)
+    names = probability.axes[0].labels
+    with left:
+        st.caption(f"The {len(names)} likeliest tokens in this cell")
+        show_figure(
+            label_bars(here, theme(), pitch=_PITCH),
+            key="lens cell bars",
+            config={"displayModeBar": False},
+            alt=f"The likeliest tokens after {layer.title}: {', '.join(names[:5])}.",
+        )
+    with right:
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            st.caption("The same tokens after every layer; the dotted line is this cell")
+            about = "Equal ratios have equal lengths, from 0.01 % up, so that small probabilities show."
+            logarithmic = controls.switch("Logarithmic", key="log", help=about)
+        show_figure(
+            rise_and_fall(
+                probability,
+                [one.short for one in seen.layers],
+                theme(),
+                height=max(340, _PITCH * len(names)),
+                opened=cell.layer,
+                logarithmic=logarithmic,
+            ),
+            key="lens cell lines",
+            config={"displaylogo": False},
+            alt=f"The probabilities of {', '.join(names[:5])} after each of {len(seen.layers)} layers.",
+        )
+    return probability
+
+
+def about_rows(subject: Subject, read: Read) -> str:
+    """What is applied to the stream, and how near the last row is to the model's own logits."""
+    seen = seen_by(subject.key, read)
+    error = seen.final_error
+    exact = "exactly" if error == 0 else f"to {error:.1g}"
+    cut = ""
+    if len(seen.positions) < len(read.ids):
+        cut = f"The model reads all {len(read.ids):,} tokens; the last {len(seen.positions):,} are shown. "
+    return f"{cut}{interp.applied(subject.lm.model.config)} The last row is the model's own guess: its logits agree {exact}."
+
+
+def to_try(subject: Subject, read: Read) -> list[Try]:
+    """What to try with this model and text; what is said is computed from the lens."""
+    seen = seen_by(subject.key, read)
+    if len(seen.layers) < 2 or not np.isfinite(seen.probability).all():
+        return []
+    offers = [_answer(subject, seen), _late(subject, seen), _lost(subject, seen), _right(seen)]
+    return [offer for offer in offers if offer is not None]
+
+
+def lens_state(**asked: Any) -> dict[str, Command]:
+    """The state (as a `Try` sets it) in which the grid is asked for `layer` and `position`, `colour` or `words`."""
+    return {_ASKED: Command.to(asked)}
+
+
+def _cell_state(seen: Lens, layer: int, index: int) -> dict[str, Command]:
+    return lens_state(layer=seen.layers[layer].name, position=seen.positions[index])
+
+
+def _answer(subject: Subject, seen: Lens) -> Try:
+    """Where the guess after the whole text first comes on top to stay."""
+    layer, token = int(settled(seen)[-1]), int(seen.top[-1, -1, 0])
+    share, name = percent(float(seen.probability[-1, -1, 0])), escaped(subject.lm.tokenizer.label(token))
+    when = (
+        "It is on top from the embedding on: the last token alone decides it."
+        if layer == 0
+        else f"It comes on top after {seen.layers[layer].title}, and stays there."
+    )
+    notice = f"After the whole text the model's guess is {name}, with {share}. {when}"
+    return Try("Where the answer comes from", notice, _cell_state(seen, layer, len(seen.positions) - 1))
+
+
+def _late(subject: Subject, seen: Lens) -> Try | None:
+    """The guess that is decided latest, the surest of them, where that is not the last one."""
+    when = settled(seen)
+    sure = np.where(when == when.max(), seen.probability[-1, :, 0], -1)
+    index = int(sure.argmax())
+    if index == len(when) - 1 or when[index] < len(seen.layers) - 2:
+        return None
+    label = subject.lm.tokenizer.label
+    before, after = (escaped(label(int(seen.top[layer, index, 0]))) for layer in (when[index] - 1, -1))
+    notice = (
+        f"At position {seen.positions[index]} the guess changes as late as after {seen.layers[when[index]].title}: from {before} "
+        f"to {after}, which ends with {percent(float(sure[index]))}."
+    )
+    return Try("A late decision", notice, _cell_state(seen, int(when[index]), index))
+
+
+def _lost(subject: Subject, seen: Lens) -> Try | None:
+    """A place where an earlier layer had the true token on top, and the model did not end with it."""
+    was_right = (seen.rank[:-1] == 1) & (seen.rank[-1] > 1)
+    if not was_right.any():
+        return None
+    likely = np.where(was_right, np.nan_to_num(seen.true_probability[:-1]), -1)
+    layer, index = (int(one) for one in np.unravel_index(likely.argmax(), likely.shape))
+    label = subject.lm.tokenizer.label
+    true, end = escaped(label(int(seen.true[index]))), escaped(label(int(seen.top[-1, index, 0])))
+    notice = (
+        f"At position {seen.positions[index]} the token that really comes next, {true}, is on top after "
+        f"{seen.layers[layer].title} with {percent(float(likely[layer, index]))}; the model ends with {end}."
+    )
+    return Try("Right, then changed", notice, _cell_state(seen, layer, index))
+
+
+def _right(seen: Lens) -> Try | None:
+    """In how much of the text each end of the model has the true token on top."""
+    known = seen.rank[-1] > 0
+    if not known.any():
+        return None
+    first, last = (float((seen.rank[row][known] == 1).mean()) for row in (0, -1))
+    notice = (
+        f"The token that really comes next is the likeliest at {last:.0%} of the positions in the last row, and at {first:.0%} "
+        "in the first. Coloured by its rank, the grid shows where it rises."
+    )
+    return Try("Right and wrong", notice, lens_state(colour="rank"))
+
+
+def code(subject: Subject, read: Read) -> str:
+    """The lines of `gptviz` that compute the numbers of the grid."""
+    opened_with = f"lm = {load_call(subject.lm)}"
+    if read.source is None:
+        ids = f"ids = lm.seen(lm.encode({subject.prompt!r})).tolist()"
+        beside = ""
+    else:
+        ids = f"ids = {list(read.ids)}  # what the decoder reads\nsource = {list(read.source)}  # what the encoder reads"
+        beside = ", source"
+    following = "" if read.following is None else f", following={read.following}"
+    last = "" if len(read.ids) <= MOST_POSITIONS else f", last={MOST_POSITIONS}"
+    return f"""import gptviz
+from gptviz.interp.lens import lens
+
+{opened_with}
+{ids}
+seen = lens(lm.model, ids{beside}{following}{last})
+seen.top, seen.probability  # [layer, position, k]: the likeliest tokens
+seen.entropy, seen.rank, seen.true_probability  # [layer, position]"""
+
+
+def code_of_cell(subject: Subject, read: Read, cell: Cell) -> str:
+    """The lines of `gptviz` that follow the likeliest tokens of a cell through all layers."""
+    return f"""{code(subject, read)}
+
+from gptviz.interp.lens import course
+
+followed = course(lm.model, seen, layer={cell.layer}, index={cell.index}, labels=lm.tokenizer.labels())
+followed.probability.values  # [token, layer]"""

@@ -1,0 +1,164 @@
+"""The page Logit lens: what it sends to the grid, the cell that was opened, and what it suggests."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+import gptviz
+from gptviz.components.kit import unpack
+from gptviz.components.lens_grid import Cell
+from gptviz.interp.lens import settled
+from gptviz.ui.pages import lens as page
+from gptviz.ui.shell.pages import DEFAULT_PROMPT
+from gptviz.ui.widgets import visit
+from tests.app.opening import opened
+from tests.tiny import TinyModel
+
+PAGE = "pages/lens.py"
+TEXT = "hello you"
+
+
+def sent(at: AppTest) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The payload of the grid."""
+    assert not at.exception
+    return unpack(max((view.proto.bytes for view in at.get("bidi_component")), key=len))
+
+
+def codes(at: AppTest) -> list[str]:
+    return [one.value for one in at.code]
+
+
+@pytest.fixture
+def writer(tiny_model: TinyModel) -> None:
+    tiny_model("writer", text=DEFAULT_PROMPT + TEXT, context_length=16)
+
+
+@pytest.mark.usefixtures("writer")
+def test_the_grid_has_what_the_head_reads_after_every_layer_and_its_code_computes_it() -> None:
+    header, arrays = sent(opened(PAGE, model="writer", prompt=TEXT))
+    made: dict[str, Any] = {}
+    exec(header["code"], made)
+    seen = made["seen"]
+    np.testing.assert_allclose(arrays["probability"], seen.probability, atol=1e-6)
+    np.testing.assert_allclose(arrays["entropy"], seen.entropy, atol=1e-6)
+    np.testing.assert_array_equal(arrays["rank"], seen.rank)
+    np.testing.assert_allclose(arrays["really"], seen.true_probability, atol=1e-6)
+    lm = gptviz.load("writer")
+    own = lm.model(lm.encode(TEXT)[None])[0].softmax(-1)
+    names = [lm.tokenizer.label(i) for i in own.argmax(-1).tolist()]
+    assert [header["names"][i] for i in arrays["top"][-1, :, 0]] == names
+    np.testing.assert_allclose(arrays["probability"][-1, :, 0], own.max(-1).values.detach(), atol=1e-6)
+    assert header["tokens"] == [*TEXT.replace(" ", "␣")]
+    assert header["true"] == [*TEXT.replace(" ", "␣")[1:], None]
+    assert [layer["name"] for layer in header["layers"]][-1] == "blocks.1.mlp"
+
+
+@pytest.mark.usefixtures("writer")
+def test_the_last_cell_is_open_and_the_link_and_the_grid_open_others() -> None:
+    at = opened(PAGE, model="writer", prompt=TEXT)
+    assert any("After the MLP of block 1, at position 8" in text.value for text in at.markdown)
+    at = opened(PAGE, model="writer", prompt=TEXT, layer="blocks.0.attention", position="3")
+    assert any("After the attention of block 0, at position 3" in text.value for text in at.markdown)
+    made: dict[str, Any] = {}
+    (code,) = (one for one in codes(at) if "course" in one)
+    exec(code, made)
+    lines = json.loads(at.get("plotly_chart")[1].proto.spec)["data"]
+    assert len(lines) == len(made["followed"].ids)
+    of = sent(at)[0]["of"]
+    at.session_state["remembered on this page"] = {"lens cell": (of, Cell(0, 1))}
+    at.run()
+    assert any("After the embedding, at position 1" in text.value for text in at.markdown)
+    at.text_area(key="prompt").set_value("how").run()
+    assert any("After the MLP of block 1, at position 2" in text.value for text in at.markdown), "it belongs to another text"
+
+
+@pytest.mark.usefixtures("writer")
+@pytest.mark.parametrize(
+    "asked", [{"layer": "blocks.9.mlp", "position": "0"}, {"layer": "embed", "position": "-1"}, {"layer": "embed"}]
+)
+def test_a_cell_that_is_not_there_is_not_opened(asked: dict[str, str]) -> None:
+    at = opened(PAGE, model="writer", prompt=TEXT, **asked)
+    assert not at.exception
+    assert any("After the MLP of block 1, at position 8" in text.value for text in at.markdown)
+
+
+@pytest.mark.usefixtures("writer")
+def test_another_page_forgets_what_was_opened() -> None:
+    at = opened(PAGE, model="writer", prompt=TEXT)
+    at.session_state[visit._VISIT] = {"lens cell": ("", Cell(0, 0))}
+    at.switch_page("pages/attention.py").run()
+    assert visit._VISIT not in at.session_state
+
+
+def test_an_encoder_decoder_is_shown_over_its_own_answer_with_its_cross_attention(tiny_pair: TinyModel) -> None:
+    tiny_pair()
+    at = opened(PAGE, model="pair", prompt="abc")
+    header, arrays = sent(at)
+    lm = gptviz.load("pair")
+    answer, ended = lm.decoded("abc")
+    read = [lm.special_tokens.start, *answer][: lm.model.config.context_length]
+    assert header["tokens"] == [lm.tokenizer.label(i) for i in read]
+    assert "blocks.0.cross_attention" in [layer["name"] for layer in header["layers"]]
+    assert (header["true"][-1] is not None) == (ended or len(answer) == lm.model.config.context_length)
+    made: dict[str, Any] = {}
+    exec(header["code"], made)
+    np.testing.assert_allclose(arrays["probability"], made["seen"].probability, atol=1e-6)
+
+
+def test_what_is_suggested_is_true_of_the_text(tiny_model: TinyModel) -> None:
+    tiny_model("writer", text=DEFAULT_PROMPT + TEXT, context_length=16, n_layer=4)
+    at = opened(PAGE, model="writer", prompt=TEXT)
+    header, _ = sent(at)
+    seen = gptviz.load("writer").lens(TEXT)
+    at.button(key="try Where the answer comes from").click().run()
+    asked = sent(at)[0]["asked"]
+    row = [layer["name"] for layer in header["layers"]].index(asked["layer"])
+    assert asked["position"] == len(TEXT) - 1
+    assert row == settled(seen)[-1]
+    at.button(key="try Right and wrong").click().run()
+    assert sent(at)[0]["asked"] == {"colour": "rank"}
+    share = (seen.rank[-1, :-1] == 1).mean()
+    assert any(f"at {share:.0%} of the positions in the last row" in caption.value for caption in at.caption)
+
+
+def test_the_end_of_a_long_text_is_shown_and_said(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "MOST_POSITIONS", 5)
+    tiny_model("writer", text=DEFAULT_PROMPT + TEXT, context_length=16)
+    at = opened(PAGE, model="writer", prompt=TEXT)
+    header, arrays = sent(at)
+    assert header["tokens"] == [*TEXT[-5:].replace(" ", "␣")]
+    assert header["first"] == 4
+    assert arrays["entropy"].shape == (5, 5)
+    assert any("the last 5 are shown" in caption.value for caption in at.caption)
+    made: dict[str, Any] = {}
+    exec(header["code"], made)
+    np.testing.assert_allclose(arrays["probability"], made["seen"].probability, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "rows"), [({"n_layer": 0}, 1), ({"residual": "parallel"}, 3), ({"residual": "none", "final_norm": False}, 5)]
+)
+def test_every_decoder_has_a_lens(changes: dict[str, Any], rows: int, tiny_model: TinyModel) -> None:
+    tiny_model("writer", text=DEFAULT_PROMPT + TEXT, context_length=16, **changes)
+    at = opened(PAGE, model="writer", prompt=TEXT)
+    assert not at.error
+    assert len(sent(at)[0]["layers"]) == rows
+
+
+@torch.no_grad()
+def test_a_damaged_model_is_named(tiny_model: TinyModel) -> None:
+    from safetensors.torch import load_file, save_file
+
+    folder = tiny_model("broken", text=DEFAULT_PROMPT + TEXT, context_length=16)
+    weights = load_file(folder / "model.safetensors")
+    weights["blocks.0.mlp.up.weight"][:] = weights["blocks.0.mlp.down.weight"][:] = 3e38
+    save_file(weights, folder / "model.safetensors")
+    at = opened(PAGE, model="broken", prompt=TEXT)
+    assert not at.exception
+    assert any("broken" in error.value and "damaged" in error.value for error in at.error)
