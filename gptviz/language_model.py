@@ -23,6 +23,7 @@ from gptviz.interp.circuit import Circuit, circuit
 from gptviz.interp.circuit_check import Checked, check
 from gptviz.interp.classification import Numbers, judge, probabilities
 from gptviz.interp.corrupting import likeliest_answers
+from gptviz.interp.costs import Costs, costs
 from gptviz.interp.frozen import means
 from gptviz.interp.head_scores import repeated_tokens, scored, scores_of_model
 from gptviz.interp.lens import Lens, lens
@@ -535,6 +536,15 @@ class LanguageModel:
         if not exact:
             return attribution_patching.preview(self.model, pair, [what])[what]
         return patching.patch(self.model, pair, what)
+
+    def costs(self, batch: int = 1, context: int | None = None) -> Costs:
+        """What this model costs for `batch` texts of `context` tokens (by default as many as it can read): see
+        `gptviz.interp.costs`.
+
+        Raises:
+            ValueError: an impossible batch, or more tokens than the context holds.
+        """
+        return costs(self.model.config, batch, context)
 
 
 def _depth() -> int:

@@ -57,6 +57,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gptviz.interp": {
         *("torch", "numpy", "sklearn", "umap", "threadpoolctl"),
         *("gptviz.memory", "gptviz.model", "gptviz.text", "gptviz.labelled_array", "gptviz.generate.sampling"),
+        *("gptviz.train.optimisers", "gptviz.train.recipe"),
     },
     "gptviz.figures": {"numpy", "plotly", "PIL", "gptviz.labelled_array"},
     "gptviz.components": {"streamlit", "numpy", "gptviz.figures.theme", "gptviz.interp", "gptviz.generate.tree"},

@@ -1,0 +1,47 @@
+"""The command `costs`: parameters, operations and memory of a model."""
+
+from __future__ import annotations
+
+import argparse
+
+from .common import Command, UsageError, print_json
+
+
+def add(command: Command) -> None:
+    """Add the command and its options."""
+    this = command("costs", run, "Count parameters, operations and memory of a model.", on_device=False)
+    this.add_argument("name", nargs="?", metavar="NAME", help="a model, as listed by 'models'")
+    this.add_argument("--preset", metavar="PRESET", help="an architecture instead of a model")
+    this.add_argument("--batch", type=int, default=1, metavar="N", help="texts that are read side by side; default: 1")
+    this.add_argument("--context", type=int, metavar="N", help="tokens of each text; default: as many as the model can read")
+
+
+def run(options: argparse.Namespace) -> None:
+    """The command `costs NAME [--batch N] [--context N] [--json]`, `costs --preset PRESET …`."""
+    from gptviz.interp.costs import costs
+    from gptviz.memory import size
+    from gptviz.model import preset
+    from gptviz.runs import checkpoints
+
+    if (options.name is None) == (options.preset is None):
+        raise UsageError("costs takes the name of a model or --preset PRESET, one of the two")
+    config = preset(options.preset) if options.preset else checkpoints.read_config(checkpoints.find(options.name))
+    found = costs(config, options.batch, options.context)
+    if options.json:
+        print_json(found.to_dict())
+        return
+    texts = f"{found.batch:,} {'text' if found.batch == 1 else 'texts'} of {found.tokens:,} tokens"
+    rows = [
+        ("parameters", f"{found.parameters:,}"),
+        (f"operations to read {texts}", f"{found.forward:,}"),
+        ("operations of a step of training on them", f"{found.training:,}"),
+        *((f"weights in {name}", size(count)) for name, count in found.weights.items()),
+        ("gradients", size(found.gradients)),
+        ("activations that a step keeps", size(found.activations)),
+        *((f"what the optimiser {name} keeps", size(count)) for name, count in found.optimiser.items()),
+    ]
+    if found.cache is not None:
+        rows.append(("keys and values of these texts", size(found.cache)))
+    width = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        print(f"{name:<{width}}  {value:>16}")
