@@ -282,7 +282,7 @@ def measure(device: torch.device | str = "cpu") -> Speed:
 
 
 def _measured(device: torch.device, bfloat16: bool) -> Speed:
-    times = [_step_times(config, rows, device, bfloat16) for config, rows in _PROBES]
+    times = [_step_times(config, Recipe(steps=1, batch_size=rows), device, bfloat16) for config, rows in _PROBES]
     works = [step_work(config, rows, config.context_length) for config, rows in _PROBES]
     amounts = np.array([[work.operations, work.bytes, work.flops] for work in works], float)  # [probe, kind of work]
     fastest = np.array([taken.min() for taken in times])  # [probe]
@@ -318,8 +318,14 @@ class _Noise:
         self.config = config
 
     def training(self, size: int, seed: int) -> Batch:
-        ids = torch.randint(self.config.vocab_size, (size, self.config.context_length + 1))
-        return Batch((ids[:, :-1],), ids[:, 1:])
+        config = self.config
+        ids = torch.randint(config.vocab_size, (size, config.context_length + 1))
+        if config.padding is not None:  # which no token reads: a text of nothing else has no loss
+            ids[ids == config.padding] = (config.padding + 1) % config.vocab_size
+        if config.kind == "classifier":
+            return Batch((ids[:, :-1],), torch.randint(config.n_label, (size,)))
+        read = (ids[:, :-1], ids[:, 1:]) if config.n_encoder_layer else (ids[:, :-1],)
+        return Batch(read, ids[:, 1:])
 
     def validation(self) -> Sequence[Batch]:
         return ()
@@ -328,9 +334,20 @@ class _Noise:
         return ()
 
 
-def _step_times(config: Config, rows: int, device: torch.device, bfloat16: bool) -> Numbers:
+def timed_step(config: Config, recipe: Recipe, device: torch.device | str, speed: Speed) -> float:
+    """The seconds that a step of `recipe` takes here, the fastest of some real ones on random tokens.
+
+    They are computed in the precision that `Speed.seconds_of_step` takes to be the faster one.
+    """
+    work = step_work(config, recipe.batch_size, config.context_length)
+    in_bfloat16 = speed.bfloat16 is not None and recipe.precision != "float32"
+    if in_bfloat16 and recipe.precision == "auto" and speed.bfloat16 is not None:
+        in_bfloat16 = speed.bfloat16.seconds(work) < speed.seconds(work)
+    return float(_step_times(config, recipe, torch.device(device), in_bfloat16).min())
+
+
+def _step_times(config: Config, recipe: Recipe, device: torch.device, bfloat16: bool) -> Numbers:
     """The seconds of some steps: as many as `_PROBED` seconds hold, or `_FEWEST`, but no more than `_MOST_PROBED` seconds."""
-    recipe = Recipe(steps=1, batch_size=rows)
     trainer = Trainer(build(config, seed=0, device=device), _Noise(config), recipe, bfloat16=bfloat16)
     trainer.advance()  # warms up
     taken: list[float] = []

@@ -25,7 +25,13 @@ from tests.waiting import PATIENCE
 
 HOME = str(Path(__file__).parents[2] / "app.py")
 # The pages with a picture on Home: those about models like this one, but for two that are about no one model.
-NO_PICTURE = ("app.py", "pages/gradients.py", "pages/lens.py", "pages/open_model.py")
+NO_PICTURE = (
+    "app.py",
+    "pages/costs.py",
+    "pages/gradients.py",
+    "pages/lens.py",
+    "pages/open_model.py",
+)
 PICTURED = sum("decoder" in page.kinds and page.path not in NO_PICTURE for page in PAGES.values())
 ALPHABET = "".join(sorted(set(DEFAULT_PROMPT + "abcdefghijklmnopqrstuvwxyz\n ")))
 

@@ -227,8 +227,8 @@ def test_the_speeds_of_a_machine_are_found_from_its_fastest_steps_however_long_t
 ) -> None:
     true = Speed(flops=50e9 * prices[0], bytes=4e9 * prices[1], overhead=20e-6 * prices[2])
 
-    def times(config: Config, rows: int, device: torch.device, bfloat16: bool) -> estimate.Numbers:
-        alone = true.seconds(estimate.step_work(config, rows, config.context_length))
+    def times(config: Config, recipe: Recipe, device: torch.device, bfloat16: bool) -> estimate.Numbers:
+        alone = true.seconds(estimate.step_work(config, recipe.batch_size, config.context_length))
         return alone * np.array([*waits, 1.0]) / (2 if bfloat16 else 1)
 
     with pytest.MonkeyPatch.context() as patch:

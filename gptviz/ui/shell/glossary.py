@@ -61,6 +61,10 @@ MEANINGS = {
     "float32": "The usual kind of number in a computer: it has nothing between 0 and about 10⁻⁴⁵.",
     "step": "One change of the weights, after one batch was read.",
     "batch": "The pieces of data that one step of training reads side by side.",
+    "operation": "A multiplication or an addition of two numbers. Those of matrix products are counted; all others are few.",
+    "activations": "What a forward pass computes and a step of training keeps until the gradients are known.",
+    "optimiser": "What turns gradients into changes of the weights. Most kinds keep numbers of their own for every weight.",
+    "keys and values": "What attention keeps of the tokens it has read, so that the next token need not compute them again.",
     "learning rate": "How far a step changes the weights at most.",
     "dropout": "Leaving out numbers at random during training, so that no result depends on a single number.",
     "weights": "The numbers that training finds: the model's parameters.",
@@ -103,6 +107,10 @@ WORDS = {
     ),
     "pages/gradients.py": (
         *("loss", "gradient", "block", "residual stream", "residual connection", "pre-norm, post-norm", "norm", "float32"),
+    ),
+    "pages/costs.py": (
+        *("parameter", "operation", "activations", "gradient", "optimiser", "keys and values", "token", "batch", "step"),
+        *("block", "attention", "MLP", "embedding", "float32"),
     ),
     "pages/train.py": ("loss", "nat", "perplexity", "validation", "step", "batch", "learning rate", "weights", "dropout"),
     "pages/open_model.py": ("weights", "parameter", "tokenizer", "hub", "GGUF", "licence"),

@@ -107,6 +107,13 @@ LENS = Page(
     step="A guess is not made at once: see it come about, layer by layer.",
     kinds=("decoder", "encoder-decoder"),
 )
+COSTS = Page(
+    "pages/costs.py",
+    "Size and cost",
+    ":material/calculate:",
+    "What the model takes: parameters, operations, memory and time, as formulas.",
+    step="What does all this take? Count parameters, operations and memory, and what training it here would cost.",
+)
 OPEN_MODEL = Page(
     "pages/open_model.py",
     "Open a model",
@@ -133,7 +140,7 @@ RUNS = Page(
 GROUPS: dict[str, tuple[Page, ...]] = {
     "From outside": (HOME, NEXT_TOKEN, GENERATE, CLASSIFY, TRANSLATE),
     "What it is made of": (EMBEDDINGS, POSITIONS, ATTENTION, GRADIENTS),
-    "Take it apart": (LENS,),
+    "Take it apart": (LENS, COSTS),
     "Your models": (OPEN_MODEL, TRAIN, RUNS),
 }
 PAGES = {page.path: page for group in GROUPS.values() for page in group}

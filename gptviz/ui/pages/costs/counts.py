@@ -1,0 +1,333 @@
+"""The counts of the page Size and cost: its controls, its figures, its formulas, and what to try."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from gptviz.figures import costs as figures
+from gptviz.figures.format import percent
+from gptviz.interp import costs as gathered
+from gptviz.interp.costs import Costs, Pass
+from gptviz.labelled_array import LabelledArray
+from gptviz.memory import size
+from gptviz.model import Config
+from gptviz.model.costs import part_of
+from gptviz.model.memory_needed import USUAL_TOKENS
+from gptviz.train.recipe import Optimiser, Recipe
+from gptviz.ui.shell.models import load_call
+from gptviz.ui.shell.subject import Subject
+from gptviz.ui.shell.theme import theme
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.figure import show_figure
+from gptviz.ui.widgets.tries import Try
+
+BATCHES = tuple(2**i for i in range(11))
+OPTIMISERS: tuple[Optimiser, ...] = get_args(Optimiser)
+PASSES: dict[str, str] = {"forward": "Reading", "training": "A step of training"}
+DEFAULT_BATCH = Recipe(steps=1).batch_size
+# So many lengths make a smooth area.
+PLACES = 48
+# A text as long as this share of the context: beyond it the context itself is suggested.
+NEARLY = 0.9
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the controls say.
+
+    Attributes:
+        batch: how many texts are read side by side.
+        tokens: of each text.
+        optimiser: what training changes the weights with.
+        of: whether operations are those of reading alone or of a step of training.
+    """
+
+    batch: int
+    tokens: int
+    optimiser: Optimiser
+    of: Pass
+
+
+def lengths_offered(config: Config) -> tuple[int, ...]:
+    """The powers of two that fit into the context, and the context itself."""
+    powers = [2**i for i in range(config.context_length.bit_length())]
+    return tuple(sorted({*powers, config.context_length}))
+
+
+def usual_length(config: Config) -> int:
+    """The length that the page opens on: as much as fits into the context, as far as a person would read."""
+    return max(length for length in lengths_offered(config) if length <= max(1, USUAL_TOKENS))
+
+
+def setting(config: Config, notices: Any) -> Setting:
+    """The row of controls. `notices` takes warnings about links that ask for something impossible."""
+    left, middle, right, last = st.columns([4, 4, 3, 3], gap="medium", vertical_alignment="bottom")
+    with left:
+        batch = controls.notch(
+            "Batch (texts side by side)",
+            BATCHES,
+            key="batch",
+            default=DEFAULT_BATCH,
+            help="How many texts are read at once. Weights take the same memory for any number of them.",
+            notices=notices,
+        )
+    with middle:
+        lengths = lengths_offered(config)
+        tokens = usual_length(config)
+        if len(lengths) > 1:
+            tokens = controls.notch(
+                "Context (tokens of each text)",
+                lengths,
+                key="tokens",
+                default=tokens,
+                help="How many tokens each text has, at most as many as the model can read.",
+                notices=notices,
+            )
+    with right:
+        of = controls.select(
+            "Operations of",
+            list(PASSES),
+            key="pass",
+            default="training",
+            help="A step of training reads the texts, then goes back through the model for the gradients.",
+            format_func=lambda name: PASSES[name],
+            notices=notices,
+        )
+    with last:
+        optimiser = controls.select(
+            "Optimiser",
+            list(OPTIMISERS),
+            key="optimiser",
+            help="What training changes the weights with: it keeps numbers of its own for them.",
+            notices=notices,
+        )
+    return Setting(int(batch), int(tokens), optimiser, of)  # type: ignore[arg-type]
+
+
+@st.cache_data(max_entries=64, show_spinner="Counting")
+def counted(config: Config, batch: int, tokens: int) -> Costs:
+    """See `gptviz.interp.costs.costs`."""
+    return gathered.costs(config, batch, tokens)
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def operations(config: Config, batch: int, of: Pass) -> LabelledArray:
+    """See `gptviz.interp.costs.operations_over`."""
+    return gathered.operations_over(config, batch, _lengths(config), of)
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def memory(config: Config, batch: int, optimiser: Optimiser) -> LabelledArray:
+    """See `gptviz.interp.costs.memory_over`."""
+    return gathered.memory_over(config, batch, _lengths(config), optimiser)
+
+
+def _lengths(config: Config) -> list[int]:
+    return np.unique(np.linspace(1, config.context_length, PLACES).round().astype(int)).tolist()
+
+
+def headline(costs: Costs, chosen: Setting) -> None:
+    """The numbers of this setting, in a row."""
+    training = sum(_held(costs, chosen).values())
+    count = costs.training if chosen.of == "training" else costs.forward
+    cells = [
+        ("Parameters", f"{costs.parameters:,}", "The numbers that training finds; shared ones are counted once."),
+        (f"Operations, {PASSES[chosen.of].lower()}", _short(count), f"{count:,} multiplications and additions"),
+        ("Memory to train", size(training), "Weights, gradients, what the optimiser keeps, and activations, in float32"),
+    ]
+    if costs.cache is not None:
+        cells.append(
+            ("Memory of keys and values", size(costs.cache), "What generating keeps of texts of this length, in float32")
+        )
+    metrics(cells)
+
+
+def metrics(cells: Sequence[tuple[str, str, str]]) -> None:
+    """Numbers with their names and what they mean, as many side by side as there is room for."""
+    with st.container(horizontal=True, gap="medium"):
+        for label, value, about in cells:
+            st.metric(label, value, help=about, width="content")
+
+
+def _held(costs: Costs, chosen: Setting) -> dict[str, int]:
+    """The bytes that training holds."""
+    held = (costs.weights["float32"], costs.gradients, costs.optimiser[chosen.optimiser], costs.activations)
+    return dict(zip(gathered.MEMORY, held, strict=True))
+
+
+def _short(count: float) -> str:
+    """A large number in words."""
+    for word, scale in (("quadrillion", 1e15), ("trillion", 1e12), ("billion", 1e9), ("million", 1e6)):
+        if count >= scale:
+            return f"{count / scale:.3g} {word}"
+    return f"{count:,.0f}"
+
+
+def charts(config: Config, costs: Costs, chosen: Setting) -> None:
+    """Operations and memory over the length of a text, side by side."""
+    left, right = st.columns(2)
+    work, held = operations(config, chosen.batch, chosen.of), memory(config, chosen.batch, chosen.optimiser)
+    texts = f"{chosen.batch:,} {'text' if chosen.batch == 1 else 'texts'} side by side"
+    with left:
+        st.markdown(f"**Operations**, {PASSES[chosen.of].lower()}, {texts}")
+        show_figure(
+            figures.areas(work, theme(), height=330, at=chosen.tokens),
+            key="operations",
+            alt=f"Operations by part over the length of a text, {texts}. {_shares(_of_product(costs, chosen))}",
+        )
+        st.caption(_shares(_of_product(costs, chosen)))
+    with right:
+        st.markdown(f"**Memory** of training, {texts}")
+        shares = _shares(_held(costs, chosen))
+        show_figure(
+            figures.areas(held, theme(), height=330, at=chosen.tokens, apart=(gathered.CACHE,)),
+            key="memory",
+            alt=f"Bytes held in training over the length of a text, {texts}. {shares}",
+        )
+        dashed = " The dashed line: what generating keeps instead." if costs.cache is not None else ""
+        st.caption(f"{shares}{dashed}")
+
+
+def _of_product(costs: Costs, chosen: Setting) -> dict[str, int]:
+    sums: dict[str, int] = {}
+    for product in costs.products:
+        sums[product.part] = sums.get(product.part, 0) + (product.training if chosen.of == "training" else product.forward)
+    return sums
+
+
+def _shares(sums: dict[str, int]) -> str:
+    """The parts in words, the largest first."""
+    whole = max(1, sum(sums.values()))
+    ordered = sorted(sums.items(), key=lambda item: -item[1])
+    return "At the dotted line: " + ", ".join(f"{name} {percent(count / whole)}" for name, count in ordered if count) + "."
+
+
+def parameters(config: Config) -> LabelledArray:
+    """The bars of the tensors; the table that they show."""
+    table = gathered.by_tensor(config)
+    parts = tuple(part_of(name.replace("*", "0")) for name in table.axes[0].labels)
+    largest = table.axes[0].labels[int(table.values.argmax())]
+    note = f"The largest is {largest}, with {percent(float(table.values.max()) / max(1, int(table.values.sum())))} of all."
+    show_figure(
+        figures.bars(table, parts, theme(), unit=gathered.PARAMETERS),
+        key="parameters",
+        alt=f"Parameters of every tensor. {note}",
+    )
+    more = f" A star stands for the number of the block: the tensors of all {config.n_layer} blocks are counted together."
+    st.caption(note + (more if config.n_layer > 1 else ""))
+    return table
+
+
+def formulas(costs: Costs, chosen: Setting) -> None:
+    """Every product and everything that a step keeps, with its formula."""
+    products = {
+        "product": [one.name for one in costs.products],
+        "blocks": [one.times for one in costs.products],
+        "operations of reading, per block": [one.formula for one in costs.products],
+        "reading": [one.forward for one in costs.products],
+        "a step of training": [one.training for one in costs.products],
+    }
+    kept = costs.kept.by_part(costs.batch, costs.tokens)
+    rows: list[tuple[str, str, int]] = [
+        ("weights", f"4 · {costs.parameters:,}", costs.weights["float32"]),
+        ("weights, their matrices in 2 bytes a number", "2 for each number of a matrix, 4 for others", costs.weights["bfloat16"]),
+        ("gradients", f"4 · {costs.parameters:,}", costs.gradients),
+        (f"what {chosen.optimiser} keeps", _of_optimiser(costs, chosen.optimiser), costs.optimiser[chosen.optimiser]),
+        *((f"activations, {part}", costs.kept.formula(part), count) for part, count in kept.items()),
+    ]
+    if costs.cache is not None:
+        rows.append(("keys and values", _of_cache(costs.config), costs.cache))
+    letters = f"B = {costs.batch:,} texts of T = {costs.tokens:,} tokens"
+    if costs.config.n_encoder_layer:
+        letters += ", with sources of S = T tokens"
+    st.markdown(f"**Every number with its formula**, for {letters}")
+    counts = st.column_config.NumberColumn(format="localized")
+    st.dataframe(
+        pd.DataFrame(products),
+        hide_index=True,
+        height="content",
+        column_config={"reading": counts, "a step of training": counts},
+        alt="Every matrix product with its formula and its operations",
+    )
+    st.dataframe(
+        pd.DataFrame(rows, columns=["memory", "formula (bytes)", "bytes"]),
+        hide_index=True,
+        height="content",
+        column_config={"bytes": counts},
+        alt="Everything that is held in memory, with its formula",
+    )
+
+
+def _of_optimiser(costs: Costs, name: Optimiser) -> str:
+    whole = costs.optimiser[name]
+    if whole == 8 * costs.parameters:
+        return f"2 · 4 · {costs.parameters:,}"
+    if whole == 4 * costs.parameters:
+        return f"4 · {costs.parameters:,}"
+    return "4 for each number of the matrices in blocks, 2 · 4 for others"
+
+
+def _of_cache(config: Config) -> str:
+    read = "(T + S)" if config.n_encoder_layer else "T"
+    return f"4 · 2 · {config.n_layer} · B · {read} · {config.key_heads} · {config.head_size}"
+
+
+def to_try(config: Config, chosen: Setting) -> list[Try]:
+    """What to try with this model: each sentence is computed for it."""
+    offers = []
+    longest = config.context_length
+    if longest > 1:
+        share = gathered.share_between_tokens(config, longest)
+        short = gathered.share_between_tokens(config, max(1, longest // 16))
+        offers.append(
+            Try(
+                "The longest text",
+                f"At {longest:,} tokens, {percent(share)} of the operations of reading compare tokens with each other; at "
+                f"{max(1, longest // 16):,} tokens it is {percent(short)}: these alone grow with the square of the length.",
+                {"tokens": longest, "pass": "forward"},
+            )
+        )
+    one, many = (counted(config, batch, chosen.tokens) for batch in (1, BATCHES[-1]))
+    sums = [sum(_held(costs, chosen).values()) for costs in (one, many)]
+    offers.append(
+        Try(
+            "A large batch",
+            f"From 1 text to {BATCHES[-1]:,}, the memory of training goes from {size(sums[0])} to {size(sums[1])}: weights and "
+            "optimiser stay, activations grow.",
+            {"batch": BATCHES[-1]},
+        )
+    )
+    saved = one.optimiser["adamw"] - one.optimiser["muon"]
+    if saved:
+        notice = f"It keeps {size(one.optimiser['muon'])} from step to step where AdamW keeps {size(one.optimiser['adamw'])}."
+        offers.append(Try("Muon", notice, {"optimiser": "muon"}))
+    return offers
+
+
+def numbers(config: Config, chosen: Setting) -> Callable[[], LabelledArray]:
+    """The table below the figures: the operations over the length of a text."""
+    return lambda: operations(config, chosen.batch, chosen.of)
+
+
+def code(subject: Subject, chosen: Setting) -> str:
+    """The lines of `gptviz` that compute the same numbers."""
+    config = subject.lm.model.config
+    lengths = _lengths(config)
+    return f"""import gptviz
+from gptviz.interp.costs import by_tensor, memory_over, operations_over
+
+lm = {load_call(subject.lm)}
+costs = lm.costs(batch={chosen.batch}, context={chosen.tokens})
+costs.parameters, costs.forward, costs.training  # counts
+costs.weights, costs.gradients, costs.activations, costs.optimiser, costs.cache  # bytes
+costs.products  # every matrix product with its formula
+lengths = {lengths}
+tensors = by_tensor(lm.model.config)  # [tensor]
+operations = operations_over(lm.model.config, {chosen.batch}, lengths, {chosen.of!r})  # [part, tokens]
+memory = memory_over(lm.model.config, {chosen.batch}, lengths, {chosen.optimiser!r})  # [what, tokens]"""

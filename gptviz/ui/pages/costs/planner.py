@@ -1,0 +1,178 @@
+"""What training a model would cost here, from the measured speed of this machine, and how far that is from real steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import streamlit as st
+
+from gptviz import memory
+from gptviz.figures.format import duration
+from gptviz.memory import size
+from gptviz.model import Config
+from gptviz.train import estimate
+from gptviz.train.estimate import Estimate
+from gptviz.train.recipe import Recipe
+from gptviz.ui.pages.costs.counts import Setting, metrics
+from gptviz.ui.views.planned_run import BUSY, explanation, speed
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.buttons import pressed
+from gptviz.ui.widgets.markdown import escaped
+
+OWN, OTHER = "this model", "another size"
+STEPS = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
+BLOCKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48)
+WIDTHS = (32, 64, 128, 256, 384, 512, 768, 1_024, 2_048, 4_096)
+HEADS = (1, 2, 4, 8, 12, 16, 32)
+# A step that is expected to take longer is not tried here.
+LONGEST_STEP = 20.0
+_TIMED = "timed steps"
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A run that is only planned.
+
+    Attributes:
+        config: the architecture, its context as long as the texts.
+        recipe: batch, steps and optimiser.
+        device: where it would be trained.
+    """
+
+    config: Config
+    recipe: Recipe
+    device: str
+
+
+def planned(own: Config, chosen: Setting, device: str, notices: Any) -> Planned | None:
+    """The controls of the planner, and the run that they describe; None, with a message, where sizes do not go together."""
+    left, right = st.columns([2, 5], gap="medium", vertical_alignment="bottom")
+    with left:
+        which = controls.select(
+            "What to train",
+            [OWN, OTHER],
+            key="plan_of",
+            help="The model on screen, from fresh weights; or one that is built like it and has other sizes.",
+            format_func=str.capitalize,
+            segmented=True,
+            notices=notices,
+        )
+    with right:
+        steps = controls.notch(
+            "Steps", STEPS, key="plan_steps", default=3_000, format_func=lambda count: f"{count:,}",
+            help="How often the weights are changed, each time after one batch.", notices=notices,
+        )  # fmt: skip
+    config = own
+    if which == OTHER:
+        try:
+            config = _other_size(own, notices)
+        except ValueError as error:
+            st.warning(escaped(f"These sizes do not go together: {error}."), icon=":material/rule:")
+            return None
+    recipe = Recipe(steps=steps, batch_size=chosen.batch, optimiser=chosen.optimiser)
+    return Planned(replace(config, context_length=chosen.tokens), recipe, device)
+
+
+def _other_size(own: Config, notices: Any) -> Config:
+    """The model's config with other sizes.
+
+    Raises:
+        ValueError: these do not go together; the message names them.
+    """
+    first, second, third = st.columns(3, gap="medium")
+    with first:
+        n_layer = controls.notch(
+            "Blocks", _with(BLOCKS, own.n_layer), key="plan_blocks", default=own.n_layer, help="How many blocks it has.",
+            notices=notices,
+        )  # fmt: skip
+    with second:
+        d_model = controls.notch(
+            "Width", _with(WIDTHS, own.d_model), key="plan_width", default=own.d_model,
+            help="How many numbers a token has in the residual stream (d_model). An MLP has four times as many neurons.",
+            notices=notices,
+        )  # fmt: skip
+    with third:
+        n_head = controls.notch(
+            "Heads", _with(HEADS, own.n_head), key="plan_heads", default=own.n_head,
+            help="How many heads share the width of a block.", notices=notices,
+        )  # fmt: skip
+    if (n_layer, d_model, n_head) == (own.n_layer, own.d_model, own.n_head):
+        return own
+    d_mlp = None if own.mlp_size else 0
+    encoder = n_layer if own.n_encoder_layer else 0
+    changes: dict[str, Any] = {"n_kv_head": None, "d_head": None, "d_mlp": d_mlp, "n_encoder_layer": encoder}
+    return replace(own, n_layer=n_layer, d_model=d_model, n_head=n_head, **changes)
+
+
+def _with(usual: tuple[int, ...], own: int) -> tuple[int, ...]:
+    return tuple(sorted({*usual, own}))
+
+
+@st.cache_data(max_entries=256, show_spinner=False)
+def _estimated(config: Config, recipe: Recipe, fast: estimate.Speed) -> Estimate:
+    return estimate.estimate(config, recipe, fast)
+
+
+def prediction(run: Planned) -> None:
+    """What the run would take here, what that assumes, and on demand what real steps take."""
+    fast = speed(run.device)
+    expected = _estimated(run.config, run.recipe, fast)
+    free = memory.available(run.device)
+    read = run.recipe.batch_size * run.config.context_length * (run.recipe.steps or 0)
+    cells = [
+        ("Parameters", f"{expected.parameters:,}", "The numbers that training would find."),
+        ("Time", duration(expected.seconds), "All steps, and the evaluations in between, if this machine does nothing else."),
+        ("A step", _milliseconds(expected.seconds_per_step), f"{expected.flops:,.0f} operations"),
+        (
+            "Memory",
+            size(expected.memory),
+            "The most that the process holds at once" + (f"; {size(free)} is free." if free else "."),
+        ),
+        ("Disk", size(expected.disk), f"The run's files, with {expected.snapshots} snapshots."),
+    ]
+    metrics(cells)
+    if (why := estimate.refusal(expected, free)) is not None:
+        st.warning(escaped(f"It does not fit: {why}."), icon=":material/memory:")
+    busy = f" If it stays as busy as it is, the time is {duration(expected.seconds * expected.slowdown)}."
+    busy = busy if expected.slowdown >= BUSY else ""
+    st.caption(
+        f"Assumed: {read:,} tokens are read in {run.recipe.steps:,} steps of {run.recipe.batch_size:,} × "
+        f"{run.config.context_length:,} tokens, on {run.device}, which gets through {fast.flops / 1e9:,.3g} billion operations a "
+        f"second and writes {fast.bytes / 1e9:,.3g} GB a second, and needs {_milliseconds(fast.overhead)} to begin anything. "
+        f"These three were measured just now on three small models.{busy} Nothing is assumed about how good the model becomes."
+    )
+    _check(run, expected, fast, free)
+    with st.expander("Where these numbers come from", icon=":material/help:"):
+        st.markdown(explanation(expected))
+
+
+def _check(run: Planned, expected: Estimate, fast: estimate.Speed, free: int | None) -> None:
+    """A button that takes a few real steps, and how far they are from what was predicted."""
+    timed: dict[Planned, float] = st.session_state.setdefault(_TIMED, {})
+    too_long, too_large = expected.seconds_per_step > LONGEST_STEP, estimate.refusal(expected, free) is not None
+    about = "Trains a model of this size on random tokens for a few steps, about a second, and throws it away."
+    if too_long or too_large:
+        about = "A step would take too long to try." if too_long else "There is not enough memory to try a step."
+    disabled = too_long or too_large
+    if pressed("Take some real steps", key="time steps", help=about, icon=":material/timer:", disabled=disabled):
+        with st.spinner("Taking real steps"):
+            timed[run] = estimate.timed_step(run.config, run.recipe, run.device, fast)
+    if (seconds := timed.get(run)) is not None:
+        st.markdown(
+            f"**Measured: {_milliseconds(seconds)} a step; predicted: {_milliseconds(expected.seconds_per_step)}.** "
+            f"The prediction is {_apart(expected.seconds_per_step, seconds)}."
+        )
+
+
+def _apart(predicted: float, measured: float) -> str:
+    """How far a prediction is from what was measured, in words."""
+    if 0.95 < predicted / measured < 1.05:
+        return "within 5 % of it"
+    return f"{max(predicted / measured, measured / predicted):.2g} times too {'long' if predicted > measured else 'short'}"
+
+
+def _milliseconds(seconds: float) -> str:
+    if seconds >= 1:
+        return f"{seconds:,.3g} s"
+    return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} µs"

@@ -1,0 +1,113 @@
+"""The page Size and cost as a reader meets it, without a browser."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from gptviz.interp.costs import costs
+from gptviz.memory import size
+from gptviz.model import parameter_count
+from gptviz.runs import checkpoints
+from gptviz.train import estimate
+from tests.app.opening import opened
+from tests.tiny import CONTEXT, TinyModel, tiny
+
+SPEED = estimate.Speed(50e9, 4e9, 20e-6)
+
+
+@pytest.fixture(autouse=True)
+def _measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimate, "measure", lambda device: SPEED)
+
+
+def page(**query: str) -> AppTest:
+    at = opened("pages/costs.py", **query)
+    assert not at.exception, at.exception
+    return at
+
+
+def chart(at: AppTest, key: str) -> dict[str, Any]:
+    return next(json.loads(c.proto.spec) for c in at.get("plotly_chart") if c.proto.id.endswith(f"-{key}"))
+
+
+def drawn(values: Any) -> np.ndarray:
+    """The numbers of a trace, as plotly sends them."""
+    return np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"]) if isinstance(values, dict) else np.asarray(values)
+
+
+def metrics(at: AppTest) -> dict[str, str]:
+    return {metric.label: metric.value for metric in reversed(at.metric)}
+
+
+def test_the_numbers_of_the_page_are_those_of_the_batch_and_context_in_the_address(tiny_model: TinyModel) -> None:
+    tiny_model("small")
+    config = checkpoints.read_config(checkpoints.find("small"))
+    at = page(model="small", batch="4", tokens="4", optimiser="sgd", **{"pass": "Reading"})
+    assert not at.warning
+    found = costs(config, 4, 4)
+    shown = metrics(at)
+    assert shown["Parameters"] == f"{parameter_count(config):,}"
+    assert shown["Operations, reading"].replace(",", "") in (str(found.forward), f"{found.forward / 1e6:.3g} million")
+    assert shown["Memory to train"] == size(2 * found.gradients + found.optimiser["sgd"] + found.activations)
+    assert shown["Memory of keys and values"] == size(found.cache or 0)
+    areas = [drawn(trace["y"]) for trace in chart(at, "operations")["data"]]
+    lengths = drawn(chart(at, "operations")["data"][0]["x"]).tolist()
+    assert sum(area[lengths.index(4)] for area in areas) == found.forward
+
+
+def test_a_length_that_the_model_cannot_read_is_named(tiny_model: TinyModel) -> None:
+    tiny_model("small")
+    at = page(model="small", tokens="1024")
+    assert any("tokens = “1024”" in warning.value for warning in at.warning)
+
+
+def test_the_code_gives_the_numbers_of_the_figures(tiny_model: TinyModel) -> None:
+    tiny_model("small")
+    at = page(model="small", batch="2")
+    (code,) = [one.value for one in at.code if "operations_over" in one.value]
+    names: dict[str, Any] = {}
+    exec(code, names)
+    for key, table in (("operations", names["operations"]), ("memory", names["memory"])):
+        for trace, row in zip(chart(at, key)["data"], table.values, strict=True):
+            np.testing.assert_array_equal(drawn(trace["y"]), row)
+    bars = chart(at, "parameters")["data"]
+    assert sum(drawn(trace["x"]).sum() for trace in bars) == names["tensors"].values.sum() == names["costs"].parameters
+
+
+def test_what_is_planned_is_what_the_estimate_says_and_real_steps_are_taken_on_demand(tiny_model: TinyModel) -> None:
+    tiny_model("small")
+    at = page(model="small", plan_of="Another size", plan_width="32", plan_heads="2", plan_steps="100", batch="2")
+    said = metrics(at)
+    own = checkpoints.read_config(checkpoints.find("small"))
+    planned = tiny(vocab_size=own.vocab_size, d_model=32, n_head=2, d_mlp=None, context_length=CONTEXT)
+    assert at.metric[-5].value == f"{parameter_count(planned):,}"
+    expected = estimate.estimate(planned, estimate.Recipe(steps=100, batch_size=2), SPEED)
+    assert said["Disk"] == size(expected.disk)
+    assert not any("Measured" in text.value for text in at.markdown)
+    at.button(key="time steps").click().run()
+    assert not at.exception
+    (measured,) = [text.value for text in at.markdown if "Measured" in text.value]
+    assert f"predicted: {expected.seconds_per_step * 1e3:.3g} ms" in measured
+
+
+def test_sizes_that_do_not_go_together_are_named_and_the_page_stays(tiny_model: TinyModel) -> None:
+    tiny_model("small")
+    at = page(model="small", plan_of="Another size", plan_width="32", plan_heads="12")
+    assert any("d_model 32" in (said := warning.value.replace("\\", "")) and "n_head 12" in said for warning in at.warning)
+    assert metrics(at)["Parameters"]
+
+
+@pytest.mark.parametrize("kind", ["classifier", "pair"])
+def test_every_kind_of_model_is_counted(kind: str, tiny_classifier: TinyModel, tiny_pair: TinyModel) -> None:
+    (tiny_classifier if kind == "classifier" else tiny_pair)("other")
+    at = page(model="other")
+    assert ("Memory of keys and values" in metrics(at)) == (kind == "pair")
+    at.button(key="time steps").click().run()
+    assert not at.exception
+    assert any("Measured" in text.value for text in at.markdown)
