@@ -267,6 +267,31 @@ def test_evaluate_tells_the_loss_on_the_last_tenth_or_on_all(capsys: Capture, ti
     assert default["tokens"] == 199
 
 
+def test_evaluate_without_a_piece_of_the_model_is_that_of_the_edited_model(
+    capsys: Capture, tiny_model: TinyModel, corpus: Path
+) -> None:
+    lm = gptviz.load(tiny_model("mine"))
+    text = read_corpus(corpus).text[1800:]
+    batches = list(consecutive_windows(torch.from_numpy(lm.tokenizer.encode_ids(text)), CONTEXT))
+    command = ("evaluate", "mine", "--corpus", corpus)
+    units = ["blocks.0.mlp.neuron.7", "blocks.1.attention.head.2", "blocks.1.mlp"]
+    asked = [each for unit in units for each in ("--without", unit)]
+    told = json.loads(output(capsys, *command, *asked, "--json"))
+    assert told["edits"] == units
+    assert told["loss"] == pytest.approx(evaluate(lm.edited(*units).model, batches).loss)
+    assert told["loss"] != pytest.approx(evaluate(lm.model, batches).loss)
+    mean = [*asked, "--replace-by", "mean"]
+    told = json.loads(output(capsys, *command, *mean, "--json"))
+    assert told["edits"] == [f"{unit}=mean" for unit in units]
+    # The rows are consecutive windows: all but the last token of the text are in the mean.
+    assert told["loss"] == pytest.approx(evaluate(lm.edited(*told["edits"], text=text[:-1]).model, batches).loss)
+    plain = output(capsys, *command, *mean)
+    assert "MLP of block 1 is replaced by its mean over the reference text.\n" in plain
+    assert f"loss {told['loss']:.4f} nats" in plain
+    told = json.loads(output(capsys, *command, "--without", "blocks.0.attention.head.1=uniform", "--json"))
+    assert told["loss"] == pytest.approx(evaluate(lm.edited("blocks.0.attention.head.1=uniform").model, batches).loss)
+
+
 QUICK = ("--batch-size", "4", "--evaluations", "2", "--precision", "float32", "--compile", "no", "--snapshots", "1")
 SMALL = ("--set", "d_model=12", "--set", "n_head=3", "--set", "n_layer=1")
 TASK = ("train", "reversal", *QUICK, *SMALL)
@@ -572,6 +597,15 @@ ERRORS: list[tuple[tuple[str, ...], str]] = [
     ((*EVALUATE, "SHORT"), "at least 2 tokens, the text has 1"),
     ((*EVALUATE, "CORPUS", "--split", "half"), "invalid choice: 'half'"),
     ((*EVALUATE, "reversal"), "reversal has tokens of its own"),
+    (
+        (*EVALUATE, "CORPUS", "--without", "blocks.9.mlp"),
+        "mine: blocks.9.mlp: there is no block 9; blocks are",
+    ),
+    ((*EVALUATE, "CORPUS", "--without", "head.3"), "'head.3' names no part of a model"),
+    (
+        (*EVALUATE, "CORPUS", "--without", "positions", "--replace-by", "mean"),
+        "cannot become 'mean', but zero, shuffled",
+    ),
     (("evaluate", "mine"), "the card of mine does not say what it learned from: give a text with --corpus FILE"),
     (("train",), "takes the name of a plan, or --resume NAME, one of the two"),
     (("train", "bigram", "--resume", "mine"), "takes the name of a plan, or --resume NAME, one of the two"),

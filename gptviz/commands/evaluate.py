@@ -11,7 +11,12 @@ from .common import Command, UsageError, add_precision, opened, print_json, warn
 
 if TYPE_CHECKING:
     from gptviz.data.source import Source
+    from gptviz.interp.edits import UnitEdit
     from gptviz.language_model import LanguageModel
+    from gptviz.model import Transformer
+
+# Of what a model is evaluated on, the most tokens that a mean is taken over.
+MOST_REFERENCE = 8_192
 
 
 def add(command: Command) -> None:
@@ -28,6 +33,22 @@ def add(command: Command) -> None:
     this.add_argument(
         "--split", choices=["validation", "all"], default="validation", help=("the held-out part of the data, or all of it")
     )
+    this.add_argument(
+        "--without",
+        metavar="UNIT",
+        action="append",
+        default=[],
+        help="a piece of the model to switch off, such as blocks.1.attention.head.3, blocks.1.attention, blocks.1.mlp, "
+        "blocks.1.mlp.neuron.17, embed or positions; may be given several times. Or another edit of it, such as "
+        "blocks.1.attention.head.3=uniform",
+    )
+    this.add_argument(
+        "--replace-by",
+        choices=["zero", "mean"],
+        default="zero",
+        help="what takes the place of what was switched off: zero, or its mean over the first 8,192 tokens of what the model is "
+        "evaluated on",
+    )
 
 
 def run(options: argparse.Namespace) -> None:
@@ -36,16 +57,19 @@ def run(options: argparse.Namespace) -> None:
 
     lm = opened(options)
     source = _evaluated_source(options, lm)
+    everything = options.split == "all"
     try:
-        data = source.evaluation(lm.model, lm.tokenizer, everything=options.split == "all", labels=lm.labels)
+        edits = _edits(options, lm)
+        model = _edited(lm, edits, source, everything=everything)
+        data = source.evaluation(model, lm.tokenizer, everything=everything, labels=lm.labels)
     except ValueError as error:
         raise UsageError(f"{options.name}: {error}") from None
     warn_of_unknown(lm.tokenizer.encode(data.characters))
-    result = evaluate(lm.model, data.batches)
+    result = evaluate(model, data.batches)
     _check_trained(options.name, result.loss)
     perplexity = math.exp(result.loss)
     if options.json:
-        row: dict[str, float | dict[str, float]] = {
+        row: dict[str, float | dict[str, float] | list[str]] = {
             "loss": result.loss,
             "accuracy": result.accuracy,
             f"{source.unit}s": result.tokens,
@@ -54,8 +78,11 @@ def run(options: argparse.Namespace) -> None:
         row |= {name: {share.name: share.value for share in group} for name, group in data.groups.items()}
         row |= {"perplexity": perplexity} if source.unit == "token" else {}
         row |= {} if source.floor is None else {"floor": source.floor}
+        row |= {"edits": [one.text for one in edits]} if edits else {}
         print_json(row)
         return
+    for one in edits:
+        print(f"{one.title}.")
     floor = "" if source.floor is None else f" (no model gets below {source.floor:.4f})"
     per_token = f", perplexity {perplexity:.3f}" if source.unit == "token" else ""
     print(f"loss {result.loss:.4f} nats per {source.unit}{floor}{per_token}, ", end="")
@@ -75,6 +102,38 @@ def _evaluated_source(options: argparse.Namespace, lm: LanguageModel) -> Source:
         return source_from(dict(on_card))
     fraction = on_card.get("fraction") if on_card else None
     return source_of_path(options.corpus, lm.model.config.kind, fraction if isinstance(fraction, float) else 0.9)
+
+
+def _edits(options: argparse.Namespace, lm: LanguageModel) -> tuple[UnitEdit, ...]:
+    """What --without and --replace-by ask for.
+
+    Raises:
+        ValueError: the model has no such piece, or it cannot be replaced so.
+    """
+    from gptviz.interp.edits import edits
+
+    asked = (text if "=" in text else f"{text}={options.replace_by}" for text in options.without)
+    return edits(asked, lm.model.config)
+
+
+def _edited(lm: LanguageModel, edits: tuple[UnitEdit, ...], source: Source, *, everything: bool) -> Transformer:
+    """The model with the edits. Means are over the beginning of what it is evaluated on, and so are patterns of another text.
+
+    Raises:
+        ValueError: as in `Source.evaluation`.
+    """
+    from gptviz.interp.edits import Reading, edited
+
+    reading = []
+    if any(one.needs_text for one in edits):
+        left = MOST_REFERENCE
+        for batch in source.evaluation(lm.model, lm.tokenizer, everything=everything, labels=lm.labels).batches:
+            rows = batch.rows(slice(0, max(left // batch.inputs[0].shape[1], 1))).to(lm.device)
+            reading.append(Reading(*rows.inputs))
+            left -= rows.inputs[0].numel()
+            if left <= 0:
+                break
+    return edited(lm.model, edits, reading)
 
 
 def _check_trained(name: str, loss: float) -> None:

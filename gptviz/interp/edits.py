@@ -136,11 +136,11 @@ def counted(count: int) -> str:
 
 
 class Reading(NamedTuple):
-    """A piece of a reference text, as a model reads it.
+    """A piece of a reference text, or several, as a model reads it.
 
     Attributes:
-        ids: [1, T], the tokens.
-        source: [1, S], what the encoder reads; None where there is no encoder.
+        ids: [B, T], the tokens; padding counts in no mean.
+        source: [B, S], what the encoder reads; None where there is no encoder.
     """
 
     ids: Tensor
@@ -201,7 +201,7 @@ class _Values:
 
     Attributes:
         means: by tap name, the mean over all tokens: of z [n_head, d_head], of other values [size].
-        patterns: by tap name, [n_head, query, key] over the first piece.
+        patterns: by tap name, [n_head, query, key] over the first row of the first piece.
     """
 
     def __init__(self, model: Transformer, edits: Sequence[UnitEdit], reference: Sequence[Reading]) -> None:
@@ -210,21 +210,30 @@ class _Values:
         averaged = {_tap(one) for one in edits if one.to == MEAN}
         copied = {_tap(one) for one in edits if one.to == FROM}
         counts = dict.fromkeys(averaged, 0)
-
-        def see(name: str, value: Tensor) -> None:
-            if name in copied:
-                self.patterns.setdefault(name, value[0].clone())
-            if name in averaged:
-                axes = (0, 2) if name.endswith(".z") else (0, 1)
-                self.means[name] = self.means.get(name, 0.0) + value.sum(axes)
-                counts[name] += value.shape[0] * value.shape[axes[1]]
-
         if not averaged and not copied:
             return
-        with torch.no_grad():
-            for piece in reference:
+        for piece in reference:
+            real = {"": _real(model, piece.ids)} | ({} if piece.source is None else {ENCODER: _real(model, piece.source)})
+
+            def see(name: str, value: Tensor, real: dict[str, Tensor] = real) -> None:
+                if name in copied:
+                    self.patterns.setdefault(name, value[0].clone())
+                if name in averaged:
+                    by_token = value.transpose(1, 2) if name.endswith(".z") else value  # [B, T, …]
+                    tokens = by_token[real[ENCODER if name.startswith(ENCODER) else ""]]  # [tokens, …]
+                    self.means[name] = self.means.get(name, 0.0) + tokens.sum(0)
+                    counts[name] += len(tokens)
+
+            with torch.no_grad():
                 model(piece.ids, piece.source, tap=Watch(sorted(averaged | copied), see), logits_at=slice(-1, None))
         self.means = {name: total / counts[name] for name, total in self.means.items()}
+
+
+def _real(model: Transformer, ids: Tensor) -> Tensor:
+    """Where `ids` [B, T] are no padding. The first token counts always: some models begin with the token that pads."""
+    real = torch.ones_like(ids, dtype=torch.bool) if model.config.padding is None else ids != model.config.padding
+    real[:, 0] = True
+    return real
 
 
 def _replacement(one: UnitEdit, values: _Values) -> Replacement:

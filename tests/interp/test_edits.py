@@ -193,6 +193,19 @@ def test_a_mean_is_that_over_all_tokens_of_the_reference_text(name: str, tap: st
     torch.testing.assert_close(trace, wanted)
 
 
+def test_padding_counts_in_no_mean() -> None:
+    model = scrambled(tiny(**KINDS["encoder-decoder"]))
+    ids, source = some_ids(6, 2).clamp(min=1), some_ids(5, 2).clamp(min=1)
+    ids[0, 4:], source[1, 3:], ids[:, 0] = 0, 0, 0  # each row begins with the token that also pads
+    names = ["blocks.0.mlp=mean", "encoder.blocks.0.attention.head.1=mean"]
+    changed = run(edited(model, *names, reference=[Reading(ids, source)]), ids, source=source)
+    before = run(model, ids, source=source)
+    out, z = before["blocks.0.mlp.out"], before["encoder.blocks.0.attention.z"]
+    torch.testing.assert_close(changed["encoder.blocks.0.attention.z"][0, 1, 0], torch.cat((z[0, 1], z[1, 1, :3])).mean(0))
+    alone = run(edited(model, names[0], reference=[Reading(ids, source)]), ids, source=source)["blocks.0.mlp.out"]
+    torch.testing.assert_close(alone[0, 0], torch.cat((out[0, :4], out[1])).mean(0))
+
+
 @pytest.mark.parametrize("to", ["zero", "shuffled"])
 @pytest.mark.parametrize("kind", sorted(POSITIONS.keys() - {"none"}))
 def test_positions_are_gone_or_in_another_order(kind: str, to: str) -> None:
