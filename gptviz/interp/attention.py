@@ -81,6 +81,32 @@ def patterns(model: Transformer, ids: Sequence[int], source: Sequence[int] | Non
     return Patterns(tuple(blocks), blocked(model, ids), windows(model))
 
 
+@torch.inference_mode()
+def pattern(
+    model: Transformer, ids: Sequence[int], block: int, head: int, source: Sequence[int] | None = None, part: Part = "attention"
+) -> Numbers:
+    """The pattern [query, key] of one head over `ids`; NaN where its mask forbids to look. The pass ends with its block.
+
+    Args:
+        model: the stack.
+        ids: as in `patterns`.
+        block: the number of its block.
+        head: its number in the block.
+        source: as in `patterns`.
+        part: as in `read`.
+
+    Raises:
+        ValueError: as in `patterns`.
+    """
+    name = f"blocks.{block}.{part}.pattern"
+    found: list[Numbers] = []
+    watch(model, ids, source, [name], lambda _block, _name, value: found.append(_numbers(value[0, head])), name)
+    hidden = blocked(model, ids) if part == "attention" else padded(model, source or ())
+    far = windows(model)[block : block + 1] if part == "attention" else ()
+    forbidden = Patterns((found[0][None],), hidden, far).blocked_in(0)
+    return found[0] if forbidden is None else np.where(forbidden, np.float32(np.nan), found[0])
+
+
 def windows(model: Transformer) -> tuple[int | None, ...]:
     """For each block how many keys its window leaves a query; None for no window."""
     return tuple(model.config.window if model.config.windowed(block) else None for block in range(model.config.n_layer))

@@ -24,6 +24,12 @@ MEANINGS = {
     ),
     "norm": "A step that brings a vector to a usual size, so that numbers neither grow nor shrink from block to block.",
     "attention": "The part of a block in which tokens read each other: each takes from some others what it needs.",
+    "induction head": (
+        "A head that finds where the current token stood before, and reads what followed it: so that can be written again."
+    ),
+    "sink": "A token, mostly the first, that heads look at when they find nothing to read.",
+    "eigenvalue": "By how much a matrix stretches one of its own directions: below 0, it turns that direction around.",
+    "composition": "One head reads what another one has written into the stream: two heads then do what none does alone.",
     "head": "One of several attentions that run side by side in a block, each with a pattern of its own.",
     "query": "What a token looks for: the vector of the token that reads.",
     "key": "What a token offers to be found by: the vector of a token that may be read.",
@@ -111,6 +117,9 @@ WORDS = {
     "pages/costs.py": (
         *("parameter", "operation", "activations", "gradient", "optimiser", "keys and values", "token", "batch", "step"),
         *("block", "attention", "MLP", "embedding", "float32"),
+    "pages/heads.py": (
+        *("head", "block", "pattern", "query", "key", "value", "induction head", "sink", "entropy", "eigenvalue", "composition"),
+        "residual stream",
     ),
     "pages/train.py": ("loss", "nat", "perplexity", "validation", "step", "batch", "learning rate", "weights", "dropout"),
     "pages/open_model.py": ("weights", "parameter", "tokenizer", "hub", "GGUF", "licence"),

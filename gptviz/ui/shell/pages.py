@@ -114,6 +114,13 @@ COSTS = Page(
     "What the model takes: parameters, operations, memory and time, as formulas.",
     step="What does all this take? Count parameters, operations and memory, and what training it here would cost.",
 )
+HEADS = Page(
+    "pages/heads.py",
+    "Heads",
+    ":material/manage_search:",
+    "What each head does: every head scored, and which heads read each other.",
+    step="A model has many heads: find those that do what heads are known to do.",
+)
 OPEN_MODEL = Page(
     "pages/open_model.py",
     "Open a model",
@@ -140,7 +147,7 @@ RUNS = Page(
 GROUPS: dict[str, tuple[Page, ...]] = {
     "From outside": (HOME, NEXT_TOKEN, GENERATE, CLASSIFY, TRANSLATE),
     "What it is made of": (EMBEDDINGS, POSITIONS, ATTENTION, GRADIENTS),
-    "Take it apart": (LENS, COSTS),
+    "Take it apart": (LENS, HEADS, COSTS),
     "Your models": (OPEN_MODEL, TRAIN, RUNS),
 }
 PAGES = {page.path: page for group in GROUPS.values() for page in group}

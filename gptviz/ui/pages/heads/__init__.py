@@ -1,0 +1,1 @@
+"""What the Heads page shows."""

@@ -1,0 +1,99 @@
+"""What a reader of the Heads page chooses: the text that the heads read, the score that orders them, and a head."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from gptviz.interp.head_scores import SCORES, Part
+from gptviz.interp.units import Unit, unit
+from gptviz.ui.shell.models import ModelKey, language_model
+from gptviz.ui.shell.subject import Subject
+from gptviz.ui.views import attention, encoder_decoder
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.markdown import escaped
+
+RANDOM, PROMPT = "Repeated random tokens", "The prompt"
+DOES, READS = "What each head does", "Which head reads which"
+VIEWS = (DOES, READS)
+# The key in the address of the head that is shown.
+CHOSEN = "unit"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Which heads are scored, and what they read.
+
+    Attributes:
+        key: the model.
+        stack: as in `attention.Read`.
+        read: what they read; None for repeated random tokens.
+    """
+
+    key: ModelKey
+    stack: str
+    read: attention.Read | None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many blocks there are, and heads in each."""
+        config = language_model(self.key).model.config
+        return encoder_decoder.n_blocks(config, self.stack), config.n_head
+
+    def unit(self, block: int, head: int) -> Unit:
+        """A head of the stack."""
+        part: Part = "cross_attention" if self.stack == attention.CROSS else "attention"
+        return Unit(part, block, head, in_encoder=self._in_encoder)
+
+    @property
+    def _in_encoder(self) -> bool:
+        return self.stack == encoder_decoder.ENCODER and language_model(self.key).model.encoder is not None
+
+
+def setting(subject: Subject, stack: str) -> Setting:
+    """The control `over`: what the heads read. An encoder–decoder reads the prompt and writes its own answer."""
+    read = attention.read_by(subject, stack)
+    if subject.kind == "encoder-decoder" or not has_room(subject):
+        return Setting(subject.key, stack, read)
+    about = (
+        "Random tokens that are repeated once: what follows a token in the second half can only be known from the first half, so "
+        "heads that look back cannot be mistaken for heads that know the language. Or your own prompt."
+    )
+    over = controls.select("Heads read", (RANDOM, PROMPT), key="over", help=about, segmented=True)
+    return Setting(subject.key, stack, None if over == RANDOM else read)
+
+
+def has_room(subject: Subject) -> bool:
+    """Whether the model can read random tokens that are repeated."""
+    try:
+        subject.lm.repeated_tokens()
+    except ValueError:
+        return False
+    return True
+
+
+def score(names: tuple[str, ...], first: str) -> str:
+    """The control `score`: what colours and orders the heads; `first` unless something else is chosen."""
+    about = "Colours the cells, and orders the table. Each column of the table says how its score is defined."
+    return controls.select("Score", names, key="score", default=first, help=about, format_func=lambda name: SCORES[name].title)
+
+
+def chosen(setting: Setting, first: tuple[int, int]) -> tuple[int, int]:
+    """The block and the head that the address asks for; `first` where it asks for none of this stack."""
+    asked = st.query_params.get(CHOSEN)
+    if asked is None:
+        return first
+    try:
+        found = unit(asked, language_model(setting.key).model.config)
+    except ValueError as error:
+        st.warning(f"The link asks for {CHOSEN} = “{escaped(asked[:80])}”: {escaped(str(error))}.", icon=":material/link_off:")
+        return first
+    if found.block is None or found.index is None or found != setting.unit(found.block, found.index):
+        return first  # a head of another stack
+    return found.block, found.index
+
+
+def choose(setting: Setting, block: int, head: int) -> None:
+    """Put a head into the address."""
+    st.query_params[CHOSEN] = setting.unit(block, head).name

@@ -1,0 +1,120 @@
+"""What the Heads page computes, once for all sessions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import streamlit as st
+import torch
+
+from gptviz.interp import attention as patterns
+from gptviz.interp.cross_attention import SOURCE, WRITES
+from gptviz.interp.head_scores import SCORES, HeadScores, Numbers, head_scores, scored
+from gptviz.interp.head_weights import Reads, by_chance, composition, copying
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.model import Transformer
+from gptviz.ui.shell.models import ModelKey, language_model
+from gptviz.ui.views import attention, encoder_decoder
+
+from .choices import Setting
+
+# So many tokens of a long text are on the picture of a head's pattern.
+MOST_SHOWN = 128
+# Kinds of heads; a head is said to be of a kind from this share on.
+KINDS = ("induction", "previous_token", "first_token", "duplicate_token")
+CLEARLY = 0.3
+
+
+def stack_of(key: ModelKey, stack: str) -> Transformer:
+    """The transformer whose blocks the heads of the `stack` are in."""
+    return encoder_decoder.stack_of(language_model(key).model, stack)
+
+
+class Text(NamedTuple):
+    """The tokens that heads read.
+
+    Attributes:
+        ids: [texts, T].
+        source: what an encoder reads beside them, [1, S]; None where there is none.
+    """
+
+    ids: torch.Tensor
+    source: torch.Tensor | None
+
+
+def text(setting: Setting) -> Text:
+    """What the heads read."""
+    lm = language_model(setting.key)
+    if setting.read is None:
+        return Text(lm.repeated_tokens(), None)
+    ids = scored(torch.tensor(setting.read.ids, device=lm.device), lm.model.config)[None]
+    source = setting.read.source
+    return Text(ids, None if source is None else torch.tensor([source], device=lm.device))
+
+
+@st.cache_data(max_entries=32, show_spinner="Scoring the heads")
+def scores(setting: Setting) -> HeadScores:
+    """The scores of all heads of the stack."""
+    lm, read = language_model(setting.key), text(setting)
+    repeats = None
+    if setting.read is not None and lm.model.encoder is None:
+        try:
+            repeats = lm.repeated_tokens()
+        except ValueError:  # without room for repeats, those scores have no meaning
+            repeats = None
+    crosses = setting.stack == attention.CROSS
+    found = head_scores(stack_of(setting.key, setting.stack), read.ids, read.source, crosses=crosses, repeats=repeats)
+    copies = setting.stack == encoder_decoder.DECODER and lm.model.config.kind != "classifier"
+    return found.including(_copying(setting.key)) if copies else found
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def _copying(key: ModelKey) -> Numbers:
+    return copying(language_model(key).model)
+
+
+def known(found: HeadScores) -> tuple[str, ...]:
+    """The scores that some head has."""
+    return tuple(name for name in SCORES if not np.isnan(found.values[name]).all())
+
+
+def first_score(found: HeadScores) -> str:
+    """The score that the page opens on: induction where there is a head of that kind, else the kind that some head is most of."""
+    shares = {name: float(np.nanmax(found.values[name])) for name in KINDS if name in known(found)}
+    if shares.get("induction", 0.0) >= CLEARLY or not shares:
+        return next(name for name in ("induction", *known(found)) if name in known(found))
+    return max(shares, key=shares.__getitem__)
+
+
+def ranked(found: HeadScores, name: str) -> list[tuple[int, int]]:
+    """Block and head of all heads, the highest score first; those without one last."""
+    values = np.nan_to_num(found.values[name], nan=-np.inf)
+    order = np.argsort(-values, axis=None, kind="stable")
+    return [(int(block), int(head)) for block, head in zip(*np.unravel_index(order, values.shape), strict=True)]
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def pattern(setting: Setting, block: int, head: int) -> LabelledArray:
+    """The pattern of one head over what it reads, or over the last tokens of it; of random tokens, over the first sequence."""
+    lm, read = language_model(setting.key), text(setting)
+    ids, source = read.ids[0].tolist(), None if read.source is None else read.source[0].tolist()
+    part: patterns.Part = "cross_attention" if setting.stack == attention.CROSS else "attention"
+    values = patterns.pattern(stack_of(setting.key, setting.stack), ids, block, head, source, part)
+    label, written = lm.tokenizer.label, setting.read.written if setting.read is not None else ()
+    queries = [label(i) for i in written or ids][-MOST_SHOWN:]
+    keys = [label(i) for i in (source if part == "cross_attention" else ids) or ()][-MOST_SHOWN:]
+    names = (WRITES, SOURCE) if part == "cross_attention" else (patterns.QUERY, patterns.KEY)
+    axes = Axis(names[0], tuple(queries)), Axis(names[1], tuple(keys))
+    return LabelledArray(values[-MOST_SHOWN:, -MOST_SHOWN:], axes, patterns.UNIT)
+
+
+@st.cache_data(max_entries=16, show_spinner="Multiplying the weights of the heads")
+def composed(key: ModelKey, stack: str, reads: Reads) -> LabelledArray:
+    """See `gptviz.interp.head_weights.composition`."""
+    return composition(stack_of(key, stack), reads)
+
+
+def chance(key: ModelKey, stack: str) -> float:
+    """What a composition is by chance."""
+    return by_chance(stack_of(key, stack))

@@ -1,0 +1,140 @@
+"""The view “What each head does”: all heads as cells and as a table, and the pattern of one of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+from streamlit.elements.lib.column_types import ColumnConfig
+
+from gptviz.figures import heads as figures
+from gptviz.figures.heatmap import one_head
+from gptviz.interp.head_scores import SCORES, HeadScores
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.ui.shell import pages
+from gptviz.ui.shell.subject import Subject
+from gptviz.ui.shell.theme import theme
+from gptviz.ui.widgets.figure import pixels, show_figure
+
+from .choices import Setting, choose, chosen, score
+from .computed import MOST_SHOWN, first_score, known, pattern, ranked, scores, text
+
+_GRID, _TABLE = "heads grid", "heads table"
+ROWS_HIGH = 340
+
+
+def show(subject: Subject, setting: Setting) -> None:
+    """The whole view."""
+    found = scores(setting)
+    names = known(found)
+    if not names:
+        st.info("A text of one token says nothing about heads: there is nothing else to look at. Type a longer prompt above.")
+        return
+    left, right = st.columns([6, 5], gap="large")
+    with left:
+        name = score(names, first_score(found))
+        order = ranked(found, name)
+        block, head = chosen(setting, order[0])
+        cells(setting, found, name, (block, head))
+    with right:
+        one(subject, setting, block, head)
+    table(setting, found, name, order)
+
+
+def cells(setting: Setting, found: HeadScores, name: str, at: tuple[int, int]) -> None:
+    """All heads as cells, coloured by the score called `name`; a click on one chooses it."""
+    kind, values = SCORES[name], found.values[name]
+    highest = max(1.0, float(np.nanmax(values))) if kind.high is None else kind.high
+    n_block, n_head = values.shape
+    axes = Axis("block", tuple(map(str, range(n_block)))), Axis("head", tuple(map(str, range(n_head))))
+
+    def pick() -> None:
+        if points := st.session_state[_GRID].selection.points:
+            block, head = map(int, points[0]["customdata"])
+            choose(setting, block, head)
+
+    best = ranked(found, name)[:3]
+    listed = ", ".join(f"head {head} of block {block} {values[block, head]:.3g}" for block, head in best)
+    show_figure(
+        figures.grid(LabelledArray(values, axes, kind.title.lower()), theme(), low=kind.low, high=highest, chosen=at),
+        key=_GRID,
+        on_select=pick,
+        selection_mode="points",
+        config={"displaylogo": False},
+        alt=f"The score {kind.title.lower()} of every head, by block; the highest: {listed}.",
+    )
+    read = "repeated random tokens" if name in found.on_random or setting.read is None else "the text"
+    where = "from the weights alone" if name == "copying" else f"over {read}"
+    missing = " No token of this text comes back." if name in found.on_random else ""
+    st.caption(f"**{kind.title}**, {where}.{missing} {kind.about}")
+
+
+def one(subject: Subject, setting: Setting, block: int, head: int) -> None:
+    """The pattern of one head, and the way to its page."""
+    shown = pattern(setting, block, head)
+    name = setting.unit(block, head).title
+    show_figure(
+        one_head(shown, theme(), title=name[0].upper() + name[1:], height=400),
+        key="heads pattern",
+        config={"displaylogo": False},
+        alt=f"The attention pattern of {name} over what it reads.",
+    )
+    count = text(setting).ids.shape[1]
+    cut = f" The picture has the last {MOST_SHOWN} of {count:,} tokens." if count > MOST_SHOWN else ""
+    which = "the first of the random texts" if setting.read is None else "the text that is read"
+    st.caption(f"What this head looks at, over {which}.{cut}")
+    pages.link(pages.ATTENTION, f"Open {name} on Attention", query=attention_link(subject, setting, block, head))
+
+
+def attention_link(subject: Subject, setting: Setting, block: int, head: int) -> dict[str, str]:
+    """The address of a head on the page Attention: with the same random tokens, where these can be written as a text."""
+    asked = {"block": str(block), "head": str(head)}
+    if subject.kind == "encoder-decoder":
+        asked["stack"] = setting.stack
+    if setting.read is None:
+        ids = text(setting).ids[0].tolist()
+        tokenizer = subject.lm.tokenizer
+        inside = ids[len(tokenizer.before) : len(ids) - len(tokenizer.after)]
+        written = tokenizer.decode(inside)
+        if list(tokenizer.encode(written).ids) == ids:
+            asked["prompt"] = written
+    return {**pages.shared_state(), **asked}
+
+
+def table(setting: Setting, found: HeadScores, name: str, order: Sequence[tuple[int, int]]) -> None:
+    """A row per head, the highest score first; choosing a row shows the head. A click on a title orders by another column."""
+    columns = [name, *(other for other in known(found) if other != name)]
+    frame = frame_of(found, columns, order)
+
+    def pick() -> None:
+        if rows := st.session_state[_TABLE].selection.rows:
+            choose(setting, *order[rows[0]])
+
+    number = st.column_config.NumberColumn
+    config: dict[str, ColumnConfig] = {SCORES[each].title: number(format="%.3f", help=SCORES[each].about) for each in columns}
+    st.dataframe(
+        frame,
+        hide_index=True,
+        key=_TABLE,
+        on_select=pick,
+        selection_mode="single-row",
+        height=pixels(ROWS_HIGH) if len(order) > 8 else "content",
+        column_config={"head": st.column_config.TextColumn(pinned=True, help="1.2 is head 2 of block 1."), **config},
+        alt="All heads, one per row, with their scores",
+    )
+
+
+def frame_of(found: HeadScores, columns: Sequence[str], order: Sequence[tuple[int, int]]) -> pd.DataFrame:
+    """The table: each head as block and number, and its scores in these `columns`."""
+    rows = [
+        {"head": f"{block}.{head}"} | {SCORES[name].title: _cell(float(found.values[name][block, head])) for name in columns}
+        for block, head in order
+    ]
+    return pd.DataFrame(rows)
+
+
+def _cell(value: float) -> float | None:
+    return None if math.isnan(value) else value

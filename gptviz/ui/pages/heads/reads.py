@@ -1,0 +1,90 @@
+"""The view “Which head reads which”: composition, from weights alone."""
+
+from __future__ import annotations
+
+from typing import cast, get_args
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from gptviz.figures import heads as figures
+from gptviz.interp.head_weights import Reads
+from gptviz.labelled_array import LabelledArray
+from gptviz.ui.shell.theme import theme
+from gptviz.ui.views import attention
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.figure import pixels, show_figure
+
+from .choices import Setting
+from .computed import chance, composed
+
+KINDS: tuple[str, ...] = get_args(Reads)
+ABOUT = {
+    "key": "By what it looks for in a token: what the writer left there decides whether the reader looks there.",
+    "query": "By what it looks for: what the writer left at the token that reads decides where the reader looks.",
+    "value": "By what it takes: what the writer left at a token is moved on by the reader.",
+}
+TALL = 560
+
+
+def by() -> Reads:
+    """The control `reads`: by which of its vectors the later head reads."""
+    about = " ".join(f"{kind.capitalize()}: {ABOUT[kind][0].lower()}{ABOUT[kind][1:]}" for kind in KINDS)
+    return cast(Reads, controls.select("Reads by its", KINDS, key="reads", default="key", help=about, segmented=True))
+
+
+def show(setting: Setting) -> Reads | None:
+    """The whole view. Gives what heads read by; None where there is nothing to show."""
+    if setting.stack == attention.CROSS:
+        st.info("Composition is between heads of one stack: choose the encoder or the decoder above.")
+        return None
+    if setting.shape[0] < 2:
+        st.info("This stack has one block: no head stands behind another one, so none can read what another one wrote.")
+        return None
+    reads = by()
+    values, by_chance = composed(setting.key, setting.stack, reads), chance(setting.key, setting.stack)
+    best = strongest(values)
+    if best.empty:
+        st.info(
+            "No head of this stack reads what another head wrote as it wrote it: without residual connections, what stands "
+            "between them replaces it."
+        )
+        return None
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        first = best.iloc[0]
+        show_figure(
+            figures.reads(values, theme(), chance=by_chance, n_block=setting.shape[0], height=TALL),
+            key="heads reads",
+            config={"displaylogo": False},
+            alt=f"{reads} composition of all pairs of heads; the strongest: {first.reads} reads {first.writes}.",
+        )
+    with right:
+        st.markdown("**The strongest pairs**")
+        st.dataframe(
+            best.assign(beside=best["value"] - by_chance).rename(columns={"beside": "beside chance"}),
+            hide_index=True,
+            height=pixels(TALL - 150),
+            column_config={name: st.column_config.NumberColumn(format="%.3f") for name in ("value", "beside chance")},
+            alt="The pairs of heads with the strongest composition",
+        )
+        st.caption(
+            f"Read “1.2” as head 2 of block 1. A head that is turned at random in the stream has {by_chance:.3f}: that is "
+            f"1 / √{setting_width(setting)}, one divided by the root of the width of the stream. {ABOUT[reads]}"
+        )
+    return reads
+
+
+def setting_width(setting: Setting) -> int:
+    """The width of the stream."""
+    return round(chance(setting.key, setting.stack) ** -2)
+
+
+def strongest(values: LabelledArray, most: int = 50) -> pd.DataFrame:
+    """The pairs with the largest values, the largest first: reader, writer and value."""
+    known = np.argwhere(~np.isnan(values.values.astype(float)))
+    order = sorted(known.tolist(), key=lambda at: -float(values.values[tuple(at)]))[:most]
+    names = values.axes[0].labels, values.axes[1].labels
+    rows = [(names[0][i], names[1][j], float(values.values[i, j])) for i, j in order]
+    return pd.DataFrame(rows, columns=["reads", "writes", "value"])

@@ -1,0 +1,71 @@
+"""How the numbers of the Heads page are computed, what they cannot tell, and the code that computes them."""
+
+from __future__ import annotations
+
+from gptviz.interp.head_weights import Reads
+from gptviz.ui.shell.models import language_model, load_call
+from gptviz.ui.views import attention, encoder_decoder
+
+from .choices import Setting
+from .computed import text
+
+HOW = r"""
+Each score is a mean over all queries but the first token, which has none before it; over random tokens, also over eight texts.
+The patterns are recorded by the tap `blocks.*.attention.pattern` in a forward pass of the model. **Copying** is $\sum_i
+\lambda_i \,/\, \sum_i |\lambda_i|$ over the eigenvalues $\lambda_i$ of $W_U W_O W_V W_E$: what reading a token adds to the
+logit of each token, if nothing else of the model acts in between. Its eigenvalues that are not 0 are those of the small matrix
+$W_O W_U W_E W_V$, which has as many rows as a head has numbers (Elhage et al. 2021). Norms are replaced by what is linear in
+them: the gain, and for layernorm taking the mean away. What all logits have in common is taken away, since a softmax does not
+see it. Computed by `head_scores` in `gptviz/interp/head_scores.py` and `copying` in `gptviz/interp/head_weights.py`."""
+LIMITS = """A score says where a head looks, not what it does with what it finds, nor whether the model needs it: switch the
+head off to see. A head that gets no score may do something that nobody has named. Over random tokens a model is far from what
+it was trained on, so heads may behave otherwise than in a text. Copying only sees the direct way from an embedding through one
+head to the logits; in later blocks a head reads much else, and what it writes is read by others."""
+HOW_READS = r"""
+$\lVert W_{QK} W_{OV} \rVert \,/\, (\lVert W_{QK} \rVert\, \lVert W_{OV} \rVert)$ for the key, with $W_{QK} = W_Q^\top W_K$ of
+the head that reads and $W_{OV} = W_O W_V$ of the head that writes; $\lVert \cdot \rVert$ is the root of the sum of the squares.
+For the query $W_{QK}$ is transposed, for the value it is the reader's own $W_{OV}$ (Elhage et al. 2021, “A Mathematical
+Framework for Transformer Circuits”). If the writer is turned at random in the stream, the mean of the squares is exactly $1 /
+d_\text{model}$; its root is what is called chance here, and is subtracted in the picture. Norms are replaced by what is linear
+in them; biases, the rotation of rotary positions, and norms of queries and keys are left out. Computed in the few numbers of
+each head by `composition` in `gptviz/interp/head_weights.py`."""
+LIMITS_READS = """Weights alone do not say what stands in the stream when a text is read: a strong pair may never be used, and a
+weak one may matter for a few tokens. What MLPs change on the way is not seen."""
+
+
+def code(setting: Setting) -> str:
+    """The lines of `gptviz` that compute the scores."""
+    lm, read = language_model(setting.key), text(setting)
+    copies = setting.stack == encoder_decoder.DECODER and lm.model.config.kind != "classifier"
+    begin = f"""import torch
+
+import gptviz
+from gptviz.interp.head_scores import head_scores
+from gptviz.interp.head_weights import copying
+
+lm = {load_call(lm)}
+"""
+    model = "lm.model.encoder" if lm.model.encoder is not None and setting.stack == encoder_decoder.ENCODER else "lm.model"
+    end = ".including(copying(lm.model))" if copies else ""
+    if setting.read is None:
+        return f"{begin}scores = head_scores({model}, lm.repeated_tokens()){end}.table()  # [block, head, score]"
+    ids, arguments = read.ids.tolist(), ""
+    if read.source is not None:
+        arguments += f", torch.tensor({read.source.tolist()})"
+    if setting.stack == attention.CROSS:
+        arguments += ", crosses=True"
+    elif lm.model.encoder is None:
+        arguments += ", repeats=lm.repeated_tokens()"
+    return f"{begin}ids = torch.tensor({ids})\nscores = head_scores({model}, ids{arguments}){end}.table()  # [block, head, score]"
+
+
+def code_reads(setting: Setting, reads: Reads) -> str:
+    """The lines of `gptviz` that compute the composition."""
+    lm = language_model(setting.key)
+    model = "lm.model.encoder" if lm.model.encoder is not None and setting.stack == encoder_decoder.ENCODER else "lm.model"
+    return f"""import gptviz
+from gptviz.interp.head_weights import by_chance, composition
+
+lm = {load_call(lm)}
+values = composition({model}, {reads!r})  # [head that reads, head that writes]
+by_chance({model})  # what it is by chance"""

@@ -1,0 +1,215 @@
+"""The Heads page as a reader meets it, without a browser."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import parse_qs
+
+import numpy as np
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+import gptviz
+from gptviz.interp import head_scores
+from gptviz.interp.head_weights import by_chance, composition
+from gptviz.interp.overview import strongest
+from gptviz.interp.trace import run
+from gptviz.runs import checkpoints
+from gptviz.text import CharTokenizer
+from gptviz.ui.pages.heads.choices import DOES, PROMPT, READS
+from tests import hand_built
+from tests.app.opening import opened
+from tests.tiny import TinyModel
+
+
+def page(**query: str) -> AppTest:
+    at = opened("pages/heads.py", **query)
+    assert not at.exception, at.exception
+    return at
+
+
+def chart(at: AppTest, key: str) -> dict[str, Any]:
+    return next(json.loads(c.proto.spec) for c in at.get("plotly_chart") if c.proto.id.endswith(f"-{key}"))
+
+
+def numbers(data: Any) -> np.ndarray:
+    """The numbers of a chart, which plotly writes as lists or as bytes."""
+    if isinstance(data, dict):
+        import base64
+
+        flat = np.frombuffer(base64.b64decode(data["bdata"]), data["dtype"])
+        return flat.reshape([int(size) for size in data["shape"].split(",")]) if "shape" in data else flat
+    return np.array(data, dtype=float)
+
+
+def says(at: AppTest) -> str:
+    return " ".join(str(each.value) for kind in (at.caption, at.info, at.warning, at.markdown) for each in kind)
+
+
+def code(at: AppTest) -> dict[str, Any]:
+    """What the code below the view leaves behind."""
+    made: dict[str, Any] = {}
+    exec(at.code[0].value, made)
+    return made
+
+
+def link(at: AppTest, label: str) -> dict[str, list[str]]:
+    return next(parse_qs(one.proto.query_string) for one in at.main.get("page_link") if label in one.proto.label)
+
+
+@pytest.fixture
+def circuit(home: object) -> str:
+    """The induction circuit built by hand, with the letters a … j as its tokens."""
+    checkpoints.save("circuit", hand_built.induction_circuit(), CharTokenizer.from_text("abcdefghij"), {}, replace=True)
+    return "circuit"
+
+
+def test_the_page_opens_on_the_induction_head_with_its_pattern_and_the_scores_of_all(circuit: str) -> None:
+    at = page(model=circuit)
+    lm = gptviz.load(circuit)
+    expected = head_scores.head_scores(lm.model, lm.repeated_tokens()).values["induction"]
+    grid = chart(at, "heads grid")
+    np.testing.assert_allclose(numbers(grid["data"][0]["z"]), expected, atol=1e-6)
+    assert (grid["data"][0]["zmin"], grid["data"][0]["zmax"]) == (0, 1)
+    frame = at.dataframe[0].value
+    assert list(frame["head"][:1]) == ["1.2"]
+    assert list(frame.columns)[:2] == ["head", "Induction"]
+    assert sorted(frame["Induction"], reverse=True) == list(frame["Induction"])
+    shown = numbers(chart(at, "heads pattern")["data"][0]["z"])
+    pattern = run(lm.model, lm.repeated_tokens()[:1])["blocks.1.attention.pattern"][0, 2].numpy()
+    np.testing.assert_allclose(np.nan_to_num(shown), pattern, atol=1e-6)
+    assert "Open head 2 of block 1 on Attention" in [one.proto.label for one in at.main.get("page_link")]
+
+
+def test_a_link_to_attention_has_the_head_and_the_same_random_tokens(circuit: str) -> None:
+    lm = gptviz.load(circuit)
+    asked = link(page(model=circuit), "on Attention")
+    assert (asked["block"], asked["head"], asked["model"]) == (["1"], ["2"], [circuit])
+    assert lm.encode(asked["prompt"][0]).tolist() == lm.repeated_tokens()[0].tolist()
+    asked = link(page(model=circuit, over=PROMPT, prompt="abcab", unit="blocks.0.attention.head.1"), "on Attention")
+    assert (asked["block"], asked["head"], asked["prompt"]) == (["0"], ["1"], ["abcab"])
+
+
+def test_over_the_prompt_scores_are_those_of_the_prompt_and_the_code_computes_them(circuit: str) -> None:
+    at = page(model=circuit, over=PROMPT, prompt="abcdab")
+    frame = at.dataframe[0].value.set_index("head")
+    lm = gptviz.load(circuit)
+    expected = head_scores.head_scores(lm.model, lm.encode("abcdab")[None])
+    for name, values in expected.values.items():
+        title = head_scores.SCORES[name].title
+        if title in frame.columns and name != "copying":
+            assert frame.loc["1.2", title] == pytest.approx(values[1, 2])
+    made = code(at)
+    for name in ("induction", "previous_token", "copying"):
+        of = made["scores"].values[..., list(head_scores.SCORES).index(name)]
+        for (block, head), value in np.ndenumerate(of):
+            assert np.isclose(frame.loc[f"{block}.{head}", head_scores.SCORES[name].title], value, atol=1e-6, equal_nan=True)
+
+
+def test_a_text_without_repeats_says_that_repeats_are_scored_over_random_tokens(circuit: str) -> None:
+    at = page(model=circuit, over=PROMPT, prompt="abcd", score="Induction")
+    assert "over repeated random tokens. No token of this text comes back." in says(at)
+    assert at.dataframe[0].value["head"][0] == "1.2"
+    assert "No token of this text comes back" not in says(page(model=circuit, over=PROMPT, prompt="abca", score="Induction"))
+
+
+def test_the_code_over_random_tokens_computes_what_is_shown(circuit: str) -> None:
+    at = page(model=circuit)
+    table = code(at)["scores"]
+    np.testing.assert_allclose(
+        table.values[..., list(head_scores.SCORES).index("induction")],
+        numbers(chart(at, "heads grid")["data"][0]["z"]),
+        atol=1e-6,
+    )
+
+
+@pytest.mark.parametrize("reads", ["query", "key", "value"])
+def test_the_matrix_of_heads_is_the_composition_beside_chance(reads: str) -> None:
+    at = page(model="induction", view=READS, reads=reads)
+    lm = gptviz.load("induction")
+    expected = composition(lm.model, reads).values[4:, :4] - by_chance(lm.model)  # type: ignore[arg-type]
+    np.testing.assert_allclose(numbers(chart(at, "heads reads")["data"][0]["z"]), expected, atol=1e-6)
+    first = at.dataframe[0].value.iloc[0]
+    reader, writer = strongest(expected)
+    assert (first["reads"], first["writes"]) == (f"1.{reader}", f"0.{writer}")
+    np.testing.assert_allclose(code(at)["values"].values[4:, :4] - by_chance(lm.model), expected, atol=1e-6)
+
+
+def test_what_is_suggested_is_true_and_shows_the_head_it_is_about() -> None:
+    at = page(model="induction")
+    offered = [button.label for button in at.button if (button.key or "").startswith("try ")]
+    assert offered == ["The induction head", "A previous-token head", "A head that rests", "Who copies?", "Who reads whom?"]
+    for label, column in (("The induction head", "Induction"), ("A previous-token head", "Previous token")):
+        next(button for button in at.button if button.label == label).click().run()
+        assert not at.exception
+        best = at.dataframe[0].value.iloc[0]
+        assert best[column] == at.dataframe[0].value[column].max()
+        block, head = best["head"].split(".")
+        assert at.query_params["unit"] in (name := f"blocks.{block}.attention.head.{head}", [name])
+        assert f"Head {head} of block {block} gives" in says(at)
+    next(button for button in at.button if button.label == "Who reads whom?").click().run()
+    assert not at.exception
+    first = at.dataframe[0].value.iloc[0]
+    assert f"head {first['reads']} reads most of what head {first['writes']} writes: {first['value']:.2f}" in says(at)
+    assert "together they find what came next before" in says(at)
+
+
+def test_a_head_that_there_is_not_is_named() -> None:
+    at = page(model="induction", unit="blocks.7.attention.head.0")
+    assert any("there is no block 7" in warning.value.replace("\\", "") for warning in at.warning)
+    assert "Open head 2 of block 1 on Attention" in [one.proto.label for one in at.main.get("page_link")]
+
+
+def test_every_stack_of_an_encoder_decoder_has_its_heads() -> None:
+    layers = {"encoder": "encoder.blocks", "decoder": "blocks", "cross": "blocks"}
+    for stack, begins in layers.items():
+        at = page(model="seq2seq", stack=stack)
+        assert not [one for one in at.get("segmented_control") if one.proto.label == "Heads read"]
+        table = code(at)["scores"]
+        frame = at.dataframe[0].value.set_index("head")
+        for title in set(frame.columns):
+            name = next(name for name, score in head_scores.SCORES.items() if score.title == title)
+            for (block, head), value in np.ndenumerate(table.values[..., list(head_scores.SCORES).index(name)]):
+                assert np.isclose(frame.loc[f"{block}.{head}", title], value, atol=1e-6, equal_nan=True), (stack, title)
+        at = page(model="seq2seq", stack=stack, unit=f"{begins}.0.{'cross_' if stack == 'cross' else ''}attention.head.1")
+        assert not at.warning
+        assert chart(at, "heads pattern")
+    assert "choose the encoder or the decoder" in says(page(model="seq2seq", stack="cross", view=READS))
+
+
+def test_a_model_with_one_block_or_none_says_what_it_lacks(tiny_model: TinyModel) -> None:
+    tiny_model("one", n_layer=1, context_length=32)
+    assert "has one block" in says(page(model="one", view=READS, prompt="the"))
+    tiny_model("none", n_layer=0, context_length=32)
+    assert "no blocks and therefore no attention" in says(page(model="none", prompt="the"))
+    tiny_model("replaced", n_layer=2, context_length=32, residual="none")
+    assert "without residual connections" in says(page(model="replaced", view=READS, prompt="the"))
+
+
+def test_a_context_without_room_for_repeats_is_scored_over_the_prompt(tiny_model: TinyModel) -> None:
+    tiny_model("short", context_length=3)
+    at = page(model="short", prompt="the")
+    assert not [one for one in at.get("segmented_control") if one.proto.label == "Heads read"]
+    assert at.dataframe[0].value.shape[0] == 6
+    one = page(model="short", prompt="t")
+    assert "type a longer prompt" in says(one).lower() or one.dataframe
+
+
+def test_only_the_view_on_screen_is_computed(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny_model("deep", n_layer=13, context_length=32)
+    asked: list[str] = []
+    monkeypatch.setattr("gptviz.ui.pages.heads.computed.composition", lambda *_: asked.append("composition"))
+    page(model="deep", view=DOES, prompt="the")
+    assert not asked
+
+
+def test_a_grid_without_negative_scores_has_one_hue_and_copying_two() -> None:
+    at = page(model="induction", score="Copying")
+    heat = chart(at, "heads grid")["data"][0]
+    assert (heat["zmin"], heat["zmax"]) == (-1, 1)
+    at = page(model="induction", score="Distance")
+    heat = chart(at, "heads grid")["data"][0]
+    assert heat["zmin"] == 0
+    assert heat["zmax"] == pytest.approx(float(torch.tensor(at.dataframe[0].value["Distance"]).max()))
