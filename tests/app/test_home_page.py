@@ -17,21 +17,16 @@ from gptviz.components.kit import unpack
 from gptviz.components.model_map import Look
 from gptviz.files import home
 from gptviz.ui.pages.home import shape_of
-from gptviz.ui.shell.pages import DEFAULT_PROMPT, PAGES
+from gptviz.ui.shell.pages import DEFAULT_PROMPT, GROUPS, PAGES
 from gptviz.ui.views import append_token, model_map
 from gptviz.ui.widgets.markdown import escaped
 from tests.tiny import TinyModel, tiny
 from tests.waiting import PATIENCE
 
 HOME = str(Path(__file__).parents[2] / "app.py")
-# The pages with a picture on Home: those about models like this one, but for two that are about no one model.
-NO_PICTURE = (
-    "app.py",
-    "pages/costs.py",
-    "pages/gradients.py",
-    "pages/lens.py",
-    "pages/open_model.py",
-)
+# The pages with a picture on Home: those about models like this one, but for two that are about no one model, and those that take
+# it apart, whose pictures would have to be computed first.
+NO_PICTURE = ("app.py", "pages/gradients.py", "pages/open_model.py", *(page.path for page in GROUPS["Take it apart"]))
 PICTURED = sum("decoder" in page.kinds and page.path not in NO_PICTURE for page in PAGES.values())
 ALPHABET = "".join(sorted(set(DEFAULT_PROMPT + "abcdefghijklmnopqrstuvwxyz\n ")))
 

@@ -117,6 +117,7 @@ WORDS = {
     "pages/costs.py": (
         *("parameter", "operation", "activations", "gradient", "optimiser", "keys and values", "token", "batch", "step"),
         *("block", "attention", "MLP", "embedding", "float32"),
+    ),
     "pages/heads.py": (
         *("head", "block", "pattern", "query", "key", "value", "induction head", "sink", "entropy", "eigenvalue", "composition"),
         "residual stream",
