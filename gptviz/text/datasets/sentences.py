@@ -12,12 +12,13 @@ A sentence is a *template* with a *pair* of words in it. In each task some templ
 | names | how it begins, where the two are, what is done | the two names, in any order |
 | agreement | how it begins, the preposition, the number of adjectives | the two nouns, in this order, in singular or plural |
 | brackets | the order of two or three kinds of brackets | the noun before the brackets and that in the innermost |
-| colours | number and wording of the facts, what stands between, the question | the thing asked for and its colour |
+| colours | number and wording of the facts, what stands between, the questions | a thing and its colour |
 
 A sentence to train on has neither; a sentence to validate on has both. So every word of a held-out sentence is known from
 training, also as an answer of the task, but never in this template and never with this partner. (Two names that are held out as a
 pair may stand together in a sentence about colours. A single bracket has only three templates: these are trained on and not
-tested.)
+tested. In a held-out sentence about colours every fact is a held-out pair: for each thing, the one colour that it never has in
+training.)
 """
 
 from __future__ import annotations
@@ -41,15 +42,15 @@ from .base import HELD_OUT, Examples, Task, validation_rng
 T = TypeVar("T")
 Words = tuple[str, ...]
 
-LENGTH: Final = 33
-"""Tokens of the longest sentence and its end: three facts about colours, a sentence between, and the longest question."""
+LENGTH: Final = 38
+"""Tokens of the longest sentence and its end: three facts about colours, a sentence between, and two questions."""
 _TEMPLATES_PER_HELD_OUT, _PAIRS_PER_HELD_OUT = 5, 6
 
 _NAMES = ("Mary", "John", "Tom", "Ann", "Sue", "Paul", "Kate", "Mark", "Lucy", "Peter", "Emma", "David", "Alice", "James")
 _PLACES = ("shop", "park", "school", "garden", "station", "market", "river", "beach", "library", "town")
 _GIFTS = ("book", "letter", "ball", "map", "ring", "cup", "cake", "drink", "pen", "flower")
-_THINGS = ("hat", "coat", "bag", "car", "door", "chair", "bike", "boat")
-_COLOURS = ("red", "blue", "green", "white", "black", "yellow", "brown", "grey")
+_THINGS = ("hat", "coat", "bag", "car", "door", "chair", "bike", "boat", "shirt", "lamp")
+_COLOURS = ("red", "blue", "green", "white", "black", "yellow", "brown", "grey", "pink", "golden")
 _NOUNS = {
     **{noun: f"{noun}s" for noun in ("key", "cabinet", "dog", "book", "letter", "house", "tree", "picture", "flower", "king")},
     "child": "children",
@@ -72,7 +73,7 @@ _TIMES = {"The": ("is", "are"), "Today the": ("is", "are"), "Now the": ("is", "a
 _SEEING = ("saw", "found", "drew", "liked")
 _FACTS = ("has a", "bought a", "is")
 _BETWEEN = ("", "It was a long day .", "We went to the {} .")
-_QUESTIONS = ("The {} is", "The colour of the {} is", "Now the {} is")
+_QUESTIONS = ("The {} is", "Now the {} is", "The colour of the {} is")
 
 
 @dataclass(frozen=True)
@@ -136,8 +137,8 @@ class _Part:
     Attributes:
         templates: those to train on and those held out.
         pairs: likewise.
-        write: from a template, a pair, the pairs to train on and a picker of everything else to a sentence, a space between any
-            two tokens, each word that can be known after a `*`.
+        write: from a template, a pair, all pairs like it (to train on, or held out) and a picker of everything else to a sentence,
+            a space between any two tokens, each word that can be known after a `*`.
     """
 
     templates: tuple[tuple[Words, ...], tuple[Words, ...]]
@@ -146,7 +147,8 @@ class _Part:
 
     def sentence(self, pick: _Picker, *, held_out: bool) -> list[str]:
         """The tokens of a sentence to train on, or of one that is held out; those that can be known after a `*`."""
-        return self.write(pick(self.templates[held_out]), pick(self.pairs[held_out]), self.pairs[False], pick).split()
+        pairs = self.pairs[held_out]
+        return self.write(pick(self.templates[held_out]), pick(pairs), pairs, pick).split()
 
 
 def _name_sentence(template: Words, pair: Words, _: tuple[Words, ...], pick: _Picker) -> str:
@@ -176,11 +178,11 @@ def _bracket_sentence(template: Words, pair: Words, _: tuple[Words, ...], pick: 
     return f"{pick(_NAMES)} {pick(_SEEING)} the {outer}{opened} {closed} *."
 
 
-def _colour_sentence(template: Words, pair: Words, trained: tuple[Words, ...], pick: _Picker) -> str:
+def _colour_sentence(template: Words, pair: Words, pairs: tuple[Words, ...], pick: _Picker) -> str:
     count, wording, between, question = template
     facts = [pair]
     while len(facts) < int(count):
-        others = [each for each in trained if not any(set(each) & set(fact) for fact in facts)]
+        others = [each for each in pairs if not any(set(each) & set(fact) for fact in facts)]
         facts.insert(pick(range(len(facts) + 1)), pick(others))
     told, owners = [], list(_NAMES)
     for number, (thing, colour) in enumerate(facts):
@@ -191,7 +193,9 @@ def _colour_sentence(template: Words, pair: Words, trained: tuple[Words, ...], p
             owners.remove(owner)
             told.append(f"{owner} {wording} {colour} {thing}")
     story = " , ".join(told[:-1]) + f" and {told[-1]} ."
-    return f"{story} {between.format(pick(_PLACES))} {question.format(pair[0])} *{pair[1]} ."
+    other, its_colour = pick([fact for fact in facts if fact != pair])
+    asked = f"{question.format(pair[0])} *{pair[1]} and the {other} is *{its_colour} ."
+    return f"{story} {between.format(pick(_PLACES))} {asked}"
 
 
 def _split(options: Sequence[Words], one_in: int) -> tuple[tuple[Words, ...], tuple[Words, ...]]:
@@ -208,6 +212,11 @@ def _bracket_templates() -> tuple[tuple[Words, ...], tuple[Words, ...]]:
     return (*((kind,) for kind in _BRACKETS), *trained), held_out
 
 
+def _coloured() -> tuple[tuple[Words, ...], tuple[Words, ...]]:
+    held_out = tuple(zip(_THINGS, _COLOURS, strict=True))
+    return tuple(pair for pair in product(_THINGS, _COLOURS) if pair not in held_out), held_out
+
+
 @lru_cache(maxsize=1)
 def _parts() -> dict[str, _Part]:
     templates, pairs = _TEMPLATES_PER_HELD_OUT, _PAIRS_PER_HELD_OUT
@@ -222,7 +231,7 @@ def _parts() -> dict[str, _Part]:
         "brackets": _Part(_bracket_templates(), nouns, _bracket_sentence),
         "colours": _Part(
             _split(tuple(product("23", _FACTS, _BETWEEN, _QUESTIONS)), templates),
-            _split(tuple(product(_THINGS, _COLOURS)), pairs),
+            _coloured(),
             _colour_sentence,
         ),
     }
