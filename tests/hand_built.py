@@ -74,6 +74,12 @@ def previous_token(writes: slice = BEFORE) -> Head:
     return _head(_matrix((PLACE, H_PLACE, back)), _matrix((PLACE, H_PLACE, 1.0)), writes=writes)
 
 
+def lagged(places: int) -> Head:
+    """Says the token so many places before its own; where there is none, evenly those that it may read."""
+    back = torch.diag(torch.full((CONTEXT - places,), SHARP), diagonal=-places)
+    return _head(_matrix((PLACE, H_PLACE, back)), _matrix((PLACE, H_PLACE, 1.0)), writes=SAID)
+
+
 def first_token() -> Head:
     """Attends to the first token of the text, and writes nothing there: a sink."""
     ask = torch.zeros(CONTEXT, CONTEXT)

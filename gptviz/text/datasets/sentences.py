@@ -35,15 +35,16 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from gptviz.text.tokenizers.base import Ids
-from gptviz.text.tokenizers.cased_words import CasedWordTokenizer
+from gptviz.text.tokenizers.cased_words import SPECIAL_TOKENS, CasedWordTokenizer
 
 from .base import HELD_OUT, Examples, Task, validation_rng
 
 T = TypeVar("T")
 Words = tuple[str, ...]
 
-LENGTH: Final = 38
+LENGTH: Final = 36
 """Tokens of the longest sentence and its end: three facts about colours, a sentence between, and two questions."""
+_END: Final = SPECIAL_TOKENS[0]
 _TEMPLATES_PER_HELD_OUT, _PAIRS_PER_HELD_OUT = 5, 6
 
 _NAMES = ("Mary", "John", "Tom", "Ann", "Sue", "Paul", "Kate", "Mark", "Lucy", "Peter", "Emma", "David", "Alice", "James")
@@ -71,9 +72,15 @@ _TIMES = {"The": ("is", "are"), "Today the": ("is", "are"), "Now the": ("is", "a
     "Last week the": ("was", "were")
 }
 _SEEING = ("saw", "found", "drew", "liked")
-_FACTS = ("has a", "bought a", "is")
+_FACTS = ("has a", "bought a", "found a")
 _BETWEEN = ("", "It was a long day .", "We went to the {} .")
-_QUESTIONS = ("The {} is", "Now the {} is", "The colour of the {} is")
+# Two facts are asked for in turn: the colour of a thing, or the thing of a colour.
+_QUESTIONS = (
+    "The {thing} is *{colour} and the {other} is *{its} .",
+    "Now the {thing} is *{colour} and the {other} is *{its} .",
+    "We saw the {colour} *{thing} and the {its} *{other} .",
+    "The {colour} *{thing} is near the {its} *{other} .",
+)
 
 
 @dataclass(frozen=True)
@@ -137,8 +144,8 @@ class _Part:
     Attributes:
         templates: those to train on and those held out.
         pairs: likewise.
-        write: from a template, a pair, all pairs like it (to train on, or held out) and a picker of everything else to a sentence,
-            a space between any two tokens, each word that can be known after a `*`.
+        write: makes a sentence of a template, a pair, all pairs like it (to train on, or held out) and a picker of everything
+            else; a space stands between any two tokens, and a `*` before each that can be known.
     """
 
     templates: tuple[tuple[Words, ...], tuple[Words, ...]]
@@ -171,7 +178,7 @@ def _bracket_sentence(template: Words, pair: Words, _: tuple[Words, ...], pick: 
     outer, innermost = pair
     opened = ""
     for bracket in template[:-1]:
-        noun = pick(tuple(noun for noun in _NOUNS if noun not in pair))
+        noun = pick(tuple(_NOUNS))
         opened += f" {bracket} the {pick(('', 'old', *_ADJECTIVES))} {noun} {pick(_PREPOSITIONS)}"
     opened += f" {template[-1]} a {pick(('', *_ADJECTIVES))} {innermost}"
     closed = " ".join(f"*{_BRACKETS[bracket]}" for bracket in reversed(template))
@@ -182,19 +189,17 @@ def _colour_sentence(template: Words, pair: Words, pairs: tuple[Words, ...], pic
     count, wording, between, question = template
     facts = [pair]
     while len(facts) < int(count):
-        others = [each for each in pairs if not any(set(each) & set(fact) for fact in facts)]
-        facts.insert(pick(range(len(facts) + 1)), pick(others))
+        thing, colour = pick(pairs)
+        if all(thing != fact[0] and colour != fact[1] for fact in facts):
+            facts.insert(pick(range(len(facts) + 1)), (thing, colour))
     told, owners = [], list(_NAMES)
-    for number, (thing, colour) in enumerate(facts):
-        if wording == "is":
-            told.append(f"{'the' if number else 'The'} {thing} is {colour}")
-        else:
-            owner = pick(owners)
-            owners.remove(owner)
-            told.append(f"{owner} {wording} {colour} {thing}")
+    for thing, colour in facts:
+        owner = pick(owners)
+        owners.remove(owner)
+        told.append(f"{owner} {wording} {colour} {thing}")
     story = " , ".join(told[:-1]) + f" and {told[-1]} ."
-    other, its_colour = pick([fact for fact in facts if fact != pair])
-    asked = f"{question.format(pair[0])} *{pair[1]} and the {other} is *{its_colour} ."
+    other, its = pick([fact for fact in facts if fact != pair])
+    asked = question.format(thing=pair[0], colour=pair[1], other=other, its=its)
     return f"{story} {between.format(pick(_PLACES))} {asked}"
 
 
@@ -245,7 +250,14 @@ def _tokenizer() -> CasedWordTokenizer:
     phrases = (*_BEGINNINGS, *_MEETINGS, *_GIVINGS, *_TIMES, *_SEEING, *_FACTS, *_BETWEEN, *_QUESTIONS, "the and old")
     nouns = (*_NAMES, *_PLACES, *_GIFTS, *_THINGS, *_NOUNS, *_NOUNS.values())
     texts = (*signs, *nouns, *_COLOURS, *_ADJECTIVES, *_STATES, *_PREPOSITIONS, *verbs, *phrases)
-    return CasedWordTokenizer(dict.fromkeys(word for text in texts for word in text.split() if word != "{}"))
+    return CasedWordTokenizer(dict.fromkeys(word for text in texts for word in text.split() if "{" not in word))
+
+
+@lru_cache(maxsize=1)
+def _numbers() -> dict[str, int]:
+    """For each word of a sentence its id plus 1, negative where the word stands after a `*`."""
+    labels = [*_tokenizer().words, _END]
+    return {word: i for i, word in enumerate(labels, 1)} | {f"*{word}": -i for i, word in enumerate(labels, 1)}
 
 
 @dataclass(frozen=True)
@@ -314,12 +326,8 @@ class Sentences(Task):
     def _sentences(self, count: int, rng: Generator, *, held_out: bool) -> tuple[Ids, NDArray[np.bool_], Ids]:
         """Ids [count, length], whether each token can be known, and which task each row is of [count]."""
         pick, parts = _Picker(rng), list(_parts().values())
-        ids, known = np.full((count, LENGTH), self.end), np.zeros((count, LENGTH), bool)
         part = (np.arange(count) + rng.integers(len(parts))) % len(parts)
-        to_id = self.tokenizer.id_of
-        for row in range(count):
-            words = parts[part[row]].sentence(pick, held_out=held_out)
-            for place, word in enumerate(words):
-                known[row, place] = word[0] == "*"
-                ids[row, place] = to_id(word.removeprefix("*"))
-        return ids, known, part
+        sentences = [parts[number].sentence(pick, held_out=held_out) for number in part.tolist()]
+        token, filled = _numbers(), [_END] * LENGTH
+        rows = np.array([[token[word] for word in (sentence + filled)[:LENGTH]] for sentence in sentences])  # [count, length]
+        return np.abs(rows) - 1, rows < 0, part

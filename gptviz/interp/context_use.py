@@ -1,0 +1,290 @@
+"""How much of its context a decoder uses: its loss when it reads fewer tokens, and what each earlier token is worth to a guess.
+
+The loss of a token is −ln of the probability that the model gave it, in nats. Everything here is measured on one text.
+
+- `by_window`: each token is guessed from the last w tokens before it alone, as if the text began there.
+- `left_out`: each token is guessed from all tokens before it but one. Two things can be meant by that:
+  *replaced*: the token stays in its place, and its embedding is replaced by the mean of all embeddings of the vocabulary, a
+  vector that speaks for no token in particular; all others keep their positions.
+  *removed*: the text is read without the token, and all that follow it move one place towards the beginning. For a model that
+  counts positions this changes more than the token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.model import Edit, Transformer
+
+Numbers = npt.NDArray[np.float64]
+Watch = Callable[[int, int], object]
+How = Literal["replaced", "removed"]
+HOWS: tuple[How, ...] = get_args(How)
+
+# What a pass reads and computes at most, in tokens and in logits: then the next pass begins, and progress is told.
+MOST_TOKENS, MOST_LOGITS = 4_096, 2**24
+# So many tokens of a text are guessed from each window, evenly spread, unless asked otherwise.
+TARGETS = 64
+# A window is enough from which the model loses at most this share of what the whole context gains over a single token.
+NEARLY = 0.05
+
+
+@dataclass(frozen=True)
+class ByWindow:
+    """The loss of tokens of a text, guessed from the last tokens before them.
+
+    Attributes:
+        windows: how many tokens are read, ascending; the last is the whole text before every token.
+        targets: the positions of the tokens that are guessed, the same for every window.
+        loss: [windows, targets], nats.
+    """
+
+    windows: tuple[int, ...]
+    targets: tuple[int, ...]
+    loss: Numbers
+
+    @property
+    def mean(self) -> Numbers:
+        """[windows], the mean loss over the targets."""
+        mean: Numbers = self.loss.mean(1)
+        return mean
+
+    @property
+    def enough(self) -> int:
+        """The smallest window from which on the mean loss stays within `NEARLY` of that with the whole context: the last window
+        itself, or more where the text is too short to tell. The share is of the difference between one token and all.
+        """
+        mean = self.mean
+        allowed = mean[-1] + NEARLY * max(mean[0] - mean[-1], 0)
+        above = np.flatnonzero(mean > allowed)
+        return self.windows[int(above[-1]) + 1 if above.size else 0]
+
+    def labelled(self) -> LabelledArray:
+        """The mean loss by window."""
+        return LabelledArray(self.mean, (Axis("tokens read", tuple(map(str, self.windows))),), "mean loss (nats)")
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What tokens of a text are worth to the guesses after them.
+
+    Attributes:
+        places: the positions of the tokens that are left out, one at a time.
+        rise: [T, places], how much the loss of each token rises without that one, in nats; negative where the guess becomes
+            better, NaN for the tokens up to the one left out, whose guesses do not read it.
+    """
+
+    places: tuple[int, ...]
+    rise: Numbers
+
+    def labelled(self, tokens: Sequence[str]) -> LabelledArray:
+        """`rise`, the tokens of the text being called `tokens`."""
+        left = tuple(tokens[place] for place in self.places)
+        axes = (Axis("token guessed", tuple(tokens)), Axis("token left out", left))
+        return LabelledArray(self.rise, axes, "rise of loss (nats)")
+
+
+@dataclass(frozen=True)
+class ContextUse:
+    """All of it for one text.
+
+    Attributes:
+        ids: [T], the text.
+        loss: [T], the loss of each token guessed from all before it; NaN for the first.
+        by_window: the loss when fewer tokens are read.
+        left_out: what each token is worth.
+    """
+
+    ids: tuple[int, ...]
+    loss: Numbers
+    by_window: ByWindow
+    left_out: LeftOut
+
+
+def context_use(model: Transformer, ids: Sequence[int], how: How = "replaced", kept: int = 0) -> ContextUse:
+    """How a decoder uses the context in the text `ids`: see the functions of this file.
+
+    Raises:
+        ValueError: as in `left_out`.
+    """
+    without = left_out(model, ids, how, kept=kept)
+    return ContextUse(tuple(ids), losses(model, ids), by_window(model, ids, kept=kept), without)
+
+
+@torch.inference_mode()
+def losses(model: Transformer, ids: Sequence[int]) -> Numbers:
+    """The loss of every token of `ids` guessed from all before it [T], in nats; NaN for the first.
+
+    Raises:
+        ValueError: the model is no decoder, or the text has fewer than two tokens or more than its context holds.
+    """
+    _check(model, ids)
+    rows = torch.tensor([ids], device=model.embed.weight.device)
+    return np.concatenate(([np.nan], _losses(model(rows)[:, :-1], rows[:, 1:])[0]))
+
+
+def windows_for(length: int) -> tuple[int, ...]:
+    """1, 2, 4, … tokens, and all that can be read before a token of a text of `length` tokens."""
+    most = max(length - 1, 1)
+    return (*(2**power for power in range(most.bit_length()) if 2**power < most), most)
+
+
+@torch.inference_mode()
+def by_window(
+    model: Transformer,
+    ids: Sequence[int],
+    windows: Sequence[int] | None = None,
+    *,
+    kept: int = 0,
+    targets: int = TARGETS,
+    watch: Watch | None = None,
+) -> ByWindow:
+    """The loss of tokens of `ids`, each guessed from the last tokens before it alone, which stand at the first positions.
+
+    Args:
+        model: a decoder.
+        ids: the text.
+        windows: how many tokens are read; by default `windows_for` this text. More than there are before a token are all of them.
+        kept: how many tokens at the beginning stand before every window, such as the token that a text must begin with.
+        targets: how many tokens are guessed, at most, evenly spread over the text.
+        watch: is told how many guesses are made, and of how many.
+
+    Raises:
+        ValueError: as in `losses`, or there is a window without a token.
+    """
+    _check(model, ids, kept)
+    length = len(ids)
+    chosen = windows_for(length - kept) if windows is None else tuple(sorted(set(windows)))
+    if not chosen or chosen[0] < 1:
+        raise ValueError(f"the windows are {list(windows or ())}; each must have 1 token or more")
+    places = np.unique(np.linspace(kept + 1, length - 1, min(targets, length - 1 - kept)).round().astype(int)).tolist()
+    asked = [(row, column, max(place - window, kept)) for row, window in enumerate(chosen) for column, place in enumerate(places)]
+    # Windows that begin at the same place and end at the same token are one guess.
+    guesses = sorted({(places[column] - start, start, column) for _, column, start in asked})
+    found: dict[tuple[int, int], float] = {}
+    for part in _parts(guesses, model, kept):
+        rows = torch.tensor([[*ids[:kept], *ids[start : places[column]]] for _, start, column in part])
+        truth = torch.tensor([ids[places[column]] for _, _, column in part], device=model.embed.weight.device)
+        logits = model(rows.to(truth.device), logits_at=slice(-1, None))[:, -1]  # [rows, vocab_size]
+        nats = F.cross_entropy(logits.float(), truth, reduction="none").tolist()
+        found |= {(column, start): loss for (_, start, column), loss in zip(part, nats, strict=True)}
+        if watch is not None:
+            watch(len(found), len(guesses))
+    loss = np.empty((len(chosen), len(places)))
+    for row, column, start in asked:
+        loss[row, column] = found[column, start]
+    return ByWindow(chosen, tuple(places), loss)
+
+
+def _parts(guesses: list[tuple[int, int, int]], model: Transformer, kept: int) -> Iterator[list[tuple[int, int, int]]]:
+    """The guesses (how many tokens they read, from where, for which target) in rows of equal length, a pass each."""
+    part: list[tuple[int, int, int]] = []
+    for guess in guesses:
+        width = guess[0] + kept
+        most = max(1, min(MOST_TOKENS // width, MOST_LOGITS // model.config.vocab_size))
+        if part and (part[0][0] != guess[0] or len(part) == most):
+            yield part
+            part = []
+        part.append(guess)
+    yield part
+
+
+@torch.inference_mode()
+def left_out(
+    model: Transformer,
+    ids: Sequence[int],
+    how: How = "replaced",
+    places: Sequence[int] | None = None,
+    *,
+    kept: int = 0,
+    watch: Watch | None = None,
+) -> LeftOut:
+    """How much the loss of each token of `ids` rises when one of the tokens before it is left out.
+
+    Args:
+        model: a decoder.
+        ids: the text.
+        how: what leaving out means: see the top of this file.
+        places: which tokens are left out, one at a time; by default each but the last, which no guess reads.
+        kept: how many tokens at the beginning are never left out; then none of the default `places` is among them.
+        watch: is told how many tokens have been left out, and of how many.
+
+    Raises:
+        ValueError: as in `losses`, a place is not in the text, or there is no such way to leave a token out.
+    """
+    _check(model, ids, kept)
+    if how not in HOWS:
+        raise ValueError(f"a token can be {' or '.join(HOWS)}, not {how!r:.80}")
+    gone = tuple(range(kept, len(ids) - 1) if places is None else places)
+    if outside := [place for place in gone if not 0 <= place < len(ids)]:
+        raise ValueError(f"there is no token {outside[0]}: the text has {len(ids):,}, counted from 0")
+    whole = losses(model, ids)
+    rise = np.full((len(ids), len(gone)), np.nan)
+    each = max(1, min(MOST_TOKENS // len(ids), MOST_LOGITS // (len(ids) * model.config.vocab_size)))
+    mean = mean_embedding(model) if how == "replaced" and gone else None
+    for start in range(0, len(gone), each):
+        some = gone[start : start + each]
+        without = _replaced(model, ids, some, mean) if mean is not None else _removed(model, ids, some)
+        for column, place in enumerate(some, start):
+            rise[place + 1 :, column] = (without[column - start] - whole)[place + 1 :]
+        if watch is not None:
+            watch(min(start + each, len(gone)), len(gone))
+    return LeftOut(gone, rise)
+
+
+@torch.inference_mode()
+def mean_embedding(model: Transformer) -> Tensor:
+    """The mean of the embeddings of all tokens, [d_model], as they enter the model."""
+    total = torch.zeros(model.config.d_model, dtype=torch.float64, device=model.embed.weight.device)
+    for ids in torch.arange(model.config.vocab_size, device=total.device).split(MOST_TOKENS):
+        total += model.embed(ids[None])[0].double().sum(0)
+    return (total / model.config.vocab_size).float()
+
+
+def _replaced(model: Transformer, ids: Sequence[int], places: Sequence[int], mean: Tensor) -> Numbers:
+    """The losses [places, T] of the text in which one token after the other has the `mean` embedding [d_model]."""
+    rows = torch.tensor(ids, device=mean.device).expand(len(places), -1)
+
+    def replace(embedded: Tensor) -> Tensor:
+        embedded[torch.arange(len(places)), torch.tensor(places)] = mean.to(embedded.dtype)
+        return embedded  # [places, T, d_model]
+
+    logits = model(rows, tap=Edit({"embed": replace}))
+    return np.pad(_losses(logits[:, :-1], rows[:, 1:]), ((0, 0), (1, 0)), constant_values=np.nan)
+
+
+def _removed(model: Transformer, ids: Sequence[int], places: Sequence[int]) -> Numbers:
+    """The losses [places, T] of the text that is read without one token after the other; NaN where nothing is left to read."""
+    others = torch.arange(len(ids) - 1).expand(len(places), -1)
+    gone = torch.tensor(places)[:, None]
+    rows = torch.tensor(ids)[others + (others >= gone)].to(model.embed.weight.device)  # [places, T - 1]
+    found = np.full((len(places), len(ids)), np.nan)
+    if len(ids) > 2:
+        nats = _losses(model(rows)[:, :-1], rows[:, 1:])  # [places, T - 2], of the tokens from the second on
+        for row, place in enumerate(places):
+            found[row, [t for t in range(len(ids)) if t != place][1:]] = nats[row]
+    return found
+
+
+def _losses(logits: Tensor, truth: Tensor) -> Numbers:
+    """−ln p of each true token [rows, T] after softmax of the logits [rows, T, vocab_size]."""
+    nats: Numbers = F.cross_entropy(logits.flatten(0, 1).float(), truth.flatten(), reduction="none").double().cpu().numpy()
+    return nats.reshape(truth.shape)
+
+
+def _check(model: Transformer, ids: Sequence[int], kept: int = 0) -> None:
+    if model.config.kind != "decoder":
+        raise ValueError("only a decoder guesses each token from those before it")
+    if len(ids) - kept < 2:
+        raise ValueError(f"the text has {len(ids) - kept} token{'' if len(ids) - kept == 1 else 's'}; at least 2 are needed")
+    if len(ids) > model.config.context_length:
+        raise ValueError(f"{len(ids)} tokens do not fit in a context of {model.config.context_length}")
