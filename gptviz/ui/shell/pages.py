@@ -16,7 +16,7 @@ from gptviz.model.precision import STORED
 from gptviz.runs import checkpoints
 from gptviz.ui.widgets import buttons, controls, tries, visit
 
-from . import edits, glossary, kinds, prompts, scrubber
+from . import edits, glossary, kinds, lesson, prompts, scrubber
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,13 @@ ATTENTION = Page(
     ":material/grid_on:",
     "What each head looks at, for every block and head.",
     step="In attention the tokens read each other: see which token reads which, head by head.",
+)
+LESSONS = Page(
+    "pages/lessons.py",
+    "Lessons",
+    ":material/school:",
+    "From “what is a token” to “which head moved the name”, step by step beside the live pages.",
+    step="A short lesson leads through all of this, step by step.",
 )
 NEXT_TOKEN = Page(
     "pages/next_token.py",
@@ -145,7 +152,7 @@ RUNS = Page(
 
 # The groups of the menu, and their pages in the order in which a newcomer reads them.
 GROUPS: dict[str, tuple[Page, ...]] = {
-    "From outside": (HOME, NEXT_TOKEN, GENERATE, CLASSIFY, TRANSLATE),
+    "From outside": (HOME, LESSONS, NEXT_TOKEN, GENERATE, CLASSIFY, TRANSLATE),
     "What it is made of": (EMBEDDINGS, POSITIONS, ATTENTION, GRADIENTS),
     "Take it apart": (LENS, HEADS, COSTS),
     "Your models": (OPEN_MODEL, TRAIN, RUNS),
@@ -177,7 +184,7 @@ def open_page(page: Page, title: str | Mapping[Kind, str], sentence: str | Mappi
     """Start a page: configuration, menu, the question it answers and one sentence on what it shows. Both may depend on the kind
     of the model asked for.
     """
-    st.set_page_config(page_title=f"{page.title} · gptviz", page_icon="🔎", layout="wide")
+    st.set_page_config(page_title=f"{page.title} · gptviz", page_icon="🔎", layout="wide", initial_sidebar_state=lesson.sidebar())
     if st.session_state.get(OPEN_PAGE) != page.path:
         st.session_state[OPEN_PAGE] = page.path
         tries.forget()
@@ -189,16 +196,22 @@ def open_page(page: Page, title: str | Mapping[Kind, str], sentence: str | Mappi
     state = shared_state()
     with st.sidebar:
         st.markdown("### gptviz")
-        for group, entries in GROUPS.items():
-            with st.container(gap="xxsmall"):
-                st.caption(f"**{group}**")
-                for entry in entries:
-                    link(entry, description=entry.sentence)
+        with st.expander("All pages") if lesson.panel() else st.container():
+            _menu()
     kind = kinds.kind_of(checkpoints.folders().get(state.get("model", DEFAULT_MODEL))) or "decoder"
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.title(title if isinstance(title, str) else title[kind], anchor=False, width="content")
         glossary.words_button(page.path)
     st.caption(sentence if isinstance(sentence, str) else sentence[kind])
+
+
+def _menu() -> None:
+    """The links to all pages."""
+    for group, entries in GROUPS.items():
+        with st.container(gap="xxsmall"):
+            st.caption(f"**{group}**")
+            for entry in entries:
+                link(entry, description=entry.sentence)
 
 
 def _open_linked_model() -> None:
@@ -218,7 +231,7 @@ def _open_linked_model() -> None:
 
 def shared_state() -> dict[str, str]:
     """What all pages share, as a link carries it: model, step, prompt, device, precision and edits, where they are not the
-    defaults.
+    defaults, and the lesson that is open.
     """
     prompt = st.session_state.get(DEFAULT_SHOWN, DEFAULT_PROMPT)
     defaults = {"model": DEFAULT_MODEL, "step": scrubber.LAST, "prompt": prompt, "device": devices.devices()[0]}
@@ -228,7 +241,7 @@ def shared_state() -> dict[str, str]:
     state = {key: str(value) for key, value in now.items() if value is not None and value != defaults.get(key, "")}
     if "step" in state and not scrubber.has_step(state.get("model", DEFAULT_MODEL), state["step"]):
         del state["step"]
-    return state
+    return state | lesson.state()
 
 
 def link(page: Page, label: str | None = None, *, description: str | None = None, query: Mapping[str, str] | None = None) -> None:

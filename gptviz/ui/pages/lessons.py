@@ -1,0 +1,75 @@
+"""The list of lessons: what there is to see in each, how long it takes, and the link that opens it."""
+
+from __future__ import annotations
+
+from html import escape
+
+import streamlit as st
+
+from gptviz.lessons.lesson import Lesson
+from gptviz.lessons.library import own_folder
+from gptviz.runs import checkpoints
+from gptviz.ui.shell import lesson as shell
+from gptviz.ui.widgets.markdown import escaped
+
+
+def show() -> None:
+    """All lessons in their order, and how to write one."""
+    found = shell.lessons()
+    models = checkpoints.folders()
+    with st.container(horizontal=True, key="cards-lessons"):
+        for number, one in enumerate(found.lessons.values(), 1):
+            with st.container(border=True, height="stretch", gap="xsmall"):
+                _card(number, one, has_model=one.model in models)
+    for why in found.refused.values():
+        st.error(escaped(why))
+    with st.expander("Write a lesson of your own"):
+        st.markdown(HOW)
+        st.code(EXAMPLE, language="markdown")
+        st.caption(f"Your lessons are read from the folder {escaped(str(own_folder()))}.")
+
+
+def _card(number: int, one: Lesson, *, has_model: bool) -> None:
+    begin = shell.OpenLesson(one, 0, {}).address
+    st.html(
+        f'<a class="lesson-begin" target="_self" href="{escape(begin)}">{number} {escape(one.title)}</a>'
+        f'<p class="lesson-about">{escape(one.about)}</p>'
+    )
+    st.caption(f"{one.minutes} minutes, {len(one.steps)} steps, with the model {escaped(one.model)}.")
+    if one.based_on:
+        st.caption(f"Based on {escaped('; '.join(one.based_on))}.")
+    if not has_model:
+        st.caption(f"The model {escaped(one.model)} is not on this machine: this lesson needs it.")
+
+
+HOW = """A lesson is a Markdown file with the ending `.md`. It begins with its settings; every heading `##` begins a step. In a
+step, a block `page` opens a page in a given state (`open` is the name in the page's address, and each other line is what the
+address says), and a block `question` asks something: a `choice`, a `number`, a `token`, or a `state` that is chosen on the page.
+The answer is an expression that the model computes, and so is every `{{ … }}` in the text. `python -m gptviz lessons check DIR`
+opens every page and computes every answer."""
+EXAMPLE = """---
+title: A first lesson
+about: How sure is the model after a name?
+minutes: 5
+based_on: [my own course]
+model: shakespeare
+---
+
+## After a name
+
+In a play a name stands on a line of its own.
+
+```page
+open: next_token
+prompt: "ROMEO:"
+look_at: The longest bar is the likeliest token.
+```
+
+```question
+ask: How likely is a line break after “ROMEO:”, in percent?
+kind: number
+answer: 100 * probability("ROMEO:", "\\n")
+within: 5
+unit: "%"
+reveal: "The runner-up is {{quoted(likeliest(\\"ROMEO:\\", 2)[1])}}."
+```"""

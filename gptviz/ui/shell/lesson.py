@@ -1,0 +1,227 @@
+"""The lesson that is open: it stays beside the pages, says where to look, asks, and leads from step to step.
+
+Which lesson and step are open, and which questions were answered, stand in the address, so that a reload or a link keeps them. A
+step is opened by an ordinary link with the whole state of its page, so that it always looks the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any, Literal
+from urllib.parse import parse_qs, urlencode
+
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from gptviz.language_model import LanguageModel
+from gptviz.lessons.answering import Answer, answer_to, filled
+from gptviz.lessons.checking import with_model
+from gptviz.lessons.expression import ExpressionError
+from gptviz.lessons.lesson import Lesson, PageState, Question
+from gptviz.lessons.library import Library, library
+from gptviz.ui.widgets.buttons import pressed
+from gptviz.ui.widgets.markdown import escaped
+
+from .models import language_model, model_key
+
+# What the address says: the lesson, the number of the step (from 1), and the answered questions.
+LESSON, STEP, DONE = "lesson", "lesson_step", "lesson_done"
+_DONE = re.compile(r"(\d{1,2})\.(\d{1,2})([rw])")
+MOST_ANSWERS = 200
+
+
+@dataclass(frozen=True)
+class OpenLesson:
+    """A lesson at one of its steps.
+
+    Attributes:
+        lesson: the lesson.
+        step: the number of the step, from 0.
+        done: for each question that was answered, by step and number, whether the answer was right.
+    """
+
+    lesson: Lesson
+    step: int
+    done: Mapping[tuple[int, int], bool]
+
+    @property
+    def state(self) -> dict[str, str]:
+        """What the address says of it."""
+        done = "-".join(f"{step + 1}.{number + 1}{'r' if right else 'w'}" for (step, number), right in sorted(self.done.items()))
+        return {LESSON: self.lesson.name, STEP: str(self.step + 1)} | ({DONE: done} if done else {})
+
+    def at(self, step: int) -> OpenLesson:
+        """The lesson at another step."""
+        return OpenLesson(self.lesson, step, self.done)
+
+    def answered(self, number: int, right: bool) -> OpenLesson:
+        """The lesson once a question of this step has been answered."""
+        return OpenLesson(self.lesson, self.step, {**self.done, (self.step, number): right})
+
+    @property
+    def address(self) -> str:
+        """The address of the page of its step, relative to any page: the last page that a step up to this one opens."""
+        pages = [step.page for step in self.lesson.steps[: self.step + 1] if step.page is not None]
+        page = with_model(pages[-1], self.lesson) if pages else PageState("home", {"model": self.lesson.model})
+        return f"./{'' if page.page == 'home' else page.page}?{urlencode({**page.query, **self.state})}"
+
+
+@st.cache_resource(ttl=5, show_spinner=False)
+def lessons() -> Library:
+    """All lessons, read again every few seconds: a teacher sees at once what was written."""
+    return library()
+
+
+def opened() -> OpenLesson | None:
+    """The lesson that the address names, else the one that was open on the page before; None where there is none."""
+    asked = {key: st.query_params.get(key, st.session_state.get(key, "")) for key in (LESSON, STEP, DONE)}
+    lesson = lessons().lessons.get(asked[LESSON])
+    if lesson is None:
+        return None
+    number = int(asked[STEP]) if re.fullmatch(r"[0-9]{1,3}", asked[STEP]) else 1
+    found = _DONE.findall(asked[DONE])[:MOST_ANSWERS]
+    done = {(int(step) - 1, int(number) - 1): right == "r" for step, number, right in found}
+    return OpenLesson(lesson, min(max(number, 1), len(lesson.steps)) - 1, done)
+
+
+def keep(one: OpenLesson | None) -> None:
+    """Let the address and the session say which lesson is open; None says that it was left."""
+    state = {} if one is None else one.state
+    for key in (LESSON, STEP, DONE):
+        if key in state:
+            st.session_state[key] = state[key]
+            if st.query_params.get(key) != state[key]:
+                st.query_params[key] = state[key]
+        else:
+            st.session_state.pop(key, None)
+            st.query_params.pop(key, None)
+
+
+def state() -> dict[str, str]:
+    """What a link to another page says of the lesson that is open."""
+    return {key: st.session_state[key] for key in (LESSON, STEP, DONE) if key in st.session_state}
+
+
+def sidebar() -> Literal["auto", "expanded"]:
+    """How the side bar begins: open where it has a lesson, on a phone too."""
+    return "expanded" if LESSON in st.query_params else "auto"
+
+
+def panel() -> bool:
+    """Show the lesson that is open; whether there is one."""
+    asked, one = st.query_params.get(LESSON), opened()
+    if one is None:
+        if asked is not None:
+            st.warning(f"There is no lesson “{escaped(asked[:60])}”.", icon=":material/link_off:")
+        keep(None)
+        return False
+    keep(one)
+    step = one.lesson.steps[one.step]
+    with st.container(key="lesson", gap="small"):
+        st.markdown(f"**{escaped(one.lesson.title)}**")
+        st.progress((one.step + 1) / len(one.lesson.steps), f"Step {one.step + 1} of {len(one.lesson.steps)}")
+        st.markdown(f"#### {escaped(step.title)}")
+        functions = _functions(one.lesson.model)
+        _text(step.text, functions)
+        if step.page is not None and step.page.look_at:
+            st.info(escaped(step.page.look_at), icon=":material/visibility:")
+        for number, question in enumerate(step.questions):
+            with st.container(border=True, gap="small"):
+                one = _ask(one, number, question, functions)
+        _ways(one)
+    return True
+
+
+def _functions(model: str) -> dict[str, Callable[..., Any]]:
+    from gptviz.lessons.quantities import Quantities  # takes a moment to import, which no page without a lesson waits for
+
+    def open_model(name: str, step: int | None) -> LanguageModel:
+        return language_model(model_key(name, "cpu", step))
+
+    return Quantities(open_model, model).functions
+
+
+def _text(text: str, functions: Mapping[str, Callable[..., Any]]) -> None:
+    if not text:
+        return
+    try:
+        st.markdown(filled(text, functions))
+    except (ExpressionError, ValueError) as error:
+        st.error(f"A number in this text cannot be computed: {escaped(str(error))}")
+
+
+def _ask(one: OpenLesson, number: int, question: Question, functions: Mapping[str, Callable[..., Any]]) -> OpenLesson:
+    """A question, a place for the answer and, once it is answered, the right one; the lesson as it then is."""
+    key = f"{one.lesson.name} {one.step} {number}"
+    st.markdown(question.ask)
+    given = _given(question, key, (one.step, number) in one.done)
+    if pressed("Check", key=f"check {key}"):
+        try:
+            answer = answer_to(question, functions)
+        except (ExpressionError, ValueError) as error:
+            st.error(f"The answer cannot be computed: {escaped(str(error))}")
+            return one
+        if given is None:
+            st.caption("Give an answer first: a guess is fine.")
+            return one
+        one = one.answered(number, answer.is_right(given))
+        keep(one)
+    if (one.step, number) in one.done:
+        _reveal(question, one.done[one.step, number], functions)
+    return one
+
+
+def _given(question: Question, key: str, is_answered: bool) -> str | float | None:
+    """The reader's answer as it stands now; None where there is none."""
+    if question.kind == "choice":
+        return st.radio("Your answer", question.options, index=None, key=f"answer {key}", label_visibility="collapsed")
+    if question.kind == "number":
+        label = f"Your answer{f' ({question.unit})' if question.unit else ''}"
+        return st.number_input(label, value=None, format="%g", key=f"answer {key}", placeholder="a number")
+    if question.kind == "token":
+        typed = st.text_input("Your answer", key=f"answer {key}", max_chars=100, help="␣ stands for a space, ⏎ for a line break.")
+        return typed.replace("␣", " ").replace("⏎", "\n") or None
+    if not is_answered:
+        st.caption("Choose it on the page, then check.")
+    # What was chosen in a view is written into the address by the browser, which sends it with the click on "Check".
+    context = get_script_run_ctx()
+    said = parse_qs(context.query_string if context else "").get(question.state, [])
+    return said[-1] if said else None
+
+
+def _reveal(question: Question, right: bool, functions: Mapping[str, Callable[..., Any]]) -> None:
+    try:
+        answer = answer_to(question, functions)
+        more = filled(question.reveal, functions) if question.reveal else ""
+    except (ExpressionError, ValueError) as error:
+        st.error(f"The answer cannot be computed: {escaped(str(error))}")
+        return
+    said = "That is right." if right else f"Not quite: it is {_in_words(answer)}."
+    (st.success if right else st.warning)(f"{said} {more}", icon=":material/check:" if right else ":material/close:")
+
+
+def _in_words(answer: Answer) -> str:
+    unit = f" {answer.question.unit}" if answer.question.unit else ""
+    if isinstance(answer.value, str):
+        return f"“{escaped(answer.value.replace(' ', '␣').replace(chr(10), '⏎') or '␣')}”"
+    return f"{escaped(f'{answer.value:.4g}')}{escaped(unit)}"
+
+
+def _ways(one: OpenLesson) -> None:
+    """The links to the step before and after, back to the page of this step, and out of the lesson."""
+    ways = []
+    if one.step > 0:
+        ways.append(("Back", one.at(one.step - 1).address))
+    ways.append(("This step's page", one.address))
+    every = list(lessons().lessons.values())
+    after = every[every.index(one.lesson) + 1 :] if one.lesson in every else []
+    if one.step + 1 < len(one.lesson.steps):
+        ways.append(("Next", one.at(one.step + 1).address))
+    elif after:
+        ways.append((f"Next lesson: {after[0].title}", OpenLesson(after[0], 0, {}).address))
+    links = "".join(f'<a class="way" target="_self" href="{escape(address)}">{escape(label)}</a>' for label, address in ways)
+    st.html(f'<nav class="lesson-ways" aria-label="Steps of the lesson">{links}</nav>')
+    st.button("Leave the lesson", key="leave lesson", type="tertiary", icon=":material/close:", on_click=keep, args=(None,))

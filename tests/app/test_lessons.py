@@ -1,0 +1,182 @@
+"""Lessons as a reader meets them, without a browser: the text beside the page, questions, and the way from step to step."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import gptviz
+from gptviz.ui.shell.lesson import OpenLesson, lessons
+from tests.app.opening import opened
+
+pytestmark = pytest.mark.usefixtures("fresh_caches")
+
+LESSON = """---
+title: A lesson of a teacher
+about: A sentence.
+model: ladder-2
+---
+
+## First
+It has {{ parameters() }} numbers.
+
+```page
+open: positions
+model: ladder-2
+look_at: Look here.
+```
+
+```question
+ask: How many numbers?
+kind: number
+answer: parameters()
+within: 10
+unit: numbers
+reveal: "Exactly {{ parameters() }}."
+```
+
+```question
+ask: Which letter is likeliest?
+kind: token
+answer: likeliest("a")
+```
+
+## Second
+```page
+open: attention
+block: 0
+```
+
+```question
+ask: Which is it?
+kind: choice
+options: ["0", "1"]
+answer: "0 + 1"
+```
+
+```question
+ask: Choose block 0.
+kind: state
+state: block
+answer: "0"
+```
+"""
+
+
+@pytest.fixture(autouse=True)
+def _own(home: Path) -> None:
+    (home / "lessons").mkdir()
+    (home / "lessons" / "teacher.md").write_text(LESSON, encoding="utf-8")
+
+
+def says(at: AppTest) -> str:
+    assert not at.exception
+    elements = [*at.sidebar.markdown, *at.sidebar.info, *at.sidebar.success, *at.sidebar.warning, *at.sidebar.caption]
+    return "\n".join(element.value for element in elements)
+
+
+def check(at: AppTest, number: int) -> AppTest:
+    return [button for button in at.sidebar.button if button.label == "Check"][number].click().run()
+
+
+def links(at: AppTest) -> dict[str, str]:
+    html = " ".join(element.value for element in at.sidebar.get("html"))
+    return {label: address for address, label in re.findall(r'href="([^"]*)">([^<]*)</a>', html.replace("&amp;", "&"))}
+
+
+def test_the_step_that_the_address_names_stands_beside_its_page() -> None:
+    at = opened("pages/positions.py", model="ladder-2", lesson="teacher", lesson_step="1")
+    said = says(at)
+    n_parameter = sum(parameter.numel() for parameter in gptviz.load("ladder-2").model.parameters())
+    assert "A lesson of a teacher" in said
+    assert f"It has {n_parameter} numbers" in said
+    assert "Look here" in said
+    assert "Exactly" not in said  # before the reader has answered
+
+
+def test_an_answer_is_judged_by_the_model_and_stands_in_the_address() -> None:
+    at = opened("pages/positions.py", model="ladder-2", lesson="teacher", lesson_step="1")
+    lm = gptviz.load("ladder-2")
+    n_parameter = sum(parameter.numel() for parameter in lm.model.parameters())
+    check(at, 0)
+    assert "a guess is fine" in says(at)
+    at.sidebar.number_input[0].set_value(n_parameter + 11)
+    assert "Not quite" in says(check(at, 0))
+    at.sidebar.number_input[0].set_value(n_parameter - 10)
+    assert f"That is right. Exactly {n_parameter}" in says(check(at, 0))
+    best = lm.tokenizer.label(int(lm.trace("a", ["logits"])["logits"][0, -1].argmax()))
+    at.sidebar.text_input[0].set_value(best)
+    check(at, 1)
+    assert at.query_params["lesson_done"] == "1.1r-1.2r"
+    again = opened("pages/positions.py", lesson="teacher", lesson_step="1", lesson_done="1.1r-1.2w")
+    assert "That is right" in says(again)
+    assert "Not quite" in says(again)
+
+
+def test_next_leads_to_the_page_of_the_next_step_with_all_that_was_answered() -> None:
+    at = opened("pages/positions.py", model="ladder-2", lesson="teacher", lesson_step="1", lesson_done="1.1r")
+    address = urlparse(links(at)["Next"])
+    assert address.path == "./attention"
+    asked = {name: values[0] for name, values in parse_qs(address.query).items()}
+    assert asked == {"model": "ladder-2", "block": "0", "lesson": "teacher", "lesson_step": "2", "lesson_done": "1.1r"}
+    then = opened("pages/attention.py", **asked)
+    assert "Second" in says(then)
+    assert "Back" in links(then)
+    then.sidebar.radio[0].set_value("1")
+    assert "That is right" in says(check(then, 0))
+
+
+def test_every_link_of_the_menu_carries_the_lesson_until_it_is_left() -> None:
+    at = opened("pages/positions.py", model="ladder-2", lesson="teacher", lesson_step="2")
+    menu = {link.proto.label: parse_qs(link.proto.query_string) for link in at.sidebar.get("page_link")}
+    assert menu["Embeddings"]["lesson"] == ["teacher"]
+    next(button for button in at.sidebar.button if button.label == "Leave the lesson").click().run()
+    assert "A lesson of a teacher" not in says(at)
+    assert "lesson" not in at.query_params
+    assert all("lesson=" not in link.proto.query_string for link in at.sidebar.get("page_link"))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"lesson": "../../etc/passwd"},
+        {"lesson": "teacher", "lesson_step": "99"},
+        {"lesson": "teacher", "lesson_step": "²"},
+        {"lesson": "teacher", "lesson_step": "1", "lesson_done": "9.9r-<script>-" * 50},
+    ],
+)
+def test_an_odd_address_opens_a_step_or_says_that_there_is_no_such_lesson(query: dict[str, str]) -> None:
+    at = opened("pages/positions.py", **query)
+    assert not at.exception
+    said = says(at) + "".join(element.value for element in at.warning)
+    assert "There is no lesson" in said or "A lesson of a teacher" in said
+
+
+def test_the_page_lists_lessons_in_their_order_and_names_files_that_are_none(home: Path) -> None:
+    (home / "lessons" / "broken.md").write_text("nothing")
+    at = opened("pages/lessons.py")
+    assert not at.exception
+    listed = [re.sub("<[^>]*>", " ", element.value) for element in at.main.get("html") if "lesson-begin" in element.value]
+    assert len(listed) == len(lessons().lessons)
+    assert "A lesson of a teacher" in listed[-1]
+    assert any("broken" in element.value for element in at.error)
+
+
+def test_titles_are_no_markup(home: Path) -> None:
+    hostile = LESSON.replace("A lesson of a teacher", "<img src=x onerror=alert(1)>").replace("## First", '## <a href="x">[y](z)')
+    (home / "lessons" / "hostile.md").write_text(hostile)
+    at = opened("pages/lessons.py")
+    assert not any("<img" in element.value for element in at.main.get("html"))
+    beside = opened("pages/positions.py", lesson="hostile")
+    assert not any("<img" in element.value for element in beside.sidebar.get("html"))
+    assert r"\[y\]" in says(beside)
+
+
+def test_the_address_of_a_step_has_the_page_that_was_opened_last() -> None:
+    lesson = lessons().lessons["teacher"]
+    assert OpenLesson(lesson, 1, {(0, 0): False}).address.startswith("./attention?")
+    assert "lesson_done=1.1w" in OpenLesson(lesson, 1, {(0, 0): False}).address
