@@ -24,9 +24,10 @@ from tests.tiny import TinyModel, tiny
 from tests.waiting import PATIENCE
 
 HOME = str(Path(__file__).parents[2] / "app.py")
-# The pages with a picture on Home: those about models like this one, but for two that are about no one model, and those that take
-# it apart, whose pictures would have to be computed first.
-NO_PICTURE = ("app.py", "pages/gradients.py", "pages/open_model.py", *(page.path for page in GROUPS["Take it apart"]))
+# The pages with a picture on Home: those about models like this one, but for those that are about no one model, and those that
+# take it apart, whose pictures would have to be computed first.
+_ABOUT_NONE = ("app.py", "pages/lessons.py", "pages/gradients.py", "pages/open_model.py")
+NO_PICTURE = (*_ABOUT_NONE, *(page.path for page in GROUPS["Take it apart"]))
 PICTURED = sum("decoder" in page.kinds and page.path not in NO_PICTURE for page in PAGES.values())
 ALPHABET = "".join(sorted(set(DEFAULT_PROMPT + "abcdefghijklmnopqrstuvwxyz\n ")))
 

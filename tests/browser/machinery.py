@@ -25,7 +25,12 @@ from tests.browser.chromium import installed
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
     *("", "generate", "attention", "next_token", "positions", "embeddings"),
-    *("gradients", "heads", "lens", "costs", "classify", "translate", "open_model", "train", "runs"),
+    "gradients",
+    "heads",
+    "lens",
+    "costs",
+    "lessons",
+    *("classify", "translate", "open_model", "train", "runs"),
 )
 # Text that would do harm if a page took it for markup, or break its layout.
 HOSTILE = (

@@ -98,7 +98,7 @@ WORDS = {
         "logit",
         "softmax",
     ),
-    "pages/lessons.py": ("token", "prompt", "head", "residual stream"),
+    "pages/lessons.py": ("token", "prompt", "head", "block"),
     "pages/next_token.py": ("token", "logit", "softmax", "temperature", "top-k, top-p", "entropy", "nat", "perplexity"),
     "pages/generate.py": ("token", "prompt", "temperature", "top-k, top-p", "log-probability", "nat", "attention"),
     "pages/classify.py": ("label", "logit", "bias", "softmax", "attention", "head", "dropout"),
