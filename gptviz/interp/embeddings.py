@@ -121,9 +121,21 @@ def principal_axes(rows: Vectors, dimensions: int) -> Axes:
     """The directions in which the centred `rows` [token, d] vary most.
 
     They are the eigenvectors of the covariance matrix with the largest eigenvalues (Pearson 1901), which is quick where there are
-    far more tokens than dimensions. The sign of a direction is arbitrary: the coordinate farthest from 0 is made positive.
+    far more tokens than dimensions; where there are fewer, they come from the eigenvectors of the products of rows. The sign of a
+    direction is arbitrary: the coordinate farthest from 0 is made positive.
     """
     origin = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
+    directions = (
+        _of_products(rows - origin, dimensions) if len(rows) < rows.shape[1] else _of_covariance(rows, origin, dimensions)
+    )
+    points = Axes(origin, directions).place(rows)
+    farthest = np.take_along_axis(points, np.abs(points).argmax(axis=0)[None], axis=0)  # [1, dimensions]
+    directions[:, farthest[0] < 0] *= -1
+    return Axes(origin, directions)
+
+
+def _of_covariance(rows: Vectors, origin: Vectors, dimensions: int) -> Vectors:
+    """The principal directions [d, dimensions] of many rows."""
     size = rows.shape[1]
     n_directions = min(dimensions, size)
     covariance = np.zeros((size, size))
@@ -132,10 +144,20 @@ def principal_axes(rows: Vectors, dimensions: int) -> Axes:
     _, eigenvectors = np.linalg.eigh(covariance)  # [d, d], by rising eigenvalue
     directions: Vectors = np.zeros((size, dimensions), np.float32)
     directions[:, :n_directions] = eigenvectors[:, : -n_directions - 1 : -1]
-    points = Axes(origin, directions).place(rows)
-    farthest = np.take_along_axis(points, np.abs(points).argmax(axis=0)[None], axis=0)  # [1, dimensions]
-    directions[:, farthest[0] < 0] *= -1
-    return Axes(origin, directions)
+    return directions
+
+
+def _of_products(centred: Vectors, dimensions: int) -> Vectors:
+    """The same of few `centred` rows; a column is zero where the rows have no more directions."""
+    exact = centred.astype(np.float64)
+    eigenvalues, eigenvectors = np.linalg.eigh(exact @ exact.T)  # [token], [token, token], by rising eigenvalue
+    n_directions = min(dimensions, len(eigenvalues))
+    largest = eigenvalues[: -n_directions - 1 : -1]  # [n_directions]
+    found = exact.T @ eigenvectors[:, : -n_directions - 1 : -1]  # [d, n_directions], as long as the root of each eigenvalue
+    real = largest > 1e-12 * max(float(eigenvalues[-1]), 1e-300)
+    directions: Vectors = np.zeros((centred.shape[1], dimensions), np.float32)
+    directions[:, :n_directions] = np.where(real, found / np.sqrt(np.where(real, largest, 1.0)), 0.0)
+    return directions
 
 
 def pca(rows: Vectors, dimensions: int, reference: Vectors | None = None) -> tuple[Vectors, tuple[float, ...]]:
@@ -160,9 +182,9 @@ def project(
 ) -> Projection:
     """A picture of `rows` [token, d] in 2 or 3 `dimensions`.
 
-    Equal arguments give equal pictures; PCA does not depend on the seed. PCA places all tokens, the others a seeded sample of at
-    most 5,000. t-SNE and UMAP start from the picture by PCA with a little noise from the seed, or from `begin`, and their result
-    is rotated and mirrored to match that.
+    Equal arguments give equal pictures; PCA does not depend on the seed. PCA places all tokens, the others a sample of at most
+    5,000, the same for every seed. t-SNE and UMAP start from the picture by PCA with a little noise from the seed, or from
+    `begin`, and their result is rotated and mirrored to match that.
 
     Args:
         method: one of `METHODS`.
@@ -180,7 +202,7 @@ def project(
     if method != "PCA":
         if len(rows) < FEWEST_PLACED:
             raise ValueError(f"{method} needs at least {FEWEST_PLACED} tokens; this vocabulary has {len(rows)}")
-        ids = sample(len(rows), MOST_PLACED, seed)
+        ids = sample(len(rows), MOST_PLACED, seed=0)
         if begin is not None and begin.points.values.shape != (len(ids), dimensions):
             raise ValueError(f"{method} cannot begin with a picture of the shape {begin.points.values.shape}")
         if reference is not None and np.array_equal(rows, reference):
@@ -280,6 +302,45 @@ def trustworthiness(rows: Vectors, projection: Projection) -> tuple[float, int]:
         return math.nan, len(chosen)
     points = projection.points.values[chosen]
     return float(judge(rows[projection.ids[chosen]], points, n_neighbors=count)), len(chosen)
+
+
+@dataclass(frozen=True)
+class Stability:
+    """How far pictures of the same tokens by different seeds agree.
+
+    Attributes:
+        kept: of a token's nearest neighbours in one picture, the mean share that are among its nearest in another.
+        by_chance: the same of pictures that have nothing in common.
+        neighbours: how many of the nearest were compared.
+        pictures: how many pictures were compared, each with each.
+    """
+
+    kept: float
+    by_chance: float
+    neighbours: int
+    pictures: int
+
+
+def stability(pictures: Sequence[Vectors]) -> Stability:
+    """How far `pictures` [token, dimensions] of the same tokens agree on the 5 nearest neighbours of each: those that only one
+    seed has put beside a token say nothing about its vector.
+
+    It is NaN for fewer than 4 tokens or 2 pictures.
+    """
+    from sklearn.neighbors import NearestNeighbors
+
+    count = min(5, (len(pictures[0]) - 1) // 2) if pictures else 0
+    if len(pictures) < 2 or len(pictures[0]) < FEWEST_PLACED:
+        return Stability(math.nan, math.nan, count, len(pictures))
+    size = len(pictures[0])
+    # Without rows to ask for, a point is no neighbour of its own.
+    near = [NearestNeighbors(n_neighbors=count).fit(points).kneighbors(return_distance=False) for points in pictures]
+    shared = [
+        (one[:, :, None] == other[:, None]).any(-1).mean()  # [token, neighbour, neighbour] → a share
+        for index, one in enumerate(near)
+        for other in near[:index]
+    ]
+    return Stability(float(np.mean(shared)), count / (size - 1), count, len(pictures))
 
 
 def mean_cosine(rows: Vectors, some: Sequence[int], others: Sequence[int]) -> float:

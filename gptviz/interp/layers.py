@@ -62,7 +62,7 @@ def _of_block(config: Config, block: int) -> list[Layer]:
 
 def is_parallel(config: Config) -> bool:
     """Whether the attention and the MLP of a block read the same stream, so that there is none between the two."""
-    return RESIDUALS[config.residual].parallel and config.mlp_size > 0
+    return RESIDUALS[config.residual].parallel and config.n_layer > 0 and config.mlp_size > 0
 
 
 def trace_stream(

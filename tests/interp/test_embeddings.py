@@ -319,3 +319,35 @@ def test_vectors_are_the_models_matrices() -> None:
     assert not np.array_equal(embeddings.vectors(free, "embedding"), embeddings.vectors(free, "unembedding"))
     tied = build(Config(vocab_size=7, context_length=4, d_model=6, n_layer=1, tied=True), seed=0)
     assert np.array_equal(embeddings.vectors(tied, "embedding"), embeddings.vectors(tied, "unembedding"))
+
+
+def test_stability_is_the_share_of_neighbours_that_two_pictures_have_in_common() -> None:
+    pictures = [cloud(30, 2, seed=seed) for seed in range(3)]
+
+    def nearest(points: embeddings.Vectors, i: int) -> set[int]:
+        others = sorted((j for j in range(len(points)) if j != i), key=lambda j: float(np.linalg.norm(points[i] - points[j])))
+        return set(others[:5])
+
+    shared = [len(nearest(pictures[a], i) & nearest(pictures[b], i)) / 5 for a in range(3) for b in range(a) for i in range(30)]
+    found = embeddings.stability(pictures)
+    assert found.kept == pytest.approx(np.mean(shared))
+    assert (found.neighbours, found.pictures) == (5, 3)
+    assert found.by_chance == pytest.approx(5 / 29)
+
+
+def test_pictures_that_differ_in_place_size_and_turn_alone_agree_and_noise_does_by_chance() -> None:
+    points = cloud(400, 2)
+    assert embeddings.stability([points, 3 * points[:, ::-1] + 7]).kept == 1
+    noise = embeddings.stability([cloud(400, 2, seed=seed) for seed in range(4)])
+    assert noise.kept == pytest.approx(noise.by_chance, abs=0.01)
+    assert math.isnan(embeddings.stability([points]).kept)
+    assert math.isnan(embeddings.stability([points[:3], points[:3]]).kept)
+
+
+def test_every_seed_places_the_same_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embeddings, "MOST_PLACED", 12)
+    monkeypatch.setattr(embeddings, "ITERATIONS", 250)
+    rows = cloud(40, 4)
+    one, other = (embeddings.project(rows, labels(rows), "t-SNE", seed=seed) for seed in (0, 1))
+    np.testing.assert_array_equal(one.ids, other.ids)
+    assert np.abs(one.points.values - other.points.values).max() > 1e-3
