@@ -22,6 +22,7 @@ from gptviz.interp.attribution import Attribution, attribute
 from gptviz.interp.circuit import Circuit, circuit
 from gptviz.interp.circuit_check import Checked, check
 from gptviz.interp.classification import Numbers, judge, probabilities
+from gptviz.interp.compare import Side
 from gptviz.interp.corrupting import likeliest_answers
 from gptviz.interp.costs import Costs, costs
 from gptviz.interp.frozen import means
@@ -536,6 +537,21 @@ class LanguageModel:
         if not exact:
             return attribution_patching.preview(self.model, pair, [what])[what]
         return patching.patch(self.model, pair, what)
+
+    def side(self, prompt: str) -> Side:
+        """This model with a text, as one of two sides to compare: see `gptviz.interp.compare`.
+
+        Raises:
+            ValueError: as in `trace`; the model is no decoder.
+        """
+        if self.model.config.kind != "decoder":
+            raise ValueError(f"{self.name} is a {self.model.config.kind}: only decoders are compared")
+        try:
+            repeats: Tensor | None = self.repeated_tokens()
+        except ValueError:  # too short a context, or too few tokens
+            repeats = None
+        ids = tuple(self.inputs(prompt)[0].tolist())
+        return Side(self.model, ids, tuple(self.tokenizer.labels()), self.name, repeats)
 
     def costs(self, batch: int = 1, context: int | None = None) -> Costs:
         """What this model costs for `batch` texts of `context` tokens (by default as many as it can read): see

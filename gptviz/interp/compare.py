@@ -1,0 +1,369 @@
+"""Two subjects side by side: the same quantity of A and of B, and the difference B − A.
+
+A subject is a model with a text: two prompts, two steps of training, two models or two sets of edits differ in the same way here.
+Where there is no difference (other lengths, other numbers of heads), `Compared` says why, and still has both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.model import Transformer
+
+from . import attention as attending
+from .attention import Patterns
+from .attribution import attribute
+from .embeddings import Axes, Vectors, principal_axes, vectors
+from .head_scores import SCORES
+from .head_scores import head_scores as scores_of
+from .head_weights import copying
+from .lens import lens
+from .next_token import logits_after
+
+Numbers = npt.NDArray[np.float64]
+
+A, B, DIFFERENCE = "A", "B", "B − A"
+PROBABILITY = "probability"
+# So many numbers of patterns are held at a time: 256 MB.
+MOST_HELD = 2**26
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two subjects.
+
+    Attributes:
+        model: a decoder.
+        ids: the tokens that it reads.
+        vocabulary: the visible form of every token, by id.
+        family: a name that models have in common whose vectors have the same directions: snapshots and edits of one model.
+        repeats: random tokens, each sequence repeated once, for scores of heads that need repetition; None without them.
+    """
+
+    model: Transformer
+    ids: tuple[int, ...]
+    vocabulary: tuple[str, ...]
+    family: str = ""
+    repeats: Tensor | None = None
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """The visible forms of the tokens it reads."""
+        return tuple(self.vocabulary[i] for i in self.ids)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A quantity of both subjects.
+
+    Attributes:
+        a: of A.
+        b: of B.
+        difference: B − A, cell by cell; None where the two do not have the same cells.
+        why: why there is no difference; empty where there is one.
+    """
+
+    a: LabelledArray
+    b: LabelledArray
+    difference: LabelledArray | None
+    why: str = ""
+
+    @property
+    def largest(self) -> float:
+        """The largest size of a difference; 0 where there is none."""
+        sizes = np.abs(self.difference.values) if self.difference is not None else np.zeros(0)
+        return float(np.nanmax(sizes)) if sizes.size and not np.isnan(sizes).all() else 0.0
+
+    def table(self) -> LabelledArray:
+        """Both and their difference, [side, …]; without a difference, all cells of A, then all of B."""
+        if self.difference is None:
+            cells = [
+                f"{side}: {' · '.join(map(str, where))}"
+                for side, one in ((A, self.a), (B, self.b))
+                for where in zip(*_columns(one), strict=True)
+            ]
+            values = np.concatenate((self.a.values.ravel(), self.b.values.ravel()))
+            return LabelledArray(values, (Axis("cell", tuple(cells)),), self.a.unit)
+        values = np.stack((self.a.values, self.b.values, self.difference.values))
+        return LabelledArray(values, (Axis("side", (A, B, DIFFERENCE)), *self.difference.axes), self.a.unit)
+
+
+def _columns(array: LabelledArray) -> list[Sequence[object]]:
+    return [column for name, column in array.records().items() if name != array.unit and not name.endswith(" position")]
+
+
+def compared(a: LabelledArray, b: LabelledArray) -> Compared:
+    """Both with their difference, where they have as many cells along each axis.
+
+    Where labels of the same place differ, as two tokens do, the difference names both.
+    """
+    for one, other in zip(a.axes, b.axes, strict=True):
+        if len(one.labels) != len(other.labels):
+            short = one.name.partition(" (")[0]
+            return Compared(a, b, None, f"A has {_count(one, short)} and B has {_count(other, short)}")
+    axes = tuple(
+        Axis(one.name, tuple(x if x == y else f"{x} → {y}" for x, y in zip(one.labels, other.labels, strict=True)))
+        for one, other in zip(a.axes, b.axes, strict=True)
+    )
+    values = np.asarray(b.values, np.float64) - np.asarray(a.values, np.float64)
+    return Compared(a, b, LabelledArray(values, axes, f"{DIFFERENCE}, {a.unit}"))
+
+
+def _count(axis: Axis, name: str) -> str:
+    plural = {"query": "tokens", "key": "tokens", "token": "tokens"}.get(name, f"{name}s")
+    return f"{len(axis.labels):,} {name if len(axis.labels) == 1 else plural}"
+
+
+def next_token(a: Side, b: Side) -> Compared:
+    """The probability of every token [token] to come next.
+
+    Where the vocabularies differ, tokens are matched by their visible form; those that one side lacks are NaN there and in the
+    difference. A form that several tokens of a vocabulary have counts as one, with the sum of their probabilities.
+    """
+    shares = [_distribution(side) for side in (a, b)]
+    if a.vocabulary == b.vocabulary:
+        axes = (Axis("token", a.vocabulary),)
+        return compared(*(LabelledArray(share, axes, PROBABILITY) for share in shares))
+    by_form = [_by_form(side.vocabulary, share) for side, share in zip((a, b), shares, strict=True)]
+    forms = tuple(dict.fromkeys((*by_form[0], *by_form[1])))
+    values = [np.array([known.get(form, np.nan) for form in forms]) for known in by_form]
+    return compared(*(LabelledArray(one, (Axis("token", forms),), PROBABILITY) for one in values))
+
+
+def _distribution(side: Side) -> Numbers:
+    logits = logits_after(side.model, side.ids, slice(len(side.ids) - 1, len(side.ids)))[0]
+    return torch.from_numpy(logits).double().softmax(-1).numpy()
+
+
+def _by_form(vocabulary: Sequence[str], values: Numbers) -> dict[str, float]:
+    sums: dict[str, float] = {}
+    for form, value in zip(vocabulary, values.tolist(), strict=True):
+        sums[form] = sums.get(form, 0.0) + value
+    return sums
+
+
+def total_variation(found: Compared) -> float:
+    """How far two distributions are from each other: the probability that would have to move to make one of the other.
+
+    0 where they are equal, 1 where they have nothing in common. A token that one side lacks has no probability there.
+    """
+    return float(np.abs(np.nan_to_num(found.b.values) - np.nan_to_num(found.a.values)).sum() / 2)
+
+
+def chosen(found: Compared, count: int) -> Compared:
+    """Of a comparison along one axis, the `count` entries that differ most and the likeliest of each side, by falling B − A."""
+    assert found.difference is not None
+    differences = np.nan_to_num(found.difference.values)
+    likely = [int(index) for one in (found.a, found.b) for index in np.argsort(-np.nan_to_num(one.values), kind="stable")[:2]]
+    most = np.argsort(-np.abs(differences), kind="stable")[:count].tolist()
+    # What differs most comes first where not all have room.
+    kept = list(dict.fromkeys([*most[: max(0, count - len(set(likely)))], *likely, *most]))[:count]
+    order = sorted(kept, key=lambda index: (-differences[index], index))
+
+    def some(one: LabelledArray) -> LabelledArray:
+        labels = tuple(one.axes[0].labels[index] for index in order)
+        return LabelledArray(one.values[order], (Axis(one.axes[0].name, labels),), one.unit)
+
+    return Compared(some(found.a), some(found.b), some(found.difference))
+
+
+@torch.inference_mode()
+def attention(a: Side, b: Side, block: int, head: int | None) -> Compared:
+    """The pattern [query, key] of a head, or where `head` is None the mean over the heads of the block; NaN where masked.
+
+    Raises:
+        ValueError: a model has no such block or head, or no blocks.
+    """
+    return compared(*(_pattern(side, block, head) for side in (a, b)))
+
+
+def _pattern(side: Side, block: int, head: int | None) -> LabelledArray:
+    config = side.model.config
+    if not block < config.n_layer or not (head or 0) < config.n_head:
+        raise ValueError(f"there is no {f'head {head} in ' if head is not None else ''}block {block} in one of the models")
+    (pattern,) = _patterns(side, range(block, block + 1))
+    window = attending.windows(side.model)[block]
+    shown = pattern.mean(0, keepdims=True) if head is None else pattern
+    own = Patterns((shown,), attending.blocked(side.model, side.ids), (window,))
+    return attending.one_head(own, 0, head or 0, side.tokens)
+
+
+def _patterns(side: Side, blocks: range) -> list[npt.NDArray[np.float32]]:
+    """The patterns [n_head, query, key] of these blocks; the pass ends with the last of them."""
+    held: list[npt.NDArray[np.float32]] = []
+
+    def see(block: int, _name: str, value: Tensor) -> None:
+        if block in blocks:
+            held.append(value[0].float().cpu().numpy())
+
+    last = f"blocks.{blocks[-1]}.attention.pattern"
+    attending.watch(side.model, side.ids, None, ["blocks.*.attention.pattern"], see, last)
+    return held
+
+
+@torch.inference_mode()
+def changed_heads(a: Side, b: Side) -> LabelledArray | None:
+    """How much the pattern of each head differs, [block, head]: of a query's attention, the share that lies on other tokens.
+
+    0 where two patterns are equal, 1 where no query reads a token that it reads in the other. Blocks and heads that both models
+    have. None where the two read different numbers of tokens.
+    """
+    if len(a.ids) != len(b.ids):
+        return None
+    n_layer, n_head = (min(getattr(side.model.config, name) for side in (a, b)) for name in ("n_layer", "n_head"))
+    rows: list[npt.NDArray[np.float64]] = []
+    each = max(1, MOST_HELD // (max(side.model.config.n_head for side in (a, b)) * len(a.ids) ** 2))
+    for start in range(0, n_layer, each):
+        blocks = range(start, min(start + each, n_layer))
+        for one, other in zip(_patterns(a, blocks), _patterns(b, blocks), strict=True):
+            rows.append(np.abs(other[:n_head] - one[:n_head]).sum(-1, dtype=np.float64).mean(-1) / 2)
+    axes = Axis("block", tuple(map(str, range(n_layer)))), Axis("head", tuple(map(str, range(n_head))))
+    return LabelledArray(np.array(rows).reshape(n_layer, n_head), axes, "share of the attention that moved")
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Where the vectors of the tokens lie in A and in B.
+
+    Attributes:
+        points: in one picture of both [token, component]: `points.a`, `points.b` and by how much each token moved.
+        distance: how far each token moved [token], over all dimensions and not in the picture alone.
+        explained: the share of the variance of both that the picture has, along each axis.
+        turned: whether both were turned and brought to one size to lie as near to each other as possible: two models that
+            were trained apart have no directions in common.
+        left_out: how many tokens of A, and of B, the other does not have.
+    """
+
+    points: Compared
+    distance: LabelledArray
+    explained: tuple[float, ...]
+    turned: bool
+    left_out: tuple[int, int] = (0, 0)
+
+
+def embeddings(a: Side, b: Side, space: str = "embedding") -> Moved:
+    """The vectors of the tokens that both models have, in one picture along the principal axes of both together.
+
+    Args:
+        a: the first side.
+        b: the second side.
+        space: "embedding" or "unembedding": see `gptviz.interp.embeddings.vectors`.
+
+    Raises:
+        ValueError: the two vocabularies have fewer than three tokens in common.
+    """
+    common = _common(a.vocabulary, b.vocabulary)
+    if len(common) < 3:
+        raise ValueError(f"the vocabularies have {len(common)} tokens in common; a picture of both needs at least 3")
+    first, second = (np.array([pair[side] for pair in common]) for side in (0, 1))
+    rows: tuple[Vectors, ...] = vectors(a.model, space)[first], vectors(b.model, space)[second]
+    turned = (a.family != b.family or rows[0].shape != rows[1].shape) and not np.array_equal(rows[0], rows[1])
+    # In an order of their own, whichever is A: so that swapping the sides flips the sign to the last bit.
+    order = sorted((0, 1), key=lambda side: (float(rows[side].sum(dtype=np.float64)), rows[side].shape[1]))
+    ordered = [rows[side] for side in order]
+    if turned:
+        ordered = _turned(*ordered)
+    axes: Axes = principal_axes(np.concatenate(ordered), 2)
+    rows = tuple(ordered[order.index(side)] for side in (0, 1))
+    labels = Axis("token", tuple(a.vocabulary[i] for i in first.tolist()))
+    where = (labels, Axis("component", ("1", "2")))
+    points = compared(*(LabelledArray(axes.place(one), where, "coordinate") for one in rows))
+    distance = np.linalg.norm(rows[1].astype(np.float64) - rows[0], axis=1)
+    left_out = len(a.vocabulary) - len(common), len(b.vocabulary) - len(common)
+    moved = LabelledArray(distance, (labels,), "distance between B and A")
+    return Moved(points, moved, axes.explained(np.concatenate(rows)), turned, left_out)
+
+
+def _common(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:
+    """The ids in A and in B of the tokens that both have, by their visible form; of equal forms the first."""
+    if a == b:
+        return [(i, i) for i in range(len(a))]
+    known: dict[str, int] = {}
+    for index, form in enumerate(b):
+        known.setdefault(form, index)
+    found: dict[str, tuple[int, int]] = {}
+    for index, form in enumerate(a):
+        if form in known:
+            found.setdefault(form, (index, known[form]))
+    return list(found.values())
+
+
+def _turned(a: Vectors, b: Vectors) -> list[Vectors]:
+    """Both centred, brought to a mean square length of 1, and turned to lie as near to each other as possible.
+
+    Both are turned, to axes that they share. Where one has more dimensions, those in which the other cannot follow are left out.
+
+    Source: Schönemann 1966, orthogonal Procrustes.
+    """
+    centred = [(one - one.mean(axis=0)).astype(np.float64) for one in (a, b)]
+    scaled = [one / (np.sqrt((one**2).sum(1).mean()) or 1.0) for one in centred]
+    left, _, right = np.linalg.svd(scaled[0].T @ scaled[1], full_matrices=False)
+    return [np.asarray(scaled[0] @ left, np.float32), np.asarray(scaled[1] @ right.T, np.float32)]
+
+
+# What the lens reads after every layer, by the name that forms and addresses have for it.
+LENS = {
+    "probability": ("of the likeliest token", "probability"),
+    "true_probability": ("of the token that comes", "probability"),
+    "entropy": ("entropy", "nats"),
+}
+
+
+def logit_lens(a: Side, b: Side, quantity: str = "probability") -> Compared:
+    """What the head reads from the stream after every layer [layer, token]: see `gptviz.interp.lens`.
+
+    Args:
+        a: the first side.
+        b: the second side.
+        quantity: one of `LENS`. The token that comes after the last one is not known: NaN.
+    """
+    return compared(*(_lens(side, quantity) for side in (a, b)))
+
+
+def _lens(side: Side, quantity: str) -> LabelledArray:
+    seen = lens(side.model, side.ids, top=1)
+    values = seen.probability[:, :, 0] if quantity == "probability" else getattr(seen, quantity)
+    axes = Axis("layer", tuple(layer.short for layer in seen.layers)), Axis("token", side.tokens)
+    return LabelledArray(np.asarray(values, np.float64), axes, LENS[quantity][1])
+
+
+def attribution(a: Side, b: Side, token: str) -> Compared:
+    """What each part adds to the logit of the token of this visible form, at the end of the text [part].
+
+    A part that one model does not have is NaN there and in the difference.
+
+    Raises:
+        ValueError: one of the vocabularies has no such token.
+    """
+    values = []
+    for name, side in ((A, a), (B, b)):
+        if token not in side.vocabulary:
+            raise ValueError(f"the vocabulary of {name} has no token {token!r:.80}")
+        parts = attribute(side.model, side.ids, side.vocabulary.index(token)).parts
+        values.append({part.title: part.value for part in parts})
+    names = tuple(dict.fromkeys((*values[0], *values[1])))
+    made = (np.array([known.get(name, np.nan) for name in names]) for known in values)
+    return compared(*(LabelledArray(one, (Axis("part", names),), "adds to the logit") for one in made))
+
+
+def head_scores(a: Side, b: Side, score: str) -> Compared:
+    """One of the scores of `gptviz.interp.head_scores.SCORES` of every head, [block, head]."""
+    return compared(*(_scores(side, score) for side in (a, b)))
+
+
+def _scores(side: Side, score: str) -> LabelledArray:
+    config = side.model.config
+    axes = Axis("block", tuple(map(str, range(config.n_layer)))), Axis("head", tuple(map(str, range(config.n_head))))
+    if score == "copying":
+        values = copying(side.model)
+    else:
+        ids = torch.tensor([side.ids], device=side.model.embed.weight.device)
+        values = scores_of(side.model, ids, repeats=side.repeats).values[score]
+    return LabelledArray(np.asarray(values, np.float64), axes, SCORES[score].title.lower())

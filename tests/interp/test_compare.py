@@ -1,0 +1,214 @@
+"""Comparisons: a side differs from itself by exactly nothing, swapping flips the sign, and each side is what it is alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+
+from gptviz.interp import compare
+from gptviz.interp.compare import Compared, Side
+from gptviz.interp.embeddings import vectors
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.model import Config
+from gptviz.model.heads import Unembed
+from tests.tiny import VOCAB, configs, families, scrambled, some_ids, tiny
+
+WORDS = tuple(f"word {i}" for i in range(VOCAB))
+VIEWS: dict[str, Callable[[Side, Side], Compared]] = {
+    "next token": compare.next_token,
+    "attention of a head": lambda a, b: compare.attention(a, b, 1, 2),
+    "attention of a block": lambda a, b: compare.attention(a, b, 0, None),
+    "embeddings": lambda a, b: compare.embeddings(a, b).points,
+    "unembeddings": lambda a, b: compare.embeddings(a, b, "unembedding").points,
+    **{f"lens, {name}": lambda a, b, name=name: compare.logit_lens(a, b, name) for name in compare.LENS},  # type: ignore[misc]
+    "attribution": lambda a, b: compare.attribution(a, b, "word 3"),
+    **{f"heads, {name}": lambda a, b, name=name: compare.head_scores(a, b, name) for name in compare.SCORES},  # type: ignore[misc]
+}
+
+
+def side(config: Config, seed: int = 0, text: int = 0, length: int = 6, family: str = "one") -> Side:
+    repeats = torch.tensor([[1, 2, 3, 1, 2, 3], [4, 5, 6, 4, 5, 6]])
+    return Side(scrambled(config, seed), tuple(some_ids(length, 1, seed=text)[0].tolist()), WORDS, family, repeats)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_side_differs_from_itself_by_exactly_nothing_and_swapping_flips_the_sign(view: str) -> None:
+    a, b = side(tiny()), side(tiny(), seed=1, text=1)
+    same = VIEWS[view](a, replace(a, family="another"))
+    assert same.difference is not None
+    assert np.nanmax(np.abs(same.difference.values)) == 0
+    there, back = VIEWS[view](a, b), VIEWS[view](b, a)
+    assert there.difference is not None
+    assert back.difference is not None
+    np.testing.assert_array_equal(there.difference.values, -back.difference.values)
+    np.testing.assert_allclose(there.difference.values, there.b.values - there.a.values, atol=1e-6)
+    assert np.nanmax(np.abs(there.difference.values)) > 0
+    assert compare.SCORES  # every score is a view above
+
+
+@given(config=configs(mask="causal", n_layer=2, final_norm=True) | families(mask="causal", n_layer=2))
+@settings(max_examples=15, deadline=None)
+def test_that_holds_for_decoders_of_every_kind(config: Config) -> None:
+    a, b = side(config), side(config, seed=1)
+    for view in ("next token", "attention of a head", "lens, entropy", "heads, first_token"):
+        found = VIEWS[view](a, b)
+        back = VIEWS[view](b, a)
+        assert found.difference is not None
+        assert back.difference is not None
+        np.testing.assert_array_equal(found.difference.values, -back.difference.values)
+
+
+def test_probabilities_are_the_softmax_of_each_model_after_its_own_text() -> None:
+    a, b = side(tiny()), side(tiny(), seed=1, text=1, length=4)
+    found = compare.next_token(a, b)
+    for one, shown in ((a, found.a), (b, found.b)):
+        with torch.no_grad():
+            expected = one.model(torch.tensor([one.ids]))[0, -1].double().softmax(-1)
+        np.testing.assert_allclose(shown.values, expected, atol=1e-6)
+    by_loop = sum(abs(float(x) - float(y)) for x, y in zip(found.a.values, found.b.values, strict=True)) / 2
+    assert compare.total_variation(found) == pytest.approx(by_loop)
+
+
+def test_tokens_of_two_vocabularies_are_matched_by_their_form_and_those_of_one_alone_have_no_difference() -> None:
+    a = side(tiny())
+    forms = ("word 3", "word 3", *(f"other {i}" for i in range(VOCAB - 2)))
+    b = replace(side(tiny(), seed=1), vocabulary=forms)
+    found = compare.next_token(a, b)
+    assert found.difference is not None
+    labels = found.difference.axes[0].labels
+    at = labels.index("word 3")
+    with torch.no_grad():
+        shares = b.model(torch.tensor([b.ids]))[0, -1].double().softmax(-1)
+    assert found.b.values[at] == pytest.approx(float(shares[:2].sum()))
+    assert np.isfinite(found.difference.values).sum() == 1
+    assert np.nansum(found.a.values) == pytest.approx(1)
+    assert np.nansum(found.b.values) == pytest.approx(1)
+
+
+def test_what_differs_most_and_what_is_likeliest_is_chosen_by_falling_difference() -> None:
+    axes = (Axis("token", tuple("abcdef")),)
+    a, b = np.array([0.5, 0.2, 0.1, 0.1, 0.06, 0.04]), np.array([0.5, 0.1, 0.3, 0.04, 0.03, 0.03])
+    found = compare.chosen(compare.compared(*(LabelledArray(one, axes, "p") for one in (a, b))), 4)
+    assert found.difference is not None
+    assert found.difference.axes[0].labels[0] == "c"
+    assert "a" in found.difference.axes[0].labels, "the likeliest of both sides, though it did not change"
+    assert list(found.difference.values) == sorted(found.difference.values, reverse=True)
+
+
+def test_a_pattern_is_that_of_its_side_and_a_mean_that_of_the_heads() -> None:
+    a, b = side(tiny(window=3)), side(tiny(window=3), seed=1)
+    heads = [compare.attention(a, b, 1, head).a.values for head in range(3)]
+    np.testing.assert_allclose(compare.attention(a, b, 1, None).a.values, np.mean(heads, axis=0), atol=1e-6)
+    assert np.isnan(heads[0][5, 2]), "masked: beyond the window"
+    np.testing.assert_allclose(np.nansum(heads[0], axis=1), 1, atol=1e-6)
+
+
+def test_how_much_each_head_changed_is_the_share_of_attention_on_other_tokens() -> None:
+    a, b = side(tiny()), side(tiny(), seed=1)
+    table = compare.changed_heads(a, b)
+    assert table is not None
+    for block in range(2):
+        for head in range(3):
+            found = compare.attention(a, b, block, head)
+            assert found.difference is not None
+            loop = np.mean([np.nansum(np.abs(row)) / 2 for row in found.difference.values])
+            assert table.values[block, head] == pytest.approx(loop, abs=1e-6)
+    assert compare.changed_heads(a, side(tiny(), length=4)) is None
+
+
+def test_in_parts_of_the_blocks_the_heads_that_changed_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = side(tiny(n_layer=4)), side(tiny(n_layer=4), seed=1)
+    whole = compare.changed_heads(a, b)
+    monkeypatch.setattr(compare, "MOST_HELD", 1)
+    parts = compare.changed_heads(a, b)
+    assert whole is not None
+    assert parts is not None
+    np.testing.assert_array_equal(whole.values, parts.values)
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        (side(tiny(), length=4), "A has 6 tokens and B has 4 tokens"),
+        (side(tiny(n_layer=3)), "A has 5 layers and B has 7 layers"),
+    ],
+)
+def test_what_has_other_cells_has_no_difference_and_says_why(other: Side, why: str) -> None:
+    found = compare.logit_lens(side(tiny()), other)
+    assert found.difference is None
+    assert found.why == why
+    assert len(found.table().values) == found.a.values.size + found.b.values.size
+
+
+def test_snapshots_of_one_model_are_not_turned_and_what_did_not_change_did_not_move() -> None:
+    a = side(tiny())
+    b = replace(a, model=scrambled(tiny()))
+    with torch.no_grad():
+        b.model.embed.weight[4] += 1.0
+    found = compare.embeddings(a, b)
+    assert not found.turned
+    assert np.flatnonzero(found.distance.values).tolist() == [4]
+    assert found.distance.values[4] == pytest.approx(12**0.5, rel=1e-5)
+    assert found.points.difference is not None
+    assert np.flatnonzero(found.points.difference.values.any(axis=1)).tolist() == [4]
+
+
+def test_of_two_models_too_swapping_flips_the_sign_to_the_last_bit() -> None:
+    a, b = side(tiny()), side(tiny(d_model=24), seed=1, family="another")
+    there, back = compare.embeddings(a, b), compare.embeddings(b, a)
+    assert there.turned
+    assert there.points.difference is not None
+    assert back.points.difference is not None
+    np.testing.assert_array_equal(there.points.difference.values, -back.points.difference.values)
+    np.testing.assert_array_equal(there.distance.values, back.distance.values)
+
+
+@pytest.mark.parametrize("width", [12, 24])
+def test_a_model_that_is_only_turned_and_stretched_lies_on_the_other(width: int) -> None:
+    a = side(tiny())
+    wide = scrambled(tiny(d_model=width))
+    turn = torch.linalg.qr(torch.randn(width, width, generator=torch.Generator().manual_seed(0)))[0][:12]  # [12, width]
+    with torch.no_grad():
+        wide.embed.weight.copy_(3 * a.model.embed.weight @ turn + 1)
+    found = compare.embeddings(a, replace(a, model=wide, family="another"))
+    assert found.turned
+    np.testing.assert_allclose(found.distance.values, 0, atol=1e-4)
+
+
+def test_what_moved_is_measured_over_all_dimensions_of_the_tokens_in_common() -> None:
+    a = side(tiny())
+    b = replace(side(tiny(), seed=1), vocabulary=(*WORDS[1:], "new"))
+    found = compare.embeddings(a, b)
+    rows = vectors(a.model, "embedding"), vectors(b.model, "embedding")
+    expected = [np.linalg.norm(rows[1][i - 1].astype(float) - rows[0][i]) for i in range(1, VOCAB)]
+    np.testing.assert_allclose(found.distance.values, expected, rtol=1e-6)
+    assert found.left_out == (1, 1)
+    assert found.distance.axes[0].labels == WORDS[1:]
+
+
+def test_too_few_tokens_in_common_and_a_token_that_one_side_lacks_are_named() -> None:
+    a = side(tiny())
+    b = replace(a, vocabulary=tuple(f"other {i}" for i in range(VOCAB)))
+    with pytest.raises(ValueError, match="have 0 tokens in common"):
+        compare.embeddings(a, b)
+    with pytest.raises(ValueError, match="the vocabulary of B has no token 'word 3'"):
+        compare.attribution(a, b, "word 3")
+    with pytest.raises(ValueError, match="no head 2 in block 1"):
+        compare.attention(a, side(tiny(n_head=2)), 1, 2)
+
+
+def test_the_parts_of_each_side_add_up_to_its_logit() -> None:
+    a, b = side(tiny()), side(tiny(n_layer=3), seed=1)
+    found = compare.attribution(a, b, "word 3")
+    assert isinstance(b.model.head, Unembed)
+    for one, shown in ((a, found.a), (b, found.b)):
+        with torch.no_grad():
+            logit = one.model(torch.tensor([one.ids]))[0, -1, 3]
+        assert np.nansum(shown.values) == pytest.approx(float(logit), abs=1e-4)
+    assert found.difference is not None
+    assert np.isnan(found.difference.values).sum() == sum("block 2" in name for name in found.b.axes[0].labels) > 3
