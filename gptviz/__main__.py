@@ -29,6 +29,7 @@ from .commands import (
     lens,
     lessons,
     models,
+    neurons,
     patch,
     train,
 )
@@ -50,6 +51,7 @@ COMMANDS = (
     attribute,
     circuit,
     heads,
+    neurons,
     lens,
     lessons,
     patch,

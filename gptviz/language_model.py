@@ -28,12 +28,15 @@ from gptviz.interp.costs import Costs, costs
 from gptviz.interp.frozen import means
 from gptviz.interp.head_scores import repeated_tokens, scored, scores_of_model
 from gptviz.interp.lens import Lens, lens
+from gptviz.interp.neurons import Activity, observe
 from gptviz.interp.patching import Pair, Patched
 from gptviz.interp.trace import Trace, run
 from gptviz.model import Transformer
 from gptviz.text import Encoding, SpecialTokensTokenizer, Tokenizer
 
 from .data.classification import padded
+from .data.registry import source_from
+from .data.rows import held_out_rows, rows_of_text
 from .generate.decoding import Beams, beam_search, decode, until_end
 from .generate.generation import Generation, until_drawn, window_start, without_end
 from .generate.sampling import Sampling
@@ -428,6 +431,30 @@ class LanguageModel:
         """
         ids = torch.tensor(found.ids, device=self.device) if text is None else self.seen(self.encode(text))
         return check(found, self.model, means(self.model, ids[None]))
+
+    def rows(self, text: str | None = None, most: int = 16_384) -> list[Tensor]:
+        """Rows of token ids to read, of at most `most` tokens together: of `text`, or of the data that was held out of training.
+
+        Raises:
+            ValueError: the text has no token; or, without a text, nobody knows what the model learned from, or it is not here.
+        """
+        if text is not None:
+            return rows_of_text(text, self.tokenizer, self.model.config, most)
+        if self.card.source is None:
+            raise ValueError(f"the card of {self.name} does not say what it learned from: give a text")
+        source = source_from(dict(self.card.source))
+        return held_out_rows(source, self.model, self.tokenizer, most, self.labels)
+
+    def neurons(self, block: int, text: str | None = None, most: int = 16_384) -> Activity:
+        """What the neurons of a block's MLP do over the rows of `text`, or of the data held out: see `gptviz.interp.neurons`.
+
+        Raises:
+            ValueError: as in `rows`; there are no neurons in this block; or the model is an encoder–decoder.
+        """
+        if self.model.encoder is not None:
+            raise ValueError(f"{self.name} has two stacks: use gptviz.interp.neurons.observe on one of them")
+        *_, seen = observe(self.model, block, self.rows(text, most))
+        return seen.activity()
 
     def repeated_tokens(self) -> Tensor:
         """Random tokens of the vocabulary, each sequence of which is repeated once, as a text of this model: [sequences, tokens].

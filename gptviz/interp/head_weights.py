@@ -9,20 +9,22 @@ Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Transformer
 from gptviz.model.heads import Unembed
-from gptviz.model.norms import LayerNorm, Norm
+from gptviz.model.norms import Norm
 from gptviz.model.residuals import RESIDUALS
+
+from .through_norms import norms_of, read_through, written_through
 
 Numbers = npt.NDArray[np.float64]
 Reads = Literal["query", "key", "value"]
@@ -50,47 +52,14 @@ class Matrices:
 def matrices(model: Transformer, block: int) -> Matrices:
     """The matrices of the heads of a block, in float32, with the linear part of the norms beside them."""
     config, part = model.config, model.blocks[block]
-    before, after = _norms(part.get_submodule("attention_residual"))
-    stacked = _read_through(before, part.get_parameter("attention.qkv.weight").detach().float())
+    before, after = norms_of(part.get_submodule("attention_residual"))
+    stacked = read_through(before, part.get_parameter("attention.qkv.weight").detach().float())
     sizes = [config.n_head, config.key_heads, config.key_heads]
     query, key, value = stacked.view(-1, config.head_size, config.d_model).split(sizes)
     group = config.n_head // config.key_heads
-    output = _write_through(after, part.get_parameter("attention.output.weight").detach().float())  # [d_model, H · d_head]
+    output = written_through(after, part.get_parameter("attention.output.weight").detach().float())  # [d_model, H · d_head]
     by_head = output.view(config.d_model, config.n_head, config.head_size).transpose(0, 1)  # [H, d_model, d_head]
     return Matrices(query, key.repeat_interleave(group, 0), value.repeat_interleave(group, 0), by_head)
-
-
-def _norms(residual: nn.Module) -> tuple[Norm | None, Norm | None]:
-    """The norm through which a sublayer reads the stream, and the one of what it computed, before that joins the stream."""
-    steps = RESIDUALS[next(name for name, kind in RESIDUALS.items() if type(residual) is kind)].steps
-    at = steps.index("sublayer")
-    behind = steps[at + 1 :]
-    before = [step for step in steps[:at] if step != "add"]
-    after = behind[: behind.index("add") if "add" in behind else None]
-    return _norm(residual, before), _norm(residual, after)
-
-
-def _norm(residual: nn.Module, names: Sequence[str]) -> Norm | None:
-    """The norm of a residual that one of these names is of."""
-    found = [residual.get_submodule(name) for name in names]
-    assert all(isinstance(norm, Norm) for norm in found)
-    return cast(Norm, found[0]) if found else None
-
-
-def _read_through(norm: Norm | None, rows: Tensor) -> Tensor:
-    """Matrices `rows` [..., d_model] that read a normed vector, as they read the vector itself, but for its size."""
-    if norm is None:
-        return rows
-    scaled = rows if norm.weight is None else rows * norm.weight.detach().float()
-    return scaled - scaled.mean(-1, keepdim=True) if isinstance(norm, LayerNorm) else scaled
-
-
-def _write_through(norm: Norm | None, columns: Tensor) -> Tensor:
-    """A matrix `columns` [d_model, n] whose result is normed, as it writes to the stream, but for its size."""
-    if norm is None:
-        return columns
-    centred = columns - columns.mean(0) if isinstance(norm, LayerNorm) else columns
-    return centred if norm.weight is None else centred * norm.weight.detach().float()[:, None]
 
 
 @torch.inference_mode()
@@ -128,8 +97,8 @@ def _from_embedding_to_logits(model: Transformer) -> Tensor:
     total = embed.new_zeros(model.config.d_model, model.config.d_model, dtype=torch.float32)
     for start in range(0, len(embed), ROWS):
         at = slice(start, start + ROWS)
-        tokens = _write_through(model.embed_norm, embed[at].float().T)  # [d_model, rows]
-        guesses = _read_through(final, unembed[at].float() - mean)  # [rows, d_model]
+        tokens = written_through(model.embed_norm, embed[at].float().T)  # [d_model, rows]
+        guesses = read_through(final, unembed[at].float() - mean)  # [rows, d_model]
         total += guesses.T @ tokens.T
     return total
 

@@ -1,0 +1,112 @@
+"""The command `neurons`: what makes the neurons of a model active, and what they speak for."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from .common import Command, UsageError, add_precision, opened, print_json
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from gptviz.interp.neurons import Activity
+    from gptviz.language_model import LanguageModel
+
+# How many neurons are listed, and how many tokens a neuron speaks for and against.
+LISTED, TOKENS = 20, 10
+# Of a context, so many tokens before the one at which the neuron is active, and behind it.
+BEFORE, BEHIND = 20, 5
+
+
+def add(command: Command) -> None:
+    """Add the command and its options."""
+    this = command("neurons", run, "Rank the neurons of a block, or look at one: where it is active, and what it promotes.")
+    this.add_argument("name", metavar="NAME")
+    add_precision(this)
+    this.add_argument("--block", type=int, metavar="N", help="the block, counted from 0; default: the one in the middle")
+    this.add_argument("--neuron", type=int, metavar="N", help="the neuron to look at, counted from 0; default: all are ranked")
+    this.add_argument("--corpus", metavar="PATH", help="a text file to read; default: the data held out of training")
+    this.add_argument("--tokens", type=int, default=16_384, metavar="N", help="how many tokens are read at most; default: 16384")
+    this.add_argument(
+        "--by", choices=["largest", "active", "effect"], default="largest", help="what neurons are ranked by; default: largest"
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """The command `neurons NAME [--block N] [--neuron N] [--corpus PATH] …`."""
+    from gptviz.text import read_corpus
+
+    lm = opened(options)
+    config = lm.model.config
+    if config.kind == "encoder-decoder":
+        raise UsageError(f"{options.name} has two stacks: the command neurons is for models of one")
+    if options.tokens < 1:
+        raise UsageError(f"--tokens is {options.tokens}; it must be 1 or more")
+    block = config.n_layer // 2 if options.block is None else options.block
+    if not 0 <= block < config.n_layer or not config.mlp_size:
+        raise UsageError(
+            f"{options.name} has no neurons in block {block}: it has {config.n_layer} blocks of {config.mlp_size} neurons"
+        )
+    if options.neuron is not None and not 0 <= options.neuron < config.mlp_size:
+        raise UsageError(f"there is no neuron {options.neuron}: neurons are counted from 0 to {config.mlp_size - 1}")
+    rows = lm.rows(None if options.corpus is None else read_corpus(options.corpus).text, options.tokens)
+    seen = _observed(lm, block, rows)
+    if options.neuron is None:
+        _print_ranking(seen, options.by, as_json=options.json)
+    else:
+        _print_one(lm, seen, rows, options.neuron, as_json=options.json)
+
+
+def _observed(lm: LanguageModel, block: int, rows: list[Tensor]) -> Activity:
+    from gptviz.interp.neurons import observe
+
+    *_, seen = observe(lm.model, block, rows)
+    return seen.activity()
+
+
+def _print_ranking(seen: Activity, by: str, *, as_json: bool) -> None:
+    order = seen.ranked(by)
+    numbers = {name: getattr(seen, name).tolist() for name in ("largest", "smallest", "active", "effect")}
+    if as_json:
+        print_json([{"block": seen.block, "neuron": n} | {name: of[n] for name, of in numbers.items()} for n in order])
+        return
+    print(f"block {seen.block}, over {seen.n_tokens:,} tokens", *(f"{name:>12}" for name in numbers))
+    for n in order[:LISTED]:
+        print(f"{f'neuron {n}':<32}", *(f"{of[n]:>12.4g}" for of in numbers.values()))
+
+
+def _print_one(lm: LanguageModel, seen: Activity, rows: list[Tensor], neuron: int, *, as_json: bool) -> None:
+    from gptviz.interp.neurons import promoted
+
+    contexts = [
+        {"activation": float(value), "before": before, "token": token, "behind": behind}
+        for value, (before, token, behind) in zip(seen.highest[:, neuron], _texts(lm, rows, seen.places(neuron)), strict=False)
+    ]
+    speaks: dict[str, list[dict[str, Any]]] = {}
+    if lm.model.config.kind == "decoder":
+        values = promoted(lm.model, seen.block, neuron)
+        order = values.argsort().tolist()
+        for name, ids in (("promoted", order[::-1]), ("suppressed", order)):
+            speaks[name] = [{"token": lm.tokenizer.piece(i), "value": float(values[i])} for i in ids[:TOKENS]]
+    about: dict[str, float] = {"block": seen.block, "neuron": neuron, "tokens": seen.n_tokens}
+    about |= {name: float(getattr(seen, name)[neuron]) for name in ("largest", "smallest", "active", "effect")}
+    if as_json:
+        print_json(about | {"contexts": contexts} | speaks)
+        return
+    print(", ".join(f"{name} {value:,.4g}" for name, value in about.items()))
+    for one in contexts:
+        print(f"{one['activation']:>9.4g}  {one['before']!r} [{one['token']!r}] {one['behind']!r}")
+    for name, tokens in speaks.items():
+        print(f"{name}: " + ", ".join(f"{one['token']!r} {one['value']:+.3g}" for one in tokens))
+
+
+def _texts(lm: LanguageModel, rows: list[Tensor], places: list[tuple[int, int]]) -> list[tuple[str, str, str]]:
+    """For each place the text before its token, the token, and the text behind it."""
+    found = []
+    for row, at in places:
+        ids = rows[row].tolist()
+        pieces = ids[max(0, at - BEFORE) : at], ids[at : at + 1], ids[at + 1 : at + 1 + BEHIND]
+        before, token, behind = ("".join(map(lm.tokenizer.piece, piece)) for piece in pieces)
+        found.append((before, token, behind))
+    return found

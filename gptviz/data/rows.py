@@ -1,0 +1,69 @@
+"""Rows of tokens to read with a model: those of a text, or of the data that was held out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor
+
+from gptviz.model import Config, Transformer
+from gptviz.text import Tokenizer
+
+from .source import Source
+
+# A row has at most so many tokens, however long the context is.
+LONGEST_ROW = 256
+
+
+def rows_of_text(text: str, tokenizer: Tokenizer, config: Config, most: int) -> list[Tensor]:
+    """The rows [T] of a text, of at most `most` tokens together: of a decoder consecutive pieces of the text; of a classifier,
+    whose texts are short, the beginning of each line.
+
+    Raises:
+        ValueError: the text has no token that the model reads.
+    """
+    longest = min(config.context_length, LONGEST_ROW)
+    if config.kind == "classifier":
+        around = len(tokenizer.before) + len(tokenizer.after)
+        lines = (tokenizer.encode(line).ids for line in text.splitlines() if line.strip())
+        rows = [tokenizer.beginning(ids, longest) for ids in lines if len(ids) > around]
+    else:
+        ids = tokenizer.encode(text).ids[:most]
+        rows = [ids[start : start + longest] for start in range(0, len(ids), longest)]
+    if not rows:
+        raise ValueError(f"the text has {tokenizer.without}")
+    return _bounded((torch.tensor(row) for row in rows), most)
+
+
+def held_out_rows(
+    source: Source, model: Transformer, tokenizer: Tokenizer, most: int, labels: Sequence[str] = ()
+) -> list[Tensor]:
+    """The rows [T] of what is held out, of at most `most` tokens together, without padding.
+
+    Raises:
+        ValueError: source, tokenizer and model do not go together.
+    """
+    longest = min(model.config.context_length, LONGEST_ROW)
+    padding = model.config.padding
+
+    def each() -> Iterable[Tensor]:
+        for batch in source.evaluation(model, tokenizer, labels=labels).batches:
+            for row in batch.inputs[0]:
+                full = row if padding is None else row[row != padding]
+                yield from full.split(longest) if model.config.kind == "decoder" else (full[:longest],)
+
+    return _bounded(each(), most)
+
+
+def _bounded(rows: Iterable[Tensor], most: int) -> list[Tensor]:
+    """The first of the `rows`, of at most `most` tokens together; of a first row that is longer, its beginning."""
+    kept: list[Tensor] = []
+    left = most
+    for row in rows:
+        if left <= 0:
+            break
+        if len(row):
+            kept.append(row[:left])
+        left -= len(row)
+    return kept

@@ -1,0 +1,115 @@
+"""Neurons through the library's front door and on the command line, and the rows of text that they read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import gptviz
+from gptviz.__main__ import main
+from gptviz.data.registry import source_from
+from gptviz.data.rows import LONGEST_ROW
+from gptviz.interp.neurons import observe, promoted
+from tests.tiny import TinyModel
+
+TEXT = "the quick brown fox jumps over the lazy dog. " * 30
+
+
+def test_rows_are_the_text_cut_into_pieces_no_longer_than_the_context(tiny_model: TinyModel) -> None:
+    tiny_model("mine", context_length=32)
+    lm = gptviz.load("mine")
+    rows = lm.rows(TEXT, 1000)
+    assert {len(row) for row in rows[:-1]} == {32}
+    assert torch.cat(rows).tolist() == lm.encode(TEXT).tolist()[:1000]
+    tiny_model("long", context_length=2 * LONGEST_ROW)
+    assert max(len(row) for row in gptviz.load("long").rows(TEXT)) == LONGEST_ROW
+    with pytest.raises(ValueError, match="does not say what it learned from"):
+        lm.rows()
+    with pytest.raises(ValueError, match="the text has"):
+        lm.rows("")
+
+
+def test_without_a_text_rows_are_those_held_out() -> None:
+    lm = gptviz.load("induction")
+    rows = lm.rows(most=1000)
+    assert sum(map(len, rows)) == 1000
+    assert lm.card.source is not None
+    batch = next(iter(source_from(dict(lm.card.source)).evaluation(lm.model, lm.tokenizer).batches))
+    assert torch.equal(rows[0], batch.inputs[0][0])
+
+
+def test_a_classifier_reads_a_text_line_by_line() -> None:
+    lm = gptviz.load("classifier")
+    rows = lm.rows("a warm and funny film\n\ndull\n")
+    assert [row.tolist() for row in rows] == [lm.encode(line).tolist() for line in ("a warm and funny film", "dull")]
+
+
+def test_the_command_ranks_the_neurons_of_a_block(
+    tiny_model: TinyModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny_model("mine", context_length=32)
+    (file := tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
+    lm = gptviz.load("mine")
+    seen = lm.neurons(1, TEXT)
+    for by in ("largest", "active", "effect"):
+        assert main(["neurons", "mine", "--block", "1", "--corpus", str(file), "--by", by, "--json"]) == 0
+        rows = json.loads(capsys.readouterr().out)
+        assert [row["neuron"] for row in rows] == seen.ranked(by)
+        for row in rows:
+            assert row["block"] == 1
+            assert row[by] == pytest.approx(float(getattr(seen, by)[row["neuron"]]))
+        assert [row[by] for row in rows] == sorted((row[by] for row in rows), reverse=True)
+    assert main(["neurons", "mine", "--block", "1", "--corpus", str(file)]) == 0
+    assert f"neuron {seen.ranked('largest')[0]}" in capsys.readouterr().out.splitlines()[1]
+
+
+def test_the_command_shows_one_neuron(tiny_model: TinyModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tiny_model("mine", context_length=32)
+    (file := tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
+    assert main(["neurons", "mine", "--block", "0", "--neuron", "7", "--corpus", str(file), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    lm = gptviz.load("mine")
+    seen = lm.neurons(0, TEXT)
+    assert found["largest"] == pytest.approx(float(seen.largest[7]))
+    assert [one["activation"] for one in found["contexts"]] == pytest.approx(seen.highest[:, 7].tolist())
+    for one in found["contexts"]:
+        assert len(one["token"]) == 1
+        assert one["before"] + one["token"] + one["behind"] in TEXT
+    values = promoted(lm.model, 0, 7)
+    assert found["promoted"][0] == {"token": lm.tokenizer.piece(int(values.argmax())), "value": pytest.approx(values.max())}
+    assert found["suppressed"][0] == {"token": lm.tokenizer.piece(int(values.argmin())), "value": pytest.approx(values.min())}
+    assert main(["neurons", "mine", "--neuron", "7", "--corpus", str(file)]) == 0
+    assert "promoted: " in capsys.readouterr().out
+
+
+def test_a_neuron_or_block_that_there_is_not_is_an_error_in_one_line(
+    tiny_model: TinyModel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny_model("mine")
+    wrong = {
+        ("--block", "2"): "no neurons in block 2",
+        ("--neuron", "20"): "no neuron 20",
+        (): "does not say what it learned from",
+    }
+    for arguments, message in wrong.items():
+        assert main(["neurons", "mine", *arguments]) == 2
+        error = capsys.readouterr().err
+        assert message in error
+        assert error.count("\n") == 1
+    assert main(["neurons", "seq2seq"]) == 2
+    assert "two stacks" in capsys.readouterr().err
+    assert main(["neurons", "induction"]) == 2
+    assert "0 neurons" in capsys.readouterr().err
+
+
+def test_what_was_observed_does_not_depend_on_the_batches(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny_model("mine", context_length=32)
+    lm = gptviz.load("mine")
+    whole = lm.neurons(0, TEXT)
+    monkeypatch.setattr("gptviz.interp.neurons.AT_ONCE", 1)
+    assert len(list(observe(lm.model, 0, lm.rows(TEXT)))) == len(lm.rows(TEXT))
+    np.testing.assert_allclose(lm.neurons(0, TEXT).highest, whole.highest, rtol=1e-5, atol=1e-6)
