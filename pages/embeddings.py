@@ -19,7 +19,7 @@ open_page(
 subject = subject_bar()
 key, config = subject.key, subject.lm.model.config
 notices = st.container()
-view, trail = embeddings.view_controls(key, config, notices)
+view, trail, compared = embeddings.view_controls(key, config, notices)
 
 picture, side = st.columns([5, 2])
 with side:
@@ -30,6 +30,9 @@ with picture:
     embeddings.cloud(shown, projection, token, height=400 if shown == view else 330, trail=trail, prompt=subject.seen)
     st.caption(embeddings.what_is_lost(projection, shown, token, config.d_model))
     st.caption(embeddings.trust_in_picture(shown, projection))
+
+if compared:
+    embeddings.over_seeds(view)
 
 try_this(embeddings.to_try(subject, view))
 

@@ -133,6 +133,39 @@ def cloud(
     return figure
 
 
+def side_by_side(
+    pictures: Sequence[LabelledArray], titles: Sequence[str], kinds: Sequence[str], theme: Theme, *, height: int
+) -> go.Figure:
+    """Pictures [token, 2] of the same tokens in a row, each under its title, all on one scale."""
+    figure = go.Figure(layout=base(theme, height=height))
+    most = max(float(np.abs(one.values - one.values.mean(0)).max()) for one in pictures) * 1.08 or 1.0
+    share, names = 1 / len(pictures), [plain(label) for label in pictures[0].axes[0].labels]
+    for index, (picture, title) in enumerate(zip(pictures, titles, strict=True)):
+        place = str(index + 1) if index else ""
+        domain = [index * share + 0.01, (index + 1) * share - 0.01]
+        look = {"range": [-most, most], "showticklabels": False, "showgrid": False, "zeroline": False, "fixedrange": True}
+        look |= {"showline": True, "mirror": True, "linecolor": theme.faint, "ticks": ""}
+        figure.update_layout({f"xaxis{place}": look | {"domain": domain, "anchor": f"y{place}"}})
+        figure.update_layout({f"yaxis{place}": look | {"anchor": f"x{place}", "scaleanchor": f"x{place}"}})
+        values = picture.values - picture.values.mean(0)
+        for kind, which in sorted(groups(kinds).items(), key=lambda group: -len(group[1])):
+            figure.add_scatter(
+                x=values[which, 0],
+                y=values[which, 1],
+                xaxis=f"x{place}",
+                yaxis=f"y{place}",
+                mode="markers",
+                name=kind,
+                hovertext=[names[i] for i in which],
+                hovertemplate=f"<b>%{{hovertext}}</b><br>{kind}, {title}<extra></extra>",
+                marker={"color": KIND_COLOURS[kind], "symbol": KIND_SHAPES[kind], "size": 5},
+            )
+        above = {"x": sum(domain) / 2, "y": 1, "xref": "paper", "yref": "paper", "yanchor": "bottom", "showarrow": False}
+        figure.add_annotation(text=title, font={"size": 12, "color": theme.text}, **above)
+    figure.update_layout(showlegend=False, margin={"l": 4, "r": 4, "t": 24, "b": 4}, dragmode=False)
+    return figure
+
+
 class _Points:
     """The points of a cloud, and what their number and dimensions say about how they are drawn.
 

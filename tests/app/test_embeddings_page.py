@@ -23,6 +23,7 @@ from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer
 from gptviz.text.tokenizers.padded import PaddedTokenizer
 from gptviz.ui.pages import embeddings as ui
+from gptviz.ui.views import projections
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets.markdown import escaped
 from tests.app.conftest import clear_caches
@@ -97,7 +98,7 @@ def test_pca_stands_in_until_a_slow_projection_is_ready(tiny_model: Callable[...
         return plain(*args, **others)
 
     monkeypatch.setattr(embeddings, "project", slow)
-    monkeypatch.setattr(ui, "PATIENCE", 0.0)
+    monkeypatch.setattr(projections, "PATIENCE", 0.0)
     at = page(model="tiny", method="t-SNE")
     assert "Computing t-SNE" in says(at)
     assert "PCA keeps" in says(at)
@@ -280,3 +281,27 @@ def test_a_vocabulary_of_262_144_tokens_has_its_map_and_its_neighbours(home: Pat
     assert not at.exception
     assert at.selectbox(key="token").value == "ă"
     assert sum(chart.proto.ByteSize() for chart in at.get("plotly_chart")) < 20_000_000
+
+
+def test_the_pictures_of_all_seeds_stand_side_by_side_with_how_far_they_agree(
+    tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embeddings, "ITERATIONS", 250)
+    tiny_model()
+    at = page(model="tiny", method="t-SNE", seeds="true")
+    deadline = time.monotonic() + PATIENCE
+    while "Stability over" not in says(at):
+        assert time.monotonic() < deadline
+        at.run()
+    assert not at.exception
+    rows = embeddings.vectors(gptviz.load("tiny").model, "embedding")
+    names = [str(i) for i in range(len(rows))]
+    agree = embeddings.stability(
+        [np.asarray(embeddings.project(rows, names, "t-SNE", seed=seed).points.values) for seed in range(5)]
+    )
+    assert f"{agree.kept:.0%} are among its nearest in another (by chance: {agree.by_chance:.0%})" in says(at)
+    drawn = chart(at, "over seeds")
+    assert [note["text"] for note in drawn["layout"]["annotations"]] == [f"seed {i}" for i in range(5)]
+    assert not [
+        c for c in page(model="tiny", method="PCA", seeds="true").get("plotly_chart") if c.proto.id.endswith("-over seeds")
+    ]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,20 +22,18 @@ from gptviz.ui.shell import scrubber
 from gptviz.ui.shell.models import ModelKey, language_model, load_call, model_key
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.theme import theme
+from gptviz.ui.views import projections
+from gptviz.ui.views.projections import Job, begun
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.figure import show_figure
-from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.tries import Try
 
-# A projection that is ready within this many seconds is shown at once; else PCA stands in for it.
-PATIENCE = 1.0
-# What one thread of a laptop does in t-SNE, for the guess at how long it takes.
-TOKENS_PER_SECOND = 200
 # t-SNE and UMAP go back through the snapshots picture by picture; at most this many tokens are placed on the way to the first.
 MOST_CARRIED = 4_000
 
-HOW = r"""
+HOW = (
+    r"""
 - **PCA**: the rows of the matrix are centred, and seen along the eigenvectors of their covariance with the largest eigenvalues.
   Every snapshot of a model is seen along the axes of the model as it was saved last, from the same origin. So a token whose
   vector did not change does not move, even if the others do. The share of the variance is that of the step shown.
@@ -50,9 +46,11 @@ HOW = r"""
   changed little from step to step, the picture changes little too.
 - **Neighbours**: the cosine $a \cdot b / (|a|\,|b|)$ of the full vectors, over all tokens.
 
-t-SNE and UMAP place a sample of 5,000 tokens where there are more.
+t-SNE and UMAP place a sample of 5,000 tokens where there are more, the same for every seed.
 Computed by `project`, `neighbours` and `trustworthiness` in `gptviz/interp/embeddings.py`.
 """
+    + projections.HOW_STABLE
+)
 LIMITS = (
     "Two or three dimensions cannot hold what many can: points that lie on each other may be different, and with t-SNE and UMAP "
     "distances, sizes and empty space mean nothing. And a token's vector is only where the model begins: what the token means "
@@ -81,8 +79,8 @@ class View:
     seed: int
 
 
-def view_controls(key: ModelKey, config: Config, notices: Any) -> tuple[View, bool]:
-    """The controls of what is projected and how; and whether the trail of the chosen token is shown."""
+def view_controls(key: ModelKey, config: Config, notices: Any) -> tuple[View, bool, bool]:
+    """The controls of what is projected and how; whether the chosen token's trail is shown, and whether seeds are compared."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         space = controls.select(
             "Vectors",
@@ -104,14 +102,13 @@ def view_controls(key: ModelKey, config: Config, notices: Any) -> tuple[View, bo
         method = controls.select("Projection", embeddings.METHODS, key="method", help=about, segmented=True, notices=notices)
         about = "A 3-D picture turns under the pointer."
         solid = controls.select("Picture", ("2-D", "3-D"), key="dimensions", help=about, segmented=True, notices=notices) == "3-D"
-        seed, trail = "0", False
+        seed, compared, trail = 0, False, False
         if method != "PCA":
-            about = "t-SNE and UMAP start with some noise: another seed gives another picture."
-            seed = controls.select("Seed", ("0", "1", "2", "3", "4"), key="seed", help=about, segmented=True, notices=notices)
+            seed, compared = projections.seed_controls(notices)
         elif scrubber.steps(key.name):
             about = "The path of the chosen token during training, as a grey line."
             trail = controls.switch("Trail", key="trail", help=about, notices=notices)
-    return View(key, space, method, 3 if solid else 2, int(seed)), trail
+    return View(key, space, method, 3 if solid else 2, seed), trail, compared
 
 
 def token_control(subject: Subject, notices: Any) -> int:
@@ -192,21 +189,6 @@ def _capitals(view: View, flat: Mapping[str, Any]) -> Try | None:
     return Try("Capitals apart", notice, {"token": "A", **flat})
 
 
-@dataclass(frozen=True)
-class Job:
-    """A projection under way.
-
-    Attributes:
-        result: the finished projection, as soon as it is there.
-        began: when it was asked for, in seconds.
-        tokens: how many tokens are placed, in all the pictures that are computed for it.
-    """
-
-    result: Future[Projection]
-    began: float
-    tokens: int
-
-
 def _rows(view: View) -> Vectors:
     return embeddings.vectors(language_model(view.key).model, view.space)
 
@@ -269,12 +251,6 @@ def _pca(view: View) -> Projection:
     return embeddings.project(_rows(view), tokens(view.key).labels, "PCA", view.dimensions, reference=_reference(view))
 
 
-@st.cache_resource(max_entries=1, show_spinner=False)
-def _worker() -> ThreadPoolExecutor:
-    # One at a time: numba, which UMAP uses, does not work with two threads at once.
-    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="projection")
-
-
 def way_back(every: Sequence[int], step: int | None, n_tokens: int) -> tuple[int | None, ...]:
     """The steps whose pictures lead to the picture of `step`: each picture begins with the one before it. First comes None, the
     model as it was saved last, and at the end `step` itself. The result depends only on which snapshots there are, not on what
@@ -318,39 +294,22 @@ def _begun(view: View, last: ModelKey, steps: tuple[int | None, ...], _before: J
         return embeddings.project(rows, labels, *settings, reference=reference, begin=begin)
 
     n_tokens = min(len(labels), embeddings.MOST_PLACED) * len(steps)
-    return Job(_worker().submit(compute), time.monotonic(), n_tokens)
+    return begun(compute, n_tokens)
 
 
 def projection(view: View) -> tuple[Projection, View]:
     """The projection of the view, and the view itself. Until a slow projection is ready, PCA is shown instead, with a notice."""
-    if view.method != "PCA":
-        job = _job(view)
-        wait([job.result], PATIENCE)
-        if not job.result.done():
-            scrubber.wait_for(job.result)
-            _waiting(job, view.method)
-        elif error := job.result.exception():
-            st.warning(f"{escaped(str(error))}. PCA is shown instead.", icon=":material/info:")
-        else:
-            return job.result.result(), view
+    if view.method != "PCA" and (ready := projections.finished(_job(view), view.method)) is not None:
+        return ready, view
     instead = replace(view, method="PCA", seed=0)
     return _pca(instead), instead
 
 
-@st.fragment(run_every=1.0)
-def _waiting(job: Job, method: str) -> None:
-    if job.result.done():
-        st.rerun()
-    usual = "a few seconds, the first time half a minute"
-    if method == "t-SNE":
-        usual = f"about {max(1, round(job.tokens / TOKENS_PER_SECOND))} s"
-    so_far = f"{time.monotonic() - job.began:.0f} s so far"
-    first = (
-        ""
-        if job.result.running()
-        else " Other pictures are computed first, such as those of later steps, from which this one begins."
-    )
-    st.info(f"Computing {method}: {so_far}, usually {usual}. Until then: PCA.{first}", icon=":material/hourglass_top:")
+def over_seeds(view: View) -> None:
+    """The pictures of several seeds, of which `view` is one, and how far they agree."""
+    kinds = tokens(view.key).kinds
+    jobs = [_job(replace(view, seed=int(seed))) for seed in projections.SEEDS]
+    projections.over_seeds(jobs, lambda picture: [kinds[i] for i in picture.ids], view.method)
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
@@ -429,13 +388,7 @@ def what_is_lost(projected: Projection, view: View, token: int, d_model: int) ->
 def trust_in_picture(view: View, projected: Projection) -> str:
     """How far the picture's neighbours can be trusted."""
     score, judged = _trustworthiness(view)
-    if math.isnan(score):
-        return "There are too few tokens to say how far the picture can be trusted."
-    sampled = f", judged on {judged:,} tokens drawn at random" if judged < len(projected.ids) else ""
-    return (
-        f"Trustworthiness {score:.2f}{sampled} (1: all neighbours in the picture are neighbours in the model too; 0.5: no "
-        "better than chance)."
-    )
+    return projections.trust(score, judged, len(projected.ids))
 
 
 def code(lm: LanguageModel, view: View, token: int) -> str:

@@ -1,0 +1,158 @@
+"""Projections that take long: computed in a thread, so that the page stays usable, with PCA in their place until they are ready;
+and how far the pictures of several seeds agree.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+
+import numpy as np
+import streamlit as st
+
+from gptviz.figures import scatter
+from gptviz.interp import embeddings
+from gptviz.interp.embeddings import Projection, Stability
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.ui.shell import scrubber
+from gptviz.ui.shell.theme import theme
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.figure import show_figure
+from gptviz.ui.widgets.markdown import escaped
+
+# A projection that is ready within this many seconds is shown at once; else PCA stands in for it.
+PATIENCE = 1.0
+# What one thread of a laptop does in t-SNE, for the guess at how long it takes.
+TOKENS_PER_SECOND = 200
+SEEDS = ("0", "1", "2", "3", "4")
+
+HOW_STABLE = r"""
+- **Stability over seeds**: one picture for each of five seeds, which differ only in the noise at the start. Of each point's 5
+  nearest neighbours in one picture, it is the share that are among its 5 nearest in another, as the mean over all points and all
+  pairs of pictures (`stability` in `gptviz/interp/embeddings.py`).
+"""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A projection under way.
+
+    Attributes:
+        result: the finished projection, as soon as it is there.
+        began: when it was asked for, in seconds.
+        tokens: how many points are placed, in all the pictures that are computed for it.
+    """
+
+    result: Future[Projection]
+    began: float
+    tokens: int
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def _worker() -> ThreadPoolExecutor:
+    # One at a time: numba, which UMAP uses, does not work with two threads at once.
+    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="projection")
+
+
+def begun(compute: Callable[[], Projection], tokens: int) -> Job:
+    """Let the thread compute a projection that places so many `tokens`, after those that it was given before."""
+    return Job(_worker().submit(compute), time.monotonic(), tokens)
+
+
+def finished(job: Job, method: str) -> Projection | None:
+    """The projection, if it is ready soon; else None, with a notice that PCA is shown in its place, and why."""
+    wait([job.result], PATIENCE)
+    if not job.result.done():
+        scrubber.wait_for(job.result)
+        _waiting(job, method)
+        return None
+    if error := job.result.exception():
+        st.warning(f"{escaped(str(error))}. PCA is shown instead.", icon=":material/info:")
+        return None
+    return job.result.result()
+
+
+@st.fragment(run_every=1.0)
+def _waiting(job: Job, method: str) -> None:
+    if job.result.done():
+        st.rerun()
+    usual = "a few seconds, the first time half a minute"
+    if method == "t-SNE":
+        usual = f"about {max(1, round(job.tokens / TOKENS_PER_SECOND))} s"
+    so_far = f"{time.monotonic() - job.began:.0f} s so far"
+    first = (
+        ""
+        if job.result.running()
+        else " Other pictures are computed first, such as those of later steps, from which this one begins."
+    )
+    st.info(f"Computing {method}: {so_far}, usually {usual}. Until then: PCA.{first}", icon=":material/hourglass_top:")
+
+
+def seed_controls(notices: object) -> tuple[int, bool]:
+    """The controls `seed` and `seeds`: which seed t-SNE and UMAP begin with, and whether several are compared."""
+    about = "t-SNE and UMAP start with some noise: another seed gives another picture."
+    seed = controls.select("Seed", SEEDS, key="seed", help=about, segmented=True, notices=notices)
+    about = f"Computes the pictures of {len(SEEDS)} seeds, shows them side by side, and says how far they agree."
+    return int(seed), controls.switch("Compare seeds", key="seeds", help=about, notices=notices)
+
+
+def trust(score: float, judged: int, placed: int, things: str = "tokens") -> str:
+    """How far the neighbours in a picture can be trusted: a `score` of `embeddings.trustworthiness`, judged on so many."""
+    if math.isnan(score):
+        return f"There are too few {things} to say how far the picture can be trusted."
+    sampled = f", judged on {judged:,} {things} drawn at random" if judged < placed else ""
+    return (
+        f"Trustworthiness {score:.2f}{sampled} (1: all neighbours in the picture are neighbours in the model too; 0.5: no "
+        "better than chance)."
+    )
+
+
+def over_seeds(jobs: Sequence[Job], kinds: Callable[[Projection], Sequence[str]], method: str) -> None:
+    """The pictures of several seeds side by side, and how far they agree; until they are ready, how many are.
+
+    Args:
+        jobs: one for each of `SEEDS`.
+        kinds: gives the kind of each point of a projection, for its colour and shape.
+        method: by which they are made.
+    """
+    wait([job.result for job in jobs], PATIENCE)
+    if not all(job.result.done() for job in jobs):
+        _counting(jobs, method)
+        return
+    if any(job.result.exception() for job in jobs):
+        return  # the picture above says why
+    pictures = [job.result.result() for job in jobs]
+    every = [np.asarray(one.points.values, np.float32) for one in pictures]
+    agree = embeddings.stability(every)
+    st.caption(stable(agree, method))
+    axes = pictures[0].points.axes[0], Axis("component", ("1", "2"))
+    # In the plane of the page: of pictures in 3-D two components are seen.
+    shown = [LabelledArray(embeddings.aligned(one, every[0], resized=True)[:, :2], axes, "coordinate") for one in every]
+    show_figure(
+        scatter.side_by_side(shown, [f"seed {seed}" for seed in SEEDS], kinds(pictures[0]), theme(), height=230),
+        key="over seeds",
+        config={"displayModeBar": False},
+        alt=f"The pictures by {method} of {len(jobs)} seeds, each turned to match the first.",
+    )
+
+
+@st.fragment(run_every=1.0)
+def _counting(jobs: Sequence[Job], method: str) -> None:
+    ready = sum(job.result.done() for job in jobs)
+    if ready == len(jobs):
+        st.rerun()
+    st.progress(ready / len(jobs), f"Computing {method}: the pictures of {ready} of {len(jobs)} seeds are ready.")
+
+
+def stable(agree: Stability, method: str) -> str:
+    """How far pictures agree, in words."""
+    if math.isnan(agree.kept):
+        return "There are too few points to say how far the pictures of several seeds agree."
+    share, chance = f"{agree.kept:.0%}", f"{agree.by_chance:.0%}" if agree.by_chance >= 0.005 else "less than 1%"
+    return (
+        f"Stability over {agree.pictures} seeds: of a point's {agree.neighbours} nearest neighbours in one picture by {method}, "
+        f"{share} are among its nearest in another (by chance: {chance}). Trust the groups that are there in every picture."
+    )
