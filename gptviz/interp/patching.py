@@ -183,17 +183,31 @@ def patch(model: Transformer, pair: Pair, what: str = "resid_pre", watch: Watch 
     """
     chosen = quantity(what, model.config)
     places = chosen.places(model.config, len(pair.clean), len(pair.clean_source or ()))
-    # In a causal model nothing at an earlier position knows of the first difference: patching there changes nothing.
-    sees_nothing = (
-        chosen.by == "position" and not chosen.in_encoder and model.config.mask == "causal" and pair.clean_source is None
-    )
-    first = pair.first_difference if sees_nothing else 0
-    cells = [(block, index) for block in range(chosen.blocks(model.config)) for index in range(first, len(places.labels))]
+    cells = _cells(chosen, model.config, pair)
     clean, corrupted, found = answers(model, pair, [[Piece(chosen.tap(block), index)] for block, index in cells], watch)
     values = np.full((chosen.blocks(model.config), len(places.labels)), corrupted)
     for cell, answer in zip(cells, found, strict=True):
         values[cell] = answer
     return Patched(chosen, places, values, clean, corrupted)
+
+
+def count(config: Config, pair: Pair, what: str) -> int:
+    """How many patches `patch` computes.
+
+    Raises:
+        ValueError: the model has no such quantity.
+    """
+    return len(_cells(quantity(what, config), config, pair))
+
+
+def _cells(chosen: Quantity, config: Config, pair: Pair) -> list[tuple[int, int]]:
+    """The block and place of each piece that can make a difference. In a causal model nothing at an earlier position knows of the
+    first token in which the prompts differ: to patch there changes nothing.
+    """
+    sees_nothing = chosen.by == "position" and config.mask == "causal" and pair.clean_source is None
+    places = len(chosen.places(config, len(pair.clean), len(pair.clean_source or ())).labels)
+    first = pair.first_difference if sees_nothing else 0
+    return [(block, place) for block in range(chosen.blocks(config)) for place in range(first, places)]
 
 
 def answers(

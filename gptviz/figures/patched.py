@@ -1,0 +1,142 @@
+"""What patches restore, as a heatmap: a row for each block, a column for each position or head, one scale for all such maps."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from gptviz.figures.special_tokens import short_label
+from gptviz.figures.theme import Theme, base, diverging, plain
+from gptviz.labelled_array import Axis, LabelledArray
+
+# From a share of −1 (as far away again as the clean answer is) to 1 (all of it).
+LIMIT = 1.0
+# The most cells that can be clicked: each is a mark of its own in the picture.
+MOST_CLICKED = 2_500
+# Labels on an axis, where they are single characters, and where they are longer.
+MOST_CHARACTERS, MOST_WORDS = 24, 14
+LONGEST_LABEL = 10
+PITCH, LEAST, MOST = 24, 72, 420  # pixels: of a row, and of all rows
+
+
+def heatmap(
+    shares: LabelledArray,
+    theme: Theme,
+    *,
+    title: str,
+    words: Sequence[Sequence[str]],
+    marked: Sequence[int] = (),
+    chosen: tuple[int, int] | None = None,
+) -> go.Figure:
+    """`shares` [block, place] from −100 % to 100 %, block 0 at the top.
+
+    Args:
+        shares: what each patch restores.
+        theme: of the page.
+        title: what was patched.
+        words: what each cell means, [block][place]: shown where the pointer is.
+        marked: columns to point out, those in which the prompts differ.
+        chosen: a cell to frame.
+    """
+    blocks, places = shares.axes
+    rows, columns = shares.values.shape
+    x, y = list(range(columns)), list(range(rows))
+    escaped = [[html.escape(text) for text in row] for row in words]
+    drawn = go.Heatmap(
+        z=np.ascontiguousarray(shares.values, np.float32),
+        x=x,
+        y=y,
+        zmin=-LIMIT,
+        zmax=LIMIT,
+        colorscale=diverging(theme),
+        customdata=escaped,
+        hovertemplate="%{customdata}<extra></extra>",
+        colorbar=_legend(theme),
+        xgap=1 if columns <= 64 else 0,
+        ygap=1,
+    )
+    figure = go.Figure([drawn], base(theme, height=LEAST + 78 + min(MOST, PITCH * rows)))
+    if rows * columns <= MOST_CLICKED:
+        figure.add_scatter(
+            x=x * rows,
+            y=[row for row in y for _ in x],
+            mode="markers",
+            marker={"size": 14, "symbol": "square", "opacity": 0},
+            customdata=[[text, row, column] for row, line in enumerate(escaped) for column, text in enumerate(line)],
+            hovertemplate="%{customdata[0]}<extra></extra>",
+            showlegend=False,
+        )
+    if marked:
+        figure.add_scatter(
+            x=list(marked),
+            y=[-0.5] * len(marked),
+            mode="markers",
+            marker={"symbol": "triangle-down", "size": 9, "color": theme.text},
+            hovertemplate="the prompts differ here<extra></extra>",
+            cliponaxis=False,
+            showlegend=False,
+        )
+    if chosen is not None:
+        row, column = chosen
+        corners = {"x0": column - 0.5, "x1": column + 0.5, "y0": row - 0.5, "y1": row + 0.5}
+        figure.add_shape(type="rect", **corners, line={"color": theme.text, "width": 2}, fillcolor="rgba(0,0,0,0)")
+    look = {"showgrid": False, "zeroline": False, "fixedrange": True}
+    figure.update_layout(
+        margin={"l": 44, "r": 8, "t": 62, "b": 74 if _is_long(places) else 44},
+        dragmode=False,
+        title={
+            "text": title,
+            "x": 0,
+            "xref": "paper",
+            "y": 1,
+            "yref": "container",
+            "yanchor": "top",
+            "pad": {"t": 4},
+            "font": {"size": 14},
+        },
+        modebar={"orientation": "v", "bgcolor": "rgba(0,0,0,0)", "color": theme.text},
+        xaxis=look | _ticks(places, theme) | {"range": [-0.5, columns - 0.5]},
+        yaxis=look | _ticks(blocks, theme) | {"range": [rows - 0.5, -0.5]},
+    )
+    return figure
+
+
+def _is_long(axis: Axis) -> bool:
+    return max(map(len, axis.labels)) > 2
+
+
+def _ticks(axis: Axis, theme: Theme) -> dict[str, object]:
+    """The labels of an axis, so many of them that they do not overlap."""
+    count = len(axis.labels)
+    step = -(-count // (MOST_WORDS if _is_long(axis) else MOST_CHARACTERS))
+    named = range(0, count, step)
+    return {
+        "title": {"text": axis.name, "standoff": 6, "font": {"size": 12, "color": theme.text}},
+        "tickvals": list(named),
+        "ticktext": [plain(short_label(axis.labels[place]), LONGEST_LABEL) for place in named],
+        "tickfont": {"size": 12, "family": "monospace", "color": theme.text},
+        "tickangle": -60 if _is_long(axis) else 0,
+    }
+
+
+def _legend(theme: Theme) -> dict[str, object]:
+    return {
+        "tickvals": [-LIMIT, 0, LIMIT],
+        "ticktext": ["−100 %", "0", "100 % restored"],
+        "tickfont": {"size": 12},
+        "orientation": "h",
+        "thickness": 8,
+        "len": 0.62,
+        "outlinewidth": 1,
+        "outlinecolor": theme.faint,
+        "x": 0,
+        "xanchor": "left",
+        "xpad": 0,
+        "yref": "container",
+        "y": 1,
+        "yanchor": "top",
+        "ypad": 26,
+    }

@@ -1,0 +1,271 @@
+"""The heatmaps of the page Patching, a row of them by position and one by head, and what their cells mean in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import streamlit as st
+
+from gptviz.figures.patched import heatmap
+from gptviz.interp.attribution_patching import correlation
+from gptviz.interp.patchable import Quantity
+from gptviz.interp.patching import Patched
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.ui.shell import pages
+from gptviz.ui.shell.subject import Subject
+from gptviz.ui.shell.theme import theme
+from gptviz.ui.widgets import controls, work
+from gptviz.ui.widgets.buttons import pressed
+from gptviz.ui.widgets.figure import show_figure
+from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets.work import Work
+
+from . import computed
+from .prompts import Prompts, signed
+
+# The parameter of the address that names the cell that is explained: quantity, block and place.
+CELL = "cell"
+MOST_TOLD = 3
+
+
+class Cell(NamedTuple):
+    """A cell of a heatmap."""
+
+    what: str
+    block: int
+    place: int
+
+    @property
+    def address(self) -> str:
+        """As the address has it."""
+        return f"{self.what}/{self.block}/{self.place}"
+
+
+class Maps(NamedTuple):
+    """What the heatmaps show.
+
+    Attributes:
+        guessed: the preview of every quantity, by name.
+        exact: what patches really do, of those quantities that are computed.
+    """
+
+    guessed: dict[str, Patched]
+    exact: dict[str, Patched]
+
+    def best(self, name: str) -> Patched:
+        """What is known best."""
+        return self.exact.get(name, self.guessed[name])
+
+
+def maps(subject: Subject, prompts: Prompts) -> Maps:
+    """The preview, and what is computed of the patches themselves; with the button that begins it, and how far it is."""
+    guessed = computed.previews(subject.key, prompts.pair)
+    begun = computed.exact(subject.key, prompts.pair)
+    results: dict[str, Patched] = {} if begun is None else dict(begun.results)
+    _state(subject, prompts, begun, len(guessed), len(results))
+
+    def named(found: dict[str, Patched]) -> dict[str, Patched]:
+        return {name: one.labelled(prompts.tokens) for name, one in found.items()}
+
+    return Maps(named(guessed), named(results))
+
+
+def _state(subject: Subject, prompts: Prompts, begun: Work | None, of: int, ready: int) -> None:
+    """Whether heatmaps are a preview or exact, with the button or the bar."""
+    if begun is not None and begun.state == "done":
+        st.caption(":material/check: All heatmaps are exact: every patch was computed.")
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if begun is None or not begun.is_active:
+            many = computed.patches(subject.key, prompts.pair)
+            if pressed(
+                "Compute exactly",
+                key="compute patches",
+                type="primary",
+                icon=":material/calculate:",
+                help=f"Computes each of the {many:,} patches by itself. It goes on if you reload or leave the page.",
+            ):
+                computed.begin(subject.key, prompts.pair)
+                st.rerun()
+        exact = f"{ready} of {of} heatmaps are exact; the others are" if ready else "These heatmaps are"
+        st.caption(
+            f"{exact} a **preview**, guessed from one backward pass (attribution patching): right for small differences, and a "
+            "hint for large ones.",
+            width="stretch",
+        )
+    if begun is not None:
+        work.follow(begun, "patches")
+
+
+def meaning(found: Patched, block: int, place: int, tokens: Sequence[str], *, exact: bool) -> str:
+    """What a cell says, as a sentence."""
+    share = float(found.restored.values[block, place])
+    restores = f"{'restores' if exact else 'would restore, by the preview,'} {percents(share)} of the answer"
+    return (
+        f"{piece(found.quantity, block, place, tokens, found.places)}: {restores} ({signed(float(found.answers[block, place]))})."
+    )
+
+
+def piece(quantity: Quantity, block: int, place: int, tokens: Sequence[str], places: Axis) -> str:
+    """What was put in, as the beginning of a sentence."""
+    of = {
+        "resid_pre": "The stream before block {b} at position {p} ({t})",
+        "attention.out": "What attention adds in block {b} at position {p} ({t})",
+        "mlp.out": "What the MLP adds in block {b} at position {p} ({t})",
+        "attention.z": "The output of head {p} of block {b}",
+        "attention.pattern": "The pattern of head {p} of block {b}",
+        "attention.q": "The queries of head {p} of block {b}",
+        "attention.k": "The keys of head {p} of block {b}",
+        "attention.v": "The values of head {p} of block {b}",
+    }[quantity.name]
+    if quantity.by == "key head":
+        of = of.replace("head {p}", "key head {t}")
+    told = tokens[place] if quantity.by == "position" else places.labels[place]
+    return of.format(b=block, p=place, t=told)
+
+
+def percents(share: float) -> str:
+    """A share of the answer as the page writes it."""
+    return f"{100 * share:.0f} %".replace("-", "−")
+
+
+def rows(subject: Subject, prompts: Prompts, found: Maps) -> None:
+    """Both rows of heatmaps."""
+    config = subject.lm.model.config
+    chosen = chosen_cell(found)
+    st.markdown("**Where?** What was computed at one position, in one block, is put into the corrupted prompt's pass.")
+    _row(computed.shown(config, computed.BY_POSITION), prompts, found, chosen)
+    st.markdown("**Which head?** What one head computed at all positions is put in.")
+    _row(computed.shown(config, computed.BY_HEAD), prompts, found, chosen)
+    if config.key_heads != config.n_head:
+        each = config.n_head // config.key_heads
+        st.caption(
+            f"This model has {config.key_heads} key heads for {config.n_head} heads: keys and values are shared by "
+            f"{each} neighbouring heads, and a patch of them acts on all {each}."
+        )
+    if chosen is not None:
+        _explain(prompts, found, chosen)
+
+
+def _row(quantities: Sequence[Quantity], prompts: Prompts, found: Maps, chosen: Cell | None) -> None:
+    for column, quantity in zip(st.columns(len(quantities), gap="small"), quantities, strict=True):
+        with column:
+            _one(quantity, prompts, found, chosen)
+
+
+def _one(quantity: Quantity, prompts: Prompts, found: Maps, chosen: Cell | None) -> None:
+    name, is_exact = quantity.name, quantity.name in found.exact
+    one = found.best(name)
+    shares = one.restored
+    words = [
+        [meaning(one, block, place, prompts.tokens, exact=is_exact) for place in range(shares.values.shape[1])]
+        for block in range(shares.values.shape[0])
+    ]
+
+    # As a callback, so that it acts on a click once, and not on every rerun, as the chart's selection would.
+    def pick() -> None:
+        points = st.session_state[f"patched {name}"].selection.points
+        if points and len(where := points[0].get("customdata") or ()) >= 3:
+            st.query_params[CELL] = Cell(name, int(where[1]), int(where[2])).address
+
+    figure = heatmap(
+        shares,
+        theme(),
+        title=quantity.title,
+        words=words,
+        marked=prompts.differing if quantity.by == "position" else (),
+        chosen=(chosen.block, chosen.place) if chosen is not None and chosen.what == name else None,
+    )
+    show_figure(
+        figure,
+        key=f"patched {name}",
+        on_select=pick,
+        selection_mode="points",
+        config={"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "zoom2d", "pan2d"]},
+        alt=f"{quantity.title}: {'; '.join(told(one, prompts.tokens, 1, exact=is_exact))}",
+    )
+    st.caption(_how_good(name, found))
+
+
+def _how_good(name: str, found: Maps) -> str:
+    if name not in found.exact:
+        return "preview"
+    alike = correlation(found.exact[name], found.guessed[name])
+    if math.isnan(alike):
+        return "exact; no correlation with the preview: one of them is the same everywhere"
+    return f"exact; correlation with the preview **{alike:.2f}**".replace("-", "−")
+
+
+def told(one: Patched, tokens: Sequence[str], most: int, *, exact: bool) -> list[str]:
+    """The cells that restore most, in words."""
+    shares = one.restored.values.astype(float)
+    return [
+        meaning(one, *divmod(int(index), shares.shape[1]), tokens, exact=exact)
+        for index in np.argsort(-shares, axis=None, kind="stable")[:most]
+    ]
+
+
+def summary(found: Maps) -> None:
+    """In words, which heads restore most, with ways to look at them."""
+    name = "attention.z"
+    if name not in found.guessed:
+        return
+    one = found.best(name)
+    shares = one.restored.values.astype(float)
+    order = [divmod(int(index), shares.shape[1]) for index in np.argsort(-shares, axis=None, kind="stable")[:MOST_TOLD]]
+    st.markdown("**The heads that restore most**" + ("" if name in found.exact else " (by the preview)"))
+    with st.container(horizontal=True):
+        for block, head in order:
+            query = {**pages.shared_state(), "block": str(block), "head": str(head)}
+            label = f"Head {head} of block {block}: {percents(float(shares[block, head]))}"
+            pages.link(pages.ATTENTION, label, description="See what it looks at, on the page Attention.", query=query)
+
+
+def chosen_cell(found: Maps) -> Cell | None:
+    """The cell that the address names; None where it names none, or one that this model and these prompts do not have."""
+    what, _, rest = st.query_params.get(CELL, "").partition("/")
+    block, _, place = rest.partition("/")
+    if what not in found.guessed or not (block.isdecimal() and place.isdecimal()) or len(rest) > 12:
+        return None
+    cell, shape = Cell(what, int(block), int(place)), found.guessed[what].answers.shape
+    return cell if cell.block < shape[0] and cell.place < shape[1] else None
+
+
+def close_cell() -> None:
+    """Take the chosen cell out of the address."""
+    st.query_params.pop(CELL, None)
+
+
+def _explain(prompts: Prompts, found: Maps, cell: Cell) -> None:
+    """The chosen cell in words."""
+    one = found.best(cell.what)
+    right, wrong = prompts.names
+    says = meaning(one, cell.block, cell.place, prompts.tokens, exact=cell.what in found.exact)
+    share = float(one.restored.values[cell.block, cell.place])
+    if share > 0.1:
+        about = f"It carries some of what makes the model prefer {right} to {wrong}."
+    elif share < -0.1:
+        about = f"With it the model prefers {wrong} to {right} even more than without."
+    else:
+        about = "By itself it carries hardly anything of what the two prompts differ in."
+    with st.container(border=True, horizontal=True, vertical_alignment="center"):
+        st.markdown(escaped(f"{says} {about}"), width="stretch")
+        st.button("Close", on_click=close_cell, key="close cell", type="tertiary", icon=":material/close:")
+
+
+def of_which(found: Maps) -> str:
+    """The control for the heatmap whose numbers and code are below."""
+    titles = {one.quantity.title: name for name, one in found.guessed.items()}
+    about = "The heatmap whose numbers and code are below."
+    return titles[controls.select("Numbers and code of", list(titles), key="of", help=about)]
+
+
+def numbers(found: Maps, name: str) -> LabelledArray:
+    """What a heatmap shows, [number, block, place], with the logit differences behind it, and the preview beside what is exact."""
+    both = {"": found.best(name)} | ({" (preview)": found.guessed[name]} if name in found.exact else {})
+    table = {f"share restored{which}": one.restored.values for which, one in both.items()}
+    table |= {f"logit difference{which}": one.answers for which, one in both.items()}
+    return LabelledArray(np.stack(list(table.values())), (Axis("number", tuple(table)), *found.best(name).restored.axes), "value")

@@ -1,0 +1,240 @@
+"""The two prompts of the page Patching and their answers: controls, defaults, and what is said where they do not fit."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from gptviz.figures.format import percent
+from gptviz.interp.corrupting import one_token_changed
+from gptviz.interp.next_token import Logits
+from gptviz.interp.patching import Pair, is_difference
+from gptviz.language_model import LanguageModel
+from gptviz.text.datasets.sentences import Contrast, contrasts
+from gptviz.ui.shell.models import ModelKey, language_model
+from gptviz.ui.shell.subject import LONGEST_PROMPT, Subject
+from gptviz.ui.views.guesses import logits_after
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.markdown import escaped
+
+CORRUPTED, RIGHT, WRONG = "corrupted", "right", "wrong"
+LIKELIEST = "the likeliest"
+# So many of the likeliest tokens after either prompt are offered as answers.
+MOST_ANSWERS = 50
+# The key of the session's state: the corrupted prompt that was suggested last.
+_SUGGESTED = "corrupted prompt suggested last"
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """The two prompts on screen, of one length.
+
+    Attributes:
+        pair: their ids and answers.
+        text: the corrupted prompt.
+        tokens: the visible forms of the clean prompt's tokens.
+        names: those of both answers, the right one first.
+        logits: the logits [vocab_size] after both prompts, the clean one first.
+    """
+
+    pair: Pair
+    text: str
+    tokens: tuple[str, ...]
+    names: tuple[str, str]
+    logits: tuple[Logits, Logits]
+
+    @property
+    def differing(self) -> list[int]:
+        """The positions at which the prompts differ."""
+        both = zip(self.pair.clean, self.pair.corrupted, strict=True)
+        return [at for at, (one, other) in enumerate(both) if one != other]
+
+    def answer(self, which: int) -> float:
+        """The logit of the right answer minus that of the wrong one, after the clean prompt (0) or the corrupted one (1)."""
+        logits = self.logits[which]
+        return float(logits[self.pair.right]) - float(logits[self.pair.wrong])
+
+
+def prompts(subject: Subject) -> Prompts | None:
+    """The controls for the corrupted prompt and the answers, and what they ask for; None, with a message, where that cannot be
+    patched.
+    """
+    if not subject.lm.model.config.n_layer:
+        st.info("This model has no blocks: between its embedding and its answer there is nothing to patch. Choose another above.")
+        return None
+    default = suggestion(subject)
+    text_box, of_right, of_wrong = st.columns([5, 2, 2], vertical_alignment="bottom")
+    with text_box:
+        text = corrupted_box(default)
+    ids = ids_of(subject, text, default)
+    if ids is None:
+        return None
+    strips(subject, ids)
+    both = answers(subject, ids, text, of_right, of_wrong)
+    if both is None:
+        return None
+    verdict(both)
+    if not is_difference(both.answer(0), both.answer(1)):
+        st.info(
+            "After both prompts the answer is the same number: there is nothing to restore, and no share of it is defined. Choose "
+            "other answers, or change another word."
+        )
+        return None
+    return both
+
+
+def known_contrasts(lm: LanguageModel) -> tuple[Contrast, ...]:
+    """The pairs of prompts with known answers that this model was trained to tell apart."""
+    return contrasts() if (lm.card.source or {}).get("task") == "sentences" else ()
+
+
+def suggestion(subject: Subject) -> str:
+    """A corrupted prompt for the prompt on screen; empty where none was found."""
+    for contrast in known_contrasts(subject.lm):
+        if contrast.clean == subject.prompt:
+            return contrast.corrupted
+    return suggested(subject.key, subject.seen, tuple(subject.encoding.ids))
+
+
+@st.cache_data(max_entries=64, show_spinner="Looking for a prompt with another answer")
+def suggested(key: ModelKey, seen: tuple[int, ...], ids: tuple[int, ...]) -> str:
+    """A text that the model reads as a prompt that differs in one token from `ids`, of which it sees the last ones, `seen`, and
+    that takes its answer away; empty where there is none.
+    """
+    lm = language_model(key)
+    before, after = len(lm.tokenizer.before), len(lm.tokenizer.after)
+    for changed in one_token_changed(lm.model, seen):
+        whole = [*ids[: len(ids) - len(seen)], *changed]
+        text = lm.tokenizer.decode(whole[before : len(whole) - after])
+        # Not every row of tokens is what some text is read as.
+        if lm.tokenizer.encode(text).ids == whole:
+            return text
+    return ""
+
+
+def corrupted_box(default: str) -> str:
+    """The control for the corrupted prompt. While nobody has typed one, it follows the suggestion for the prompt."""
+    last = st.session_state.get(_SUGGESTED, default)
+    st.session_state[_SUGGESTED] = default
+    return controls.text(
+        "Corrupted prompt",
+        default,
+        key=CORRUPTED,
+        help="A prompt with as many tokens as the one above, but another answer. Best change one word: what differs is what the "
+        "patches then tell apart. Ctrl + Enter, or a click elsewhere, applies it.",
+        longest=LONGEST_PROMPT,
+        height=68,
+        instead_of=(last,),
+    )
+
+
+def ids_of(subject: Subject, text: str, default: str) -> tuple[int, ...] | None:
+    """The ids that the model reads of the corrupted prompt; None, with a message, where it cannot be compared with the prompt."""
+    encoding = subject.lm.tokenizer.encode(text)
+    if encoding.unknown:
+        st.warning(f"Corrupted prompt: {escaped(encoding.unknown_sentence())}", icon=":material/help:")
+    clean, corrupted = len(subject.encoding.ids), len(encoding.ids)
+    if clean != corrupted:
+        many = abs(clean - corrupted)
+        st.error(
+            f"The prompt has {clean:,} tokens and the corrupted prompt {corrupted:,}. A patch puts what was computed at a place "
+            f"into the same place of the other prompt, so both need the same number: make the corrupted prompt {many:,} "
+            f"{'token' if many == 1 else 'tokens'} {'longer' if clean > corrupted else 'shorter'}."
+        )
+        _offer(default)
+        return None
+    ids = tuple(encoding.ids[clean - len(subject.seen) :])
+    if ids == subject.seen:
+        st.info("The model reads both prompts as the same: there is nothing to restore. Change a word of the corrupted prompt.")
+        _offer(default)
+        return None
+    return ids
+
+
+def _offer(default: str) -> None:
+    """A button that puts a prompt into the box that fits."""
+
+    def take() -> None:
+        st.session_state[CORRUPTED] = default
+
+    if default:
+        st.button(
+            "Change one token of the prompt instead", on_click=take, key="suggest corrupted", icon=":material/auto_fix_high:"
+        )
+
+
+def answers(subject: Subject, corrupted: tuple[int, ...], text: str, of_right: Any, of_wrong: Any) -> Prompts | None:
+    """The controls for both answers, and the prompts with them; None, with a message, where they cannot be weighed."""
+    key, clean = subject.key, subject.seen
+    logits = tuple(logits_after(key, ids, len(ids) - 1) for ids in (clean, corrupted))
+    if not all(np.isfinite(one).all() for one in logits):
+        st.error(escaped(f"{key.name}: its logits are not all numbers. Choose another model or step above."))
+        return None
+    likely = [int(token) for both in zip(*((-one).argsort()[:MOST_ANSWERS] for one in logits), strict=True) for token in both]
+    label = subject.lm.tokenizer.label
+    names = {label(token): token for token in reversed(likely)}
+    options = [LIKELIEST, *dict.fromkeys(label(token) for token in likely)]
+    about = "A token; unless chosen, the likeliest after the prompt."
+    with of_right:
+        right = controls.select("Right answer", options, key=RIGHT, default=LIKELIEST, help=about)
+    about = "A token; unless chosen, the likeliest after the corrupted prompt that is not the right answer."
+    with of_wrong:
+        wrong = controls.select("Wrong answer", options, key=WRONG, default=LIKELIEST, help=about)
+    right_id = names.get(right, int(logits[0].argmax()))
+    others = np.where(np.arange(len(logits[1])) == right_id, -np.inf, logits[1])
+    wrong_id = names.get(wrong, int(others.argmax()))
+    if right_id == wrong_id:
+        st.info(f"Right and wrong answer are both {escaped(label(right_id))}: choose another token for one of them.")
+        return None
+    pair = Pair(clean, corrupted, right_id, wrong_id)
+    return Prompts(pair, text, subject.labels, (label(right_id), label(wrong_id)), (logits[0], logits[1]))
+
+
+STYLE = """<style>
+.both { display: flex; flex-wrap: wrap; gap: 0.5rem 0.15rem; font-family: monospace; font-size: 0.9rem; max-height: 8.5rem;
+  overflow-y: auto; direction: ltr; }
+.both > span { display: inline-grid; justify-items: center; gap: 0.15rem; }
+.both bdi { background: rgba(128, 128, 128, 0.14); border-radius: 3px; padding: 0 0.2rem; min-width: 1ch; text-align: center;
+  white-space: pre; }
+.both .apart bdi { outline: 2px solid currentColor; font-weight: 700; margin: 2px; }
+</style>"""
+
+
+def strips(subject: Subject, corrupted: tuple[int, ...]) -> None:
+    """The tokens of both prompts, one above the other; where they differ they are framed."""
+    label = subject.lm.tokenizer.label
+    columns = []
+    for one, other in zip(subject.seen, corrupted, strict=True):
+        look = ' class="apart"' if one != other else ""
+        columns.append(f"<span{look}><bdi>{html.escape(label(one))}</bdi><bdi>{html.escape(label(other))}</bdi></span>")
+    told = "The tokens of the prompt, each above that of the corrupted prompt"
+    st.html(f'{STYLE}<div class="both" role="group" aria-label="{told}">{"".join(columns)}</div>')
+
+
+def verdict(prompts: Prompts) -> None:
+    """What both prompts are answered with, and the number that patches bring back."""
+    right, wrong = map(escaped, prompts.names)
+    shares = [[percent(share) for share in _probabilities(logits, prompts.pair)] for logits in prompts.logits]
+    clean, corrupted = prompts.answer(0), prompts.answer(1)
+    st.markdown(
+        f"After the prompt: **{right}** {shares[0][0]}, **{wrong}** {shares[0][1]}. After the corrupted prompt: **{right}** "
+        f"{shares[1][0]}, **{wrong}** {shares[1][1]}. The answer as a number, the logit of {right} minus that of {wrong}: "
+        f"**{signed(clean)}** and **{signed(corrupted)}**. A patch that brings back {signed(clean)} restores 100 %.",
+        help="A logit is the score of a token before softmax. A difference of two logits says by how much one token is preferred "
+        "to the other, whatever becomes of all others.",
+    )
+
+
+def _probabilities(logits: Logits, pair: Pair) -> tuple[float, float]:
+    odds = np.exp(logits.astype(np.float64) - logits.max())
+    shares = odds / odds.sum()
+    return float(shares[pair.right]), float(shares[pair.wrong])
+
+
+def signed(value: float) -> str:
+    """A number with its sign and two places."""
+    return f"{value:+.2f}".replace("-", "−")

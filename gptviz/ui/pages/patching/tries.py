@@ -1,0 +1,120 @@
+"""What the page Patching suggests: pairs of prompts whose answers really differ, for the model on screen."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from gptviz.interp.corrupting import likeliest_answers
+from gptviz.interp.patching import Pair
+from gptviz.ui.shell.models import ModelKey, language_model
+from gptviz.ui.shell.subject import Subject
+from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets.tries import Try
+
+from . import heatmaps
+from .prompts import CORRUPTED, LIKELIEST, RIGHT, WRONG, known_contrasts
+
+# Of models of a task and others: a title, a clean prompt, a corrupted one, and what to look for.
+TEXTS = (
+    (
+        "The last letters of a word",
+        "ROMEO:\nO, she doth teach the torc",
+        "ROMEO:\nO, she doth teach the marc",
+        "The prompts differ in two letters of the last word. See how far from them the answer is found, block by block.",
+    ),
+    (
+        "Who speaks",
+        "KING RICHARD II:\nMy l",
+        "KING RICHARD II:\nMy h",
+        "Only the last letter differs: everything that restores the answer stands in the last column.",
+    ),
+)
+SUMS = (
+    (
+        "A digit of the ones",
+        "123+456=",
+        "123+451=",
+        "The answer begins with the ones: the last digits of both numbers decide. The marked column is where they stand.",
+    ),
+    (
+        "A carry",
+        "128+456=4",
+        "121+456=4",
+        "The tens of the sum need the carry of the ones: one digit of the first number differs, and the model has to add it up "
+        "before it can know.",
+    ),
+)
+
+
+def to_try(subject: Subject) -> list[Try]:
+    """The suggestions that hold for this model: those whose prompts have as many tokens and are answered differently."""
+    task = (subject.lm.card.source or {}).get("task")
+    found = [
+        _contrast(subject.key, one.part, one.clean, one.corrupted, one.right, one.wrong) for one in known_contrasts(subject.lm)
+    ]
+    if task == "induction":
+        found.append(_repeated(subject))
+    texts = SUMS if task == "addition" else () if task is not None else TEXTS
+    found += [_pair(subject.key, *text) for text in texts]
+    return [one for one in found if one is not None]
+
+
+def _state(clean: str, corrupted: str) -> dict[str, str]:
+    return {"prompt": clean, CORRUPTED: corrupted, RIGHT: LIKELIEST, WRONG: LIKELIEST}
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _answers(key: ModelKey, clean: str, corrupted: str) -> tuple[str, str] | None:
+    """What both prompts are answered with by their likeliest tokens; None where these are the same, or the prompts do not fit."""
+    lm = language_model(key)
+    both = [lm.tokenizer.encode(text) for text in (clean, corrupted)]
+    if any(one.unknown or len(one.ids) > lm.model.config.context_length for one in both) or len(both[0].ids) != len(both[1].ids):
+        return None
+    pair = Pair(tuple(both[0].ids), tuple(both[1].ids), 0, 0)
+    right, wrong = likeliest_answers(lm.model, pair)
+    # The likeliest after the corrupted prompt is the right answer again if the swapped pair has it first.
+    turned, _ = likeliest_answers(lm.model, Pair(pair.corrupted, pair.clean, 0, 0))
+    return (lm.tokenizer.label(right), lm.tokenizer.label(wrong)) if turned == wrong else None
+
+
+def _pair(key: ModelKey, title: str, clean: str, corrupted: str, notice: str) -> Try | None:
+    answers = _answers(key, clean, corrupted)
+    if answers is None:
+        return None
+    said = f"The likeliest token is {escaped(answers[0])} after the one prompt and {escaped(answers[1])} after the other. "
+    return Try(title, said + notice, _state(clean, corrupted), act=heatmaps.close_cell)
+
+
+CONTRASTS = {
+    "names": (
+        "Whose turn is it?",
+        "The name that is said twice decides who gets the book. Which heads move the other name to the end?",
+    ),
+    "agreement": ("One key or many", "The noun before decides between are and is, though another noun stands in between."),
+    "brackets": ("Which bracket closes", "The bracket that was opened last has to close first."),
+    "colours": ("Which hat is red", "A fact from the beginning is asked at the end."),
+}
+
+
+def _contrast(key: ModelKey, part: str, clean: str, corrupted: str, right: str, wrong: str) -> Try | None:
+    """A pair of prompts with known answers, if the model knows them."""
+    if _answers(key, clean, corrupted) != (right, wrong):
+        return None
+    title, notice = CONTRASTS[part]
+    return Try(title, f"{escaped(right)} or {escaped(wrong)}? {notice}", _state(clean, corrupted), act=heatmaps.close_cell)
+
+
+def _repeated(subject: Subject) -> Try | None:
+    """For a model of induction: a block of symbols that begins again, with another symbol after the one that is read last."""
+    words = subject.default.split()
+    again = words.index(words[0], 1) if words[0] in words[1:] else 0
+    if again < 6:
+        return None
+    clean = words[: again + 3]
+    others = [word for word in words if word not in clean[again - 1 :] and word != words[3]]
+    corrupted = [*clean[:3], others[-1], *clean[4:]]
+    notice = (
+        "A block of symbols begins again. In the corrupted prompt another symbol follows where the last one stood before. Which "
+        "head looks there, and at which position is the answer before that?"
+    )
+    return _pair(subject.key, "What came next before", " ".join(clean), " ".join(corrupted), notice)
