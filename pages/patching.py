@@ -13,8 +13,7 @@ from gptviz.ui.widgets.tries import try_this
 open_page(
     pages.PATCHING,
     "Which part carries the answer?",
-    "The model reads a clean prompt, and a corrupted one that has another answer. A piece of what it computed for the clean one is "
-    "put into the other: how much of the answer comes back?",
+    "Put a piece of what the model computed for one prompt into its pass over another: how much of the answer comes back?",
 )
 subject = subject_bar()
 both = prompts(subject)

@@ -28,6 +28,7 @@ def heatmap(
     *,
     title: str,
     words: Sequence[Sequence[str]],
+    first: int = 0,
     marked: Sequence[int] = (),
     chosen: tuple[int, int] | None = None,
 ) -> go.Figure:
@@ -38,34 +39,37 @@ def heatmap(
         theme: of the page.
         title: what was patched.
         words: what each cell means, [block][place]: shown where the pointer is.
+        first: the first column that is shown.
         marked: columns to point out, those in which the prompts differ.
         chosen: a cell to frame.
     """
     blocks, places = shares.axes
     rows, columns = shares.values.shape
-    x, y = list(range(columns)), list(range(rows))
+    x, y = list(range(first, columns)), list(range(rows))
     escaped = [[html.escape(text) for text in row] for row in words]
     drawn = go.Heatmap(
-        z=np.ascontiguousarray(shares.values, np.float32),
+        z=np.ascontiguousarray(shares.values[:, first:], np.float32),
         x=x,
         y=y,
         zmin=-LIMIT,
         zmax=LIMIT,
         colorscale=diverging(theme),
-        customdata=escaped,
+        customdata=[line[first:] for line in escaped],
         hovertemplate="%{customdata}<extra></extra>",
         colorbar=_legend(theme),
-        xgap=1 if columns <= 64 else 0,
+        xgap=1 if len(x) <= 64 else 0,
         ygap=1,
     )
     figure = go.Figure([drawn], base(theme, height=LEAST + 78 + min(MOST, PITCH * rows)))
-    if rows * columns <= MOST_CLICKED:
+    if rows * len(x) <= MOST_CLICKED:
         figure.add_scatter(
             x=x * rows,
             y=[row for row in y for _ in x],
             mode="markers",
             marker={"size": 14, "symbol": "square", "opacity": 0},
-            customdata=[[text, row, column] for row, line in enumerate(escaped) for column, text in enumerate(line)],
+            customdata=[
+                [text, row, column] for row, line in enumerate(escaped) for column, text in enumerate(line) if column >= first
+            ],
             hovertemplate="%{customdata[0]}<extra></extra>",
             showlegend=False,
         )
@@ -98,7 +102,7 @@ def heatmap(
             "font": {"size": 14},
         },
         modebar={"orientation": "v", "bgcolor": "rgba(0,0,0,0)", "color": theme.text},
-        xaxis=look | _ticks(places, theme) | {"range": [-0.5, columns - 0.5]},
+        xaxis=look | _ticks(places, theme, first) | {"range": [first - 0.5, columns - 0.5]},
         yaxis=look | _ticks(blocks, theme) | {"range": [rows - 0.5, -0.5]},
     )
     return figure
@@ -108,11 +112,11 @@ def _is_long(axis: Axis) -> bool:
     return max(map(len, axis.labels)) > 2
 
 
-def _ticks(axis: Axis, theme: Theme) -> dict[str, object]:
+def _ticks(axis: Axis, theme: Theme, first: int = 0) -> dict[str, object]:
     """The labels of an axis, so many of them that they do not overlap."""
-    count = len(axis.labels)
+    count = len(axis.labels) - first
     step = -(-count // (MOST_WORDS if _is_long(axis) else MOST_CHARACTERS))
-    named = range(0, count, step)
+    named = range(first, first + count, step)
     return {
         "title": {"text": axis.name, "standoff": 6, "font": {"size": 12, "color": theme.text}},
         "tickvals": list(named),
@@ -125,11 +129,12 @@ def _ticks(axis: Axis, theme: Theme) -> dict[str, object]:
 def _legend(theme: Theme) -> dict[str, object]:
     return {
         "tickvals": [-LIMIT, 0, LIMIT],
-        "ticktext": ["−100 %", "0", "100 % restored"],
+        "ticktext": ["−100 %", "0", "100 %"],
+        "tickangle": 0,
         "tickfont": {"size": 12},
         "orientation": "h",
         "thickness": 8,
-        "len": 0.62,
+        "len": 0.9,
         "outlinewidth": 1,
         "outlinecolor": theme.faint,
         "x": 0,

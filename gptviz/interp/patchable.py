@@ -66,11 +66,11 @@ _STREAM = (
     ("resid_post", "Stream after a block", "the residual stream as it leaves the block"),
 )
 _OF_HEADS = (
-    ("z", "Output of a head", "what the head reads: the values, weighed by its pattern"),
-    ("pattern", "Pattern of a head", "which tokens the head looks at"),
-    ("q", "Queries of a head", "what the head looks for"),
-    ("k", "Keys", "what the tokens offer the head to be found by"),
-    ("v", "Values", "what the head takes from a token that it looks at"),
+    ("z", "Output (z)", "what the head reads: the values, weighed by its pattern"),
+    ("pattern", "Pattern", "which tokens the head looks at"),
+    ("q", "Queries (q)", "what the head looks for"),
+    ("k", "Keys (k)", "what the tokens offer the head to be found by"),
+    ("v", "Values (v)", "what the head takes from a token that it looks at"),
 )
 
 

@@ -141,14 +141,18 @@ class Patched:
         return is_difference(self.clean, self.corrupted)
 
     @property
-    def restored(self) -> LabelledArray:
+    def shares(self) -> Numbers:
         """How much of the answer each patch restores, [block, place]: 0 as without it, 1 as after the clean prompt; NaN where
         that is not defined. Below 0 a patch takes the answer even further away.
         """
-        shares = np.full(self.answers.shape, np.nan)
-        if self.is_defined:
-            shares = (self.answers - self.corrupted) / (self.clean - self.corrupted)
-        return LabelledArray(shares, self._axes, SHARE)
+        if not self.is_defined:
+            return np.full(self.answers.shape, np.nan)
+        return (self.answers - self.corrupted) / (self.clean - self.corrupted)
+
+    @property
+    def restored(self) -> LabelledArray:
+        """`shares` with the names of blocks and places."""
+        return LabelledArray(self.shares, self._axes, SHARE)
 
     @property
     def raw(self) -> LabelledArray:

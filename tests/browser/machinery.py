@@ -28,6 +28,7 @@ PAGES = (
     "gradients",
     "heads",
     "lens",
+    "patching",
     "costs",
     "lessons",
     *("classify", "translate", "open_model", "train", "runs"),

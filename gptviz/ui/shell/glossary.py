@@ -36,6 +36,7 @@ MEANINGS = {
     "value": "What is taken from a token when it is read.",
     "pattern": "How a token shares its attention among the tokens it may read: each row sums to 100 %.",
     "mask": "It decides which tokens are hidden from a token: a causal mask hides those that come later, a full mask hides none.",
+    "patching": "Putting a piece of what a model computed for one text into what it computes for another one.",
     "cross-attention": "Attention from the output into the source: what a model reads in one text while it writes another.",
     "encoder": "The part of a model that reads a text as a whole and writes nothing.",
     "decoder": "The part of a model that writes, token by token, and reads what it has written.",
@@ -111,6 +112,10 @@ WORDS = {
     "pages/attention.py": ("query", "key", "value", "head", "block", "pattern", "softmax", "mask", "residual stream"),
     "pages/lens.py": (
         *("token", "residual stream", "block", "attention", "MLP", "norm", "unembedding", "logit", "softmax", "entropy", "nat"),
+    ),
+    "pages/patching.py": (
+        *("patching", "token", "prompt", "logit", "residual stream", "block", "attention", "MLP", "head"),
+        *("query", "key", "value", "pattern", "gradient"),
     ),
     "pages/gradients.py": (
         *("loss", "gradient", "block", "residual stream", "residual connection", "pre-norm, post-norm", "norm", "float32"),

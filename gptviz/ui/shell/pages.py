@@ -114,6 +114,14 @@ LENS = Page(
     step="A guess is not made at once: see it come about, layer by layer.",
     kinds=("decoder", "encoder-decoder"),
 )
+PATCHING = Page(
+    "pages/patching.py",
+    "Patching",
+    ":material/healing:",
+    "Which piece of the model's computation carries an answer from one prompt to another.",
+    step="Two prompts have two answers: find the piece of the computation that makes the difference.",
+    kinds=("decoder",),
+)
 COSTS = Page(
     "pages/costs.py",
     "Size and cost",
@@ -154,7 +162,7 @@ RUNS = Page(
 GROUPS: dict[str, tuple[Page, ...]] = {
     "From outside": (HOME, LESSONS, NEXT_TOKEN, GENERATE, CLASSIFY, TRANSLATE),
     "What it is made of": (EMBEDDINGS, POSITIONS, ATTENTION, GRADIENTS),
-    "Take it apart": (LENS, HEADS, COSTS),
+    "Take it apart": (LENS, HEADS, PATCHING, COSTS),
     "Your models": (OPEN_MODEL, TRAIN, RUNS),
 }
 PAGES = {page.path: page for group in GROUPS.values() for page in group}

@@ -12,7 +12,7 @@ import streamlit as st
 from gptviz.figures.patched import heatmap
 from gptviz.interp.attribution_patching import correlation
 from gptviz.interp.patchable import Quantity
-from gptviz.interp.patching import Patched
+from gptviz.interp.patching import Numbers, Patched
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.ui.shell import pages
 from gptviz.ui.shell.subject import Subject
@@ -24,7 +24,7 @@ from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.work import Work
 
 from . import computed
-from .prompts import Prompts, signed
+from .prompts import Prompts, signed, verdict
 
 # The parameter of the address that names the cell that is explained: quantity, block and place.
 CELL = "cell"
@@ -76,33 +76,30 @@ def maps(subject: Subject, prompts: Prompts) -> Maps:
 def _state(subject: Subject, prompts: Prompts, begun: Work | None, of: int, ready: int) -> None:
     """Whether heatmaps are a preview or exact, with the button or the bar."""
     if begun is not None and begun.state == "done":
+        verdict(prompts)
         st.caption(":material/check: All heatmaps are exact: every patch was computed.")
         return
-    with st.container(horizontal=True, vertical_alignment="center"):
-        if begun is None or not begun.is_active:
-            many = computed.patches(subject.key, prompts.pair)
-            if pressed(
-                "Compute exactly",
-                key="compute patches",
-                type="primary",
-                icon=":material/calculate:",
-                help=f"Computes each of the {many:,} patches by itself. It goes on if you reload or leave the page.",
-            ):
+    button, says = st.columns([2, 7], vertical_alignment="center")
+    exact = f"{ready} of {of} heatmaps are exact; the others are" if ready else "These heatmaps are"
+    with says.container(gap="xsmall"):
+        verdict(prompts)
+        st.caption(
+            f"{exact} a **preview**, guessed from one backward pass (attribution patching): a hint, where differences are large."
+        )
+    if begun is None or not begun.is_active:
+        many = computed.patches(subject.key, prompts.pair)
+        about = f"Computes each of the {many:,} patches by itself. It goes on if you reload or leave the page."
+        with button:
+            if pressed("Compute exactly", key="compute patches", type="primary", icon=":material/calculate:", help=about):
                 computed.begin(subject.key, prompts.pair)
                 st.rerun()
-        exact = f"{ready} of {of} heatmaps are exact; the others are" if ready else "These heatmaps are"
-        st.caption(
-            f"{exact} a **preview**, guessed from one backward pass (attribution patching): right for small differences, and a "
-            "hint for large ones.",
-            width="stretch",
-        )
     if begun is not None:
         work.follow(begun, "patches")
 
 
 def meaning(found: Patched, block: int, place: int, tokens: Sequence[str], *, exact: bool) -> str:
     """What a cell says, as a sentence."""
-    share = float(found.restored.values[block, place])
+    share = float(found.shares[block, place])
     restores = f"{'restores' if exact else 'would restore, by the preview,'} {percents(share)} of the answer"
     return (
         f"{piece(found.quantity, block, place, tokens, found.places)}: {restores} ({signed(float(found.answers[block, place]))})."
@@ -136,8 +133,11 @@ def rows(subject: Subject, prompts: Prompts, found: Maps) -> None:
     """Both rows of heatmaps."""
     config = subject.lm.model.config
     chosen = chosen_cell(found)
-    st.markdown("**Where?** What was computed at one position, in one block, is put into the corrupted prompt's pass.")
-    _row(computed.shown(config, computed.BY_POSITION), prompts, found, chosen)
+    first = first_shown(subject, prompts)
+    st.markdown("**Where?** What was computed at one position, in one block, is put in.")
+    _row(computed.shown(config, computed.BY_POSITION), prompts, found, chosen, first)
+    if first:
+        st.caption(f"Left out: positions 0 to {first - 1}, where both prompts are the same, so that a patch changes nothing.")
     st.markdown("**Which head?** What one head computed at all positions is put in.")
     _row(computed.shown(config, computed.BY_HEAD), prompts, found, chosen)
     if config.key_heads != config.n_head:
@@ -150,30 +150,34 @@ def rows(subject: Subject, prompts: Prompts, found: Maps) -> None:
         _explain(prompts, found, chosen)
 
 
-def _row(quantities: Sequence[Quantity], prompts: Prompts, found: Maps, chosen: Cell | None) -> None:
+def _row(quantities: Sequence[Quantity], prompts: Prompts, found: Maps, chosen: Cell | None, first: int = 0) -> None:
     for column, quantity in zip(st.columns(len(quantities), gap="small"), quantities, strict=True):
         with column:
-            _one(quantity, prompts, found, chosen)
+            _one(quantity, prompts, found, chosen, first)
 
 
-def _one(quantity: Quantity, prompts: Prompts, found: Maps, chosen: Cell | None) -> None:
+def first_shown(subject: Subject, prompts: Prompts) -> int:
+    """The first position that is shown: in a causal model, where the prompts begin to differ."""
+    return prompts.pair.first_difference if subject.lm.model.config.mask == "causal" else 0
+
+
+def _one(quantity: Quantity, prompts: Prompts, found: Maps, chosen: Cell | None, first: int) -> None:
     name, is_exact = quantity.name, quantity.name in found.exact
     one = found.best(name)
     shares = one.restored
-    words = [
-        [meaning(one, block, place, prompts.tokens, exact=is_exact) for place in range(shares.values.shape[1])]
-        for block in range(shares.values.shape[0])
-    ]
+    blocks, places = map(range, shares.values.shape)
+    words = [[meaning(one, block, place, prompts.tokens, exact=is_exact) for place in places] for block in blocks]
 
     # As a callback, so that it acts on a click once, and not on every rerun, as the chart's selection would.
     def pick() -> None:
         points = st.session_state[f"patched {name}"].selection.points
-        if points and len(where := points[0].get("customdata") or ()) >= 3:
+        if points and len(where := list(points[0].get("customdata") or [])) >= 3:
             st.query_params[CELL] = Cell(name, int(where[1]), int(where[2])).address
 
     figure = heatmap(
         shares,
         theme(),
+        first=first,
         title=quantity.title,
         words=words,
         marked=prompts.differing if quantity.by == "position" else (),
@@ -201,11 +205,14 @@ def _how_good(name: str, found: Maps) -> str:
 
 def told(one: Patched, tokens: Sequence[str], most: int, *, exact: bool) -> list[str]:
     """The cells that restore most, in words."""
-    shares = one.restored.values.astype(float)
-    return [
-        meaning(one, *divmod(int(index), shares.shape[1]), tokens, exact=exact)
-        for index in np.argsort(-shares, axis=None, kind="stable")[:most]
-    ]
+    return [meaning(one, block, place, tokens, exact=exact) for block, place, _ in largest(one, most)]
+
+
+def largest(one: Patched, most: int) -> list[tuple[int, int, float]]:
+    """The cells that restore most: block, place and share."""
+    shares = one.shares
+    cells = [divmod(int(index), shares.shape[1]) for index in np.argsort(-shares, axis=None, kind="stable")[:most]]
+    return [(block, place, float(shares[block, place])) for block, place in cells]
 
 
 def summary(found: Maps) -> None:
@@ -213,14 +220,11 @@ def summary(found: Maps) -> None:
     name = "attention.z"
     if name not in found.guessed:
         return
-    one = found.best(name)
-    shares = one.restored.values.astype(float)
-    order = [divmod(int(index), shares.shape[1]) for index in np.argsort(-shares, axis=None, kind="stable")[:MOST_TOLD]]
     st.markdown("**The heads that restore most**" + ("" if name in found.exact else " (by the preview)"))
     with st.container(horizontal=True):
-        for block, head in order:
+        for block, head, share in largest(found.best(name), MOST_TOLD):
             query = {**pages.shared_state(), "block": str(block), "head": str(head)}
-            label = f"Head {head} of block {block}: {percents(float(shares[block, head]))}"
+            label = f"Head {head} of block {block}: {percents(share)}"
             pages.link(pages.ATTENTION, label, description="See what it looks at, on the page Attention.", query=query)
 
 
@@ -244,7 +248,7 @@ def _explain(prompts: Prompts, found: Maps, cell: Cell) -> None:
     one = found.best(cell.what)
     right, wrong = prompts.names
     says = meaning(one, cell.block, cell.place, prompts.tokens, exact=cell.what in found.exact)
-    share = float(one.restored.values[cell.block, cell.place])
+    share = float(one.shares[cell.block, cell.place])
     if share > 0.1:
         about = f"It carries some of what makes the model prefer {right} to {wrong}."
     elif share < -0.1:
@@ -264,8 +268,9 @@ def of_which(found: Maps) -> str:
 
 
 def numbers(found: Maps, name: str) -> LabelledArray:
-    """What a heatmap shows, [number, block, place], with the logit differences behind it, and the preview beside what is exact."""
+    """What a heatmap shows, [number, block, place], the logit differences behind it, and the preview beside what is exact."""
     both = {"": found.best(name)} | ({" (preview)": found.guessed[name]} if name in found.exact else {})
-    table = {f"share restored{which}": one.restored.values for which, one in both.items()}
-    table |= {f"logit difference{which}": one.answers for which, one in both.items()}
+    table: dict[str, Numbers] = {}
+    for which, one in both.items():
+        table |= {f"share restored{which}": one.shares, f"logit difference{which}": one.answers}
     return LabelledArray(np.stack(list(table.values())), (Axis("number", tuple(table)), *found.best(name).restored.axes), "value")

@@ -26,8 +26,8 @@ $\sum \frac{\partial a}{\partial t}\,(t_{\text{clean}} - t_{\text{corrupted}})$ 
 each exact heatmap stands its correlation with the preview (Pearson, over all cells)."""
 LIMITS = """A patch that restores the answer carries what the prompts differ in, for these two prompts; another pair may use other
 heads. What both prompts have in common does not show at all. Several patches together may restore more, or less, than the sum of
-their shares: a head that has a stand-in restores little by itself. Values above 100 % and below −100 % have the colour of the end of
-the scale; the number is where the pointer is."""
+their shares: a head that has a stand-in restores little by itself. Values above 100 % and below −100 % have the colour of the end
+of the scale; the number is where the pointer is."""
 
 
 def code(subject: Subject, prompts: Prompts, what: str, *, exact: bool) -> str:

@@ -77,11 +77,11 @@ def prompts(subject: Subject) -> Prompts | None:
     both = answers(subject, ids, text, of_right, of_wrong)
     if both is None:
         return None
-    verdict(both)
     if not is_difference(both.answer(0), both.answer(1)):
+        verdict(both)
         st.info(
-            "After both prompts the answer is the same number: there is nothing to restore, and no share of it is defined. Choose "
-            "other answers, or change another word."
+            "After both prompts the answer is the same number: there is nothing to restore, and no share of it is defined. "
+            "Choose other answers, or change another word."
         )
         return None
     return both
@@ -220,10 +220,10 @@ def verdict(prompts: Prompts) -> None:
     right, wrong = map(escaped, prompts.names)
     shares = [[percent(share) for share in _probabilities(logits, prompts.pair)] for logits in prompts.logits]
     clean, corrupted = prompts.answer(0), prompts.answer(1)
-    st.markdown(
-        f"After the prompt: **{right}** {shares[0][0]}, **{wrong}** {shares[0][1]}. After the corrupted prompt: **{right}** "
-        f"{shares[1][0]}, **{wrong}** {shares[1][1]}. The answer as a number, the logit of {right} minus that of {wrong}: "
-        f"**{signed(clean)}** and **{signed(corrupted)}**. A patch that brings back {signed(clean)} restores 100 %.",
+    st.caption(
+        f"After the prompt: **{right}** {shares[0][0]}, **{wrong}** {shares[0][1]}; after the corrupted prompt: **{right}** "
+        f"{shares[1][0]}, **{wrong}** {shares[1][1]}. The logit of {right} minus that of {wrong} is **{signed(clean)}** and "
+        f"**{signed(corrupted)}**: a patch that brings it back to {signed(clean)} restores 100 %.",
         help="A logit is the score of a token before softmax. A difference of two logits says by how much one token is preferred "
         "to the other, whatever becomes of all others.",
     )

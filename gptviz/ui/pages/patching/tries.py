@@ -14,19 +14,19 @@ from gptviz.ui.widgets.tries import Try
 from . import heatmaps
 from .prompts import CORRUPTED, LIKELIEST, RIGHT, WRONG, known_contrasts
 
-# Of models of a task and others: a title, a clean prompt, a corrupted one, and what to look for.
+# For models that read text by characters, and for sums: a title, a clean prompt, a corrupted one, and what to look for.
 TEXTS = (
     (
-        "The last letters of a word",
-        "ROMEO:\nO, she doth teach the torc",
-        "ROMEO:\nO, she doth teach the marc",
-        "The prompts differ in two letters of the last word. See how far from them the answer is found, block by block.",
+        "Which duke?",
+        "DUKE VINCENTIO:\nNo.\n\nLUCIO:\nYes.\n\nDUKE ",
+        "DUKE OF EXETER:\nNo.\n\nLUCIO:\nYes.\n\nDUKE ",
+        "The name follows from the first line alone. See in which block what stood there reaches the last position.",
     ),
     (
-        "Who speaks",
-        "KING RICHARD II:\nMy l",
-        "KING RICHARD II:\nMy h",
-        "Only the last letter differs: everything that restores the answer stands in the last column.",
+        "To be, or not to",
+        "To be, or not to b",
+        "To go, or not to g",
+        "Two letters differ, the early one and the last one. See which of them the answer comes from.",
     ),
 )
 SUMS = (
@@ -34,14 +34,14 @@ SUMS = (
         "A digit of the ones",
         "123+456=",
         "123+451=",
-        "The answer begins with the ones: the last digits of both numbers decide. The marked column is where they stand.",
+        "The answer begins with its ones: the last digits of both numbers decide. See in which block they are read.",
     ),
     (
         "A carry",
         "128+456=4",
-        "121+456=4",
-        "The tens of the sum need the carry of the ones: one digit of the first number differs, and the model has to add it up "
-        "before it can know.",
+        "121+456=7",
+        "In both sums the tens are 2 + 5, but only in the first do the ones carry. See where the carry comes from: from "
+        "the digit, or from the first digit of the answer.",
     ),
 )
 

@@ -1,0 +1,206 @@
+"""The Patching page as a reader meets it, without a browser."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+import gptviz
+from gptviz.interp.attribution_patching import preview
+from gptviz.ui.pages.patching import computed, heatmaps
+from gptviz.ui.pages.patching.prompts import CORRUPTED, suggested
+from gptviz.ui.pages.patching.tries import to_try
+from gptviz.ui.shell.models import model_key
+from gptviz.ui.shell.subject import default_prompt, read_prompt
+from gptviz.ui.widgets.markdown import escaped
+from tests.app.opening import opened
+from tests.tiny import TinyModel
+
+PAGE = "pages/patching.py"
+TEXT = "abcdefghij "
+NAMES = (*computed.BY_POSITION, *computed.BY_HEAD)
+
+
+def charts(at: AppTest) -> dict[str, dict[str, Any]]:
+    """By title, what the heatmaps draw."""
+    found = [json.loads(chart.proto.spec) for chart in at.get("plotly_chart")]
+    return {chart["layout"]["title"]["text"]: chart for chart in found}
+
+
+def drawn(chart: dict[str, Any]) -> np.ndarray:
+    z = chart["data"][0]["z"]
+    return np.frombuffer(base64.b64decode(z["bdata"]), z["dtype"]).reshape(*map(int, z["shape"].split(",")))
+
+
+def said(at: AppTest) -> str:
+    return "\n".join(str(one.value) for one in [*at.markdown, *at.caption])
+
+
+@pytest.fixture
+def lm(tiny_model: TinyModel) -> gptviz.LanguageModel:
+    tiny_model("mine", text=TEXT)
+    return gptviz.load("mine")
+
+
+CLEAN, OTHER = "bad abe", "bad cbe"
+
+
+def page(**query: str) -> AppTest:
+    at = opened(PAGE, **({"model": "mine", "prompt": CLEAN, "corrupted": OTHER} | query))
+    assert not at.exception
+    return at
+
+
+def test_it_opens_on_a_preview_of_every_heatmap_on_one_scale(lm: gptviz.LanguageModel) -> None:
+    at = page()
+    assert not at.warning
+    assert not at.error
+    expected = preview(lm.model, lm.pair(CLEAN, OTHER), NAMES)
+    assert len(charts(at)) == len(NAMES) == 8
+    for name in NAMES:
+        chart = charts(at)[expected[name].quantity.title]
+        shares = expected[name].restored.values
+        np.testing.assert_allclose(drawn(chart), shares[:, 4:] if name in computed.BY_POSITION else shares, rtol=1e-4, atol=1e-5)
+        assert (chart["data"][0]["zmin"], chart["data"][0]["zmax"]) == (-1, 1)
+    assert "positions 0 to 3" in said(at)
+
+
+def test_without_a_corrupted_prompt_one_token_is_changed_and_the_answer_with_it(lm: gptviz.LanguageModel) -> None:
+    at = opened(PAGE, model="mine", prompt=CLEAN)
+    assert not at.exception
+    other = at.text_area(key=CORRUPTED).value
+    assert sum(a != b for a, b in zip(CLEAN, other, strict=True)) == 1
+    pair = lm.pair(CLEAN, other)
+    logits = lm.model(pair.ids(lm.device))[:, -1]
+    assert logits.argmax(-1).tolist() == [pair.right, pair.wrong]
+    at.text_area(key="prompt").set_value("jig").run()  # while nobody has typed another, it follows the prompt
+    assert len(at.text_area(key=CORRUPTED).value) == 3
+
+
+def test_what_is_computed_exactly_is_there_after_a_reload_with_its_correlation(lm: gptviz.LanguageModel) -> None:
+    at = page()
+    at.button(key="compute patches").click().run()
+    pair = lm.pair(CLEAN, OTHER)
+    work = computed.exact(model_key("mine", "cpu"), pair)
+    assert work is not None
+    work.join()
+    assert (work.state, work.done) == ("done", work.of)
+    again = page()
+    assert "All heatmaps are exact" in said(again)
+    assert not [button for button in again.button if button.label == "Compute exactly"]
+    for name in NAMES:
+        exact, guess = lm.patch(CLEAN, OTHER, what=name), lm.patch(CLEAN, OTHER, what=name, exact=False)
+        shares = exact.restored.values[:, 4:] if name in computed.BY_POSITION else exact.restored.values
+        np.testing.assert_allclose(drawn(charts(again)[exact.quantity.title]), shares, rtol=1e-4, atol=1e-5)
+        alike = np.corrcoef(exact.answers.ravel(), guess.answers.ravel())[0, 1]
+        assert f"exact; correlation with the preview **{alike:.2f}**".replace("-", "−") in said(again)
+
+
+def test_prompts_of_two_lengths_are_named_with_both_and_a_way_out(lm: gptviz.LanguageModel) -> None:
+    at = page(corrupted="bad")
+    assert "The prompt has 7 tokens and the corrupted prompt 3" in at.error[0].value
+    assert "4 tokens longer" in at.error[0].value
+    assert not charts(at)
+    at.button(key="suggest corrupted").click().run()
+    assert len(charts(at)) == 8
+    ids = lm.encode(CLEAN).tolist()
+    assert at.text_area(key=CORRUPTED).value == suggested(model_key("mine", "cpu"), tuple(ids[-8:]), tuple(ids))
+
+
+def test_where_there_is_nothing_to_restore_that_is_said(lm: gptviz.LanguageModel) -> None:
+    at = page(corrupted=CLEAN)
+    assert "nothing to restore" in at.info[0].value
+    assert not charts(at)
+    at = page(right="a", wrong="a")
+    assert "choose another token for one of them" in at.info[0].value
+
+
+def test_a_cell_in_the_address_is_explained_and_framed(lm: gptviz.LanguageModel) -> None:
+    at = page(cell="attention.z/1/2")
+    share = preview(lm.model, lm.pair(CLEAN, OTHER), ["attention.z"])["attention.z"].restored.values[1, 2]
+    (told,) = (text.value.replace("\\", "") for text in at.markdown if "head 2 of block 1" in text.value)
+    assert f"head 2 of block 1: would restore, by the preview, {heatmaps.percents(float(share))} of the answer" in told
+    assert charts(at)["Output (z)"]["layout"]["shapes"][0]["x0"] == 1.5
+    at.button(key="close cell").click().run()
+    assert "cell" not in at.query_params
+    for strange in ("attention.z/9/0", "attention.z/1", "logits/0/0", "attention.z/-1/0", "²/²/²"):
+        at = page(cell=strange)
+        assert "would restore, by" not in said(at)
+
+
+@pytest.mark.parametrize("what", ["resid_pre", "attention.v"])
+@pytest.mark.parametrize("exact", [True, False])
+def test_the_code_computes_the_numbers(lm: gptviz.LanguageModel, what: str, exact: bool) -> None:
+    key, pair = model_key("mine", "cpu"), lm.pair(CLEAN, OTHER)
+    both = heatmaps.Maps(computed.previews(key, pair), {})
+    if exact:
+        work = computed.begin(key, pair)
+        work.join()
+        both = heatmaps.Maps(both.guessed, work.results)
+    at = page(of=both.best(what).quantity.title)
+    (code,) = (block.value for block in at.code)
+    scope: dict[str, Any] = {}
+    exec(code, scope)
+    table = heatmaps.numbers(both, what)
+    assert table.axes[0].labels[:2] == ("share restored", "logit difference")
+    np.testing.assert_allclose(table.values[0], scope["patched"].restored.values, atol=1e-6)
+    np.testing.assert_allclose(table.values[1], scope["patched"].answers, atol=1e-6)
+
+
+def test_the_numbers_are_in_a_table(lm: gptviz.LanguageModel) -> None:
+    at = page(of="Queries (q)")
+    at.session_state["patching numbers"] = True
+    at.run()
+    assert not at.exception
+    frame = at.dataframe[0].value
+    assert set(frame["number"]) == {"share restored", "logit difference"}
+    assert len(frame) == 2 * 2 * 3
+
+
+def test_a_model_with_fewer_key_heads_says_which_heads_share_them(tiny_model: TinyModel) -> None:
+    tiny_model("mine", text=TEXT, n_head=6, d_head=2, n_kv_head=2)
+    at = page(cell="attention.k/0/1")
+    assert "2 key heads for 6 heads" in said(at)
+    assert "The keys of key head 1 (heads 3–5) of block 0" in said(at).replace("\\", "")
+    assert drawn(charts(at)["Keys (k)"]).shape == (2, 2)
+
+
+def test_tokens_are_never_markup(tiny_model: TinyModel) -> None:
+    tiny_model("mine", text="<b>&*[]()")
+    at = page(prompt="<b>&*[", corrupted="<b>&*]")
+    (strips,) = (html.proto.body for html in at.get("html") if 'class="both"' in html.proto.body)
+    assert "<bdi>&lt;</bdi>" in strips
+    assert "<b>" not in re.sub(r"</?(bdi|span|div|style)[^>]*>", "", strips)
+
+
+def test_models_without_blocks_and_damaged_ones_say_so(tiny_model: TinyModel) -> None:
+    tiny_model("mine", text=TEXT, n_layer=0)
+    at = page()
+    assert "no blocks" in at.info[0].value
+    tiny_model("single", text=TEXT)
+    at = opened(PAGE, model="single", prompt="a")
+    assert not at.exception
+    assert len(charts(at)) == 8
+
+
+@pytest.mark.parametrize("name", ["shakespeare", "addition", "induction", "bpe"])
+def test_what_is_suggested_is_true_of_the_model(name: str) -> None:
+    lm = gptviz.load(name)
+    default = default_prompt("decoder", lm.card)
+    found = to_try(read_prompt(model_key(name, "cpu"), lm, default, default))
+    if name != "bpe":
+        assert found
+    for one in found:
+        clean, corrupted = (lm.encode(one.state[key]) for key in ("prompt", CORRUPTED))
+        assert len(clean) == len(corrupted)
+        with torch.inference_mode():
+            answers = [lm.tokenizer.label(int(lm.model(ids[None])[0, -1].argmax())) for ids in (clean, corrupted)]
+        assert answers[0] != answers[1]
+        assert f"{escaped(answers[0])} after the one prompt and {escaped(answers[1])} after the other" in one.notice
