@@ -17,17 +17,18 @@ LONGEST_LABEL = 16
 
 
 def contributions(
-    shares: LabelledArray, theme: Theme, *, above: str, below: str, height: int = 330, has_bias: bool = True
+    shares: LabelledArray, theme: Theme, *, above: str, below: str, height: int = 330, has_bias: bool = True, verb: str = "adds"
 ) -> go.Figure:
     """`shares` [word]: blue bars upwards, orange ones downwards, the bias grey.
 
     Args:
-        shares: the first of them is the bias, if there is one; without a bias each is what is lost without the word.
+        shares: the first of them is the bias, if there is one.
         theme: light or dark.
         above: what an upward bar speaks for.
         below: what a downward bar speaks for.
         height: in pixels.
         has_bias: whether the first bar is the bias.
+        verb: what a word does, before its number.
     """
     words, values = shares.axes[0].labels, shares.values
     numbered, digits = len(words) <= MOST_NUMBERED, 2 if abs(values).max() >= 0.1 else 3
@@ -40,7 +41,7 @@ def contributions(
         textfont={"color": theme.text, "size": 12},
         cliponaxis=False,
         customdata=[html.escape(word) for word in words],
-        hovertemplate=f"<b>%{{customdata}}</b><br>{'adds' if has_bias else 'lost without it:'} %{{y:+.4f}}<extra></extra>",
+        hovertemplate=f"<b>%{{customdata}}</b><br>{verb} %{{y:+.4g}}<extra></extra>",
     )
     figure = go.Figure([bars], base(theme, height=height))
     low, high = _reach(values)

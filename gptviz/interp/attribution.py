@@ -70,6 +70,7 @@ class Attribution:
         capped: the same behind the cap; equal to `logit` where there is none.
         parts: in the order in which they write into the stream.
         sources: by the name of a head, what it adds split by the token that it reads, [keys].
+        neurons: by the name of an MLP, where that was asked for, what each neuron adds, [d_mlp].
     """
 
     position: int | None
@@ -79,6 +80,7 @@ class Attribution:
     capped: float
     parts: tuple[Part, ...]
     sources: Mapping[str, Numbers]
+    neurons: Mapping[str, Numbers]
 
     @cached_property
     def sum(self) -> float:
@@ -140,6 +142,7 @@ def attribute(
     position: int | None = None,
     against: int | None = None,
     source: Sequence[int] | None = None,
+    neurons_of: str | None = None,
 ) -> Attribution:
     """What each part of `model` adds to the logit of `token` after the token at `position` of `ids`.
 
@@ -149,9 +152,11 @@ def attribute(
         position: by default the last. A classifier's logits are of the whole text: it has none.
         against: a token whose logit is taken from it, so that the sum is the difference of both.
         source: what the encoder of an encoder–decoder reads.
+        neurons_of: an MLP whose neurons are told apart, such as "blocks.1.mlp".
 
     Raises:
-        ValueError: there is no such token or position, the model's logits are no sum of what its parts add, or as in `Stream`.
+        ValueError: there is no such token, MLP or position, the model's logits are no sum of what its parts add, or as in
+            `Stream`.
     """
     config, rows = model.config, None
     if config.kind != "classifier":
@@ -175,6 +180,7 @@ def attribute(
         _difference(stream.logits, chosen, against),
         tuple(Part(name, title(name, config), value) for name, value in values.items()),
         dict(_sources(stream, pulled, values)),
+        {} if neurons_of is None else {neurons_of: _of_neurons(stream, pulled, neurons_of)},
     )
 
 
@@ -216,6 +222,13 @@ def _sources(stream: Stream, pulled: Mapping[str, Tensor], values: Mapping[str, 
         if f"{layer}.head.0" in values:
             for head, shares in enumerate(stream.sources(layer, pulled).sum(0)):
                 yield f"{layer}.head.{head}", shares.numpy()
+
+
+def _of_neurons(stream: Stream, pulled: Mapping[str, Tensor], layer: str) -> Numbers:
+    if unit(layer, stream.model.config).is_neuron or layer not in stream.layers() or not layer.endswith("mlp"):
+        raise ValueError(f"{layer} is no MLP that writes into this stream")
+    found: Numbers = stream.neurons(layer, pulled).sum(0).numpy()
+    return found
 
 
 def title(name: str, config: Config) -> str:

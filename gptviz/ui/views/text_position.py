@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import streamlit as st
 
@@ -33,21 +34,23 @@ def _chips(key: ModelKey, ids: tuple[int, ...]) -> tuple[Token, ...]:
     return tuple(chip(place) for place in range(len(ids)))
 
 
-def position(last: int) -> int:
-    """The control `position`, from 0 to `last`: after which token of the text the next one is guessed; the last by default.
+def position(last: int, default: int | None = None) -> int:
+    """The control `position`, from 0 to `last`: after which token of the text the next one is guessed; unless there is another
+    `default`, after the last.
 
     Not bound to the link as other controls are: its range is the text's length, and with a new range Streamlit would take
     the value of the link as it was before, whatever a new text asks for.
     """
     asked = st.query_params.get("position", "")
     possible = asked.isdecimal() and len(asked) < 10 and int(asked) <= last
-    chosen = int(asked) if possible else last
+    usual = last if default is None else default
+    chosen = int(asked) if possible else last if asked == END["position"] else usual
     if asked not in ("", "-1") and not possible and _SLIDER not in st.session_state:
         st.warning(
-            f"The link asks for position = “{escaped(asked[:80])}”, which is not available here; showing {last}.",
+            f"The link asks for position = “{escaped(asked[:80])}”, which is not available here; showing {usual}.",
             icon=":material/link_off:",
         )
-    go_to(chosen if chosen < last else None)
+    go_to(chosen if chosen != usual else None)
     st.session_state[_SLIDER] = chosen
     if last:
         st.slider(
@@ -70,6 +73,14 @@ def go_to(position: int | None) -> None:
         st.query_params["position"] = str(position)
     elif "position" in st.query_params:
         del st.query_params["position"]
+
+
+def plain_strip(labels: Sequence[str], position: int, *, label: str, spaced: bool) -> None:
+    """Tokens as chips without probabilities; a click sets `position`."""
+    token_strip(
+        [Token(each) for each in labels], key="tokens strip", selected=position, on_pick=go_to, label=label, legend="", height=HEIGHT,
+        spaced=spaced,
+    )  # fmt: skip
 
 
 def strip(subject: Subject, position: int) -> None:

@@ -55,19 +55,26 @@ def select(
     label_visibility: Literal["visible", "hidden", "collapsed"] = "visible",
     segmented: bool = False,
     disabled: bool = False,
+    other: Callable[[str], bool] | None = None,
     notices: Any = st,
 ) -> str:
     """A control for one of `options`, kept in the URL as `key`; the option chosen.
 
     Args:
+        other: what can be typed where there are too many options to list them all: whether a text is one. There is no
+            `format_func` then.
         segmented: whether all options are shown side by side.
         disabled: whether it shows its value only.
         notices: the container for a warning about a link that asks for something else.
     """
     first = default if default is not None and default in options else options[0]
     labels = [format_func(option) for option in options]
-    _warn(key, st.query_params.get(key) in labels, f"“{format_func(first)}”", notices)
-    _forget_impossible(key, lambda value: value in options)
+    may_be = other or (lambda _: False)
+    asked = st.query_params.get(key, "")
+    _warn(key, asked in labels or may_be(asked), f"“{format_func(first)}”", notices)
+    if other is not None and (typed := st.session_state.get(key, first)) not in options and not may_be(typed):
+        notices.warning(f"{label}: there is no “{escaped(str(typed)[:80])}”; showing “{escaped(first)}”.")
+    _forget_impossible(key, lambda value: value in options or may_be(value))
     common: dict[str, Any] = {
         "key": key,
         "help": help,
@@ -80,6 +87,7 @@ def select(
     if segmented:
         chosen = st.segmented_control(label, options, default=first, required=True, **common)
     else:
+        common["accept_new_options"] = other is not None
         chosen = st.selectbox(label, options, index=list(options).index(first), **common)
     return str(chosen)
 

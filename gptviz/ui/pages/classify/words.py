@@ -114,7 +114,7 @@ def words_left_out(subject: Subject) -> Worth | None:
         above, below = sides(found, names)
         most = int(np.abs(found.of_tokens).argmax())
         show_figure(
-            contributions(found.labelled(tokens), theme(), above=above, below=below, has_bias=False),
+            contributions(found.labelled(tokens), theme(), above=above, below=below, has_bias=False, verb="lost without it:"),
             key="contributions",
             config={"displayModeBar": False},
             alt=(

@@ -1,0 +1,194 @@
+"""Parts of a sum: a waterfall from nothing to the whole, the largest part first, and a grid of the parts in each block."""
+
+from __future__ import annotations
+
+import html
+import math
+
+import numpy as np
+import plotly.graph_objects as go
+
+from gptviz.figures.matrix import axis
+from gptviz.figures.theme import KEY, OUTPUT, QUERY, STREAM, Theme, base, diverging, plain
+from gptviz.labelled_array import LabelledArray
+
+ROW = 27  # pixels
+SHOWN = 12
+LONGEST_LABEL = 40
+MARGIN = {"l": 8, "r": 16, "t": 28, "b": 44}
+# Up to so many columns there is room for a number in each cell, on a phone too.
+MOST_NUMBERED = 8
+MOST_NAMED = 14
+CELL, AROUND, TALLEST = 34, 100, 620
+
+
+def waterfall(parts: LabelledArray, theme: Theme, *, whole: str, above: str, below: str, shown: int = SHOWN) -> go.Figure:
+    """`parts` [part] as bars that begin where the last one ended, the largest first; the last bar is their sum.
+
+    Args:
+        parts: what each adds.
+        theme: light or dark.
+        whole: what the sum is called.
+        above: what a part that adds speaks for.
+        below: what a part that takes away speaks for.
+        shown: how many parts have a bar of their own; the others share one.
+    """
+    values, names = np.asarray(parts.values, float), parts.axes[0].labels
+    order = np.argsort(-np.abs(values), kind="stable")
+    few = len(order) <= shown + 1
+    first = order if few else order[:shown]
+    labels = [plain(names[i], LONGEST_LABEL) for i in first]
+    sizes = values[first].tolist()
+    if not few:
+        labels.append(f"the other {len(order) - shown} parts")
+        sizes.append(math.fsum(values[order[shown:]]))
+    starts = [math.fsum(sizes[:row]) for row in range(len(sizes))]
+    total = math.fsum(sizes)
+    shades = [QUERY if size >= 0 else KEY for size in sizes]
+    if not few:
+        shades[-1] = STREAM
+    rows = list(range(len(sizes) + 1))
+    figure = go.Figure(layout=base(theme, height=ROW * len(rows) + MARGIN["t"] + MARGIN["b"]))
+    figure.add_bar(
+        orientation="h",
+        base=[*starts, 0.0],
+        x=[*sizes, total],
+        y=rows,
+        marker={"color": [*shades, OUTPUT]},
+        text=[_signed(size) for size in (*sizes, total)],
+        textposition="outside",
+        textfont={"color": theme.text, "size": 12},
+        cliponaxis=False,
+        customdata=[[html.escape(label), start + size] for label, start, size in zip(labels, starts, sizes, strict=True)]
+        + [[html.escape(whole), total]],
+        hovertemplate="<b>%{customdata[0]}</b><br>%{x:+.5g}, together %{customdata[1]:.5g}<extra></extra>",
+    )
+    for row, (start, size) in enumerate(zip(starts, sizes, strict=True)):  # from the end of each bar to the next
+        figure.add_shape(
+            type="line", x0=start + size, x1=start + size, y0=row, y1=row + 1, line={"color": theme.text, "width": 1, "dash": "dot"}
+        )
+    ends = [0.0, *(start + size for start, size in zip(starts, sizes, strict=True))]
+    room = 0.16 * (max(ends) - min(ends)) or 0.1
+    figure.update_layout(
+        margin=MARGIN,
+        bargap=0.3,
+        dragmode=False,
+        showlegend=False,
+        modebar={"orientation": "v", "bgcolor": "rgba(0,0,0,0)", "color": theme.text},
+        xaxis=axis(parts.unit, theme)
+        | {
+            "range": [min(ends) - room, max(ends) + room],
+            "tickformat": "~g",
+            "nticks": 6,
+            "zeroline": True,
+            "zerolinecolor": theme.text,
+            "showgrid": True,
+            "gridcolor": theme.faint,
+            "fixedrange": True,
+        },
+        yaxis={
+            "tickvals": rows,
+            "ticktext": [*labels, f"<b>{plain(whole, LONGEST_LABEL)}</b>"],
+            "range": [len(rows) - 0.5, -0.5],
+            "automargin": True,
+            "showgrid": False,
+            "zeroline": False,
+            "fixedrange": True,
+            "tickfont": {"size": 12, "color": theme.text},
+        },
+    )
+    _legend(figure, theme, above, below)
+    return figure
+
+
+def grid(parts: LabelledArray, theme: Theme, *, above: str, below: str, chosen: tuple[int, int] | None = None) -> go.Figure:
+    """`parts` [block, piece] as cells, block 0 at the top: blue adds, orange takes away, on one scale, with zero as the background;
+    what there is not is blank. A point on each cell carries row and column, for clicks.
+
+    Args:
+        parts: what each adds.
+        theme: light or dark.
+        above: what a part that adds speaks for.
+        below: what a part that takes away speaks for.
+        chosen: row and column of a cell with a frame.
+    """
+    blocks, pieces = parts.axes
+    values = np.asarray(parts.values, float)
+    n_row, n_column = values.shape
+    known = np.abs(values[np.isfinite(values)])
+    limit = float(known.max()) if len(known) and known.max() > 0 else 1.0
+    height = min(TALLEST, AROUND + max(CELL * n_row, 2 * CELL))
+    heatmap = go.Heatmap(
+        z=values,
+        zmin=-limit,
+        zmax=limit,
+        colorscale=diverging(theme),
+        xgap=2,
+        ygap=2,
+        hoverongaps=False,
+        customdata=[[html.escape(piece) for piece in pieces.labels]] * n_row,
+        hovertemplate=f"block %{{y}}, {pieces.name} %{{customdata}}<br><b>%{{z:+.4g}}</b> {parts.unit}<extra></extra>",
+        showscale=False,
+        text=[[_signed(value) if np.isfinite(value) else "" for value in row] for row in values],
+        texttemplate="%{text}" if n_column <= MOST_NUMBERED else "",
+        textfont={"size": 12},
+    )
+    figure = go.Figure([heatmap, _points(values, height)], base(theme, height=height))
+    figure.update_layout(
+        margin={"l": 52, "r": 8, "t": 28, "b": 48},
+        dragmode=False,
+        showlegend=False,
+        modebar={"orientation": "v", "bgcolor": "rgba(0,0,0,0)", "color": theme.text},
+        xaxis=axis(pieces.name, theme)
+        | {"range": [-0.5, n_column - 0.5], "fixedrange": True}
+        | _named([plain(label, 8) for label in pieces.labels]),
+        yaxis=axis(blocks.name, theme) | {"range": [n_row - 0.5, -0.5], "fixedrange": True} | _named(list(blocks.labels)),
+    )
+    if chosen is not None:
+        row, column = chosen
+        corners = {"x0": column - 0.5, "x1": column + 0.5, "y0": row - 0.5, "y1": row + 0.5}
+        figure.add_shape(type="rect", **corners, line={"color": theme.text, "width": 2.5}, fillcolor="rgba(0,0,0,0)")
+    _legend(figure, theme, above, below, f"up to {limit:.3g}")
+    return figure
+
+
+def _points(values: np.ndarray, height: int) -> go.Scatter:
+    """Points on the cells, which are not seen: a heatmap does not say which of its cells was clicked."""
+    where = [(row, column) for row, column in np.argwhere(np.isfinite(values)).tolist()]
+    return go.Scatter(
+        x=[column for _, column in where],
+        y=[row for row, _ in where],
+        customdata=where,
+        mode="markers",
+        marker={"size": max(6, (height - AROUND) // len(values)), "symbol": "square", "color": "rgba(0,0,0,0)", "line": {"width": 0}},
+        selected={"marker": {"opacity": 0}},
+        unselected={"marker": {"opacity": 0}},
+        hoverinfo="skip",
+    )
+
+
+def _named(labels: list[str]) -> dict[str, list[object]]:
+    """The ticks of an axis: every label, or some of them where there are many. The last one always, since it may be the MLP."""
+    step = math.ceil(len(labels) / MOST_NAMED)
+    places = [place for place in range(0, len(labels), step) if len(labels) - 1 - place >= step] + [len(labels) - 1]
+    return {"tickvals": list(places), "ticktext": [labels[place] for place in places]}
+
+
+def _legend(figure: go.Figure, theme: Theme, above: str, below: str, scale: str = "") -> None:
+    """What the two colours mean, above the figure."""
+    text = f"<span style='color: {QUERY}'>■</span> {plain(above, 30)}   <span style='color: {KEY}'>■</span> {plain(below, 30)}"
+    figure.add_annotation(
+        text=text + (f"   {scale}" if scale else ""),
+        font={"size": 12, "color": theme.text},
+        x=0,
+        y=1,
+        xref="paper",
+        yref="paper",
+        xanchor="left",
+        yanchor="bottom",
+        showarrow=False,
+    )
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3g}".replace("-", "−")

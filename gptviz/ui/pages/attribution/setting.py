@@ -1,0 +1,171 @@
+"""What the Attribution page is about: which logit after which token, less which other one; and what was computed of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import streamlit as st
+import torch
+
+from gptviz.interp import next_token
+from gptviz.interp.attribution import Attribution, attribute
+from gptviz.interp.classification import judge
+from gptviz.ui.shell import reading
+from gptviz.ui.shell.models import ModelKey, language_model
+from gptviz.ui.shell.subject import Subject
+from gptviz.ui.views import encoder_decoder, guesses, text_position
+from gptviz.ui.views.vocabulary import tokens
+from gptviz.ui.widgets import controls
+
+LIKELIEST, NEXT, ALONE = "the likeliest", "the next likeliest", "none: its logit alone"
+# So many tokens are listed; any other one can be typed.
+LISTED = 30
+# How many tokens before a guess a sentence quotes.
+QUOTED = 12
+
+
+@dataclass(frozen=True)
+class Text:
+    """What the model reads.
+
+    Attributes:
+        ids: the tokens of the prompt; in an encoder–decoder, those that its decoder reads.
+        source: what the encoder of an encoder–decoder reads, else None.
+    """
+
+    ids: tuple[int, ...]
+    source: tuple[int, ...] | None
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A logit that the page takes apart.
+
+    Attributes:
+        subject: the model and the prompt.
+        text: what the model reads.
+        position: after which token; None for a classifier, whose labels are of the whole text.
+        token: whose logit: a token or a label.
+        against: whose logit is taken from it; None for the logit alone.
+    """
+
+    subject: Subject
+    text: Text
+    position: int | None
+    token: int
+    against: int | None
+
+    def found(self, neurons_of: str | None = None) -> Attribution:
+        """What each part adds."""
+        return _attributed(self.subject.key, self.text, self.token, self.position, self.against, neurons_of)
+
+    def name(self, token: int) -> str:
+        """The token or the label, as text."""
+        return name(self.subject, token)
+
+    @property
+    def whole(self) -> str:
+        """What the parts add up to."""
+        alone = f"logit of {self.name(self.token)}"
+        return alone if self.against is None else f"{self.name(self.token)} less {self.name(self.against)}"
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """What a part that adds speaks for, and what one that takes away speaks for."""
+        if self.against is None:
+            return f"for {self.name(self.token)}", f"against {self.name(self.token)}"
+        return f"for {self.name(self.token)}", f"for {self.name(self.against)}"
+
+    def read(self, part: str) -> tuple[str, ...]:
+        """The visible forms of the tokens that the head of this name reads."""
+        ids = self.text.source if "cross_attention" in part and self.text.source is not None else self.text.ids
+        return tuple(map(self.subject.lm.tokenizer.label, ids))
+
+
+def name(subject: Subject, token: int) -> str:
+    """A token or, of a classifier, a label, as text."""
+    return subject.lm.labels[token] if subject.kind == "classifier" else subject.lm.tokenizer.label(token)
+
+
+def text_of(subject: Subject) -> Text:
+    """What the model reads; the decoder of an encoder–decoder reads the model's own answer."""
+    if subject.kind != "encoder-decoder":
+        return Text(subject.seen, None)
+    return Text(encoder_decoder.decoder_ids(subject.key, subject.seen), subject.seen)
+
+
+# Shared by all sessions: read-only.
+@st.cache_resource(max_entries=16, show_spinner="Adding up what the parts wrote")
+def _attributed(
+    key: ModelKey, text: Text, token: int, position: int | None, against: int | None, neurons_of: str | None
+) -> Attribution:
+    return attribute(language_model(key).model, text.ids, token, position, against, text.source, neurons_of)
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def likely(key: ModelKey, text: Text, position: int | None) -> tuple[int, ...]:
+    """The likeliest tokens after a position, or labels of the text, the likeliest first."""
+    lm = language_model(key)
+    if position is None:
+        logits = judge(lm.model, torch.tensor(text.ids, device=lm.device)).logits
+    elif text.source is None:
+        logits = guesses.logits_after(key, text.ids, position)
+    else:
+        logits = next_token.logits_after(lm.model, text.ids, slice(position, position + 1), text.source)[0]
+    return tuple(np.argsort(-logits, kind="stable")[:LISTED].tolist())
+
+
+def position_control(subject: Subject, text: Text, strip: Any, beside: Any) -> int | None:
+    """The control `position` in the container `beside`, and the tokens, one of which can be clicked, in `strip`. A classifier has
+    neither.
+    """
+    if subject.kind == "classifier":
+        return None
+    first = 0 if subject.kind == "encoder-decoder" else None  # the token after the start, whose guess is no end
+    with beside:
+        position = text_position.position(len(text.ids) - 1, first)
+    with strip:
+        if subject.kind == "decoder":
+            text_position.strip(subject, position)
+        else:
+            labels = [subject.lm.tokenizer.label(i) for i in text.ids]
+            about = "The tokens that the decoder reads: the start token, then its own answer; choose one to see the guess after it"
+            text_position.plain_strip(labels, position, label=about, spaced=reading.is_spaced(subject.lm))
+    return position
+
+
+def setting(subject: Subject, text: Text, position: int | None, notices: Any) -> Setting:
+    """The controls `logit_of` and `minus`."""
+    names = subject.lm.labels if position is None else tokens(subject.key).names
+    best = likely(subject.key, text, position)
+    listed = [names[i] for i in best]
+    what = "label" if position is None else "token"
+    typed = "" if len(names) <= LISTED else f" The {LISTED} likeliest are listed; any other one can be typed, as it is shown elsewhere."
+    other = None if len(names) <= LISTED else names.__contains__
+    of, less = st.columns(2)
+    with of:
+        about = f"Whose logit is taken apart: of the {what} that the model finds likeliest here, or of another one.{typed}"
+        chosen = controls.select(
+            f"Logit of the {what}", (LIKELIEST, *listed), key="logit_of", help=about, other=other, notices=notices
+        )
+    with less:
+        about = (
+            f"A {what} to compare with: its logit is taken from the other one. Only differences of logits count: what adds the same "
+            f"to every {what} changes no probability.{typed}"
+        )
+        options = (NEXT, ALONE, *listed) if len(best) > 1 else (ALONE,)
+        minus = controls.select("Less the logit of", options, key="minus", help=about, other=other, notices=notices)
+    token = best[0] if chosen == LIKELIEST else names.index(chosen)
+    if minus == ALONE:
+        return Setting(subject, text, position, token, None)
+    against = next(i for i in best if i != token) if minus == NEXT else names.index(minus)
+    return Setting(subject, text, position, token, against)
+
+
+def quoted(setting: Setting, position: int) -> str:
+    """The end of the text up to a position."""
+    label = setting.subject.lm.tokenizer.label
+    shown = "".join(label(i) for i in setting.text.ids[max(0, position - QUOTED) : position + 1])
+    return ("…" if position > QUOTED else "") + shown

@@ -1,0 +1,99 @@
+"""What to try on the Attribution page: every sentence is computed for the model and the text on screen."""
+
+from __future__ import annotations
+
+from gptviz.figures.format import percent
+from gptviz.interp.attribution import Attribution, Part
+from gptviz.ui.views.guesses import guesses
+from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets.tries import Try
+
+from .setting import ALONE, LIKELIEST, NEXT, Setting, quoted
+
+# A part that takes away less than this share of the largest is not worth a look.
+WORTH = 0.02
+
+
+def to_try(setting: Setting, found: Attribution) -> list[Try]:
+    """What to try with this logit."""
+    if not found.adds_up:
+        return []
+    offers = [_against(setting, found), _neurons(setting, found), _alone(setting, found), _surest(setting)]
+    return [offer for offer in offers if offer is not None]
+
+
+def _largest(found: Attribution) -> float:
+    return max(abs(part.value) for part in found.parts)
+
+
+def _against(setting: Setting, found: Attribution) -> Try | None:
+    """The head that speaks most against the token."""
+    heads = [part for part in found.parts if part.name in found.sources]
+    if not heads:
+        return None
+    least = min(heads, key=lambda part: part.value)
+    if least.value > -WORTH * _largest(found):
+        return None
+    shares = found.sources[least.name]
+    most = int(shares.argmin())
+    token = escaped(setting.read(least.name)[most])
+    notice = (
+        f"{_capital(least)} takes away {abs(least.value):.3g}, most of it ({abs(shares[most]):.3g}) because of “{token}” at position "
+        f"{most}. Is that token one that should not come again?"
+    )
+    return Try("A head that speaks against it", notice, {"part": least.name})
+
+
+def _neurons(setting: Setting, found: Attribution) -> Try | None:
+    """The MLP that adds most."""
+    mlps = [part for part in found.parts if part.name.endswith(".mlp")]
+    if not mlps:
+        return None
+    most = max(mlps, key=lambda part: abs(part.value))
+    neurons = setting.found(most.name).neurons[most.name]
+    best = int(abs(neurons).argmax())
+    does = "adds" if neurons[best] >= 0 else "takes away"
+    notice = (
+        f"{_capital(most)} adds {most.value:+.3g}, the most of all MLPs in size. Its neuron {best} alone {does} "
+        f"{abs(neurons[best]):.3g}: see the other ones of its {len(neurons):,} neurons."
+    ).replace("-", "−")
+    return Try("Into an MLP", notice, {"part": most.name})
+
+
+def _alone(setting: Setting, found: Attribution) -> Try | None:
+    """The logit without the one that is taken from it, or the other way round."""
+    if setting.against is None:
+        notice = f"What adds the same to two tokens changes nothing between them: take the logit of the next likeliest {_kind(setting)} away."
+        return Try("A difference", notice, {"minus": NEXT}) if len(setting.text.ids) else None
+    alone = Setting(setting.subject, setting.text, setting.position, setting.token, None).found()
+    part = max(alone.parts, key=lambda each: abs(each.value))
+    less = found.value_of(part.name)
+    notice = (
+        f"{_capital(part)} adds {part.value:+.3g} to the logit of “{escaped(setting.name(setting.token))}” alone, but {less:+.3g} to "
+        "the difference: the rest of it both have in common."
+    ).replace("-", "−")
+    return Try("The logit alone", notice, {"minus": ALONE})
+
+
+def _surest(setting: Setting) -> Try | None:
+    """The place of a text where the model is surest."""
+    if setting.subject.kind != "decoder" or len(setting.text.ids) < 2:
+        return None
+    surest = guesses(setting.subject.key, setting.text.ids)
+    at = int(surest.surest.argmax())
+    if at == setting.position:
+        return None
+    last = {"position": str(at)}
+    notice = (
+        f"After “{escaped(quoted(setting, at))}” (position {at}) its likeliest token has {percent(float(surest.surest[at]))}: which "
+        "parts make it so sure there?"
+    )
+    return Try("Where it is surest", notice, {"logit_of": LIKELIEST, "minus": NEXT}, last)
+
+
+def _kind(setting: Setting) -> str:
+    return "label" if setting.position is None else "token"
+
+
+def _capital(part: Part) -> str:
+    return part.title[0].upper() + part.title[1:]

@@ -1,0 +1,234 @@
+"""The figures of the Attribution page, and the sentences that say what they show of this model."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from gptviz.figures import parts as figures
+from gptviz.figures.contributions import contributions
+from gptviz.interp.attribution import MLP, REPLACED, Attribution
+from gptviz.interp.units import Unit
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.model import Config
+from gptviz.model.heads import HEADS
+from gptviz.model.residuals import RESIDUALS
+from gptviz.ui.shell import pages
+from gptviz.ui.shell.next_step import next_step
+from gptviz.ui.shell.subject import Subject
+from gptviz.ui.shell.theme import theme
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.figure import show_figure
+from gptviz.ui.widgets.markdown import escaped
+
+from .setting import Setting, quoted
+
+STRONGEST = "the strongest head"
+GRID = "attribution grid"
+SHOWN_NEURONS = 14
+
+
+def check(subject: Subject) -> None:
+    """Where this model's answer is no sum over its parts, a message says why, and the page stops."""
+    head = HEADS[subject.lm.model.config.head]
+    if subject.kind == "classifier" and not head.has_shares:
+        st.info(
+            f"The head of this classifier, “{head.title}”, passes what it reads through a curved function: the score of a label is "
+            "then no sum of what the parts of the model add. The page Classify shows what each word is worth instead.",
+            icon=":material/info:",
+        )
+        pages.link(pages.CLASSIFY, "Open it on the page Classify")
+        next_step()
+        st.stop()
+
+
+def verdict(setting: Setting, found: Attribution) -> None:
+    """The logit in a sentence, and whether the parts add up to it."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(_sentence(setting, found), width="content")
+        error = f"{found.error:.1g}"
+        if found.adds_up:
+            st.badge(f"adds up: error {error}", icon=":material/check:", color="green")
+        else:
+            st.badge(f"does not add up: error {error}", icon=":material/error:", color="red")
+    if not found.adds_up:
+        st.warning(_why_not(setting, found), icon=":material/error:")
+
+
+def _sentence(setting: Setting, found: Attribution) -> str:
+    token = f"**{escaped(setting.name(setting.token))}**"
+    place = "" if setting.position is None else f", after “{escaped(quoted(setting, setting.position))}” (position {setting.position}),"
+    cap = f" The model caps its logits: {_number(found.logit)} becomes {_number(found.capped)}." if found.capped != found.logit else ""
+    if setting.against is None:
+        return f"The logit of {token}{place} is **{_number(found.logit)}**.{cap}"
+    other = f"**{escaped(setting.name(setting.against))}**"
+    times = _times(found.capped)
+    return f"The logit of {token}{place} less that of {other} is **{found.logit:+.3g}**{cap or ':'} {token} is {times} {other}.".replace(
+        "-", "−"
+    )
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}".replace("-", "−")
+
+
+def _times(difference: float) -> str:
+    """How much likelier one is than the other, whose logit is lower by `difference`."""
+    if abs(difference) > 14:
+        return "more than a million times as likely as" if difference > 0 else "less than a millionth as likely as"
+    ratio = math.exp(difference)
+    return f"{ratio:,.3g} times as likely as" if ratio < 1000 else f"{ratio:,.0f} times as likely as"
+
+
+def _why_not(setting: Setting, found: Attribution) -> str:
+    says = f"All parts together are {_number(found.sum)}, the model’s own logit is {_number(found.logit)}."
+    if not math.isfinite(found.logit):
+        return f"{says} The weights of this model are damaged: choose another model or step above."
+    if setting.subject.lm.model.embed.weight.dtype.itemsize < 4:
+        return f"{says} This model multiplies in 2 bytes a number, which rounds every product: choose float32 under Precision."
+    return f"{says} A part is missing or counted twice: do not trust the figures below."
+
+
+def frozen(config: Config) -> str:
+    """What is frozen in a model of this config, in a sentence or two."""
+    kind = RESIDUALS[config.residual]
+    after = [step for step in kind.steps[kind.steps.index("sublayer") :] if step not in ("sublayer", "add")]
+    reads = "norms are linear but for the number that they divide by; here that number is held (“frozen”) as it was in this run"
+    lost = " In this model every sublayer takes the place of the stream, so only the last one adds something directly."
+    replaced = lost if "add" not in kind.steps and config.n_layer else ""
+    if after and config.n_layer:
+        final = " and through the final norm" if config.final_norm else ""
+        return f"What a part wrote passes through norms in the blocks{final}: {reads}, in every one of them.{replaced}"
+    if config.final_norm:
+        return f"What a part wrote passes through the final norm before it is read: {reads}.{replaced}"
+    return f"No norm lies between what the parts write and the head, so nothing had to be frozen.{replaced}"
+
+
+def parts(setting: Setting, found: Attribution) -> None:
+    """The waterfall of all parts, the largest first."""
+    above, below = setting.sides
+    strongest = max(found.parts, key=lambda part: abs(part.value))
+    show_figure(
+        figures.waterfall(found.labelled(), theme(), whole=setting.whole, above=above, below=below),
+        key="parts",
+        config={"displaylogo": False},
+        alt=(
+            f"What each of {len(found.parts)} parts adds to {found.unit} {found.sum:+.4g}, the largest first: {strongest.title}, "
+            f"{strongest.value:+.3g}."
+        ),
+    )
+
+
+def part_control(setting: Setting, found: Attribution, notices: Any) -> str | None:
+    """The control `part`: the head or the MLP whose share is split further; None where the model has neither."""
+    heads = list(found.sources)
+    mlps = [part.name for part in found.parts if part.name.endswith(".mlp")]
+    if not heads and not mlps:
+        return None
+    about = "A head is split by the tokens that it reads, an MLP by its neurons. You can also click a cell of the grid."
+    first = (STRONGEST, *heads) if heads else ()
+    chosen = controls.select("Head or MLP", (*first, *mlps), key="part", help=about, notices=notices)
+    return strongest_head(found) if chosen == STRONGEST else chosen
+
+
+def strongest_head(found: Attribution) -> str:
+    """The name of the head that adds or takes away most."""
+    return max(found.sources, key=lambda head: abs(found.value_of(head)))
+
+
+def grid(setting: Setting, found: Attribution, chosen: str | None) -> None:
+    """All heads and MLPs by block; a click chooses one."""
+    cells = found.grid(setting.subject.lm.model.config)
+    labels = cells.axes[1].labels
+    names = [[_name_of(block, label) for label in labels] for block in range(len(cells.axes[0].labels))]
+    at = [(row, column) for row, line in enumerate(names) for column, one in enumerate(line) if one == chosen]
+
+    # As a callback, so that it acts on a click once, and not on every rerun, as the chart's selection would.
+    def pick() -> None:
+        if points := st.session_state[GRID].selection.points:
+            row, column = map(int, points[0]["customdata"])
+            if (one := names[row][column]) in found.sources or one.endswith(".mlp"):
+                st.session_state["part"] = one
+
+    above, below = setting.sides
+    show_figure(
+        figures.grid(cells, theme(), above=above, below=below, chosen=at[0] if at else None),
+        key=GRID,
+        on_select=pick,
+        selection_mode="points",
+        config={"displaylogo": False},
+        alt=f"What every head and MLP adds, {len(names)} blocks by {len(labels)} columns; framed: {chosen}.",
+    )
+
+
+def _name_of(block: int, label: str) -> str:
+    """The name of the unit in a column of the grid."""
+    kind = "cross_attention" if label.startswith("cross ") else "attention"
+    piece = label.removeprefix("cross ")
+    if piece == MLP:
+        return Unit("mlp", block).name
+    return Unit(kind, block, None if piece == REPLACED else int(piece)).name  # type: ignore[arg-type]
+
+
+def split(setting: Setting, found: Attribution, chosen: str) -> None:
+    """The share of a head by the tokens that it reads, or of an MLP by its neurons."""
+    if chosen in found.sources:
+        by_token(setting, found, chosen)
+    else:
+        by_neuron(setting, found, chosen)
+
+
+def by_token(setting: Setting, found: Attribution, head: str) -> None:
+    """The share of a head by the tokens that it reads."""
+    shares = found.read_by(head, setting.read(head))
+    above, below = setting.sides
+    most = int(np.abs(shares.values.astype(float)).argmax())
+    seen = shares if setting.position is None or "cross" in head else _up_to(shares, setting)
+    part = next(part for part in found.parts if part.name == head)
+    says = (
+        f"**{part.title[0].upper()}{part.title[1:]}** adds {_signed(part.value)}, most of it for the token at position {most}, "
+        f"“{escaped(shares.axes[0].labels[most])}”: {_signed(float(shares.values[most]))}. A bar is the pattern times what the "
+        "token’s value adds; all bars together are what the head adds."
+    )
+    show_figure(
+        contributions(seen, theme(), above=above, below=below, height=300, has_bias=False),
+        key="sources",
+        config={"displaylogo": False},
+        alt=f"What {head} adds by each of {len(seen.values)} tokens that it reads; most at position {most}.",
+    )
+    st.caption(says)
+
+
+def _up_to(shares: LabelledArray, setting: Setting) -> LabelledArray:
+    """The tokens that a causal head may read: the others have no bar."""
+    if setting.subject.lm.model.config.mask != "causal" or setting.position is None:
+        return shares
+    end = setting.position + 1
+    return LabelledArray(shares.values[:end], (Axis(shares.axes[0].name, shares.axes[0].labels[:end]),), shares.unit)
+
+
+def by_neuron(setting: Setting, found: Attribution, mlp: str) -> None:
+    """The share of an MLP by its neurons."""
+    values = setting.found(mlp).neurons[mlp]
+    order = np.argsort(-np.abs(values), kind="stable")[:SHOWN_NEURONS]
+    shown = LabelledArray(values[order], (Axis("neuron", tuple(map(str, order.tolist()))),), found.unit)
+    above, below = setting.sides
+    part = next(part for part in found.parts if part.name == mlp)
+    show_figure(
+        contributions(shown, theme(), above=above, below=below, height=300, has_bias=False),
+        key="sources",
+        config={"displaylogo": False},
+        alt=f"What the {len(order)} strongest neurons of {mlp} add; neuron {order[0]} adds {values[order[0]]:+.3g}.",
+    )
+    rest = float(values.sum() - values[order].sum())
+    st.caption(
+        f"**{part.title}** adds {_signed(part.value)}: the {len(order)} strongest of its {len(values):,} neurons by number, each its "
+        f"activation times its row of the output matrix. All the others together add {_signed(rest)}."
+    )
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3g}".replace("-", "−")
