@@ -378,6 +378,7 @@ class LanguageModel:
         position: int | None = None,
         against: str | int | None = None,
         target: str | None = None,
+        neurons_of: str | None = None,
     ) -> Attribution:
         """What each part of the model adds to the logit of a token: see `gptviz.interp.attribution`.
 
@@ -387,13 +388,15 @@ class LanguageModel:
             position: the token is guessed after the token at this position; by default the last.
             against: another token, whose logit is taken from it.
             target: what an encoder–decoder writes; by default its own answer.
+            neurons_of: an MLP whose neurons are told apart too.
 
         Raises:
             ValueError: as in `trace`, `token` and `gptviz.interp.attribution.attribute`.
         """
         ids, source = self.inputs(prompt, target)
         chosen, other = (self.token(each) if isinstance(each, str) else each for each in (token, against))
-        return attribute(self.model, ids.tolist(), chosen, position, other, None if source is None else source.tolist())
+        read = None if source is None else source.tolist()
+        return attribute(self.model, ids.tolist(), chosen, position, other, read, neurons_of)
 
     def circuit(
         self,

@@ -17,7 +17,15 @@ LONGEST_LABEL = 16
 
 
 def contributions(
-    shares: LabelledArray, theme: Theme, *, above: str, below: str, height: int = 330, has_bias: bool = True, verb: str = "adds"
+    shares: LabelledArray,
+    theme: Theme,
+    *,
+    above: str,
+    below: str,
+    height: int = 330,
+    has_bias: bool = True,
+    verb: str = "adds",
+    room: int = 92,
 ) -> go.Figure:
     """`shares` [word]: blue bars upwards, orange ones downwards, the bias grey.
 
@@ -29,6 +37,7 @@ def contributions(
         height: in pixels.
         has_bias: whether the first bar is the bias.
         verb: what a word does, before its number.
+        room: for the words below the bars, in pixels.
     """
     words, values = shares.axes[0].labels, shares.values
     numbered, digits = len(words) <= MOST_NUMBERED, 2 if abs(values).max() >= 0.1 else 3
@@ -46,7 +55,7 @@ def contributions(
     figure = go.Figure([bars], base(theme, height=height))
     low, high = _reach(values)
     figure.update_layout(
-        margin={"l": 48, "r": 8, "t": 28, "b": 92},
+        margin={"l": 48, "r": 8, "t": 28, "b": room},
         bargap=0.25,
         dragmode=False,
         modebar={"bgcolor": "rgba(0, 0, 0, 0)", "color": theme.text},

@@ -11,6 +11,11 @@ def percent(probability: float) -> str:
     return f"{100 * probability:.{digits}f} %"
 
 
+def signed(value: float) -> str:
+    """Three significant digits after a sign, as of what is added or taken away."""
+    return f"{value:+.3g}".replace("-", "−")
+
+
 def duration(seconds: float | None) -> str:
     """A length of time in the words people use for it; empty where none is known."""
     if not seconds:

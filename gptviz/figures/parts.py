@@ -8,6 +8,7 @@ import math
 import numpy as np
 import plotly.graph_objects as go
 
+from gptviz.figures.format import signed
 from gptviz.figures.matrix import axis
 from gptviz.figures.theme import KEY, OUTPUT, QUERY, STREAM, Theme, base, diverging, plain
 from gptviz.labelled_array import LabelledArray
@@ -55,7 +56,7 @@ def waterfall(parts: LabelledArray, theme: Theme, *, whole: str, above: str, bel
         x=[*sizes, total],
         y=rows,
         marker={"color": [*shades, OUTPUT]},
-        text=[_signed(size) for size in (*sizes, total)],
+        text=[signed(size) for size in (*sizes, total)],
         textposition="outside",
         textfont={"color": theme.text, "size": 12},
         cliponaxis=False,
@@ -63,11 +64,10 @@ def waterfall(parts: LabelledArray, theme: Theme, *, whole: str, above: str, bel
         + [[html.escape(whole), total]],
         hovertemplate="<b>%{customdata[0]}</b><br>%{x:+.5g}, together %{customdata[1]:.5g}<extra></extra>",
     )
-    for row, (start, size) in enumerate(zip(starts, sizes, strict=True)):  # from the end of each bar to the next
-        figure.add_shape(
-            type="line", x0=start + size, x1=start + size, y0=row, y1=row + 1, line={"color": theme.text, "width": 1, "dash": "dot"}
-        )
     ends = [0.0, *(start + size for start, size in zip(starts, sizes, strict=True))]
+    dotted = {"color": theme.text, "width": 1, "dash": "dot"}
+    for row, end in enumerate(ends[1:]):  # from the end of each bar to the next
+        figure.add_shape(type="line", x0=end, x1=end, y0=row, y1=row + 1, line=dotted)
     room = 0.16 * (max(ends) - min(ends)) or 0.1
     figure.update_layout(
         margin=MARGIN,
@@ -102,8 +102,8 @@ def waterfall(parts: LabelledArray, theme: Theme, *, whole: str, above: str, bel
 
 
 def grid(parts: LabelledArray, theme: Theme, *, above: str, below: str, chosen: tuple[int, int] | None = None) -> go.Figure:
-    """`parts` [block, piece] as cells, block 0 at the top: blue adds, orange takes away, on one scale, with zero as the background;
-    what there is not is blank. A point on each cell carries row and column, for clicks.
+    """`parts` [block, piece] as cells, block 0 at the top, on one scale: blue adds, orange takes away, zero is the background,
+    and what there is not is blank. A point on each cell carries row and column, for clicks.
 
     Args:
         parts: what each adds.
@@ -117,6 +117,7 @@ def grid(parts: LabelledArray, theme: Theme, *, above: str, below: str, chosen: 
     n_row, n_column = values.shape
     known = np.abs(values[np.isfinite(values)])
     limit = float(known.max()) if len(known) and known.max() > 0 else 1.0
+    digits = min(8, max(0, 2 - math.floor(math.log10(limit))))
     height = min(TALLEST, AROUND + max(CELL * n_row, 2 * CELL))
     heatmap = go.Heatmap(
         z=values,
@@ -129,7 +130,7 @@ def grid(parts: LabelledArray, theme: Theme, *, above: str, below: str, chosen: 
         customdata=[[html.escape(piece) for piece in pieces.labels]] * n_row,
         hovertemplate=f"block %{{y}}, {pieces.name} %{{customdata}}<br><b>%{{z:+.4g}}</b> {parts.unit}<extra></extra>",
         showscale=False,
-        text=[[_signed(value) if np.isfinite(value) else "" for value in row] for row in values],
+        text=[[f"{value:+.{digits}f}".replace("-", "−") if np.isfinite(value) else "" for value in row] for row in values],
         texttemplate="%{text}" if n_column <= MOST_NUMBERED else "",
         textfont={"size": 12},
     )
@@ -160,7 +161,12 @@ def _points(values: np.ndarray, height: int) -> go.Scatter:
         y=[row for row, _ in where],
         customdata=where,
         mode="markers",
-        marker={"size": max(6, (height - AROUND) // len(values)), "symbol": "square", "color": "rgba(0,0,0,0)", "line": {"width": 0}},
+        marker={
+            "size": max(6, (height - AROUND) // len(values)),
+            "symbol": "square",
+            "color": "rgba(0,0,0,0)",
+            "line": {"width": 0},
+        },
         selected={"marker": {"opacity": 0}},
         unselected={"marker": {"opacity": 0}},
         hoverinfo="skip",
@@ -188,7 +194,3 @@ def _legend(figure: go.Figure, theme: Theme, above: str, below: str, scale: str 
         yanchor="bottom",
         showarrow=False,
     )
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.3g}".replace("-", "−")

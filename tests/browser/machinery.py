@@ -28,6 +28,7 @@ PAGES = (
     "gradients",
     "heads",
     "lens",
+    "attribution",
     "patching",
     "costs",
     "lessons",

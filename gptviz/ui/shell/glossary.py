@@ -82,6 +82,8 @@ MEANINGS = {
     "licence": "What its makers allow others to do with a model.",
     "label": "What a classifier says about a text, such as positive or negative.",
     "bias": "A number that is added whatever the text is.",
+    "frozen norm": "A norm that keeps the number it divided by in one run: then it acts on every part of a sum by itself.",
+    "neuron": "One number in the middle of an MLP: it is active or not, and writes one vector of its own.",
 }
 
 # By page: its words, in the order in which a reader meets them.
@@ -112,6 +114,10 @@ WORDS = {
     "pages/attention.py": ("query", "key", "value", "head", "block", "pattern", "softmax", "mask", "residual stream"),
     "pages/lens.py": (
         *("token", "residual stream", "block", "attention", "MLP", "norm", "unembedding", "logit", "softmax", "entropy", "nat"),
+    ),
+    "pages/attribution.py": (
+        *("logit", "token", "residual stream", "unembedding", "embedding", "block", "head", "MLP", "neuron", "bias", "norm"),
+        *("frozen norm", "pattern", "value", "cross-attention"),
     ),
     "pages/patching.py": (
         *("patching", "token", "prompt", "logit", "residual stream", "block", "attention", "MLP", "head"),

@@ -114,6 +114,13 @@ LENS = Page(
     step="A guess is not made at once: see it come about, layer by layer.",
     kinds=("decoder", "encoder-decoder"),
 )
+ATTRIBUTION = Page(
+    "pages/attribution.py",
+    "Attribution",
+    ":material/account_tree:",
+    "What every head, MLP and bias adds to the score of a token.",
+    step="Every part writes into the stream that the guess is read from: see which of them speak for it.",
+)
 PATCHING = Page(
     "pages/patching.py",
     "Patching",
@@ -162,7 +169,7 @@ RUNS = Page(
 GROUPS: dict[str, tuple[Page, ...]] = {
     "From outside": (HOME, LESSONS, NEXT_TOKEN, GENERATE, CLASSIFY, TRANSLATE),
     "What it is made of": (EMBEDDINGS, POSITIONS, ATTENTION, GRADIENTS),
-    "Take it apart": (LENS, HEADS, PATCHING, COSTS),
+    "Take it apart": (LENS, ATTRIBUTION, HEADS, PATCHING, COSTS),
     "Your models": (OPEN_MODEL, TRAIN, RUNS),
 }
 PAGES = {page.path: page for group in GROUPS.values() for page in group}

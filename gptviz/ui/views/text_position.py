@@ -78,9 +78,15 @@ def go_to(position: int | None) -> None:
 def plain_strip(labels: Sequence[str], position: int, *, label: str, spaced: bool) -> None:
     """Tokens as chips without probabilities; a click sets `position`."""
     token_strip(
-        [Token(each) for each in labels], key="tokens strip", selected=position, on_pick=go_to, label=label, legend="", height=HEIGHT,
+        [Token(each) for each in labels],
+        key="tokens strip",
+        selected=position,
+        on_pick=go_to,
+        label=label,
+        legend="",
+        height=HEIGHT,
         spaced=spaced,
-    )  # fmt: skip
+    )
 
 
 def strip(subject: Subject, position: int) -> None:

@@ -11,7 +11,8 @@ The logit of a token is the product of what the head reads with the token’s ro
 reads is the final norm of the residual stream, and the stream is the sum of what all parts wrote into it. A norm divides by the
 size of the whole vector; with that number held as it was in this run it is linear, so it can be applied to every part by itself:
 
-$$\text{logit} = \sum_\text{parts} u \cdot \frac{\text{gain} \odot (x_\text{part} - \overline{x_\text{part}})}{\sqrt{\text{variance} + \epsilon}}
+$$\text{logit} = \sum_\text{parts} u \cdot
+\frac{\text{gain} \odot (x_\text{part} - \overline{x_\text{part}})}{\sqrt{\text{variance} + \epsilon}}
 + u \cdot b_\text{norm} + b_u$$
 
 (LayerNorm; RMSNorm takes no mean away and has no bias.) A head writes its slice of the output projection times
@@ -32,10 +33,10 @@ def code(setting: Setting) -> str:
     found, lm = setting.found(), setting.subject.lm
     position = "" if found.position is None else f", position={found.position}"
     against = "" if found.against is None else f", against={found.against}"
-    less = "" if found.against is None else f", less that of {setting.name(found.against)!r}"
+    minus = "" if found.against is None else f" minus that of {setting.name(found.against)!r}"
     return (
         f"import gptviz\n\nlm = {load_call(lm)}\n"
         f"found = lm.attribute({setting.subject.prompt!r}, token={found.token}{position}{against})\n"
-        f"found.labelled().values  # [part]: the logit of {setting.name(found.token)!r}{less}\n"
+        f"found.labelled().values  # [part]: the logit of {setting.name(found.token)!r}{minus}\n"
         "found.sum, found.logit, found.error\n"
     )

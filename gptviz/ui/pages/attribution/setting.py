@@ -1,4 +1,4 @@
-"""What the Attribution page is about: which logit after which token, less which other one; and what was computed of it."""
+"""What the Attribution page is about: which logit after which token, minus which other one; and what was computed of it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import streamlit as st
 import torch
 
@@ -69,7 +70,7 @@ class Setting:
     def whole(self) -> str:
         """What the parts add up to."""
         alone = f"logit of {self.name(self.token)}"
-        return alone if self.against is None else f"{self.name(self.token)} less {self.name(self.against)}"
+        return alone if self.against is None else f"{self.name(self.token)} minus {self.name(self.against)}"
 
     @property
     def sides(self) -> tuple[str, str]:
@@ -77,6 +78,10 @@ class Setting:
         if self.against is None:
             return f"for {self.name(self.token)}", f"against {self.name(self.token)}"
         return f"for {self.name(self.token)}", f"for {self.name(self.against)}"
+
+    def place_of(self, part: str) -> str:
+        """In which text the head of this name reads, to be added to a position: of two texts the source has to be named."""
+        return " of the source" if "cross_attention" in part else ""
 
     def read(self, part: str) -> tuple[str, ...]:
         """The visible forms of the tokens that the head of this name reads."""
@@ -108,6 +113,7 @@ def _attributed(
 def likely(key: ModelKey, text: Text, position: int | None) -> tuple[int, ...]:
     """The likeliest tokens after a position, or labels of the text, the likeliest first."""
     lm = language_model(key)
+    logits: npt.NDArray[np.floating[Any]]
     if position is None:
         logits = judge(lm.model, torch.tensor(text.ids, device=lm.device)).logits
     elif text.source is None:
@@ -131,7 +137,9 @@ def position_control(subject: Subject, text: Text, strip: Any, beside: Any) -> i
             text_position.strip(subject, position)
         else:
             labels = [subject.lm.tokenizer.label(i) for i in text.ids]
-            about = "The tokens that the decoder reads: the start token, then its own answer; choose one to see the guess after it"
+            about = (
+                "The tokens that the decoder reads: the start token, then its own answer; choose one to see the guess after it"
+            )
             text_position.plain_strip(labels, position, label=about, spaced=reading.is_spaced(subject.lm))
     return position
 
@@ -142,7 +150,11 @@ def setting(subject: Subject, text: Text, position: int | None, notices: Any) ->
     best = likely(subject.key, text, position)
     listed = [names[i] for i in best]
     what = "label" if position is None else "token"
-    typed = "" if len(names) <= LISTED else f" The {LISTED} likeliest are listed; any other one can be typed, as it is shown elsewhere."
+    typed = (
+        ""
+        if len(names) <= LISTED
+        else f" The {LISTED} likeliest are listed; any other one can be typed, as it is shown elsewhere."
+    )
     other = None if len(names) <= LISTED else names.__contains__
     of, less = st.columns(2)
     with of:
@@ -152,11 +164,11 @@ def setting(subject: Subject, text: Text, position: int | None, notices: Any) ->
         )
     with less:
         about = (
-            f"A {what} to compare with: its logit is taken from the other one. Only differences of logits count: what adds the same "
-            f"to every {what} changes no probability.{typed}"
+            f"A {what} to compare with: its logit is taken from the other one. Only differences of logits count: what adds the "
+            f"same to every {what} changes no probability.{typed}"
         )
         options = (NEXT, ALONE, *listed) if len(best) > 1 else (ALONE,)
-        minus = controls.select("Less the logit of", options, key="minus", help=about, other=other, notices=notices)
+        minus = controls.select("Minus the logit of", options, key="minus", help=about, other=other, notices=notices)
     token = best[0] if chosen == LIKELIEST else names.index(chosen)
     if minus == ALONE:
         return Setting(subject, text, position, token, None)
@@ -166,6 +178,6 @@ def setting(subject: Subject, text: Text, position: int | None, notices: Any) ->
 
 def quoted(setting: Setting, position: int) -> str:
     """The end of the text up to a position."""
-    label = setting.subject.lm.tokenizer.label
-    shown = "".join(label(i) for i in setting.text.ids[max(0, position - QUOTED) : position + 1])
+    label, gap = setting.subject.lm.tokenizer.label, " " if reading.is_spaced(setting.subject.lm) else ""
+    shown = gap.join(label(i) for i in setting.text.ids[max(0, position - QUOTED) : position + 1])
     return ("…" if position > QUOTED else "") + shown

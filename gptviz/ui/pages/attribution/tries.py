@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gptviz.figures.format import percent
+from gptviz.figures.format import percent, signed
 from gptviz.interp.attribution import Attribution, Part
 from gptviz.ui.views.guesses import guesses
 from gptviz.ui.widgets.markdown import escaped
@@ -36,10 +36,10 @@ def _against(setting: Setting, found: Attribution) -> Try | None:
         return None
     shares = found.sources[least.name]
     most = int(shares.argmin())
-    token = escaped(setting.read(least.name)[most])
+    token, place = escaped(setting.read(least.name)[most]), setting.place_of(least.name)
     notice = (
-        f"{_capital(least)} takes away {abs(least.value):.3g}, most of it ({abs(shares[most]):.3g}) because of “{token}” at position "
-        f"{most}. Is that token one that should not come again?"
+        f"{_capital(least)} takes away {abs(least.value):.3g}. What it reads at “{token}” (position {most}{place}) takes away "
+        f"most: {abs(shares[most]):.3g}."
     )
     return Try("A head that speaks against it", notice, {"part": least.name})
 
@@ -54,24 +54,25 @@ def _neurons(setting: Setting, found: Attribution) -> Try | None:
     best = int(abs(neurons).argmax())
     does = "adds" if neurons[best] >= 0 else "takes away"
     notice = (
-        f"{_capital(most)} adds {most.value:+.3g}, the most of all MLPs in size. Its neuron {best} alone {does} "
+        f"{_capital(most)} adds {signed(most.value)}, the most of all MLPs in size. Its neuron {best} alone {does} "
         f"{abs(neurons[best]):.3g}: see the other ones of its {len(neurons):,} neurons."
-    ).replace("-", "−")
+    )
     return Try("Into an MLP", notice, {"part": most.name})
 
 
 def _alone(setting: Setting, found: Attribution) -> Try | None:
     """The logit without the one that is taken from it, or the other way round."""
     if setting.against is None:
-        notice = f"What adds the same to two tokens changes nothing between them: take the logit of the next likeliest {_kind(setting)} away."
-        return Try("A difference", notice, {"minus": NEXT}) if len(setting.text.ids) else None
+        kind = "label" if setting.position is None else "token"
+        notice = f"What adds the same to two {kind}s changes nothing between them: take the logit of the next likeliest one away."
+        return Try("A difference", notice, {"minus": NEXT})
     alone = Setting(setting.subject, setting.text, setting.position, setting.token, None).found()
     part = max(alone.parts, key=lambda each: abs(each.value))
     less = found.value_of(part.name)
     notice = (
-        f"{_capital(part)} adds {part.value:+.3g} to the logit of “{escaped(setting.name(setting.token))}” alone, but {less:+.3g} to "
-        "the difference: the rest of it both have in common."
-    ).replace("-", "−")
+        f"{_capital(part)} adds {signed(part.value)} to the logit of “{escaped(setting.name(setting.token))}” alone, and "
+        f"{signed(less)} to the difference: to the other logit it adds {signed(part.value - less)}."
+    )
     return Try("The logit alone", notice, {"minus": ALONE})
 
 
@@ -85,14 +86,10 @@ def _surest(setting: Setting) -> Try | None:
         return None
     last = {"position": str(at)}
     notice = (
-        f"After “{escaped(quoted(setting, at))}” (position {at}) its likeliest token has {percent(float(surest.surest[at]))}: which "
-        "parts make it so sure there?"
+        f"After “{escaped(quoted(setting, at))}” (position {at}) its likeliest token has {percent(float(surest.surest[at]))}: "
+        "which parts make it so sure there?"
     )
     return Try("Where it is surest", notice, {"logit_of": LIKELIEST, "minus": NEXT}, last)
-
-
-def _kind(setting: Setting) -> str:
-    return "label" if setting.position is None else "token"
 
 
 def _capital(part: Part) -> str:

@@ -9,7 +9,8 @@ import numpy as np
 import streamlit as st
 
 from gptviz.figures import parts as figures
-from gptviz.figures.contributions import contributions
+from gptviz.figures.contributions import LONGEST_LABEL, contributions
+from gptviz.figures.format import signed
 from gptviz.interp.attribution import MLP, REPLACED, Attribution
 from gptviz.interp.units import Unit
 from gptviz.labelled_array import Axis, LabelledArray
@@ -36,8 +37,8 @@ def check(subject: Subject) -> None:
     head = HEADS[subject.lm.model.config.head]
     if subject.kind == "classifier" and not head.has_shares:
         st.info(
-            f"The head of this classifier, “{head.title}”, passes what it reads through a curved function: the score of a label is "
-            "then no sum of what the parts of the model add. The page Classify shows what each word is worth instead.",
+            f"The head of this classifier, “{head.title}”, passes what it reads through a curved function: the score of a label "
+            "is then no sum of what the parts of the model add. The page Classify shows what each word is worth instead.",
             icon=":material/info:",
         )
         pages.link(pages.CLASSIFY, "Open it on the page Classify")
@@ -59,16 +60,16 @@ def verdict(setting: Setting, found: Attribution) -> None:
 
 
 def _sentence(setting: Setting, found: Attribution) -> str:
-    token = f"**{escaped(setting.name(setting.token))}**"
-    place = "" if setting.position is None else f", after “{escaped(quoted(setting, setting.position))}” (position {setting.position}),"
-    cap = f" The model caps its logits: {_number(found.logit)} becomes {_number(found.capped)}." if found.capped != found.logit else ""
+    token, place, cap = f"**{escaped(setting.name(setting.token))}**", "", ""
+    if setting.position is not None:
+        place = f", after “{escaped(quoted(setting, setting.position))}” (position {setting.position}),"
+    if found.capped != found.logit:
+        cap = f" The model caps its logits: {_number(found.logit)} becomes {_number(found.capped)}."
     if setting.against is None:
         return f"The logit of {token}{place} is **{_number(found.logit)}**.{cap}"
     other = f"**{escaped(setting.name(setting.against))}**"
-    times = _times(found.capped)
-    return f"The logit of {token}{place} less that of {other} is **{found.logit:+.3g}**{cap or ':'} {token} is {times} {other}.".replace(
-        "-", "−"
-    )
+    minus = f"The logit of {token}{place} minus that of {other} is **{signed(found.logit)}**"
+    return f"{minus}{f'.{cap} So' if cap else ':'} {token} is {_times(found.capped)} {other}."
 
 
 def _number(value: float) -> str:
@@ -77,6 +78,8 @@ def _number(value: float) -> str:
 
 def _times(difference: float) -> str:
     """How much likelier one is than the other, whose logit is lower by `difference`."""
+    if not math.isfinite(difference):
+        return "not known to be likelier than"
     if abs(difference) > 14:
         return "more than a million times as likely as" if difference > 0 else "less than a millionth as likely as"
     ratio = math.exp(difference)
@@ -188,18 +191,18 @@ def by_token(setting: Setting, found: Attribution, head: str) -> None:
     most = int(np.abs(shares.values.astype(float)).argmax())
     seen = shares if setting.position is None or "cross" in head else _up_to(shares, setting)
     part = next(part for part in found.parts if part.name == head)
-    says = (
-        f"**{part.title[0].upper()}{part.title[1:]}** adds {_signed(part.value)}, most of it for the token at position {most}, "
-        f"“{escaped(shares.axes[0].labels[most])}”: {_signed(float(shares.values[most]))}. A bar is the pattern times what the "
-        "token’s value adds; all bars together are what the head adds."
-    )
+    token, share = escaped(shares.axes[0].labels[most]), signed(float(shares.values[most]))
+    room = 30 + 8 * min(LONGEST_LABEL, max(map(len, seen.axes[0].labels)))
     show_figure(
-        contributions(seen, theme(), above=above, below=below, height=300, has_bias=False),
+        contributions(seen, theme(), above=above, below=below, height=210 + room, has_bias=False, room=room),
         key="sources",
         config={"displaylogo": False},
         alt=f"What {head} adds by each of {len(seen.values)} tokens that it reads; most at position {most}.",
     )
-    st.caption(says)
+    st.caption(
+        f"**{part.title[0].upper()}{part.title[1:]}** adds {signed(part.value)}: a bar for each token that it reads, the pattern "
+        f"times what the token’s value adds. The largest is that of “{token}”, position {most}{setting.place_of(head)}: {share}."
+    )
 
 
 def _up_to(shares: LabelledArray, setting: Setting) -> LabelledArray:
@@ -213,22 +216,19 @@ def _up_to(shares: LabelledArray, setting: Setting) -> LabelledArray:
 def by_neuron(setting: Setting, found: Attribution, mlp: str) -> None:
     """The share of an MLP by its neurons."""
     values = setting.found(mlp).neurons[mlp]
-    order = np.argsort(-np.abs(values), kind="stable")[:SHOWN_NEURONS]
+    every = np.argsort(-np.abs(values), kind="stable")
+    order = every[: max(1, min(SHOWN_NEURONS, np.count_nonzero(values)))]
     shown = LabelledArray(values[order], (Axis("neuron", tuple(map(str, order.tolist()))),), found.unit)
     above, below = setting.sides
     part = next(part for part in found.parts if part.name == mlp)
     show_figure(
-        contributions(shown, theme(), above=above, below=below, height=300, has_bias=False),
+        contributions(shown, theme(), above=above, below=below, height=260, has_bias=False, room=50),
         key="sources",
         config={"displaylogo": False},
         alt=f"What the {len(order)} strongest neurons of {mlp} add; neuron {order[0]} adds {values[order[0]]:+.3g}.",
     )
-    rest = float(values.sum() - values[order].sum())
+    rest = float(values[every[len(order) :]].sum())
     st.caption(
-        f"**{part.title}** adds {_signed(part.value)}: the {len(order)} strongest of its {len(values):,} neurons by number, each its "
-        f"activation times its row of the output matrix. All the others together add {_signed(rest)}."
+        f"**{part.title}** adds {signed(part.value)}: the {len(order)} strongest of its {len(values):,} neurons by number, each "
+        f"its activation times its row of the output matrix. All the others together add {signed(rest)}."
     )
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.3g}".replace("-", "−")

@@ -1,0 +1,182 @@
+"""The Attribution page as a reader meets it, without a browser."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import gptviz
+from tests.app.opening import opened
+from tests.tiny import TinyModel
+
+ALPHABET = "abcdefghijklmnopqrstuvwxyz ,.\n"
+
+
+def page(**query: str) -> AppTest:
+    at = opened("pages/attribution.py", **query)
+    assert not at.exception, at.exception
+    return at
+
+
+def chart(at: AppTest, key: str) -> dict[str, Any]:
+    return next(json.loads(c.proto.spec) for c in at.get("plotly_chart") if c.proto.id.endswith(f"-{key}"))
+
+
+def numbers(values: Any) -> np.ndarray:
+    """The numbers of a trace, which plotly packs."""
+    import base64
+
+    if isinstance(values, dict):
+        flat = np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"])
+        return flat.reshape([int(n) for n in str(values["shape"]).split(",")]) if "shape" in values else flat
+    return np.array(values, float)
+
+
+def says(at: AppTest) -> str:
+    return " ".join(element.value for kind in (at.caption, at.info, at.warning, at.markdown) for element in kind).replace(
+        "\\", ""
+    )
+
+
+def test_it_opens_on_the_likeliest_token_less_the_next_and_the_bars_add_up(tiny_model: TinyModel) -> None:
+    tiny_model("mine", text=ALPHABET, residual="pre-norm", norm_bias=True)
+    at = page(model="mine", prompt="a cab")
+    lm = gptviz.load("mine")
+    best, next_best = lm.model(lm.encode("a cab")[None])[0, -1].topk(2).indices.tolist()
+    found = lm.attribute("a cab", best, None, next_best)
+    (bars,) = chart(at, "parts")["data"]
+    values = numbers(bars["x"])
+    assert values[-1] == pytest.approx(found.logit, abs=1e-4)
+    assert values[:-1].sum() == pytest.approx(values[-1])
+    assert values[0] == pytest.approx(max((part.value for part in found.parts), key=abs))
+    assert (
+        f"**{lm.tokenizer.label(best)}**, after “a␣cab” (position 4), minus that of **{lm.tokenizer.label(next_best)}**"
+        in says(at)
+    )
+    assert f"adds up: error {found.error:.1g}" in says(at)
+    assert ":green-badge" in says(at)
+    assert "passes through the final norm" in says(at)
+
+
+def test_the_grid_has_every_head_and_mlp_and_the_strongest_head_is_split_by_what_it_reads(tiny_model: TinyModel) -> None:
+    tiny_model("mine", text=ALPHABET)
+    at = page(model="mine", prompt="a cab", position="3", minus="none: its logit alone", logit_of="q")
+    lm = gptviz.load("mine")
+    found = lm.attribute("a cab", "q", 3)
+    cells = chart(at, "attribution grid")["data"][0]
+    assert numbers(cells["z"]) == pytest.approx(found.grid(lm.model.config).values, abs=1e-6)
+    strongest = max(found.sources, key=lambda head: abs(found.value_of(head)))
+    bars = chart(at, "sources")["data"][0]
+    assert numbers(bars["y"]) == pytest.approx(found.sources[strongest][:4], abs=1e-6)
+    at.selectbox(key="part").set_value("blocks.0.attention.head.1").run()
+    assert numbers(chart(at, "sources")["data"][0]["y"]) == pytest.approx(
+        found.sources["blocks.0.attention.head.1"][:4], abs=1e-6
+    )
+    at.selectbox(key="part").set_value("blocks.1.mlp").run()
+    neurons = lm.attribute("a cab", "q", 3, neurons_of="blocks.1.mlp").neurons["blocks.1.mlp"]
+    shown = numbers(chart(at, "sources")["data"][0]["y"])
+    assert shown == pytest.approx(sorted(neurons, key=abs, reverse=True)[: len(shown)], abs=1e-6)
+
+
+@pytest.mark.parametrize("residual", ["none", "norm-only", "plain", "post-norm", "parallel-one-norm", "double-norm"])
+def test_every_kind_of_residual_adds_up_and_is_told_what_is_frozen(tiny_model: TinyModel, residual: str) -> None:
+    tiny_model("mine", text=ALPHABET, residual=residual, final_norm=False)
+    at = page(model="mine", prompt="a cab")
+    assert ":green-badge" in says(at)
+    assert ("No norm lies between" in says(at)) == (residual in ("none", "plain", "parallel-one-norm"))
+    assert ("takes the place of the stream" in says(at)) == (residual in ("none", "norm-only"))
+
+
+def test_a_sum_that_is_off_is_red_and_says_so(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gptviz.interp.decomposition import Stream
+
+    added = Stream.added
+    tiny_model("mine", text=ALPHABET, output_bias=True)
+
+    def twice(self: Stream, pulled: Any) -> Any:
+        return {name: values * (1 + name.endswith("output.bias")) for name, values in added(self, pulled).items()}
+
+    monkeypatch.setattr(Stream, "added", twice)
+    at = page(model="mine", prompt="a bad cab")
+    assert ":red-badge" in says(at)
+    assert "does not add up" in says(at)
+    assert "missing or counted twice" in says(at)
+
+
+def test_a_model_without_blocks_or_with_an_edit_is_shown(tiny_model: TinyModel) -> None:
+    tiny_model("flat", text=ALPHABET, n_layer=0)
+    flat = page(model="flat", prompt="a cab")
+    assert ":green-badge" in says(flat)
+    tiny_model("mine", text=ALPHABET)
+    edited = page(model="mine", prompt="a cab", edits="blocks.1.attention.head.2,blocks.0.mlp")
+    assert ":green-badge" in says(edited)
+
+
+def test_the_label_of_a_classifier_is_taken_apart_where_its_head_is_linear(tiny_classifier: TinyModel) -> None:
+    tiny_classifier()
+    at = page(model="judge")
+    assert ":green-badge" in says(at)
+    assert "position" not in at.session_state
+    tiny_classifier("curved", head="first")
+    curved = page(model="curved")
+    assert "passes what it reads through a curved function" in says(curved)
+    assert not curved.get("plotly_chart")
+
+
+def test_the_heads_of_a_decoder_that_read_the_source_are_there(tiny_pair: TinyModel) -> None:
+    tiny_pair()
+    at = page(model="pair", part="blocks.0.cross_attention.head.0")
+    assert ":green-badge" in says(at)
+    lm = gptviz.load("pair")
+    prompt = at.text_area(key="prompt").value
+    assert len(numbers(chart(at, "sources")["data"][0]["y"])) == len(lm.source(prompt))
+
+
+@pytest.mark.parametrize("query", [{"logit_of": "<b>"}, {"minus": "zz"}, {"part": "blocks.9.mlp"}, {"position": "99"}])
+def test_what_a_link_asks_for_and_is_not_there_is_named(tiny_model: TinyModel, query: dict[str, str]) -> None:
+    tiny_model("mine", text=ALPHABET)
+    at = page(model="mine", prompt="a cab", **query)
+    ((key, value),) = query.items()
+    warnings = [warning.value.replace("\\", "") for warning in at.warning]
+    assert any(f"The link asks for {key} = “{value}”" in warning for warning in warnings)
+    assert at.get("plotly_chart")
+
+
+def test_the_code_gives_the_numbers_of_the_figure(tiny_model: TinyModel) -> None:
+    tiny_model("mine", text=ALPHABET)
+    at = page(model="mine", prompt="a cab", position="2", logit_of="c")
+    (code,) = (block.value for block in at.code)
+    space: dict[str, Any] = {}
+    exec(code, space)
+    values = np.asarray(eval("found.labelled().values", space))
+    (bars,) = chart(at, "parts")["data"]
+    assert values.sum() == pytest.approx(numbers(bars["x"])[-1], abs=1e-6)
+    assert numbers(bars["x"])[0] == pytest.approx(max(values, key=abs), abs=1e-6)
+
+
+def test_every_suggestion_leads_somewhere_and_is_true_of_the_model(tiny_model: TinyModel) -> None:
+    tiny_model("mine", text=ALPHABET)
+    labels = [
+        button.label for button in page(model="mine", prompt="a cab").button if button.key and button.key.startswith("try ")
+    ]
+    assert {"Into an MLP", "The logit alone", "A head that speaks against it"} <= set(labels)
+    for label in labels:
+        at = page(model="mine", prompt="a cab")
+        next(button for button in at.button if button.label == label).click().run()
+        assert not at.exception
+        assert ":green-badge" in says(at)
+
+
+def test_a_token_that_is_not_listed_can_be_typed(tiny_model: TinyModel) -> None:
+    letters = "".join(chr(place) for place in range(0x4E00, 0x4E00 + 60))
+    tiny_model("many", text=letters)
+    at = page(model="many", prompt=letters[:3])
+    listed = at.selectbox(key="logit_of").options
+    other = next(letter for letter in letters if letter not in listed)
+    there = page(model="many", prompt=letters[:3], logit_of=other)
+    assert f"The logit of **{other}**" in says(there)
+    assert not any("link asks" in warning.value for warning in there.warning)
