@@ -8,7 +8,19 @@ from streamlit.testing.v1 import AppTest
 from tests.app.opening import ROOT
 from tests.waiting import PATIENCE
 
-READERS = ("", "generate", "attention", "next_token", "positions", "embeddings", "classify", "translate", "lens", "attribution", "patching")
+READERS = (
+    "",
+    "generate",
+    "attention",
+    "next_token",
+    "positions",
+    "embeddings",
+    "classify",
+    "translate",
+    "lens",
+    "attribution",
+    "patching",
+)
 PROMPTS = ("", "🙂", "שלום עולם", "x" * 600)
 
 
