@@ -124,7 +124,7 @@ def _declared(settings: Any) -> dict[str, _Declared]:
             kind = "choice"
         elif hints[one.name] is bool:
             kind = "switch"
-        elif hints[one.name] is str:
+        elif hints[one.name] is str or str in alternatives:
             kind = "text"
         else:
             kind = "whole" if hints[one.name] is int or int in alternatives else "number"

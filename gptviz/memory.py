@@ -8,6 +8,8 @@ from pathlib import Path
 
 import torch
 
+from .hosting import hosting
+
 FLOAT32 = 4  # bytes
 # Beyond this share of what is free nothing is begun: the rest of the machine needs some too.
 MOST_OF_MEMORY = 0.9
@@ -18,7 +20,7 @@ def available(device: torch.device | str = "cpu") -> int | None:
     device = torch.device(device)
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
-    limits = [free for free in (_meminfo(), _of_container()) if free is not None]
+    limits = [free for free in (_meminfo(), _of_container(), _of_setting()) if free is not None]
     return min(limits) if limits else _of_sysconf()
 
 
@@ -39,6 +41,17 @@ def _of_container() -> int | None:
         # Files that were read count as taken, and give way to whatever needs their room.
         stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
         return limit - taken + int(stat.get("inactive_file", 0))
+    return None
+
+
+def _of_setting() -> int | None:
+    """The bytes that this process may still take where the server has a limit; None without one, or where its size is unknown."""
+    most = hosting().memory
+    if most is None:
+        return None
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        return max(0, int(most * 1e6) - pages * os.sysconf("SC_PAGE_SIZE"))
     return None
 
 

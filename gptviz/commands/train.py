@@ -9,11 +9,13 @@ import shlex
 import signal
 import sys
 import textwrap
+import time
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gptviz.fields import field_infos
+from gptviz.hosting import hosting
 from gptviz.train.recipe import Recipe
 
 from .common import Command, UsageError, nats, setting
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     import torch
 
     from gptviz.runs.names import Claim
+    from gptviz.runs.status import StopRequest
     from gptviz.text import Tokenizer
     from gptviz.train.distributed import World
 
@@ -197,12 +200,22 @@ def _watch(folder: Path, device: torch.device, world: World, claim: Claim | None
             )
 
     before = {number: signal.signal(number, interrupted) for number in (signal.SIGINT, signal.SIGTERM)}
+    minutes = hosting().minutes
+    end = math.inf if minutes is None else time.monotonic() + 60 * minutes
+
+    def stop_requested() -> StopRequest | None:
+        return "stop" if interrupts or time.monotonic() > end else None
+
     bar = tqdm(total=100.0, bar_format="{l_bar}{bar}| {postfix}", file=sys.stderr, disable=None if world.is_main else True)
     running = math.nan
     what = "text" if checkpoints.read_config(folder).kind == "classifier" else "token"
     try:
         events = training.train(
-            folder, device=device, world=world, claim=claim, stop_requested=lambda: "stop" if interrupts else None
+            folder,
+            device=device,
+            world=world,
+            claim=claim,
+            stop_requested=stop_requested,
         )
         for event in events:
             if isinstance(event, Engine):

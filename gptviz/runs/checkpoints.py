@@ -29,6 +29,7 @@ from torch import Tensor
 from gptviz import memory
 from gptviz.bounded import parse_json, read_regular, require_regular
 from gptviz.files import beside, home, in_place_of, swap
+from gptviz.hosting import NotAllowedError, hosting, require_writable
 from gptviz.location import BUNDLED
 from gptviz.model import Config, Transformer, memory_needed, parameter_count
 from gptviz.model.build import lay_out
@@ -80,7 +81,9 @@ def folders() -> dict[str, Path]:
     Where both have a name, it is that of the user's own: see `hidden`.
     """
     by_name = _folders_in(own())
-    return by_name | {name: folder for name, folder in _folders_in(BUNDLED).items() if name not in by_name}
+    by_name |= {name: folder for name, folder in _folders_in(BUNDLED).items() if name not in by_name}
+    allowed = hosting().allowed_models
+    return by_name if allowed is None else {name: folder for name, folder in by_name.items() if name in allowed}
 
 
 def hidden() -> dict[str, Path]:
@@ -376,6 +379,18 @@ FILES = {
     "stop_request",
     "wish",  # what version 0.1 called a stop request
 }
+
+
+def check_writable(what: str) -> None:
+    """Refuse `what` on a server that only shows models.
+
+    Raises:
+        CheckpointError: this server is read-only.
+    """
+    try:
+        require_writable(what)
+    except NotAllowedError as error:
+        raise CheckpointError(str(error)) from None
 
 
 def check_name(name: str) -> None:

@@ -83,6 +83,7 @@ def _trash() -> Path:
 @contextmanager
 def _held(name: str, moved: str) -> Iterator[Path]:
     """The folder of the user's model `name`, which nobody trains or moves meanwhile; `moved` says what is to be done to it."""
+    checkpoints.check_writable(f"{name} is not {moved}")
     folder = checkpoints.find(name)
     if not is_own(folder):
         raise CheckpointError(f"{name} came with gptviz and cannot be {moved}: only models of your own can")

@@ -67,6 +67,7 @@ def claimed(name: str, root: Path | None = None, *, replace: bool = False, or_ne
         CheckpointError: the name is impossible, or in use (a `NameInUseError`), or the folder of models cannot be written to.
         RunError: another process has claimed the name, or the model to replace is being trained or waits to be.
     """
+    checkpoints.check_writable(f"{name[:80]} is not saved")
     checkpoints.check_name(name)
     with ExitStack() as held:
         try:

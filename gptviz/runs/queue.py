@@ -20,6 +20,7 @@ from threading import RLock, Thread
 from typing import Any
 
 from gptviz.files import home
+from gptviz.hosting import hosting
 
 from . import checkpoints
 from .run import read_run
@@ -88,6 +89,9 @@ class Queue:
             RunError: the run cannot be trained; the message says why.
             CheckpointError: there is no run of that name, or the disk is full or not writable.
         """
+        checkpoints.check_writable(f"{name[:80]} is not trained")
+        if not self.most_training:
+            raise RunError("this server trains no models")
         with self._lock:
             folder = self._folder(name)
             if (place := self.place(name)) is not None:
@@ -298,7 +302,8 @@ def _last_error(folder: Path, code: int) -> str:
 
 @lru_cache(maxsize=8)
 def _queue_at(root: Path) -> Queue:
-    return Queue(root)
+    allowed = hosting()
+    return Queue(root, training=allowed.training, waiting=allowed.waiting)
 
 
 def own_queue() -> Queue:

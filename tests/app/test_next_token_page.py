@@ -22,7 +22,7 @@ from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, SymbolTokenizer
 from gptviz.text.tokenizers.padded import PaddedTokenizer
 from gptviz.ui.pages import next_token
-from gptviz.ui.shell.subject import LONGEST_PROMPT
+from gptviz.ui.shell.subject import longest_prompt
 from gptviz.ui.views import guesses
 from gptviz.ui.views.append_token import prompt_with
 from gptviz.ui.widgets.markdown import escaped
@@ -329,7 +329,7 @@ def test_symbols_are_taken_with_the_space_between_them() -> None:
 
 def test_a_prompt_longer_than_the_page_reads_is_not_made() -> None:
     lm = characters()
-    prompt = "t" * LONGEST_PROMPT
+    prompt = "t" * longest_prompt()
     ids = lm.tokenizer.encode(prompt).ids
     assert prompt_with(lm, ids, 0, prompt) is None
     assert prompt_with(lm, ids[:-1], 0, prompt) is not None

@@ -9,6 +9,7 @@ from typing import Any
 
 import streamlit as st
 
+from gptviz.hosting import hosting
 from gptviz.language_model import LanguageModel
 from gptviz.model import devices
 from gptviz.model.kinds import MODEL_KINDS, Kind
@@ -24,9 +25,6 @@ from .chat_turn import chat_turn_button
 from .model_list import line_about, model_groups, model_list, names_of
 from .models import ModelKey, language_model, model_key
 from .pages import DEFAULT_MODEL, DEFAULT_PROMPT
-
-# The most characters of a prompt that are read.
-LONGEST_PROMPT = 100_000
 
 
 @dataclass(frozen=True)
@@ -65,6 +63,11 @@ class Subject:
     def labels(self) -> tuple[str, ...]:
         """The visible forms of the tokens seen."""
         return tuple(self.lm.tokenizer.label(i) for i in self.seen)
+
+
+def longest_prompt() -> int:
+    """The most characters of a prompt that are read."""
+    return hosting().longest_text
 
 
 def subject_bar(*, needs_prompt: bool = True) -> Subject:
@@ -176,7 +179,7 @@ def prompt_box(default: str, notices: Any = st) -> str:
         default,
         key="prompt",
         help="The text the model reads. Ctrl + Enter, or a click elsewhere, applies it. Shift + Enter is a new line.",
-        longest=LONGEST_PROMPT,
+        longest=longest_prompt(),
         height=68,
         # A link may give the default prompt of another model in full.
         instead_of=(last_default, DEFAULT_PROMPT),
@@ -215,9 +218,9 @@ def precision_box() -> str:
 
 def read_prompt(key: ModelKey, lm: LanguageModel, prompt: str, default: str, *, needs_prompt: bool = True) -> Subject:
     """The prompt as the model reads it, with a line on everything it does not read as written."""
-    if len(prompt) > LONGEST_PROMPT:
-        st.warning(f"The prompt has {len(prompt):,} characters; the first {LONGEST_PROMPT:,} are kept.")
-        prompt = prompt[:LONGEST_PROMPT]
+    if len(prompt) > (most := longest_prompt()):
+        st.warning(f"The prompt has {len(prompt):,} characters; the first {most:,} are kept.")
+        prompt = prompt[:most]
     encoding = lm.tokenizer.encode(prompt)
     if len(encoding.ids) <= len(lm.tokenizer.before) + len(lm.tokenizer.after):
         if needs_prompt:

@@ -8,7 +8,7 @@ import streamlit as st
 
 from gptviz.language_model import LanguageModel
 from gptviz.ui.shell import pages
-from gptviz.ui.shell.subject import LONGEST_PROMPT, Subject
+from gptviz.ui.shell.subject import Subject, longest_prompt
 from gptviz.ui.widgets.markdown import escaped
 
 # The key of the session's state that keeps the label of a refused token until the page has said so.
@@ -24,7 +24,7 @@ def prompt_with(lm: LanguageModel, ids: Sequence[int], token: int, prompt: str =
     wanted = [*ids, token]
     tokenizer = lm.tokenizer
     for text in (prompt + tokenizer.piece(token), tokenizer.decode(wanted)):
-        if len(text) <= LONGEST_PROMPT and tokenizer.encode(text).ids == wanted:
+        if len(text) <= longest_prompt() and tokenizer.encode(text).ids == wanted:
             return text
     return None
 

@@ -11,6 +11,7 @@ import streamlit as st
 from gptviz import memory
 from gptviz.data.source import Source
 from gptviz.figures.format import duration
+from gptviz.hosting import hosting
 from gptviz.memory import size
 from gptviz.model import Config, devices
 from gptviz.runs import checkpoints, queue
@@ -92,6 +93,8 @@ def refusal(planned: PlannedRun, expected: Estimate | None, name: str, device: s
     """Why this run cannot begin under this name, None if it can."""
     if planned.problem:
         return planned.problem
+    if hosting().read_only or not hosting().training:
+        return "this server shows models and trains none: run gptviz on a machine of your own to train one"
     try:
         target = checkpoints.destination(name)
     except checkpoints.CheckpointError as error:

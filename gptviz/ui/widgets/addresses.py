@@ -18,6 +18,7 @@ import streamlit as st
 
 from gptviz.bounded import read_regular
 from gptviz.files import home, in_place_of
+from gptviz.hosting import hosting
 
 # The most characters that a text may take in an address, where a letter beyond the Latin ones takes 6 to 12. A page has up to
 # three texts in its address: with everything else they stay below 16 KiB.
@@ -69,6 +70,8 @@ def value_of(text: str) -> str:
     # A text that reads like a key is kept too: what an address says then has one meaning.
     if len(text) <= LONGEST and len(quote_plus(text)) <= LONGEST and not _KEY.fullmatch(text):
         return text
+    if hosting().read_only:
+        raise OSError("this server keeps no texts")
     content = text.encode("utf-8")
     if len(content) > LONGEST_KEPT:
         raise OSError(f"it has {len(content):,} bytes, and at most {LONGEST_KEPT:,} are kept")

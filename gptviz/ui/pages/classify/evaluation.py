@@ -21,7 +21,7 @@ from gptviz.labelled_array import LabelledArray
 from gptviz.text import LabelledTexts, label_order
 from gptviz.ui.shell import scrubber
 from gptviz.ui.shell.models import ModelKey, language_model
-from gptviz.ui.shell.subject import LONGEST_PROMPT
+from gptviz.ui.shell.subject import longest_prompt
 from gptviz.ui.shell.theme import theme
 from gptviz.ui.widgets.figure import pixels, show_figure
 
@@ -243,7 +243,7 @@ def take_apart(rows: pd.DataFrame, key: str, height: int) -> None:
     def read() -> None:
         chosen = st.session_state[key].selection.rows
         if chosen:
-            st.session_state["prompt"] = rows["text"].iloc[chosen[0]][:LONGEST_PROMPT]
+            st.session_state["prompt"] = rows["text"].iloc[chosen[0]][: longest_prompt()]
             st.session_state["view"] = WORDS
 
     number = st.column_config.NumberColumn(format="%.1f %%")

@@ -6,7 +6,7 @@ import streamlit as st
 
 from gptviz.interp.classification import mistakes
 from gptviz.ui.shell import scrubber
-from gptviz.ui.shell.subject import LONGEST_PROMPT, Subject
+from gptviz.ui.shell.subject import Subject, longest_prompt
 from gptviz.ui.widgets.markdown import escaped
 
 from .card import confusion_on_card, on_card
@@ -64,4 +64,4 @@ def worst(subject: Subject) -> tuple[str, str, str] | None:
     wrong = mistakes(texts.labels, probabilities(scrubber.as_saved_last(subject.key), texts.sha256, texts.texts), 1)
     if not wrong:
         return None
-    return texts.texts[wrong[0].row][:LONGEST_PROMPT], texts.names[wrong[0].label], texts.names[wrong[0].predicted]
+    return texts.texts[wrong[0].row][: longest_prompt()], texts.names[wrong[0].label], texts.names[wrong[0].predicted]

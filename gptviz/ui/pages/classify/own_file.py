@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from gptviz.hosting import NO_UPLOADS, upload_limit
 from gptviz.interp.classification import Numbers
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.text import LabelledTexts, labelled_of, opinions, texts_of
@@ -76,7 +77,10 @@ def file_control() -> File | None:
     about = (
         "CSV in UTF-8. Its first line names the columns: text, and label, if the labels are known. Nothing leaves this machine."
     )
-    st.file_uploader("A CSV file with a column text", key=UPLOADER, help=about, on_change=keep, max_upload_size=MOST_UPLOADED)
+    if (most := upload_limit(MOST_UPLOADED)) is None:
+        st.caption(NO_UPLOADS)
+        return None
+    st.file_uploader("A CSV file with a column text", key=UPLOADER, help=about, on_change=keep, max_upload_size=most)
     given = st.session_state.get(_FILE)
     if given is None:
         return None

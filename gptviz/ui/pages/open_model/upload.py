@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from gptviz.hosting import NO_UPLOADS, upload_limit
 from gptviz.runs import sharing
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.ui.views.open_in import links
@@ -15,15 +16,18 @@ _ROUND, _MADE = "uploads so far", "uploaded model"
 
 def zip_box() -> None:
     """Where a zip file is dropped; its model is then one of the user's own."""
+    if (most := upload_limit(MOST)) is None:
+        st.caption(NO_UPLOADS)
+        return
     number = st.session_state.setdefault(_ROUND, 0)
     file = st.file_uploader(
         "A zip file with a model",
         type="zip",
         key=f"uploaded zip {number}",
-        max_upload_size=MOST,
+        max_upload_size=most,
         help="One that gptviz packed (Runs, Download), or a zipped folder of another program. Nothing in it is run.",
     )
-    st.caption(f"At most {MOST:,} MB. A folder or a .gguf file need not be uploaded: type its path into the field above.")
+    st.caption(f"At most {most:,} MB. A folder or a .gguf file need not be uploaded: type its path into the field above.")
     if file is not None:
         try:
             with st.spinner("Unpacking, and opening it once"):

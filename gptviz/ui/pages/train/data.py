@@ -11,6 +11,7 @@ import streamlit as st
 from gptviz.data.registry import FROM_FILES, source_named
 from gptviz.data.source import Source
 from gptviz.data.text import TaskSource, TextSource
+from gptviz.hosting import NO_UPLOADS, upload_limit
 from gptviz.model import Config
 from gptviz.model.kinds import Kind
 from gptviz.runs.experiments import Plan
@@ -81,7 +82,9 @@ def source_of(data: str, plan: Plan, folded: Any) -> Source | None:
         return TextSource(_pasted(text), plan.fraction) if text else None
     if data == UPLOADED:
         key, about = FILES[kind]
-        file = st.file_uploader("Your file", help=about, key=key, max_upload_size=MOST_UPLOADED)
+        if (most := upload_limit(MOST_UPLOADED)) is None:
+            raise ValueError(NO_UPLOADS)
+        file = st.file_uploader("Your file", help=about, key=key, max_upload_size=most)
         return _uploaded(file.name, file.getvalue(), kind, plan.fraction) if file else None
     if kind != "decoder":
         return _made(data, plan.fraction)

@@ -1,0 +1,96 @@
+"""What a server allows: each setting is held where it counts, and one that makes no sense is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from gptviz import memory
+from gptviz.__main__ import main
+from gptviz.hosting import Hosting, hosting, upload_limit, variable
+from gptviz.runs import checkpoints, manage, queue, sharing
+from gptviz.runs.names import claimed
+from gptviz.runs.status import read_status
+from gptviz.ui.widgets import addresses
+
+
+def test_without_settings_all_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for one in fields(Hosting):
+        monkeypatch.delenv(variable(one.name), raising=False)
+    assert hosting() == Hosting()
+    assert upload_limit(10) == 10
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("read_only", "perhaps"),
+        ("longest_text", "0"),
+        ("longest_text", "many"),
+        ("uploads", "-1"),
+        ("minutes", "0"),
+        ("minutes", "nan"),
+        ("training", "1.5"),
+        ("memory", "1"),
+    ],
+)
+def test_a_value_that_makes_no_sense_is_an_error_that_names_the_variable(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(variable(name), value)
+    with pytest.raises(ValueError, match=variable(name)):
+        hosting()
+
+
+def test_a_read_only_server_keeps_nothing(
+    monkeypatch: pytest.MonkeyPatch, tiny_model: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tiny_model("mine")
+    sharing.pack(folder, tmp_path / "mine.zip")
+    before = sorted(path for path in folder.parent.parent.rglob("*"))
+    monkeypatch.setenv(variable("read_only"), "1")
+    refused = {
+        "trained": lambda: queue.submit("mine"),
+        "renamed": lambda: manage.rename("mine", "other"),
+        "deleted": lambda: manage.delete("mine"),
+        "unpacked": lambda: sharing.unpack(tmp_path / "mine.zip"),
+        "claimed": lambda: claimed("other").__enter__(),
+    }
+    for act in refused.values():
+        with pytest.raises(checkpoints.CheckpointError, match="this server shows models and keeps nothing"):
+            act()
+    with pytest.raises(OSError, match="keeps no texts"):
+        addresses.value_of("x" * 10_000)
+    assert addresses.value_of("short") == "short"
+    assert upload_limit(10) is None
+    assert main(["train", "reversal", "--name", "new", "--steps", "1"]) == 2
+    assert "GPTVIZ_READ_ONLY" in capsys.readouterr().err
+    assert sorted(path for path in folder.parent.parent.rglob("*")) == before
+
+
+def test_only_the_models_that_are_named_can_be_opened(monkeypatch: pytest.MonkeyPatch, tiny_model: Callable[..., Path]) -> None:
+    tiny_model("mine")
+    monkeypatch.setenv(variable("models"), "induction, mine")
+    assert set(checkpoints.folders()) == {"induction", "mine"}
+    with pytest.raises(checkpoints.CheckpointError, match="no model named 'shakespeare'"):
+        checkpoints.find("shakespeare")
+
+
+def test_a_limit_of_memory_counts_what_the_process_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    free = memory.available()
+    assert free is not None
+    monkeypatch.setenv(variable("memory"), "100")
+    assert memory.available() == 0  # the process is larger than that already
+    monkeypatch.setenv(variable("memory"), "1000000")
+    assert 0 < (memory.available() or 0) <= 1e12
+
+
+def test_a_run_is_stopped_after_its_minutes_and_keeps_what_it_has_learned(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+    monkeypatch.setenv(variable("minutes"), "0.0001")
+    tiny = ["--set", "n_layer=1", "--set", "d_model=8", "--steps", "100000", "--precision", "float32", "--compile", "no"]
+    assert main(["train", "copy", "--name", "cut", *tiny]) == 0
+    assert read_status(home / "checkpoints" / "cut").state == "stopped"
+    assert checkpoints.load(home / "checkpoints" / "cut").model.config.d_model == 8
