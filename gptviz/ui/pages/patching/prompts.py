@@ -16,7 +16,7 @@ from gptviz.interp.patching import Pair, is_difference
 from gptviz.language_model import LanguageModel
 from gptviz.text.datasets.sentences import Contrast, contrasts
 from gptviz.ui.shell.models import ModelKey, language_model
-from gptviz.ui.shell.subject import LONGEST_PROMPT, Subject
+from gptviz.ui.shell.subject import Subject, longest_prompt
 from gptviz.ui.views.guesses import logits_after
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.markdown import escaped
@@ -126,7 +126,7 @@ def corrupted_box(default: str) -> str:
         key=CORRUPTED,
         help="A prompt with as many tokens as the one above, but another answer. Best change one word: what differs is what the "
         "patches then tell apart. Ctrl + Enter, or a click elsewhere, applies it.",
-        longest=LONGEST_PROMPT,
+        longest=longest_prompt(),
         height=68,
         instead_of=(last,),
     )
