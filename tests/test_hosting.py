@@ -94,3 +94,20 @@ def test_a_run_is_stopped_after_its_minutes_and_keeps_what_it_has_learned(monkey
     assert main(["train", "copy", "--name", "cut", *tiny]) == 0
     assert read_status(home / "checkpoints" / "cut").state == "stopped"
     assert checkpoints.load(home / "checkpoints" / "cut").model.config.d_model == 8
+
+
+def test_the_readme_names_every_setting() -> None:
+    readme = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
+    assert all(f"`{variable(one.name)}`" in readme for one in fields(Hosting))
+
+
+def test_the_app_does_not_start_with_a_setting_that_makes_no_sense(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr("os.execv", lambda *arguments: pytest.fail("it started"))
+    monkeypatch.setenv(variable("minutes"), "ten")
+    assert main(["app"]) == 2
+    assert "GPTVIZ_MINUTES is 'ten'" in capsys.readouterr().err
+    monkeypatch.delenv(variable("minutes"))
+    assert main(["app", "--lessons", str(tmp_path / "missing")]) == 2
+    assert "is no folder" in capsys.readouterr().err

@@ -6,21 +6,38 @@ import argparse
 import os
 import subprocess
 import sys
+from pathlib import Path
 
+from gptviz.fields import field_infos
+from gptviz.hosting import Hosting, hosting, variable
+from gptviz.lessons.library import FOLDER_SETTING
 from gptviz.location import APP
 
-from .common import Command
+from .common import Command, UsageError
 
 
 def add(command: Command) -> None:
     """Add the command and its options."""
     this = command("app", run, "Open the app in a browser.", as_json=False, on_device=False)
+    this.add_argument("--lessons", type=Path, metavar="DIR", help="the folder with your own lessons")
+    this.more_help = _settings_help
     this.add_argument("options", nargs="*", metavar="OPTION", help="options of 'streamlit run', for example --server.port=8600")
 
 
 def run(options: argparse.Namespace) -> None:
-    """The command `app [OPTION …]`."""
+    """The command `app [--lessons DIR] [OPTION …]`."""
+    hosting()  # a setting that makes no sense is an error now, and not at the first visit
+    if options.lessons is not None:
+        if not options.lessons.is_dir():
+            raise UsageError(f"{options.lessons} is no folder")
+        os.environ[FOLDER_SETTING] = str(options.lessons.absolute())
     command = [sys.executable, "-m", "streamlit", "run", str(APP), *options.options]
     if sys.platform == "win32":  # where exec would give the terminal back before the app has ended
         sys.exit(subprocess.call(command))
     os.execv(sys.executable, command)  # the server replaces this process, so that a signal to the command reaches the server
+
+
+def _settings_help() -> str:
+    """What a server allows, by the variable that sets it."""
+    lines = [f"  {variable(name):<22} {info.help}" for name, info in field_infos(Hosting).items()]
+    return "\n".join(["", "variables of the environment, for a server that others visit:", *lines, ""])

@@ -1,0 +1,117 @@
+"""The image for a server: built and started where docker is, else its steps by themselves."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gptviz.hosting import Hosting, variable
+from tests.waiting import wait_until
+
+ROOT = Path(__file__).resolve().parents[1]
+HOSTING = ROOT / "hosting"
+
+
+def docker_works() -> bool:
+    return shutil.which("docker") is not None and not subprocess.run(["docker", "info"], capture_output=True).returncode
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def is_healthy(environment: dict[str, str]) -> bool:
+    return not subprocess.run([sys.executable, str(HOSTING / "health.py")], env=environment).returncode
+
+
+@contextmanager
+def started(home: Path, **settings: str) -> Iterator[tuple[subprocess.Popen[bytes], dict[str, str]]]:
+    """The app as the image starts it, and the environment of its process."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = os.environ | {"PATH": path, "GPTVIZ_HOME": str(home), "ADDRESS": "127.0.0.1", "PORT": str(free_port())}
+    environment |= {"PYTHONPATH": str(ROOT), **settings}
+    if not (Path(sys.executable).parent / "gptviz").exists():  # in the image the package is installed
+        command = home.parent / "bin" / "gptviz"
+        command.parent.mkdir()
+        command.write_text(f'#!/bin/sh\nexec {sys.executable} -m gptviz "$@"\n')
+        command.chmod(0o755)
+        environment["PATH"] = os.pathsep.join([str(command.parent), path])
+    process = subprocess.Popen([str(HOSTING / "start.sh")], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
+    try:
+        yield process, environment
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the image is a Linux one")
+def test_it_starts_answers_its_health_check_and_ends_when_it_is_asked_to(home: Path) -> None:
+    with started(home, **{variable("read_only"): "1"}) as (process, environment):
+        assert not is_healthy(environment | {"PORT": str(free_port())})
+        wait_until(lambda: is_healthy(environment))
+        process.send_signal(signal.SIGTERM)
+        wait_until(lambda: process.poll() is not None)
+    assert not list(home.iterdir())
+
+
+def test_the_image_has_all_that_the_app_needs_and_no_more() -> None:
+    """What is sent to the build is what the wheel is made of."""
+    ignored = (ROOT / ".dockerignore").read_text().split()
+    assert ignored[0] == "*"
+    kept = {line.removeprefix("!") for line in ignored if line.startswith("!")}
+    steps = (HOSTING / "Dockerfile").read_text().splitlines()
+    copied = {word for step in steps if step.startswith("COPY hosting") for word in step.split()}
+    assert {path for path in kept if path.startswith("hosting/")} <= copied
+    assert all((ROOT / path).exists() for path in kept)
+    project = (ROOT / "pyproject.toml").read_text()
+    assert {"app.py", "pages", "checkpoints", ".streamlit/config.toml"} <= kept
+    assert all(f'"{path}" = "gptviz/installed/' in project for path in ("app.py", "pages", "checkpoints"))
+
+
+def test_the_settings_that_compose_gives_are_settings_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = yaml.safe_load((HOSTING / "compose.yaml").read_text())["services"]["app"]
+    assert app["read_only"] is True
+    assert {variable(name) for name in Hosting.__dataclass_fields__} >= set(app["environment"])
+    for name, value in app["environment"].items():
+        monkeypatch.setenv(name, value)
+    from gptviz.hosting import hosting
+
+    assert hosting().read_only
+
+
+@pytest.mark.full
+@pytest.mark.skipif(not docker_works(), reason="there is no docker here")
+def test_the_image_is_built_and_answers_with_a_read_only_root() -> None:
+    subprocess.run(["docker", "build", "-f", "hosting/Dockerfile", "-t", "gptviz-test", "."], cwd=ROOT, check=True)
+    port = free_port()
+    run = [
+        "docker",
+        "run",
+        "--rm",
+        "--detach",
+        "--read-only",
+        "--tmpfs",
+        "/tmp",
+        "--publish",
+        f"127.0.0.1:{port}:8501",
+        "gptviz-test",
+    ]
+    container = subprocess.run(run, check=True, capture_output=True, text=True).stdout.strip()
+    try:
+        wait_until(lambda: is_healthy(os.environ | {"PORT": str(port)}))
+        who = subprocess.run(["docker", "exec", container, "id", "-u"], capture_output=True, text=True, check=True).stdout
+        assert who.strip() != "0"
+    finally:
+        subprocess.run(["docker", "stop", container], check=True, capture_output=True)
