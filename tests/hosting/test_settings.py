@@ -97,7 +97,7 @@ def test_a_run_is_stopped_after_its_minutes_and_keeps_what_it_has_learned(monkey
 
 
 def test_the_readme_names_every_setting() -> None:
-    readme = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
+    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
     assert all(f"`{variable(one.name)}`" in readme for one in fields(Hosting))
 
 

@@ -5,55 +5,20 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import yaml
 
 from gptviz.hosting import Hosting, variable
+from tests.hosting.starting import HOSTING, ROOT, free_port, is_healthy, started
 from tests.waiting import wait_until
-
-ROOT = Path(__file__).resolve().parents[1]
-HOSTING = ROOT / "hosting"
 
 
 def docker_works() -> bool:
     return shutil.which("docker") is not None and not subprocess.run(["docker", "info"], capture_output=True).returncode
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
-def is_healthy(environment: dict[str, str]) -> bool:
-    return not subprocess.run([sys.executable, str(HOSTING / "health.py")], env=environment).returncode
-
-
-@contextmanager
-def started(home: Path, **settings: str) -> Iterator[tuple[subprocess.Popen[bytes], dict[str, str]]]:
-    """The app as the image starts it, and the environment of its process."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = os.environ | {"PATH": path, "GPTVIZ_HOME": str(home), "ADDRESS": "127.0.0.1", "PORT": str(free_port())}
-    environment |= {"PYTHONPATH": str(ROOT), **settings}
-    if not (Path(sys.executable).parent / "gptviz").exists():  # in the image the package is installed
-        command = home.parent / "bin" / "gptviz"
-        command.parent.mkdir()
-        command.write_text(f'#!/bin/sh\nexec {sys.executable} -m gptviz "$@"\n')
-        command.chmod(0o755)
-        environment["PATH"] = os.pathsep.join([str(command.parent), path])
-    process = subprocess.Popen([str(HOSTING / "start.sh")], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
-    try:
-        yield process, environment
-    finally:
-        process.kill()
-        process.wait()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the image is a Linux one")
