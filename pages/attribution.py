@@ -23,10 +23,11 @@ open_page(
 )
 subject = subject_bar()
 notices = st.container()
-views.check(subject)
+views.check_head(subject)
 text = text_of(subject)
 strip, place = st.columns([3, 1], gap="medium") if subject.kind != "classifier" else (notices, notices)
 position = position_control(subject, text, strip, place)
+views.check_parts(subject, text, position)
 chosen = setting(subject, text, position, notices)
 found = chosen.found()
 

@@ -194,6 +194,16 @@ def test_a_new_residual_is_taken_apart_where_it_is_linear_and_a_norm_that_does_n
         Stream(scrambled(tiny(residual="gated")), ids).pull(HEAD, asked)
 
 
+def test_the_page_attribution_takes_a_new_residual_apart_and_names_a_norm_that_it_cannot_follow(tiny_model: TinyModel) -> None:
+    tiny_model(residual="halved", positions="ramp", activation="swish")
+    tiny_model("centred", norm="centre")
+    halved, centred = (opened("pages/attribution.py", model=name) for name in ("tiny", "centred"))
+    assert not halved.exception
+    assert any(":green-badge" in markdown.value for markdown in halved.markdown)
+    assert not centred.exception
+    assert "This model cannot be taken apart: the norm “Centring”" in centred.info[-1].value.replace("\\", "")
+
+
 def test_gradients_compares_a_new_residual_and_offers_a_new_activation() -> None:
     chosen = {"depth": 2, "width": 16, "seed": 97, "activation": "swish"}
     at = opened("pages/gradients.py", **{key: str(value) for key, value in chosen.items()})

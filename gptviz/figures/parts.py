@@ -126,15 +126,13 @@ def grid(parts: LabelledArray, theme: Theme, *, above: str, below: str, chosen: 
         colorscale=diverging(theme),
         xgap=2,
         ygap=2,
-        hoverongaps=False,
-        customdata=[[html.escape(piece) for piece in pieces.labels]] * n_row,
-        hovertemplate=f"block %{{y}}, {pieces.name} %{{customdata}}<br><b>%{{z:+.4g}}</b> {parts.unit}<extra></extra>",
+        hoverinfo="skip",
         showscale=False,
         text=[[f"{value:+.{digits}f}".replace("-", "−") if np.isfinite(value) else "" for value in row] for row in values],
         texttemplate="%{text}" if n_column <= MOST_NUMBERED else "",
         textfont={"size": 12},
     )
-    figure = go.Figure([heatmap, _points(values, height)], base(theme, height=height))
+    figure = go.Figure([heatmap, _points(parts, height)], base(theme, height=height))
     figure.update_layout(
         margin={"l": 52, "r": 8, "t": 28, "b": 48},
         dragmode=False,
@@ -153,13 +151,16 @@ def grid(parts: LabelledArray, theme: Theme, *, above: str, below: str, chosen: 
     return figure
 
 
-def _points(values: np.ndarray, height: int) -> go.Scatter:
-    """Points on the cells, which are not seen: a heatmap does not say which of its cells was clicked."""
+def _points(parts: LabelledArray, height: int) -> go.Scatter:
+    """Points on the cells, which are not seen: a heatmap does not say which of its cells was clicked. A point that says nothing
+    under the pointer could not be clicked either, so they say what the cells are.
+    """
+    (blocks, pieces), values = parts.axes, np.asarray(parts.values, float)
     where = [(row, column) for row, column in np.argwhere(np.isfinite(values)).tolist()]
     return go.Scatter(
         x=[column for _, column in where],
         y=[row for row, _ in where],
-        customdata=where,
+        customdata=[(row, column, html.escape(pieces.labels[column]), float(values[row, column])) for row, column in where],
         mode="markers",
         marker={
             "size": max(6, (height - AROUND) // len(values)),
@@ -169,7 +170,8 @@ def _points(values: np.ndarray, height: int) -> go.Scatter:
         },
         selected={"marker": {"opacity": 0}},
         unselected={"marker": {"opacity": 0}},
-        hoverinfo="skip",
+        hovertemplate=f"{blocks.name} %{{customdata[0]}}, {pieces.name} %{{customdata[2]}}<br><b>%{{customdata[3]:+.4g}}</b> "
+        f"{parts.unit}<extra></extra>",
     )
 
 

@@ -158,22 +158,35 @@ def attribute(
         ValueError: there is no such token, MLP or position, the model's logits are no sum of what its parts add, or as in
             `Stream`.
     """
+    return attributed(stream_at(model, ids, position, source), token, against, neurons_of)
+
+
+def stream_at(model: Transformer, ids: Sequence[int], position: int | None = None, source: Sequence[int] | None = None) -> Stream:
+    """The one run that all logits after a position are taken apart from; arguments and errors as in `attribute`."""
     config, rows = model.config, None
     if config.kind != "classifier":
         rows = [len(ids) - 1 if position is None else position]
     elif not HEADS[config.head].has_shares:
         raise ValueError(f"under a {config.head} head a label's logit is no sum of what the parts of the model add")
-    stream = Stream(model, ids, rows, source)
+    return Stream(model, ids, rows, source)
+
+
+def attributed(
+    stream: Stream, token: int | None = None, against: int | None = None, neurons_of: str | None = None
+) -> Attribution:
+    """What each part adds to a logit, from the run that `stream_at` gave; arguments and errors as in `attribute`."""
+    config = stream.model.config
+    labels = config.kind == "classifier"
     chosen = int(stream.logits.argmax()) if token is None else token
     for asked in (chosen,) if against is None else (chosen, against):
         if not 0 <= asked < len(stream.logits):
-            kind = "label" if rows is None else "token"
+            kind = "label" if labels else "token"
             raise ValueError(f"there is no {kind} {asked}: they are counted from 0 to {len(stream.logits) - 1:,}")
-    logits, directions, bias = (_of_labels if rows is None else _of_tokens)(stream, chosen, against)
+    logits, directions, bias = (_of_labels if labels else _of_tokens)(stream, chosen, against)
     pulled = stream.pull(HEAD, directions)
     values = {name: float(each.sum()) for name, each in stream.added(pulled).items()} | bias
     return Attribution(
-        None if rows is None else rows[0],
+        None if labels else stream.rows[0],
         chosen,
         against,
         _difference(logits, chosen, against),

@@ -5,18 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import streamlit as st
-import torch
 
-from gptviz.interp import next_token
-from gptviz.interp.attribution import Attribution, attribute
-from gptviz.interp.classification import judge
+from gptviz.interp.attribution import Attribution, attributed, stream_at
+from gptviz.interp.decomposition import Stream
 from gptviz.ui.shell import reading
 from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.shell.subject import Subject
-from gptviz.ui.views import encoder_decoder, guesses, text_position
+from gptviz.ui.views import encoder_decoder, text_position
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import controls
 
@@ -101,26 +97,23 @@ def text_of(subject: Subject) -> Text:
     return Text(encoder_decoder.decoder_ids(subject.key, subject.seen), subject.seen)
 
 
-# Shared by all sessions: read-only.
-@st.cache_resource(max_entries=16, show_spinner="Adding up what the parts wrote")
+# Shared by all sessions: read-only. An entry has the values of every block for every token of the text.
+@st.cache_resource(max_entries=4, show_spinner="Reading the prompt")
+def _stream(key: ModelKey, text: Text, position: int | None) -> Stream:
+    return stream_at(language_model(key).model, text.ids, position, text.source)
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
 def _attributed(
     key: ModelKey, text: Text, token: int, position: int | None, against: int | None, neurons_of: str | None
 ) -> Attribution:
-    return attribute(language_model(key).model, text.ids, token, position, against, text.source, neurons_of)
+    return attributed(_stream(key, text, position), token, against, neurons_of)
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
 def likely(key: ModelKey, text: Text, position: int | None) -> tuple[int, ...]:
     """The likeliest tokens after a position, or labels of the text, the likeliest first."""
-    lm = language_model(key)
-    logits: npt.NDArray[np.floating[Any]]
-    if position is None:
-        logits = judge(lm.model, torch.tensor(text.ids, device=lm.device)).logits
-    elif text.source is None:
-        logits = guesses.logits_after(key, text.ids, position)
-    else:
-        logits = next_token.logits_after(lm.model, text.ids, slice(position, position + 1), text.source)[0]
-    return tuple(np.argsort(-logits, kind="stable")[:LISTED].tolist())
+    logits = _stream(key, text, position).logits.float().cpu()
+    return tuple(logits.argsort(descending=True, stable=True)[:LISTED].tolist())
 
 
 def position_control(subject: Subject, text: Text, strip: Any, beside: Any) -> int | None:

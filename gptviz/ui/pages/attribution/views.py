@@ -25,14 +25,14 @@ from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.figure import show_figure
 from gptviz.ui.widgets.markdown import escaped
 
-from .setting import Setting, quoted
+from .setting import Setting, Text, likely, quoted
 
 STRONGEST = "the strongest head"
 GRID = "attribution grid"
 SHOWN_NEURONS = 14
 
 
-def check(subject: Subject) -> None:
+def check_head(subject: Subject) -> None:
     """Where this model's answer is no sum over its parts, a message says why, and the page stops."""
     head = HEADS[subject.lm.model.config.head]
     if subject.kind == "classifier" and not head.has_shares:
@@ -42,6 +42,16 @@ def check(subject: Subject) -> None:
             icon=":material/info:",
         )
         pages.link(pages.CLASSIFY, "Open it on the page Classify")
+        next_step()
+        st.stop()
+
+
+def check_parts(subject: Subject, text: Text, position: int | None) -> None:
+    """Where a part of the model lets no sum through, a message says which, and the page stops."""
+    try:
+        likely(subject.key, text, position)
+    except ValueError as error:
+        st.info(escaped(f"This model cannot be taken apart: {error}."), icon=":material/info:")
         next_step()
         st.stop()
 
@@ -152,7 +162,7 @@ def grid(setting: Setting, found: Attribution, chosen: str | None) -> None:
     # As a callback, so that it acts on a click once, and not on every rerun, as the chart's selection would.
     def pick() -> None:
         if points := st.session_state[GRID].selection.points:
-            row, column = map(int, points[0]["customdata"])
+            row, column = map(int, points[0]["customdata"][:2])
             if (one := names[row][column]) in found.sources or one.endswith(".mlp"):
                 st.session_state["part"] = one
 
