@@ -158,11 +158,23 @@ def edited(model: Transformer, edits: Sequence[UnitEdit], reference: Sequence[Re
     Raises:
         ValueError: an edit needs a reference text, and there is none.
     """
-    if not edits:
-        return model
-    if not reference and (waiting := [one for one in edits if one.needs_text]):
-        raise ValueError(f"{waiting[0].text} needs a reference text to take the {_taken(waiting[0])} from: give a text")
+    return _with(model, edits, _Values(model, edits, reference)) if edits else model
+
+
+def edited_by_each(
+    model: Transformer, edits: Sequence[UnitEdit], reference: Sequence[Reading] = ()
+) -> Iterator[tuple[UnitEdit, Transformer]]:
+    """For each of `edits`, `model` with that edit alone. What they take from the reference text is computed once for all.
+
+    Raises:
+        ValueError: as in `edited`.
+    """
     values = _Values(model, edits, reference)
+    for one in edits:
+        yield one, _with(model, (one,), values)
+
+
+def _with(model: Transformer, edits: Sequence[UnitEdit], values: _Values) -> Transformer:
     acts: dict[str, list[Replacement]] = {}
     repositions: dict[str, Reposition] = {}
     for one in edits:
@@ -202,9 +214,14 @@ class _Values:
     Attributes:
         means: by tap name, the mean over all tokens: of z [n_head, d_head], of other values [size].
         patterns: by tap name, [n_head, query, key] over the first row of the first piece.
+
+    Raises:
+        ValueError: an edit needs a reference text, and there is none.
     """
 
     def __init__(self, model: Transformer, edits: Sequence[UnitEdit], reference: Sequence[Reading]) -> None:
+        if not reference and (waiting := [one for one in edits if one.needs_text]):
+            raise ValueError(f"{waiting[0].text} needs a reference text to take the {_taken(waiting[0])} from: give a text")
         self.means: dict[str, Tensor] = {}
         self.patterns: dict[str, Tensor] = {}
         averaged = {_tap(one) for one in edits if one.to == MEAN}
