@@ -114,12 +114,12 @@ class LanguageModel:
         every = unit_edits.edits((*self.edits, *edits), model.config)
         used = reference if any(one.needs_text for one in every) else None
         twin = copy(self.original)
-        twin.model = unit_edits.edited(model, every, () if used is None else self.original._readings(used))
+        twin.model = unit_edits.edited(model, every, () if used is None else self.original.readings(used))
         twin.edits, twin.edit_text, twin._original = tuple(one.text for one in every), used, self.original
         return twin
 
-    def _readings(self, text: str) -> list[unit_edits.Reading]:
-        """The pieces of a reference text, as the model reads it.
+    def readings(self, text: str) -> list[unit_edits.Reading]:
+        """The pieces of a reference text for edits, as the model reads it.
 
         Raises:
             ValueError: the text is empty or, for an encoder–decoder, too long.

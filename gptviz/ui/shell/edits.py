@@ -61,6 +61,14 @@ def clear() -> None:
     put(())
 
 
+def reference_text(default: str) -> str:
+    """The reference text of edits: that of the address, else the `default`."""
+    try:
+        return addresses.get(TEXT) or default
+    except addresses.NotKeptError:
+        return default
+
+
 def edited(key: ModelKey, default: str, bar: Any, notices: Any) -> ModelKey:
     """The model of `key` with the edits that the address asks for, as far as it has what they are about; the others are named.
 
@@ -87,6 +95,20 @@ def edited(key: ModelKey, default: str, bar: Any, notices: Any) -> ModelKey:
         notices.warning(f"The edits are left out: {escaped(str(error))}.", icon=":material/edit_off:")
         return key
     return wanted
+
+
+def text_box(default: str) -> str:
+    """The control for the reference text, of which a page has one; the text that was typed, empty for the `default`."""
+    return controls.text(
+        "Reference text",
+        key=TEXT,
+        help="What means and patterns of edits are taken from. A long text is read in pieces; a pattern is that over the first "
+        "piece. Where the field is empty, the text is the model's example, shown in grey.",
+        longest=LONGEST_TEXT,
+        height=100,
+        placeholder=default,
+        lasting=True,
+    )
 
 
 def _left_out(name: str, found: Fitting) -> str:
@@ -121,16 +143,7 @@ def _chip(texts: Sequence[str], found: Fitting, default: str) -> str:
                     )
                     st.markdown(escaped(applied.get(text, f"{text} does not apply to this model")))
             if any(one.needs_text for one in found.edits):
-                typed = controls.text(
-                    "Reference text",
-                    key=TEXT,
-                    help="What means and patterns of these edits are taken from. A long text is read in pieces; a pattern is "
-                    "that over the first piece. Where the field is empty, the text is the model's example, shown in grey.",
-                    longest=LONGEST_TEXT,
-                    height=100,
-                    placeholder=default,
-                    lasting=True,
-                )
+                typed = text_box(default)
         st.button(
             "Take all away",
             icon=":material/undo:",

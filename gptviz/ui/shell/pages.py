@@ -129,6 +129,13 @@ PATCHING = Page(
     step="Two prompts have two answers: find the piece of the computation that makes the difference.",
     kinds=("decoder",),
 )
+SWITCH_OFF = Page(
+    "pages/switch_off.py",
+    "Switch off",
+    ":material/power_settings_new:",
+    "The model without a head, an MLP, a neuron or its positions.",
+    step="Which parts does a guess need? Switch some off, and see what changes.",
+)
 COSTS = Page(
     "pages/costs.py",
     "Size and cost",

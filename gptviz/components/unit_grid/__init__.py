@@ -1,0 +1,119 @@
+"""All heads and MLPs of a model as a grid: a click switches one off or brings it back; colours say what the loss is without it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+
+from gptviz.components.kit import event, pack, register
+from gptviz.interp.units import Unit
+
+_mount = register(Path(__file__).parent)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the grid.
+
+    Attributes:
+        name: what stands before it.
+        units: the piece of the model in each column; None where the line has none.
+    """
+
+    name: str
+    units: tuple[Unit | None, ...]
+
+
+def rows(units: Sequence[Unit]) -> tuple[Row, ...]:
+    """The heads and MLPs of a model as lines, a line for each attention: its heads, then the MLP of its block."""
+    lines: dict[tuple[bool, int | None, bool], list[Unit]] = {}
+    mlps: dict[tuple[bool, int | None], Unit] = {}
+    for unit in units:
+        if unit.part == "mlp":
+            mlps[unit.in_encoder, unit.block] = unit
+        else:
+            lines.setdefault((unit.in_encoder, unit.block, unit.part == "cross_attention"), []).append(unit)
+    return tuple(
+        Row(_name(*place), (*heads, *((None if place[2] else mlps.get(place[:2]),) if mlps else ())))
+        for place, heads in lines.items()
+    )
+
+
+def _name(in_encoder: bool, block: int | None, crosses: bool) -> str:
+    return f"{'encoder ' if in_encoder else ''}block {block}{' cross' if crosses else ''}"
+
+
+@dataclass(frozen=True)
+class About:
+    """What the grid says beside its cells.
+
+    Attributes:
+        of: the name of what is shown: a click on an earlier grid is no click on this one.
+        model: the name of the model.
+        prompt: the text that the loss is over, in words.
+        unit: what the numbers are.
+        code: the lines of gptviz that compute them.
+    """
+
+    of: str
+    model: str
+    prompt: str
+    unit: str
+    code: str
+
+
+def payload(lines: Sequence[Row], edits: Mapping[Unit, str], changes: Mapping[Unit, float], about: About) -> bytes:
+    """What the browser gets.
+
+    Args:
+        lines: the grid.
+        edits: by unit, the edit that the model has.
+        changes: by unit, how much the loss rises without it; those that are not known yet, or are no numbers, are left out.
+        about: what is said beside it.
+    """
+
+    def cell(unit: Unit | None) -> dict[str, object] | None:
+        if unit is None:
+            return None
+        change = changes.get(unit)
+        known = change is not None and math.isfinite(change)
+        return {"unit": unit.name, "title": unit.title, "edit": edits.get(unit), "change": change if known else None}
+
+    # The heads of the first line, and one column more where there are MLPs.
+    heads = sum(unit is not None and unit.is_head for unit in lines[0].units)
+    columns = [f"head {i}" for i in range(heads)] + ["MLP"] * (len(lines[0].units) > heads)
+    header = {
+        "of": about.of,
+        "model": about.model,
+        "prompt": about.prompt,
+        "measured": about.unit,
+        "code": about.code,
+        "columns": columns,
+        "rows": [{"name": line.name, "cells": [cell(unit) for unit in line.units]} for line in lines],
+    }
+    return pack(header)
+
+
+def unit_grid(packed: bytes, *, key: str, on_switch: Callable[[object], None]) -> None:
+    """Show what `payload` packed.
+
+    Args:
+        packed: the payload.
+        key: tells the views of one page apart.
+        on_switch: called with the event of a cell that was clicked: see `clicked`.
+    """
+    _mount(key=key, data=packed, on_switch_change=lambda: on_switch(st.session_state[key].get("switch")))
+
+
+def clicked(value: object, of: str, units: Sequence[Unit]) -> Unit | None:
+    """The unit that an event is about, {"unit": name, "of": `of`}; None if it is about another grid than the one shown, or is not
+    what this view sends.
+    """
+    fields = event(value)
+    if fields is None or fields.get("of") != of:
+        return None
+    return next((unit for unit in units if unit.name == fields.get("unit")), None)

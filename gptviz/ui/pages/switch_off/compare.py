@@ -1,0 +1,129 @@
+"""The model before and after its edits, side by side: its guess, its loss, and what it writes."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import streamlit as st
+import torch
+
+from gptviz.figures.before_after import before_after
+from gptviz.figures.format import percent
+from gptviz.generate.budget import affordable
+from gptviz.generate.generation import Generation, until_drawn, without_end
+from gptviz.generate.sampling import Sampling
+from gptviz.interp.before_after import Change, guess
+from gptviz.labelled_array import LabelledArray
+from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
+from gptviz.ui.shell import edits, pages
+from gptviz.ui.shell.models import ModelKey, language_model, load_call
+from gptviz.ui.shell.subject import Subject
+from gptviz.ui.shell.theme import theme
+from gptviz.ui.views import encoder_decoder
+from gptviz.ui.widgets.figure import show_figure
+from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets.sampling import sampling_controls
+
+from .texts import Text, loss_of, reading_of, unit_of
+
+# How many tokens the figure shows of each of the two guesses, and how many are written.
+MOST_SHOWN, MOST_WRITTEN = 8, 80
+
+
+@st.cache_data(max_entries=64, show_spinner="Reading the prompt")
+def _change(key: ModelKey, ids: tuple[int, ...]) -> Change:
+    """The guess of the model without and with its edits. Both read the same tokens."""
+    reading = reading_of(key.unedited, ids)
+    if reading.source is not None:
+        reading = reading._replace(ids=reading.ids[:, :1])  # the first token of the answer is what is guessed
+    return Change(guess(language_model(key.unedited).model, reading), guess(language_model(key).model, reading))
+
+
+def figure(subject: Subject, key: ModelKey) -> LabelledArray:
+    """The likeliest tokens, or all labels, before and after the edits of `key`; the numbers shown."""
+    change, lm = _change(key, subject.seen), subject.lm
+    if subject.kind == "classifier":
+        ids, labels, name = list(range(len(lm.labels))), list(lm.labels), "label"
+    else:
+        ids, name = change.likeliest(MOST_SHOWN), "token"
+        labels = [lm.tokenizer.label(i) for i in ids]
+    table = change.table(ids, labels, name)
+    first, then = int(change.before.argmax()), int(change.after.argmax())
+    said = {one: lm.labels[one] if name == "label" else lm.tokenizer.label(one) for one in (first, then)}
+    alt = f"The guess before and after: {said[first]} from {percent(change.before[first])} to {percent(change.after[first])}."
+    show_figure(before_after(table, theme()), key="before and after", alt=alt, config={"displaylogo": False})
+    now = "stays the likeliest" if first == then else f"gives way to {escaped(said[then])} ({percent(change.after[then])})"
+    st.caption(
+        f"{escaped(said[first])} falls" * (change.after[first] < change.before[first])
+        + f"{escaped(said[first])} rises" * (change.after[first] >= change.before[first])
+        + f" from {percent(change.before[first])} to {percent(change.after[first])} and {now}. The guess has moved by "
+        f"{change.divergence:.3g} nats (Kullback–Leibler divergence: 0 is no change)."
+    )
+    return table
+
+
+def losses(subject: Subject, key: ModelKey, text: Text) -> None:
+    """The loss over the text without and with the edits of `key`."""
+    before, after = loss_of(key.unedited, text), loss_of(key, text)
+    unit = unit_of(subject.lm)
+    st.metric(
+        f"Loss over {text.which}, {unit}",
+        f"{before:.3f} → {after:.3f}",
+        f"{after - before:+.3f}".replace("-", "−") if abs(after - before) >= 0.0005 else "unchanged",
+        delta_color="inverse" if abs(after - before) >= 0.0005 else "off",
+        help="Before the edits and after them. The lower the loss, the less surprised the model is by what really comes.",
+    )
+
+
+def texts(subject: Subject, key: ModelKey) -> None:
+    """What the model writes after the prompt without and with the edits of `key`, with the same settings and random numbers."""
+    if subject.kind == "classifier":
+        return
+    st.markdown("**What it writes**")
+    sampling = sampling_controls(temperature=0.0, seed=True)
+    before, after = (written(one, subject.seen, sampling) for one in (key.unedited, key))
+    same = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after)))
+    for place, name, text in zip(st.columns(2, gap="medium"), ("Before", "After"), (before, after), strict=True):
+        with place:
+            st.caption(name)
+            st.code(text or " ", language=None, wrap_lines=True)
+    if before == after:
+        st.caption("Both are the same.")
+    elif same:
+        st.caption(f"The first {same:,} characters are the same. Both draw with the same random numbers.")
+    if subject.kind == "decoder":
+        query = pages.shared_state()
+        if key != subject.key:
+            query |= {edits.EDITS: ",".join(key.edits)}
+        pages.link(pages.GENERATE, "Go on with the edited model, as a branch of the tree on Generate", query=query)
+
+
+@st.cache_data(max_entries=64, show_spinner="Writing")
+def written(key: ModelKey, ids: tuple[int, ...], sampling: Sampling) -> str:
+    """What the model writes after the prompt, of so many tokens as a moment allows; an encoder–decoder's answer."""
+    lm = language_model(key)
+    if isinstance(lm.tokenizer, SpecialTokensTokenizer) and lm.model.config.kind == "encoder-decoder":
+        own = None if sampling.temperature == 0 else sampling
+        return lm.tokenizer.decode(encoder_decoder.answer(key, ids, lm.tokenizer.start, lm.tokenizer.end, own).ids)
+    grown = Generation(lm.model, torch.tensor(ids), sampling)
+    many = affordable(lm.model, len(ids), MOST_WRITTEN)
+    tokens = [int(step.tokens[0]) for step in until_drawn(islice(grown, many), lm.end_tokens)]
+    return lm.tokenizer.continuation(without_end(tokens, lm.end_tokens)[0])
+
+
+def code(subject: Subject, key: ModelKey) -> str:
+    """The code that computes what the figure shows."""
+    reading = reading_of(key.unedited, subject.seen)
+    ids = reading.ids[:, :1] if reading.source is not None else reading.ids
+    beside = "" if reading.source is None else f", torch.tensor({reading.source.tolist()})"
+    change = _change(key, subject.seen)
+    shown = range(len(subject.lm.labels)) if subject.kind == "classifier" else change.likeliest(MOST_SHOWN)
+    return f"""import gptviz
+import torch
+from gptviz.interp.before_after import Change, guess
+from gptviz.interp.edits import Reading
+
+lm = {load_call(language_model(key))}
+reading = Reading(torch.tensor({ids.tolist()}){beside})
+change = Change(guess(lm.original.model, reading), guess(lm.model, reading))
+values = change.table({list(shown)}, {[str(i) for i in shown]}).values  # [before or after, token]"""

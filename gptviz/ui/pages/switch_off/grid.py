@@ -1,0 +1,174 @@
+"""The grid of heads and MLPs, and the table of what the loss is without each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import blake2b
+
+import pandas as pd
+import streamlit as st
+
+from gptviz.components import unit_grid
+from gptviz.interp.ablation import loss_with_each
+from gptviz.interp.edits import MEAN, ZERO, UnitEdit, edit
+from gptviz.interp.units import Unit, heads_and_mlps
+from gptviz.language_model import LanguageModel
+from gptviz.ui.shell import edits
+from gptviz.ui.shell.models import language_model, load_call
+from gptviz.ui.shell.subject import Subject
+from gptviz.ui.widgets import controls, work
+from gptviz.ui.widgets.details import as_csv
+from gptviz.ui.widgets.figure import pixels
+
+from .texts import MOST_TOKENS, PROMPT, Text, rows, unit_of
+
+# Up to so many multiplications, about a second, all losses are computed without being asked for.
+AT_ONCE = 60e9
+
+
+def replaced_by() -> str:
+    """The control for what a click puts in the place of a head or an MLP: "zero" or "mean"."""
+    return controls.select(
+        "Replace by",
+        [ZERO, MEAN],
+        key="by",
+        default=ZERO,
+        segmented=True,
+        help="What takes the place of a head or an MLP that is switched off: zero; or its mean over the reference text, so that "
+        "what it always adds, whatever the text, stays. The reference text is set in the list of edits, above.",
+    )
+
+
+def units_of(lm: LanguageModel) -> tuple[Unit, ...]:
+    """Every head and every MLP of a model."""
+    return heads_and_mlps(lm.model.config)
+
+
+def losses(subject: Subject, text: Text, to: str, reference: str) -> dict[Unit, float]:
+    """The loss without each head and MLP, as far as it is known. Where all take no longer than a moment, they are computed now;
+    else once they are asked for, with a bar that shows how far that is.
+
+    Args:
+        subject: the model; its edits are left out here.
+        text: what the loss is over.
+        to: "zero" or "mean".
+        reference: what means are over.
+    """
+    key = subject.key.unedited
+    name = ("losses without", key, text, to, reference if to == MEAN else "")
+    units, found = units_of(subject.lm), work.found(name)
+    tokens = sum(row.reading.ids.numel() for row in rows(key, text))
+    size = sum(parameter.numel() for parameter in subject.lm.model.parameters())
+
+    def compute(job: work.Work) -> None:
+        lm = language_model(key)
+        read = lm.readings(reference) if to == MEAN else ()
+        each = loss_with_each(lm.model, rows(key, text), [UnitEdit(unit, to) for unit in units], read)
+        ready: dict[Unit, float] = {}
+        for done, (one, value) in enumerate(each, 1):
+            ready[one.unit] = value
+            if done == len(units) or units[done].block != one.unit.block:
+                # A block at a time, so that the page is not drawn again for every head.
+                job.results[one.unit.layer], ready = ready, {}
+            job.report(done, len(units), one.unit.title)
+
+    title = f"The loss without each of {len(units):,} heads and MLPs"
+    if found is None or found.state in ("stopped", "failed"):
+        if found is None and size * tokens * len(units) <= AT_ONCE:
+            found = work.begin(name, title, compute)
+            found.join()
+        else:
+            st.button(
+                "Compute the loss without each" if found is None else "Go on from the beginning",
+                icon=":material/calculate:",
+                key="compute losses",
+                on_click=work.begin,
+                args=(name, title, compute),
+                help=f"{len(units):,} forward passes over {tokens:,} tokens; they go on while you look at other pages.",
+            )
+    if found is not None:
+        work.follow(found, "losses")
+    return {} if found is None else {unit: value for part in found.results.values() for unit, value in part.items()}
+
+
+def show(subject: Subject, text: Text, to: str, changes: Mapping[Unit, float]) -> None:
+    """The grid: a click switches a head or an MLP off, replaced as `to` says, or brings it back.
+
+    Args:
+        changes: how much the loss rises without each.
+    """
+    lm, units = subject.lm, units_of(subject.lm)
+    has = {one.unit: one.text for one in (edit(text, lm.model.config) for text in lm.edits)}
+    of = blake2b(repr((subject.key, text, to)).encode("utf-8", "backslashreplace"), digest_size=12).hexdigest()
+
+    def switch(value: object) -> None:
+        unit = unit_grid.clicked(value, of, units)
+        if unit is not None and unit in has:
+            edits.take_away(has[unit])
+        elif unit is not None:
+            edits.set_to(UnitEdit(unit, to).text)
+
+    about = unit_grid.About(of, subject.key.title, _words(subject, text), f"{unit_of(lm)} more", code(subject, text, to))
+    unit_grid.unit_grid(unit_grid.payload(unit_grid.rows(units), has, changes, about), key="unit grid", on_switch=switch)
+
+
+def _words(subject: Subject, text: Text) -> str:
+    return subject.prompt if text.which == PROMPT else "data held out"
+
+
+def table(lm: LanguageModel, before: float, without: Mapping[Unit, float]) -> None:
+    """Every head and MLP with the loss without it, to be sorted by a click on a heading and taken away as CSV."""
+    unit = unit_of(lm)
+    frame = pd.DataFrame(
+        [
+            {"unit": one.name, "in words": one.title, f"loss without it ({unit})": value, f"change ({unit})": value - before}
+            for one, value in sorted(without.items(), key=lambda pair: -pair[1])
+        ]
+    )
+    st.dataframe(frame, hide_index=True, height=pixels(280))
+    st.download_button(
+        "Download as CSV",
+        lambda: as_csv(frame),
+        "losses_without.csv",
+        "text/csv",
+        key="losses csv",
+        on_click="ignore",
+        help="All rows, with all digits.",
+    )
+
+
+def code(subject: Subject, text: Text, to: str) -> str:
+    """The code that computes the loss without each head and MLP."""
+    opened = load_call(subject.lm.original)
+    given = _given(subject, text)
+    reference = f", lm.readings({edits.reference_text(subject.default)!r})" if to == MEAN else ""
+    return f"""import gptviz
+import torch
+from gptviz.interp.ablation import Rows, loss, loss_with_each
+from gptviz.interp.edits import Reading, UnitEdit
+from gptviz.interp.units import heads_and_mlps
+
+lm = {opened}
+{given}
+before = loss(lm.model, rows)
+edits = [UnitEdit(unit, {to!r}) for unit in heads_and_mlps(lm.model.config)]
+changes = {{one.unit.name: value - before for one, value in loss_with_each(lm.model, rows, edits{reference})}}"""
+
+
+def _given(subject: Subject, text: Text) -> str:
+    if text.which != PROMPT:
+        return f"""from gptviz.data.registry import source_from
+
+# About {sum(row.reading.ids.numel() for row in rows(subject.key.unedited, text)):,} tokens of what was held out.
+batches = source_from(dict(lm.card.source)).data(lm.tokenizer, lm.model.config).validation()
+rows, left = [], {MOST_TOKENS}
+for batch in batches:
+    some = batch.rows(slice(0, max(left // batch.inputs[0].shape[1], 1)))
+    rows.append(Rows(Reading(*some.inputs), some.targets))
+    left -= some.inputs[0].numel()
+    if left <= 0:
+        break"""
+    ((reading, targets),) = rows(subject.key.unedited, text)
+    beside = "" if reading.source is None else f", torch.tensor({reading.source.tolist()})"
+    return f"""ids = torch.tensor({reading.ids.tolist()})
+rows = [Rows(Reading(ids{beside}), torch.tensor({targets.tolist()}))]"""

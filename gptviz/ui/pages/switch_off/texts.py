@@ -1,0 +1,121 @@
+"""The texts that a loss is over: the prompt, or some of what was held out when the model was trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import streamlit as st
+import torch
+
+from gptviz.data.registry import source_from
+from gptviz.interp.ablation import NOT_COUNTED, Rows, loss
+from gptviz.interp.before_after import guess
+from gptviz.interp.edits import Reading
+from gptviz.language_model import LanguageModel
+from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
+from gptviz.ui.shell.models import ModelKey, language_model
+from gptviz.ui.shell.subject import Subject
+from gptviz.ui.views import encoder_decoder
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.markdown import escaped
+
+PROMPT, HELD_OUT = "the prompt", "held-out data"
+# Of the data held out, about so many tokens are read.
+MOST_TOKENS = 4_096
+
+
+@dataclass(frozen=True)
+class Text:
+    """What a loss is over.
+
+    Attributes:
+        which: the prompt, or data held out.
+        ids: the tokens that are read of a prompt; empty for data held out.
+    """
+
+    which: str
+    ids: tuple[int, ...] = ()
+
+
+def unit_of(lm: LanguageModel) -> str:
+    """What a loss is measured in."""
+    return "nats per text" if lm.model.config.kind == "classifier" else "nats per token"
+
+
+def choose(subject: Subject) -> Text:
+    """The control for the text; the prompt where data held out is not here."""
+    options = [PROMPT, HELD_OUT] if subject.lm.card.source is not None else [PROMPT]
+    which = PROMPT
+    if len(options) > 1:
+        which = controls.select(
+            "Loss over",
+            options,
+            key="over",
+            default=PROMPT,
+            segmented=True,
+            help="The loss is the mean surprise, −ln of the probability that the model gave to what really came: over the prompt "
+            f"above, or over the first {MOST_TOKENS:,} tokens or so of the data that the model was not trained on.",
+        )
+    if which == HELD_OUT:
+        try:
+            rows(subject.key.unedited, Text(HELD_OUT))
+        except (ValueError, OSError, KeyError, TypeError) as error:
+            st.info(f"The held-out data cannot be read ({escaped(str(error))}): the loss is over the prompt.")
+            which = PROMPT
+    return Text(which) if which == HELD_OUT else Text(PROMPT, subject.seen)
+
+
+# Read-only, shared by all sessions.
+@st.cache_resource(max_entries=8, show_spinner="Reading the data")
+def rows(key: ModelKey, text: Text) -> tuple[Rows, ...]:
+    """The text as the model of `key`, which has no edits, reads it, with what it has to predict.
+
+    Of a prompt, a classifier has to predict the label that it gives the text itself, an encoder–decoder its own answer: a loss
+    then says how much of its own opinion is left.
+
+    Raises:
+        ValueError: the data held out does not fit the model, or there is nothing to predict.
+        OSError: it is not on this machine.
+    """
+    lm = language_model(key)
+    return _held_out(lm) if text.which == HELD_OUT else (_of_prompt(key, lm, text.ids),)
+
+
+def _held_out(lm: LanguageModel) -> tuple[Rows, ...]:
+    source = source_from(dict(lm.card.source or {}))
+    found, left = [], MOST_TOKENS
+    for batch in source.data(lm.tokenizer, lm.model.config).validation():
+        some = batch.rows(slice(0, max(left // batch.inputs[0].shape[1], 1))).to(lm.device)
+        found.append(Rows(Reading(*some.inputs), some.targets))
+        left -= some.inputs[0].numel()
+        if left <= 0:
+            break
+    return tuple(found)
+
+
+def _of_prompt(key: ModelKey, lm: LanguageModel, ids: tuple[int, ...]) -> Rows:
+    reading = reading_of(key, ids)
+    if lm.model.config.kind == "classifier":
+        return Rows(reading, torch.tensor([int(guess(lm.model, reading).argmax())], device=lm.device))
+    targets = reading.ids.roll(-1, dims=1)
+    targets[:, -1] = NOT_COUNTED
+    if isinstance(lm.tokenizer, SpecialTokensTokenizer) and reading.source is not None:
+        own = encoder_decoder.answer(key, ids, lm.tokenizer.start, lm.tokenizer.end)
+        if own.ended and len(own.ids) + 1 == reading.ids.shape[1]:
+            targets[:, -1] = lm.tokenizer.end
+    return Rows(reading, targets)
+
+
+def reading_of(key: ModelKey, ids: tuple[int, ...]) -> Reading:
+    """The prompt as the model of `key` reads it; the decoder of an encoder–decoder reads its own answer."""
+    lm = language_model(key)
+    if lm.model.config.kind != "encoder-decoder":
+        return Reading(torch.tensor([ids], device=lm.device))
+    read = encoder_decoder.decoder_ids(key, ids)
+    return Reading(torch.tensor([read], device=lm.device), torch.tensor([ids], device=lm.device))
+
+
+@st.cache_data(max_entries=256, show_spinner=False)
+def loss_of(key: ModelKey, text: Text) -> float:
+    """The loss of the model, with its edits, over the text."""
+    return loss(language_model(key).model, rows(key.unedited, text))

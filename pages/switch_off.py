@@ -1,0 +1,67 @@
+"""Switch off: what the model does without a head, an MLP, a neuron, a pattern or its positions."""
+
+import streamlit as st
+
+from gptviz.interp.edits import MEAN, edit
+from gptviz.ui.pages.switch_off import choosing, compare, grid, method, texts
+from gptviz.ui.pages.switch_off.tries import example, tries
+from gptviz.ui.shell import edits, pages
+from gptviz.ui.shell.next_step import next_step
+from gptviz.ui.shell.pages import open_page
+from gptviz.ui.shell.subject import subject_bar
+from gptviz.ui.widgets.details import details
+from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets.tries import try_this
+
+open_page(
+    pages.SWITCH_OFF,
+    "What does the model do without a part of it?",
+    "Click heads and MLPs to switch them off: see the guess, the loss and the text with them and without.",
+)
+subject = subject_bar()
+lm = subject.lm
+if not grid.units_of(lm):
+    st.info("This model has no heads and no MLPs: there is nothing to switch off but its embedding.")
+    choosing.form(lm.model.config)
+    next_step()
+    st.stop()
+
+with st.container(horizontal=True, vertical_alignment="bottom"):
+    text, to = texts.choose(subject), grid.replaced_by()
+if to == MEAN and not any(edit(each, lm.model.config).needs_text for each in lm.edits):
+    edits.text_box(subject.default)
+left, right = st.columns([6, 5], gap="medium")
+with left:
+    drawn = st.container()
+    without = grid.losses(subject, text, to, edits.reference_text(subject.default))
+before = texts.loss_of(subject.key.unedited, text)
+with drawn:
+    grid.show(subject, text, to, {unit: value - before for unit, value in without.items()})
+
+shown = subject.key if lm.edits else example(subject, without)
+with right:
+    if shown is None:
+        st.info("Nothing is switched off yet: click a head or an MLP.")
+        numbers = None
+    else:
+        if not lm.edits:
+            st.caption(f"Nothing is switched off yet. As an example, {escaped(edit(shown.edits[0], lm.model.config).title)}:")
+        numbers = compare.figure(subject, shown)
+        compare.losses(subject, shown, text)
+choosing.form(lm.model.config)
+if shown is not None:
+    compare.texts(subject, shown)
+if without:
+    with st.expander("The loss without each head and MLP, as a table", icon=":material/table:"):
+        grid.table(lm, before, without)
+
+try_this(tries(subject, text, before, without))
+
+details(
+    None if numbers is None else lambda: numbers,
+    code=None if shown is None else compare.code(subject, shown),
+    how=method.HOW,
+    limits=method.LIMITS,
+    key="switch_off",
+)
+next_step()
