@@ -38,19 +38,14 @@ before = texts.loss_of(subject.key.unedited, text)
 with drawn:
     grid.show(subject, text, to, {unit: value - before for unit, value in without.items()})
 
-shown = subject.key if lm.edits else example(subject, without)
+shown = subject.key if lm.edits else example(subject.key, grid.units_of(lm), without)
 with right:
-    if shown is None:
-        st.info("Nothing is switched off yet: click a head or an MLP.")
-        numbers = None
-    else:
-        if not lm.edits:
-            st.caption(f"Nothing is switched off yet. As an example, {escaped(edit(shown.edits[0], lm.model.config).title)}:")
-        numbers = compare.figure(subject, shown)
-        compare.losses(subject, shown, text)
+    if not lm.edits:
+        st.caption(f"Nothing is switched off yet. As an example: {escaped(edit(shown.edits[0], lm.model.config).title)}.")
+    numbers = compare.figure(subject, shown)
+    compare.losses(subject, shown, text)
 choosing.form(lm.model.config)
-if shown is not None:
-    compare.texts(subject, shown)
+compare.texts(subject, shown)
 if without:
     with st.expander("The loss without each head and MLP, as a table", icon=":material/table:"):
         grid.table(lm, before, without)
@@ -58,8 +53,8 @@ if without:
 try_this(tries(subject, text, before, without))
 
 details(
-    None if numbers is None else lambda: numbers,
-    code=None if shown is None else compare.code(subject, shown),
+    lambda: numbers,
+    code=compare.code(subject, shown),
     how=method.HOW,
     limits=method.LIMITS,
     key="switch_off",

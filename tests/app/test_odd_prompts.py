@@ -20,6 +20,7 @@ READERS = (
     "lens",
     "attribution",
     "patching",
+    "switch_off",
 )
 PROMPTS = ("", "🙂", "שלום עולם", "x" * 600)
 

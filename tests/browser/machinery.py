@@ -30,6 +30,7 @@ PAGES = (
     "lens",
     "attribution",
     "patching",
+    "switch_off",
     "costs",
     "lessons",
     *("classify", "translate", "open_model", "train", "runs"),

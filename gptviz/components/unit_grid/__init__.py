@@ -1,4 +1,4 @@
-"""All heads and MLPs of a model as a grid: a click switches one off or brings it back; colours say what the loss is without it."""
+"""All heads and MLPs of a model as a grid: a click switches one off or on again; colours say what the loss is without it."""
 
 from __future__ import annotations
 

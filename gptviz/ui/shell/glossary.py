@@ -22,6 +22,7 @@ MEANINGS = {
         "The part of a block that works on each token by itself (multi-layer perceptron): two matrices with a curved function "
         "between them."
     ),
+    "neuron": "One of the numbers that an MLP computes between its two matrices.",
     "norm": "A step that brings a vector to a usual size, so that numbers neither grow nor shrink from block to block.",
     "attention": "The part of a block in which tokens read each other: each takes from some others what it needs.",
     "induction head": (
@@ -129,6 +130,22 @@ WORDS = {
     "pages/costs.py": (
         *("parameter", "operation", "activations", "gradient", "optimiser", "keys and values", "token", "batch", "step"),
         *("block", "attention", "MLP", "embedding", "float32"),
+    ),
+    "pages/switch_off.py": (
+        *(
+            "block",
+            "head",
+            "attention",
+            "MLP",
+            "neuron",
+            "pattern",
+            "position encoding",
+            "residual stream",
+            "token",
+            "loss",
+            "nat",
+        ),
+        "temperature",
     ),
     "pages/heads.py": (
         *("head", "block", "pattern", "query", "key", "value", "induction head", "sink", "entropy", "eigenvalue", "composition"),

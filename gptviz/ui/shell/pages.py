@@ -176,7 +176,7 @@ RUNS = Page(
 GROUPS: dict[str, tuple[Page, ...]] = {
     "From outside": (HOME, LESSONS, NEXT_TOKEN, GENERATE, CLASSIFY, TRANSLATE),
     "What it is made of": (EMBEDDINGS, POSITIONS, ATTENTION, GRADIENTS),
-    "Take it apart": (LENS, ATTRIBUTION, HEADS, PATCHING, COSTS),
+    "Take it apart": (LENS, ATTRIBUTION, HEADS, SWITCH_OFF, PATCHING, COSTS),
     "Your models": (OPEN_MODEL, TRAIN, RUNS),
 }
 PAGES = {page.path: page for group in GROUPS.values() for page in group}

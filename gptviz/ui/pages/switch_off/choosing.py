@@ -87,8 +87,8 @@ def _becomes(unit: Unit) -> str:
             [*becomes(unit), *([NUMBER] if unit.is_neuron else [])],
             format_func=WORDS.__getitem__,
             key="edit becomes",
-            help="What takes its place. Means and patterns of another text are taken from the reference text, which is set in the "
-            "list of edits beside the model.",
+            help="What takes its place. Means and patterns of another text are taken from the reference text, which is set in "
+            "the list of edits beside the model.",
         )
     if to != NUMBER:
         return to

@@ -52,12 +52,11 @@ def figure(subject: Subject, key: ModelKey) -> LabelledArray:
     said = {one: lm.labels[one] if name == "label" else lm.tokenizer.label(one) for one in (first, then)}
     alt = f"The guess before and after: {said[first]} from {percent(change.before[first])} to {percent(change.after[first])}."
     show_figure(before_after(table, theme()), key="before and after", alt=alt, config={"displaylogo": False})
+    way = "falls" if change.after[first] < change.before[first] else "rises"
     now = "stays the likeliest" if first == then else f"gives way to {escaped(said[then])} ({percent(change.after[then])})"
     st.caption(
-        f"{escaped(said[first])} falls" * (change.after[first] < change.before[first])
-        + f"{escaped(said[first])} rises" * (change.after[first] >= change.before[first])
-        + f" from {percent(change.before[first])} to {percent(change.after[first])} and {now}. The guess has moved by "
-        f"{change.divergence:.3g} nats (Kullback–Leibler divergence: 0 is no change)."
+        f"{escaped(said[first])} {way} from {percent(change.before[first])} to {percent(change.after[first])} and {now}. The "
+        f"guess has moved by {change.divergence:.3g} nats (Kullback–Leibler divergence: 0 is no change)."
     )
     return table
 

@@ -12,6 +12,7 @@ from gptviz.interp.ablation import NOT_COUNTED, Rows, loss
 from gptviz.interp.before_after import guess
 from gptviz.interp.edits import Reading
 from gptviz.language_model import LanguageModel
+from gptviz.text.datasets.corpora import TINY_SHAKESPEARE_SHA256, tiny_shakespeare
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.shell.subject import Subject
@@ -82,7 +83,10 @@ def rows(key: ModelKey, text: Text) -> tuple[Rows, ...]:
 
 
 def _held_out(lm: LanguageModel) -> tuple[Rows, ...]:
-    source = source_from(dict(lm.card.source or {}))
+    content = dict(lm.card.source or {})
+    if content.get("sha256") == TINY_SHAKESPEARE_SHA256:
+        tiny_shakespeare(fetch=False)  # looking at a model fetches nothing
+    source = source_from(content)
     found, left = [], MOST_TOKENS
     for batch in source.data(lm.tokenizer, lm.model.config).validation():
         some = batch.rows(slice(0, max(left // batch.inputs[0].shape[1], 1))).to(lm.device)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from gptviz.interp.units import Unit
@@ -14,18 +14,13 @@ from gptviz.ui.widgets.tries import Try
 
 from .texts import Text, loss_of, unit_of
 
-# A loss that changes by less than this is said to stay.
-NOTHING = 0.0005
 
-
-def example(subject: Subject, without: Mapping[Unit, float]) -> ModelKey | None:
-    """The model without the head that its loss needs most, for a page on which nothing is switched off yet; where the losses are
-    not known, without its first head or MLP. None for a model that has neither.
+def example(key: ModelKey, units: Sequence[Unit], without: Mapping[Unit, float]) -> ModelKey:
+    """The model without the head that its loss needs most, for a page on which nothing is switched off yet; as long as no loss is
+    known, without the first of its `units`.
     """
     heads = {unit: value for unit, value in without.items() if unit.is_head} or without
-    if not heads:
-        return None
-    return replace(subject.key, edits=(max(heads, key=heads.__getitem__).name,))
+    return replace(key, edits=(max(heads, key=heads.__getitem__, default=units[0]).name,))
 
 
 def tries(subject: Subject, text: Text, before: float, without: Mapping[Unit, float]) -> list[Try]:
@@ -41,10 +36,10 @@ def tries(subject: Subject, text: Text, before: float, without: Mapping[Unit, fl
     heads = {one: value for one, value in without.items() if one.is_head}
     if heads:
         most, least = max(heads, key=heads.__getitem__), min(heads, key=lambda one: abs(heads[one] - before))
-        notice = f"Without {most.title} the loss {_moves(before, heads[most])} {unit}: more than without any other head."
+        notice = f"Without {most.title} the loss {_moves(before, heads[most])} {unit}; no other head leaves a higher loss."
         found.append(Try("The head that matters most", notice, query={EDITS: most.name}))
         if most != least:
-            notice = f"Without {least.title} the loss {_moves(before, heads[least])} {unit}: on this text it hardly matters."
+            notice = f"Without {least.title} the loss {_moves(before, heads[least])} {unit}; no other head changes it less."
             found.append(Try("The head that matters least", notice, query={EDITS: least.name}))
     config = subject.lm.model.config
     if config.n_layer and POSITIONS[config.positions].acts_on != "nothing":
@@ -61,6 +56,6 @@ def tries(subject: Subject, text: Text, before: float, without: Mapping[Unit, fl
 
 
 def _moves(before: float, after: float) -> str:
-    if abs(after - before) < NOTHING:
+    if f"{before:.3f}" == f"{after:.3f}":
         return f"stays at {before:.3f}"
     return f"{'rises' if after > before else 'falls'} from {before:.3f} to {after:.3f}"

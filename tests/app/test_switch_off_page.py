@@ -1,0 +1,177 @@
+"""The page Switch off as a reader meets it, without a browser."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+from torch.nn import functional as F
+
+import gptviz
+from gptviz.components.kit import unpack
+from gptviz.interp.edits import edit
+from gptviz.interp.units import heads_and_mlps, unit
+from gptviz.ui.pages.switch_off import choosing, grid
+from tests.app.opening import opened
+from tests.tiny import TinyModel, tiny
+from tests.waiting import wait_until
+
+PROMPT, HEAD = "the fox", "blocks.1.attention.head.2"
+
+
+def page(**query: str) -> AppTest:
+    at = opened("pages/switch_off.py", **{"model": "tiny", "prompt": PROMPT} | query)
+    assert not at.exception
+    return at
+
+
+def cells(at: AppTest) -> dict[str, dict[str, Any]]:
+    """The cells of the grid, as the browser gets them, by unit."""
+    (view,) = (view for view in at.get("bidi_component") if view.proto.id.endswith("unit grid"))
+    rows = unpack(view.proto.bytes)[0]["rows"]
+    return {cell["unit"]: cell for row in rows for cell in row["cells"] if cell}
+
+
+def loss(lm: gptviz.LanguageModel) -> float:
+    ids = lm.encode(PROMPT)
+    return float(F.cross_entropy(lm.trace(PROMPT)["logits"][0, :-1], ids[1:]))
+
+
+def metric(at: AppTest) -> list[float]:
+    return [float(number) for number in re.findall(r"\d+\.\d+", at.metric[0].value)]
+
+
+def bars(at: AppTest) -> list[list[float]]:
+    """The bars of the figure, before and after."""
+    chart = json.loads(at.get("plotly_chart")[0].proto.spec)
+    return [np.frombuffer(base64.b64decode(each["x"]["bdata"]), each["x"]["dtype"]).tolist() for each in chart["data"]]
+
+
+def test_every_cell_has_the_change_of_the_loss_without_it(tiny_model: TinyModel) -> None:
+    lm = gptviz.load(tiny_model())
+    shown = cells(page())
+    assert list(shown) == [one.name for one in heads_and_mlps(lm.model.config)]
+    for name, cell in shown.items():
+        assert cell["change"] == pytest.approx(loss(lm.edited(name)) - loss(lm), abs=1e-5)
+        assert cell["edit"] is None
+    means = cells(page(by="mean", edit_text="lazy dog"))
+    assert means[HEAD]["change"] == pytest.approx(loss(lm.edited(f"{HEAD}=mean", text="lazy dog")) - loss(lm), abs=1e-5)
+
+
+def test_before_and_after_are_the_model_without_and_with_its_edits(tiny_model: TinyModel) -> None:
+    lm = gptviz.load(tiny_model())
+    at = page(edits=HEAD)
+    assert metric(at) == pytest.approx([loss(lm), loss(lm.edited(HEAD))], abs=6e-4)
+    before, after = (one.trace(PROMPT)["logits"][0, -1].softmax(-1) for one in (lm, lm.edited(HEAD)))
+    order = sorted({*before.topk(8).indices.tolist(), *after.topk(8).indices.tolist()}, key=lambda i: -float(before[i]))
+    for row, wanted in zip(bars(at), (before, after), strict=True):
+        assert row == pytest.approx(wanted[order].tolist(), abs=1e-5)
+    texts = [block.value for block in at.code][:2]
+    assert texts == [one.generate(PROMPT, len(texts[0]), temperature=0) for one in (lm, lm.edited(HEAD))]
+    assert cells(at)[HEAD]["edit"] == HEAD
+    # The colours stay: they are about the model without edits.
+    assert cells(at)[HEAD]["change"] == cells(page())[HEAD]["change"]
+
+
+def test_a_page_without_edits_shows_the_head_whose_loss_is_highest_as_an_example(tiny_model: TinyModel) -> None:
+    lm = gptviz.load(tiny_model())
+    at = page()
+    worst = max((one.name for one in heads_and_mlps(lm.model.config) if one.is_head), key=lambda name: loss(lm.edited(name)))
+    assert any(
+        edit(worst, lm.model.config).title.split(" (")[0] in one.value for one in at.caption if "As an example" in one.value
+    )
+    assert metric(at)[1] == pytest.approx(loss(lm.edited(worst)), abs=6e-4)
+    assert "edits" not in at.query_params
+
+
+def test_any_piece_is_edited_from_the_list(tiny_model: TinyModel) -> None:
+    tiny_model()
+    at = page()
+    config = gptviz.load("tiny").model.config
+    at.selectbox(key="edit unit").select(unit("blocks.1.attention", config)).run()
+    at.selectbox(key="edit becomes").select("previous").run()
+    at.button(key="add edit").click().run()
+    assert at.query_params["edits"] == "blocks.1.attention=previous"
+    at.selectbox(key="edit unit").select(unit("blocks.0.mlp", config)).run()
+    at.number_input(key="edit neuron").set_value(17).run()
+    at.selectbox(key="edit becomes").select("a number").run()
+    at.number_input(key="edit value").set_value(4.2).run()
+    at.button(key="add edit").click().run()
+    assert not at.exception
+    assert at.query_params["edits"] == "blocks.1.attention=previous,blocks.0.mlp.neuron.17=4.2"
+
+
+@pytest.mark.parametrize("config", [tiny(), tiny(n_encoder_layer=2), tiny(positions="none", d_mlp=0), tiny(n_layer=0)])
+def test_the_list_has_every_piece_once(config: Any) -> None:
+    offered = choosing.units(config)
+    assert len(set(offered)) == len(offered)
+    assert set(heads_and_mlps(config)) <= set(offered)
+    assert all(unit(one.name, config) == one for one in offered)
+
+
+@pytest.mark.parametrize("to", ["zero", "mean"])
+@pytest.mark.parametrize("over", ["the prompt", "held-out data"])
+def test_the_code_computes_the_changes_that_are_shown(to: str, over: str) -> None:
+    at = opened("pages/switch_off.py", model="reversal", by=to, over=over, edits="blocks.0.mlp")
+    assert not at.exception
+    (view,) = (view for view in at.get("bidi_component") if view.proto.id.endswith("unit grid"))
+    if not any(cell["change"] is not None for cell in cells(at).values()):
+        at.button(key="compute losses").click().run()
+        wait_until(lambda: all(cell["change"] is not None for cell in cells(at.run()).values()))
+    (view,) = (view for view in at.get("bidi_component") if view.proto.id.endswith("unit grid"))
+    space: dict[str, Any] = {}
+    exec(unpack(view.proto.bytes)[0]["code"], space)
+    shown = {name: cell["change"] for name, cell in cells(at).items()}
+    assert space["changes"] == pytest.approx(shown, abs=1e-6)
+
+
+def test_the_code_of_the_figure_computes_its_bars(tiny_model: TinyModel) -> None:
+    tiny_model()
+    at = page(edits=HEAD)
+    space: dict[str, Any] = {}
+    exec(next(block.value for block in at.code if "before_after" in block.value), space)
+    np.testing.assert_allclose(space["values"], bars(at), atol=1e-6)
+
+
+def test_a_model_that_is_large_waits_to_be_asked_and_goes_on_by_itself(
+    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny_model()
+    monkeypatch.setattr(grid, "AT_ONCE", 0)
+    at = page(prompt="a lazy dog")
+    assert all(cell["change"] is None for cell in cells(at).values())
+    assert at.metric  # an example is shown all the same
+    at.button(key="compute losses").click().run()
+    wait_until(lambda: all(cell["change"] is not None for cell in cells(at.run()).values()))
+    assert not at.exception
+    again = page(prompt="a lazy dog")
+    assert cells(again) == cells(at), "found again by another session"
+
+
+@pytest.mark.parametrize("kind", ["classifier", "pair"])
+def test_other_kinds_of_models_have_the_page_too(kind: str, tiny_classifier: TinyModel, tiny_pair: TinyModel) -> None:
+    tiny_classifier("classifier") if kind == "classifier" else tiny_pair("pair")
+    prompt = "the film was funny" if kind == "classifier" else "the fox"
+    at = opened("pages/switch_off.py", model=kind, prompt=prompt, edits="blocks.1.mlp")
+    assert not at.exception
+    lm = gptviz.load(kind)
+    if kind == "classifier":
+        first, then = lm.classify(prompt), lm.edited("blocks.1.mlp").classify(prompt)
+        assert bars(at) == [pytest.approx(list(each.values()), abs=1e-5) for each in (first, then)]
+        label = max(first, key=first.__getitem__)
+        assert metric(at) == pytest.approx([-np.log(first[label]), -np.log(then[label])], abs=6e-4)
+    else:
+        assert [block.value.strip() for block in at.code][:2] == [
+            one.answer(prompt).strip() for one in (lm, lm.edited("blocks.1.mlp"))
+        ]
+        assert "encoder.blocks.0.attention.head.0" in cells(at)
+
+
+def test_a_model_without_heads_and_mlps_says_so(tiny_model: TinyModel) -> None:
+    tiny_model(n_layer=0)
+    assert any("no heads and no MLPs" in info.value for info in page().info)
