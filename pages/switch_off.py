@@ -43,6 +43,7 @@ with right:
     if not lm.edits:
         st.caption(f"Nothing is switched off yet. As an example: {escaped(edit(shown.edits[0], lm.model.config).title)}.")
     numbers = compare.figure(subject, shown)
+with left:
     compare.losses(subject, shown, text)
 choosing.form(lm.model.config)
 compare.texts(subject, shown)

@@ -42,7 +42,9 @@ export function signed(change) {
 /** A cell in words. @param {Cell} cell @param {string} measured */
 export function said({ title, edit, change }, measured) {
   const state = edit === null ? "" : `, edited: ${edit}`;
-  return `${title}${state}${change === null ? "" : `; without it ${change < 0 ? "−" : "+"}${brief(Math.abs(change))} ${measured}`}`;
+  const rise =
+    change === null ? "" : `; without it the loss changes by ${change < 0 ? "−" : "+"}${brief(Math.abs(change))} ${measured}`;
+  return title + state + rise;
 }
 
 /** Black or white, which is read better on a colour. @param {string} colour rgb(…) */
@@ -54,7 +56,7 @@ export function inkOn(colour) {
 /** The numbers as a table. @param {Data} data @returns {import("../kit/details.js").Table} */
 export function tableOfUnits(data) {
   return {
-    columns: ["unit", "edit", data.measured],
+    columns: ["unit", "edit", `change of the loss without it (${data.measured})`],
     rows: all(data).map(({ unit, edit, change }) => [unit, edit ?? "", change]),
   };
 }

@@ -53,9 +53,9 @@ def figure(subject: Subject, key: ModelKey) -> LabelledArray:
     alt = f"The guess before and after: {said[first]} from {percent(change.before[first])} to {percent(change.after[first])}."
     show_figure(before_after(table, theme()), key="before and after", alt=alt, config={"displaylogo": False})
     way = "falls" if change.after[first] < change.before[first] else "rises"
-    now = "stays the likeliest" if first == then else f"gives way to {escaped(said[then])} ({percent(change.after[then])})"
+    now = "stays the likeliest" if first == then else f"gives way to “{escaped(said[then])}” ({percent(change.after[then])})"
     st.caption(
-        f"{escaped(said[first])} {way} from {percent(change.before[first])} to {percent(change.after[first])} and {now}. The "
+        f"“{escaped(said[first])}” {way} from {percent(change.before[first])} to {percent(change.after[first])} and {now}. The "
         f"guess has moved by {change.divergence:.3g} nats (Kullback–Leibler divergence: 0 is no change)."
     )
     return table
@@ -86,10 +86,11 @@ def texts(subject: Subject, key: ModelKey) -> None:
         with place:
             st.caption(name)
             st.code(text or " ", language=None, wrap_lines=True)
-    if before == after:
-        st.caption("Both are the same.")
-    elif same:
-        st.caption(f"The first {same:,} characters are the same. Both draw with the same random numbers.")
+    how = "take the likeliest token each time" if sampling.temperature == 0 else "draw with the same random numbers"
+    alike = (
+        "Both texts are the same" if before == after else f"They are the same for {same:,} characters" if same else "They differ"
+    )
+    st.caption(f"{alike}. Both {how}.")
     if subject.kind == "decoder":
         query = pages.shared_state()
         if key != subject.key:

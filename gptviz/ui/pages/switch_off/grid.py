@@ -108,7 +108,7 @@ def show(subject: Subject, text: Text, to: str, changes: Mapping[Unit, float]) -
         elif unit is not None:
             edits.set_to(UnitEdit(unit, to).text)
 
-    about = unit_grid.About(of, subject.key.title, _words(subject, text), f"{unit_of(lm)} more", code(subject, text, to))
+    about = unit_grid.About(of, subject.key.title, _words(subject, text), unit_of(lm), code(subject, text, to))
     unit_grid.unit_grid(unit_grid.payload(unit_grid.rows(units), has, changes, about), key="unit grid", on_switch=switch)
 
 
