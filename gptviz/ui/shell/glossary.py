@@ -22,7 +22,6 @@ MEANINGS = {
         "The part of a block that works on each token by itself (multi-layer perceptron): two matrices with a curved function "
         "between them."
     ),
-    "neuron": "One of the numbers that an MLP computes between its two matrices.",
     "norm": "A step that brings a vector to a usual size, so that numbers neither grow nor shrink from block to block.",
     "attention": "The part of a block in which tokens read each other: each takes from some others what it needs.",
     "induction head": (
