@@ -73,6 +73,10 @@ def losses(subject: Subject, text: Text, to: str, reference: str) -> dict[Unit, 
             job.report(done, len(units), one.unit.title)
 
     title = f"The loss without each of {len(units):,} heads and MLPs"
+
+    def begin() -> None:
+        work.begin(name, title, compute)
+
     if found is None or found.state in ("stopped", "failed"):
         if found is None and size * tokens * len(units) <= AT_ONCE:
             found = work.begin(name, title, compute)
@@ -82,8 +86,7 @@ def losses(subject: Subject, text: Text, to: str, reference: str) -> dict[Unit, 
                 "Compute the loss without each" if found is None else "Go on from the beginning",
                 icon=":material/calculate:",
                 key="compute losses",
-                on_click=work.begin,
-                args=(name, title, compute),
+                on_click=begin,
                 help=f"{len(units):,} forward passes over {tokens:,} tokens; they go on while you look at other pages.",
             )
     if found is not None:
