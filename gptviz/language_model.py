@@ -30,6 +30,7 @@ from gptviz.interp.head_scores import repeated_tokens, scored, scores_of_model
 from gptviz.interp.lens import Lens, lens
 from gptviz.interp.neurons import Activity, observe
 from gptviz.interp.patching import Pair, Patched
+from gptviz.interp.stream import Stream, stream
 from gptviz.interp.trace import Trace, run
 from gptviz.model import Transformer
 from gptviz.text import Encoding, SpecialTokensTokenizer, Tokenizer
@@ -336,6 +337,15 @@ class LanguageModel:
         written = self.decoded(prompt)[0] if target is None else self.special_tokens.encode_answer(target).ids
         ids = [start, *written] if target is not None else [start, *written][: self.model.config.context_length]
         return torch.tensor(ids, device=self.device), source
+
+    def stream(self, prompt: str, target: str | None = None) -> Stream:
+        """The residual stream after every layer, and what each sublayer writes into it: see `gptviz.interp.stream`.
+
+        Raises:
+            ValueError: as in `trace`; the model is a classifier.
+        """
+        ids, source = self.inputs(prompt, target)
+        return stream(self.model, ids.tolist(), None if source is None else source.tolist())
 
     def lens(self, prompt: str, target: str | None = None, *, top: int = 5) -> Lens:
         """What the model would guess if it stopped after each layer: see `gptviz.interp.lens`.

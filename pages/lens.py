@@ -7,6 +7,7 @@ from gptviz.ui.shell import pages
 from gptviz.ui.shell.next_step import next_step
 from gptviz.ui.shell.pages import open_page
 from gptviz.ui.shell.subject import subject_bar
+from gptviz.ui.views.decoder_text import read_by
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
@@ -17,7 +18,7 @@ open_page(
     "the model would guess if the stream went straight to its output from there.",
 )
 subject = subject_bar()
-read = lens.read_by(subject)
+read = read_by(subject)
 if not lens.grid(subject, read):
     st.stop()
 st.caption(lens.about_rows(subject, read))

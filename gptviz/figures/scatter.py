@@ -160,9 +160,17 @@ def side_by_side(
                 hovertemplate=f"<b>%{{hovertext}}</b><br>{kind}, {title}<extra></extra>",
                 marker={"color": KIND_COLOURS[kind], "symbol": KIND_SHAPES[kind], "size": 5},
             )
-        above = {"x": sum(domain) / 2, "y": 1, "xref": "paper", "yref": "paper", "yanchor": "bottom", "showarrow": False}
+        above = {
+            "x": sum(domain) / 2,
+            "y": 1,
+            "xref": "paper",
+            "yref": "paper",
+            "yanchor": "bottom",
+            "yshift": 3,
+            "showarrow": False,
+        }
         figure.add_annotation(text=title, font={"size": 12, "color": theme.text}, **above)
-    figure.update_layout(showlegend=False, margin={"l": 4, "r": 4, "t": 24, "b": 4}, dragmode=False)
+    figure.update_layout(showlegend=False, margin={"l": 4, "r": 4, "t": 28, "b": 4}, dragmode=False)
     return figure
 
 

@@ -162,3 +162,13 @@ def about(config: Config) -> str:
     if steps[-1] == "norm":
         return "A norm follows every addition here: what is shown is by how much sublayer and norm together change the stream."
     return "What a sublayer writes is added to the stream, and nothing else changes it."
+
+
+def about_length(config: Config) -> str:
+    """What the length of a vector means in a model of this `config`, in words."""
+    steps = RESIDUALS[config.residual].steps
+    if steps[0] == "norm":
+        return "Every part reads the stream through a norm, which takes the length out: a long vector is harder to turn, no more."
+    if steps[-1] == "norm" and "add" in steps:
+        return "A norm after every addition keeps the lengths alike."
+    return "The parts read the stream as it is, so a longer vector has more effect on what they compute."

@@ -18,6 +18,7 @@ READERS = (
     "classify",
     "translate",
     "lens",
+    "stream",
     "attribution",
     "patching",
     "switch_off",

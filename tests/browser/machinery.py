@@ -31,6 +31,7 @@ PAGES = (
     "attribution",
     "patching",
     "switch_off",
+    "stream",
     "costs",
     "lessons",
     *("classify", "translate", "open_model", "train", "runs"),

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 
 from gptviz.interp import stream as module
-from gptviz.interp.stream import about, cosines, lengths, map_after, maps, rows, shares, stream
+from gptviz.interp.stream import about, about_length, cosines, lengths, map_after, maps, rows, shares, stream
 from gptviz.interp.trace import run
 from gptviz.model import Config
 from tests.tiny import families, scrambled, some_ids, tiny
@@ -120,6 +120,7 @@ def test_a_picture_by_tsne_lies_near_the_one_by_pca(monkeypatch: pytest.MonkeyPa
 def test_what_is_called_written_is_said_for_each_kind() -> None:
     said = {about(tiny(residual=kind)) for kind in ("pre-norm", "post-norm", "none", "parallel")}
     assert len(said) == 4
+    assert len({about_length(tiny(residual=kind)) for kind in ("pre-norm", "post-norm", "plain")}) == 3
 
 
 def test_a_classifier_and_an_empty_text_are_refused() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
@@ -18,12 +17,11 @@ from gptviz.figures.lens import rise_and_fall
 from gptviz.interp import lens as interp
 from gptviz.interp.lens import Course, Lens, settled
 from gptviz.labelled_array import LabelledArray
-from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.shell import reading
-from gptviz.ui.shell.models import ModelKey, language_model, load_call
+from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.theme import theme
-from gptviz.ui.views import encoder_decoder
+from gptviz.ui.views.decoder_text import Read, opening_code
 from gptviz.ui.widgets import controls, visit
 from gptviz.ui.widgets.figure import show_figure
 from gptviz.ui.widgets.markdown import escaped
@@ -46,34 +44,6 @@ and the rank are kept: `lens` and `course` in `gptviz/interp/lens.py`.
 LIMITS = """The head was trained to read the end of the last block, not what is in between: an early row may hold the answer in
 directions that the head does not read, and then looks as if the model knew nothing. What a row shows is what the head would make
 of it, not what the next block makes of it."""
-
-
-@dataclass(frozen=True)
-class Read:
-    """What the model reads.
-
-    Attributes:
-        ids: the tokens; of an encoder–decoder, those that its decoder reads: the start token and its own answer.
-        source: what the encoder reads beside it; None where there is no encoder.
-        following: the token that follows the last one, where it is known.
-    """
-
-    ids: tuple[int, ...]
-    source: tuple[int, ...] | None = None
-    following: int | None = None
-
-
-def read_by(subject: Subject) -> Read:
-    """What is read where the page is about `subject`."""
-    if subject.kind != "encoder-decoder":
-        return Read(subject.seen)
-    ids = encoder_decoder.decoder_ids(subject.key, subject.seen)
-    special = subject.lm.tokenizer
-    if not isinstance(special, SpecialTokensTokenizer):
-        return Read(ids, subject.seen)
-    own = encoder_decoder.answer(subject.key, subject.seen, special.start, special.end)
-    written = (*own.ids, special.end) if own.ended else own.ids
-    return Read(ids, subject.seen, written[len(ids) - 1] if len(written) >= len(ids) else None)
 
 
 # Shared by all sessions: read-only. An entry has the stream at the positions shown: 36 MB for 61 layers of 576 numbers.
@@ -99,7 +69,7 @@ def _labels(key: ModelKey) -> tuple[str, ...]:
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _payload(key: ModelKey, read: Read, of: str, code: str, command: Command) -> bytes:
     lm = language_model(key)
-    name = key.name if key.step is None else f"{key.name}, step {key.step}"
+    name = key.title if key.step is None else f"{key.title}, step {key.step}"
     return lens_grid.payload(
         seen_by(key, read),
         lm.tokenizer.label,
@@ -279,20 +249,10 @@ def _right(seen: Lens) -> Try | None:
 
 def code(subject: Subject, read: Read) -> str:
     """The lines of `gptviz` that compute the numbers of the grid."""
-    opened_with = f"lm = {load_call(subject.lm)}"
-    if read.source is None:
-        ids = f"ids = lm.seen(lm.encode({subject.prompt!r})).tolist()"
-        beside = ""
-    else:
-        ids = f"ids = {list(read.ids)}  # what the decoder reads\nsource = {list(read.source)}  # what the encoder reads"
-        beside = ", source"
+    beside = "" if read.source is None else ", source"
     following = "" if read.following is None else f", following={read.following}"
     last = "" if len(read.ids) <= MOST_POSITIONS else f", last={MOST_POSITIONS}"
-    return f"""import gptviz
-from gptviz.interp.lens import lens
-
-{opened_with}
-{ids}
+    return f"""{opening_code(subject, read, "from gptviz.interp.lens import lens")}
 seen = lens(lm.model, ids{beside}{following}{last})
 seen.top, seen.probability  # [layer, position, k]: the likeliest tokens
 seen.entropy, seen.rank, seen.true_probability  # [layer, position]"""

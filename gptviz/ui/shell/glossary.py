@@ -112,6 +112,7 @@ WORDS = {
         *("rotary positions", "ALiBi", "query", "key", "mask"),
     ),
     "pages/attention.py": ("query", "key", "value", "head", "block", "pattern", "softmax", "mask", "residual stream"),
+    "pages/stream.py": ("residual stream", "vector", "block", "attention", "MLP", "norm", "cosine", "projection", "embedding"),
     "pages/lens.py": (
         *("token", "residual stream", "block", "attention", "MLP", "norm", "unembedding", "logit", "softmax", "entropy", "nat"),
     ),

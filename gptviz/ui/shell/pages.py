@@ -150,6 +150,14 @@ HEADS = Page(
     "What each head does: every head scored, and which heads read each other.",
     step="A model has many heads: find those that do what heads are known to do.",
 )
+STREAM = Page(
+    "pages/stream.py",
+    "Residual stream",
+    ":material/waves:",
+    "What each part writes into a token's vector, and where the vectors of a text lie.",
+    step="Every part writes into one vector per token: see how much each writes, and how the vectors turn.",
+    kinds=("decoder", "encoder-decoder"),
+)
 OPEN_MODEL = Page(
     "pages/open_model.py",
     "Open a model",
@@ -176,7 +184,7 @@ RUNS = Page(
 GROUPS: dict[str, tuple[Page, ...]] = {
     "From outside": (HOME, LESSONS, NEXT_TOKEN, GENERATE, CLASSIFY, TRANSLATE),
     "What it is made of": (EMBEDDINGS, POSITIONS, ATTENTION, GRADIENTS),
-    "Take it apart": (LENS, ATTRIBUTION, HEADS, SWITCH_OFF, PATCHING, COSTS),
+    "Take it apart": (LENS, ATTRIBUTION, STREAM, HEADS, SWITCH_OFF, PATCHING, COSTS),
     "Your models": (OPEN_MODEL, TRAIN, RUNS),
 }
 PAGES = {page.path: page for group in GROUPS.values() for page in group}

@@ -1,0 +1,163 @@
+"""The residual stream by layer: how long its vectors are, how far they point the same way, and what each sublayer writes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import plotly.graph_objects as go
+
+from gptviz.figures.theme import KEY, MLP, PATTERN, STREAM, Theme, base, diverging, plain, sequential
+from gptviz.labelled_array import LabelledArray
+
+# So many names fit on an axis.
+MOST_ACROSS, MOST_DOWN = 40, 34
+# What a sublayer is, by the end of its name: its colour, its marker, its hatching and its name in the legend.
+WRITERS = {
+    "cross_attention": (KEY, "diamond", "x", "cross-attention"),
+    "attention": (PATTERN, "circle", "/", "attention"),
+    "mlp": (MLP, "square", "", "MLP"),
+}
+# What nothing is drawn as on a logarithmic scale.
+SMALLEST = 1e-6
+
+
+def sizes(lengths: LabelledArray, layers: Sequence[str], theme: Theme, *, height: int, first: int = 0) -> go.Figure:
+    """`lengths` [layer, position] as a heatmap on a logarithmic scale, the first layer on top.
+
+    Args:
+        lengths: above 0.
+        layers: the names of the layers on the axis.
+        theme: light or dark.
+        height: in pixels.
+        first: the position of the first column.
+    """
+    _, positions = lengths.axes
+    values = np.log10(np.maximum(lengths.values, 1e-12))
+    low, high = float(values.min()), float(values.max())
+    ticks = np.linspace(low, high, 4) if high > low else np.array([low])
+    names = [f"{first + i} {plain(label)}" for i, label in enumerate(positions.labels)]
+    heatmap = go.Heatmap(
+        z=values.astype(np.float32),
+        customdata=[
+            [[layer, name, f"{size:.3g}"] for name, size in zip(names, row, strict=True)]
+            for layer, row in zip(lengths.axes[0].labels, lengths.values, strict=True)
+        ],
+        hovertemplate="after %{customdata[0]}<br>position %{customdata[1]}<br><b>length %{customdata[2]}</b><extra></extra>",
+        colorscale=sequential(STREAM, theme),
+        colorbar=_bar([*ticks], [f"{10**tick:.3g}" for tick in ticks], "length (log scale)", theme),
+    )
+    figure = go.Figure([heatmap], base(theme, height=height))
+    figure.update_layout(
+        margin={"l": 130, "r": 10, "t": 8, "b": 60},
+        xaxis=_named(names, MOST_ACROSS, theme, "position") | {"tickangle": -90},
+        yaxis=_named([plain(one) for one in layers], MOST_DOWN, theme, "") | {"autorange": "reversed"},
+    )
+    return figure
+
+
+def directions(cosines: LabelledArray, layers: Sequence[str], theme: Theme, *, height: int) -> go.Figure:
+    """`cosines` [layer, layer] from −1 to 1: orange below zero, blue above."""
+    names = [plain(one) for one in layers]
+    heatmap = go.Heatmap(
+        z=cosines.values.astype(np.float32),
+        zmin=-1,
+        zmax=1,
+        colorscale=diverging(theme),
+        customdata=[[[one, other] for other in cosines.axes[1].labels] for one in cosines.axes[0].labels],
+        hovertemplate="%{customdata[0]}<br>%{customdata[1]}<br><b>cosine %{z:.3f}</b><extra></extra>",
+        colorbar=_bar([-1, 0, 1], ["−1", "0", "1"], "cosine", theme),
+    )
+    figure = go.Figure([heatmap], base(theme, height=height))
+    figure.update_layout(
+        margin={"l": 130, "r": 10, "t": 8, "b": 110},
+        xaxis=_named(names, MOST_ACROSS, theme, "") | {"tickangle": -60},
+        yaxis=_named(names, MOST_DOWN, theme, "") | {"autorange": "reversed"},
+    )
+    return figure
+
+
+def written(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
+    """What each sublayer writes, `shares` [quantity, sublayer]: above its size, on a logarithmic scale; below its projection on
+    the stream.
+    """
+    _, writers = shares.axes
+    size, along = shares.values
+    figure = go.Figure(layout=base(theme, height=height))
+    for end, (colour, symbol, hatch, name) in WRITERS.items():
+        which = [i for i, writer in enumerate(writers.labels) if _kind(writer) == end]
+        if not which:
+            continue
+        look = {"name": name, "legendgroup": name, "x": which}
+        figure.add_scatter(
+            **look,
+            y=np.maximum(size[which], SMALLEST),
+            mode="markers",
+            marker={"color": colour, "symbol": symbol, "size": 11},
+            **_said(writers.labels, size, which, "size"),
+        )
+        figure.add_bar(
+            **look,
+            y=along[which],
+            yaxis="y2",
+            showlegend=False,
+            marker={"color": colour, "pattern": {"shape": hatch, "fillmode": "overlay", "fgcolor": theme.background, "size": 6}},
+            **_said(writers.labels, along, which, "along the stream"),
+        )
+    line = {"showgrid": True, "gridcolor": theme.faint, "zerolinecolor": theme.text, "tickformat": ".3~g"}
+    title = {"font": {"size": 13, "color": theme.text}}
+    # As long as the stream itself.
+    figure.add_hline(y=1, line={"color": theme.text, "width": 1, "dash": "dot"}, yref="y")
+    figure.update_layout(
+        margin={"l": 66, "r": 10, "t": 34, "b": 120},
+        bargap=0.25,
+        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "font": {"size": 13, "color": theme.text}},
+        xaxis=_named([short(one) for one in writers.labels], MOST_ACROSS, theme, "") | {"tickangle": -60, "anchor": "y2"},
+        yaxis=line | {"domain": [0.55, 1], "type": "log", "dtick": 1, "title": title | {"text": "size / stream (log)"}},
+        yaxis2=line | {"domain": [0, 0.45], "zeroline": True, "title": title | {"text": "along the stream"}},
+    )
+    return figure
+
+
+def _said(names: Sequence[str], values: npt.NDArray[Any], which: Sequence[int], quantity: str) -> dict[str, Any]:
+    """What a point or a bar says under the pointer."""
+    return {
+        "customdata": [[names[i], f"{values[i]:.3g}".replace("-", "−")] for i in which],
+        "hovertemplate": f"%{{customdata[0]}}<br><b>{quantity} %{{customdata[1]}}</b> of the stream<extra></extra>",
+    }
+
+
+def short(writer: str) -> str:
+    """The name of a sublayer on an axis, as in "MLP 3"."""
+    return f"{WRITERS[_kind(writer)][-1]} {writer.split('.')[1]}"
+
+
+def _kind(writer: str) -> str:
+    return writer.rsplit(".", 1)[-1]
+
+
+def _bar(places: Sequence[float], names: Sequence[str], title: str, theme: Theme) -> dict[str, Any]:
+    font = {"size": 12, "color": theme.text}
+    about = {"text": title, "side": "right", "font": font}
+    return {
+        "tickvals": list(places),
+        "ticktext": list(names),
+        "tickfont": font,
+        "thickness": 12,
+        "outlinewidth": 0,
+        "title": about,
+    }
+
+
+def _named(names: Sequence[str], most: int, theme: Theme, title: str) -> dict[str, Any]:
+    """An axis with these names, or some of them where they are more than fit."""
+    shown = range(0, len(names), math.ceil(len(names) / most))
+    look = {"tickfont": {"family": "monospace", "size": 12, "color": theme.text}, "showgrid": False, "zeroline": False}
+    return look | {
+        "tickvals": list(shown),
+        "ticktext": [names[i] for i in shown],
+        "title": {"text": title, "standoff": 6, "font": {"size": 13, "color": theme.text}},
+    }

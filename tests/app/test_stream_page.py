@@ -1,0 +1,171 @@
+"""The page Residual stream: what its pictures show, the code of each, and what it suggests."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import gptviz
+from gptviz.interp import embeddings
+from gptviz.interp import stream as interp
+from gptviz.ui.pages import stream as page
+from gptviz.ui.shell.pages import DEFAULT_PROMPT
+from tests.app.opening import opened
+from tests.tiny import TinyModel
+from tests.waiting import PATIENCE
+
+PAGE = "pages/stream.py"
+TEXT = "hello you"
+
+
+@pytest.fixture
+def writer(tiny_model: TinyModel) -> None:
+    tiny_model("writer", text=DEFAULT_PROMPT + TEXT, context_length=16)
+
+
+def chart(at: AppTest, key: str) -> dict[str, Any]:
+    assert not at.exception
+    return next(json.loads(c.proto.spec) for c in at.get("plotly_chart") if c.proto.id.endswith(f"-{key}"))
+
+
+def numbers(value: Any) -> np.ndarray:
+    """An array of a figure, as plotly sends it."""
+    if not isinstance(value, dict):
+        return np.asarray(value, float)
+    flat = np.frombuffer(base64.b64decode(value["bdata"]), value["dtype"]).astype(float)
+    return flat.reshape([int(one) for one in str(value["shape"]).split(",")]) if "shape" in value else flat
+
+
+def computed(at: AppTest) -> np.ndarray:
+    """What the code of the page computes."""
+    made: dict[str, Any] = {}
+    (code,) = (one.value for one in at.code)
+    exec(code, made)
+    return np.asarray(made["shown"], float)
+
+
+def says(at: AppTest) -> str:
+    return " ".join(one.value for kind in (at.caption, at.info, at.warning) for one in kind).replace("\\", "")
+
+
+@pytest.mark.usefixtures("writer")
+@pytest.mark.parametrize("position", [None, "4"])
+def test_what_is_written_is_drawn_and_computed_by_the_code(position: str | None) -> None:
+    at = opened(PAGE, model="writer", prompt=TEXT, **({} if position is None else {"position": position}))
+    drawn, shown = chart(at, "written")["data"], computed(at)
+    assert shown.shape == (2, 4)
+    sizes = {
+        int(x): y for one in drawn if one["type"] == "scatter" for x, y in zip(numbers(one["x"]), numbers(one["y"]), strict=True)
+    }
+    along = {
+        int(x): y for one in drawn if one["type"] == "bar" for x, y in zip(numbers(one["x"]), numbers(one["y"]), strict=True)
+    }
+    np.testing.assert_allclose([sizes[i] for i in range(4)], shown[0], atol=1e-6)
+    np.testing.assert_allclose([along[i] for i in range(4)], shown[1], atol=1e-6)
+    every = interp.shares(gptviz.load("writer").stream(TEXT), list(TEXT)).values
+    np.testing.assert_allclose(shown, np.median(every, axis=2) if position is None else every[:, :, 4], atol=1e-6)
+    assert ("Position 4, “o”" in says(at)) == (position is not None)
+
+
+@pytest.mark.usefixtures("writer")
+def test_lengths_and_directions_are_drawn_and_computed_by_the_code() -> None:
+    at = opened(PAGE, model="writer", prompt=TEXT, view=page.LENGTHS)
+    shown = computed(at)
+    np.testing.assert_allclose(10 ** numbers(chart(at, "lengths")["data"][0]["z"]), shown, rtol=1e-5)
+    assert shown.shape == (5, 9)
+    assert f"{np.median(shown[-1]):.3g} at the end" in says(at)
+    at = opened(PAGE, model="writer", prompt=TEXT, view=page.DIRECTIONS)
+    shown = computed(at)
+    np.testing.assert_allclose(numbers(chart(at, "directions")["data"][0]["z"]), shown, atol=1e-6)
+    np.testing.assert_allclose(shown.diagonal(), 1, atol=1e-6)
+
+
+def places(at: AppTest) -> dict[int, tuple[float, float]]:
+    """Where each position is drawn on the map."""
+    tokens = [one for one in chart(at, "stream map")["data"] if "customdata" in one and one.get("text") is not None]
+    return {
+        int(i): (x, y)
+        for one in tokens
+        for i, x, y in zip(numbers(one["customdata"]).ravel(), numbers(one["x"]), numbers(one["y"]), strict=True)
+    }
+
+
+@pytest.mark.usefixtures("writer")
+@pytest.mark.parametrize("layer", ["embed", "blocks.1.mlp"])
+def test_the_map_is_that_of_the_layer_on_axes_that_all_layers_share(layer: str) -> None:
+    at = opened(PAGE, model="writer", prompt=TEXT, view=page.MAP, layer=layer)
+    shown, drawn = computed(at), places(at)
+    np.testing.assert_allclose([drawn[i] for i in range(len(TEXT))], shown, atol=1e-5)
+    seen = gptviz.load("writer").stream(TEXT)
+    row = [one.name for one in seen.layers].index(layer)
+    by_layer = interp.rows(seen, unit=True)
+    picture = interp.maps(by_layer, list(TEXT))[row]
+    assert f"hold {sum(picture.explained):.0%} of the variance" in says(at)
+    assert f"Trustworthiness {embeddings.trustworthiness(by_layer[row], picture)[0]:.2f}" in says(at)
+    layout = chart(at, "stream map")["layout"]
+    other = opened(PAGE, model="writer", prompt=TEXT, view=page.MAP, layer="blocks.0.mlp")
+    assert chart(other, "stream map")["layout"]["xaxis"]["range"] == layout["xaxis"]["range"]
+
+
+@pytest.mark.usefixtures("writer")
+def test_a_map_by_tsne_comes_when_it_is_ready_with_the_stability_over_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embeddings, "ITERATIONS", 250)
+    at = opened(PAGE, model="writer", prompt=TEXT, view=page.MAP, method="t-SNE", seeds="true")
+    deadline = time.monotonic() + PATIENCE
+    while "Stability over" not in says(at):
+        assert time.monotonic() < deadline
+        assert not at.exception
+        at.run()
+    assert "t-SNE keeps neighbours together" in says(at)
+    np.testing.assert_allclose([places(at)[i] for i in range(len(TEXT))], computed(at), atol=1e-5)
+    assert len(chart(at, "over seeds")["layout"]["annotations"]) == 5
+
+
+def test_what_is_suggested_is_true_of_the_text(tiny_model: TinyModel) -> None:
+    tiny_model("writer", text=DEFAULT_PROMPT + TEXT, context_length=16)
+    at = opened(PAGE, model="writer", prompt=TEXT, position="2")
+    seen = gptviz.load("writer").stream(TEXT)
+    sizes = np.median(interp.shares(seen, list(TEXT)).values[0], axis=1)
+    most = {"blocks.0.attention": "the attention of block 0", "blocks.0.mlp": "the MLP of block 0"} | {
+        "blocks.1.attention": "the attention of block 1",
+        "blocks.1.mlp": "the MLP of block 1",
+    }
+    assert f"{most[seen.writers[int(sizes.argmax())]]} writes most ({sizes.max():.3g} times" in says(at)
+    at.button(key="try The sharpest turn").click().run()
+    assert not at.exception
+    assert at.segmented_control(key="view").value == page.DIRECTIONS
+    assert "All positions together" in says(at)
+    steps = interp.cosines(seen).values.diagonal(1)
+    assert f"a cosine of {steps.min():.2f}".replace("-", "−") in says(at)
+
+
+@pytest.mark.usefixtures("writer")
+@pytest.mark.parametrize("asked", ["99", "-1", "x", "<b>"])
+def test_a_position_that_is_not_there_is_named(asked: str) -> None:
+    at = opened(PAGE, model="writer", prompt=TEXT, position=asked)
+    assert not at.exception
+    assert f"“{asked}”, which is not in this text" in says(at)
+
+
+def test_a_decoder_beside_an_encoder_shows_its_cross_attention(tiny_pair: TinyModel) -> None:
+    tiny_pair()
+    at = opened(PAGE, model="pair", prompt="abc")
+    names = [one["name"] for one in chart(at, "written")["data"]]
+    assert "cross-attention" in names
+    assert computed(at).shape == (2, 6)
+
+
+@pytest.mark.parametrize("changes", [{"n_layer": 0}, {"residual": "parallel"}, {"residual": "none"}, {"d_mlp": 0}])
+@pytest.mark.parametrize("view", page.VIEWS)
+def test_every_decoder_has_a_stream(changes: dict[str, Any], view: str, tiny_model: TinyModel) -> None:
+    tiny_model("writer", text=DEFAULT_PROMPT + TEXT, context_length=16, **changes)
+    for prompt in (TEXT, "h"):
+        at = opened(PAGE, model="writer", prompt=prompt, view=view)
+        assert not at.exception
+        assert not at.error
