@@ -60,14 +60,13 @@ def test_what_is_written_is_drawn_and_computed_by_the_code(position: str | None)
     at = opened(PAGE, model="writer", prompt=TEXT, **({} if position is None else {"position": position}))
     drawn, shown = chart(at, "written")["data"], computed(at)
     assert shown.shape == (2, 4)
-    sizes = {
-        int(x): y for one in drawn if one["type"] == "scatter" for x, y in zip(numbers(one["x"]), numbers(one["y"]), strict=True)
-    }
-    along = {
-        int(x): y for one in drawn if one["type"] == "bar" for x, y in zip(numbers(one["x"]), numbers(one["y"]), strict=True)
-    }
-    np.testing.assert_allclose([sizes[i] for i in range(4)], shown[0], atol=1e-6)
-    np.testing.assert_allclose([along[i] for i in range(4)], shown[1], atol=1e-6)
+
+    def heights(kind: str) -> list[float]:
+        of_kind = [zip(numbers(one["x"]), numbers(one["y"]), strict=True) for one in drawn if one["type"] == kind]
+        return [y for _, y in sorted(pair for pairs in of_kind for pair in pairs)]
+
+    np.testing.assert_allclose(heights("scatter"), shown[0], atol=1e-6)
+    np.testing.assert_allclose(heights("bar"), shown[1], atol=1e-6)
     every = interp.shares(gptviz.load("writer").stream(TEXT), list(TEXT)).values
     np.testing.assert_allclose(shown, np.median(every, axis=2) if position is None else every[:, :, 4], atol=1e-6)
     assert ("Position 4, “o”" in says(at)) == (position is not None)

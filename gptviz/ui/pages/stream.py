@@ -217,8 +217,8 @@ def written(subject: Subject, read: Read, index: int | None) -> LabelledArray:
     )
     st.caption(
         f"{interp.about(subject.lm.model.config)} Above: the length of what is written, divided by the length of the stream "
-        "there; dotted: as long as the stream itself. Below: its projection on the stream; a negative one takes away from what is "
-        "there. "
+        "there; dotted: as long as the stream itself. Below: its projection on the stream, negative where it takes away from "
+        "what is there. "
         f"{'The median over all positions.' if index is None else ''}"
     )
     return shown
