@@ -7,6 +7,7 @@ import math
 import numpy as np
 import plotly.graph_objects as go
 
+from gptviz.figures.cells import clickable
 from gptviz.figures.matrix import axis
 from gptviz.figures.theme import PATTERN, Theme, base, diverging, sequential
 from gptviz.labelled_array import LabelledArray
@@ -34,13 +35,14 @@ def grid(scores: LabelledArray, theme: Theme, *, low: float, high: float, chosen
         colorscale=diverging(theme) if low < 0 else sequential(PATTERN, theme),
         xgap=2,
         ygap=2,
-        hoverongaps=False,
-        hovertemplate=f"block %{{y}}, head %{{x}}<br>{scores.unit} <b>%{{z:.3f}}</b><extra></extra>",
+        hoverinfo="skip",
         colorbar=_scale(low, high),
         texttemplate="%{z:.2f}" if n_head <= MOST_NUMBERED and not np.isnan(values).all() else "",
         textfont={"size": 12},
     )
-    figure = go.Figure([heatmap, _points(n_block, n_head, height)], base(theme, height=height))
+    where = [(block, head) for block in range(n_block) for head in range(n_head)]
+    says = [f"block {block}, head {head}<br>{scores.unit} <b>{values[block, head]:.3f}</b>" for block, head in where]
+    figure = go.Figure([heatmap, clickable(where, says, (height - AROUND) // n_block)], base(theme, height=height))
     figure.update_layout(
         margin=MARGIN,
         dragmode=False,
@@ -54,22 +56,6 @@ def grid(scores: LabelledArray, theme: Theme, *, low: float, high: float, chosen
         corners = {"x0": head - 0.5, "x1": head + 0.5, "y0": block - 0.5, "y1": block + 0.5}
         figure.add_shape(type="rect", **corners, line={"color": theme.text, "width": 2.5}, fillcolor="rgba(0,0,0,0)")
     return figure
-
-
-def _points(n_block: int, n_head: int, height: int) -> go.Scatter:
-    """Points on the cells that are not seen: a heatmap does not say which of its cells was clicked."""
-    where = [(block, head) for block in range(n_block) for head in range(n_head)]
-    side = max(6, (height - AROUND) // n_block)
-    return go.Scatter(
-        x=[head for _, head in where],
-        y=[block for block, _ in where],
-        customdata=where,
-        mode="markers",
-        marker={"size": side, "symbol": "square", "color": "rgba(0,0,0,0)", "line": {"width": 0}},
-        selected={"marker": {"opacity": 0}},
-        unselected={"marker": {"opacity": 0}},
-        hoverinfo="skip",
-    )
 
 
 def reads(values: LabelledArray, theme: Theme, *, chance: float, n_block: int, height: int) -> go.Figure:

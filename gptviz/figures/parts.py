@@ -8,6 +8,7 @@ import math
 import numpy as np
 import plotly.graph_objects as go
 
+from gptviz.figures.cells import clickable
 from gptviz.figures.format import signed
 from gptviz.figures.matrix import axis
 from gptviz.figures.theme import KEY, OUTPUT, QUERY, STREAM, Theme, base, diverging, plain
@@ -132,7 +133,12 @@ def grid(parts: LabelledArray, theme: Theme, *, above: str, below: str, chosen: 
         texttemplate="%{text}" if n_column <= MOST_NUMBERED else "",
         textfont={"size": 12},
     )
-    figure = go.Figure([heatmap, _points(parts, height)], base(theme, height=height))
+    where = [(row, column) for row, column in np.argwhere(np.isfinite(values)).tolist()]
+    says = [
+        f"block {row}, {pieces.name} {html.escape(pieces.labels[column])}<br><b>{values[row, column]:+.4g}</b> {parts.unit}"
+        for row, column in where
+    ]
+    figure = go.Figure([heatmap, clickable(where, says, (height - AROUND) // n_row)], base(theme, height=height))
     figure.update_layout(
         margin={"l": 52, "r": 8, "t": 28, "b": 48},
         dragmode=False,
@@ -149,30 +155,6 @@ def grid(parts: LabelledArray, theme: Theme, *, above: str, below: str, chosen: 
         figure.add_shape(type="rect", **corners, line={"color": theme.text, "width": 2.5}, fillcolor="rgba(0,0,0,0)")
     _legend(figure, theme, above, below, f"up to {limit:.3g}")
     return figure
-
-
-def _points(parts: LabelledArray, height: int) -> go.Scatter:
-    """Points on the cells, which are not seen: a heatmap does not say which of its cells was clicked. A point that says nothing
-    under the pointer could not be clicked either, so they say what the cells are.
-    """
-    (blocks, pieces), values = parts.axes, np.asarray(parts.values, float)
-    where = [(row, column) for row, column in np.argwhere(np.isfinite(values)).tolist()]
-    return go.Scatter(
-        x=[column for _, column in where],
-        y=[row for row, _ in where],
-        customdata=[(row, column, html.escape(pieces.labels[column]), float(values[row, column])) for row, column in where],
-        mode="markers",
-        marker={
-            "size": max(6, (height - AROUND) // len(values)),
-            "symbol": "square",
-            "color": "rgba(0,0,0,0)",
-            "line": {"width": 0},
-        },
-        selected={"marker": {"opacity": 0}},
-        unselected={"marker": {"opacity": 0}},
-        hovertemplate=f"{blocks.name} %{{customdata[0]}}, {pieces.name} %{{customdata[2]}}<br><b>%{{customdata[3]:+.4g}}</b> "
-        f"{parts.unit}<extra></extra>",
-    )
 
 
 def _named(labels: list[str]) -> dict[str, list[object]]:

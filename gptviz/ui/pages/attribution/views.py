@@ -162,7 +162,7 @@ def grid(setting: Setting, found: Attribution, chosen: str | None) -> None:
     # As a callback, so that it acts on a click once, and not on every rerun, as the chart's selection would.
     def pick() -> None:
         if points := st.session_state[GRID].selection.points:
-            row, column = map(int, points[0]["customdata"][:2])
+            row, column = map(int, points[0]["customdata"])
             if (one := names[row][column]) in found.sources or one.endswith(".mlp"):
                 st.session_state["part"] = one
 
