@@ -38,7 +38,7 @@ def heatmap(
         shares: what each patch restores.
         theme: of the page.
         title: what was patched.
-        words: what each cell means, [block][place]: shown where the pointer is.
+        words: what is shown where the pointer is, [block][place], in short lines.
         first: the first column that is shown.
         marked: columns to point out, those in which the prompts differ.
         chosen: a cell to frame.
@@ -46,7 +46,7 @@ def heatmap(
     blocks, places = shares.axes
     rows, columns = shares.values.shape
     x, y = list(range(first, columns)), list(range(rows))
-    escaped = [[html.escape(text) for text in row] for row in words]
+    escaped = [[html.escape(text).replace("\n", "<br>") for text in row] for row in words]
     drawn = go.Heatmap(
         z=np.ascontiguousarray(shares.values[:, first:], np.float32),
         x=x,
@@ -89,7 +89,7 @@ def heatmap(
         figure.add_shape(type="rect", **corners, line={"color": theme.text, "width": 2}, fillcolor="rgba(0,0,0,0)")
     look = {"showgrid": False, "zeroline": False, "fixedrange": True}
     figure.update_layout(
-        margin={"l": 44, "r": 8, "t": 62, "b": 74 if _is_long(places) else 44},
+        margin={"l": 44, "r": 8, "t": 52, "b": 74 if _is_long(places) else 44},
         dragmode=False,
         title={
             "text": title,

@@ -33,12 +33,15 @@ def preview(model: Transformer, pair: Pair, whats: Sequence[str] = ("resid_pre",
     ids, source = pair.ids(model.embed.weight.device), pair.sources(model.embed.weight.device)
     kept = {one.tap(block) for one in chosen for block in range(one.blocks(model.config))}
     clean = run(model, ids[:1], [*kept, "logits"], source=None if source is None else source[:1], logits_at=slice(-1, None))
+    clean_answer, values = float(pair.answer(clean["logits"])[0]), dict(clean)
+    del clean
     gains: dict[str, Tensor] = {}
 
     def see(name: str, value: Tensor) -> None:
-        apart = clean[name] - value.detach()
+        before = value.detach()  # the same memory; a hook that held `value` itself would keep it after the backward pass
 
         def gain(gradient: Tensor) -> None:
+            apart = values.pop(name) - before
             gains[name] = (gradient * apart)[0].flatten(1).double().sum(-1)  # [T] or [H]
 
         if value.requires_grad:  # not where an edit has put in what does not depend on the prompt
@@ -50,7 +53,6 @@ def preview(model: Transformer, pair: Pair, whats: Sequence[str] = ("resid_pre",
         places = one.places(model.config, len(pair.clean), len(pair.clean_source or ()))
         none = torch.zeros(len(places.labels))
         blocks = [gains.get(one.tap(block), none).cpu().numpy() for block in range(one.blocks(model.config))]
-        clean_answer = float(pair.answer(clean["logits"])[0])
         found[one.name] = Patched(one, places, corrupted + np.stack(blocks), clean_answer, corrupted)
     return found
 

@@ -8,7 +8,7 @@ import torch
 
 from gptviz.model import Transformer
 
-from .next_token import logits_after
+from .next_token import Logits, logits_after
 from .patching import Pair
 
 # How many tokens before the last one may change, and how many tokens are tried in the place of each.
@@ -38,8 +38,9 @@ def one_token_changed(model: Transformer, ids: Sequence[int]) -> list[tuple[int,
     token come after those that take the answer away from further off: that a model reads its last token is no discovery.
     """
     device = model.embed.weight.device
-    tried = _changes(model, ids)
-    before = torch.from_numpy(logits_after(model, ids, slice(len(ids) - 1, len(ids)))[0]).double()
+    first = max(0, len(ids) - MOST_PLACES)
+    guesses = logits_after(model, ids, slice(max(0, first - 1), len(ids)))
+    before, tried = torch.from_numpy(guesses[-1]).double(), _changes(model, ids, first, guesses[:-1])
     right = int(before.argmax())
     found: list[tuple[int, float, tuple[int, ...]]] = []
     each = max(1, 2_048 // len(ids))
@@ -55,18 +56,20 @@ def one_token_changed(model: Transformer, ids: Sequence[int]) -> list[tuple[int,
     return [changed for _, _, changed in sorted(found, key=lambda one: one[:2], reverse=True)]
 
 
-def _changes(model: Transformer, ids: Sequence[int]) -> list[tuple[int, ...]]:
-    """Prompts that differ from `ids` in one token, as many as may be tried, those that change a late token first."""
+def _changes(model: Transformer, ids: Sequence[int], first: int, guesses: Logits) -> list[tuple[int, ...]]:
+    """Prompts that differ from `ids` in one token from `first` on, as many as may be tried, those that change a late token first.
+
+    Args:
+        model: the model.
+        ids: the prompt.
+        first: the first place whose token may change.
+        guesses: [places, vocab_size], what the model guesses at these places from the tokens before; at none before which there
+            are no tokens.
+    """
     weights = sum(parameter.numel() for parameter in model.blocks.parameters()) + model.embed.weight.numel()
     most = max(FEWEST_TRIED, int(MOST_WORK / (weights * len(ids))))
-    first = max(0, len(ids) - MOST_PLACES)
-    # What the model guesses at a place follows from the tokens before it. Before the first there are none: others of the prompt,
-    # or else any, take its place.
-    likely: list[list[int]] = []
-    if len(ids) > 1:
-        guesses = logits_after(model, ids, slice(max(0, first - 1), len(ids) - 1))
-        likely = [(-logits).argsort()[: EACH + 1].tolist() for logits in guesses]
-    if not first:
+    likely: list[list[int]] = [(-logits).argsort()[: EACH + 1].tolist() for logits in guesses]
+    if not first:  # others of the prompt, or else any, take the place of its first token
         likely.insert(0, list(dict.fromkeys([*ids, *range(min(EACH + 1, model.config.vocab_size))])))
     changes = []
     for place in [*reversed(range(first, len(ids) - 1)), len(ids) - 1]:

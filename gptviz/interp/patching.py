@@ -6,9 +6,8 @@ clean prompt, and every other row is the corrupted prompt with one patch, copied
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +27,8 @@ Watch = Callable[[int, int], object]
 
 # What a pass over many rows may take in memory, in bytes, and how many tokens it may read: after that many, progress is reported.
 MOST_BYTES, MOST_TOKENS = 512 * 2**20, 4_096
+# A pass over this many tokens takes hardly less than twice as long as one over half of them: it is worth its own beginning.
+ENOUGH_TOKENS = 512
 # Two answers that differ by a smaller share of themselves differ by rounding alone.
 ROUNDING = 1e-5
 SHARE = "share of the answer restored"
@@ -219,7 +220,7 @@ def answers(
 ) -> tuple[float, float, list[float]]:
     """The answer to the clean prompt, to the corrupted one, and to the corrupted one with each of the `patches`.
 
-    A patch may replace many pieces at once. Patches that begin in the same block share passes, as many as memory allows.
+    A patch may replace many pieces at once. Patches that begin in the same or in neighbouring blocks share passes.
 
     Raises:
         ValueError: as in `patch`; a patch of what the model does not compute.
@@ -228,17 +229,35 @@ def answers(
     clean, corrupted = _pass(model, pair, [[]])
     found: dict[int, float] = {}
     order = sorted(range(len(patches)), key=lambda index: _first_block(patches[index]))
-    most = rows_at_once(model.config, len(pair.clean), len(pair.clean_source or ()))
     if watch is not None:
         watch(0, len(patches))
-    for _, together in groupby(order, key=lambda index: _first_block(patches[index])):
-        rows = list(together)
-        for start in range(0, len(rows), most):
-            some = rows[start : start + most]
-            found |= zip(some, _pass(model, pair, [patches[index] for index in some])[1:], strict=True)
-            if watch is not None:
-                watch(len(found), len(patches))
+    for some in _passes(order, [_first_block(patches[index]) for index in order], model.config, pair):
+        found |= zip(some, _pass(model, pair, [patches[index] for index in some])[1:], strict=True)
+        if watch is not None:
+            watch(len(found), len(patches))
     return clean, corrupted, [found[index] for index in range(len(patches))]
+
+
+def _passes(order: Sequence[int], blocks: Sequence[int], config: Config, pair: Pair) -> Iterator[list[int]]:
+    """Which patches share a pass: those of a block, and of the next ones as long as they are few; as many as memory allows.
+
+    Args:
+        order: the patches by their indices, those that begin in an early block first.
+        blocks: the block in which each of them begins.
+        config: of the model.
+        pair: the prompts.
+    """
+    length, source = len(pair.clean), len(pair.clean_source or ())
+    most = rows_at_once(config, length, source)
+    together: list[int] = []
+    for place, index in enumerate(order):
+        begins_a_block = place > 0 and blocks[place] != blocks[place - 1]
+        if len(together) == most or (begins_a_block and len(together) * max(length, source) >= ENOUGH_TOKENS):
+            yield together
+            together = []
+        together.append(index)
+    if together:
+        yield together
 
 
 def check(model: Transformer, pair: Pair) -> None:

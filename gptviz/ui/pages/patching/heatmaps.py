@@ -83,9 +83,7 @@ def _state(subject: Subject, prompts: Prompts, begun: Work | None, of: int, read
     exact = f"{ready} of {of} heatmaps are exact; the others are" if ready else "These heatmaps are"
     with says.container(gap="xsmall"):
         verdict(prompts)
-        st.caption(
-            f"{exact} a **preview**, guessed from one backward pass (attribution patching): a hint, where differences are large."
-        )
+        st.caption(f"{exact} a **preview**, guessed from one backward pass (attribution patching).")
     if begun is None or not begun.is_active:
         many = computed.patches(subject.key, prompts.pair)
         about = f"Computes each of the {many:,} patches by itself. It goes on if you reload or leave the page."
@@ -104,6 +102,18 @@ def meaning(found: Patched, block: int, place: int, tokens: Sequence[str], *, ex
     return (
         f"{piece(found.quantity, block, place, tokens, found.places)}: {restores} ({signed(float(found.answers[block, place]))})."
     )
+
+
+def _brief(found: Patched, block: int, place: int, *, exact: bool) -> str:
+    """The same in short lines, for a small picture."""
+    where = f"{place} {found.places.labels[place]}" if found.quantity.by == "position" else found.places.labels[place]
+    lines = (
+        f"block {block}",
+        f"{found.quantity.by} {where}",
+        percents(float(found.shares[block, place])),
+        "" if exact else "preview",
+    )
+    return "\n".join(filter(None, lines))
 
 
 def piece(quantity: Quantity, block: int, place: int, tokens: Sequence[str], places: Axis) -> str:
@@ -134,7 +144,7 @@ def rows(subject: Subject, prompts: Prompts, found: Maps) -> None:
     config = subject.lm.model.config
     chosen = chosen_cell(found)
     first = first_shown(subject, prompts)
-    st.markdown("**Where?** What was computed at one position, in one block, is put in.")
+    st.markdown("**Where?** What was computed at one position, in one block, is put in. A click on a cell says what it means.")
     _row(computed.shown(config, computed.BY_POSITION), prompts, found, chosen, first)
     if first:
         st.caption(f"Left out: positions 0 to {first - 1}, where both prompts are the same, so that a patch changes nothing.")
@@ -166,7 +176,7 @@ def _one(quantity: Quantity, prompts: Prompts, found: Maps, chosen: Cell | None,
     one = found.best(name)
     shares = one.restored
     blocks, places = map(range, shares.values.shape)
-    words = [[meaning(one, block, place, prompts.tokens, exact=is_exact) for place in places] for block in blocks]
+    words = [[_brief(one, block, place, exact=is_exact) for place in places] for block in blocks]
 
     # As a callback, so that it acts on a click once, and not on every rerun, as the chart's selection would.
     def pick() -> None:
