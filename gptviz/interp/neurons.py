@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -83,13 +82,15 @@ class Activity:
         ]
 
     def histogram(self, neuron: int) -> LabelledArray:
-        """How many tokens have an activation in each bin, without the empty bins at both ends."""
+        """How many tokens have an activation in each bin, which is called by its lower end; without the empty bins at both ends.
+
+        A bin is 2 · reach / BINS wide.
+        """
         counts, reach = self.counts[neuron], float(self.reach[neuron])
         filled = np.flatnonzero(counts)
         some = slice(filled[0], filled[-1] + 1) if len(filled) else slice(BINS // 2, BINS // 2 + 1)
-        edges = np.linspace(-reach, reach, BINS + 1)[some.start : some.stop + 1]
-        labels = tuple(f"{low:.4g} … {high:.4g}" for low, high in pairwise(edges))
-        return LabelledArray(counts[some], (Axis("activation", labels),), "tokens")
+        edges = np.linspace(-reach, reach, BINS + 1)[some]
+        return LabelledArray(counts[some], (Axis("activation from", tuple(f"{edge:.7g}" for edge in edges)),), "tokens")
 
     def table(self) -> LabelledArray:
         """The extremes, the share of activity and the effect of every neuron: [neuron, number]."""

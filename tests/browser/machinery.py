@@ -27,6 +27,7 @@ PAGES = (
     *("", "generate", "attention", "next_token", "positions", "embeddings"),
     "gradients",
     "heads",
+    "neurons",
     "lens",
     "attribution",
     "patching",

@@ -158,6 +158,14 @@ STREAM = Page(
     step="Every part writes into one vector per token: see how much each writes, and how the vectors turn.",
     kinds=("decoder", "encoder-decoder"),
 )
+NEURONS = Page(
+    "pages/neurons.py",
+    "Neurons",
+    ":material/blur_on:",
+    "What makes each neuron active, what it speaks for, and what changes if it is set by hand.",
+    step="Between its heads a block has an MLP: see what its neurons are for, and set one by hand.",
+    kinds=("decoder", "classifier"),
+)
 OPEN_MODEL = Page(
     "pages/open_model.py",
     "Open a model",
@@ -184,7 +192,7 @@ RUNS = Page(
 GROUPS: dict[str, tuple[Page, ...]] = {
     "From outside": (HOME, LESSONS, NEXT_TOKEN, GENERATE, CLASSIFY, TRANSLATE),
     "What it is made of": (EMBEDDINGS, POSITIONS, ATTENTION, GRADIENTS),
-    "Take it apart": (LENS, ATTRIBUTION, STREAM, HEADS, SWITCH_OFF, PATCHING, COSTS),
+    "Take it apart": (LENS, ATTRIBUTION, STREAM, HEADS, NEURONS, SWITCH_OFF, PATCHING, COSTS),
     "Your models": (OPEN_MODEL, TRAIN, RUNS),
 }
 PAGES = {page.path: page for group in GROUPS.values() for page in group}

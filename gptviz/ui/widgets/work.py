@@ -70,9 +70,9 @@ class Work:
             raise _StoppedError
         self.done, self.of, self.doing = done, of, doing or self.doing
 
-    def join(self) -> None:
-        """Wait for its end."""
-        self._thread.join()
+    def join(self, seconds: float | None = None) -> None:
+        """Wait for its end, or so many seconds: what is soon ready is then shown at once."""
+        self._thread.join(seconds)
 
     def _run(self) -> None:
         try:

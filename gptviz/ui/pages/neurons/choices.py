@@ -1,0 +1,115 @@
+"""What a reader of the Neurons page chooses: the text that is read, a block, how its neurons are ranked, and one of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from gptviz.interp.units import Unit, unit
+from gptviz.ui.shell.models import ModelKey, language_model
+from gptviz.ui.shell.subject import Subject
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.markdown import escaped
+
+HELD_OUT, WRITTEN, PROMPT, OWN = "Held-out data", "What it writes", "The prompt", "A text of yours"
+TOKENS = (1_024, 4_096, 16_384, 65_536)
+# Of what the model writes itself, so many tokens: they are written one after the other.
+MOST_WRITTEN = 512
+RANKINGS = {
+    "largest": ("Largest", "The highest activation over the text."),
+    "active": ("Active", "The share of tokens at which the activation is above 0."),
+    "effect": ("Effect", "The mean length of the vector that the neuron adds to the stream."),
+}
+# The key in the address of the neuron that is shown.
+CHOSEN = "unit"
+# What a neuron is set to, in multiples of the largest size that its activation has in the text.
+TIMES = (-4.0, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Which neurons are observed over which text.
+
+    Attributes:
+        key: the model.
+        block: the number of the block.
+        kind: where the text comes from, one of those above.
+        text: the text itself, where it is the reader's; what the model begins with, where it writes.
+        most: how many tokens are read at most.
+    """
+
+    key: ModelKey
+    block: int
+    kind: str
+    text: str
+    most: int
+
+    def unit(self, neuron: int) -> Unit:
+        """A neuron of the block."""
+        return Unit("mlp", self.block, neuron)
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def has_held_out(key: ModelKey) -> bool:
+    """Whether what was held out of the model's training is on this machine."""
+    try:
+        return bool(language_model(key).rows(most=1))
+    except (ValueError, OSError, KeyError, TypeError):
+        return False
+
+
+def setting(subject: Subject) -> Setting:
+    """The controls of what is read, and of the block."""
+    config = subject.lm.model.config
+    kinds = [HELD_OUT] if has_held_out(subject.key) else []
+    kinds += [WRITTEN] if subject.kind == "decoder" else []
+    kinds += [PROMPT, OWN]
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        about = (
+            "What the neurons are observed over: data that the model was not trained on, a text that the model writes itself, "
+            "the prompt, or a text of yours."
+        )
+        kind = controls.select("Text", kinds, key="text", help=about)
+        most = TOKENS[1]
+        if kind in (HELD_OUT, OWN):
+            about = "How many tokens are read at most. More tokens take longer, and find rarer things."
+            most = int(controls.notch("Tokens", TOKENS, key="tokens", default=most, format_func="{:,}".format, help=about))
+        block = controls.whole(
+            "Block", 0, config.n_layer - 1, key="block", default=config.n_layer // 2, help="The block whose MLP is looked at."
+        )
+    text = subject.prompt if kind == PROMPT else subject.default if kind == WRITTEN else ""
+    if kind == OWN:
+        text = controls.text(
+            "A text of yours", "", key="own", longest=100_000, height=120, help="Neurons are observed over all of its tokens."
+        )
+        if not text.strip():
+            st.info("Type or paste a text above; until then the prompt is read.")
+            text = subject.prompt
+    return Setting(subject.key, block, kind, text, most)
+
+
+def ranking() -> str:
+    """The control `by`: what the neurons are ranked by."""
+    about = " ".join(f"{title}: {what[0].lower()}{what[1:]}" for title, what in RANKINGS.values())
+    return controls.select(
+        "Rank by", list(RANKINGS), key="by", help=about, format_func=lambda name: RANKINGS[name][0], segmented=True
+    )
+
+
+def chosen(setting: Setting, first: int) -> int:
+    """The neuron that the address asks for; `first` where it asks for none of this block."""
+    asked = st.query_params.get(CHOSEN)
+    if asked is None:
+        return first
+    try:
+        found = unit(asked, language_model(setting.key).model.config)
+    except ValueError as error:
+        st.warning(f"The link asks for {CHOSEN} = “{escaped(asked[:80])}”: {escaped(str(error))}.", icon=":material/link_off:")
+        return first
+    return found.index if found.is_neuron and found.index is not None and found.block == setting.block else first
+
+
+def choose(setting: Setting, neuron: int) -> None:
+    """Put a neuron into the address."""
+    st.query_params[CHOSEN] = setting.unit(neuron).name

@@ -1,0 +1,153 @@
+"""What the Neurons page computes: the activity of a block's neurons in a thread of the server, all else at once and cached."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import streamlit as st
+import torch
+
+from gptviz.interp import neurons
+from gptviz.interp.neurons import Activity, Numbers
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.ui.shell.models import ModelKey, language_model
+from gptviz.ui.widgets import work
+from gptviz.ui.widgets.work import Work, follow
+
+from .choices import HELD_OUT, MOST_WRITTEN, WRITTEN, Setting
+
+# So many parameters times tokens are read in about a second; to write a token takes as long as to read WRITING of them.
+QUICK, WRITING = 2e10, 10
+# Seconds that the page waits for what takes longer.
+SOON = 1.0
+# How many tokens are listed that a neuron speaks for, and as many against.
+LISTED = 8
+# So many of the likeliest guesses before and after are shown.
+GUESSES = 5
+# Of a context, so many tokens before the one at which the neuron is active, and behind it.
+BEFORE, BEHIND = 24, 8
+
+
+class Seen(NamedTuple):
+    """What was observed so far.
+
+    Attributes:
+        activity: of the neurons of the block.
+        rows: the texts that were read or are still to be read.
+    """
+
+    activity: Activity
+    rows: list[torch.Tensor]
+
+
+def seen(setting: Setting) -> Seen | None:
+    """What was observed of the block over the text: at once where it takes a moment; else in a thread of the server, with a line
+    on how far it is. None as long as nothing is ready.
+    """
+    if _is_quick(setting):
+        return _at_once(setting)
+    key = ("neurons", setting)
+    found = work.found(key)
+    if found is None:  # one that was stopped stays so
+        found = work.begin(key, "Observing the neurons", lambda one: _observe(setting, one))
+        found.join(SOON)
+    follow(found, "neurons")
+    ready: Seen | None = found.results.get("seen")
+    return ready
+
+
+def _is_quick(setting: Setting) -> bool:
+    """Whether the text is read in about a second."""
+    lm = language_model(setting.key)
+    size = sum(parameter.numel() for parameter in lm.model.parameters())
+    tokens = WRITING * MOST_WRITTEN if setting.kind == WRITTEN else setting.most
+    return size * tokens <= QUICK
+
+
+# An entry is as large as the activity of one block: some megabytes.
+@st.cache_resource(max_entries=8, show_spinner="Observing the neurons")
+def _at_once(setting: Setting) -> Seen:
+    rows = _rows(setting)
+    *_, last = neurons.observe(language_model(setting.key).model, setting.block, rows)
+    return Seen(last.activity(), rows)
+
+
+def _observe(setting: Setting, one: Work) -> None:
+    one.report(0, 0, "getting the text")
+    rows = _rows(setting)
+    total = sum(map(len, rows))
+    for so_far in neurons.observe(language_model(setting.key).model, setting.block, rows):
+        one.results["seen"] = Seen(so_far.activity(), rows)
+        one.report(so_far.n_tokens, total, "tokens")
+
+
+def _rows(setting: Setting) -> list[torch.Tensor]:
+    lm = language_model(setting.key)
+    if setting.kind == HELD_OUT:
+        return lm.rows(most=setting.most)
+    if setting.kind != WRITTEN:
+        return lm.rows(setting.text, setting.most)
+    return lm.rows(lm.generate(setting.text, MOST_WRITTEN, go_on=True, seed=0) or setting.text, MOST_WRITTEN)
+
+
+@st.cache_data(max_entries=128, show_spinner=False)
+def promoted(key: ModelKey, block: int, neuron: int) -> Numbers:
+    """See `gptviz.interp.neurons.promoted`."""
+    return neurons.promoted(language_model(key).model, block, neuron)
+
+
+def listed(key: ModelKey, values: Numbers) -> LabelledArray:
+    """The tokens with the largest `values` [vocab_size], then those with the smallest, the smallest last."""
+    order = np.argsort(-values, kind="stable")
+    count = min(LISTED, len(order) // 2)
+    some = [*order[:count].tolist(), *order[len(order) - count :].tolist()]
+    label = language_model(key).tokenizer.label
+    return LabelledArray(values[some], (Axis("token", tuple(map(label, some))),), "added to the logit")
+
+
+@st.cache_data(max_entries=128, show_spinner=False)
+def guesses(key: ModelKey, ids: tuple[int, ...], block: int, neuron: int, value: float) -> LabelledArray:
+    """The likeliest guesses after `ids` as the model is, and with a neuron set to `value` at every token: [side, guess]."""
+    lm = language_model(key)
+    before, after = (
+        neurons.steered(lm.model, torch.tensor(ids, device=lm.device), block, neuron, put).double().softmax(-1)
+        for put in (None, value)
+    )
+    some = dict.fromkeys(i for side in (before, after) for i in side.topk(min(GUESSES, len(side))).indices.tolist())
+    label = lm.labels.__getitem__ if lm.model.config.kind == "classifier" else lm.tokenizer.label
+    axes = Axis("side", ("before", "after")), Axis("guess", tuple(label(i) for i in some))
+    unit = "probability of the label" if lm.model.config.kind == "classifier" else "probability of the next token"
+    return LabelledArray(torch.stack((before, after))[:, list(some)].numpy(), axes, unit)
+
+
+class Context(NamedTuple):
+    """A piece of text around a token at which a neuron is very active.
+
+    Attributes:
+        labels: the tokens.
+        activations: of the neuron, at each of them.
+        at: the place of the token in the piece.
+    """
+
+    labels: tuple[str, ...]
+    activations: tuple[float, ...]
+    at: int
+
+
+@st.cache_data(max_entries=128, show_spinner=False)
+def contexts(key: ModelKey, block: int, neuron: int, pieces: tuple[tuple[tuple[int, ...], int], ...]) -> list[Context]:
+    """The `pieces` (a row of tokens and a place in it) as contexts; the activations are computed again, over the whole row."""
+    lm = language_model(key)
+    found = []
+    for row, at in pieces:
+        values = neurons.activations(lm.model, torch.tensor([row]), block)[0, :, neuron]
+        some = slice(max(0, at - BEFORE), at + 1 + BEHIND)
+        labels = tuple(map(lm.tokenizer.label, row[some]))
+        found.append(Context(labels, tuple(values[some].tolist()), at - some.start))
+    return found
+
+
+def scale(activity: Activity, neuron: int) -> float:
+    """The largest size that the activation of a neuron had; 1 for a neuron that never was active."""
+    return max(abs(float(activity.largest[neuron])), abs(float(activity.smallest[neuron]))) or 1.0

@@ -1,0 +1,153 @@
+"""The views of the Neurons page: the ranking, and of one neuron its contexts, histogram, tokens, and what setting it does."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+import streamlit as st
+
+from gptviz.components.token_strip import Token, token_strip
+from gptviz.figures import neurons as figures
+from gptviz.figures.theme import MLP
+from gptviz.interp.neurons import BINS, SEGMENT, Activity
+from gptviz.ui.shell import reading
+from gptviz.ui.shell.subject import Subject
+from gptviz.ui.shell.theme import theme
+from gptviz.ui.views import edits
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.figure import pixels, show_figure
+
+from .choices import RANKINGS, TIMES, Setting, choose
+from .computed import Seen, contexts, guesses, listed, promoted, scale
+
+_TABLE = "neurons table"
+# How many neurons the table has, and how many contexts are shown.
+MOST_ROWS, SHOWN = 200, 6
+HIGH = 380
+
+
+def ranked(setting: Setting, activity: Activity, by: str, order: list[int]) -> None:
+    """The neurons that rank first; choosing a row shows the neuron."""
+    some = order[:MOST_ROWS]
+    frame = pd.DataFrame({"neuron": some} | {title: getattr(activity, name)[some] for name, (title, _) in _first(by).items()})
+
+    def pick() -> None:
+        if rows := st.session_state[_TABLE].selection.rows:
+            choose(setting, some[rows[0]])
+
+    number = st.column_config.NumberColumn
+    config = {
+        title: number(format="percent" if name == "active" else "%.3g", help=about) for name, (title, about) in RANKINGS.items()
+    }
+    st.dataframe(
+        frame,
+        hide_index=True,
+        key=_TABLE,
+        on_select=pick,
+        selection_mode="single-row",
+        height=pixels(HIGH),
+        column_config=config,
+        alt=f"Neurons of block {setting.block}, ranked by {RANKINGS[by][0].lower()}",
+    )
+    rest = f"The first {MOST_ROWS} of {len(order):,} neurons. " if len(order) > MOST_ROWS else ""
+    st.caption(f"{rest}Over {activity.n_tokens:,} tokens. {RANKINGS[by][1]}")
+
+
+def _first(by: str) -> dict[str, tuple[str, str]]:
+    """The rankings, this one first."""
+    return {by: RANKINGS[by]} | RANKINGS
+
+
+def strips(subject: Subject, setting: Setting, seen: Seen, neuron: int) -> None:
+    """The texts in which the neuron is most active, or least: tokens tinted by the share of its largest activation."""
+    activity, lowest = seen.activity, False
+    if activity.smallest[neuron] < -0.2 * scale(activity, neuron):
+        about = "A neuron of a gated MLP can be far below 0: then it adds the opposite of its vector to the stream."
+        lowest = controls.select("Contexts", ("Highest", "Lowest"), key="side", help=about, segmented=True) == "Lowest"
+    pieces = tuple((tuple(seen.rows[row].tolist()), at) for row, at in activity.places(neuron, lowest=lowest)[:SHOWN])
+    extreme = float(activity.smallest[neuron] if lowest else activity.largest[neuron])
+    for number, context in enumerate(contexts(setting.key, setting.block, neuron, pieces)):
+        tokens = [
+            Token(label, _share(value, extreme), note=f"activation {value:.3g}; as a share of {extreme:.3g}")
+            for label, value in zip(context.labels, context.activations, strict=True)
+        ]
+        token_strip(
+            tokens,
+            key=f"context {number}",
+            colour=MLP,
+            selected=context.at,
+            label=f"Context {number + 1}: activation {context.activations[context.at]:.3g}",
+            legend=f"activation, as a share of {extreme:.3g}" if number == 0 else "",
+            spaced=reading.is_spaced(subject.lm),
+        )
+    which = "lowest" if lowest else "highest"
+    st.caption(f"The {which} activations in the text, at most one of every {SEGMENT} tokens; outlined: the token that it is at.")
+
+
+def _share(value: float, extreme: float) -> float:
+    """`value` as a share of `extreme`, between 0 and 1."""
+    return min(max(value / extreme, 0.0), 1.0) if extreme and math.isfinite(extreme) else 0.0
+
+
+def distribution(activity: Activity, neuron: int) -> None:
+    """The histogram of its activations."""
+    counts = activity.histogram(neuron)
+    st.markdown("**How active it is**")
+    show_figure(
+        figures.histogram(counts, theme(), width=2 * float(activity.reach[neuron]) / BINS),
+        key="neuron histogram",
+        config={"displaylogo": False},
+        alt=f"Histogram of the activations of neuron {neuron}: from {activity.smallest[neuron]:.3g} to "
+        f"{activity.largest[neuron]:.3g}, above 0 at {activity.active[neuron]:.1%} of the tokens.",
+    )
+    st.caption(
+        f"Above 0 at {activity.active[neuron]:.1%} of the tokens. The axis is logarithmic: a line up is ten times as many."
+    )
+
+
+def speaks_for(setting: Setting, neuron: int) -> None:
+    """The tokens that it promotes and suppresses."""
+    shown = listed(setting.key, promoted(setting.key, setting.block, neuron))
+    st.markdown("**What it speaks for, and against**")
+    half = len(shown.axes[0].labels) // 2
+    show_figure(
+        figures.promoted(shown, theme()),
+        key="neuron promoted",
+        config={"displaylogo": False},
+        alt=f"Tokens promoted: {', '.join(shown.axes[0].labels[:half])}; suppressed: {', '.join(shown.axes[0].labels[half:])}.",
+    )
+    st.caption(
+        "What an activation of 1 adds to each token's logit, straight to the end, but for one factor that norms divide by."
+    )
+
+
+def steer(subject: Subject, setting: Setting, activity: Activity, neuron: int) -> float:
+    """What the model guesses if the neuron is set; gives the value that it is set to."""
+    size = scale(activity, neuron)
+    st.markdown("**Set it, and see what changes**")
+    about = f"At every token of the prompt, in multiples of {size:.3g}, the largest size of its activation in the text. 0 is off."
+    times = float(
+        controls.notch("Times its largest activation", TIMES, key="times", default=2.0, format_func="{:g}".format, help=about)
+    )
+    value = float(f"{times * size:.6g}")
+    shown = guesses(setting.key, subject.seen, setting.block, neuron, value)
+    before, after = shown.values
+    name = setting.unit(neuron).title
+    show_figure(
+        figures.before_and_after(shown, theme()),
+        key="neuron steered",
+        config={"displaylogo": False},
+        alt=f"The {shown.unit} as it is, and with {name} set to {value:.3g}: "
+        + ", ".join(f"{label} {a:.1%} → {b:.1%}" for label, a, b in zip(shown.axes[1].labels, before, after, strict=True)),
+    )
+    text = f"{setting.unit(neuron).name}={value:.6g}"
+    st.button(
+        f"Keep it at {value:.3g} on every page",
+        icon=":material/push_pin:",
+        key="keep neuron",
+        on_click=edits.toggle,
+        args=(text,),
+        help=f"The edit `{text}`: it stands in the address of every page, and one click takes it away.",
+    )
+    return value

@@ -1,0 +1,59 @@
+"""What is each neuron for? Where it is active, what it speaks for, and what the model says if it is set by hand."""
+
+import streamlit as st
+
+from gptviz.ui.pages.neurons import show
+from gptviz.ui.pages.neurons.choices import chosen, ranking, setting
+from gptviz.ui.pages.neurons.computed import seen
+from gptviz.ui.pages.neurons.tries import to_try
+from gptviz.ui.pages.neurons.words import HOW, LIMITS, code
+from gptviz.ui.shell import pages
+from gptviz.ui.shell.next_step import next_step
+from gptviz.ui.shell.pages import open_page
+from gptviz.ui.shell.subject import subject_bar
+from gptviz.ui.widgets.details import details
+from gptviz.ui.widgets.tries import try_this
+
+open_page(
+    pages.NEURONS,
+    "What is each neuron for?",
+    "The neurons of a block's MLP, ranked; for one of them the texts that make it active, the tokens it speaks for, and what the "
+    "model guesses if you set it by hand.",
+)
+subject = subject_bar()
+config = subject.lm.model.config
+if not config.n_layer or not config.mlp_size:
+    st.info("The blocks of this model have no MLP, and so no neurons." if config.n_layer else "This model has no blocks.")
+    pages.link(pages.ATTENTION if config.n_layer else pages.EMBEDDINGS)
+    next_step()
+    st.stop()
+looked_at = setting(subject)
+observed = seen(looked_at)
+if observed is None:
+    st.stop()
+
+left, right = st.columns([2, 3], gap="large")
+with left:
+    by = ranking()
+    order = observed.activity.ranked(by)
+    show.ranked(looked_at, observed.activity, by, order)
+neuron = chosen(looked_at, order[0])
+title = looked_at.unit(neuron).title
+with right:
+    st.markdown(f"**{title[0].upper()}{title[1:]}: where it is most active**")
+    show.strips(subject, looked_at, observed, neuron)
+left, middle, right = st.columns(3, gap="large")
+with left:
+    show.distribution(observed.activity, neuron)
+with middle:
+    if subject.kind == "decoder":
+        show.speaks_for(looked_at, neuron)
+    else:
+        st.caption("This model guesses labels, not tokens: its neurons speak for no token.")
+with right:
+    value = show.steer(subject, looked_at, observed.activity, neuron)
+
+try_this(to_try(subject, looked_at, observed))
+table = observed.activity.table()
+details(lambda: table, code=code(subject, looked_at, neuron, value), how=HOW, limits=LIMITS, key="neurons")
+next_step()

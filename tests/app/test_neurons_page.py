@@ -1,0 +1,200 @@
+"""The Neurons page as a reader meets it, without a browser."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+import gptviz
+from gptviz.figures.theme import plain
+from gptviz.interp.neurons import promoted
+from gptviz.interp.trace import run
+from gptviz.runs import checkpoints
+from gptviz.text import CharTokenizer
+from gptviz.ui.pages.neurons import computed
+from gptviz.ui.pages.neurons.choices import HELD_OUT, OWN, PROMPT, WRITTEN
+from gptviz.ui.shell.models import model_key
+from gptviz.ui.widgets import work
+from tests import hand_built
+from tests.app.opening import opened
+from tests.hand_built import Neuron
+from tests.tiny import TinyModel
+
+TEXT = "the quick brown fox jumps over the lazy dog " * 5
+
+
+def page(**query: str) -> AppTest:
+    at = opened("pages/neurons.py", **query)
+    assert not at.exception, at.exception
+    return at
+
+
+def chart(at: AppTest, key: str) -> list[dict[str, Any]]:
+    """The traces of a chart."""
+    return next(json.loads(c.proto.spec)["data"] for c in at.get("plotly_chart") if c.proto.id.endswith(f"-{key}"))
+
+
+def numbers(data: Any) -> np.ndarray:
+    """The numbers of a chart, which plotly writes as lists or as bytes."""
+    if isinstance(data, dict):
+        return np.frombuffer(base64.b64decode(data["bdata"]), data["dtype"])
+    return np.array(data, dtype=float)
+
+
+def says(at: AppTest) -> str:
+    return " ".join(str(each.value) for kind in (at.caption, at.info, at.warning, at.markdown) for each in kind)
+
+
+def offered(at: AppTest) -> list[str]:
+    return [button.label for button in at.button if (button.key or "").startswith("try ")]
+
+
+@pytest.fixture
+def by_hand(home: object) -> str:
+    """A model whose neuron 0 reads d and says i, and whose neuron 1 reads f and says b."""
+    model = hand_built.hand_built((hand_built.nothing(),), neurons=((Neuron(3, 8), Neuron(5, 1)),))
+    checkpoints.save("hand", model, CharTokenizer.from_text("abcdefghij"), {}, replace=True)
+    return "hand"
+
+
+def test_a_neuron_built_by_hand_is_shown_with_what_it_reads_and_says(by_hand: str) -> None:
+    at = page(model=by_hand, text=PROMPT, prompt="abfcd", unit="blocks.0.mlp.neuron.1")
+    frame = at.dataframe[0].value
+    assert set(frame["neuron"]) == {0, 1}
+    assert list(frame["Largest"]) == [1, 1]
+    assert list(frame["Active"]) == pytest.approx([0.2, 0.2])
+    assert "Neuron 1 of block 0" in says(at)
+    (bars,) = chart(at, "neuron promoted")
+    assert bars["customdata"][0] == "b"
+    assert numbers(bars["x"])[0] == pytest.approx(hand_built.LOUD * 0.9)
+    counts = numbers(chart(at, "neuron histogram")[0]["y"])
+    assert sorted(counts[~np.isnan(counts)]) == [1, 4]
+    before, after = chart(at, "neuron steered")
+    assert (before["name"], after["name"]) == ("before", "after")
+    at_b = after["customdata"].index("b")
+    assert numbers(after["x"])[at_b] > 0.99 > 0.2 > numbers(before["x"])[at_b]
+
+
+def test_what_is_shown_is_computed_by_the_code_below_it(tiny_model: TinyModel) -> None:
+    tiny_model("mine", context_length=32)
+    for query in ({"text": OWN, "own": TEXT}, {"text": PROMPT, "prompt": "the fox"}, {"text": WRITTEN}):
+        at = page(model="mine", block="1", **query)
+        made: dict[str, Any] = {}
+        exec(at.code[0].value, made)
+        frame = at.dataframe[0].value.set_index("neuron")
+        seen, neuron = made["seen"], int(at.dataframe[0].value["neuron"][0])
+        for title, name in (("Largest", "largest"), ("Active", "active"), ("Effect", "effect")):
+            np.testing.assert_allclose(frame[title].sort_index(), getattr(seen, name), atol=1e-6)
+        assert neuron == seen.ranked("largest")[0]
+        counts = numbers(chart(at, "neuron histogram")[0]["y"])
+        np.testing.assert_array_equal(np.nan_to_num(counts), made["counts"].values)
+        lm = gptviz.load("mine")
+        np.testing.assert_allclose(made["tokens"], promoted(lm.model, 1, neuron), atol=1e-6)
+        before, after = chart(at, "neuron steered")
+        for bars, expected in ((before, made["before"]), (after, made["after"])):
+            for label, share in zip(bars["customdata"], numbers(bars["x"]), strict=True):
+                found = [float(expected[i]) for i in range(len(expected)) if plain(lm.tokenizer.label(i)) == label]
+                assert any(abs(one - share) < 1e-6 for one in found), label
+
+
+def test_the_contexts_are_where_the_model_says_that_the_neuron_is_most_active(tiny_model: TinyModel) -> None:
+    tiny_model("mine", context_length=32)
+    page(model="mine", block="0", text=OWN, own=TEXT, unit="blocks.0.mlp.neuron.4")
+    lm = gptviz.load("mine")
+    rows = lm.rows(TEXT)
+    seen = lm.neurons(0, TEXT)
+    pieces = tuple((tuple(rows[row].tolist()), at) for row, at in seen.places(4)[:3])
+    key = model_key(lm.name, "cpu")
+    for context, (row, at), value in zip(computed.contexts(key, 0, 4, pieces), pieces, seen.highest[:, 4], strict=False):
+        assert context.activations[context.at] == pytest.approx(value)
+        assert context.labels[context.at] == lm.tokenizer.label(row[at])
+        of_row = run(lm.model, torch.tensor([row]), ["*.neurons"])["blocks.0.mlp.neurons"][0, :, 4]
+        first = max(0, at - computed.BEFORE)
+        np.testing.assert_allclose(context.activations, of_row[first : first + len(context.labels)], rtol=1e-5, atol=1e-6)
+
+
+def test_a_text_of_task_is_what_was_held_out_and_otherwise_what_the_model_writes(tiny_model: TinyModel) -> None:
+    at = page(model="addition", tokens="1,024")
+    assert at.selectbox(key="text").value == HELD_OUT
+    assert "Over 1,024 tokens" in says(at)
+    tiny_model("mine", context_length=32)
+    at = page(model="mine")
+    assert at.selectbox(key="text").value == WRITTEN
+    assert HELD_OUT not in at.selectbox(key="text").options
+
+
+def test_what_is_suggested_shows_the_neuron_it_is_about(tiny_model: TinyModel) -> None:
+    tiny_model("mine", context_length=32)
+    at = page(model="mine", text=OWN, own=TEXT)
+    assert "The one with the largest effect" in offered(at)
+    assert "Turn it up" in offered(at)
+    for label in offered(at):
+        next(button for button in at.button if button.label == label).click().run()
+        assert not at.exception
+        neuron = str(at.query_params["unit"]).rpartition(".")[2].strip("']")
+        assert f"Neuron {neuron} of block" in says(at)
+    assert at.select_slider(key="times").value == 8
+    before, after = chart(at, "neuron steered")
+    change = np.abs(numbers(after["x"]) - numbers(before["x"]))
+    assert f"“{before['customdata'][int(change.argmax())]}”" in says(at)
+
+
+def test_a_neuron_that_is_kept_is_an_edit_on_every_page(tiny_model: TinyModel) -> None:
+    tiny_model("mine", context_length=32)
+    at = page(model="mine", text=PROMPT, prompt="the fox", unit="blocks.1.mlp.neuron.4", times="1")
+    next(button for button in at.button if button.key == "keep neuron").click().run()
+    assert not at.exception
+    assert "blocks.1.mlp.neuron.4=" in str(at.query_params["edits"])
+
+
+def test_a_long_text_of_a_large_model_is_read_in_a_thread_and_then_shown(
+    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny_model("mine", context_length=32)
+    quick = page(model="mine", text=OWN, own=TEXT).dataframe[0].value
+    monkeypatch.setattr(computed, "QUICK", 0)
+    at = page(model="mine", text=OWN, own=TEXT)
+    (one,) = [each for key, each in work._begun.items() if isinstance(key, tuple) and key[0] == "neurons"]
+    one.join()
+    at.run()
+    assert not at.exception
+    assert one.state == "done"
+    assert at.dataframe[0].value.equals(quick)
+
+
+def test_a_classifier_has_neurons_that_move_its_labels() -> None:
+    at = page(model="classifier", text=PROMPT, prompt="a warm and funny film")
+    assert "speak for no token" in says(at)
+    before, after = chart(at, "neuron steered")
+    assert set(before["customdata"]) == {"negative", "positive"}
+    assert numbers(before["x"]).sum() == pytest.approx(1)
+    assert numbers(after["x"]).sum() == pytest.approx(1)
+
+
+def test_neurons_of_a_gated_mlp_show_their_lowest_activations_too(tiny_model: TinyModel) -> None:
+    tiny_model("gated", context_length=32, mlp="gated")
+    lm = gptviz.load("gated")
+    seen = lm.neurons(0, TEXT)
+    neuron = int(seen.smallest.argmin())
+    query = {"model": "gated", "block": "0", "text": OWN, "own": TEXT, "unit": f"blocks.0.mlp.neuron.{neuron}"}
+    assert "The highest activations" in says(page(**query))
+    assert "The lowest activations" in says(page(**query, side="Lowest"))
+
+
+def test_a_model_without_neurons_says_so_and_leads_on(tiny_model: TinyModel) -> None:
+    tiny_model("attention", d_mlp=0)
+    assert "no MLP, and so no neurons" in says(page(model="attention"))
+    tiny_model("bigram", n_layer=0)
+    assert "has no blocks" in says(page(model="bigram"))
+
+
+def test_a_neuron_that_there_is_not_is_named(tiny_model: TinyModel) -> None:
+    tiny_model("mine", context_length=32)
+    at = page(model="mine", text=PROMPT, prompt="the", unit="blocks.0.mlp.neuron.99")
+    assert any("there is no neuron 99" in warning.value.replace("\\", "") for warning in at.warning)
