@@ -45,7 +45,7 @@ Words = tuple[str, ...]
 LENGTH: Final = 36
 """Tokens of the longest sentence and its end: three facts about colours, a sentence between, and two questions."""
 _END: Final = SPECIAL_TOKENS[0]
-_TEMPLATES_PER_HELD_OUT, _PAIRS_PER_HELD_OUT = 5, 6
+_TEMPLATES_PER_HELD_OUT, _PAIRS_PER_HELD_OUT, _SENTENCES_PER_WHOLE = 5, 6, 8
 
 _NAMES = ("Mary", "John", "Tom", "Ann", "Sue", "Paul", "Kate", "Mark", "Lucy", "Peter", "Emma", "David", "Alice", "James")
 _PLACES = ("shop", "park", "school", "garden", "station", "market", "river", "beach", "library", "town")
@@ -264,15 +264,16 @@ def _numbers() -> dict[str, int]:
 class Sentences(Task):
     """The four tasks of this file, equally many sentences of each, one in a row, filled up with the token ⟨end⟩.
 
-    A model learns to write whole sentences: in training the prediction of every word counts, and that of the end. It is tested
-    on what can be known: of the held-out sentences only the words count that follow from the words before them.
+    A model is tested on what can be known: of the held-out sentences only the words count that follow from the words before
+    them. In training, one sentence in eight counts as a whole, with its end, so that a model also learns to write. Of the others
+    too only what can be known counts: that is two words of fifteen, and what is random in the others would drown it.
     """
 
     name = "sentences"
     sentence = (
         "Little English sentences in which some words follow from earlier ones: who gets the book, is or are, which bracket "
-        "closes, what colour it was. It is trained on every word, and tested only on those words, in sentences that it was never "
-        "trained on."
+        "closes, what colour it was. Only these are tested, in sentences that the model was never trained on; in training all "
+        "words of one sentence in eight count too, so that the model learns to write."
     )
     parts = ("names", "agreement", "brackets", "colours")
     has_places = False
@@ -308,10 +309,11 @@ class Sentences(Task):
         return 0.0
 
     def examples(self, count: int, rng: Generator) -> Examples:
-        """Sentences to train on. Every prediction counts, up to that of the end."""
-        ids, _, part = self._sentences(count, rng, held_out=False)
+        """Sentences to train on. In about one of eight every prediction counts, up to that of the end; else what can be known."""
+        ids, known, part = self._sentences(count, rng, held_out=False)
+        is_whole = rng.integers(_SENTENCES_PER_WHOLE, size=(count, 1)) == 0
         ended = np.cumsum(ids == self.end, axis=1)  # [count, length]
-        return Examples(ids, ended[:, 1:] <= 1, part)
+        return Examples(ids, known[:, 1:] | (is_whole & (ended <= 1))[:, 1:], part)
 
     def held_out(self, count: int = HELD_OUT, seed: int = 0) -> Examples:
         """Sentences with a template and a pair that training never has. Only the words that can be known count."""

@@ -72,9 +72,12 @@ def test_of_held_out_sentences_just_the_words_count_that_can_be_known() -> None:
         assert places == sorted(answers(part, words)), " ".join(words)
 
 
-def test_of_sentences_to_train_on_every_word_counts_and_one_end() -> None:
-    for _, words, places in texts(TRAINED):
-        assert places == list(range(1, len(words) + 1))
+def test_of_one_sentence_in_eight_to_train_on_every_word_counts_and_one_end() -> None:
+    whole = 0
+    for part, words, places in texts(TRAINED):
+        whole += (is_whole := places == list(range(1, len(words) + 1)))
+        assert is_whole or places == sorted(answers(part, words))
+    assert whole / len(TRAINED.ids) == pytest.approx(1 / 8, abs=0.02)
 
 
 def pair_of(part: str, words: list[str]) -> tuple[str, ...]:
