@@ -69,6 +69,7 @@ checkpoints: install ## make the shipped models again
 	$(TRAIN) reversal-no-positions --snapshots 0
 	$(TRAIN) addition --snapshots 1
 	$(TRAIN) induction
+	$(TRAIN) sentences
 	$(TRAIN) seq2seq
 	$(TRAIN) pretrain --snapshots 0
 	$(TRAIN) from-scratch --snapshots 0

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from gptviz.interp import attribution_patching, patching
+from gptviz.interp import context_use as use
 from gptviz.interp import edits as unit_edits
 from gptviz.interp.attribution import Attribution, attribute
 from gptviz.interp.circuit import Circuit, circuit
@@ -468,6 +469,20 @@ class LanguageModel:
             raise ValueError(f"{self.name} has two stacks: use gptviz.interp.neurons.observe on one of them")
         *_, seen = observe(self.model, block, self.rows(text, most))
         return seen.activity()
+
+    def context_use(self, prompt: str, how: use.How = "replaced") -> use.ContextUse:
+        """How much of `prompt` the model uses, its likeliest next token being the last guess: see `gptviz.interp.context_use`.
+
+        Args:
+            prompt: the text that the model reads.
+            how: what leaving a token out means.
+
+        Raises:
+            ValueError: the prompt is empty, the model is no decoder, or there is no such way to leave a token out.
+        """
+        ids = self.seen(self.encode(prompt)).tolist()
+        kept = len(self.tokenizer.before) if tuple(ids[: len(self.tokenizer.before)]) == self.tokenizer.before else 0
+        return use.context_use(self.model, use.with_guess(self.model, ids), how, kept)
 
     def repeated_tokens(self) -> Tensor:
         """Random tokens of the vocabulary, each sequence of which is repeated once, as a text of this model: [sequences, tokens].

@@ -1081,6 +1081,20 @@ def test_a_source_longer_than_the_positions_is_refused_before_training(capsys: C
     assert not list((home / "checkpoints").glob("*/*.json"))
 
 
+def test_the_use_of_the_context_is_that_of_the_library(capsys: Capture, tiny_model: TinyModel) -> None:
+    tiny_model("mine", text="abcdefg ")
+    found = json.loads(output(capsys, "context", "mine", "--prompt", "a cab", "--how", "removed", "--json"))
+    used = gptviz.load("mine").context_use("a cab", "removed")
+    assert found["tokens"][:-1] == list("a cab")
+    assert (found["windows"], found["left_out"]) == ([1, 2, 4, 5], [0, 1, 2, 3, 4])
+    assert found["loss"][0] is None
+    assert found["loss"][1:] == pytest.approx(used.loss[1:].tolist())
+    assert found["loss_by_window"] == pytest.approx(used.by_window.mean.tolist())
+    assert found["rise"][-1] == pytest.approx(used.left_out.rise[-1].tolist())
+    said = output(capsys, "context", "mine", "--prompt", "a cab")
+    assert f"the guess at the next token is {found['tokens'][-1].strip() or '␣'}" in said
+
+
 def test_the_lens_has_what_the_model_would_guess_after_every_layer(capsys: Capture, tiny_model: TinyModel) -> None:
     tiny_model("mine", text="abcdefg ")
     lm = gptviz.load("mine")

@@ -32,8 +32,8 @@ def one_head(pattern: LabelledArray, theme: Theme, *, title: str, height: int = 
     scale = sequential(PATTERN, theme)
     heatmap = go.Heatmap(
         z=values,
-        x=_names(keys),
-        y=_names(queries),
+        x=names(keys),
+        y=names(queries),
         zmin=0,
         zmax=1,
         colorscale=scale,
@@ -56,11 +56,11 @@ def one_head(pattern: LabelledArray, theme: Theme, *, title: str, height: int = 
         annotations=[place | line for line in lines] if corner else [],
         showlegend=False,
         modebar={"bgcolor": "rgba(0, 0, 0, 0)", "color": theme.text, "activecolor": PATTERN},
-        xaxis=_token_axis(keys, theme) | {"constrain": "domain", "constraintoward": "left"},
-        yaxis=_token_axis(queries, theme, down=True)
+        xaxis=token_axis(keys, theme) | {"constrain": "domain", "constraintoward": "left"},
+        yaxis=token_axis(queries, theme, down=True)
         | {"scaleanchor": "x", "autorange": "reversed", "constrain": "domain", "constraintoward": "top"},
     )
-    layout.margin = {"l": _room(queries), "r": 8, "t": 4 if corner else 58, "b": _room(keys)}
+    layout.margin = {"l": room(queries), "r": 8, "t": 4 if corner else 58, "b": room(keys)}
     title_and_place = {"title": {"text": UNIT, "side": "top", "font": {"size": 12}}, "y": LEGEND_AT}
     legend = _legend(scale, **title_and_place if corner else {"y": 0.95, "yref": "container"})
     return go.Figure([heatmap, legend], layout)
@@ -100,7 +100,7 @@ def _quiet(name: str, theme: Theme) -> dict[str, Any]:
     }
 
 
-def _names(axis: Axis) -> list[str]:
+def names(axis: Axis) -> list[str]:
     """One name per index: its position, which keeps equal tokens apart, then its token.
 
     Where the names are also written on the axis, special tokens are shortened as elsewhere.
@@ -119,12 +119,12 @@ def _all_fit(axis: Axis) -> bool:
     return len(axis.labels) <= MOST_THINNED and all(_cells(short_label(label)) <= 1 for label in axis.labels)
 
 
-def _room(axis: Axis) -> int:
+def room(axis: Axis) -> int:
     """Pixels beside the picture for the labels and the name of an axis. Plotly could measure this, but would then draw twice."""
-    return 54 if _all_fit(axis) else 40 + 8 * max(min(_cells(name), LONGEST_LABEL + 5) for name in _names(axis))
+    return 54 if _all_fit(axis) else 40 + 8 * max(min(_cells(name), LONGEST_LABEL + 5) for name in names(axis))
 
 
-def _token_axis(axis: Axis, theme: Theme, down: bool = False) -> dict[str, Any]:
+def token_axis(axis: Axis, theme: Theme, down: bool = False) -> dict[str, Any]:
     """Every token where single characters fit; elsewhere plotly's own choice for a category axis, which never overlaps
     and shows more on zooming in.
     """

@@ -1,6 +1,7 @@
 """How much of its context a decoder uses: its loss when it reads fewer tokens, and what each earlier token is worth to a guess.
 
-The loss of a token is −ln of the probability that the model gave it, in nats. Everything here is measured on one text.
+The loss of a token is −ln of the probability that the model gave it, in nats. Everything here is measured on one text. Its last
+token is only guessed and never read, so it may be a guess of the model's own.
 
 - `by_window`: each token is guessed from the last w tokens before it alone, as if the text began there.
 - `left_out`: each token is guessed from all tokens before it but one. Two things can be meant by that:
@@ -121,15 +122,27 @@ def context_use(model: Transformer, ids: Sequence[int], how: How = "replaced", k
 
 
 @torch.inference_mode()
+def with_guess(model: Transformer, ids: Sequence[int]) -> list[int]:
+    """The text `ids` and the model's likeliest next token.
+
+    Raises:
+        ValueError: the model is no decoder, or there are more tokens than its context holds.
+    """
+    _check(model, [*ids, 0])
+    logits = model(torch.tensor([ids], device=model.embed.weight.device), logits_at=slice(-1, None))
+    return [*ids, int(logits[0, -1].argmax())]
+
+
+@torch.inference_mode()
 def losses(model: Transformer, ids: Sequence[int]) -> Numbers:
     """The loss of every token of `ids` guessed from all before it [T], in nats; NaN for the first.
 
     Raises:
-        ValueError: the model is no decoder, or the text has fewer than two tokens or more than its context holds.
+        ValueError: the model is no decoder, the text has fewer than two tokens, or more are read than its context holds.
     """
     _check(model, ids)
     rows = torch.tensor([ids], device=model.embed.weight.device)
-    return np.concatenate(([np.nan], _losses(model(rows)[:, :-1], rows[:, 1:])[0]))
+    return np.concatenate(([np.nan], _losses(model(rows[:, :-1]), rows[:, 1:])[0]))
 
 
 def windows_for(length: int) -> tuple[int, ...]:
@@ -225,8 +238,8 @@ def left_out(
     if how not in HOWS:
         raise ValueError(f"a token can be {' or '.join(HOWS)}, not {how!r:.80}")
     gone = tuple(range(kept, len(ids) - 1) if places is None else places)
-    if outside := [place for place in gone if not 0 <= place < len(ids)]:
-        raise ValueError(f"there is no token {outside[0]}: the text has {len(ids):,}, counted from 0")
+    if outside := [place for place in gone if not 0 <= place < len(ids) - 1]:
+        raise ValueError(f"there is no token {outside[0]} to leave out: those that are read are counted from 0 to {len(ids) - 2}")
     whole = losses(model, ids)
     rise = np.full((len(ids), len(gone)), np.nan)
     each = max(1, min(MOST_TOKENS // len(ids), MOST_LOGITS // (len(ids) * model.config.vocab_size)))
@@ -256,10 +269,10 @@ def _replaced(model: Transformer, ids: Sequence[int], places: Sequence[int], mea
 
     def replace(embedded: Tensor) -> Tensor:
         embedded[torch.arange(len(places)), torch.tensor(places)] = mean.to(embedded.dtype)
-        return embedded  # [places, T, d_model]
+        return embedded  # [places, T - 1, d_model]
 
-    logits = model(rows, tap=Edit({"embed": replace}))
-    return np.pad(_losses(logits[:, :-1], rows[:, 1:]), ((0, 0), (1, 0)), constant_values=np.nan)
+    logits = model(rows[:, :-1], tap=Edit({"embed": replace}))
+    return np.pad(_losses(logits, rows[:, 1:]), ((0, 0), (1, 0)), constant_values=np.nan)
 
 
 def _removed(model: Transformer, ids: Sequence[int], places: Sequence[int]) -> Numbers:
@@ -269,7 +282,7 @@ def _removed(model: Transformer, ids: Sequence[int], places: Sequence[int]) -> N
     rows = torch.tensor(ids)[others + (others >= gone)].to(model.embed.weight.device)  # [places, T - 1]
     found = np.full((len(places), len(ids)), np.nan)
     if len(ids) > 2:
-        nats = _losses(model(rows)[:, :-1], rows[:, 1:])  # [places, T - 2], of the tokens from the second on
+        nats = _losses(model(rows[:, :-1]), rows[:, 1:])  # [places, T - 2], of the tokens from the second on
         for row, place in enumerate(places):
             found[row, [t for t in range(len(ids)) if t != place][1:]] = nats[row]
     return found
@@ -286,5 +299,5 @@ def _check(model: Transformer, ids: Sequence[int], kept: int = 0) -> None:
         raise ValueError("only a decoder guesses each token from those before it")
     if len(ids) - kept < 2:
         raise ValueError(f"the text has {len(ids) - kept} token{'' if len(ids) - kept == 1 else 's'}; at least 2 are needed")
-    if len(ids) > model.config.context_length:
-        raise ValueError(f"{len(ids)} tokens do not fit in a context of {model.config.context_length}")
+    if len(ids) - 1 > model.config.context_length:
+        raise ValueError(f"{len(ids) - 1} tokens do not fit in a context of {model.config.context_length}")

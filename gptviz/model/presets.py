@@ -131,7 +131,7 @@ PRESETS: dict[str, Config] = {
     # Two blocks of attention alone: the least that an induction head takes (Elhage et al. 2021).
     "induction": replace(_TASK, vocab_size=64, context_length=64, d_mlp=0),
     # Small enough to read head by head; the widths leave room for some twenty snapshots in 4 MB.
-    "sentences": replace(_TASK, vocab_size=143, context_length=35, n_layer=3, d_mlp=64, tied=True),
+    "sentences": replace(_TASK, vocab_size=145, context_length=26, n_layer=3, d_mlp=32, tied=True),
     # 124,439,808 parameters: GPT-2 small (Radford et al. 2019).
     "gpt2": Config(
         vocab_size=50_257,

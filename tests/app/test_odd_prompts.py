@@ -22,6 +22,7 @@ READERS = (
     "attribution",
     "patching",
     "switch_off",
+    "context",
 )
 PROMPTS = ("", "🙂", "שלום עולם", "x" * 600)
 

@@ -33,6 +33,7 @@ PAGES = (
     "patching",
     "switch_off",
     "stream",
+    "context",
     "costs",
     "lessons",
     *("classify", "translate", "open_model", "train", "runs"),

@@ -89,7 +89,7 @@ def test_a_token_that_is_replaced_has_the_mean_embedding_and_all_others_stay(con
         value[0, place] = mean
         return value
 
-    logits = run(model, torch.tensor([ids]), ["logits"], edits={"embed": replace})["logits"][0].double()
+    logits = run(model, torch.tensor([ids[:-1]]), ["logits"], edits={"embed": replace})["logits"][0].double()
     found, before = left_out(model, ids, "replaced", [place]).rise[:, 0], losses(model, ids)
     assert np.isnan(found[: place + 1]).all()
     for t in range(place + 1, 8):
@@ -183,7 +183,7 @@ def test_targets_lie_evenly_over_the_text() -> None:
     ("config", "length", "message"),
     [
         (tiny(), 1, "the text has 1 token; at least 2"),
-        (tiny(), 9, "9 tokens do not fit in a context of 8"),
+        (tiny(), 10, "9 tokens do not fit in a context of 8"),
         (tiny(mask="full", head="mean", n_label=3), 4, "only a decoder guesses each token from those before it"),
         (tiny(n_encoder_layer=1), 4, "only a decoder guesses each token from those before it"),
     ],
@@ -199,7 +199,7 @@ def test_impossible_windows_places_and_ways_are_refused() -> None:
     model = scrambled(tiny())
     with pytest.raises(ValueError, match=r"the windows are \[0, 2\]; each must have 1 token or more"):
         by_window(model, ids_of(), [0, 2])
-    with pytest.raises(ValueError, match="there is no token 8: the text has 8, counted from 0"):
-        left_out(model, ids_of(), places=[8])
+    with pytest.raises(ValueError, match="there is no token 7 to leave out: those that are read are counted from 0 to 6"):
+        left_out(model, ids_of(), places=[7])
     with pytest.raises(ValueError, match="a token can be replaced or removed, not 'eaten'"):
         left_out(model, ids_of(), "eaten")  # type: ignore[arg-type]

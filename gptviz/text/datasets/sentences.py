@@ -3,7 +3,7 @@
 names       `When Mary and John went to the shop, John gave a book to` **Mary**: the one of two who does not act.
 agreement   `The keys to the old cabinet` **are** lost: the verb agrees with the first noun, and with the time of the sentence.
 brackets    `Mary saw the house (the dog near [a tree` **]).**: what was opened is closed, the last one first.
-colours     `Mary has a red hat and John has a blue coat. We went to the park. The hat is` **red**: a fact, asked later.
+colours     `Mary has a red hat. We went to the park. It was a long day. The hat is` **red**: a fact stated early, asked late.
 
 A sentence is a *template* with a *pair* of words in it. In each task some templates and some pairs are held out:
 
@@ -12,12 +12,11 @@ A sentence is a *template* with a *pair* of words in it. In each task some templ
 | names | how it begins, where the two are, what is done | the two names, in any order |
 | agreement | how it begins, the preposition, the number of adjectives | the two nouns, in this order, in singular or plural |
 | brackets | the order of two or three kinds of brackets | the noun before the brackets and that in the innermost |
-| colours | number and wording of the facts, what stands between, the questions | a thing and its colour |
+| colours | the verb of the fact, the sentences between, the question | a thing and its colour |
 
 A sentence to train on has neither; a sentence to validate on has both. So every word of a held-out sentence is known from
-training, also as an answer of the task, but never in this template and never with this partner. (Two names that are held out as a
-pair may stand together in a sentence about colours. A single bracket has only three templates: these are trained on and not
-tested. In a held-out sentence about colours every fact is a held-out pair: for each thing, the one colour that it never has in
+training, also as an answer of the task, but never in this template and never with this partner. (A single bracket has only
+three templates: these are trained on and not tested. For each thing, the held-out colour is the one that it never has in
 training.)
 """
 
@@ -42,8 +41,8 @@ from .base import HELD_OUT, Examples, Task, validation_rng
 T = TypeVar("T")
 Words = tuple[str, ...]
 
-LENGTH: Final = 36
-"""Tokens of the longest sentence and its end: three facts about colours, a sentence between, and two questions."""
+LENGTH: Final = 27
+"""Tokens of the longest sentence and its end: a fact about a colour, two sentences between, and the longest question."""
 _END: Final = SPECIAL_TOKENS[0]
 _TEMPLATES_PER_HELD_OUT, _PAIRS_PER_HELD_OUT, _SENTENCES_PER_WHOLE = 5, 6, 8
 
@@ -72,15 +71,10 @@ _TIMES = {"The": ("is", "are"), "Today the": ("is", "are"), "Now the": ("is", "a
     "Last week the": ("was", "were")
 }
 _SEEING = ("saw", "found", "drew", "liked")
-_FACTS = ("has a", "bought a", "found a")
-_BETWEEN = ("", "It was a long day .", "We went to the {} .")
-# Two facts are asked for in turn: the colour of a thing, or the thing of a colour.
-_QUESTIONS = (
-    "The {thing} is *{colour} and the {other} is *{its} .",
-    "Now the {thing} is *{colour} and the {other} is *{its} .",
-    "We saw the {colour} *{thing} and the {its} *{other} .",
-    "The {colour} *{thing} is near the {its} *{other} .",
-)
+_OWNING = ("has", "bought", "found")
+_DAY, _WALK = "It was a long day .", "We went to the {} ."
+_BETWEEN = ("", _DAY, _WALK, f"{_DAY} {_WALK}", f"{_WALK} {_DAY}")
+_QUESTIONS = ("The {} is", "Now the {} is", "The colour of the {} is")
 
 
 @dataclass(frozen=True)
@@ -116,8 +110,8 @@ def contrasts() -> tuple[Contrast, ...]:
         Contrast("brackets", "Mary saw the house (the dog near [a tree", "Mary saw the house [the dog near (a tree", "]", ")"),
         Contrast(
             "colours",
-            "Mary has a red hat and John has a blue coat. We went to the park. The hat is",
-            "Mary has a blue hat and John has a red coat. We went to the park. The hat is",
+            "Mary has a red hat. We went to the park. It was a long day. The hat is",
+            "Mary has a blue hat. We went to the park. It was a long day. The hat is",
             "red",
             "blue",
         ),
@@ -144,28 +138,27 @@ class _Part:
     Attributes:
         templates: those to train on and those held out.
         pairs: likewise.
-        write: makes a sentence of a template, a pair, all pairs like it (to train on, or held out) and a picker of everything
-            else; a space stands between any two tokens, and a `*` before each that can be known.
+        write: makes a sentence of a template, a pair and a picker of everything else; a space stands between any two tokens, and
+            a `*` before each that can be known.
     """
 
     templates: tuple[tuple[Words, ...], tuple[Words, ...]]
     pairs: tuple[tuple[Words, ...], tuple[Words, ...]]
-    write: Callable[[Words, Words, tuple[Words, ...], _Picker], str]
+    write: Callable[[Words, Words, _Picker], str]
 
     def sentence(self, pick: _Picker, *, held_out: bool) -> list[str]:
         """The tokens of a sentence to train on, or of one that is held out; those that can be known after a `*`."""
-        pairs = self.pairs[held_out]
-        return self.write(pick(self.templates[held_out]), pick(pairs), pairs, pick).split()
+        return self.write(pick(self.templates[held_out]), pick(self.pairs[held_out]), pick).split()
 
 
-def _name_sentence(template: Words, pair: Words, _: tuple[Words, ...], pick: _Picker) -> str:
+def _name_sentence(template: Words, pair: Words, pick: _Picker) -> str:
     beginning, meeting, giving = template
     one, other = pick(tuple(permutations(pair)))
     actor, receiver = pick(((one, other), (other, one)))
     return f"{beginning} {one} and {other} {meeting} {pick(_PLACES)} , {actor} {giving.format(pick(_GIFTS))} *{receiver} ."
 
 
-def _agreement_sentence(template: Words, pair: Words, _: tuple[Words, ...], pick: _Picker) -> str:
+def _agreement_sentence(template: Words, pair: Words, pick: _Picker) -> str:
     beginning, preposition, adjectives = template
     is_plural, other_plural = pick((False, True)), pick((False, True))
     noun, other = (_NOUNS[word] if plural else word for word, plural in zip(pair, (is_plural, other_plural), strict=True))
@@ -174,7 +167,7 @@ def _agreement_sentence(template: Words, pair: Words, _: tuple[Words, ...], pick
     return f"{beginning} {noun} {preposition} the {described} {other} *{verb} {pick(_STATES)} ."
 
 
-def _bracket_sentence(template: Words, pair: Words, _: tuple[Words, ...], pick: _Picker) -> str:
+def _bracket_sentence(template: Words, pair: Words, pick: _Picker) -> str:
     outer, innermost = pair
     opened = ""
     for bracket in template[:-1]:
@@ -185,22 +178,11 @@ def _bracket_sentence(template: Words, pair: Words, _: tuple[Words, ...], pick: 
     return f"{pick(_NAMES)} {pick(_SEEING)} the {outer}{opened} {closed} *."
 
 
-def _colour_sentence(template: Words, pair: Words, pairs: tuple[Words, ...], pick: _Picker) -> str:
-    count, wording, between, question = template
-    facts = [pair]
-    while len(facts) < int(count):
-        thing, colour = pick(pairs)
-        if all(thing != fact[0] and colour != fact[1] for fact in facts):
-            facts.insert(pick(range(len(facts) + 1)), (thing, colour))
-    told, owners = [], list(_NAMES)
-    for thing, colour in facts:
-        owner = pick(owners)
-        owners.remove(owner)
-        told.append(f"{owner} {wording} {colour} {thing}")
-    story = " , ".join(told[:-1]) + f" and {told[-1]} ."
-    other, its = pick([fact for fact in facts if fact != pair])
-    asked = question.format(thing=pair[0], colour=pair[1], other=other, its=its)
-    return f"{story} {between.format(pick(_PLACES))} {asked}"
+def _colour_sentence(template: Words, pair: Words, pick: _Picker) -> str:
+    owning, between, question = template
+    thing, colour = pair
+    story = between.format(pick(_PLACES))
+    return f"{pick(_NAMES)} {owning} a {colour} {thing} . {story} {question.format(thing)} *{colour} ."
 
 
 def _split(options: Sequence[Words], one_in: int) -> tuple[tuple[Words, ...], tuple[Words, ...]]:
@@ -235,7 +217,7 @@ def _parts() -> dict[str, _Part]:
         "agreement": _Part(_split(tuple(product(_TIMES, _PREPOSITIONS, "012")), templates), nouns, _agreement_sentence),
         "brackets": _Part(_bracket_templates(), nouns, _bracket_sentence),
         "colours": _Part(
-            _split(tuple(product("23", _FACTS, _BETWEEN, _QUESTIONS)), templates),
+            _split(tuple(product(_OWNING, _BETWEEN, _QUESTIONS)), templates),
             _coloured(),
             _colour_sentence,
         ),
@@ -247,10 +229,20 @@ def _tokenizer() -> CasedWordTokenizer:
     """Every word that a sentence can have, each once, in the order of the lists above."""
     signs = (",", ".", *_BRACKETS, *_BRACKETS.values())
     verbs = tuple(verb for both in _TIMES.values() for verb in both)
-    phrases = (*_BEGINNINGS, *_MEETINGS, *_GIVINGS, *_TIMES, *_SEEING, *_FACTS, *_BETWEEN, *_QUESTIONS, "the and old")
+    phrases = (
+        *_BEGINNINGS,
+        *_MEETINGS,
+        *_GIVINGS,
+        *_TIMES,
+        *_SEEING,
+        *_OWNING,
+        *_BETWEEN,
+        *_QUESTIONS,
+        "a the and old",
+    )
     nouns = (*_NAMES, *_PLACES, *_GIFTS, *_THINGS, *_NOUNS, *_NOUNS.values())
     texts = (*signs, *nouns, *_COLOURS, *_ADJECTIVES, *_STATES, *_PREPOSITIONS, *verbs, *phrases)
-    return CasedWordTokenizer(dict.fromkeys(word for text in texts for word in text.split() if "{" not in word))
+    return CasedWordTokenizer(dict.fromkeys(word for text in texts for word in text.split() if word != "{}"))
 
 
 @lru_cache(maxsize=1)
@@ -304,7 +296,7 @@ class Sentences(Task):
         names: a name stands after "to" or "for", and it is that of the two which is not the subject of the second clause.
         agreement: a verb follows the second noun; the beginning decides its time, the first noun its number. brackets: the noun
         after "a" is the last word of the innermost bracket; then all that are open are closed, and a full stop follows. colours:
-        each thing has one colour in a sentence.
+        there is one colour in a sentence.
         """
         return 0.0
 

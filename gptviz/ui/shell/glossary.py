@@ -125,6 +125,7 @@ WORDS = {
         *("patching", "token", "prompt", "logit", "residual stream", "block", "attention", "MLP", "head"),
         *("query", "key", "value", "pattern", "gradient"),
     ),
+    "pages/context.py": ("token", "prompt", "embedding", "loss", "nat", "position encoding"),
     "pages/gradients.py": (
         *("loss", "gradient", "block", "residual stream", "residual connection", "pre-norm, post-norm", "norm", "float32"),
     ),

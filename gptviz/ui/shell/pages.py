@@ -136,6 +136,14 @@ SWITCH_OFF = Page(
     "The model without a head, an MLP, a neuron or its positions.",
     step="Which parts does a guess need? Switch some off, and see what changes.",
 )
+CONTEXT = Page(
+    "pages/context.py",
+    "Context",
+    ":material/width_wide:",
+    "How many earlier tokens the model uses, and which of them each guess needs.",
+    step="A guess comes from what was read before: see how much of it the model uses.",
+    kinds=("decoder",),
+)
 COSTS = Page(
     "pages/costs.py",
     "Size and cost",
@@ -192,7 +200,7 @@ RUNS = Page(
 GROUPS: dict[str, tuple[Page, ...]] = {
     "From outside": (HOME, LESSONS, NEXT_TOKEN, GENERATE, CLASSIFY, TRANSLATE),
     "What it is made of": (EMBEDDINGS, POSITIONS, ATTENTION, GRADIENTS),
-    "Take it apart": (LENS, ATTRIBUTION, STREAM, HEADS, NEURONS, SWITCH_OFF, PATCHING, COSTS),
+    "Take it apart": (LENS, ATTRIBUTION, STREAM, HEADS, NEURONS, SWITCH_OFF, PATCHING, CONTEXT, COSTS),
     "Your models": (OPEN_MODEL, TRAIN, RUNS),
 }
 PAGES = {page.path: page for group in GROUPS.values() for page in group}

@@ -1,0 +1,60 @@
+"""The command `context`: how many earlier tokens a model uses, and which of them."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from .common import Command, UsageError, add_precision, opened, print_json, warn_of_unknown
+
+if TYPE_CHECKING:
+    from gptviz.interp.context_use import ContextUse
+    from gptviz.language_model import LanguageModel
+
+
+def add(command: Command) -> None:
+    """Add the command and its options."""
+    this = command("context", run, "How many earlier tokens a model uses to guess the next, and which of them.")
+    this.add_argument("name", metavar="NAME")
+    add_precision(this)
+    this.add_argument("--prompt", required=True, metavar="TEXT", help="what the model reads")
+    this.add_argument(
+        "--how",
+        choices=["replaced", "removed"],
+        default="replaced",
+        help="what is done with a token that is left out: its embedding is replaced by the mean of all, or the text closes up",
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """The command `context NAME --prompt TEXT [--how removed] [--json]`."""
+    lm = opened(options)
+    warn_of_unknown(lm.tokenizer.encode(options.prompt))
+    try:
+        found = lm.context_use(options.prompt, options.how)
+    except ValueError as error:
+        raise UsageError(f"{options.name}: {error}") from None
+    if options.json:
+        print_json(
+            {
+                "tokens": [lm.tokenizer.piece(i) for i in found.ids],
+                "loss": found.loss.tolist(),
+                "windows": list(found.by_window.windows),
+                "loss_by_window": found.by_window.mean.tolist(),
+                "left_out": list(found.left_out.places),
+                "rise": found.left_out.rise.tolist(),
+            }
+        )
+        return
+    _print(lm, found)
+
+
+def _print(lm: LanguageModel, found: ContextUse) -> None:
+    """The loss by window, and what each token is worth to the guess after the prompt."""
+    print("tokens read  mean loss (nats)")
+    for window, mean in zip(found.by_window.windows, found.by_window.mean, strict=True):
+        print(f"{window:>11}  {mean:.3f}")
+    guess = lm.tokenizer.label(found.ids[-1])
+    print(f"the guess at the next token is {guess}, with a loss of {found.loss[-1]:.3f}; without a token it rises by")
+    for place, rise in zip(found.left_out.places, found.left_out.rise[-1], strict=True):
+        print(f"{place:>4} {lm.tokenizer.label(found.ids[place]):<16} {rise:+.3f}")

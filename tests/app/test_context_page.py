@@ -1,0 +1,85 @@
+"""The page Context: its numbers are those of the model, its code computes them, and what it says and suggests is true of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import gptviz
+from gptviz.interp import context_use as interp
+from gptviz.ui.pages import context
+from gptviz.ui.shell.pages import DEFAULT_PROMPT
+from tests.app.opening import opened
+from tests.tiny import TinyModel
+
+PAGE, TEXT = "pages/context.py", "hello you all"
+
+
+def page(**query: str) -> AppTest:
+    at = opened(PAGE, **{"model": "writer", "prompt": TEXT} | query)
+    assert not at.exception
+    return at
+
+
+def says(at: AppTest) -> str:
+    return " ".join(str(one.value) for one in [*at.caption, *at.info, *at.error])
+
+
+def run_code(at: AppTest) -> dict[str, Any]:
+    """What the names in the code of the page stand for, with the value of each line that has no name, in order, as `shown`."""
+    made: dict[str, Any] = {"shown": []}
+    for line in at.code[0].value.splitlines():
+        is_value = line.startswith(("left_out", "by_window", "losses"))
+        exec(f"shown.append({line.partition('#')[0].strip()})" if is_value else line, made)
+    return made
+
+
+@pytest.fixture(autouse=True)
+def writer(tiny_model: TinyModel) -> None:
+    tiny_model("writer", text=DEFAULT_PROMPT + TEXT, context_length=40)
+
+
+@pytest.mark.parametrize("how", interp.HOWS)
+def test_the_code_computes_what_is_shown_for_the_text_and_the_models_own_guess(how: interp.How) -> None:
+    at = page(how=how)
+    rise, mean, losses = run_code(at)["shown"]
+    lm = gptviz.load("writer")
+    ids = lm.encode(TEXT).tolist()
+    ids.append(int(lm.model(lm.encode(TEXT)[None])[0, -1].argmax()))
+    np.testing.assert_allclose(rise, interp.left_out(lm.model, ids, how).rise, atol=1e-6)
+    np.testing.assert_allclose(mean, interp.by_window(lm.model, ids).mean, atol=1e-6)
+    np.testing.assert_allclose(losses, interp.losses(lm.model, ids), atol=1e-6)
+    guess, place = np.unravel_index(np.nanargmax(rise), rise.shape)
+    labels = [lm.tokenizer.label(i) for i in ids]
+    largest = f"“{labels[guess]}” at position {guess} is guessed {rise[guess, place]:.2f} nats worse without “{labels[place]}”"
+    assert f"{largest} at position {place}." in says(at)
+    assert f"With the last token alone the mean loss is {mean[0]:.2f} nats" in says(at)
+
+
+def test_of_a_long_text_the_end_is_measured_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(context, "MOST_READ", 6)
+    monkeypatch.setattr(context, "FEWEST_READ", 2)
+    at = page(prompt="ohell you all")
+    assert "Only the last 6 tokens of the prompt are measured." in says(at)
+    made = run_code(at)
+    assert len(made["ids"]) == 7
+    assert made["shown"][0].shape == (7, 6)
+
+
+def test_a_prompt_of_one_token_has_nothing_earlier_that_could_be_missed_but_itself() -> None:
+    at = page(prompt="h")
+    assert run_code(at)["shown"][0].shape == (2, 1)
+
+
+def test_the_same_text_twice_has_the_losses_that_the_suggestion_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    at = page(prompt="hell you")
+    lm = gptviz.load("writer")
+    losses = interp.losses(lm.model, lm.encode("hell you\nhell you").tolist())
+    expected = f"the mean loss of this text is {losses[1:8].mean():.2f} nats, the second time {losses[-7:].mean():.2f}"
+    assert expected in says(at)
+    at.button(key="try The same text twice").click().run()
+    assert at.text_area(key="prompt").value == "hell you\nhell you"
+    assert not at.exception
