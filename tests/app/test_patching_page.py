@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from streamlit.testing.v1 import AppTest
 
 import gptviz
 from gptviz.interp.attribution_patching import preview
+from gptviz.interp.patching import Pair, Patched, Watch, patch
+from gptviz.model import Transformer
 from gptviz.ui.pages.patching import computed, heatmaps
 from gptviz.ui.pages.patching.prompts import CORRUPTED, suggested
 from gptviz.ui.pages.patching.tries import to_try
@@ -22,6 +25,7 @@ from gptviz.ui.shell.subject import default_prompt, read_prompt
 from gptviz.ui.widgets.markdown import escaped
 from tests.app.opening import opened
 from tests.tiny import TinyModel
+from tests.waiting import PATIENCE
 
 PAGE = "pages/patching.py"
 TEXT = "abcdefghij "
@@ -101,6 +105,36 @@ def test_what_is_computed_exactly_is_there_after_a_reload_with_its_correlation(l
         np.testing.assert_allclose(drawn(charts(again)[exact.quantity.title]), shares, rtol=1e-4, atol=1e-5)
         alike = np.corrcoef(exact.answers.ravel(), guess.answers.ravel())[0, 1]
         assert f"exact; correlation with the preview **{alike:.2f}**".replace("-", "−") in said(again)
+
+
+def test_the_computation_goes_on_over_a_reload_and_is_stopped_with_what_is_ready(
+    lm: gptviz.LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_work, go_on = Event(), Event()
+
+    def slow(model: Transformer, pair: Pair, what: str, watch: Watch) -> Patched:
+        if what != computed.BY_HEAD[0]:
+            at_work.set()
+            assert go_on.wait(PATIENCE)
+        return patch(model, pair, what, watch)
+
+    monkeypatch.setattr(computed, "patch", slow)
+    page().button(key="compute patches").click().run()
+    assert at_work.wait(PATIENCE)
+    at = page()
+    assert "1 of 8 heatmaps are exact" in said(at)
+    (bar,) = at.get("progress")
+    assert "Patching" in bar.proto.text
+    at.button(key="stop patches").click().run()
+    go_on.set()
+    work = computed.exact(model_key("mine", "cpu"), lm.pair(CLEAN, OTHER))
+    assert work is not None
+    work.join()
+    assert (work.state, list(work.results)) == ("stopped", [computed.BY_HEAD[0]])
+    at = page()
+    assert "1 of 8 heatmaps are exact" in said(at)
+    assert "stopped" in said(at)
+    assert at.button(key="compute patches")
 
 
 def test_prompts_of_two_lengths_are_named_with_both_and_a_way_out(lm: gptviz.LanguageModel) -> None:

@@ -11,11 +11,13 @@ import torch
 from hypothesis import given, settings
 from torch import Tensor
 
-from gptviz.interp import patching
+from gptviz.interp import edits, patching
+from gptviz.interp.attribution_patching import preview
 from gptviz.interp.patchable import quantities, quantity
 from gptviz.interp.patching import Pair, Piece, answers, patch
 from gptviz.interp.trace import run
 from gptviz.model import Config, Transformer
+from tests.hand_built import induction_circuit
 from tests.tiny import VOCAB, families, scrambled, some_ids, tiny
 
 
@@ -166,3 +168,40 @@ def test_what_a_model_does_not_have_is_named() -> None:
         patch(scrambled(tiny(n_encoder_layer=1)), pair)
     with pytest.raises(ValueError, match=r"nothing called 'blocks\.7"):
         answers(scrambled(tiny()), pair, [[Piece("blocks.7.mlp.out", 0)]])
+
+
+def restored(pair: Pair, what: str) -> list[list[float]]:
+    """The shares of the circuit built by hand, [block][head or position], rounded."""
+    shares: list[list[float]] = patch(induction_circuit(), pair, what).shares.round(2).tolist()
+    return shares
+
+
+def test_of_a_circuit_built_by_hand_patches_find_what_carries_the_token_that_is_said() -> None:
+    # "2 5 1 2" goes on with 5: the induction head reads the second position. With another token there it says that one.
+    pair = Pair((2, 5, 1, 2), (2, 7, 1, 2), 5, 7)
+    assert restored(pair, "resid_pre") == [[0, 1, 0, 0], [0, 1, 0, 0]]
+    assert restored(pair, "attention.out") == [[0, 0, 0, 0], [0, 0, 0, 1]]
+    assert restored(pair, "attention.z") == restored(pair, "attention.v") == [[0, 0, 0], [0, 0, 1]]
+    assert restored(pair, "attention.pattern") == restored(pair, "attention.k") == [[0, 0, 0], [0, 0, 0]]
+
+
+def test_and_what_decides_where_it_looks() -> None:
+    # In both prompts 5 and 7 follow a 2 or a 3; the last token decides which of the two the induction head looks for.
+    pair = Pair((2, 5, 3, 7, 2), (2, 5, 3, 7, 3), 5, 7)
+    assert restored(pair, "attention.q") == restored(pair, "attention.pattern") == [[0, 0, 0], [0, 0, 1]]
+    assert restored(pair, "attention.v") == [[0, 0, 0], [0, 0, 0]]
+    # Here the first tokens change places: only what the previous-token head writes says after which of them 5 came.
+    pair = Pair((2, 5, 3, 7, 2), (3, 5, 2, 7, 2), 5, 7)
+    assert restored(pair, "attention.z") == [[0, 1, 0], [0, 0, 1]]
+    assert restored(pair, "attention.v") == [[0, 1, 0], [0, 0, 0]]
+    assert restored(pair, "attention.k") == [[0, 0, 0], [0, 0, 1]]
+
+
+def test_a_model_with_edits_is_patched_as_it_is() -> None:
+    model, pair = scrambled(tiny()).double(), pair_for(tiny())
+    given = edits.edits(["blocks.0.mlp", "blocks.1.attention.head.2=uniform", "blocks.0.attention.head.1"], model.config)
+    edited = edits.edited(model, given)
+    for what in ("resid_pre", "attention.z", "attention.pattern", "mlp.out"):
+        found = patch(edited, pair, what)
+        np.testing.assert_allclose(found.answers, by_a_loop(edited, pair, what), atol=1e-9)
+    assert preview(edited, pair, ["attention.z"])["attention.z"].shares[0, 1] == 0
