@@ -6,6 +6,7 @@ the same passes (see `Generation`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -47,7 +48,8 @@ class TreeNode:
         parent: the id of the node before it; None for the root.
         position: how many tokens came before it.
         token: its id in the vocabulary.
-        drawn: the settings it was drawn with; None if it was chosen by hand.
+        drawn: the settings it was drawn with; None if it was chosen by hand, or brought from another text.
+        origin: of a token that was brought from another text, what that was, in words; else empty.
         logprob: ln of its probability under the model, in nats.
         draw_logprob: ln of its probability after temperature, top-k and top-p, in nats; −inf where these exclude it.
         total: the sum of `logprob` from the prompt to here.
@@ -64,6 +66,7 @@ class TreeNode:
     draw_logprob: float = 0.0
     total: float = 0.0
     candidates: tuple[Candidate, ...] = ()
+    origin: str = ""
     children: dict[int, int] = field(default_factory=dict)
 
 
@@ -225,6 +228,22 @@ class Tree:
             raise ValueError(f"the token is {token}; it must be from 0 to {size - 1}")
         return self._grow(token, None)
 
+    def bring(self, tokens: Iterable[int], origin: str) -> None:
+        """Add another text as a branch from the prompt; the current node stays. Tokens that are here already stay as they are.
+
+        Args:
+            tokens: those after the prompt.
+            origin: what the text is, in words.
+
+        Raises:
+            ValueError: the vocabulary has no such token.
+        """
+        here, self.current = self.current, ROOT
+        for token in tokens:
+            self._grow(token, None, origin)
+        if here in self.nodes:
+            self.current = here
+
     def follow(self, choice: Choice) -> TreeNode:
         """Go on from the current node as a token was chosen before: draw it, or take it.
 
@@ -294,15 +313,15 @@ class Tree:
             raise ValueError("the root is the prompt: it was not chosen from anything")
         return self.after(parent)
 
-    def _grow(self, token: int, drawn: Sampling | None) -> TreeNode:
+    def _grow(self, token: int, drawn: Sampling | None, origin: str = "") -> TreeNode:
         here = self.nodes[self.current]
         if token not in here.children:
-            self._add(here, token, drawn)
+            self._add(here, token, drawn, origin)
         self.current = here.children[token]
         self._make_room()
         return self.nodes[self.current]
 
-    def _add(self, parent: TreeNode, token: int, drawn: Sampling | None) -> None:
+    def _add(self, parent: TreeNode, token: int, drawn: Sampling | None, origin: str) -> None:
         stages = ledger(self.after().logits, drawn or self.generation.sampling)
         logprob = float(stages.logits.log_softmax(-1)[token])
         likeliest = stages.before.topk(min(self.n_candidates, len(stages.before))).indices.tolist()
@@ -318,6 +337,7 @@ class Tree:
             float(after[token].log()),
             parent.total + logprob,
             candidates,
+            origin,
         )
         self._next += 1
         self.nodes[node.id] = node

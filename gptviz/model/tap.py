@@ -99,12 +99,13 @@ class Edit(Tap):
     An edit receives a copy: changing it in place changes neither weights nor values recorded before.
     """
 
-    def __init__(self, edits: Mapping[str, Callable[[Tensor], Tensor]], then: Tap = IDENTITY) -> None:
-        self.edits, self.then = edits, then
+    def __init__(self, edits: Mapping[str, Callable[[Tensor], Tensor]], then: Tap = IDENTITY, path: str = "") -> None:
+        self.edits, self.then, self.path = edits, then, path
 
     def __call__(self, name: str, value: Tensor) -> Tensor:
-        edit = self.edits.get(name)
+        edit = self.edits.get(self.path + name)
         return self.then(name, value if edit is None else edit(value.clone()))
 
     def at(self, part: str) -> Tap:
-        return _Prefixed(self, part)
+        # `then` decides itself what names it is told: some taps want them without their path.
+        return Edit(self.edits, self.then.at(part), f"{self.path}{part}.")

@@ -910,3 +910,44 @@ def test_no_text_of_a_model_becomes_markdown(tiny_model: Callable[..., Path]) ->
     text = writing(at).text
     spoken = [element.value for kind in (at.markdown, at.caption, at.info, at.text) for element in kind]
     assert not any(text[:4] in value or ":red[" in value for value in spoken)
+
+
+def branches(at: AppTest) -> dict[str, list[int]]:
+    """The tokens of every branch by how its last one was chosen, as the view says it."""
+    header, arrays = shown(at)
+    tree = writing(at).tree
+    said = {int(node): header["how"][how] for node, how in zip(arrays["node"], arrays["how"], strict=True)}
+    ends = [node for node in tree.nodes if node and not tree.nodes[node].children]
+    return {said[end]: [one.token for one in tree.path(end)] for end in ends}
+
+
+def test_a_model_with_edits_writes_beside_what_it_writes_without_them(tiny_model: Callable[..., Path]) -> None:
+    lm = gptviz.load(tiny_model())
+    edited = lm.edited("blocks.1.mlp")
+    at = page(edits="blocks.1.mlp")
+    now = writing(at)
+    assert now.text == edited.generate(PROMPT, FIRST, temperature=0.8, seed=0)
+    without = branches(at)["written without edits"]
+    assert lm.tokenizer.continuation(without) == lm.generate(PROMPT, len(without), temperature=0.8, seed=0)
+    assert without != now.ids[: len(without)]
+    # What the last token of each step attended to is kept here too.
+    assert now.tree.after().attention.shape == (2, 3, min(lm.model.config.context_length, len(now.tree.ids())))
+
+
+def test_where_edits_change_the_text_stays_beside_the_new_one_and_can_be_gone_on_with(tiny_model: Callable[..., Path]) -> None:
+    lm = gptviz.load(tiny_model())
+    at = press(press(page(), "one token"), "one token")
+    before = writing(at).ids
+    at.query_params["edits"] = "blocks.1.mlp"
+    at.run()
+    assert not at.exception
+    now, tree = writing(at), writing(at).tree
+    assert lm.edited("blocks.1.mlp").generate(PROMPT, FIRST, temperature=0.8, seed=0) == now.text
+    end = next(node for node in tree.nodes if [one.token for one in tree.path(node)] == before)
+    now.go(end)
+    press(at, "one token")
+    logits = lm.edited("blocks.1.mlp").model(torch.tensor([tree.ids(end)[-lm.model.config.context_length :]]))[0, -1]
+    torch.testing.assert_close(tree.after(end).logits, logits, atol=1e-4, rtol=1e-4)
+    at.query_params.pop("edits")
+    at.run()
+    assert writing(at).ids == before, "without edits the text is back as it was"

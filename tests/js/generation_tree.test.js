@@ -33,7 +33,7 @@ function payload(nodes, current, { isWhole = true, ...more } = {}) {
     });
   }
   const header = { number: 1, current, labels: { ...LABELS }, prompt: ["x", "y"], prompt_length: 2, heads: [1, 2], ...more };
-  return { ...header, how: ["chosen by hand", "temperature 1"], since: isWhole ? START : 1, arrays };
+  return { ...header, how: ["chosen by hand", "temperature 1"], draws: 1, since: isWhole ? START : 1, arrays };
 }
 
 //   1 - 2 - 3      the current path

@@ -129,10 +129,12 @@ def whole(tree: Tree, look: Look, asked: int | None = None) -> bytes:
         asked: the node at which a step begins whose attention is sent in any case. Steps of the current path come next.
     """
     nodes = [node for node in tree.nodes.values() if node.id != ROOT]
-    how = {None: 0} | {drawn: i for i, drawn in enumerate(dict.fromkeys(node.drawn for node in nodes if node.drawn), start=1)}
+    words = dict.fromkeys((BY_HAND, *(node.origin for node in nodes if node.origin)))
+    how = {way: i for i, way in enumerate((*words, *dict.fromkeys(node.drawn for node in nodes if node.drawn)))}
     tokens = (token for node in nodes for token in (node.token, *(candidate.token for candidate in node.candidates)))
     header = _header(tree, look, tokens) | {
-        "how": [BY_HAND, *(look.described(drawn) for drawn in how if drawn is not None)],
+        "how": [way if isinstance(way, str) else look.described(way) for way in how],
+        "draws": len(words),
         "since": ROOT,
         "code": look.code,
     }
@@ -142,7 +144,7 @@ def whole(tree: Tree, look: Look, asked: int | None = None) -> bytes:
     return pack(
         header,
         **_columns(nodes),
-        how=np.array([how[node.drawn] for node in nodes], np.int32),
+        how=np.array([how[node.drawn or node.origin or BY_HAND] for node in nodes], np.int32),
         candidates=ids,
         candidate_p=probabilities,
         **_ghosts(look.ghosts),

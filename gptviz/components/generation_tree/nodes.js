@@ -18,7 +18,7 @@ export const NEXT = "next";
  * @property {number} total sum of `logprob` from the prompt to here
  * @property {number[]} children ids
  * @property {string} how how it was chosen; "" while the tree is growing
- * @property {boolean} byHand
+ * @property {boolean} byHand whether it was not drawn, but chosen by hand or brought from another text
  * @property {[token: number, probability: number, drawn: number][] | null} candidates null while the tree is growing
  */
 
@@ -94,7 +94,7 @@ export class Nodes {
   }
 
   /** @param {any} payload */
-  addAll({ arrays, how: names }) {
+  addAll({ arrays, how: names, draws }) {
     const { node, parent, token, position, logprob, draw_logprob: draw, total } = arrays;
     const isWhole = "candidates" in arrays; // not while the tree grows
     for (let i = 0; i < node.length; i++) {
@@ -110,7 +110,7 @@ export class Nodes {
         total: total[i],
         children: [],
         how: isWhole ? names[arrays.how[i]] : "",
-        byHand: isWhole && arrays.how[i] === 0,
+        byHand: isWhole && arrays.how[i] < draws,
         candidates: isWhole ? candidatesOf(arrays, i) : null,
       });
       above.children.push(node[i]);

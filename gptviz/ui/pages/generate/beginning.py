@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
+import torch
+
 from gptviz.generate.budget import BUDGET, affordable
+from gptviz.generate.generation import Generation, until_drawn
 from gptviz.generate.tree import ROOT
 
 from .writing import Writing
@@ -14,11 +19,28 @@ FRAME_BUDGET = 2e9
 
 
 def begin(writing: Writing) -> None:
-    """Write the text that the page opens on, with a branch."""
+    """Write the text that the page opens on, with a branch: of a model with edits, what it writes without them."""
     with writing.lock:
         grow(writing, FIRST_TOKENS - writing.length)
-        fork(writing)
+        if writing.edits:
+            beside(writing)
+        else:
+            fork(writing)
         writing.opened_as = writing.state
+
+
+def beside(writing: Writing) -> None:
+    """Put beside the text of a model with edits what the model writes without them, with the same random numbers."""
+    length = len(writing.tree.prompt)
+    grown = Generation(writing.lm.original.model, torch.tensor(writing.tree.prompt), writing.sampling)
+    many = affordable(writing.lm.model, length, FORK_TOKENS, BUDGET / 4)
+    writing.bring([int(step.tokens[0]) for step in until_drawn(islice(grown, many), writing.lm.end_tokens)], ())
+
+
+def bring(writing: Writing, before: Writing) -> None:
+    """Put the text `before`, which the model wrote with other edits, beside this one, as far as it is read in a moment."""
+    many = affordable(writing.lm.model, len(writing.tree.prompt), before.length, BUDGET / 2)
+    writing.bring(before.ids[:many], before.edits)
 
 
 def begin_short(writing: Writing) -> None:

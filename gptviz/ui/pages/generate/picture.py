@@ -7,6 +7,7 @@ import numpy as np
 from gptviz.components import generation_tree
 from gptviz.components.generation_tree import Ghost, Look
 from gptviz.generate.sampling import Sampling
+from gptviz.interp.edits import counted
 from gptviz.interp.next_token import predict
 from gptviz.ui.shell.models import load_call
 
@@ -76,10 +77,12 @@ def heading(writing: Writing) -> dict[str, object]:
     """What a picture of the tree says of the text: the model, the prompt, and how the branch on screen was chosen."""
     step = "" if writing.lm.step is None else f", step {writing.lm.step:,}"
     drawn = dict.fromkeys(node.drawn for node in writing.written if node.drawn is not None)
-    by_hand = sum(node.drawn is None for node in writing.written)
+    by_hand = sum(node.drawn is None and not node.origin for node in writing.written)
     settings = [f"drawn with {sampling_in_words(sampling)}, seed {sampling.seed}" for sampling in drawn]
     settings += [f"{by_hand:,} token{'' if by_hand == 1 else 's'} chosen by hand"] if by_hand else []
-    return {"model": writing.lm.name + step, "prompt": writing.prompt, "settings": settings}
+    settings += dict.fromkeys(node.origin for node in writing.written if node.origin)
+    edits = f", {counted(len(writing.edits))}" if writing.edits else ""
+    return {"model": writing.lm.name + step + edits, "prompt": writing.prompt, "settings": settings}
 
 
 def status(writing: Writing) -> str:

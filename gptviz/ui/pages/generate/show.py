@@ -16,7 +16,7 @@ from . import beginning, clicks, link
 from .picture import Picture
 from .shelf import shelf
 from .tries import WRITE_AGAIN
-from .writing import MOST_NODES, MOST_TOKENS, Topic, Writing, topic
+from .writing import MOST_NODES, MOST_TOKENS, Topic, Writing, topic, written_with
 
 # Tokens a second of a playing text, and the seconds between two ticks.
 SPEEDS = {"Slow": 2.5, "Medium": 20.0, "Fast": 400.0}
@@ -82,7 +82,15 @@ def _another(before: Writing | None, writing: Writing) -> Writing:
         beginning.begin_short(writing)
     else:
         beginning.begin(writing)
+        if before is not None and _differ_by_edits(before, writing) and not before.is_untouched:
+            beginning.bring(writing, before)
     return writing
+
+
+def _differ_by_edits(before: Writing, writing: Writing) -> bool:
+    """Whether two texts go on from the same prompt, by the same model with other edits."""
+    (old, old_prompt), (new, prompt) = before.about, writing.about
+    return (old.unedited, old_prompt) == (new.unedited, prompt)
 
 
 def _explain(before: Writing, writing: Writing, is_back: bool) -> None:
@@ -90,6 +98,11 @@ def _explain(before: Writing, writing: Writing, is_back: bool) -> None:
     (old, old_prompt), (new, prompt) = before.about, writing.about
     if is_back:
         st.toast("Here is the text again that you worked on before.", icon=":material/undo:")
+    elif _differ_by_edits(before, writing):
+        beside = (
+            "" if before.is_untouched else f" The text from before stands beside it, as a branch {written_with(before.edits)}."
+        )
+        st.toast(f"The edits of the model have changed: it writes from the prompt again.{beside}", icon=":material/edit:")
     elif (old.name, old_prompt) != (new.name, prompt):
         kept = "" if before.is_untouched else " Your text is kept: you find it again when you go back to its model and prompt."
         st.toast(f"The model or the prompt has changed: a new text begins.{kept}", icon=":material/restart_alt:")

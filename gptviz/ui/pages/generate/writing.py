@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from itertools import count
 from secrets import token_urlsafe
@@ -18,6 +18,7 @@ from gptviz.generate.generation import Generation
 from gptviz.generate.route import Route, checksum
 from gptviz.generate.sampling import Sampling
 from gptviz.generate.tree import ROOT, Choice, Tree, TreeNode
+from gptviz.interp.edits import counted
 from gptviz.ui.shell.models import ModelKey
 from gptviz.ui.shell.subject import Subject
 
@@ -26,6 +27,8 @@ from .pace import Pace, Speedometer
 # Tokens on one path, and in all branches together; and bytes of logits and attention that are kept of them.
 MOST_TOKENS, MOST_NODES, MOST_BYTES = 2_000, 4_000, 32 * 2**20
 ALTERNATIVES = 8
+# How many edits are named where it is said with which of them a branch was written.
+MOST_NAMED = 3
 # One tick of a playing text computes for at most this many seconds.
 TICK_SECONDS = 0.06
 
@@ -60,6 +63,7 @@ class Writing:
         about: see `topic`; where it differs, another text has to begin.
         number: tells it from other texts of this server.
         key: of its tree on the shelf; it cannot be guessed.
+        edits: those of the model that writes it.
         tree: all that was written.
         playing: whether it grows by itself.
         stops: whether it stops where the model ends its text.
@@ -77,7 +81,7 @@ class Writing:
     def __init__(self, subject: Subject, sampling: Sampling) -> None:
         self.about = topic(subject)
         self.number, self.key = next(_numbers), token_urlsafe(12)
-        self.lm, self.prompt, self.labels = subject.lm, subject.prompt, subject.labels
+        self.lm, self.prompt, self.labels, self.edits = subject.lm, subject.prompt, subject.labels, subject.key.edits
         self.tree = Tree(
             Generation(subject.lm.model, torch.tensor(subject.encoding.ids), sampling),
             most_nodes=MOST_NODES,
@@ -228,6 +232,12 @@ class Writing:
         self.speedometer.interrupt()
         self.tree.up(steps)
 
+    @alone
+    def bring(self, tokens: Sequence[int], edits: tuple[str, ...]) -> None:
+        """Put a text of the same prompt beside this one, as a branch that says with which edits of the model it was written."""
+        self.tree.bring(tokens, written_with(edits))
+        self.speedometer.interrupt()
+
     def restart(self) -> None:
         """Back to the prompt."""
         self.go(ROOT)
@@ -267,6 +277,14 @@ class Writing:
                 if not self.playing:
                     return
                 self.step()
+
+
+def written_with(edits: tuple[str, ...]) -> str:
+    """With which edits of the model a branch was written, in words."""
+    if not edits:
+        return "written without edits"
+    named = ", ".join(edits[:MOST_NAMED]) + (", …" if len(edits) > MOST_NAMED else "")
+    return f"written with {counted(len(edits))}: {named}"
 
 
 def topic(subject: Subject) -> Topic:
