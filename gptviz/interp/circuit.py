@@ -82,6 +82,7 @@ class Circuit:
         edges: from the logit down.
         share: the probability that a walk downwards stays inside.
         reached: whether that is what was asked for; if not, the graph would have become too large.
+        error: by how much any of the sums behind the edges is off, as a share of all that is summed, without sign.
     """
 
     ids: tuple[int, ...]
@@ -95,6 +96,7 @@ class Circuit:
     edges: tuple[Edge, ...]
     share: float
     reached: bool
+    error: float
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -179,7 +181,7 @@ class _Grown:
         logit = Node(None, position)
         self.found: dict[Node, _Found] = {logit: _Found(weight=1.0)}
         self.edges: list[Edge] = []
-        self.is_whole, self.share = True, 0.0
+        self.is_whole, self.share, self.error = True, 0.0, 0.0
         self._expand(logit, [top])
         # From the top down: what a node gives is complete before its own sources are looked for.
         for unit in reversed(frozen.units):
@@ -201,6 +203,8 @@ class _Grown:
             sizes = reads.adds.abs()
             rest = 0.0 if node.unit is None else abs(reads.rest)
             every = float(sizes.sum()) + rest
+            summed = float(reads.adds.sum()) + reads.rest
+            self.error = max(self.error, abs(summed - reads.total) / max(float(sizes.sum()), abs(reads.total), 1e-30))
             kept = []
             if every > 0:
                 carried = found.weight * matters * sizes / every
