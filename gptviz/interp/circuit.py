@@ -149,7 +149,18 @@ def circuit(
     reached = grown.share >= share
     ids_read = tuple(ids.tolist())
     return Circuit(
-        ids_read, token, against, position, top.total, top.rest, weights, given, tuple(grown.edges), grown.share, reached
+        ids_read,
+        token,
+        against,
+        position,
+        top.total,
+        top.rest,
+        weights,
+        given,
+        tuple(grown.edges),
+        grown.share,
+        reached,
+        grown.error,
     )
 
 

@@ -23,6 +23,7 @@ READERS = (
     "patching",
     "switch_off",
     "context",
+    "circuit",
 )
 PROMPTS = ("", "🙂", "שלום עולם", "x" * 600)
 

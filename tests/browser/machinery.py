@@ -34,6 +34,7 @@ PAGES = (
     "switch_off",
     "stream",
     "context",
+    "circuit",
     "costs",
     "lessons",
     *("classify", "translate", "open_model", "train", "runs"),

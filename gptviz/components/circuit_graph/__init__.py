@@ -66,10 +66,10 @@ def payload(
 def _node(node: Node, found: Circuit) -> dict[str, Any]:
     unit = node.unit
     part = "logit" if unit is None else unit.part
-    # Rows from the bottom: tokens and positions, then attention and MLP of each block, then the logit.
-    row = 0 if part in ("embed", "positions") else -1
+    # Rows from the bottom: positions, tokens, then attention and MLP of each block, then the logit.
+    row = {"positions": 0, "embed": 1}.get(part, -1)
     if unit is not None and unit.block is not None:
-        row = 1 + 2 * unit.block + (part == "mlp")
+        row = 2 + 2 * unit.block + (part == "mlp")
     return {
         "name": node.name,
         "part": part,

@@ -3,12 +3,12 @@
 import { copyOf } from "../kit/copy.js";
 import { tools } from "../kit/details.js";
 import { make, shape, TabStop } from "../kit/elements.js";
-import { Floating, under } from "../kit/floating.js";
+import { beside, Floating } from "../kit/floating.js";
 import { picture, textOf } from "../kit/picture.js";
 import { USUAL } from "../kit/size.js";
 import { brief, chip, percent, spoken } from "../kit/text.js";
 import { view } from "../kit/view.js";
-import { curve, layout, NODE, neighbour, thickness } from "./layout.js";
+import { curve, GAP, layout, NODE, neighbour, thickness } from "./layout.js";
 
 /** @typedef {import("./layout.js").Node} Node @typedef {import("./layout.js").Edge} Edge */
 /**
@@ -28,7 +28,7 @@ import { curve, layout, NODE, neighbour, thickness } from "./layout.js";
  */
 
 // Lines of a card.
-const MOST_LINES = 6;
+const MOST_LINES = 5;
 const WAYS = {
   value: "value (what is read)",
   key: "key (why it is chosen)",
@@ -57,6 +57,8 @@ class Graph {
     this.nodes = [];
     /** @type {SVGPathElement[]} */
     this.edges = [];
+    /** @type {number | null} */
+    this.near = null; // the node whose card is open
     this.stop = new TabStop();
     this.card = new Floating();
     this.frame = make("div", "frame", undefined, { tabindex: "-1" });
@@ -110,8 +112,8 @@ class Graph {
     });
     stage.addEventListener("focusout", () => this.look(null));
     this.frame.addEventListener("scroll", () => {
-      this.card.close();
       stage.style.setProperty("--scrolled", `${this.frame.scrollLeft}px`); // the names of the layers stay in sight
+      if (this.near !== null) this.card.open(this.nodes[this.near], beside);
     });
     stage.addEventListener("click", (event) => {
       const i = at(event);
@@ -146,7 +148,9 @@ class Graph {
 
   draw() {
     const { data, stage } = this;
+    this.near = null;
     this.card.close();
+    this.root.classList.remove("looking");
     this.layout = layout(data.nodes);
     const { width, height, rows, columns } = this.layout;
     const largest = Math.max(...data.edges.map(({ value }) => Math.abs(value)));
@@ -178,11 +182,12 @@ class Graph {
       box.append(chip(data.tokens[place]), make("span", "place", String(place)));
       if (!afterGap) return [box];
       const gap = make("div", "gap", "…", { "aria-hidden": "true" });
-      Object.assign(gap.style, { left: rems(left - 26), width: rems(26), top: rems(bottom + 6) });
+      Object.assign(gap.style, { left: rems(left - GAP), width: rems(GAP), top: rems(bottom + 6) });
       return [gap, box];
     });
     stage.replaceChildren(lines, ...tokens, ...this.nodes, ...labels);
     this.stop.reach(this.nodes[0]);
+    this.frame.scrollLeft = this.frame.scrollWidth; // to the logit, where the graph is wider than the page
   }
 
   /** @param {Node} node @param {number} i */
@@ -219,6 +224,7 @@ class Graph {
   /** Bring a node and its edges out, and open its card; null for none. @param {number | null} i */
   look(i) {
     const { data, edges, nodes, root } = this;
+    this.near = i;
     root.classList.toggle("looking", i !== null);
     const near = new Set([i]);
     data.edges.forEach((edge, e) => {
@@ -231,7 +237,7 @@ class Graph {
     });
     if (i === null) return this.card.close();
     this.fill(i);
-    this.card.open(nodes[i], under);
+    this.card.open(nodes[i], beside);
   }
 
   /** @param {number} i */

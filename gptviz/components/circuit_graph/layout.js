@@ -6,7 +6,7 @@
  * @property {"embed" | "positions" | "attention" | "mlp" | "logit"} part
  * @property {string} title in words
  * @property {number} place the position of its token
- * @property {number} row 0 for tokens, 1 + 2 · block for heads, 2 + 2 · block for MLPs, −1 for the logit at the top
+ * @property {number} row 0 for positions, 1 for tokens, 2 + 2 · block for heads, 3 + 2 · block for MLPs, −1 for the logit at the top
  * @property {number | null} index of a head
  * @property {number | null} block
  * @property {number} value what it gives to the nodes above it
@@ -19,11 +19,12 @@
  */
 
 // Pixels of a page of the usual size.
-export const NODE = { width: 66, height: 34 };
+export const NODE = { width: 64, height: 34 };
+// What stands between two positions that are no neighbours.
+export const GAP = 18;
 const BETWEEN = 6,
-  AROUND = 14,
-  GAP = 26,
-  ROW = 84,
+  AROUND = 6,
+  ROW = 74,
   LABELS = 104,
   TOP = 10,
   TOKENS = 46;
@@ -34,7 +35,7 @@ const PORTS = { query: 0.2, key: 0.5, value: 0.8, mlp: 0.5, logit: 0.5 };
 export function rowTitle({ part, block }) {
   if (part === "logit") return "logit";
   if (part === "attention") return `block ${block}, heads`;
-  return part === "mlp" ? `block ${block}, MLP` : "tokens";
+  return part === "mlp" ? `block ${block}, MLP` : part === "embed" ? "tokens" : "positions";
 }
 
 /** @param {Node[]} nodes @returns {Layout} */

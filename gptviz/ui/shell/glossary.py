@@ -29,6 +29,8 @@ MEANINGS = {
     ),
     "sink": "A token, mostly the first, that heads look at when they find nothing to read.",
     "eigenvalue": "By how much a matrix stretches one of its own directions: below 0, it turns that direction around.",
+    "circuit": "The few parts of a model that together do one thing, and how they read each other.",
+    "mean ablation": "Replacing what a part computes by what it computes on average, so that it says nothing about this text.",
     "composition": "One head reads what another one has written into the stream: two heads then do what none does alone.",
     "activation": "The value of a neuron at a token.",
     "head": "One of several attentions that run side by side in a block, each with a pattern of its own.",
@@ -148,6 +150,10 @@ WORDS = {
             "nat",
         ),
         "temperature",
+    ),
+    "pages/circuit.py": (
+        *("circuit", "logit", "head", "MLP", "value", "key", "query", "pattern", "norm", "bias", "residual stream"),
+        "mean ablation",
     ),
     "pages/heads.py": (
         *("head", "block", "pattern", "query", "key", "value", "induction head", "sink", "entropy", "eigenvalue", "composition"),

@@ -174,6 +174,14 @@ NEURONS = Page(
     step="Between its heads a block has an MLP: see what its neurons are for, and set one by hand.",
     kinds=("decoder", "classifier"),
 )
+CIRCUIT = Page(
+    "pages/circuit.py",
+    "Circuit",
+    ":material/account_tree:",
+    "The parts that one guess owes most to, as a graph from its tokens to the logit.",
+    step="Parts work together: see which of them make one guess, and what each reads of the others.",
+    kinds=("decoder",),
+)
 OPEN_MODEL = Page(
     "pages/open_model.py",
     "Open a model",
@@ -200,7 +208,7 @@ RUNS = Page(
 GROUPS: dict[str, tuple[Page, ...]] = {
     "From outside": (HOME, LESSONS, NEXT_TOKEN, GENERATE, CLASSIFY, TRANSLATE),
     "What it is made of": (EMBEDDINGS, POSITIONS, ATTENTION, GRADIENTS),
-    "Take it apart": (LENS, ATTRIBUTION, STREAM, HEADS, NEURONS, SWITCH_OFF, PATCHING, CONTEXT, COSTS),
+    "Take it apart": (LENS, ATTRIBUTION, STREAM, HEADS, NEURONS, SWITCH_OFF, PATCHING, CIRCUIT, CONTEXT, COSTS),
     "Your models": (OPEN_MODEL, TRAIN, RUNS),
 }
 PAGES = {page.path: page for group in GROUPS.values() for page in group}

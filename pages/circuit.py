@@ -1,0 +1,31 @@
+"""The circuit of one guess: which parts does it come from, and what did each of them read?"""
+
+import streamlit as st
+
+from gptviz.ui.pages import circuit
+from gptviz.ui.shell import pages
+from gptviz.ui.shell.next_step import next_step
+from gptviz.ui.shell.pages import open_page
+from gptviz.ui.shell.subject import subject_bar
+from gptviz.ui.widgets.details import details
+from gptviz.ui.widgets.tries import try_this
+
+open_page(
+    pages.CIRCUIT,
+    "Which parts make this guess?",
+    "From the tokens at the bottom to the logit (the score of the next token) at the top: each box is a part of the model at a "
+    "token, each line what it adds to what the upper box reads.",
+)
+subject = subject_bar()
+chosen = circuit.choose(subject)
+if chosen is None:
+    st.stop()
+circuit.graph(subject, chosen)
+st.caption(circuit.about(subject, chosen))
+circuit.check(subject, chosen)
+circuit.opened(subject, chosen)
+
+try_this(circuit.to_try(subject, chosen))
+
+details(how=circuit.HOW, limits=circuit.LIMITS, key="circuit")
+next_step()

@@ -1,0 +1,123 @@
+"""The Circuit page as a reader meets it, without a browser."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import gptviz
+from gptviz.components.kit import unpack
+from gptviz.interp.circuit import Circuit
+from gptviz.ui.pages import circuit as page_code
+from gptviz.ui.views import guesses
+from tests.app.opening import opened
+from tests.tiny import TinyModel
+
+PROMPT = "the fox"
+
+
+def page(**query: str) -> AppTest:
+    at = opened("pages/circuit.py", **{"model": "tiny", "prompt": PROMPT} | query)
+    assert not at.exception
+    return at
+
+
+def shown(at: AppTest) -> dict[str, Any]:
+    (view,) = (view for view in at.get("bidi_component") if view.proto.id.endswith("-circuit graph"))
+    return unpack(view.proto.bytes)[0]
+
+
+def edges_of(found: Circuit) -> list[tuple[str, str, str, float]]:
+    return [(edge.source.name, edge.target.name, edge.kind, edge.value) for edge in found.edges]
+
+
+def sent_edges(sent: dict[str, Any]) -> list[tuple[str, str, str, float]]:
+    name = [node["name"] for node in sent["nodes"]]
+    return [(name[edge["from"]], name[edge["to"]], edge["kind"], edge["value"]) for edge in sent["edges"]]
+
+
+def test_the_page_shows_the_circuit_of_the_likeliest_token_at_once(tiny_model: TinyModel) -> None:
+    tiny_model()
+    found = gptviz.load("tiny").circuit(PROMPT, share=page_code.SHARE)
+    assert sent_edges(shown(page())) == edges_of(found)
+
+
+def test_position_token_share_and_the_other_token_of_a_link_are_those_of_the_graph(tiny_model: TinyModel) -> None:
+    tiny_model()
+    lm = gptviz.load("tiny")
+    likely = lm.model(lm.encode(PROMPT)[None])[0, 2].topk(3).indices.tolist()
+    names = [lm.tokenizer.label(token) for token in likely]
+    at = page(position="2", token=names[1], against=names[2], share="0.5")
+    assert sent_edges(shown(at)) == edges_of(lm.circuit(PROMPT, likely[1], 2, likely[2], share=0.5))
+
+
+def test_the_code_below_gives_the_numbers_of_the_graph(tiny_model: TinyModel) -> None:
+    tiny_model()
+    sent = shown(page(share="0.6"))
+    lines: dict[str, Any] = {}
+    exec(sent["code"], lines)
+    for (source, target, kind, value), expected in zip(lines["numbers"], sent_edges(sent), strict=True):
+        assert (source, target, kind) == expected[:3]
+        assert value == pytest.approx(expected[3], abs=1e-6)
+    assert lines["checked"].whole == pytest.approx(lines["found"].total, abs=1e-4)
+
+
+def test_the_check_says_what_is_left_and_stays_in_the_address(tiny_model: TinyModel) -> None:
+    tiny_model()
+    at = page()
+    at.button(key="check the graph").click().run()
+    assert at.query_params["check"] == "true"
+    lm = gptviz.load("tiny")
+    kept = lm.check_circuit(lm.circuit(PROMPT, share=page_code.SHARE))
+    for visit in (at, page(check="true")):
+        (said,) = (one.value for one in visit.markdown if "Checked:" in one.value)
+        assert f"**{kept.kept:.3g}** instead of {kept.whole:.3g}" in said
+
+
+def test_an_open_head_leads_to_its_pattern_and_can_be_switched_off(tiny_model: TinyModel) -> None:
+    tiny_model()
+    found = gptviz.load("tiny").circuit(PROMPT, share=page_code.SHARE)
+    head = next(node for node in found.nodes if node.unit is not None and node.unit.is_head)
+    at = page(node=head.name)
+    assert any(one.value.startswith(f"**{head.unit.title[0].upper()}{head.unit.title[1:]}**") for one in at.markdown)  # type: ignore[union-attr]
+    links = {link.proto.label: link.proto.query_string for link in at.main.get("page_link")}
+    assert f"block={head.unit.block}" in links["What it looks at"]  # type: ignore[union-attr]
+    assert f"head={head.unit.index}" in links["What it looks at"]  # type: ignore[union-attr]
+    at.button(key="switch off the node").click().run()
+    assert not at.exception
+    assert head.unit.name not in [node["name"].split("@")[0] for node in shown(at)["nodes"]]  # type: ignore[union-attr]
+
+
+def test_a_node_of_another_graph_is_closed(tiny_model: TinyModel) -> None:
+    tiny_model()
+    at = page(node="<b>no such node</b>")
+    assert any("Choose a box" in one.value for one in at.caption)
+
+
+def test_what_is_suggested_is_true_of_the_model(tiny_model: TinyModel) -> None:
+    tiny_model()
+    at = page(share="0.9")
+    labels = [button.label for button in at.button]
+    if "Its core alone" in labels:
+        core = gptviz.load("tiny").circuit(PROMPT, share=page_code.CORE)
+        assert any(one.value.startswith(f"{len(core.nodes)} of the ") for one in at.caption)
+        at.button(key="try Its core alone").click().run()
+        assert sent_edges(shown(at)) == edges_of(core)
+    at.button(key="try Why not the second one?").click().run()
+    assert not at.exception
+    assert shown(at)["against"] is not None
+
+
+def test_a_model_of_nothing_but_an_embedding_has_a_circuit_too(tiny_model: TinyModel) -> None:
+    tiny_model(n_layer=0)
+    assert {edge[2] for edge in sent_edges(shown(page()))} == {"logit"}
+
+
+def test_a_damaged_model_is_named(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny_model()
+    compute = guesses.logits_at
+    monkeypatch.setattr(guesses, "logits_at", lambda *given: compute(*given) * np.float32("nan"))
+    assert any("damaged" in one.value for one in page().error)

@@ -1,0 +1,91 @@
+"""The graph of a circuit in a browser: its lines and numbers, the keyboard, the card, hostile text, and its pictures."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from playwright.sync_api import expect
+
+from gptviz.components.circuit_graph import payload
+from gptviz.interp.circuit import Circuit, circuit
+from tests.browser.contrast import faint
+from tests.browser.machinery import HOSTILE
+from tests.browser.mounting import Mounted
+from tests.browser.pictures import faults, saved, small, words
+from tests.hand_built import induction_circuit
+
+pytestmark = pytest.mark.browser
+
+Mount = Callable[..., Mounted]
+
+
+@pytest.fixture(scope="module")
+def found() -> Circuit:
+    return circuit(induction_circuit(), torch.tensor([3, 5, 7, 1, 8, 2, 9, 5]), 7, 7)
+
+
+def packed(found: Circuit, opened: str = "") -> bytes:
+    return payload(
+        found, lambda token: HOSTILE[token % len(HOSTILE)][:40], of="this", title="A circuit", model="by hand", code="…", opened=opened
+    )
+
+
+def test_nodes_and_lines_are_those_of_the_circuit_and_a_click_opens_one(mounted: Mount, found: Circuit) -> None:
+    view = mounted("circuit_graph", packed(found))
+    page = view.page
+    expect(page.locator(".node")).to_have_count(len(found.nodes))
+    expect(page.locator(".lines .edge")).to_have_count(len(found.edges))
+    expect(page.locator(".lines .edge.key")).to_have_count(sum(edge.kind == "key" for edge in found.edges))
+    previous = next(i for i, node in enumerate(found.nodes) if node.name == "blocks.0.attention.head.1@2")
+    page.locator(".node").nth(previous).hover()
+    card = page.locator(".card")
+    expect(card).to_contain_text("Head 1 of block 0")
+    given = next(edge.value for edge in found.edges if edge.source == found.nodes[previous])
+    expect(card).to_contain_text(f"+{given:.3g}")
+    expect(page.locator(".edge.own")).to_have_count(4)
+    page.locator(".node").nth(previous).click()
+    assert view.sent[-1].value == {"node": previous, "of": "this"}
+    view.show(packed(found, opened=found.nodes[previous].name))
+    expect(page.locator(".node").nth(previous)).to_have_attribute("aria-pressed", "true")
+
+
+def test_the_arrow_keys_walk_all_nodes_from_one_tab_stop(mounted: Mount, found: Circuit) -> None:
+    page = mounted("circuit_graph", packed(found)).page
+    expect(page.locator('.node[tabindex="0"]')).to_have_count(1)
+    page.locator(".node").first.focus()
+    page.keyboard.press("ArrowDown")
+    focused = page.locator(".node:focus")
+    expect(focused).to_contain_text("head 2")
+    expect(page.locator(".card")).to_contain_text("Head 2 of block 1")
+    page.keyboard.press("Escape")
+    expect(page.locator(".card")).to_be_hidden()
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [390, 1280, 3840])
+def test_its_type_can_be_read_on_every_screen(mounted: Mount, found: Circuit, width: int, dark: bool) -> None:
+    page = mounted("circuit_graph", packed(found), width=width, dark=dark).page
+    expect(page.locator(".node").first).to_be_visible()
+    assert not small(page)
+    assert not faint(page)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_the_drawing_has_every_node_and_the_table_every_edge(mounted: Mount, found: Circuit) -> None:
+    page = mounted("circuit_graph", packed(found), width=390).page
+    drawn = saved(page)
+    assert not faults(page, drawn)
+    texts = words(drawn)
+    assert texts.count("token") == sum(node.unit is not None and node.unit.part == "embed" for node in found.nodes)
+    assert {"head 1", "head 2", "block 0, heads", "block 1, heads", "logit"} <= set(texts)
+    page.get_by_role("button", name="Numbers").click()
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Download CSV").click()
+    rows = list(csv.DictReader(io.StringIO(Path(waiting.value.path()).read_text(encoding="utf-8"))))
+    assert [float(row["logit"]) for row in rows] == pytest.approx([edge.value for edge in found.edges])
+    assert [row["kind"] for row in rows] == [edge.kind for edge in found.edges]
