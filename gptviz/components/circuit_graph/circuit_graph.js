@@ -6,7 +6,7 @@ import { make, shape, TabStop } from "../kit/elements.js";
 import { beside, Floating } from "../kit/floating.js";
 import { picture, textOf } from "../kit/picture.js";
 import { USUAL } from "../kit/size.js";
-import { brief, chip, percent, spoken } from "../kit/text.js";
+import { brief, chip, percent, shortened, spoken } from "../kit/text.js";
 import { view } from "../kit/view.js";
 import { curve, GAP, layout, NODE, neighbour, thickness } from "./layout.js";
 
@@ -27,6 +27,8 @@ import { curve, GAP, layout, NODE, neighbour, thickness } from "./layout.js";
  * @property {number | null} opened
  */
 
+// How wide a letter of a token is at most, in pixels of a page of the usual size; longer tokens stand whole on the card.
+const LETTER = 8.5;
 // Lines of a card.
 const MOST_LINES = 5;
 const WAYS = {
@@ -179,7 +181,7 @@ class Graph {
     const tokens = columns.flatMap(({ place, left, width: wide, afterGap }) => {
       const box = make("div", "token");
       Object.assign(box.style, { left: rems(left), width: rems(wide), top: rems(bottom + 6) });
-      box.append(chip(data.tokens[place]), make("span", "place", String(place)));
+      box.append(chip(shortened(data.tokens[place], Math.floor(wide / LETTER))), make("span", "place", String(place)));
       if (!afterGap) return [box];
       const gap = make("div", "gap", "…", { "aria-hidden": "true" });
       Object.assign(gap.style, { left: rems(left - GAP), width: rems(GAP), top: rems(bottom + 6) });
@@ -201,7 +203,7 @@ class Graph {
       logit: data.against === null ? data.answer : `${data.answer} − ${data.against}`,
     }[node.part];
     const button = make("button", `node ${node.part}`, undefined, { "data-index": i, tabindex: "-1" });
-    button.append(make("span", "name", words));
+    button.append(make("span", "name", shortened(words, Math.floor(NODE.width / LETTER))));
     if (node.part === "attention") {
       const ports = make("span", "ports", undefined, { "aria-hidden": "true" });
       ports.append(make("span", "q", "Q"), make("span", "k", "K"), make("span", "v", "V"));
