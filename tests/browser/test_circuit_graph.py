@@ -31,7 +31,13 @@ def found() -> Circuit:
 
 def packed(found: Circuit, opened: str = "") -> bytes:
     return payload(
-        found, lambda token: HOSTILE[token % len(HOSTILE)][:40], of="this", title="A circuit", model="by hand", code="…", opened=opened
+        found,
+        lambda token: HOSTILE[token % len(HOSTILE)][:40],
+        of="this",
+        title="A circuit",
+        model="by hand",
+        code="…",
+        opened=opened,
     )
 
 
