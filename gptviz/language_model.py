@@ -27,7 +27,7 @@ from gptviz.interp.compare import Side
 from gptviz.interp.corrupting import likeliest_answers
 from gptviz.interp.costs import Costs, costs
 from gptviz.interp.frozen import means
-from gptviz.interp.head_scores import repeated_tokens, scored, scores_of_model
+from gptviz.interp.head_scores import repeated_tokens, scored, scores_of_model, with_losses
 from gptviz.interp.lens import Lens, lens
 from gptviz.interp.neurons import Activity, observe
 from gptviz.interp.patching import Pair, Patched
@@ -496,26 +496,36 @@ class LanguageModel:
         ids = repeated_tokens(tokenizer.vocab_size, room, without=without, before=tokenizer.before, after=tokenizer.after)
         return ids.to(self.device)
 
-    def heads(self, prompt: str | None = None) -> list[dict[str, Any]]:
+    def second_half(self, repeated: Tensor) -> int:
+        """The position at which the second half of repeated tokens [sequences, tokens] begins."""
+        before, after = len(self.tokenizer.before), len(self.tokenizer.after)
+        return before + (repeated.shape[1] - before - after) // 2
+
+    def heads(self, prompt: str | None = None, *, losses: bool = False) -> list[dict[str, Any]]:
         """The scores of every head, a row each: `gptviz.interp.head_scores.SCORES` defines them. None where one has no meaning.
 
         They are computed over the tokens of `prompt` that the model sees, at most 1,024 of them, or, without a prompt, over
         repeated random tokens. In a text in which no token comes back, the scores of repeats are over repeated random tokens.
 
-        An encoder–decoder reads `prompt` as its source, and the decoder its own answer.
+        An encoder–decoder reads `prompt` as its source, and the decoder its own answer. With `losses`, there is also
+        `delta_loss`: how much the loss rises without the head, which takes a pass for every head.
 
         Raises:
-            ValueError: as in `trace`; or an encoder–decoder was given no prompt.
+            ValueError: as in `trace`; an encoder–decoder was given no prompt; or `losses` of a classifier were asked for.
         """
         if prompt is None:
             if self.model.encoder is not None:
                 raise ValueError(f"{self.name} reads a text and writes another: give a prompt for its heads to read")
-            return scores_of_model(self.model, self.repeated_tokens())
+            ids = self.repeated_tokens()
+            rows = scores_of_model(self.model, ids)
+            return with_losses(self.model, rows, ids, counted_from=self.second_half(ids)) if losses else rows
         ids, source = self.inputs(prompt)
         repeats = None
         with suppress(ValueError):  # without room for repeats, those scores have no meaning
             repeats = self.repeated_tokens()
-        return scores_of_model(self.model, scored(ids, self.model.config), source, repeats)
+        read = scored(ids, self.model.config)
+        rows = scores_of_model(self.model, read, source, repeats)
+        return with_losses(self.model, rows, read, source) if losses else rows
 
     def pair(self, clean: str, corrupted: str, right: str | int | None = None, wrong: str | int | None = None) -> Pair:
         """Two prompts of one length and their answers, for `patch`.

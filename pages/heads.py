@@ -36,7 +36,7 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
 if view == DOES:
     does.show(subject, read_by_heads)
     try_this(to_try(read_by_heads))
-    details(lambda: scores(read_by_heads).table(), code=code(read_by_heads), how=HOW, limits=LIMITS, key="heads")
+    details(lambda: scores(read_by_heads).table(), code=code(read_by_heads, subject.prompt), how=HOW, limits=LIMITS, key="heads")
 else:
     by = reads.show(read_by_heads)
     try_this(to_try(read_by_heads))

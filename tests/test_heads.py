@@ -7,11 +7,13 @@ import math
 
 import numpy as np
 import pytest
+import torch
 
 import gptviz
 from gptviz.__main__ import main
-from gptviz.interp.head_scores import MOST_REPEATED, SCORES, head_scores
+from gptviz.interp.head_scores import MOST_REPEATED, SCORES, head_scores, losses_without
 from gptviz.interp.head_weights import copying
+from gptviz.interp.units import heads
 from tests.tiny import TinyModel
 
 
@@ -20,14 +22,15 @@ def test_without_a_prompt_heads_read_repeated_random_tokens_and_with_one_the_pro
     lm = gptviz.load("mine")
     prompt = "the fox jumps over the dog"
     for rows, ids in ((lm.heads(), lm.repeated_tokens()), (lm.heads(prompt), lm.encode(prompt)[None])):
-        expected = head_scores(lm.model, ids).including(copying(lm.model))
+        expected = head_scores(lm.model, ids).including(copying=copying(lm.model))
         assert [(row["name"], row["block"], row["head"]) for row in rows] == [
             (f"blocks.{block}.attention.head.{head}", block, head) for block in range(2) for head in range(3)
         ]
         for row in rows:
             assert set(row) == {"name", "block", "head", *SCORES}
             for name, values in expected.values.items():
-                assert row[name] == pytest.approx(values[row["block"], row["head"]])
+                value = values[row["block"], row["head"]]
+                assert row[name] == (None if name == "delta_loss" else pytest.approx(value))
 
 
 def test_random_tokens_are_tokens_that_stand_in_texts(tiny_model: TinyModel) -> None:
@@ -70,11 +73,12 @@ def test_the_command_prints_a_row_per_head_and_ranks_the_induction_head_first(ca
     assert max(rows, key=lambda row: row["induction"])["block"] == 1
     assert main(["heads", "induction"]) == 0
     header, *lines = capsys.readouterr().out.splitlines()
-    assert header.split() == list(SCORES)
+    scores = [name for name in SCORES if name != "delta_loss"]
+    assert header.split() == scores
     for line, row in zip(lines, expected, strict=True):
         name, *values = line.split()
         assert name == row["name"]
-        assert [float(value) for value in values] == pytest.approx([row[score] for score in SCORES], abs=6e-4)
+        assert [float(value) for value in values] == pytest.approx([row[score] for score in scores], abs=6e-4)
 
 
 def test_over_a_prompt_in_which_nothing_comes_back_repeats_are_scored_over_random_tokens() -> None:
@@ -89,8 +93,29 @@ def test_what_has_no_meaning_is_null_in_json(capsys: pytest.CaptureFixture[str])
     assert main(["heads", "classifier", "--json"]) == 0
     for row in json.loads(capsys.readouterr().out):
         assert row["copying"] is None
-        assert all(math.isfinite(row[name]) for name in SCORES if name != "copying")
+        assert all(math.isfinite(row[name]) for name in SCORES if name not in ("copying", "delta_loss"))
         assert np.isclose(row["entropy"], min(1.0, row["entropy"]))
+
+
+def test_on_request_there_is_the_loss_without_each_head(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["heads", "induction", "--losses", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    lm = gptviz.load("induction")
+    ids = lm.repeated_tokens()
+    second = lm.second_half(ids)
+    assert torch.equal(ids[:, second:], ids[:, :second])
+    expected = dict(losses_without(lm.model, ids, heads(lm.model.config), counted_from=second))
+    assert [row["delta_loss"] for row in rows] == pytest.approx(list(expected.values()))
+    worst = max(rows, key=lambda row: row["delta_loss"])
+    assert (worst["block"], worst["head"]) in {(0, 3), (1, 0), (1, 2), (1, 3)}, "one of the heads of the induction circuit"
+    assert main(["heads", "classifier", "--losses"]) == 2
+    assert "has no loss" in capsys.readouterr().err
+
+
+def test_an_encoder_decoder_loses_by_heads_of_all_its_stacks() -> None:
+    rows = gptviz.load("seq2seq").heads("the third of march 1977", losses=True)
+    assert all(isinstance(row["delta_loss"], float) for row in rows)
+    assert max(row["delta_loss"] for row in rows if "cross" in row["name"]) > 0.1
 
 
 def test_a_prompt_that_is_missing_or_empty_is_an_error_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:

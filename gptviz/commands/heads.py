@@ -13,18 +13,20 @@ def add(command: Command) -> None:
     this.add_argument("name", metavar="NAME")
     add_precision(this)
     this.add_argument("--prompt", metavar="TEXT", help="the text that the heads read; default: repeated random tokens")
+    this.add_argument("--losses", action="store_true", help="also how much the loss rises without each head; a pass for each")
 
 
 def run(options: argparse.Namespace) -> None:
-    """The command `heads NAME [--prompt TEXT] [--json]`."""
+    """The command `heads NAME [--prompt TEXT] [--losses] [--json]`."""
     lm = opened(options)
     if options.prompt is not None:
         warn_of_unknown(lm.tokenizer.encode(options.prompt))
-    rows = lm.heads(options.prompt)
+    rows = lm.heads(options.prompt, losses=options.losses)
     if options.json:
         print_json(rows)
         return
-    names = [name for name in rows[0] if name not in ("name", "block", "head")]
+    named = [name for name in rows[0] if name not in ("name", "block", "head")]
+    names = [name for name in named if any(row[name] is not None for row in rows)]
     width = max(len(row["name"]) for row in rows)
     print(" " * width, *(f"{name:>15}" for name in names))
     for row in rows:

@@ -7,7 +7,7 @@ the model runs: only the scores are kept.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -20,8 +20,10 @@ from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Config, Transformer, Watch
 from gptviz.model.kinds import MODEL_KINDS
 
+from .ablation import NOT_COUNTED, Rows, loss, loss_with_each
+from .edits import Reading, UnitEdit
 from .head_weights import copying
-from .units import Unit
+from .units import Unit, unit
 
 Part = Literal["attention", "cross_attention"]
 Numbers = npt.NDArray[np.float64]
@@ -39,14 +41,14 @@ class Score:
     Attributes:
         title: its name in tables and forms.
         about: its definition, in a sentence.
-        low: the smallest value it can have.
+        low: the smallest value it can have; None where there is none.
         high: the largest value it can have; None where there is none.
         repeats: whether it is only about tokens that stood earlier in the text.
     """
 
     title: str
     about: str
-    low: float = 0.0
+    low: float | None = 0.0
     high: float | None = 1.0
     repeats: bool = False
 
@@ -83,7 +85,17 @@ SCORES: dict[str, Score] = {
         "does to logits, divided by the sum of their sizes. From the weights alone.",
         low=-1.0,
     ),
+    "delta_loss": Score(
+        "Loss without it",
+        "How much the loss rises, in nats per token, if what the head adds is replaced by zero; below 0, the model does better "
+        "without it. Over repeated random tokens only the second half counts, since nothing tells what comes in the first. It is "
+        "computed when asked for, since it takes a pass through the model for every head.",
+        low=None,
+        high=None,
+    ),
 }
+# The loss without each head is over so many tokens: of several texts over the first.
+LOSS_TOKENS = 512
 
 
 @dataclass(frozen=True)
@@ -98,9 +110,9 @@ class HeadScores:
     values: Mapping[str, Numbers]
     on_random: frozenset[str] = frozenset()
 
-    def including(self, copying: Numbers) -> HeadScores:
-        """With the score that comes from weights, [block, head]: see `head_weights.copying`."""
-        return HeadScores({**self.values, "copying": copying}, self.on_random)
+    def including(self, **values: Numbers) -> HeadScores:
+        """With scores [block, head] that do not come from patterns: `copying` (see `head_weights`), `delta_loss`."""
+        return HeadScores({**self.values, **values}, self.on_random)
 
     def rows(self, part: Part = "attention", *, in_encoder: bool = False) -> list[dict[str, Any]]:
         """A row per head: its `name`, `block` and `head`, and its scores by name, None where a score has no meaning.
@@ -293,6 +305,34 @@ def _of_text(pattern: Tensor, text: Text | None, visible: Tensor) -> dict[str, T
     return found
 
 
+def losses_without(
+    model: Transformer, ids: Tensor, heads: Sequence[Unit], source: Tensor | None = None, *, counted_from: int = 1
+) -> Iterator[tuple[Unit, float]]:
+    """For each of `heads` how much the loss rises, in nats per token, if what it adds is replaced by zero.
+
+    Args:
+        model: one that guesses tokens: a decoder or an encoder–decoder.
+        ids: [B, T], the texts that it reads; the loss is over the first of them, of `LOSS_TOKENS` tokens together.
+        heads: of any stack of the model.
+        source: [B, S], what its encoder reads.
+        counted_from: the position of the first token whose prediction counts.
+
+    Raises:
+        ValueError: the model guesses no tokens, or there is none to guess.
+    """
+    if model.config.kind == "classifier":
+        raise ValueError("this model gives a whole text a label: without the right label it has no loss")
+    some = ids[: max(1, LOSS_TOKENS // ids.shape[1])]
+    targets = torch.full_like(some, NOT_COUNTED)
+    targets[:, counted_from - 1 : -1] = some[:, counted_from:]
+    if not (targets != NOT_COUNTED).any():
+        raise ValueError("a loss needs at least 2 tokens")
+    texts = [Rows(Reading(some, None if source is None else source[: len(some)]), targets)]
+    usual = loss(model, texts)
+    for edit, without in loss_with_each(model, texts, [UnitEdit(head) for head in heads]):
+        yield edit.unit, without - usual
+
+
 def scores_of_model(
     model: Transformer, ids: Tensor, source: Tensor | None = None, repeats: Tensor | None = None
 ) -> list[dict[str, Any]]:
@@ -311,8 +351,27 @@ def scores_of_model(
     texts = torch.atleast_2d(ids)
     if model.encoder is None or source is None:
         alone = head_scores(model, texts, repeats=repeats)
-        return (alone.including(copying(model)) if model.config.kind == "decoder" else alone).rows()
+        return (alone.including(copying=copying(model)) if model.config.kind == "decoder" else alone).rows()
     sources = source[None]
     rows = head_scores(model.encoder, sources).rows(in_encoder=True)
-    rows += head_scores(model, texts, sources).including(copying(model)).rows()
+    rows += head_scores(model, texts, sources).including(copying=copying(model)).rows()
     return rows + head_scores(model, texts, sources, crosses=True).rows("cross_attention")
+
+
+def with_losses(
+    model: Transformer,
+    rows: list[dict[str, Any]],
+    ids: Tensor,
+    source: Tensor | None = None,
+    *,
+    counted_from: int = 1,
+) -> list[dict[str, Any]]:
+    """The `rows` of `scores_of_model` with `delta_loss`; the other arguments are as there and in `losses_without`.
+
+    Raises:
+        ValueError: as in `losses_without`.
+    """
+    heads = [unit(row["name"], model.config) for row in rows]
+    sources = None if source is None else source[None]
+    found = dict(losses_without(model, torch.atleast_2d(ids), heads, sources, counted_from=counted_from))
+    return [{**row, "delta_loss": found[head]} for row, head in zip(rows, heads, strict=True)]

@@ -18,7 +18,9 @@ from gptviz.interp.overview import strongest
 from gptviz.interp.trace import run
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer
+from gptviz.ui.pages.heads import computed
 from gptviz.ui.pages.heads.choices import DOES, PROMPT, READS
+from gptviz.ui.widgets import work
 from tests import hand_built
 from tests.app.opening import opened
 from tests.tiny import TinyModel
@@ -83,6 +85,29 @@ def test_the_page_opens_on_the_induction_head_with_its_pattern_and_the_scores_of
     assert "Open head 2 of block 1 on Attention" in [one.proto.label for one in at.main.get("page_link")]
 
 
+def test_the_loss_without_each_head_is_a_column_and_a_score(circuit: str) -> None:
+    lm = gptviz.load(circuit)
+    rows = {f"{row['block']}.{row['head']}": row["delta_loss"] for row in lm.heads(losses=True)}
+    at = page(model=circuit, score="Loss without it")
+    frame = at.dataframe[0].value.set_index("head")
+    assert frame["Loss without it"].to_dict() == pytest.approx(rows)
+    assert set(frame.index[:2]) == {"0.1", "1.2"}, "both heads of the circuit"
+    heat = chart(at, "heads grid")["data"][0]
+    assert heat["zmax"] == -heat["zmin"] == pytest.approx(max(abs(value) for value in rows.values()))
+
+
+def test_a_large_model_is_asked_for_its_losses_first(circuit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(computed, "AT_ONCE", 0)
+    at = page(model=circuit, over=PROMPT, prompt="abcabcd")
+    assert "Loss without it" not in at.dataframe[0].value.columns
+    next(button for button in at.button if button.key == "compute head losses").click().run()
+    *_, one = [each for key, each in work._begun.items() if isinstance(key, tuple) and key[0] == "head losses"]
+    one.join()
+    at.run()
+    assert not at.exception
+    assert "Loss without it" in at.dataframe[0].value.columns
+
+
 def test_a_link_to_attention_has_the_head_and_the_same_random_tokens(circuit: str) -> None:
     lm = gptviz.load(circuit)
     asked = link(page(model=circuit), "on Attention")
@@ -99,9 +124,11 @@ def test_over_the_prompt_scores_are_those_of_the_prompt_and_the_code_computes_th
     expected = head_scores.head_scores(lm.model, lm.encode("abcdab")[None])
     for name, values in expected.values.items():
         title = head_scores.SCORES[name].title
-        if title in frame.columns and name != "copying":
+        if title in frame.columns and name not in ("copying", "delta_loss"):
             assert frame.loc["1.2", title] == pytest.approx(values[1, 2])
     made = code(at)
+    for row in made["rows"]:
+        assert frame.loc[f"{row['block']}.{row['head']}", "Loss without it"] == pytest.approx(row["delta_loss"], abs=1e-6)
     for name in ("induction", "previous_token", "copying"):
         of = made["scores"].values[..., list(head_scores.SCORES).index(name)]
         for (block, head), value in np.ndenumerate(of):
@@ -169,11 +196,14 @@ def test_every_stack_of_an_encoder_decoder_has_its_heads() -> None:
         assert not [one for one in at.get("segmented_control") if one.proto.label == "Heads read"]
         table = code(at)["scores"]
         frame = at.dataframe[0].value.set_index("head")
-        for title in set(frame.columns):
+        layer = f"{begins}.0.{'cross_' if stack == 'cross' else ''}attention.head.1"
+        (row,) = (row for row in code(at)["rows"] if row["name"] == layer)
+        assert frame.loc["0.1", "Loss without it"] == pytest.approx(row["delta_loss"], abs=1e-6)
+        for title in set(frame.columns) - {"Loss without it"}:
             name = next(name for name, score in head_scores.SCORES.items() if score.title == title)
             for (block, head), value in np.ndenumerate(table.values[..., list(head_scores.SCORES).index(name)]):
                 assert np.isclose(frame.loc[f"{block}.{head}", title], value, atol=1e-6, equal_nan=True), (stack, title)
-        at = page(model="seq2seq", stack=stack, unit=f"{begins}.0.{'cross_' if stack == 'cross' else ''}attention.head.1")
+        at = page(model="seq2seq", stack=stack, unit=layer)
         assert not at.warning
         assert chart(at, "heads pattern")
     assert "choose the encoder or the decoder" in says(page(model="seq2seq", stack="cross", view=READS))

@@ -11,10 +11,11 @@ import torch
 from hypothesis import given, settings
 
 import gptviz
-from gptviz.interp.head_scores import N_SEQUENCES, SCORES, Text, followers, head_scores, repeated_tokens
+from gptviz.interp.head_scores import N_SEQUENCES, SCORES, Text, followers, head_scores, losses_without, repeated_tokens
 from gptviz.interp.head_weights import composition
 from gptviz.interp.overview import strongest
 from gptviz.interp.trace import run
+from gptviz.interp.units import heads
 from gptviz.model import Config
 from tests import hand_built
 from tests.hand_built import CONTEXT, VOCAB
@@ -25,7 +26,7 @@ REPEATED = repeated_tokens(VOCAB, CONTEXT)
 
 def by_loop(pattern: torch.Tensor, ids: list[int], visible: torch.Tensor) -> dict[str, list[float]]:
     """The scores of one head over one text at every query that counts; `visible` [query, key]."""
-    found: dict[str, list[float]] = {name: [] for name in SCORES if name != "copying"}
+    found: dict[str, list[float]] = {name: [] for name in SCORES if name not in ("copying", "delta_loss")}
     for q in range(1, len(ids)):
         row = pattern[q].double().tolist()
         copies = [k for k in range(q) if ids[k] == ids[q]]
@@ -67,6 +68,7 @@ def test_scores_of_many_texts_at_once_are_those_of_a_loop(config: Config) -> Non
                 expected = np.mean(values) if values else math.nan
                 assert scores.values[name][block, head] == pytest.approx(expected, abs=2e-5, nan_ok=True), name
                 low, high = SCORES[name].low, SCORES[name].high
+                assert low is not None
                 assert not values or low - 1e-6 <= expected <= (math.inf if high is None else high + 1e-6)
 
 
@@ -163,6 +165,32 @@ def test_repeated_tokens_are_two_equal_halves_of_different_tokens_between_what_s
 def test_where_there_is_no_room_to_repeat_tokens_that_is_said(vocab: int, room: int) -> None:
     with pytest.raises(ValueError, match="cannot be repeated"):
         repeated_tokens(vocab, room)
+
+
+@settings(max_examples=15)
+@given(families(mask="causal"))
+def test_the_loss_without_a_head_is_that_of_a_model_whose_output_matrix_has_zeros_in_its_place(config: Config) -> None:
+    if not config.n_layer:
+        return
+    model, ids = scrambled(config), some_ids(batch=3)
+    found = dict(losses_without(model, ids, heads(config), counted_from=3))
+
+    def mean_loss(of: torch.nn.Module) -> float:
+        logits = of(ids)[:, 2:-1].detach()  # each predicts the token behind it: those from position 3 on
+        return float(torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 3:].flatten()))
+
+    usual, size = mean_loss(model), config.head_size
+    for head, change in found.items():
+        twin = scrambled(config)
+        columns = slice(head.index * size, (head.index + 1) * size)
+        twin.blocks[head.block].attention.output.weight.data[:, columns] = 0
+        assert change == pytest.approx(mean_loss(twin) - usual, abs=2e-5)
+
+
+def test_a_loss_needs_tokens_to_guess() -> None:
+    model = scrambled(tiny())
+    with pytest.raises(ValueError, match="at least 2 tokens"):
+        list(losses_without(model, some_ids(1), heads(model.config)))
 
 
 def test_a_model_without_blocks_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -10,12 +11,14 @@ import torch
 
 from gptviz.interp import attention as patterns
 from gptviz.interp.cross_attention import SOURCE, WRITES
-from gptviz.interp.head_scores import SCORES, HeadScores, Numbers, head_scores, scored
+from gptviz.interp.head_scores import LOSS_TOKENS, SCORES, HeadScores, Numbers, head_scores, losses_without, scored
 from gptviz.interp.head_weights import Reads, by_chance, composition, copying
+from gptviz.interp.units import Unit
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Transformer
 from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.views import attention, encoder_decoder
+from gptviz.ui.widgets import work
 
 from .choices import Setting
 
@@ -24,6 +27,8 @@ MOST_SHOWN = 128
 # Kinds of heads; a head is said to be of a kind from this share on.
 KINDS = ("induction", "previous_token", "first_token", "duplicate_token")
 CLEARLY = 0.3
+# Up to so many multiplications, about a second, the loss without each head is computed without being asked for.
+AT_ONCE = 1e10
 
 
 def stack_of(key: ModelKey, stack: str) -> Transformer:
@@ -66,12 +71,67 @@ def scores(setting: Setting) -> HeadScores:
     crosses = setting.stack == attention.CROSS
     found = head_scores(stack_of(setting.key, setting.stack), read.ids, read.source, crosses=crosses, repeats=repeats)
     copies = setting.stack == encoder_decoder.DECODER and lm.model.config.kind != "classifier"
-    return found.including(_copying(setting.key)) if copies else found
+    return found.including(copying=_copying(setting.key)) if copies else found
 
 
 @st.cache_data(max_entries=32, show_spinner=False)
 def _copying(key: ModelKey) -> Numbers:
     return copying(language_model(key).model)
+
+
+def losses(setting: Setting) -> Callable[[], None] | None:
+    """Begins, or finds, the computation of the loss without each head. Where it takes a moment it is done at once; else somebody
+    has to ask for it. Gives what shows how far it is; None where there is no such loss.
+    """
+    lm = language_model(setting.key)
+    if lm.model.config.kind == "classifier" or text(setting).ids.shape[1] < 2:
+        return None
+    heads = [setting.unit(block, head) for block, head in np.ndindex(setting.shape)]
+
+    def compute(job: work.Work) -> None:
+        ids, source = text(setting)
+        decoded = ids
+        if lm.model.encoder is not None and setting.stack == encoder_decoder.ENCODER:
+            decoded, source = torch.tensor([encoder_decoder.decoder_ids(setting.key, tuple(ids[0].tolist()))]), ids
+        first = lm.second_half(ids) if setting.read is None else 1
+        found: dict[Unit, float] = {}
+        for done, (one, change) in enumerate(losses_without(lm.model, decoded, heads, source, counted_from=first), 1):
+            found[one] = change
+            job.report(done, len(heads), one.title)
+        job.results["all"] = found
+
+    def begin() -> None:
+        work.begin(key, title, compute)
+
+    key, title = ("head losses", setting), f"The loss without each of {len(heads):,} heads"
+    found = work.found(key)
+    size = sum(parameter.numel() for parameter in lm.model.parameters())
+    if found is None and size * min(text(setting).ids.numel(), LOSS_TOKENS) * len(heads) <= AT_ONCE:
+        found = work.begin(key, title, compute)
+        found.join()
+
+    def show() -> None:
+        if found is None or found.state in ("stopped", "failed"):
+            st.button(
+                "Compute the loss without each head",
+                icon=":material/calculate:",
+                key="compute head losses",
+                on_click=begin,
+                help=f"{len(heads):,} forward passes; they go on while you look at other pages.",
+            )
+        if found is not None:
+            work.follow(found, "head losses")
+
+    return show
+
+
+def with_losses(setting: Setting, found: HeadScores) -> HeadScores:
+    """The scores with the loss without each head, where that is known."""
+    ready = work.found(("head losses", setting))
+    if ready is None or "all" not in ready.results:
+        return found
+    changes = [ready.results["all"][setting.unit(block, head)] for block, head in np.ndindex(setting.shape)]
+    return found.including(delta_loss=np.array(changes).reshape(setting.shape))
 
 
 def known(found: HeadScores) -> tuple[str, ...]:

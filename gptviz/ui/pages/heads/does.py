@@ -20,7 +20,7 @@ from gptviz.ui.shell.theme import theme
 from gptviz.ui.widgets.figure import pixels, show_figure
 
 from .choices import Setting, choose, chosen, score
-from .computed import MOST_SHOWN, first_score, known, pattern, ranked, scores, text
+from .computed import MOST_SHOWN, first_score, known, losses, pattern, ranked, scores, text, with_losses
 
 _GRID, _TABLE = "heads grid", "heads table"
 ROWS_HIGH = 340
@@ -28,7 +28,8 @@ ROWS_HIGH = 340
 
 def show(subject: Subject, setting: Setting) -> None:
     """The whole view."""
-    found = scores(setting)
+    progress = losses(setting)
+    found = with_losses(setting, scores(setting))
     names = known(found)
     if not names:
         st.info("A text of one token says nothing about heads: there is nothing else to look at. Type a longer prompt above.")
@@ -42,12 +43,15 @@ def show(subject: Subject, setting: Setting) -> None:
     with right:
         one(subject, setting, block, head)
     table(setting, found, name, order)
+    if progress is not None:
+        progress()
 
 
 def cells(setting: Setting, found: HeadScores, name: str, at: tuple[int, int]) -> None:
     """All heads as cells, coloured by the score called `name`; a click on one chooses it."""
     kind, values = SCORES[name], found.values[name]
-    highest = max(1.0, float(np.nanmax(values))) if kind.high is None else kind.high
+    highest = float(np.nanmax(np.abs(values))) or 1.0 if kind.high is None else kind.high
+    lowest = -highest if kind.low is None else kind.low
     n_block, n_head = values.shape
     axes = Axis("block", tuple(map(str, range(n_block)))), Axis("head", tuple(map(str, range(n_head))))
 
@@ -59,7 +63,7 @@ def cells(setting: Setting, found: HeadScores, name: str, at: tuple[int, int]) -
     best = ranked(found, name)[:3]
     listed = ", ".join(f"head {head} of block {block} {values[block, head]:.3g}" for block, head in best)
     show_figure(
-        figures.grid(LabelledArray(values, axes, kind.title.lower()), theme(), low=kind.low, high=highest, chosen=at),
+        figures.grid(LabelledArray(values, axes, kind.title.lower()), theme(), low=lowest, high=highest, chosen=at),
         key=_GRID,
         on_select=pick,
         selection_mode="points",

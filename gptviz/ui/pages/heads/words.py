@@ -33,8 +33,8 @@ LIMITS_READS = """Weights alone do not say what stands in the stream when a text
 weak one may matter for a few tokens. What MLPs change on the way is not seen."""
 
 
-def code(setting: Setting) -> str:
-    """The lines of `gptviz` that compute the scores."""
+def code(setting: Setting, prompt: str) -> str:
+    """The lines of `gptviz` that compute the scores; heads that do not read random tokens read the `prompt`."""
     lm, read = language_model(setting.key), text(setting)
     copies = setting.stack == encoder_decoder.DECODER and lm.model.config.kind != "classifier"
     begin = f"""import torch
@@ -46,9 +46,11 @@ from gptviz.interp.head_weights import copying
 lm = {load_call(lm)}
 """
     model = "lm.model.encoder" if lm.model.encoder is not None and setting.stack == encoder_decoder.ENCODER else "lm.model"
-    end = ".including(copying(lm.model))" if copies else ""
+    end = ".including(copying=copying(lm.model))" if copies else ""
     if setting.read is None:
-        return f"{begin}scores = head_scores({model}, lm.repeated_tokens()){end}.table()  # [block, head, score]"
+        return (
+            f"{begin}scores = head_scores({model}, lm.repeated_tokens()){end}.table()  # [block, head, score]{_losses(setting)}"
+        )
     ids, arguments = read.ids.tolist(), ""
     if read.source is not None:
         arguments += f", torch.tensor({read.source.tolist()})"
@@ -56,7 +58,16 @@ lm = {load_call(lm)}
         arguments += ", crosses=True"
     elif lm.model.encoder is None:
         arguments += ", repeats=lm.repeated_tokens()"
-    return f"{begin}ids = torch.tensor({ids})\nscores = head_scores({model}, ids{arguments}){end}.table()  # [block, head, score]"
+    scores = f"scores = head_scores({model}, ids{arguments}){end}.table()  # [block, head, score]"
+    return f"{begin}ids = torch.tensor({ids})\n{scores}{_losses(setting, prompt)}"
+
+
+def _losses(setting: Setting, prompt: str | None = None) -> str:
+    """The line that computes the loss without each head, of all stacks; nothing for a model that guesses no tokens."""
+    if language_model(setting.key).model.config.kind == "classifier":
+        return ""
+    text = "" if prompt is None else f"{prompt!r}, "
+    return f"\nrows = lm.heads({text}losses=True)  # with delta_loss, the loss without each head: a pass for each"
 
 
 def code_reads(setting: Setting, reads: Reads) -> str:
