@@ -35,6 +35,7 @@ PAGES = (
     "stream",
     "context",
     "circuit",
+    "compare",
     "costs",
     "lessons",
     *("classify", "translate", "open_model", "train", "runs"),

@@ -81,14 +81,23 @@ def edited(key: ModelKey, default: str, bar: Any, notices: Any) -> ModelKey:
     if not texts:
         return key
     found = fitting(texts[: MOST_EDITS + 1], language_model(key).model.config)
-    if found.refused:
-        notices.warning(_left_out(key.name, found), icon=":material/edit_off:")
+    warn_of_refused(key.name, found, notices)
     with bar:
         typed = _chip(texts, found, default)
+    return with_edits(key, found, typed or default, notices)
+
+
+def with_edits(key: ModelKey, found: Fitting, text: str, notices: Any) -> ModelKey:
+    """The model of `key` with the edits that fit it; without them, and with a message, where they cannot be made.
+
+    Args:
+        text: the reference text of those that need one.
+        notices: the container for the message.
+    """
     if not found.edits:
         return key
     needs_text = any(one.needs_text for one in found.edits)
-    wanted = replace(key, edits=tuple(one.text for one in found.edits), edit_text=(typed or default) if needs_text else None)
+    wanted = replace(key, edits=tuple(one.text for one in found.edits), edit_text=text if needs_text else None)
     try:
         language_model(wanted)
     except ValueError as error:
@@ -109,6 +118,12 @@ def text_box(default: str) -> str:
         placeholder=default,
         lasting=True,
     )
+
+
+def warn_of_refused(name: str, found: Fitting, notices: Any) -> None:
+    """Name the edits that the model called `name` has no part for."""
+    if found.refused:
+        notices.warning(_left_out(name, found), icon=":material/edit_off:")
 
 
 def _left_out(name: str, found: Fitting) -> str:

@@ -131,6 +131,10 @@ WORDS = {
     "pages/gradients.py": (
         *("loss", "gradient", "block", "residual stream", "residual connection", "pre-norm, post-norm", "norm", "float32"),
     ),
+    "pages/compare.py": (
+        *("token", "prompt", "step", "weights", "logit", "softmax", "attention", "head", "pattern", "embedding", "projection"),
+        *("block", "MLP", "entropy", "nat"),
+    ),
     "pages/costs.py": (
         *("parameter", "operation", "activations", "gradient", "optimiser", "keys and values", "token", "batch", "step"),
         *("block", "attention", "MLP", "embedding", "float32"),

@@ -144,6 +144,14 @@ CONTEXT = Page(
     step="A guess comes from what was read before: see how much of it the model uses.",
     kinds=("decoder",),
 )
+COMPARE = Page(
+    "pages/compare.py",
+    "Compare",
+    ":material/compare_arrows:",
+    "Two prompts, steps of training, models or sets of edits side by side, and the difference.",
+    step="A picture says more beside another one: compare two prompts, steps, models or edits, and see what is different.",
+    kinds=("decoder",),
+)
 COSTS = Page(
     "pages/costs.py",
     "Size and cost",
@@ -208,7 +216,7 @@ RUNS = Page(
 GROUPS: dict[str, tuple[Page, ...]] = {
     "From outside": (HOME, LESSONS, NEXT_TOKEN, GENERATE, CLASSIFY, TRANSLATE),
     "What it is made of": (EMBEDDINGS, POSITIONS, ATTENTION, GRADIENTS),
-    "Take it apart": (LENS, ATTRIBUTION, STREAM, HEADS, NEURONS, SWITCH_OFF, PATCHING, CIRCUIT, CONTEXT, COSTS),
+    "Take it apart": (LENS, ATTRIBUTION, STREAM, HEADS, NEURONS, SWITCH_OFF, PATCHING, CIRCUIT, CONTEXT, COMPARE, COSTS),
     "Your models": (OPEN_MODEL, TRAIN, RUNS),
 }
 PAGES = {page.path: page for group in GROUPS.values() for page in group}

@@ -163,7 +163,7 @@ def compared_keys(key: ModelKey) -> Iterator[ModelKey]:
     chosen = [every[round(i * (len(every) - 1) / max(1, count - 1))] for i in range(count)]
     for step in dict.fromkeys(chosen):
         try:
-            one = _at_step(key, step)
+            one = at_step(key, step)
             language_model(one)
         except checkpoints.CheckpointError:
             continue
@@ -173,9 +173,9 @@ def compared_keys(key: ModelKey) -> Iterator[ModelKey]:
 
 def as_saved_last(key: ModelKey) -> ModelKey:
     """The same model as it was saved last."""
-    return key if key.step is None else _at_step(key, None)
+    return key if key.step is None else at_step(key, None)
 
 
-def _at_step(key: ModelKey, step: int | None) -> ModelKey:
+def at_step(key: ModelKey, step: int | None) -> ModelKey:
     """The same model after so many steps, with the same edits."""
     return replace(model_key(key.name, key.device, step, key.precision), edits=key.edits, edit_text=key.edit_text)

@@ -9,6 +9,7 @@ import streamlit as st
 
 from gptviz import memory
 from gptviz.figures.format import duration
+from gptviz.hosting import hosting
 from gptviz.memory import size
 from gptviz.model import Config
 from gptviz.train import estimate
@@ -154,7 +155,10 @@ def _check(run: Planned, expected: Estimate, fast: estimate.Speed, free: int | N
     about = "Trains a model of this size on random tokens for a few steps, about a second, and throws it away."
     if too_long or too_large:
         about = "A step would take too long to try." if too_long else "There is not enough memory to try a step."
-    disabled = too_long or too_large
+    trains = hosting().training > 0 and not hosting().read_only
+    if not trains:
+        about = "This server trains nothing."
+    disabled = too_long or too_large or not trains
     if pressed("Take some real steps", key="time steps", help=about, icon=":material/timer:", disabled=disabled):
         with st.spinner("Taking real steps"):
             timed[run] = estimate.timed_step(run.config, run.recipe, run.device, fast)

@@ -1,0 +1,237 @@
+"""Two subjects side by side: cells or bars of A and of B on one scale, their difference on a scale around 0, and what moved."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from gptviz.figures.special_tokens import short_label
+from gptviz.figures.theme import KEY, OUTPUT, QUERY, STREAM, Theme, base, blend, diverging, plain, sequential
+from gptviz.labelled_array import Axis, LabelledArray
+
+# Most labels down an axis of cells, and along one; with more of them every second, third, … is left out.
+MOST_DOWN, MOST_ALONG = 24, 9
+LONGEST_LABEL = 14
+ROW, ROW_OF_TWO = 30, 40  # pixels
+# A and B differ in colour and in hatching; neither is a colour of the differences, which are blue and orange.
+SIDES = {"A": ("#009988", ""), "B": ("#AA3377", "/")}
+MOST_LABELLED = 14
+
+
+def cells(
+    array: LabelledArray, theme: Theme, *, limit: float, signed: bool, colour: str = OUTPUT, height: int = 360
+) -> go.Figure:
+    """`array` [row, column] as a heatmap, the first row at the top; NaN stays blank.
+
+    Args:
+        array: what is shown.
+        theme: light or dark.
+        limit: where the scale ends; it begins at 0, or where it is `signed` at -limit, and 0 is the background.
+        signed: whether values have a sign.
+        colour: of the scale where they have none.
+        height: in pixels.
+    """
+    rows, columns = array.axes
+    bar = {
+        "orientation": "h", "thickness": 10, "len": 0.6, "x": 0.94, "xanchor": "right", "xpad": 0,
+        "yref": "container", "y": 1, "yanchor": "top", "ypad": 0, "tickfont": {"size": 12},
+        "outlinewidth": 1, "outlinecolor": theme.faint,
+    }  # fmt: skip
+    ticks = [-limit, 0, limit] if signed else [0, limit]
+    heatmap = go.Heatmap(
+        z=np.ascontiguousarray(array.values, np.float32),
+        x=_names(columns),
+        y=_names(rows),
+        zmin=-limit if signed else 0,
+        zmax=limit,
+        colorscale=diverging(theme) if signed else sequential(colour, theme),
+        hoverongaps=False,
+        hovertemplate=f"{rows.name} %{{y}}<br>{columns.name} %{{x}}<br><b>%{{z:.3f}}</b> {array.unit}<extra></extra>",
+        colorbar=bar | {"tickvals": ticks, "ticktext": [f"{tick:.3g}".replace("-", "−") for tick in ticks]},
+    )
+    figure = go.Figure([heatmap], base(theme, height=height))
+    figure.update_layout(
+        margin={"l": 8, "r": 12, "t": 44, "b": 8},
+        modebar={"orientation": "v", "bgcolor": "rgba(0,0,0,0)", "color": theme.text},
+        xaxis=_axis(columns, theme, MOST_ALONG),
+        yaxis=_axis(rows, theme, MOST_DOWN) | {"autorange": "reversed"},
+    )
+    return figure
+
+
+def _names(axis: Axis) -> list[str]:
+    """One name per index: labels may be equal, categories must not. A number that is its own index stays as it is."""
+    labels = [plain(short_label(label), LONGEST_LABEL) for label in axis.labels]
+    return labels if len(set(labels)) == len(labels) else [f"{index} {label}" for index, label in enumerate(labels)]
+
+
+def _axis(axis: Axis, theme: Theme, most: int) -> dict[str, Any]:
+    names = _names(axis)
+    apart = math.ceil(len(names) / most)
+    return {
+        "type": "category",
+        "title": {"text": axis.name, "standoff": 6, "font": {"size": 12, "color": theme.text}},
+        "tickvals": names[::apart],
+        "ticktext": names[::apart],
+        "tickfont": {"family": "monospace", "size": 12, "color": theme.text},
+        "automargin": True,
+        "showgrid": False,
+        "zeroline": False,
+    }
+
+
+def pairs(a: LabelledArray, b: LabelledArray, theme: Theme, *, limit: float, percent: bool) -> go.Figure:
+    """Two bars for each label of `a` and `b` [label], from top to bottom: A above, B below, on one scale that ends at `limit`."""
+    names = _names(a.axes[0])
+    figure = go.Figure(layout=base(theme, height=ROW_OF_TWO * len(names) + 90))
+    for side, one in (("A", a), ("B", b)):
+        shade, hatching = SIDES[side]
+        figure.add_bar(
+            orientation="h",
+            name=side,
+            x=_drawable(one),
+            y=names,
+            marker={
+                "color": shade,
+                "pattern": _hatched(shade, hatching, theme),
+            },
+            text=[_written(value, percent) for value in one.values.tolist()],
+            textposition="outside",
+            textfont={"color": theme.text, "size": 12},
+            cliponaxis=False,
+            constraintext="none",
+            hovertemplate=f"%{{y}}, {side}<br><b>%{{x:.4f}}</b> {one.unit}<extra></extra>",
+        )
+    low = min(0.0, *(float(np.nanmin(one.values, initial=0.0)) for one in (a, b)))
+    _lay_out(figure, names, a.axes[0].name, a.unit, (1.25 * low, 1.25 * limit), theme)
+    figure.update_layout(
+        barmode="group",
+        bargap=0.2,
+        bargroupgap=0.05,
+        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "font": {"size": 13, "color": theme.text}},
+    )
+    return figure
+
+
+def differences(difference: LabelledArray, theme: Theme, *, limit: float, percent: bool, signed: bool = True) -> go.Figure:
+    """A bar for each label of `difference` [label]: to the right and blue where B has more, to the left and orange where A has.
+
+    Args:
+        difference: what is shown.
+        theme: light or dark.
+        limit: the largest size.
+        percent: whether numbers are written as percent.
+        signed: whether there are two sides; a distance has one.
+    """
+    names, values = _names(difference.axes[0]), difference.values.tolist()
+    figure = go.Figure(layout=base(theme, height=ROW * len(names) + 90))
+    figure.add_bar(
+        orientation="h",
+        x=_drawable(difference),
+        y=names,
+        marker={"color": [STREAM if not signed else QUERY if value >= 0 else KEY for value in values]},
+        text=["only in one" if math.isnan(value) else _written(value, percent, sign=signed) for value in values],
+        textposition="outside",
+        textfont={"color": theme.text, "size": 12},
+        cliponaxis=False,
+        hovertemplate=f"%{{y}}<br><b>%{{x:.4f}}</b> {difference.unit}<extra></extra>",
+    )
+    reach = (1.4 if signed else 1.2) * (limit or 1.0)
+    _lay_out(figure, names, difference.axes[0].name, difference.unit, (-reach if signed else 0.0, reach), theme)
+    figure.update_layout(xaxis={"zeroline": True, "zerolinecolor": theme.text, "zerolinewidth": 1}, bargap=0.3, showlegend=False)
+    return figure
+
+
+def _hatched(shade: str, shape: str, theme: Theme) -> dict[str, Any]:
+    return {"shape": shape, "bgcolor": shade, "fgcolor": theme.background, "solidity": 0.2, "size": 6}
+
+
+def _drawable(one: LabelledArray) -> list[float]:
+    """NaN as 0: a bar of no length, whose text says what it is."""
+    return [float(value) for value in np.nan_to_num(one.values)]
+
+
+def _written(value: float, percent: bool, *, sign: bool = False) -> str:
+    if math.isnan(value):
+        return "has none"
+    plus = "+" if sign else ""
+    text = f"{100 * value:{plus}.1f} %" if percent else f"{value:{plus}.3f}"
+    return text.replace("-", "−")
+
+
+def _lay_out(figure: go.Figure, names: Sequence[str], name: str, unit: str, span: tuple[float, float], theme: Theme) -> None:
+    figure.update_layout(
+        margin={"l": 8, "r": 12, "t": 34, "b": 8},
+        dragmode=False,
+        modebar={"orientation": "v", "bgcolor": "rgba(0,0,0,0)", "color": theme.text},
+        xaxis={
+            "title": {"text": unit, "standoff": 8, "font": {"size": 12, "color": theme.text}},
+            "range": list(span),
+            "tickfont": {"size": 12, "color": theme.text},
+            "nticks": 5,
+            "gridcolor": theme.faint,
+            "fixedrange": True,
+            "automargin": True,
+        },
+        yaxis={
+            "title": {"text": name, "standoff": 6, "font": {"size": 12, "color": theme.text}},
+            "type": "category",
+            "categoryorder": "array",
+            "categoryarray": list(names),
+            "autorange": "reversed",
+            "tickfont": {"family": "monospace", "size": 12, "color": theme.text},
+            "automargin": True,
+            "fixedrange": True,
+        },
+    )
+
+
+def movers(a: LabelledArray, b: LabelledArray, distance: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
+    """Tokens [token, component] in one picture: where each lies in A and in B; those that moved most have a line and a name."""
+    far = np.asarray(distance.values, float)
+    most = [index for index in np.argsort(-far, kind="stable")[:MOST_LABELLED].tolist() if far[index] > 0]
+    labels = [plain(label, LONGEST_LABEL) for label in a.axes[0].labels]
+    figure = go.Figure(layout=base(theme, height=height))
+    apart: list[Any] = [[], []]
+    for index in most:
+        for component in (0, 1):
+            apart[component] += [float(a.values[index, component]), float(b.values[index, component]), None]
+    figure.add_scatter(
+        x=apart[0], y=apart[1], mode="lines", line={"color": STREAM, "width": 1.5}, hoverinfo="skip", showlegend=False
+    )
+    middle = np.concatenate((a.values, b.values)).mean(axis=0)
+    outer = np.linalg.norm(b.values - middle, axis=1) >= np.linalg.norm(a.values - middle, axis=1)
+    rest = [index for index in range(len(labels)) if index not in set(most)]
+    for side, one, symbol, names_here in (("A", a, "circle-open", ~outer), ("B", b, "diamond", outer)):
+        shade = SIDES[side][0]
+        for which, colour, size in ((rest, blend(shade, theme.background, 0.5), 5), (most, shade, 9)):
+            figure.add_scatter(
+                x=one.values[which, 0],
+                y=one.values[which, 1],
+                mode="markers+text",
+                name=side,
+                legendgroup=side,
+                showlegend=size == 9,
+                marker={"color": colour, "symbol": symbol, "size": size, "line": {"width": 1.5}},
+                # A token has its name where it lies farther out: there is more room.
+                text=[labels[index] if size == 9 and names_here[index] else "" for index in which],
+                textposition="top center",
+                textfont={"family": "monospace", "size": 13, "color": theme.text},
+                customdata=[(labels[index], float(far[index])) for index in which],
+                hovertemplate=f"<b>%{{customdata[0]}}</b>, {side}<br>moved by %{{customdata[1]:.3f}}<extra></extra>",
+            )
+    quiet = {"showgrid": False, "zeroline": False, "tickfont": {"size": 12, "color": theme.text}}
+    figure.update_layout(
+        margin={"l": 8, "r": 8, "t": 34, "b": 8},
+        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "font": {"size": 13, "color": theme.text}},
+        modebar={"orientation": "v", "bgcolor": "rgba(0,0,0,0)", "color": theme.text},
+        xaxis=quiet | {"title": {"text": "component 1", "font": {"size": 12, "color": theme.text}}},
+        yaxis=quiet
+        | {"title": {"text": "component 2", "font": {"size": 12, "color": theme.text}}}
+        | {"scaleanchor": "x", "automargin": True},
+    )
+    return figure

@@ -1,0 +1,188 @@
+"""The two sides: A is what every page shows, B has a bar of its own. Both are in the address, and a button swaps them.
+
+B's keys in the address begin with `b_`. Where nothing is chosen for B, it differs from A in what there is to see at once: the
+beginning of training where the model has snapshots, else a prompt with another token.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from gptviz.interp.compare import Side
+from gptviz.interp.corrupting import one_token_changed
+from gptviz.interp.edits import MOST_EDITS, fitting
+from gptviz.runs import checkpoints
+from gptviz.ui.shell import edits, kinds, scrubber
+from gptviz.ui.shell.models import ModelKey, language_model, model_key
+from gptviz.ui.shell.subject import Subject, longest_prompt, read_prompt
+from gptviz.ui.views.vocabulary import tokens
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.markdown import escaped
+
+SAME = "the same model"
+MODEL, STEP, PROMPT, EDITS = "b_model", "b_step", "b_prompt", "b_edits"
+LONGEST_EDITS = 2_000
+# The key of the session's state: the step that B was shown at where none was chosen.
+_STEP_SHOWN = "b step where none is chosen"
+
+
+@dataclass(frozen=True)
+class Sides:
+    """What is compared.
+
+    Attributes:
+        a: the model and prompt of all pages.
+        b: the other ones.
+    """
+
+    a: Subject
+    b: Subject
+
+    @property
+    def key(self) -> tuple[ModelKey, tuple[int, ...], ModelKey, tuple[int, ...]]:
+        """What cached functions need to know of both."""
+        return self.a.key, self.a.seen, self.b.key, self.b.seen
+
+    @property
+    def are_equal(self) -> bool:
+        """Whether both are the same model with the same text: then every difference is 0."""
+        return self.key[:2] == self.key[2:]
+
+
+def bar_of_b(a: Subject) -> Sides:
+    """The bar of B, below that of A. Stops the page where B's model cannot be opened."""
+    with st.container(border=True, gap="xsmall"):
+        notices = st.container()
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            st.markdown("**B**: what A, the model and prompt above, is compared with", width="content")
+            swapping = st.container(width="content")
+        first, second, third, last = st.columns([3, 3, 3, 6], vertical_alignment="bottom")
+        with first:
+            name = _model(a, notices)
+        with third:
+            listed = _edits(notices)
+        # The step and the prompt that are there where none is chosen depend on whether something else is chosen.
+        differs = name != a.key.name or listed != a.key.edits
+        with second:
+            step = _step(name, a, differs or bool(st.session_state.get(PROMPT, st.query_params.get(PROMPT))), notices)
+        key = _key(name, step, listed, a, notices)
+        instead = a.prompt if differs or key != a.key else other_prompt(a.key, a.seen, a.prompt)
+        with last:
+            prompt = _prompt(instead, notices) or instead
+        if prompt == instead != a.prompt:
+            st.caption("B reads the prompt shown in grey: that of A with one other token, since nothing else is chosen for B.")
+        sides = Sides(a, read_prompt(key, language_model(key), prompt, a.default))
+    with swapping:
+        st.button(
+            "Swap A and B",
+            icon=":material/swap_horiz:",
+            key="swap sides",
+            on_click=swap,
+            args=(sides,),
+            help="B takes the place of A, and A that of B: every difference changes its sign.",
+        )
+    return sides
+
+
+def _key(name: str, step: int | None, listed: tuple[str, ...], a: Subject, notices: Any) -> ModelKey:
+    """The model of B with its edits. Stops the page where it cannot be opened."""
+    try:
+        key = model_key(name, a.key.device, step, a.key.precision)
+        found = fitting(listed[: MOST_EDITS + 1], language_model(key).model.config)
+        edits.warn_of_refused(name, found, notices)
+        key = edits.with_edits(key, found, edits.reference_text(a.default), notices)
+        language_model(key)
+    except (checkpoints.CheckpointError, MemoryError, RuntimeError) as error:
+        st.error(f"{escaped(str(error))}. Choose another model for B." if str(error) else "There is not enough memory for B.")
+        st.stop()
+    return key
+
+
+def _model(a: Subject, notices: Any) -> str:
+    names = [name for name in kinds.models_of("decoder") if name != a.key.name]
+    about = "The model of A, or any other decoder. Where their vocabularies differ, tokens are matched by what they look like."
+    chosen = controls.select("Model of B", [SAME, *names], key=MODEL, help=about, notices=notices)
+    return a.key.name if chosen == SAME else chosen
+
+
+def _edits(notices: Any) -> tuple[str, ...]:
+    typed = controls.text(
+        "Edits of B",
+        key=EDITS,
+        help="What is switched off or replaced in B: names of its parts, separated by commas, such as "
+        "`blocks.1.attention.head.3` or `blocks.0.mlp=mean`. The edits of A are in its own bar.",
+        longest=LONGEST_EDITS,
+        placeholder="none",
+        notices=notices,
+    )
+    return tuple(dict.fromkeys(text.strip() for text in typed.split(",") if text.strip()))
+
+
+def _prompt(instead: str, notices: Any) -> str:
+    return controls.text(
+        "Prompt of B",
+        key=PROMPT,
+        help="The text that B reads. Where the field is empty, it is the text shown in grey: the prompt of A; or, where B would "
+        "be the same as A in everything, that prompt with one other token.",
+        longest=longest_prompt(),
+        height=68,
+        placeholder=instead[:2_000],
+        notices=notices,
+    )
+
+
+def _step(name: str, a: Subject, differs: bool, notices: Any) -> int | None:
+    """The step of training that B is shown at; where none is chosen, the first where B is like A in all else."""
+    known = scrubber.steps(name)
+    if not known:
+        return None
+    options = [*map(str, known), scrubber.LAST]
+    usual = scrubber.LAST if differs or a.key.step is not None else options[0]
+    if st.session_state.get(STEP) == st.session_state.get(_STEP_SHOWN) is not None:
+        st.session_state[STEP] = usual
+    st.session_state[_STEP_SHOWN] = usual
+    about = "How far B was trained: a snapshot by its step, or the model as it was saved last."
+    chosen = controls.notch("Training step of B", options, key=STEP, default=usual, help=about, notices=notices)
+    return None if chosen == scrubber.LAST else int(chosen)
+
+
+@st.cache_data(max_entries=16, show_spinner="Looking for a token that matters")
+def other_prompt(key: ModelKey, ids: tuple[int, ...], prompt: str) -> str:
+    """The prompt with one other token: the change that takes away the most of the model's guess. Where no such prompt can be
+    written as a text, the prompt without its last token.
+    """
+    lm = language_model(key)
+    around = len(lm.tokenizer.before), len(lm.tokenizer.after)
+    for changed in one_token_changed(lm.model, ids):
+        text = lm.tokenizer.decode(list(changed[around[0] : len(changed) - around[1]]))
+        if tuple(lm.tokenizer.encode(text).ids) == changed:
+            return text
+    return prompt[:-1] or prompt
+
+
+def swap(sides: Sides) -> None:
+    """Let B be A, and A be B."""
+    a, b = sides.a, sides.b
+    state = st.session_state
+    state["model"] = b.key.name
+    state[MODEL] = SAME if a.key.name == b.key.name else a.key.name
+    state["prompt"], state[PROMPT] = b.prompt, a.prompt
+    for key, side in (("step", b), (STEP, a)):
+        if scrubber.steps(side.key.name):
+            state[key] = scrubber.LAST if side.key.step is None else str(side.key.step)
+    state[_STEP_SHOWN] = None
+    edits.put(b.key.edits)
+    state[EDITS] = ", ".join(a.key.edits)
+
+
+def side(key: ModelKey, ids: tuple[int, ...]) -> Side:
+    """A side as the computations take it."""
+    lm = language_model(key)
+    try:
+        repeats = lm.repeated_tokens()
+    except ValueError:  # too short a context, or too few tokens
+        repeats = None
+    return Side(lm.model, ids, tokens(key).labels, key.name, repeats)

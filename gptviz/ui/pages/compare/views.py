@@ -1,0 +1,351 @@
+"""The views of the page Compare: the same figure of A and of B on one scale, and the difference B − A around 0."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import streamlit as st
+
+from gptviz.figures import compared as figures
+from gptviz.figures.format import percent
+from gptviz.figures.theme import OUTPUT, PATTERN
+from gptviz.interp import compare, embeddings
+from gptviz.interp.compare import LENS, Compared, Moved
+from gptviz.interp.head_scores import SCORES
+from gptviz.interp.units import Unit
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.ui.pages.compare.sides import Sides, side
+from gptviz.ui.shell.models import ModelKey
+from gptviz.ui.shell.theme import theme
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.figure import show_figure
+from gptviz.ui.widgets.markdown import escaped
+
+SHOWN = 16
+MOST_CHANGED, LARGEST = "changed most", "differs most"
+# More tokens than this would be cells narrower than a pixel; the end of the text is shown.
+MOST_TOKENS = 256
+Key = tuple[ModelKey, tuple[int, ...], ModelKey, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a view shows.
+
+    Attributes:
+        numbers: the table behind its figures.
+        call: the call of `gptviz.interp.compare` that computes it from `a` and `b`.
+    """
+
+    numbers: Callable[[], LabelledArray]
+    call: str
+
+
+# Shared by all sessions: read-only.
+@st.cache_resource(max_entries=16, show_spinner="Comparing")
+def _next_token(key: Key) -> Compared:
+    return compare.next_token(side(*key[:2]), side(*key[2:]))
+
+
+def distributions(sides: Sides) -> Compared:
+    """The probabilities of the next token of both."""
+    return _next_token(sides.key)
+
+
+def next_token(sides: Sides, notices: object) -> Shown:
+    """The probability of each token to come next."""
+    found = _next_token(sides.key)
+    some = compare.chosen(found, SHOWN)
+    assert some.difference is not None
+    tops = [int(np.nanargmax(one.values)) for one in (found.a, found.b)]
+    guesses = [
+        f"{name} finds {escaped(one.axes[0].labels[top])} likeliest ({percent(float(one.values[top]))})"
+        for name, one, top in zip("AB", (found.a, found.b), tops, strict=True)
+    ]
+    moved = compare.total_variation(found)
+    st.markdown(
+        f"After the last token {guesses[0]}; {guesses[1]}. To make one of the other, **{percent(moved)}** of the probability "
+        "would move."
+    )
+    _say_what_is_missing(found)
+    left, right = st.columns(2)
+    top = max(float(np.nanmax(one.values)) for one in (some.a, some.b))
+    with left:
+        st.markdown("**A** and **B**, on one scale")
+        show_figure(
+            figures.pairs(some.a, some.b, theme(), limit=top, percent=True),
+            key="pairs",
+            alt=f"Probability of the next token in A and in B. {'; '.join(guesses)}.",
+        )
+    with right:
+        st.markdown("**B − A**: to the right what B finds likelier")
+        show_figure(
+            figures.differences(some.difference, theme(), limit=some.largest, percent=True),
+            key="differences",
+            alt=f"Difference of the probabilities, B minus A, for the {len(some.difference.values)} tokens that differ most.",
+        )
+    return Shown(found.table, "compare.next_token(a, b)")
+
+
+def _say_what_is_missing(found: Compared) -> None:
+    """Where the vocabularies differ: how much of the probability of each side lies on tokens that the other lacks."""
+    missing = [np.isnan(np.asarray(one.values, float)) for one in (found.a, found.b)]
+    if not (missing[0].any() or missing[1].any()):
+        return
+    only_b, only_a = (float(np.nansum(one.values[gone])) for one, gone in ((found.b, missing[0]), (found.a, missing[1])))
+    st.info(
+        f"The vocabularies differ: tokens are matched by what they look like. {int(missing[1].sum()):,} tokens are A's alone, "
+        f"with {percent(only_a)} of its probability, and {int(missing[0].sum()):,} are B's alone, with {percent(only_b)}: they "
+        "have no difference.",
+        icon=":material/difference:",
+    )
+
+
+@st.cache_resource(max_entries=8, show_spinner="Comparing every head")
+def _changed_heads(key: Key) -> LabelledArray | None:
+    return compare.changed_heads(side(*key[:2]), side(*key[2:]))
+
+
+@st.cache_resource(max_entries=16, show_spinner="Comparing")
+def _attention(key: Key, block: int, head: int | None) -> Compared:
+    return compare.attention(side(*key[:2]), side(*key[2:]), block, head)
+
+
+def attention(sides: Sides, notices: object) -> Shown | None:
+    """The pattern of a head, or the mean of a block; None where a model has no blocks."""
+    configs = [one.lm.model.config for one in (sides.a, sides.b)]
+    n_layer, n_head = min(config.n_layer for config in configs), min(config.n_head for config in configs)
+    if not n_layer:
+        st.info("One of the models has no blocks, and so no attention.", icon=":material/info:")
+        return None
+    table = _changed_heads(sides.key)
+    options: dict[str, tuple[int, int | None]] = {}
+    if table is not None:
+        options[MOST_CHANGED] = divmod(int(np.nanargmax(table.values)), n_head)
+    for index in range(n_layer):
+        options |= {Unit("attention", index, head).title: (index, head) for head in range(n_head)}
+        options[f"mean of block {index}"] = index, None
+    chosen = controls.select(
+        "Head",
+        list(options),
+        key="compared_head",
+        help="Which head is compared, in both models; or the mean over the heads of a block. Without a choice, it is the head "
+        "whose pattern differs most.",
+        notices=notices,
+    )
+    block, head = options[chosen]
+    what = f"mean of block {block}" if head is None else Unit("attention", block, head).title
+    found = _attention(sides.key, block, head)
+    if table is not None:
+        moved = float(np.nanmean(table.values[block])) if head is None else float(table.values[block, head])
+        st.markdown(
+            f"**{what.capitalize()}**: {percent(moved)} of the attention of a query, on average, lies on other tokens in B."
+        )
+    _triple(found, limit=1.0, colour=PATTERN, height=400, key="attention", what=f"Attention of {what}")
+    if table is not None and table.values.size > 1:
+        st.markdown("**Every head**: the share of its attention that lies on other tokens")
+        largest = max(float(np.max(table.values)), 1e-9)
+        show_figure(
+            figures.cells(table, theme(), limit=largest, signed=False, colour=PATTERN, height=240),
+            key="heads that changed",
+            alt=f"How much each head's pattern differs, block by head; most: {Unit('attention', *options[MOST_CHANGED]).title}.",
+        )
+    if len({(config.n_layer, config.n_head) for config in configs}) > 1:
+        st.caption(f"Only the {n_layer} blocks and {n_head} heads that both models have can be chosen.")
+    return Shown(found.table, f"compare.attention(a, b, block={block}, head={head})")
+
+
+def _triple(found: Compared, *, limit: float, colour: str, height: int, key: str, what: str) -> None:
+    """A, B and their difference as cells; without a difference, why there is none."""
+    if found.difference is None:
+        st.info(f"{found.why}: cell by cell there is no difference. Both sides are shown.", icon=":material/difference:")
+    places = st.columns(2 if found.difference is None else 3)
+    for place, name, one in zip(places, "AB", (found.a, found.b), strict=False):
+        with place:
+            st.markdown(f"**{name}** ({one.unit.partition(' (')[0]}, 0 to {limit:.3g})")
+            alt = f"{what} in {name}, {one.axes[0].name} by {one.axes[1].name}, from 0 to {limit:.3g}."
+            shown = figures.cells(one, theme(), limit=limit, signed=bool(np.nanmin(one.values) < 0), colour=colour, height=height)
+            show_figure(shown, key=f"{key} {name}", alt=alt)
+    if found.difference is not None:
+        with places[2]:
+            st.markdown("**B − A**: blue where B has more")
+            reach = found.largest
+            show_figure(
+                figures.cells(found.difference, theme(), limit=reach or 1.0, signed=True, height=height),
+                key=f"{key} difference",
+                alt=f"{what}, B minus A, from {-reach:.3g} to {reach:.3g}.",
+            )
+
+
+@st.cache_resource(max_entries=8, show_spinner="Comparing")
+def _embeddings(key: Key, space: str) -> Moved:
+    return compare.embeddings(side(*key[:2]), side(*key[2:]), space)
+
+
+def tokens(sides: Sides, notices: object) -> Shown | None:
+    """Where the vectors of the tokens lie; None where the vocabularies have too little in common."""
+    spaces = embeddings.SPACES[:1] if all(one.lm.model.config.tied for one in (sides.a, sides.b)) else embeddings.SPACES
+    space = spaces[0]
+    if len(spaces) > 1:
+        about = "Embedding: the vectors that tokens are read as. Unembedding: those that the last state is compared with."
+        space = controls.select("Vectors", spaces, key="compared_space", help=about, segmented=True, notices=notices)
+    try:
+        # Prompts make no difference to the vectors of the vocabulary.
+        found = _embeddings((sides.a.key, sides.a.seen[:1], sides.b.key, sides.b.seen[:1]), space)
+    except ValueError as error:
+        st.info(f"{escaped(str(error)).capitalize()}.", icon=":material/difference:")
+        return None
+    if sides.a.key == sides.b.key:
+        st.info(
+            "A and B are the same model: a prompt does not change the vectors of its tokens. Choose another step or model for B.",
+            icon=":material/info:",
+        )
+    distance, labels = np.asarray(found.distance.values, float), found.distance.axes[0].labels
+    order = np.argsort(-distance, kind="stable").tolist()
+    names = ", ".join(escaped(labels[index]) for index in order[:3] if distance[index] > 0)
+    shares = " and ".join(percent(share) for share in found.explained)
+    moved = f" Most moved: {names}." if names else ""
+    st.markdown(f"Both in one picture, along the axes in which they vary most together ({shares} of the variance).{moved}")
+    if found.turned:
+        st.caption(
+            "The two models have no directions in common: both were brought to one size and turned to lie as near to each other "
+            "as possible. What is left is the difference."
+        )
+    if any(found.left_out):
+        st.caption(f"Left out: {found.left_out[0]:,} tokens that only A has, and {found.left_out[1]:,} that only B has.")
+    left, right = st.columns([3, 2])
+    with left:
+        show_figure(
+            figures.movers(found.points.a, found.points.b, found.distance, theme(), height=460),
+            key="movers",
+            alt=f"The vectors of the tokens in A and in B, in one picture.{moved}",
+        )
+    with right:
+        st.markdown("**What moved most**, over all dimensions")
+        axis = Axis("token", tuple(labels[index] for index in order[:SHOWN]))
+        some = LabelledArray(distance[order[:SHOWN]], (axis,), found.distance.unit)
+        show_figure(
+            figures.differences(some, theme(), limit=float(np.max(some.values)), percent=False, signed=False),
+            key="distances",
+            alt=f"How far the tokens moved, over all dimensions.{moved}",
+        )
+    return Shown(found.points.table, f"compare.embeddings(a, b, {space!r}).points")
+
+
+@st.cache_resource(max_entries=8, show_spinner="Reading every layer")
+def _lens(key: Key, quantity: str) -> Compared:
+    return compare.logit_lens(side(*key[:2]), side(*key[2:]), quantity)
+
+
+def lens(sides: Sides, notices: object) -> Shown:
+    """What the model would guess if it stopped after each layer."""
+    quantity = controls.select(
+        "Of every layer and token",
+        list(LENS),
+        key="compared_lens",
+        help="What the model's head makes of the stream after each layer: how likely its likeliest token is, how likely the "
+        "token is that really comes, or how uncertain the guess is (entropy, in nats).",
+        format_func=lambda name: {"entropy": "entropy"}.get(name, f"probability {LENS[name][0]}"),
+        segmented=True,
+        notices=notices,
+    )
+    a, b = sides.key[:2], sides.key[2:]
+    found = _lens((a[0], a[1][-MOST_TOKENS:], b[0], b[1][-MOST_TOKENS:]), quantity)
+    limit = 1.0 if quantity != "entropy" else max(float(np.nanmax(one.values)) for one in (found.a, found.b))
+    _triple(found, limit=limit, colour=OUTPUT, height=420, key="lens", what="What the lens reads")
+    return Shown(found.table, f"compare.logit_lens(a, b, {quantity!r})")
+
+
+@st.cache_resource(max_entries=8, show_spinner="Adding up")
+def _attribution(key: Key, token: str) -> Compared:
+    return compare.attribution(side(*key[:2]), side(*key[2:]), token)
+
+
+def attribution(sides: Sides, notices: object) -> Shown | None:
+    """What each part adds to the logit of a token; None where nothing can be added up."""
+    some = compare.chosen(_next_token(sides.key), SHOWN)
+    assert some.difference is not None
+    by_name = dict(zip(some.difference.axes[0].labels, some.difference.values.tolist(), strict=True))
+    names = [name for name, value in by_name.items() if not np.isnan(value)]
+    if not names:
+        st.info("The vocabularies have none of these tokens in common: there is nothing to add up.", icon=":material/difference:")
+        return None
+    most = max(names, key=lambda name: abs(by_name[name]))
+    chosen = controls.select(
+        "Token",
+        [LARGEST, *names],
+        key="compared_token",
+        help="Whose logit is added up, at the end of both texts. Without a choice, that of the token whose probability differs "
+        "most.",
+        notices=notices,
+    )
+    token = most if chosen == LARGEST else chosen
+    try:
+        found = _attribution(sides.key, token)
+    except ValueError as error:
+        st.info(f"{escaped(str(error)).capitalize()}.", icon=":material/info:")
+        return None
+    logits = [float(np.nansum(one.values)) for one in (found.a, found.b)]
+    sums = f"**{logits[0]:.3f}** in A and **{logits[1]:.3f}** in B".replace("-", "−")
+    st.markdown(f"The logit of {escaped(token)} is {sums}; the parts of each side add up to it.")
+    parts = compare.chosen(found, SHOWN)
+    assert parts.difference is not None
+    left, right = st.columns(2)
+    top = max(float(np.nanmax(one.values, initial=0.0)) for one in (parts.a, parts.b))
+    with left:
+        st.markdown("**A** and **B**, on one scale")
+        show_figure(
+            figures.pairs(parts.a, parts.b, theme(), limit=top, percent=False),
+            key="parts",
+            alt=f"What parts add to the logit of {token} in A and in B, those that differ most.",
+        )
+    with right:
+        st.markdown("**B − A**: to the right what adds more in B")
+        show_figure(
+            figures.differences(parts.difference, theme(), limit=parts.largest, percent=False),
+            key="part differences",
+            alt=f"What parts add to the logit of {token}, B minus A.",
+        )
+    return Shown(found.table, f"compare.attribution(a, b, {token!r})")
+
+
+@st.cache_resource(max_entries=16, show_spinner="Scoring every head")
+def _head_scores(key: Key, score: str) -> Compared:
+    return compare.head_scores(side(*key[:2]), side(*key[2:]), score)
+
+
+def heads(sides: Sides, notices: object) -> Shown | None:
+    """One score of every head; None where a model has no blocks."""
+    if not all(one.lm.model.config.n_layer for one in (sides.a, sides.b)):
+        st.info("One of the models has no blocks, and so no heads.", icon=":material/info:")
+        return None
+    score = controls.select(
+        "Score",
+        list(SCORES),
+        key="compared_score",
+        help="What is measured of every head; the page Heads says more about each.",
+        format_func=lambda name: SCORES[name].title,
+        notices=notices,
+    )
+    st.caption(SCORES[score].about)
+    found = _head_scores(sides.key, score)
+    every = np.concatenate([np.asarray(one.values, float).ravel() for one in (found.a, found.b)])
+    every = every[~np.isnan(every)]
+    if not every.size:
+        st.info("This score has no meaning for these texts: no token of them stands twice.", icon=":material/info:")
+        return None
+    limit = SCORES[score].high or float(every.max()) or 1.0
+    _triple(found, limit=limit, colour=PATTERN, height=320, key="scores", what=f"The score {SCORES[score].title}")
+    return Shown(found.table, f"compare.head_scores(a, b, {score!r})")
+
+
+VIEWS: dict[str, Callable[[Sides, object], Shown | None]] = {
+    "Next token": next_token,
+    "Attention": attention,
+    "Embeddings": tokens,
+    "Logit lens": lens,
+    "Attribution": attribution,
+    "Heads": heads,
+}

@@ -1,0 +1,165 @@
+"""The words of the page Compare: what A and B are, what to try, the code, and how it is computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from gptviz.figures.format import percent
+from gptviz.interp import compare
+from gptviz.interp.attribution import attribute
+from gptviz.ui.pages.compare.sides import EDITS, MODEL, PROMPT, SAME, STEP, Sides, other_prompt, side
+from gptviz.ui.pages.compare.views import Shown, distributions
+from gptviz.ui.shell import scrubber
+from gptviz.ui.shell.models import ModelKey, language_model, load_call
+from gptviz.ui.shell.subject import Subject
+from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets.tries import Try
+
+HOW = r"""
+The same quantity is computed for A and for B, each in a pass of its own model, and subtracted: $B - A$, cell by cell, in float64.
+Swapping the two changes the sign of every difference and nothing else; a side differs from itself by exactly 0. A and B share one
+scale; the scale of the difference ends at its largest size on both sides, and 0 is the background.
+
+- **Next token**: the softmax of the logits after the last token of each text. How much probability would have to move is
+  $\frac12 \sum_i |p^B_i - p^A_i|$.
+- **Attention**: the pattern of the same head in both. How much of it moved is half the sum of $|B - A|$ along a row, averaged
+  over the rows.
+- **Embeddings**: the vectors of all tokens that both have, along the principal axes of both together. Two steps of one model
+  share their directions. Two models do not: both are centred, brought to a mean square length of 1, and turned onto each other
+  (orthogonal Procrustes, Schönemann 1966). Distances are over all dimensions.
+- **Logit lens**: the model's own head applied to the stream after every layer.
+- **Attribution**: what each part adds to the logit of one token, with norms frozen at their value in that pass.
+- **Heads**: scores of each head over its own text, or over repeated random tokens where the text repeats nothing.
+
+Computed by `gptviz/interp/compare.py`, which asks the functions behind the other pages.
+"""
+LIMITS = (
+    "Why two sides differ. The same number means the same head only in two steps or edits of one model: head 3 of another model "
+    "is another head. Where two prompts have different tokens, cells are compared by their place in the text. And a small "
+    "difference of a distribution may be a large one of the text that is drawn from it."
+)
+
+
+def said(sides: Sides) -> str:
+    """What A and B are, and in what they differ, as Markdown."""
+    a, b = sides.a, sides.b
+    if sides.are_equal:
+        return "A and B are the same model with the same text: every difference is 0."
+    differ = [
+        what
+        for what, first, second in (
+            ("the model", a.key.name, b.key.name),
+            ("the step of training", a.key.step, b.key.step),
+            ("the edits", a.key.edits, b.key.edits),
+            ("the prompt", a.prompt, b.prompt),
+        )
+        if first != second
+    ]
+    what = " and ".join(differ) or "what is read of the prompt"
+    return f"**A**: {_named(a)} · **B**: {_named(b)}. They differ in {what}."
+
+
+def _named(one: Subject) -> str:
+    step = " as saved last" if one.key.step is None else f" after {one.key.step:,} step{'' if one.key.step == 1 else 's'}"
+    return escaped(f"{one.key.title}{step if scrubber.steps(one.key.name) else ''}")
+
+
+def code(sides: Sides, shown: Shown) -> str:
+    """The lines of `gptviz` that compute the same numbers."""
+    lines = ["import gptviz", "from gptviz.interp import compare", ""]
+    for name, one in (("a", sides.a), ("b", sides.b)):
+        lines.append(f"{name} = {load_call(one.lm)}.side({one.prompt!r})")
+    return "\n".join([*lines, f"compared = {shown.call}", "compared.a, compared.b, compared.difference  # B − A"])
+
+
+def to_try(sides: Sides) -> list[Try]:
+    """What to try: a step of training, another token, a head switched off; each sentence is computed for this model."""
+    offers = [_training(sides.a), _other_token(sides.a), _without_head(sides.a)]
+    found = [offer for offer in offers if offer is not None]
+    if np.isfinite(distributions(sides).a.values).any():
+        return found
+    return []
+
+
+def _state(**chosen: Any) -> dict[str, Any]:
+    return {MODEL: SAME, PROMPT: "", EDITS: "", **chosen}
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _moved(a: ModelKey, a_ids: tuple[int, ...], b: ModelKey, b_ids: tuple[int, ...]) -> tuple[float, str, float, float]:
+    """How much probability moves, and the likeliest token of A with its probability in A and in B."""
+    found = compare.next_token(side(a, a_ids), side(b, b_ids))
+    top = int(np.nanargmax(found.a.values))
+    before, after = float(found.a.values[top]), float(np.nan_to_num(found.b.values[top]))
+    return compare.total_variation(found), escaped(found.a.axes[0].labels[top]), before, after
+
+
+def _training(a: Subject) -> Try | None:
+    """The model early in its training: the snapshot where half of the probability still had to move, or the first."""
+    steps = scrubber.steps(a.key.name)
+    if len(steps) < 2 or a.key.step is not None:
+        return None
+    middle = steps[len(steps) // 2]
+    moved, token, last, then = _moved(a.key, a.seen, scrubber.at_step(a.key, middle), a.seen)
+    notice = (
+        f"After {middle:,} steps “{token}” had {percent(then)}, and has {percent(last)} now: since then {percent(moved)} of the "
+        "probability of the next token moved."
+    )
+    return Try("Half-way through training", notice, _state(**{STEP: str(middle)}))
+
+
+def _other_token(a: Subject) -> Try | None:
+    changed = other_prompt(a.key, a.seen, a.prompt)
+    ids = tuple(a.lm.tokenizer.encode(changed).ids)
+    if len(ids) != len(a.seen) or ids == a.seen:
+        return None
+    moved, token, before, after = _moved(a.key, a.seen, a.key, ids)
+    at = next(i for i, (one, other) in enumerate(zip(a.seen, ids, strict=True)) if one != other)
+    label = a.lm.tokenizer.label
+    notice = (
+        f"With “{escaped(label(ids[at]))}” in the place of “{escaped(label(a.seen[at]))}” at position {at}, “{token}” goes from "
+        f"{percent(before)} to {percent(after)}, and {percent(moved)} of the probability moves."
+    )
+    step = {STEP: scrubber.LAST if a.key.step is None else str(a.key.step)} if scrubber.steps(a.key.name) else {}
+    return Try("One other token", notice, _state(**{PROMPT: changed, **step}))
+
+
+def _without_head(a: Subject) -> Try | None:
+    """B without the head that adds most to the model's guess."""
+    found = _strongest_head(a.key, a.seen)
+    if found is None:
+        return None
+    name, title, value = found
+    listed = [*(edit for edit in a.key.edits if edit.partition("=")[0] != name), name]
+    try:
+        lm = language_model(a.key).edited(name)
+    except ValueError:  # it is edited already
+        return None
+    without = compare.next_token(side(a.key, a.seen), _of(lm, a))
+    top = int(np.nanargmax(without.a.values))
+    token, before, after = escaped(without.a.axes[0].labels[top]), float(without.a.values[top]), float(without.b.values[top])
+    notice = (
+        f"Of all heads, {title} adds most to the logit of the likeliest token, “{token}”: {value:.2f}. Switched off in B, that "
+        f"token goes from {percent(before)} to {percent(after)}."
+    )
+    step = {STEP: scrubber.LAST if a.key.step is None else str(a.key.step)} if scrubber.steps(a.key.name) else {}
+    return Try("Without its strongest head", notice, _state(**{EDITS: ", ".join(listed), **step}))
+
+
+def _of(lm: Any, a: Subject) -> compare.Side:
+    return compare.Side(lm.model, a.seen, side(a.key, a.seen).vocabulary, a.key.name)
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def _strongest_head(key: ModelKey, ids: tuple[int, ...]) -> tuple[str, str, float] | None:
+    """The head that adds most to the logit of the likeliest token: its name, its title and what it adds."""
+    try:
+        parts = attribute(language_model(key).model, ids).parts
+    except ValueError:
+        return None
+    heads = [part for part in parts if ".head." in part.name]
+    best = max(heads, key=lambda part: part.value, default=None)
+    return None if best is None or not best.value > 0 else (best.name, best.title, best.value)

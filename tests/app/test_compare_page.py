@@ -1,0 +1,158 @@
+"""The page Compare as a reader meets it, without a browser: both sides, their difference, and the way back from a link."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import gptviz
+from gptviz.interp import compare
+from gptviz.ui.pages.compare.views import VIEWS
+from tests.app.opening import opened
+from tests.app.test_scrubber import with_snapshots
+from tests.tiny import TinyModel
+
+PROMPT = "the fox"
+
+
+@pytest.fixture
+def trained(tiny_model: TinyModel) -> Path:
+    """A model with snapshots of the steps 0, 1 and 16."""
+    return with_snapshots(tiny_model(positions="rotary"))
+
+
+def page(**query: str) -> AppTest:
+    at = opened("pages/compare.py", **{"model": "tiny", "prompt": PROMPT} | query)
+    assert not at.exception, at.exception
+    return at
+
+
+def chart(at: AppTest, key: str) -> dict[str, Any]:
+    return next(json.loads(c.proto.spec) for c in at.get("plotly_chart") if c.proto.id.endswith(f"-{key}"))
+
+
+def drawn(values: Any) -> np.ndarray:
+    """The numbers of a trace, as plotly sends them."""
+    if not isinstance(values, dict):
+        return np.array(values, float)
+    numbers = np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"])
+    return numbers.reshape([int(n) for n in values["shape"].split(",")]) if "shape" in values else numbers
+
+
+def said(at: AppTest) -> str:
+    return " ".join(e.value for kind in (at.caption, at.info, at.warning, at.markdown) for e in kind).replace("\\", "")
+
+
+def bars(at: AppTest) -> dict[str, float]:
+    (trace,) = chart(at, "differences")["data"]
+    return dict(zip(trace["y"], drawn(trace["x"]).tolist(), strict=True))
+
+
+def test_a_model_with_snapshots_is_compared_with_the_beginning_of_its_training(trained: Path) -> None:
+    at = page()
+    assert "They differ in the step of training" in said(at)
+    a, b = (gptviz.load("tiny", step=step).side(PROMPT) for step in (None, 0))
+    found = compare.chosen(compare.next_token(a, b), 16)
+    assert found.difference is not None
+    np.testing.assert_allclose([*bars(at).values()], found.difference.values, atol=1e-6)
+    first, second = chart(at, "pairs")["data"]
+    np.testing.assert_allclose(drawn(first["x"]), found.a.values, atol=1e-6)
+    np.testing.assert_allclose(drawn(second["x"]), found.b.values, atol=1e-6)
+
+
+def test_a_model_without_snapshots_is_compared_with_one_other_token(tiny_model: TinyModel) -> None:
+    tiny_model()
+    at = page()
+    assert "They differ in the prompt" in said(at)
+    other = at.text_area(key="b_prompt").placeholder
+    assert len(other) == len(PROMPT)
+    assert sum(x != y for x, y in zip(other, PROMPT, strict=True)) == 1
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_code_of_every_view_gives_the_numbers_of_its_table(view: str, trained: Path) -> None:
+    at = page(compared=view, b_prompt="the dog", b_step="1", b_edits="blocks.0.mlp")
+    (code,) = [one.value for one in at.code if "compare." in one.value]
+    names: dict[str, Any] = {}
+    exec(code, names)
+    at.session_state["compare numbers"] = True
+    at.run()
+    table = names["compared"].table()
+    shown = next(frame.value for frame in at.dataframe)
+    np.testing.assert_allclose(shown.iloc[:, -1].to_numpy(float), table.values.ravel()[: len(shown)], atol=1e-6)
+    assert names["compared"].difference is not None
+    assert "B − A" in set(shown["side"])
+
+
+@pytest.mark.parametrize(("view", "key"), [("Attention", "attention"), ("Logit lens", "lens"), ("Heads", "scores")])
+def test_both_sides_have_one_scale_and_the_difference_one_around_zero(view: str, key: str, trained: Path) -> None:
+    at = page(compared=view)
+    a, b, difference = (chart(at, f"{key} {which}")["data"][0] for which in ("A", "B", "difference"))
+    assert (a["zmin"], a["zmax"]) == (b["zmin"], b["zmax"])
+    assert difference["zmin"] == -difference["zmax"] < 0
+    np.testing.assert_allclose(drawn(difference["z"]), drawn(b["z"]) - drawn(a["z"]), atol=1e-6)
+    assert np.nanmax(np.abs(drawn(difference["z"]))) == pytest.approx(difference["zmax"])
+
+
+def test_swapping_flips_every_sign_and_swapping_again_brings_everything_back(trained: Path) -> None:
+    at = page(b_prompt="a dog", b_step="1", b_edits="blocks.0.attention.head.1")
+    before = bars(at)
+    at.button(key="swap sides").click().run()
+    assert not at.exception
+    assert (at.query_params["step"], at.query_params["prompt"]) == ("1", "a dog")
+    assert at.query_params["edits"] == "blocks.0.attention.head.1"
+    assert at.query_params["b_prompt"] == PROMPT
+    assert bars(at) == {token: -value for token, value in before.items()}
+    at.button(key="swap sides").click().run()
+    assert bars(at) == before
+
+
+def test_a_link_reopens_both_sides(trained: Path, tiny_model: TinyModel) -> None:
+    tiny_model("other", seed=3)
+    at = page(step="1", b_model="other", b_prompt="a dog", b_edits="blocks.1.mlp", compared="Logit lens")
+    assert not at.warning
+    assert "A: tiny after 1 step · B: other, 1 edit" in said(at).replace("**", "")
+    assert "They differ in the model and the step of training and the edits and the prompt" in said(at)
+
+
+def test_the_same_model_with_the_same_text_has_no_difference_at_all(trained: Path) -> None:
+    at = page(b_step="last", b_prompt=PROMPT)
+    assert "every difference is 0" in said(at)
+    assert set(bars(at).values()) == {0.0}
+
+
+def test_texts_of_other_lengths_and_models_of_other_shapes_say_why_there_is_no_difference(
+    trained: Path, tiny_model: TinyModel
+) -> None:
+    assert "A has 7 tokens and B has 3 tokens" in said(page(compared="Attention", b_prompt="fox"))
+    tiny_model("deeper", n_layer=3)
+    at = page(compared="Logit lens", b_model="deeper")
+    assert "A has 5 layers and B has 7 layers" in said(at)
+    assert {"A", "B"} <= {c.proto.id.split()[-1] for c in at.get("plotly_chart")}
+    tiny_model("letters", text="the foxy cat")
+    at = page(b_model="letters")
+    assert "The vocabularies differ" in said(at)
+    assert page(b_model="letters", compared="Embeddings").get("plotly_chart")
+
+
+def test_an_edit_or_a_model_that_there_is_not_is_named(trained: Path) -> None:
+    at = page(b_edits="blocks.9.mlp,blocks.0.mlp")
+    assert "blocks.9.mlp: there is no block 9" in said(at)
+    assert "tiny, 1 edit" in said(at)
+    assert "b_model = “nobody”" in said(page(b_model="nobody"))
+
+
+def test_a_suggestion_sets_b_and_what_it_says_is_true(trained: Path) -> None:
+    at = page()
+    at.button(key="try Without its strongest head").click().run()
+    assert not at.exception
+    edit = str(at.query_params["b_edits"])
+    lm = gptviz.load("tiny")
+    found = compare.next_token(lm.side(PROMPT), lm.edited(edit).side(PROMPT))
+    np.testing.assert_allclose([*bars(at).values()], compare.chosen(found, 16).difference.values, atol=1e-6)  # type: ignore[union-attr]
