@@ -17,7 +17,9 @@ from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.ui.shell import pages
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.theme import theme
+from gptviz.ui.views import edits
 from gptviz.ui.widgets.figure import pixels, show_figure
+from gptviz.ui.widgets.markdown import escaped
 
 from .choices import Setting, choose, chosen, score
 from .computed import MOST_SHOWN, first_score, known, losses, pattern, ranked, scores, text, with_losses
@@ -34,6 +36,8 @@ def show(subject: Subject, setting: Setting) -> None:
     if not names:
         st.info("A text of one token says nothing about heads: there is nothing else to look at. Type a longer prompt above.")
         return
+    for sentence in edits.about_patterns(subject.lm):
+        st.caption(escaped(sentence))
     left, right = st.columns([6, 5], gap="large")
     with left:
         name = score(names, first_score(found))
@@ -90,7 +94,9 @@ def one(subject: Subject, setting: Setting, block: int, head: int) -> None:
     cut = f" The picture has the last {MOST_SHOWN} of {count:,} tokens." if count > MOST_SHOWN else ""
     which = "the first of the random texts" if setting.read is None else "the text that is read"
     st.caption(f"What this head looks at, over {which}.{cut}")
-    pages.link(pages.ATTENTION, f"Open {name} on Attention", query=attention_link(subject, setting, block, head))
+    with st.container(horizontal=True, vertical_alignment="center"):
+        pages.link(pages.ATTENTION, f"Open {name} on Attention", query=attention_link(subject, setting, block, head))
+        edits.switch(setting.unit(block, head), key="switch head")
 
 
 def attention_link(subject: Subject, setting: Setting, block: int, head: int) -> dict[str, str]:

@@ -16,7 +16,8 @@ The patterns are recorded by the tap `blocks.*.attention.pattern` in a forward p
 logit of each token, if nothing else of the model acts in between. Its eigenvalues that are not 0 are those of the small matrix
 $W_O W_U W_E W_V$, which has as many rows as a head has numbers (Elhage et al. 2021). Norms are replaced by what is linear in
 them: the gain, and for layernorm taking the mean away. What all logits have in common is taken away, since a softmax does not
-see it. Computed by `head_scores` in `gptviz/interp/head_scores.py` and `copying` in `gptviz/interp/head_weights.py`."""
+see it. **Loss without it** replaces what one head adds by zero and takes the loss again. Computed by `head_scores` and
+`losses_without` in `gptviz/interp/head_scores.py` and `copying` in `gptviz/interp/head_weights.py`."""
 LIMITS = """A score says where a head looks, not what it does with what it finds, nor whether the model needs it: switch the
 head off to see. A head that gets no score may do something that nobody has named. Over random tokens a model is far from what
 it was trained on, so heads may behave otherwise than in a text. Copying only sees the direct way from an embedding through one
@@ -30,7 +31,8 @@ d_\text{model}$; its root is what is called chance here, and is subtracted in th
 in them; biases, the rotation of rotary positions, and norms of queries and keys are left out. Computed in the few numbers of
 each head by `composition` in `gptviz/interp/head_weights.py`."""
 LIMITS_READS = """Weights alone do not say what stands in the stream when a text is read: a strong pair may never be used, and a
-weak one may matter for a few tokens. What MLPs change on the way is not seen."""
+weak one may matter for a few tokens. What MLPs change on the way is not seen. Edits do not touch weights: what is switched off
+is shown as if it were not."""
 
 
 def code(setting: Setting, prompt: str) -> str:
