@@ -2,7 +2,6 @@
 
 import streamlit as st
 
-from gptviz.interp.units import unit
 from gptviz.ui.pages.attribution import views
 from gptviz.ui.pages.attribution.details import HOW, LIMITS, code
 from gptviz.ui.pages.attribution.setting import position_control, setting, text_of
@@ -11,7 +10,6 @@ from gptviz.ui.shell import pages
 from gptviz.ui.shell.next_step import next_step
 from gptviz.ui.shell.pages import open_page
 from gptviz.ui.shell.subject import subject_bar
-from gptviz.ui.views.edits import switch
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.tries import try_this
@@ -41,7 +39,7 @@ with right:
         views.grid(chosen, found, part)
 if part is not None:
     views.split(chosen, found, part)
-    switch(unit(part, subject.lm.model.config), key="switch off")
+    views.into(chosen, part)
 st.caption(escaped(views.frozen(subject.lm.model.config)))
 
 try_this(to_try(chosen, found))

@@ -129,7 +129,7 @@ def grid(parts: LabelledArray, theme: Theme, *, above: str, below: str, chosen: 
         ygap=2,
         hoverinfo="skip",
         showscale=False,
-        text=[[f"{value:+.{digits}f}".replace("-", "−") if np.isfinite(value) else "" for value in row] for row in values],
+        text=[[_rounded(value, digits) for value in row] for row in values],
         texttemplate="%{text}" if n_column <= MOST_NUMBERED else "",
         textfont={"size": 12},
     )
@@ -155,6 +155,13 @@ def grid(parts: LabelledArray, theme: Theme, *, above: str, below: str, chosen: 
         figure.add_shape(type="rect", **corners, line={"color": theme.text, "width": 2.5}, fillcolor="rgba(0,0,0,0)")
     _legend(figure, theme, above, below, f"up to {limit:.3g}")
     return figure
+
+
+def _rounded(value: float, digits: int) -> str:
+    if not np.isfinite(value):
+        return ""
+    rounded = round(value, digits)
+    return f"{rounded:+.{digits}f}".replace("-", "−") if rounded else "0"
 
 
 def _named(labels: list[str]) -> dict[str, list[object]]:

@@ -76,10 +76,15 @@ def test_the_grid_has_every_head_and_mlp_and_the_strongest_head_is_split_by_what
     assert numbers(chart(at, "sources")["data"][0]["y"]) == pytest.approx(
         found.sources["blocks.0.attention.head.1"][:4], abs=1e-6
     )
+    links = {link.proto.label: link.proto.query_string for link in at.main.get("page_link")}
+    assert "block=0&head=1" in links["Open it on Attention"]
     at.selectbox(key="part").set_value("blocks.1.mlp").run()
     neurons = lm.attribute("a cab", "q", 3, neurons_of="blocks.1.mlp").neurons["blocks.1.mlp"]
     shown = numbers(chart(at, "sources")["data"][0]["y"])
     assert shown == pytest.approx(sorted(neurons, key=abs, reverse=True)[: len(shown)], abs=1e-6)
+    links = {link.proto.label: link.proto.query_string for link in at.main.get("page_link")}
+    assert f"unit=blocks.1.mlp.neuron.{int(abs(neurons).argmax())}" in links["Open it on Neurons"]
+    assert "Switch off MLP of block 1" in [button.label for button in at.button]
 
 
 @pytest.mark.parametrize("residual", ["none", "norm-only", "plain", "post-norm", "parallel-one-norm", "double-norm"])

@@ -12,7 +12,7 @@ from gptviz.figures import parts as figures
 from gptviz.figures.contributions import LONGEST_LABEL, contributions
 from gptviz.figures.format import signed
 from gptviz.interp.attribution import MLP, REPLACED, Attribution
-from gptviz.interp.units import Unit
+from gptviz.interp.units import Unit, unit
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Config
 from gptviz.model.heads import HEADS
@@ -21,6 +21,8 @@ from gptviz.ui.shell import pages
 from gptviz.ui.shell.next_step import next_step
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.theme import theme
+from gptviz.ui.views.edits import switch
+from gptviz.ui.views.encoder_decoder import DECODER
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.figure import show_figure
 from gptviz.ui.widgets.markdown import escaped
@@ -30,6 +32,8 @@ from .setting import Setting, Text, likely, quoted
 STRONGEST = "the strongest head"
 GRID = "attribution grid"
 SHOWN_NEURONS = 14
+# Beside the tall grid of so many blocks there is room for more bars.
+MANY_BLOCKS = 15
 
 
 def check_head(subject: Subject) -> None:
@@ -124,8 +128,9 @@ def parts(setting: Setting, found: Attribution) -> None:
     """The waterfall of all parts, the largest first."""
     above, below = setting.sides
     strongest = max(found.parts, key=lambda part: abs(part.value))
+    shown = figures.SHOWN if setting.subject.lm.model.config.n_layer < MANY_BLOCKS else figures.SHOWN + 8
     show_figure(
-        figures.waterfall(found.labelled(), theme(), whole=setting.whole, above=above, below=below),
+        figures.waterfall(found.labelled(), theme(), whole=setting.whole, above=above, below=below, shown=shown),
         key="parts",
         config={"displaylogo": False},
         alt=(
@@ -192,6 +197,21 @@ def split(setting: Setting, found: Attribution, chosen: str) -> None:
         by_token(setting, found, chosen)
     else:
         by_neuron(setting, found, chosen)
+
+
+def into(setting: Setting, chosen: str) -> None:
+    """Ways to go on with a head or an MLP: switch it off, or look into it on its own page."""
+    part = unit(chosen, setting.subject.lm.model.config)
+    page, query = pages.ATTENTION, {"block": str(part.block), "head": str(part.index)}
+    if part.part == "mlp":
+        strongest = int(np.abs(setting.found(chosen).neurons[chosen]).argmax())
+        page, query = pages.NEURONS, {"block": str(part.block), "unit": Unit("mlp", part.block, strongest).name}
+    elif setting.subject.kind == "encoder-decoder":
+        query["stack"] = DECODER
+    with st.container(horizontal=True, vertical_alignment="center"):
+        switch(part, key="switch off")
+        if part.part != "cross_attention" and setting.subject.kind in page.kinds:
+            pages.link(page, f"Open it on {page.title}", query={**pages.shared_state(), **query})
 
 
 def by_token(setting: Setting, found: Attribution, head: str) -> None:
