@@ -6,9 +6,11 @@ import json
 import math
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import gptviz
 from gptviz.__main__ import main
 from gptviz.data.classification import LabelledSource
 from gptviz.model import RUNGS
@@ -16,6 +18,7 @@ from gptviz.runs import checkpoints
 from gptviz.runs.experiments import PLANS
 from gptviz.runs.log import read_log
 from gptviz.text import PAIR_TASKS, TASKS, read_labelled
+from gptviz.text.datasets.sentences import contrasts
 from gptviz.train.recipe import Recipe
 
 SHIPPED = sorted(folder.name for folder in checkpoints.BUNDLED.iterdir() if (folder / "config.json").exists())
@@ -46,7 +49,7 @@ def film_reviews(below: Path) -> Path:
 
 def test_everything_announced_ships_and_is_small() -> None:
     ladder = {f"ladder-{number}" for number in range(len(RUNGS))}
-    tasks = {"reversal", "reversal-no-positions", "addition", "induction"}
+    tasks = {"reversal", "reversal-no-positions", "addition", "induction", "sentences"}
     others = {"shakespeare", "generator", "bpe", "classifier", "classifier-no-dropout", "seq2seq"}
     assert others | tasks | ladder <= set(SHIPPED)
     size = sum(file.stat().st_size for file in checkpoints.BUNDLED.rglob("*") if file.is_file())
@@ -189,6 +192,33 @@ def test_tasks_are_solved_where_they_can_be() -> None:
     assert max(by_place[:7]) < 0.03
     assert min(by_place[7:]) > 0.99
     assert CARDS["induction"].validation_loss < CARDS["induction"].floor + 0.1
+
+
+def test_words_that_can_be_known_are_known_in_sentences_never_trained_on(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    row: dict[str, Any] = evaluated("sentences", capsys)
+    assert list(row["accuracy_by_task"]) == ["names", "agreement", "brackets", "colours"]
+    assert min(row["accuracy_by_task"].values()) >= 0.99
+    assert row["accuracy_by_task"] == pytest.approx(CARDS["sentences"].values["accuracy_by_task"], abs=0.005)
+    assert row["floor"] == 0
+
+
+def test_after_a_contrast_the_model_of_sentences_gives_the_right_answer_and_ends_its_sentence() -> None:
+    lm = gptviz.load("sentences", device="cpu")
+    for contrast in contrasts():
+        for prompt, answer in ((contrast.clean, contrast.right), (contrast.corrupted, contrast.wrong)):
+            after = lm.model(lm.encode(prompt)[None])[0, -1]
+            assert lm.tokenizer.label(int(after.argmax())) == answer, prompt
+            assert lm.generate(prompt, max_new_tokens=12, temperature=0).strip().endswith("."), prompt
+
+
+def test_the_model_of_sentences_is_small_and_its_circuits_appear_one_after_the_other() -> None:
+    files = (checkpoints.BUNDLED / "sentences").rglob("*")
+    assert sum(file.stat().st_size for file in files if file.is_file()) <= 4 * 10**6
+    assert len([step for step in checkpoints.snapshots(checkpoints.BUNDLED / "sentences") if step < 512]) >= 15
+    parts = ("names", "agreement", "brackets", "colours")
+    losses = CARDS["sentences"].losses
+    first = {part: next(e.step for e in losses if e.others[f"accuracy_by_task.{part}"] > 0.9) for part in parts}
+    assert first["agreement"] < first["names"], "a verb is learned before who gets the book"
 
 
 def test_without_its_mask_the_generator_reads_the_answers() -> None:

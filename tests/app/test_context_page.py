@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -83,3 +84,15 @@ def test_the_same_text_twice_has_the_losses_that_the_suggestion_names(monkeypatc
     at.button(key="try The same text twice").click().run()
     assert at.text_area(key="prompt").value == "hell you\nhell you"
     assert not at.exception
+
+
+def test_a_model_of_sentences_has_its_four_tasks_to_try_and_names_the_token_that_the_guess_needs() -> None:
+    at = opened(PAGE, model="sentences")
+    assert not at.exception
+    assert [b.label for b in at.button if str(b.key).startswith("try ")] == ["Names", "Agreement", "Brackets", "Colours"]
+    lm = gptviz.load("sentences")
+    used = lm.context_use("When Mary and John went to the shop, John gave a book to")
+    worst = int(np.nanargmax(used.left_out.rise[-1]))
+    after = math.exp(-float(used.loss[-1] + used.left_out.rise[-1, worst]))
+    assert f"at position {worst} its probability is" in says(at)
+    assert after < 0.6, "a guess that needs its context"

@@ -99,5 +99,5 @@ def strip(subject: Subject, position: int) -> None:
         label="The tokens of the prompt; choose one to see the guess made after it",
         legend="how likely the model found each token; outlined: the guess below comes after it",
         height=HEIGHT,
-        spaced=subject.lm.tokenizer.kind == "symbols",
+        spaced=subject.lm.tokenizer.is_spaced,
     )

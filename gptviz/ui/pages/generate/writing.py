@@ -19,6 +19,7 @@ from gptviz.generate.route import Route, checksum
 from gptviz.generate.sampling import Sampling
 from gptviz.generate.tree import ROOT, Choice, Tree, TreeNode
 from gptviz.interp.edits import counted
+from gptviz.text import SymbolTokenizer
 from gptviz.ui.shell.models import ModelKey
 from gptviz.ui.shell.subject import Subject
 
@@ -151,12 +152,14 @@ class Writing:
     @property
     def document(self) -> str:
         """The prompt and the text after it."""
-        return self.prompt + "".join(map(self.lm.tokenizer.piece, self.ids)) if self.spaced else self.prompt + self.text
+        if self.lm.tokenizer.kind == SymbolTokenizer.kind:  # what goes on with a text of symbols begins without a space
+            return self.prompt + "".join(map(self.lm.tokenizer.piece, self.ids))
+        return self.prompt + self.text
 
     @property
     def spaced(self) -> bool:
         """Whether tokens are words of their own, with a gap between them."""
-        return self.lm.tokenizer.kind == "symbols"
+        return self.lm.tokenizer.is_spaced
 
     @alone
     def logits(self) -> Tensor:
