@@ -63,6 +63,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "gptviz.figures": {"numpy", "plotly", "PIL", "gptviz.labelled_array"},
     "gptviz.components": {"streamlit", "numpy", "gptviz.figures.theme", "gptviz.interp", "gptviz.generate.tree"},
+    "gptviz.takehome": {
+        *("streamlit", "pandas", "plotly", "markdown_it", "latex2mathml"),
+        *("gptviz._version", "gptviz.components", "gptviz.location"),
+    },
     "gptviz._version": set(),
     "gptviz.files": {"filelock"},
     "gptviz.location": set(),
@@ -91,6 +95,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("gptviz.model", "gptviz.text", "gptviz.generate", "gptviz.memory"),
         *("gptviz.data", "gptviz.train", "gptviz.runs", "gptviz.interp"),
         "gptviz.lessons",
+        "gptviz.files",
+        "gptviz.takehome",
     },
     "gptviz.__main__": {"gptviz", "gptviz.terminal", "gptviz.commands"},
 }

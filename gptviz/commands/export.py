@@ -1,30 +1,51 @@
-"""The command `export`: a model for others."""
+"""The command `export`: a model for others, or a page as one file."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from .common import Command, print_json
+from gptviz.files import in_place_of
+
+from .common import Command, UsageError, print_json
+
+# How a page is written, with the ending of its file.
+PAGE_FORMATS = {"html": "html", "notebook": "ipynb"}
 
 
 def add(command: Command) -> None:
     """Add the command and its options."""
-    this = command("export", run, "Write a model as one zip file, or as another program keeps models.", on_device=False)
-    this.add_argument("name", metavar="NAME", help="a model, as listed by 'models'")
+    summary = "Write a model as one zip file, or as another program keeps models; or a page of the app as one file."
+    this = command("export", run, summary, on_device=False)
+    this.add_argument("name", metavar="NAME", help="a model, as listed by 'models'; with --model, a page such as attention")
     this.add_argument(
         "--format",
-        choices=["zip", "transformers", "nanogpt"],
-        default="zip",
+        choices=["zip", "transformers", "nanogpt", "html", "notebook"],
         help="zip: one file that 'import' opens; transformers: a folder as the Hugging Face hub has them; nanogpt: a folder with "
-        "ckpt.pt and, for characters, meta.pkl; default: zip",
+        "ckpt.pt and, for characters, meta.pkl; of a page, html: one file that needs no server; notebook: its code for Jupyter; "
+        "default: zip, of a page html or what the ending of --out says",
+    )
+    page = this.add_argument_group("a page", "For example: export attention --model shakespeare --prompt ROMEO: --out page.html")
+    page.add_argument("--model", metavar="NAME", help="the model that the page shows")
+    page.add_argument("--prompt", metavar="TEXT", help="the prompt that it reads")
+    page.add_argument("--out", type=Path, metavar="FILE", help="the file to write; default: here, by the page's name")
+    page.add_argument(
+        "--state", action="append", default=[], metavar="KEY=VALUE", help="more of what the page's address says, such as block=1"
     )
     this.add_argument("--to", type=Path, metavar="PATH", help="the file or folder to make; default: here, by the model's name")
     this.add_argument("--without-snapshots", action="store_true", help="leave the snapshots of its training out of the zip file")
 
 
 def run(options: argparse.Namespace) -> None:
-    """The command `export NAME [--format F] [--to PATH] [--json]`."""
+    """The command `export NAME [--format F] [--to PATH] [--json]`, or `export PAGE --model NAME [--prompt P] [--out FILE]`."""
+    if options.model is not None or options.out is not None or options.format in PAGE_FORMATS:
+        _export_page(options)
+        return
+    _export_model(options)
+
+
+def _export_model(options: argparse.Namespace) -> None:
+    options.format = options.format or "zip"
     from gptviz.runs import checkpoints
     from gptviz.runs.exports import FORMATS
 
@@ -35,3 +56,25 @@ def run(options: argparse.Namespace) -> None:
         print_json({"name": options.name, "format": options.format, "path": str(to.absolute())})
         return
     print(f"{options.name} is in {to}")
+
+
+def _export_page(options: argparse.Namespace) -> None:
+    from gptviz.memory import size
+    from gptviz.takehome.notebook import as_notebook
+    from gptviz.takehome.page import read_page
+    from gptviz.takehome.page_file import as_html
+
+    asked = dict(one.partition("=")[::2] for one in options.state)
+    asked |= {key: value for key, value in (("model", options.model), ("prompt", options.prompt)) if value is not None}
+    ending = "notebook" if options.out is not None and options.out.suffix == ".ipynb" else "html"
+    form = options.format or ending
+    if form not in PAGE_FORMATS:
+        raise UsageError(f"a page is written as {' or '.join(PAGE_FORMATS)}, not as {form}")
+    out = options.out or Path(f"{options.name}.{PAGE_FORMATS[form]}")
+    content = (as_html if form == "html" else as_notebook)(read_page(options.name, asked)).encode("utf-8", "replace")
+    with in_place_of(out.absolute()) as beside:
+        beside.write_bytes(content)
+    if options.json:
+        print_json({"page": options.name, "format": form, "path": str(out.absolute()), "bytes": len(content)})
+        return
+    print(f"The page {options.name} is in {out} ({size(len(content))})")

@@ -1,0 +1,217 @@
+"""A page as the pieces it shows: run once without a browser, by its address, and read off."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import Block, Node
+
+from gptviz.location import APP, FOLDER
+
+PATIENCE = 600  # seconds, for a page to open
+# What leads elsewhere or asks for something: it means nothing without the app.
+_ELSEWHERE = re.compile(r"-(suggestions|next step|lesson|about-the-model)$")
+_VIEW = re.compile(r"gptviz_(\w+)_[0-9a-f]{8}")
+
+
+class PageError(ValueError):
+    """A page that cannot be exported; the message says why."""
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading; level 1 is the title of the page."""
+
+    text: str
+    level: int
+
+
+@dataclass(frozen=True)
+class Text:
+    """Markdown as Streamlit reads it; `look` is "text", "caption", or the kind of a message such as "warning"."""
+
+    body: str
+    look: str = "text"
+
+
+@dataclass(frozen=True)
+class Plain:
+    """Text that is no Markdown."""
+
+    body: str
+
+
+@dataclass(frozen=True)
+class Code:
+    """Lines of code or text of a fixed width."""
+
+    body: str
+    language: str
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of plotly, as JSON; `alt` says what it shows."""
+
+    spec: str
+    alt: str
+
+
+@dataclass(frozen=True)
+class View:
+    """A view made by hand: the name of its folder in `gptviz.components`, and what it was sent."""
+
+    name: str
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table."""
+
+    frame: pd.DataFrame
+
+
+@dataclass(frozen=True)
+class Image:
+    """A picture inside its own address (data:…), and what it shows."""
+
+    source: str
+    alt: str
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a control said."""
+
+    label: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Group:
+    """Pieces that stand together: below each other, side by side, or folded behind a label."""
+
+    pieces: tuple[Piece, ...]
+    look: str = "column"
+    label: str = ""
+
+
+Piece = Heading | Text | Plain | Code | Figure | View | Table | Image | Setting | Group
+
+
+@dataclass(frozen=True)
+class PageContent:
+    """A page at one moment.
+
+    Attributes:
+        name: the name in its address, "home" for the first page.
+        query: what its address said.
+        pieces: what it shows.
+    """
+
+    name: str
+    query: Mapping[str, str]
+    pieces: tuple[Piece, ...]
+
+    def all(self, kind: type) -> list[Any]:
+        """Every piece of a kind, in their order."""
+        return [piece for piece in _flat(self.pieces) if isinstance(piece, kind)]
+
+    @property
+    def title(self) -> str:
+        """The title of the page."""
+        return next((piece.text for piece in self.all(Heading)), self.name)
+
+
+def _flat(pieces: tuple[Piece, ...]) -> Iterator[Piece]:
+    for piece in pieces:
+        yield piece
+        if isinstance(piece, Group):
+            yield from _flat(piece.pieces)
+
+
+def names() -> list[str]:
+    """The names of all pages."""
+    return ["home", *sorted(path.stem for path in (FOLDER / "pages").glob("*.py"))]
+
+
+def read_page(name: str, query: Mapping[str, str]) -> PageContent:
+    """What the page called `name` shows where its address says `query`.
+
+    Raises:
+        PageError: there is no such page, or it fails.
+    """
+    if name not in names():
+        raise PageError(f"there is no page {name!r:.40}; there are {', '.join(names())}")
+    logging.getLogger("streamlit").setLevel(logging.ERROR)  # it warns that there is no server
+    at = AppTest.from_file(str(APP), default_timeout=PATIENCE)
+    if name != "home":
+        at.switch_page(f"pages/{name}.py")
+    for key, value in query.items():
+        at.query_params[key] = value
+    at.run()
+    if at.exception:
+        raise PageError(f"the page {name} fails: {at.exception[0].message}")
+    return PageContent(name, dict(query), tuple(_pieces(at.main)))
+
+
+def _pieces(block: Block) -> Iterator[Piece]:
+    for node in block.children.values():
+        yield from _piece(node)
+
+
+def _piece(node: Node) -> Iterator[Piece]:
+    if isinstance(node, Block):
+        yield from _group(node)
+        return
+    proto: Any = node.proto
+    match type(proto).__name__:
+        case "Heading":
+            yield Heading(proto.body, int(proto.tag[1:] or 2))
+        case "Markdown":
+            is_caption = proto.element_type == proto.Type.CAPTION
+            yield Text(proto.body, "caption" if is_caption else "text")
+        case "Alert":
+            looks = {1: "error", 2: "warning", 3: "info", 4: "success"}
+            yield Text(proto.body, looks.get(proto.format, "info"))
+        case "Text":
+            yield Plain(proto.body)
+        case "Code":
+            yield Code(proto.code_text, proto.language)
+        case "PlotlyChart":
+            yield Figure(proto.spec, getattr(proto, "alt", ""))
+        case "BidiComponent":
+            found = _VIEW.fullmatch(proto.component_name)
+            if found and found[1] != "page_size":
+                yield View(found[1], proto.bytes)
+        case "ArrowDataFrame" | "Arrow" | "Dataframe":
+            yield Table(node.value)
+        case "ImageList":
+            yield from (Image(image.url, image.alt or image.caption) for image in proto.imgs if image.url.startswith("data:"))
+        case _:
+            label = getattr(proto, "label", "")
+            value = getattr(node, "value", None)
+            if label and isinstance(value, str | int | float) and not isinstance(value, bool):
+                yield Setting(label, str(value))
+
+
+def _group(block: Block) -> Iterator[Piece]:
+    proto: Any = block.proto
+    if block.type == "popover" or _ELSEWHERE.search(getattr(proto, "id", "") or ""):
+        return
+    inside = tuple(_pieces(block))
+    if not inside:
+        return
+    if block.type == "expander":
+        yield Group(inside, "folded", proto.label)
+    elif block.type == "flex_container" and proto.flex_container.direction == proto.flex_container.Direction.HORIZONTAL:
+        yield Group(inside, "row")
+    else:
+        yield Group(inside)

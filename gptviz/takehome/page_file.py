@@ -1,0 +1,174 @@
+"""A page as one HTML file: its text, its figures, and its views made by hand, which live in it without any server."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import tomllib
+from collections.abc import Callable
+from html import escape
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from markdown_it import MarkdownIt
+
+from gptviz._version import __version__
+from gptviz.components import kit
+from gptviz.location import FOLDER
+
+from .page import Code, Figure, Group, Heading, Image, PageContent, Piece, Plain, Setting, Table, Text, View
+
+HERE = Path(__file__).parent
+MOST_ROWS = 2_000
+# What Streamlit's Markdown has beyond Markdown: icons, colours, and equations between dollar signs.
+_ICON = re.compile(r":material/\w+:")
+_COLOUR = re.compile(r":(?:\w+-background|\w+-badge|small|\w+)\[([^\]]*)\]")
+_EQUATION = re.compile(r"\$\$(.+?)\$\$|(?<!\\)\$([^$\n]+?)(?<!\\)\$", re.DOTALL)
+
+
+def as_html(page: PageContent) -> str:
+    """The page as one HTML file that asks nothing of any server.
+
+    It says in a policy of its own that it loads nothing from elsewhere. Text of models and visitors is escaped.
+    """
+    writer = _Writer()
+    body = "\n".join(writer.written(piece) for piece in page.pieces)
+    values = {
+        "title": escape(f"{page.title} · gptviz"),
+        "page_style": kit.page_style(),
+        "light": _variables("light"),
+        "dark": _variables("dark"),
+        "style": (HERE / "page_file.css").read_text(encoding="utf-8"),
+        "body": body,
+        "made": escape(_made(page)),
+        "scripts": writer.scripts(),
+    }
+    template = (HERE / "page.html").read_text(encoding="utf-8")
+    return re.sub(r"\{\{ (\w+) \}\}", lambda found: values[found[1]], template)
+
+
+def _made(page: PageContent) -> str:
+    asked = ", ".join(f"{key} = {value[:200]}" for key, value in page.query.items())
+    of = f", {asked}" if asked else ""
+    return f"Page “{page.name}” of gptviz {__version__}{of}. Every number was computed by the model named."
+
+
+def _variables(scheme: str) -> str:
+    """The variables of the theme that views use, from the app's own settings."""
+    colours = tomllib.loads((FOLDER / ".streamlit" / "config.toml").read_text(encoding="utf-8"))["theme"][scheme]
+    named = {
+        "background-color": colours["backgroundColor"],
+        "secondary-background-color": colours["secondaryBackgroundColor"],
+        "text-color": colours["textColor"],
+        "link-color": colours["linkColor"],
+        "border-color": colours["borderColor"],
+        "primary-color": colours["primaryColor"],
+        "base-radius": "0.35rem",
+        "font": "system-ui, sans-serif",
+        "code-font": "ui-monospace, monospace",
+    }
+    return " ".join(f"--st-{name}: {value};" for name, value in named.items())
+
+
+class _Writer:
+    """Writes pieces as HTML, and remembers which scripts they need."""
+
+    def __init__(self) -> None:
+        self.data: dict[str, str] = {}
+        self.views: set[str] = set()
+        self.has_figures = False
+        self._number = count()
+        self._markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+
+    def written(self, piece: Piece) -> str:
+        """A piece as HTML."""
+        writers: dict[type, Callable[[Any], str]] = {
+            Heading: lambda one: f"<h{one.level}>{self._inline(one.text)}</h{one.level}>",
+            Text: self._text,
+            Plain: lambda one: f"<p>{escape(one.body)}</p>",
+            Code: lambda one: f"<pre><code>{escape(one.body)}</code></pre>",
+            Figure: self._figure,
+            View: self._view,
+            Table: self._table,
+            Image: lambda one: f'<img src="{escape(one.source)}" alt="{escape(one.alt)}">',
+            Setting: lambda one: f'<span class="settings"><b>{escape(one.label)}</b>: {escape(one.value)}</span>',
+            Group: self._group,
+        }
+        return writers[type(piece)](piece)
+
+    def _group(self, group: Group) -> str:
+        inside = "\n".join(self.written(piece) for piece in group.pieces)
+        if group.look == "folded":
+            return f"<details><summary>{self._inline(group.label)}</summary>{inside}</details>"
+        return f'<div class="{group.look}">{inside}</div>'
+
+    def _text(self, text: Text) -> str:
+        look = {"text": "text", "caption": "caption"}.get(text.look, "message")
+        return f'<div class="{look}">{self._rendered(text.body)}</div>'
+
+    def _inline(self, text: str) -> str:
+        return str(self._markdown.renderInline(_COLOUR.sub(r"\1", _ICON.sub("", text))))
+
+    def _rendered(self, text: str) -> str:
+        """Markdown as HTML; equations as MathML, which browsers draw by themselves."""
+        equations: list[str] = []
+
+        def keep(found: re.Match[str]) -> str:
+            equations.append(_mathml(found[1] or found[2], block=found[1] is not None))
+            return f"\ue000{len(equations) - 1}\ue001"  # characters of no meaning, which no text of ours has
+
+        plain = text.replace("\ue000", "").replace("\ue001", "")
+        html = str(self._markdown.render(_COLOUR.sub(r"\1", _ICON.sub("", _EQUATION.sub(keep, plain)))))
+        return re.sub("\ue000(\\d+)\ue001", lambda found: equations[int(found[1])], html)
+
+    def _name(self, kind: str, data: str) -> str:
+        name = f"{kind}-{next(self._number)}"
+        self.data[name] = data
+        return name
+
+    def _figure(self, figure: Figure) -> str:
+        self.has_figures = True
+        name = self._name("figure", figure.spec)
+        return f'<div class="figure" id="{name}" role="img" aria-label="{escape(figure.alt)}"></div>'
+
+    def _view(self, view: View) -> str:
+        self.views.add(view.name)
+        name = self._name("view", base64.b64encode(view.data).decode())
+        return f'<div id="{name}" data-view="{view.name}"></div>'
+
+    def _table(self, table: Table) -> str:
+        shown = table.frame.head(MOST_ROWS)
+        more = len(table.frame) - len(shown)
+        left = f'<p class="caption">{more:,} more rows are not in this file.</p>' if more else ""
+        return f'<div class="table">{shown.to_html(escape=True, border=0)}</div>{left}'
+
+    def scripts(self) -> str:
+        """The data of all views and figures, then the scripts that show them."""
+        parts = [f'<script type="application/json" id="data-{name}">{_inert(data)}</script>' for name, data in self.data.items()]
+        for view in sorted(self.views):
+            folder = kit.FOLDER.parent / view
+            for kind, content in (("script", kit.script(folder)), ("style", kit.style(folder))):
+                parts.append(f'<script type="application/json" id="{kind}-{view}">{_inert(json.dumps(content))}</script>')
+        if self.has_figures:
+            import plotly.offline
+
+            parts.append(f"<script>{plotly.offline.get_plotlyjs().replace('</script', '<' + chr(92) + '/script')}</script>")
+        if self.data:
+            parts.append(f'<script type="module">{(HERE / "page_file.js").read_text(encoding="utf-8")}</script>')
+        return "\n".join(parts)
+
+
+def _inert(data: str) -> str:
+    """JSON or base64 inside a script element: nothing in it can end the element."""
+    return data.replace("<", "\\u003c")
+
+
+def _mathml(equation: str, *, block: bool) -> str:
+    from latex2mathml.converter import convert
+
+    try:
+        return str(convert(equation, display="block" if block else "inline"))
+    except Exception:  # whatever that library cannot read is shown as it is written
+        return f"<code>{escape(equation)}</code>"
