@@ -17,10 +17,11 @@ from ._version import __version__
 # a training in the background, all that pages compute took up to twenty times as long.
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
-__all__ = ["LanguageModel", "__version__", "load"]
+__all__ = ["LanguageModel", "__version__", "load", "show"]
 
 if TYPE_CHECKING:
     from .language_model import LanguageModel, load
+    from .takehome.show import show
 
 
 def __getattr__(name: str) -> Any:
@@ -29,4 +30,8 @@ def __getattr__(name: str) -> Any:
         from . import language_model
 
         return getattr(language_model, name)
+    if name == "show":
+        from .takehome.show import show
+
+        return show
     raise AttributeError(f"module 'gptviz' has no attribute {name!r}")

@@ -65,7 +65,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gptviz.components": {"streamlit", "numpy", "gptviz.figures.theme", "gptviz.interp", "gptviz.generate.tree"},
     "gptviz.takehome": {
         *("streamlit", "pandas", "plotly", "markdown_it", "latex2mathml"),
-        *("gptviz._version", "gptviz.components", "gptviz.location"),
+        *("gptviz._version", "gptviz.components", "gptviz.language_model", "gptviz.location"),
     },
     "gptviz._version": set(),
     "gptviz.files": {"filelock"},
@@ -80,7 +80,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("gptviz.bounded", "gptviz.files", "gptviz.location", "gptviz.model", "gptviz.text", "gptviz.interp"),
         "gptviz.language_model",
     },
-    "gptviz": {"gptviz._version", "gptviz.language_model"},
+    "gptviz": {"gptviz._version", "gptviz.language_model", "gptviz.takehome"},
     "gptviz.commands": {
         *(
             "torch",

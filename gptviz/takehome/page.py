@@ -103,6 +103,9 @@ class Group:
     label: str = ""
 
 
+# The heading of suggestions, which are left out.
+TRY_THIS = Text("**Try this**")
+
 Piece = Heading | Text | Plain | Code | Figure | View | Table | Image | Setting | Group
 
 
@@ -159,7 +162,7 @@ def read_page(name: str, query: Mapping[str, str]) -> PageContent:
     at.run()
     if at.exception:
         raise PageError(f"the page {name} fails: {at.exception[0].message}")
-    return PageContent(name, dict(query), tuple(_pieces(at.main)))
+    return PageContent(name, dict(query), tuple(piece for piece in _pieces(at.main) if piece != TRY_THIS))
 
 
 def _pieces(block: Block) -> Iterator[Piece]:
@@ -206,7 +209,7 @@ def _group(block: Block) -> Iterator[Piece]:
     proto: Any = block.proto
     if block.type == "popover" or _ELSEWHERE.search(getattr(proto, "id", "") or ""):
         return
-    inside = tuple(_pieces(block))
+    inside = tuple(piece for piece in _pieces(block) if piece != TRY_THIS)
     if not inside:
         return
     if block.type == "expander":

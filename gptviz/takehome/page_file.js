@@ -3,7 +3,9 @@
 /** @param {string} text */
 const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 
-// A file has no address of its own that a view could write to.
+// A file has no address of its own that a view could read or write.
+const page = /** @type {Record<symbol, unknown>} */ (/** @type {unknown} */ (globalThis));
+page[Symbol.for("gptviz address")] = document.documentElement.dataset.address;
 const replace = history.replaceState.bind(history);
 history.replaceState = (...given) => {
   try {

@@ -11,6 +11,7 @@ from html import escape
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from markdown_it import MarkdownIt
 
@@ -36,6 +37,7 @@ def as_html(page: PageContent) -> str:
     writer = _Writer()
     body = "\n".join(writer.written(piece) for piece in page.pieces)
     values = {
+        "address": escape(urlencode(page.query)),
         "title": escape(f"{page.title} · gptviz"),
         "page_style": kit.page_style(),
         "light": _variables("light"),

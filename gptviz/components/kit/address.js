@@ -1,8 +1,12 @@
 // The address of the page: what a view shows without the server is in it, so that a link reopens it.
 
+// What a page says instead of an address, where it is a file that has none: set by gptviz/takehome/page_file.js.
+const INSTEAD = Symbol.for("gptviz address");
+
 /** What the address says for `key`, null if nothing. @param {string} key */
 export function inAddress(key) {
-  return new URLSearchParams(location.search).get(key);
+  const instead = /** @type {Record<symbol, string | undefined>} */ (/** @type {unknown} */ (globalThis))[INSTEAD];
+  return new URLSearchParams(instead ?? location.search).get(key);
 }
 
 // Browsers refuse an address that changes with every move of a slider (Safari: more than 100 times in 30 seconds): it is written

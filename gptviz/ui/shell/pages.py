@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import parse_qs
 
 import streamlit as st
@@ -17,6 +18,7 @@ from gptviz.runs import checkpoints
 from gptviz.ui.widgets import buttons, controls, tries, visit
 
 from . import edits, glossary, kinds, lesson, prompts, scrubber
+from .take_home import take_home_button
 
 
 @dataclass(frozen=True)
@@ -263,7 +265,9 @@ def open_page(page: Page, title: str | Mapping[Kind, str], sentence: str | Mappi
     kind = kinds.kind_of(checkpoints.folders().get(state.get("model", DEFAULT_MODEL))) or "decoder"
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.title(title if isinstance(title, str) else title[kind], anchor=False, width="content")
-        glossary.words_button(page.path)
+        with st.container(horizontal=True, width="content", gap="xsmall"):
+            glossary.words_button(page.path)
+            take_home_button("home" if page == HOME else Path(page.path).stem)
     st.caption(sentence if isinstance(sentence, str) else sentence[kind])
 
 

@@ -1,0 +1,37 @@
+"""A page that was taken home, opened from the disk by a browser without any network."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from gptviz.takehome.page import read_page
+from gptviz.takehome.page_file import as_html
+from tests.browser.machinery import PATIENCE
+
+pytestmark = pytest.mark.browser
+
+
+def test_its_views_are_alive_without_a_server(browser: Browser, tmp_path: Path) -> None:
+    prompt = "O Romeo, Romeo"
+    file = tmp_path / "page.html"
+    file.write_text(as_html(read_page("attention", {"model": "ladder-8", "prompt": prompt, "block": "1", "head": "0"})), "utf-8")
+    context = browser.new_context(offline=True, viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.set_default_timeout(1_000 * PATIENCE)
+    troubles: list[str] = []
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    page.on("console", lambda message: troubles.append(message.text) if message.type == "error" else None)
+    page.on("request", lambda request: troubles.append(request.url) if not request.url.startswith(("file:", "blob:")) else None)
+    page.goto(file.as_uri())
+    expect(page.get_by_role("heading", level=1)).to_have_text("What does each head look at?")
+    chosen = page.locator(".head[aria-pressed=true]")
+    expect(chosen).to_have_attribute("aria-label", re.compile(r"[Bb]lock 1, head 0"))
+    other = page.locator(".head").first
+    other.click()
+    expect(other).to_have_attribute("aria-pressed", "true")
+    assert not troubles
+    context.close()

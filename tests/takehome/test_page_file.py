@@ -1,0 +1,107 @@
+"""Pages to take home: what stands in the file is what the page shows, and nothing in it asks another machine."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gptviz
+from gptviz.__main__ import main
+from gptviz.components import kit
+from gptviz.takehome.notebook import as_notebook, codes
+from gptviz.takehome.page import Code, Figure, Group, Heading, PageContent, PageError, Plain, Setting, Text, View, read_page
+from gptviz.takehome.page_file import as_html
+from tests.browser.machinery import HOSTILE
+
+PROMPT = "O Romeo, Romeo"
+
+
+@pytest.fixture(scope="module")
+def attention() -> PageContent:
+    return read_page("attention", {"model": "ladder-8", "prompt": PROMPT, "block": "1", "head": "0"})
+
+
+def test_a_page_is_read_with_its_title_its_settings_and_its_views(attention: PageContent) -> None:
+    assert attention.title == "What does each head look at?"
+    assert {"Model": "ladder-8", "Prompt": PROMPT}.items() <= {one.label: one.value for one in attention.all(Setting)}.items()
+    (view,) = attention.all(View)
+    header, _ = kit.unpack(view.data)
+    assert view.name == "attention_explorer"
+    assert header["n_block"] == gptviz.load("ladder-8").model.config.n_layer
+
+
+def test_the_file_has_the_data_of_every_view_and_loads_nothing(attention: PageContent) -> None:
+    content = as_html(attention)
+    assert "Content-Security-Policy" in content
+    assert not re.findall(r"""<(?:script|link|img|iframe)[^>]*(?:src|href)=["']?(?!data:)[^"'> ]""", content)
+    assert not re.findall(r"@import|url\((?!data:)", content.split("</style>")[0])
+    assert 'data-address="model=ladder-8&amp;prompt=O+Romeo%2C+Romeo&amp;block=1&amp;head=0"' in content
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_hostile_text_stays_text(hostile: str) -> None:
+    pieces = (
+        Heading(hostile, 1),
+        Text(hostile),
+        Plain(hostile),
+        Code(hostile, "python"),
+        Setting(hostile, hostile),
+        Figure(json.dumps({"data": [], "layout": {"title": hostile}}), hostile),
+        Group((Plain(hostile),), "folded", hostile),
+    )
+    content = as_html(PageContent("x", {"prompt": hostile}, pieces))
+    shown = re.sub(r"<script>.*?</script>", "", content, flags=re.DOTALL)  # plotly
+    assert "<img src=x" not in shown
+    assert shown.count("<script") == shown.count("</script>") == 2  # the figure's data, and what draws it
+    assert 'href="javascript' not in shown
+    assert hostile[:20] in unescape(content)
+
+
+def test_every_page_has_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "page.html"
+    assert main(["export", "positions", "--model", "ladder-2", "--out", str(out), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said == {"page": "positions", "format": "html", "path": str(out), "bytes": out.stat().st_size}
+    assert "newPlot" in out.read_text(encoding="utf-8")
+    assert main(["export", "missing", "--model", "ladder-2", "--out", str(tmp_path / "x.html")]) == 2
+    assert "there is no page 'missing'" in capsys.readouterr().err
+    assert main(["export", "attention", "--model", "ladder-2", "--format", "nanogpt"]) == 2
+    assert not (tmp_path / "x.html").exists()
+
+
+def test_a_page_that_fails_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(PageError, match="there is no page '../app'"):
+        read_page("../app", {})
+
+
+def test_a_notebook_runs_from_start_to_end_and_gives_the_numbers_of_the_page() -> None:
+    page = read_page("lens", {"model": "ladder-8", "prompt": PROMPT})
+    content = json.loads(as_notebook(page))
+    assert content["nbformat"] == 4
+    cells = [cell for cell in content["cells"] if cell["cell_type"] == "code"]
+    assert len(cells) == len(codes(page)) == 2
+    kernel: dict[str, Any] = {}
+    for cell in cells:
+        exec("".join(cell["source"]), kernel)
+    (view,) = page.all(View)
+    _, arrays = kit.unpack(view.data)
+    np.testing.assert_allclose(kernel["seen"].probability[..., :5], arrays["probability"], atol=1e-6)
+    np.testing.assert_allclose(kernel["seen"].entropy, arrays["entropy"], atol=1e-3)
+
+
+def test_a_notebook_shows_a_model_with_its_edits() -> None:
+    lm = gptviz.load("ladder-8").edited("blocks.0.attention.head.0")
+    shown = gptviz.show(lm, PROMPT, "attention")
+    html = shown._repr_html_()
+    assert html.startswith("<iframe sandbox=")
+    assert "allow-same-origin" not in html
+    (view,) = shown.page.all(View)
+    (plain,) = gptviz.show("ladder-8", PROMPT).page.all(View)
+    edited, before = kit.unpack(view.data)[1], kit.unpack(plain.data)[1]
+    assert any(not np.array_equal(edited[name], before[name]) for name in edited)
