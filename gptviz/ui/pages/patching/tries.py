@@ -6,6 +6,9 @@ import streamlit as st
 
 from gptviz.interp.corrupting import likeliest_answers
 from gptviz.interp.patching import Pair
+from gptviz.language_model import LanguageModel
+from gptviz.text.datasets.sentences import Contrast
+from gptviz.ui.shell import scrubber
 from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.widgets.markdown import escaped
@@ -49,9 +52,7 @@ SUMS = (
 def to_try(subject: Subject) -> list[Try]:
     """The suggestions that hold for this model: those whose prompts have as many tokens and are answered differently."""
     task = (subject.lm.card.source or {}).get("task")
-    found = [
-        _contrast(subject.key, one.part, one.clean, one.corrupted, one.right, one.wrong) for one in known_contrasts(subject.lm)
-    ]
+    found = [_contrast(subject, one) for one in known_contrasts(subject.lm)]
     if task == "induction":
         found.append(_repeated(subject))
     texts = SUMS if task == "addition" else () if task is not None else TEXTS
@@ -86,22 +87,41 @@ def _pair(key: ModelKey, title: str, clean: str, corrupted: str, notice: str) ->
 
 
 CONTRASTS = {
-    "names": (
-        "Whose turn is it?",
-        "The name that is said twice decides who gets the book. Which heads move the other name to the end?",
-    ),
-    "agreement": ("One key or many", "The noun before decides between are and is, though another noun stands in between."),
+    "names": ("Who gets the book?", "The name that is said twice decides who does not get it."),
+    "agreement": ("One key or many", "The first noun decides between are and is, though another noun stands in between."),
     "brackets": ("Which bracket closes", "The bracket that was opened last has to close first."),
-    "colours": ("Which hat is red", "A fact from the beginning is asked at the end."),
+    "colours": ("What colour is the hat?", "A fact from the beginning is asked at the end."),
 }
 
 
-def _contrast(key: ModelKey, part: str, clean: str, corrupted: str, right: str, wrong: str) -> Try | None:
+def _contrast(subject: Subject, contrast: Contrast) -> Try | None:
     """A pair of prompts with known answers, if the model knows them."""
-    if _answers(key, clean, corrupted) != (right, wrong):
+    answers = _answers(subject.key, contrast.clean, contrast.corrupted)
+    lm = subject.lm
+    if answers is None or answers != (_label(lm, contrast.right), _label(lm, contrast.wrong)):
         return None
-    title, notice = CONTRASTS[part]
-    return Try(title, f"{escaped(right)} or {escaped(wrong)}? {notice}", _state(clean, corrupted), act=heatmaps.close_cell)
+    title, about = CONTRASTS[contrast.part]
+    block, head, share = _best_head(subject.key, contrast)
+    notice = (
+        f"{escaped(contrast.right)} or {escaped(contrast.wrong)}? {about} Computed exactly, head {head} of block {block} alone "
+        f"restores {heatmaps.percents(share)}: is it where it looks, or what it takes from there?"
+    )
+    if scrubber.steps(subject.key.name):
+        notice += " Go back through its training: when does this head appear?"
+    return Try(title, notice, _state(contrast.clean, contrast.corrupted), act=heatmaps.close_cell)
+
+
+def _label(lm: LanguageModel, word: str) -> str:
+    """The visible form of the token that a word is read as."""
+    return "".join(lm.tokenizer.label(token) for token in lm.tokenizer.encode(word).ids)
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _best_head(key: ModelKey, contrast: Contrast) -> tuple[int, int, float]:
+    """The head whose output restores most: its block, its number, and the share."""
+    lm = language_model(key)
+    found = lm.patch(contrast.clean, contrast.corrupted, contrast.right, contrast.wrong, "attention.z")
+    return heatmaps.largest(found, 1)[0]
 
 
 def _repeated(subject: Subject) -> Try | None:
