@@ -31,8 +31,8 @@ Numbers = npt.NDArray[np.float64]
 
 A, B, DIFFERENCE = "A", "B", "B − A"
 PROBABILITY = "probability"
-# So many numbers of patterns are held at a time: 256 MB.
-MOST_HELD = 2**26
+# So many numbers of patterns are held at a time: 512 MB.
+MOST_HELD = 2**27
 
 
 @dataclass(frozen=True)
@@ -175,16 +175,23 @@ def chosen(found: Compared, count: int) -> Compared:
 
 
 @torch.inference_mode()
-def attention(a: Side, b: Side, block: int, head: int | None) -> Compared:
+def attention(a: Side, b: Side, block: int, head: int | None, last: int | None = None) -> Compared:
     """The pattern [query, key] of a head, or where `head` is None the mean over the heads of the block; NaN where masked.
+
+    Args:
+        a: the first side.
+        b: the second side.
+        block: the block of the head.
+        head: its number; None for the mean.
+        last: how many queries at the end of the text; all unless given.
 
     Raises:
         ValueError: a model has no such block or head, or no blocks.
     """
-    return compared(*(_pattern(side, block, head) for side in (a, b)))
+    return compared(*(_pattern(side, block, head, last) for side in (a, b)))
 
 
-def _pattern(side: Side, block: int, head: int | None) -> LabelledArray:
+def _pattern(side: Side, block: int, head: int | None, last: int | None) -> LabelledArray:
     config = side.model.config
     if not block < config.n_layer or not (head or 0) < config.n_head:
         raise ValueError(f"there is no {f'head {head} in ' if head is not None else ''}block {block} in one of the models")
@@ -192,37 +199,47 @@ def _pattern(side: Side, block: int, head: int | None) -> LabelledArray:
     window = attending.windows(side.model)[block]
     shown = pattern.mean(0, keepdims=True) if head is None else pattern
     own = Patterns((shown,), attending.blocked(side.model, side.ids), (window,))
-    return attending.one_head(own, 0, head or 0, side.tokens)
+    whole = attending.one_head(own, 0, head or 0, side.tokens)
+    first = max(0, len(side.ids) - (last or len(side.ids)))
+    queries = Axis(whole.axes[0].name, whole.axes[0].labels[first:])
+    return LabelledArray(whole.values[first:], (queries, whole.axes[1]), whole.unit)
 
 
-def _patterns(side: Side, blocks: range) -> list[npt.NDArray[np.float32]]:
-    """The patterns [n_head, query, key] of these blocks; the pass ends with the last of them."""
+def _patterns(side: Side, blocks: range, last: int | None = None) -> list[npt.NDArray[np.float32]]:
+    """The patterns [n_head, query, key] of these blocks, of the `last` queries; the pass ends with the last of the blocks."""
     held: list[npt.NDArray[np.float32]] = []
 
     def see(block: int, _name: str, value: Tensor) -> None:
         if block in blocks:
-            held.append(value[0].float().cpu().numpy())
+            held.append(value[0, :, -(last or len(side.ids)) :].float().cpu().numpy())
 
-    last = f"blocks.{blocks[-1]}.attention.pattern"
-    attending.watch(side.model, side.ids, None, ["blocks.*.attention.pattern"], see, last)
+    end = f"blocks.{blocks[-1]}.attention.pattern"
+    attending.watch(side.model, side.ids, None, ["blocks.*.attention.pattern"], see, end)
     return held
 
 
 @torch.inference_mode()
-def changed_heads(a: Side, b: Side) -> LabelledArray | None:
+def changed_heads(a: Side, b: Side, last: int | None = None) -> LabelledArray | None:
     """How much the pattern of each head differs, [block, head]: of a query's attention, the share that lies on other tokens.
 
     0 where two patterns are equal, 1 where no query reads a token that it reads in the other. Blocks and heads that both models
     have. None where the two read different numbers of tokens.
+
+    Args:
+        a: the first side.
+        b: the second side.
+        last: how many queries at the end of the text count; all unless given.
     """
     if len(a.ids) != len(b.ids):
         return None
     n_layer, n_head = (min(getattr(side.model.config, name) for side in (a, b)) for name in ("n_layer", "n_head"))
     rows: list[npt.NDArray[np.float64]] = []
-    each = max(1, MOST_HELD // (max(side.model.config.n_head for side in (a, b)) * len(a.ids) ** 2))
+    each = max(
+        1, MOST_HELD // (max(side.model.config.n_head for side in (a, b)) * len(a.ids) * min(len(a.ids), last or len(a.ids)))
+    )
     for start in range(0, n_layer, each):
         blocks = range(start, min(start + each, n_layer))
-        for one, other in zip(_patterns(a, blocks), _patterns(b, blocks), strict=True):
+        for one, other in zip(_patterns(a, blocks, last), _patterns(b, blocks, last), strict=True):
             rows.append(np.abs(other[:n_head] - one[:n_head]).sum(-1, dtype=np.float64).mean(-1) / 2)
     axes = Axis("block", tuple(map(str, range(n_layer)))), Axis("head", tuple(map(str, range(n_head))))
     return LabelledArray(np.array(rows).reshape(n_layer, n_head), axes, "share of the attention that moved")
@@ -316,21 +333,22 @@ LENS = {
 }
 
 
-def logit_lens(a: Side, b: Side, quantity: str = "probability") -> Compared:
+def logit_lens(a: Side, b: Side, quantity: str = "probability", last: int | None = None) -> Compared:
     """What the head reads from the stream after every layer [layer, token]: see `gptviz.interp.lens`.
 
     Args:
         a: the first side.
         b: the second side.
         quantity: one of `LENS`. The token that comes after the last one is not known: NaN.
+        last: how many tokens at the end of the text; all unless given.
     """
-    return compared(*(_lens(side, quantity) for side in (a, b)))
+    return compared(*(_lens(side, quantity, last) for side in (a, b)))
 
 
-def _lens(side: Side, quantity: str) -> LabelledArray:
-    seen = lens(side.model, side.ids, top=1)
+def _lens(side: Side, quantity: str, last: int | None) -> LabelledArray:
+    seen = lens(side.model, side.ids, top=1, last=last)
     values = seen.probability[:, :, 0] if quantity == "probability" else getattr(seen, quantity)
-    axes = Axis("layer", tuple(layer.short for layer in seen.layers)), Axis("token", side.tokens)
+    axes = Axis("layer", tuple(layer.short for layer in seen.layers)), Axis("token", side.tokens[seen.positions.start :])
     return LabelledArray(np.asarray(values, np.float64), axes, LENS[quantity][1])
 
 
@@ -353,8 +371,12 @@ def attribution(a: Side, b: Side, token: str) -> Compared:
     return compared(*(LabelledArray(one, (Axis("part", names),), "adds to the logit") for one in made))
 
 
+# The scores that one pass over each text gives, or the weights; how much the loss rises without a head takes a pass for each.
+HEAD_SCORES = tuple(name for name in SCORES if name != "delta_loss")
+
+
 def head_scores(a: Side, b: Side, score: str) -> Compared:
-    """One of the scores of `gptviz.interp.head_scores.SCORES` of every head, [block, head]."""
+    """One of `HEAD_SCORES` of every head, [block, head]: see `gptviz.interp.head_scores`."""
     return compared(*(_scores(side, score) for side in (a, b)))
 
 

@@ -27,7 +27,7 @@ VIEWS: dict[str, Callable[[Side, Side], Compared]] = {
     "unembeddings": lambda a, b: compare.embeddings(a, b, "unembedding").points,
     **{f"lens, {name}": lambda a, b, name=name: compare.logit_lens(a, b, name) for name in compare.LENS},  # type: ignore[misc]
     "attribution": lambda a, b: compare.attribution(a, b, "word 3"),
-    **{f"heads, {name}": lambda a, b, name=name: compare.head_scores(a, b, name) for name in compare.SCORES},  # type: ignore[misc]
+    **{f"heads, {name}": lambda a, b, name=name: compare.head_scores(a, b, name) for name in compare.HEAD_SCORES},  # type: ignore[misc]
 }
 
 
@@ -48,7 +48,6 @@ def test_a_side_differs_from_itself_by_exactly_nothing_and_swapping_flips_the_si
     np.testing.assert_array_equal(there.difference.values, -back.difference.values)
     np.testing.assert_allclose(there.difference.values, there.b.values - there.a.values, atol=1e-6)
     assert np.nanmax(np.abs(there.difference.values)) > 0
-    assert compare.SCORES  # every score is a view above
 
 
 @given(config=configs(mask="causal", n_layer=2, final_norm=True) | families(mask="causal", n_layer=2))
@@ -106,6 +105,21 @@ def test_a_pattern_is_that_of_its_side_and_a_mean_that_of_the_heads() -> None:
     np.testing.assert_allclose(compare.attention(a, b, 1, None).a.values, np.mean(heads, axis=0), atol=1e-6)
     assert np.isnan(heads[0][5, 2]), "masked: beyond the window"
     np.testing.assert_allclose(np.nansum(heads[0], axis=1), 1, atol=1e-6)
+
+
+def test_of_a_long_text_the_end_is_that_of_the_whole() -> None:
+    a, b = side(tiny()), side(tiny(), seed=1)
+    whole, end = (compare.attention(a, b, 1, 0, last) for last in (None, 2))
+    assert end.difference is not None
+    assert whole.difference is not None
+    np.testing.assert_array_equal(end.difference.values, whole.difference.values[-2:])
+    assert end.a.axes[0].labels == a.tokens[-2:]
+    read, ending = (compare.logit_lens(a, b, "entropy", last) for last in (None, 2))
+    np.testing.assert_allclose(ending.b.values, read.b.values[:, -2:], atol=1e-5)
+    assert ending.a.axes[1].labels == a.tokens[-2:]
+    table = compare.changed_heads(a, b, last=1)
+    assert table is not None
+    assert table.values[1, 0] == pytest.approx(np.nansum(np.abs(whole.difference.values[-1])) / 2, abs=1e-6)
 
 
 def test_how_much_each_head_changed_is_the_share_of_attention_on_other_tokens() -> None:

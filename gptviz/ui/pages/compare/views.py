@@ -16,6 +16,7 @@ from gptviz.interp.compare import LENS, Compared, Moved
 from gptviz.interp.head_scores import SCORES
 from gptviz.interp.units import Unit
 from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.model import Config
 from gptviz.ui.pages.compare.sides import Sides, side
 from gptviz.ui.shell.models import ModelKey
 from gptviz.ui.shell.theme import theme
@@ -25,8 +26,9 @@ from gptviz.ui.widgets.markdown import escaped
 
 SHOWN = 16
 MOST_CHANGED, LARGEST = "changed most", "differs most"
-# More tokens than this would be cells narrower than a pixel; the end of the text is shown.
-MOST_TOKENS = 256
+# More tokens than this would be cells narrower than a pixel: of a longer text the end is shown. The lens multiplies every layer
+# with the whole vocabulary: of a large model it shows as many tokens as so many operations allow on each side, or so few.
+MOST_TOKENS, MOST_WORK, FEWEST_TOKENS = 256, 2e11, 16
 Key = tuple[ModelKey, tuple[int, ...], ModelKey, tuple[int, ...]]
 
 
@@ -104,13 +106,26 @@ def _say_what_is_missing(found: Compared) -> None:
 
 
 @st.cache_resource(max_entries=8, show_spinner="Comparing every head")
-def _changed_heads(key: Key) -> LabelledArray | None:
-    return compare.changed_heads(side(*key[:2]), side(*key[2:]))
+def _changed_heads(key: Key, last: int | None) -> LabelledArray | None:
+    return compare.changed_heads(side(*key[:2]), side(*key[2:]), last)
 
 
 @st.cache_resource(max_entries=16, show_spinner="Comparing")
-def _attention(key: Key, block: int, head: int | None) -> Compared:
-    return compare.attention(side(*key[:2]), side(*key[2:]), block, head)
+def _attention(key: Key, block: int, head: int | None, last: int | None) -> Compared:
+    return compare.attention(side(*key[:2]), side(*key[2:]), block, head, last)
+
+
+def _last(sides: Sides, most: int) -> int | None:
+    """How many tokens at the end are shown, where a text has more than `most`; None where all are."""
+    longest = max(len(one.seen) for one in (sides.a, sides.b))
+    if longest <= most:
+        return None
+    st.caption(f"Of a text of more than {most:,} tokens the last {most:,} are shown; all of it is read.")
+    return most
+
+
+def _in_call(last: int | None) -> str:
+    return "" if last is None else f", last={last}"
 
 
 def attention(sides: Sides, notices: object) -> Shown | None:
@@ -120,7 +135,8 @@ def attention(sides: Sides, notices: object) -> Shown | None:
     if not n_layer:
         st.info("One of the models has no blocks, and so no attention.", icon=":material/info:")
         return None
-    table = _changed_heads(sides.key)
+    last = _last(sides, MOST_TOKENS)
+    table = _changed_heads(sides.key, last)
     options: dict[str, tuple[int, int | None]] = {}
     if table is not None:
         options[MOST_CHANGED] = divmod(int(np.nanargmax(table.values)), n_head)
@@ -137,7 +153,7 @@ def attention(sides: Sides, notices: object) -> Shown | None:
     )
     block, head = options[chosen]
     what = f"mean of block {block}" if head is None else Unit("attention", block, head).title
-    found = _attention(sides.key, block, head)
+    found = _attention(sides.key, block, head, last)
     if table is not None:
         moved = float(np.nanmean(table.values[block])) if head is None else float(table.values[block, head])
         st.markdown(
@@ -154,7 +170,7 @@ def attention(sides: Sides, notices: object) -> Shown | None:
         )
     if len({(config.n_layer, config.n_head) for config in configs}) > 1:
         st.caption(f"Only the {n_layer} blocks and {n_head} heads that both models have can be chosen.")
-    return Shown(found.table, f"compare.attention(a, b, block={block}, head={head})")
+    return Shown(found.table, f"compare.attention(a, b, block={block}, head={head}{_in_call(last)})")
 
 
 def _triple(found: Compared, *, limit: float, colour: str, height: int, key: str, what: str) -> None:
@@ -235,8 +251,8 @@ def tokens(sides: Sides, notices: object) -> Shown | None:
 
 
 @st.cache_resource(max_entries=8, show_spinner="Reading every layer")
-def _lens(key: Key, quantity: str) -> Compared:
-    return compare.logit_lens(side(*key[:2]), side(*key[2:]), quantity)
+def _lens(key: Key, quantity: str, last: int | None) -> Compared:
+    return compare.logit_lens(side(*key[:2]), side(*key[2:]), quantity, last)
 
 
 def lens(sides: Sides, notices: object) -> Shown:
@@ -251,11 +267,17 @@ def lens(sides: Sides, notices: object) -> Shown:
         segmented=True,
         notices=notices,
     )
-    a, b = sides.key[:2], sides.key[2:]
-    found = _lens((a[0], a[1][-MOST_TOKENS:], b[0], b[1][-MOST_TOKENS:]), quantity)
+    each = max(_work_of_token(one.lm.model.config) for one in (sides.a, sides.b))
+    last = _last(sides, max(FEWEST_TOKENS, min(MOST_TOKENS, int(MOST_WORK / each))))
+    found = _lens(sides.key, quantity, last)
     limit = 1.0 if quantity != "entropy" else max(float(np.nanmax(one.values)) for one in (found.a, found.b))
     _triple(found, limit=limit, colour=OUTPUT, height=420, key="lens", what="What the lens reads")
-    return Shown(found.table, f"compare.logit_lens(a, b, {quantity!r})")
+    return Shown(found.table, f"compare.logit_lens(a, b, {quantity!r}{_in_call(last)})")
+
+
+def _work_of_token(config: Config) -> float:
+    """The operations that the lens needs for one token: the unembedding of every layer."""
+    return 2.0 * config.vocab_size * config.d_model * (1 + 2 * config.n_layer)
 
 
 @st.cache_resource(max_entries=8, show_spinner="Adding up")
@@ -323,7 +345,7 @@ def heads(sides: Sides, notices: object) -> Shown | None:
         return None
     score = controls.select(
         "Score",
-        list(SCORES),
+        list(compare.HEAD_SCORES),
         key="compared_score",
         help="What is measured of every head; the page Heads says more about each.",
         format_func=lambda name: SCORES[name].title,
