@@ -4,7 +4,7 @@ import streamlit as st
 
 from gptviz.ui.pages.heads import does, reads
 from gptviz.ui.pages.heads.choices import DOES, VIEWS, setting
-from gptviz.ui.pages.heads.computed import composed, scores
+from gptviz.ui.pages.heads.computed import composed, scores, with_losses
 from gptviz.ui.pages.heads.tries import to_try
 from gptviz.ui.pages.heads.words import HOW, HOW_READS, LIMITS, LIMITS_READS, code, code_reads
 from gptviz.ui.shell import pages
@@ -31,12 +31,13 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
     view = controls.select(
         "View", VIEWS, key="view", help="Scores of single heads, or how much each reads of what the others write.", segmented=True
     )
-    read_by_heads = setting(subject, stack)
+    read_by_heads = setting(subject, stack, view)
 
 if view == DOES:
     does.show(subject, read_by_heads)
     try_this(to_try(read_by_heads))
-    details(lambda: scores(read_by_heads).table(), code=code(read_by_heads, subject.prompt), how=HOW, limits=LIMITS, key="heads")
+    found = with_losses(read_by_heads, scores(read_by_heads))
+    details(found.table, code=code(read_by_heads, subject.prompt), how=HOW, limits=LIMITS, key="heads")
 else:
     by = reads.show(read_by_heads)
     try_this(to_try(read_by_heads))

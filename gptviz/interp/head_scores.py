@@ -88,8 +88,8 @@ SCORES: dict[str, Score] = {
     "delta_loss": Score(
         "Loss without it",
         "How much the loss rises, in nats per token, if what the head adds is replaced by zero; below 0, the model does better "
-        "without it. Over repeated random tokens only the second half counts, since nothing tells what comes in the first. It is "
-        "computed when asked for, since it takes a pass through the model for every head.",
+        "without it. Over repeated random tokens only the second half counts, since nothing tells what comes in the first. It "
+        "takes a pass through the model for every head.",
         low=None,
         high=None,
     ),

@@ -51,8 +51,10 @@ class Setting:
         return self.stack == encoder_decoder.ENCODER and language_model(self.key).model.encoder is not None
 
 
-def setting(subject: Subject, stack: str) -> Setting:
-    """The control `over`: what the heads read. An encoder–decoder reads the prompt and writes its own answer."""
+def setting(subject: Subject, stack: str, view: str) -> Setting:
+    """The control `over`: what the heads read, where the view shows what comes of it. An encoder–decoder reads the prompt and
+    writes its own answer.
+    """
     read = attention.read_by(subject, stack)
     if subject.kind == "encoder-decoder" or not has_room(subject):
         return Setting(subject.key, stack, read)
@@ -60,7 +62,7 @@ def setting(subject: Subject, stack: str) -> Setting:
         "Random tokens that are repeated once: what follows a token in the second half can only be known from the first half, so "
         "heads that look back cannot be mistaken for heads that know the language. Or your own prompt."
     )
-    over = controls.select("Heads read", (RANDOM, PROMPT), key="over", help=about, segmented=True)
+    over = controls.select("Heads read", (RANDOM, PROMPT), key="over", help=about, segmented=True, disabled=view == READS)
     return Setting(subject.key, stack, None if over == RANDOM else read)
 
 
