@@ -166,7 +166,7 @@ def side_by_side(
             "xref": "paper",
             "yref": "paper",
             "yanchor": "bottom",
-            "yshift": 3,
+            "yshift": 5,
             "showarrow": False,
         }
         figure.add_annotation(text=title, font={"size": 12, "color": theme.text}, **above)

@@ -29,6 +29,11 @@ TOP, MOST_FOLLOWED = 5, 20
 LOGITS_AT_ONCE = 7_000_000
 # Of these a few rows at a time are made into probabilities: they stay in the processor's cache.
 ROWS_AT_ONCE = 8
+# So many tokens are a group where the largest logits of many are looked for.
+GROUP = 64
+# So far below the largest a logit counts for nothing. The powers of e of smaller ones are no normal numbers, with which a processor
+# takes eight times as long.
+LEAST_LOGIT = -80.0
 # The last row is compared with the model's own logits at the last positions, as many as have this many logits.
 MOST_COMPARED = 2**26
 
@@ -132,6 +137,24 @@ def _logits(model: Transformer, stream: Tensor) -> Tensor:
     return logits.float()
 
 
+def _likeliest(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The `count` largest of `logits` [n, vocab_size] and their tokens, [n, count] each, the largest first.
+
+    Of a large vocabulary they are looked for in the `count` groups of tokens with the largest maxima, which is several times as
+    quick.
+    """
+    whole = logits.shape[1] - logits.shape[1] % GROUP
+    if whole < 2 * count * GROUP:
+        best = logits.topk(count)
+        return best.values, best.indices
+    groups = logits[:, :whole].unflatten(1, (-1, GROUP)).amax(-1).topk(count).indices  # [n, count]
+    inside = torch.arange(GROUP, device=logits.device)
+    rest = torch.arange(whole, logits.shape[1], device=logits.device).expand(len(logits), -1)
+    tokens = torch.cat(((groups[:, :, None] * GROUP + inside).flatten(1), rest), dim=1)  # [n, count · GROUP + rest]
+    best = logits.gather(1, tokens).topk(count)
+    return best.values, tokens.gather(1, best.indices)
+
+
 class _Reading:
     """What is kept of the logits of all rows of a lens, of which some come at a time.
 
@@ -152,18 +175,18 @@ class _Reading:
         for first in range(0, len(logits), ROWS_AT_ONCE):
             some, true = logits[first : first + ROWS_AT_ONCE], targets[first : first + ROWS_AT_ONCE]
             at = slice(start + first, start + first + len(some))
-            best = some.topk(self.top.shape[1])
-            below = some - best.values[:, :1]  # [n, vocab_size], at most 0
+            largest, tokens = _likeliest(some, self.top.shape[1])
+            below = (some - largest[:, :1]).clamp_(min=LEAST_LOGIT)  # [n, vocab_size], at most 0
             weights = below.exp()
             whole = weights.sum(-1)  # [n]
-            self.top[at] = best.indices.cpu()
-            self.most[at] = ((best.values - best.values[:, :1]).exp() / whole[:, None]).cpu()
+            self.top[at] = tokens.cpu()
+            self.most[at] = ((largest - largest[:, :1]).exp() / whole[:, None]).cpu()
             self.entropy[at] = (whole.log() - (weights * below).sum(-1) / whole).cpu()
             mine = some.gather(1, true.clamp(min=0)[:, None])  # [n, 1]
             above = torch.gt(some, mine, out=weights).sum(-1)
             is_known = true >= 0
             self.rank[at] = torch.where(is_known, above.long() + 1, 0).cpu()
-            chance = (mine - best.values[:, :1]).exp()[:, 0] / whole
+            chance = (mine - largest[:, :1]).exp()[:, 0] / whole
             self.true_probability[at] = torch.where(is_known, chance, torch.nan).cpu()
 
     def shaped(self, values: Tensor) -> npt.NDArray[Any]:
@@ -218,7 +241,7 @@ def applied(config: Config) -> str:
     said = [f"Every row is read through {norm}."]
     if not config.final_norm:
         if residual.steps[-1] == "norm":
-            said.append("There is no final norm: the last step of every sublayer is a norm already, which the rows have passed.")
+            said.append("There is no final norm: every sublayer ends in a norm, which every row but the first has passed.")
         else:
             said.append("This model has no norm before its unembedding, so none is put there.")
     if "add" not in residual.steps and config.n_layer:

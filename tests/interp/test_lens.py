@@ -143,7 +143,7 @@ def test_a_classifier_and_an_empty_text_are_refused() -> None:
     [
         ({}, "own final norm and its unembedding"),
         ({"final_norm": False}, "none is put there"),
-        ({"final_norm": False, "residual": "post-norm"}, "is a norm already"),
+        ({"final_norm": False, "residual": "post-norm"}, "every sublayer ends in a norm"),
         ({"residual": "none"}, "replaces the stream"),
         ({"residual": "parallel"}, "each block has one row"),
         ({"logit_cap": 3.0}, "cap"),
@@ -153,3 +153,24 @@ def test_what_is_applied_is_said(changes: dict[str, object], words: str) -> None
     assert words in applied(tiny(**changes))
     if changes:
         assert applied(tiny(**changes)) != applied(tiny())
+
+
+@pytest.mark.parametrize("size", [1, 11, 639, 640, 1_000, 4_097])
+def test_the_likeliest_of_a_large_vocabulary_are_the_largest_of_all(size: int) -> None:
+    logits = torch.randn(7, size, generator=torch.Generator().manual_seed(size))
+    count = min(5, size)
+    values, tokens = module._likeliest(logits, count)
+    expected = logits.topk(count)
+    assert torch.equal(values, expected.values)
+    assert torch.equal(tokens, expected.indices)
+
+
+def test_logits_far_apart_have_the_probabilities_of_their_softmax() -> None:
+    model, ids = scrambled(tiny()), ids_of()
+    with torch.no_grad():
+        model.head.unembed.weight.mul_(300)  # type: ignore[operator, union-attr]
+    seen, own = lens(model, ids, top=11), model(torch.tensor([ids]))[0].double().softmax(-1)
+    for place in range(len(ids)):
+        np.testing.assert_allclose(seen.probability[-1, place], own[place][seen.top[-1, place]].detach(), rtol=1e-4, atol=1e-30)
+        entropy = torch.special.entr(own[place]).sum().item()
+        assert seen.entropy[-1, place] == pytest.approx(entropy, abs=1e-4)

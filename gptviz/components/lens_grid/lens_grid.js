@@ -47,7 +47,8 @@ export class Grid {
     this.frame = make("div", "frame", undefined, { tabindex: "0", role: "application", "aria-roledescription": "grid" });
     this.canvas = make("canvas", "heat");
     this.marks = shape("svg", { class: "marks", "aria-hidden": "true" });
-    this.rings = ["opened", "hover"].map((name) => shape("rect", { class: name, fill: "none" }));
+    // A ring of either ink is seen on any colour.
+    this.rings = ["ground", "opened", "hover"].map((name) => shape("rect", { class: name, fill: "none" }));
     this.arrange();
     this.listen();
     this.observer = new ResizeObserver(() => this.draw());
@@ -275,7 +276,7 @@ export class Grid {
   ring() {
     const { layout } = this;
     if (!layout) return;
-    [this.opened, this.hover].forEach((cell, i) => {
+    [this.opened, this.opened, this.hover].forEach((cell, i) => {
       const ring = this.rings[i];
       ring.setAttribute("visibility", cell ? "visible" : "hidden");
       if (!cell) return;
