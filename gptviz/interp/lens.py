@@ -31,8 +31,8 @@ LOGITS_AT_ONCE = 7_000_000
 ROWS_AT_ONCE = 8
 # So many tokens are a group where the largest logits of many are looked for.
 GROUP = 64
-# So far below the largest a logit counts for nothing. The powers of e of smaller ones are no normal numbers, with which a processor
-# takes eight times as long.
+# So far below the largest a logit counts for nothing. With the powers of e of smaller ones, which are no normal numbers, a
+# processor takes eight times as long.
 LEAST_LOGIT = -80.0
 # The last row is compared with the model's own logits at the last positions, as many as have this many logits.
 MOST_COMPARED = 2**26
