@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from gptviz.components.unit_grid import About, clicked, payload, rows
 from gptviz.interp.units import Unit, heads_and_mlps
+from tests.browser.machinery import serve, visiting
 from tests.browser.mounting import Mounted
 from tests.tiny import tiny
 
@@ -47,3 +49,21 @@ def test_what_is_edited_is_pressed_and_says_so_without_colour(mounted: Callable[
     page.get_by_role("button", name="Numbers").click()
     expect(page.get_by_role("dialog")).to_contain_text(f"{UNITS[3].name}=mean")
     assert page.locator("b", has_text="model").count() == 0
+
+
+@pytest.mark.full
+def test_a_click_edits_every_page_and_one_click_takes_all_edits_away(browser: Browser, tmp_path: Path) -> None:
+    with serve(tmp_path) as server, visiting(browser, server) as visit:
+        page = visit.open("switch_off?model=reversal")
+        page.get_by_role("button", name="head 1 of block 0;").click()
+        expect(page.get_by_text("1 edit", exact=True)).to_be_visible()
+        expect(page.locator(".cell[aria-pressed=true]")).to_have_count(1)
+        assert "edits=blocks.0.attention.head.1" in page.url
+        page.get_by_role("link", name="Attention", exact=True).first.click()
+        expect(page.get_by_role("heading", name="What does each head look at?")).to_be_visible()
+        expect(page.get_by_text("1 edit", exact=True)).to_be_visible()
+        page.get_by_role("button", name="Switch off head").click()
+        expect(page.get_by_text("2 edits", exact=True)).to_be_visible()
+        page.get_by_role("button", name="Take all away").click()
+        expect(page.get_by_text("2 edits", exact=True)).to_have_count(0)
+        assert "edits" not in page.url
