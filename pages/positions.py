@@ -10,10 +10,11 @@ from gptviz.ui.shell.next_step import next_step
 from gptviz.ui.shell.pages import open_page
 from gptviz.ui.shell.subject import subject_bar
 from gptviz.ui.shell.theme import theme
-from gptviz.ui.views import encoder_decoder
+from gptviz.ui.views import edits, encoder_decoder
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.figure import pixels, show_figure
+from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.tries import try_this
 
 open_page(
@@ -25,6 +26,8 @@ open_page(
 subject = subject_bar()
 key, config = subject.key, subject.lm.model.config
 notices = st.container()
+for sentence in edits.about_positions(subject.lm):
+    notices.info(escaped(sentence), icon=":material/edit:")
 stack, block = encoder_decoder.DECODER, 0
 if subject.kind == "encoder-decoder" and ui.has_own_stacks(config.positions):
     stack = encoder_decoder.stack_control(notices)  # each has vectors of its own

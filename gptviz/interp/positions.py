@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import torch
 
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import IDENTITY, Config, Transformer
-from gptviz.model.positions import POSITIONS, PositionEncoding, Relative, rotary_frequencies
+from gptviz.model.parts import sharing
+from gptviz.model.positions import POSITIONS, ByDistance, PositionEncoding, Relative, rotary_frequencies
 
 # A browser draws a map of 512 × 512 cells without delay. Of a longer context, every second, third … position is left.
 MOST_SHOWN = 512
@@ -61,8 +63,10 @@ def encoding(model: Transformer, kind: str, block: int = 0) -> PositionEncoding:
         ValueError: the kind is learned and this model has not learned it, or the sizes of the model do not allow it.
     """
     if kind == own_kind(model):
-        own = model if POSITIONS[kind].acts_on == "embedding" else model.blocks[block].attention
-        return own.positions  # type: ignore[union-attr, return-value]
+        whose = model if POSITIONS[kind].acts_on == "embedding" else model.blocks[block].attention
+        own = cast(PositionEncoding, whose.positions)
+        # What is shown by distance has no order of places; an edit that shuffles them changes which distance counts.
+        return sharing(own, order=None) if isinstance(own, ByDistance) else own
     config = _with_positions(model.config, kind) if is_fixed(kind) else None
     if config is None:
         raise ValueError(f"this model has no {kind} positions to show")

@@ -146,3 +146,14 @@ def test_a_word_more_is_offered_where_the_model_has_positions_and_says_what_they
     if said:
         at.button(key="try A word more").click().run()
         assert at.text_area(key="prompt").value == "the yellow cat sat"
+
+
+@pytest.mark.parametrize("kind", ["learned", "sinusoidal", "rotary", "relative", "alibi"])
+@pytest.mark.parametrize("edit", ["positions", "positions=shuffled"])
+def test_positions_with_an_edit_are_shown_as_the_model_has_them(tiny_model: Callable[..., Path], kind: str, edit: str) -> None:
+    tiny_model(positions=kind, d_head=4)
+    at, before = page(model="tiny", edits=edit), page(model="tiny")
+    assert not at.exception
+    assert any(info.value.startswith("Positions are") for info in at.info)
+    by_distance = kind in ("relative", "alibi")
+    assert (charts(at)[0]["data"] == charts(before)[0]["data"]) == (by_distance and "shuffled" in edit)

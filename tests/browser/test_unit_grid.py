@@ -56,14 +56,14 @@ def test_a_click_edits_every_page_and_one_click_takes_all_edits_away(browser: Br
     with serve(tmp_path) as server, visiting(browser, server) as visit:
         page = visit.open("switch_off?model=reversal")
         page.get_by_role("button", name="head 1 of block 0;").click()
-        expect(page.get_by_text("1 edit", exact=True)).to_be_visible()
+        expect(page.get_by_role("button", name="1 edit")).to_be_visible()
         expect(page.locator(".cell[aria-pressed=true]")).to_have_count(1)
         assert "edits=blocks.0.attention.head.1" in page.url
         page.get_by_role("link", name="Attention", exact=True).first.click()
         expect(page.get_by_role("heading", name="What does each head look at?")).to_be_visible()
-        expect(page.get_by_text("1 edit", exact=True)).to_be_visible()
+        expect(page.get_by_role("button", name="1 edit")).to_be_visible()
         page.get_by_role("button", name="Switch off head").click()
-        expect(page.get_by_text("2 edits", exact=True)).to_be_visible()
+        expect(page.get_by_role("button", name="2 edits")).to_be_visible()
         page.get_by_role("button", name="Take all away").click()
-        expect(page.get_by_text("2 edits", exact=True)).to_have_count(0)
+        expect(page.get_by_role("button", name="2 edits")).to_have_count(0)
         assert "edits" not in page.url

@@ -7,9 +7,10 @@ import streamlit as st
 from gptviz.interp.edits import MEAN, PATTERNS, ZERO, edit
 from gptviz.interp.units import Unit
 from gptviz.language_model import LanguageModel
+from gptviz.model.positions import POSITIONS
 from gptviz.ui.shell.edits import asked, set_to, toggle
 
-__all__ = ["about_patterns", "of_attention", "off_or_on", "set_to", "switch", "toggle"]
+__all__ = ["about_patterns", "about_positions", "of_attention", "off_or_on", "set_to", "switch", "toggle"]
 
 
 def _present(unit: Unit) -> str | None:
@@ -68,3 +69,22 @@ def about_patterns(lm: LanguageModel) -> list[str]:
             instead = "nothing" if one.to == ZERO else "its mean over the reference text"
             sentences.append(f"{name} is switched off: its pattern is still computed and shown, but {instead} is passed on.")
     return sentences
+
+
+# What a picture of positions shows where they are switched off, or shuffled, by what they act on.
+_WITHOUT = {
+    "embedding": "All their vectors are 0, so that none is like another: the map stays blank.",
+    "query and key": "Queries and keys are not turned: all places look alike.",
+    "scores": "Nothing is added to a score, whatever the distance.",
+}
+_SHUFFLED = "The maps show the places in that order."
+_BY_DISTANCE = "What is shown by distance is as it was; two places now count as another distance apart."
+
+
+def about_positions(lm: LanguageModel) -> list[str]:
+    """For each edit of the positions of the model, a sentence on what a picture of them shows."""
+    found = [edit(text, lm.model.config) for text in lm.edits]
+    acts_on = POSITIONS[lm.model.config.positions].acts_on
+    shuffled = _BY_DISTANCE if acts_on == "scores" else _SHUFFLED
+    edited = [one for one in found if one.unit.part == "positions"]
+    return [f"{one.title}. {_WITHOUT[acts_on] if one.to == ZERO else shuffled}" for one in edited]
