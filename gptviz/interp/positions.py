@@ -64,7 +64,7 @@ def encoding(model: Transformer, kind: str, block: int = 0) -> PositionEncoding:
     """
     if kind == own_kind(model):
         whose = model if POSITIONS[kind].acts_on == "embedding" else model.blocks[block].attention
-        own = cast(PositionEncoding, whose.positions)
+        own = cast(PositionEncoding, whose.positions)  # type: ignore[union-attr]
         # What is shown by distance has no order of places; an edit that shuffles them changes which distance counts.
         return sharing(own, order=None) if isinstance(own, ByDistance) else own
     config = _with_positions(model.config, kind) if is_fixed(kind) else None
