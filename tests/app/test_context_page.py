@@ -10,9 +10,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import gptviz
+from gptviz.figures.format import percent
 from gptviz.interp import context_use as interp
+from gptviz.text.datasets.sentences import contrasts
 from gptviz.ui.pages import context
 from gptviz.ui.shell.pages import DEFAULT_PROMPT
+from gptviz.ui.widgets.markdown import escaped
 from tests.app.opening import opened
 from tests.tiny import TinyModel
 
@@ -91,8 +94,10 @@ def test_a_model_of_sentences_has_its_four_tasks_to_try_and_names_the_token_that
     assert not at.exception
     assert [b.label for b in at.button if str(b.key).startswith("try ")] == ["Names", "Agreement", "Brackets", "Colours"]
     lm = gptviz.load("sentences")
-    used = lm.context_use("When Mary and John went to the shop, John gave a book to")
-    worst = int(np.nanargmax(used.left_out.rise[-1]))
-    after = math.exp(-float(used.loss[-1] + used.left_out.rise[-1, worst]))
-    assert f"at position {worst} its probability is" in says(at)
-    assert after < 0.6, "a guess that needs its context"
+    for contrast, place in zip(contrasts(), (1, 1, 8, 3), strict=True):
+        used = lm.context_use(contrast.clean)
+        assert lm.tokenizer.label(used.ids[-1]) == contrast.right
+        after = math.exp(-float(used.loss[-1] + used.left_out.rise[-1, place]))
+        word = lm.tokenizer.label(used.ids[place])
+        assert f"Without “{escaped(word)}” at position {place} its probability is {percent(after)}" in says(at)
+        assert after < 0.8, "a guess that needs its context"

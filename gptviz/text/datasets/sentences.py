@@ -107,7 +107,7 @@ def contrasts() -> tuple[Contrast, ...]:
             "John",
         ),
         Contrast("agreement", "The keys to the new cabinet", "The key to the new cabinet", "are", "is"),
-        Contrast("brackets", "Mary saw the house (the dog near [a tree", "Mary saw the house [the dog near (a tree", "]", ")"),
+        Contrast("brackets", "Mary saw the house [the dog near (a tree", "Mary saw the house (the dog near [a tree", ")", "]"),
         Contrast(
             "colours",
             "Mary has a red hat. We went to the park. It was a long day. The hat is",

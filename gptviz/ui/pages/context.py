@@ -14,7 +14,7 @@ from gptviz.figures.format import percent
 from gptviz.interp import context_use as interp
 from gptviz.interp.context_use import ByWindow, ContextUse, How, LeftOut
 from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.text.datasets.sentences import Sentences, contrasts
+from gptviz.text.datasets.sentences import Contrast, Sentences, contrasts
 from gptviz.ui.shell.models import ModelKey, language_model, load_call
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.theme import theme
@@ -171,17 +171,19 @@ def which_tokens(subject: Subject, text: Text, left_out: LeftOut) -> None:
     st.caption(f"{_most(text, left_out)}{cut}{full}")
 
 
-def _largest(left_out: LeftOut, row: int | None = None) -> tuple[int, int]:
-    """The guess and the place left out with the largest rise, of one row or of all."""
+def _largest(left_out: LeftOut) -> tuple[int, int]:
+    """The guess and the place left out with the largest rise."""
     rise = np.where(np.isfinite(left_out.rise), left_out.rise, -np.inf)
-    if row is not None:
-        return row, left_out.places[int(rise[row].argmax())]
     guess, column = (int(at) for at in np.unravel_index(rise.argmax(), rise.shape))
     return guess, left_out.places[column]
 
 
+def _label(text: Text, place: int) -> str:
+    return escaped(text.labels[place].removesuffix(f" ({GUESS})"))
+
+
 def _named(text: Text, place: int) -> str:
-    return f"“{escaped(text.labels[place].removesuffix(f' ({GUESS})'))}” at position {place}"
+    return f"“{_label(text, place)}” at position {place}"
 
 
 def _most(text: Text, left_out: LeftOut) -> str:
@@ -204,6 +206,8 @@ def how_many(by_window: ByWindow) -> None:
     )
     if mean[0] <= mean[-1]:
         said = "More than one token does not help in this text."
+    elif enough == windows[-1]:
+        said = f"Fewer than all {windows[-1]} serve clearly less well."
     else:
         said = f"The last {_tokens(enough)} alone (dotted) serve nearly as well as all {windows[-1]}."
     st.caption(
@@ -229,34 +233,35 @@ def where(subject: Subject, text: Text, loss: interp.Numbers) -> None:
         early, late = float(np.mean(loss[1:half])), float(np.mean(loss[half:]))
         said = f"In the first half of the text the mean loss is {early:.2f} nats, in the second {late:.2f}. "
     likely = percent(float(np.exp(-loss[-1])))
-    st.caption(f"**Where in the text?** {said}Its guess at the next token, {escaped(text.labels[-1])}, has {likely}.")
+    st.caption(f"**Where in the text?** {said}Its guess at the next token, {_label(text, -1)}, has {likely}.")
 
 
 def to_try(subject: Subject, text: Text, how: How, found: ContextUse) -> list[Try]:
     """What to try with this model and text; what is said is measured on this model."""
     if subject.lm.card.task == Sentences.name and subject.lm.tokenizer.to_json() == Sentences().tokenizer.to_json():
-        return [_contrast(subject, contrast.part, contrast.clean) for contrast in contrasts()]
+        return [_contrast(subject, contrast) for contrast in contrasts()]
     offers = [_other_way(subject, text, how)]
     if (repeated := _repeated(subject)) is not None:
         offers.append(repeated)
     return offers
 
 
-def _contrast(subject: Subject, part: str, prompt: str) -> Try:
-    """For a model of sentences: the token that its guess after the prompt of one task needs most."""
+def _contrast(subject: Subject, contrast: Contrast) -> Try:
+    """For a model of sentences: what its guess after the prompt of one task loses without the word that decides."""
     lm = subject.lm
-    ids = _with_guess(subject.key, tuple(lm.tokenizer.encode(prompt).ids))
+    ids = _with_guess(subject.key, tuple(lm.tokenizer.encode(contrast.clean).ids))
     labels = tuple(map(lm.tokenizer.label, ids))
-    shown = Text(ids, labels, 0, 0)
-    left_out = LeftOut(tuple(range(len(ids) - 1)), _rise(subject.key, ids, "replaced", tuple(range(len(ids) - 1)), 0))
-    guess, place = _largest(left_out, len(ids) - 1)
-    rise = float(left_out.rise[guess, place])
+    other = tuple(map(lm.tokenizer.label, lm.tokenizer.encode(contrast.corrupted).ids))
+    decide = [place for place, label in enumerate(other) if labels[place] == contrast.right or labels[place] != label]
+    rise = _rise(subject.key, ids, "replaced", tuple(decide), 0)[-1]
+    place, lost = decide[int(rise.argmax())], float(rise.max())
     before = float(_losses(subject.key, ids)[-1])
     notice = (
         f"After this sentence the model's guess is {escaped(labels[-1])}, with {percent(float(np.exp(-before)))}. Without "
-        f"{_named(shown, place)} its probability is {percent(float(np.exp(-before - rise)))}: look along the last row."
+        f"{_named(Text(ids, labels, 0, 0), place)} its probability is {percent(float(np.exp(-before - lost)))}: look along the "
+        "last row."
     )
-    return Try(part.capitalize(), notice, {"prompt": prompt, "how": "replaced"})
+    return Try(contrast.part.capitalize(), notice, {"prompt": contrast.clean, "how": "replaced"})
 
 
 def _other_way(subject: Subject, text: Text, how: How) -> Try:
