@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -80,6 +81,16 @@ class Compared:
         """The largest size of a difference; 0 where there is none."""
         sizes = np.abs(self.difference.values) if self.difference is not None else np.zeros(0)
         return float(np.nanmax(sizes)) if sizes.size and not np.isnan(sizes).all() else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as JSON values; NaN where a cell does not exist."""
+
+        def content(one: LabelledArray) -> dict[str, Any]:
+            axes = [{"name": axis.name, "labels": list(axis.labels)} for axis in one.axes]
+            return {"unit": one.unit, "axes": axes, "values": one.values.tolist()}
+
+        difference = None if self.difference is None else content(self.difference)
+        return {"a": content(self.a), "b": content(self.b), "difference": difference, "why": self.why}
 
     def table(self) -> LabelledArray:
         """Both and their difference, [side, …]; without a difference, all cells of A, then all of B."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 
+import gptviz
 from gptviz.interp import compare
 from gptviz.interp.compare import Compared, Side
 from gptviz.interp.embeddings import vectors
@@ -226,3 +228,27 @@ def test_the_parts_of_each_side_add_up_to_its_logit() -> None:
         assert np.nansum(shown.values) == pytest.approx(float(logit), abs=1e-4)
     assert found.difference is not None
     assert np.isnan(found.difference.values).sum() == sum("block 2" in name for name in found.b.axes[0].labels) > 3
+
+
+def test_the_command_line_says_what_the_library_says(capsys: pytest.CaptureFixture[str]) -> None:
+    from gptviz.__main__ import main
+
+    asked = ["compare", "induction", "--step", "0", "--prompt", "1 2 3 1 2", "--b-prompt", "1 2 3 1 3"]
+    asked += ["--b-without", "blocks.0.attention.head.1"]
+    a = gptviz.load("induction", "cpu", step=0).side("1 2 3 1 2")
+    b = gptviz.load("induction", "cpu").edited("blocks.0.attention.head.1").side("1 2 3 1 3")
+    views = {
+        "next_token": compare.next_token(a, b),
+        "lens": compare.logit_lens(a, b),
+        "embeddings": compare.embeddings(a, b).points,
+    }
+    views["attention"] = compare.attention(a, b, 1, 0)
+    for what, found in views.items():
+        assert main([*asked, "--device", "cpu", "--what", what, "--block", "1", "--head", "0", "--json"]) == 0
+        said = json.loads(capsys.readouterr().out)
+        assert found.difference is not None
+        shown = np.array(said["difference"]["values"], float)
+        np.testing.assert_allclose(shown, found.difference.values, atol=1e-6)
+        assert [axis["labels"] for axis in said["a"]["axes"]] == [list(axis.labels) for axis in found.a.axes]
+    assert main([*asked, "--what", "attribution"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) > 4

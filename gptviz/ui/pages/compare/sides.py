@@ -104,13 +104,13 @@ def _key(name: str, step: int | None, listed: tuple[str, ...], a: Subject, notic
 def _model(a: Subject, notices: Any) -> str:
     names = [name for name in kinds.models_of("decoder") if name != a.key.name]
     about = "The model of A, or any other decoder. Where their vocabularies differ, tokens are matched by what they look like."
-    chosen = controls.select("Model of B", [SAME, *names], key=MODEL, help=about, notices=notices)
+    chosen = controls.select("B’s model", [SAME, *names], key=MODEL, help=about, notices=notices)
     return a.key.name if chosen == SAME else chosen
 
 
 def _edits(notices: Any) -> tuple[str, ...]:
     typed = controls.text(
-        "Edits of B",
+        "B’s edits",
         key=EDITS,
         help="What is switched off or replaced in B: names of its parts, separated by commas, such as "
         "`blocks.1.attention.head.3` or `blocks.0.mlp=mean`. The edits of A are in its own bar.",
@@ -123,7 +123,7 @@ def _edits(notices: Any) -> tuple[str, ...]:
 
 def _prompt(instead: str, notices: Any) -> str:
     return controls.text(
-        "Prompt of B",
+        "B’s prompt",
         key=PROMPT,
         help="The text that B reads. Where the field is empty, it is the text shown in grey: the prompt of A; or, where B would "
         "be the same as A in everything, that prompt with one other token.",
@@ -145,7 +145,7 @@ def _step(name: str, a: Subject, differs: bool, notices: Any) -> int | None:
         st.session_state[STEP] = usual
     st.session_state[_STEP_SHOWN] = usual
     about = "How far B was trained: a snapshot by its step, or the model as it was saved last."
-    chosen = controls.notch("Training step of B", options, key=STEP, default=usual, help=about, notices=notices)
+    chosen = controls.notch("B’s training step", options, key=STEP, default=usual, help=about, notices=notices)
     return None if chosen == scrubber.LAST else int(chosen)
 
 

@@ -1,0 +1,87 @@
+"""The command `compare`: two prompts, steps of training, models or sets of edits, and the difference."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+import gptviz
+from gptviz import terminal
+
+from .common import Command, add_precision, opened, print_json, warn_of_unknown
+
+if TYPE_CHECKING:
+    from gptviz.interp.compare import Compared, Side
+
+WHATS = ("next_token", "attention", "embeddings", "lens", "attribution")
+MOST_LINES = 12
+
+
+def add(command: Command) -> None:
+    """Add the command and its options."""
+    this = command("compare", run, "Compare two prompts, steps of training, models or sets of edits: B minus A.")
+    this.add_argument("name", metavar="A", help="a model")
+    this.add_argument("other", metavar="B", nargs="?", help="another model; default: the same one")
+    add_precision(this)
+    this.add_argument("--prompt", required=True, metavar="TEXT", help="what both read")
+    this.add_argument("--b-prompt", metavar="TEXT", help="what B reads instead")
+    this.add_argument("--step", type=int, metavar="N", help="A after so many steps of training; default: as it was saved last")
+    this.add_argument("--b-step", type=int, metavar="N", help="the same for B")
+    for side in ("", "b-"):
+        this.add_argument(
+            f"--{side}without",
+            action="append",
+            default=[],
+            metavar="PART",
+            help=f"what is switched off in {'B' if side else 'A'}, as in blocks.1.attention.head.3; may be given several times",
+        )
+    this.add_argument("--what", choices=WHATS, default="next_token", help="what is compared; default: the next token")
+    this.add_argument("--block", type=int, default=0, metavar="N", help="for attention: of which block")
+    this.add_argument("--head", type=int, metavar="N", help="for attention: of which head; default: the mean of the block")
+    this.add_argument("--token", metavar="TOKEN", help="for attribution: whose logit; default: the likeliest of A")
+
+
+def run(options: argparse.Namespace) -> None:
+    """The command `compare A [B] --prompt TEXT [--b-prompt TEXT] [--step N] [--b-step N] [--what WHAT] [--json]`."""
+    a = _side(options, options.name, options.step, options.without, options.prompt)
+    name, prompt = options.other or options.name, options.b_prompt or options.prompt
+    b = _side(options, name, options.b_step, options.b_without, prompt)
+    found = _compared(a, b, options)
+    if options.json:
+        print_json(found.to_dict())
+        return
+    if found.difference is None:
+        print(f"gptviz: {found.why}: there is no difference; --json gives both sides", file=sys.stderr)
+        return
+    table = found.difference.records()
+    *labels, values = (column for name, column in table.items() if not name.endswith(" position"))
+    pairs = zip(found.a.values.ravel().tolist(), found.b.values.ravel().tolist(), strict=True)
+    rows = [(*cell, *pair, value) for *cell, value, pair in zip(*labels, values, pairs, strict=True) if value == value]
+    print(f"{found.a.unit}: A, B and B − A where they differ most")
+    for *cell, before, after, difference in sorted(rows, key=lambda row: -abs(row[-1]))[:MOST_LINES]:
+        print(f"{before:>10.4f} {after:>10.4f} {difference:>+10.4f}  {terminal.escaped('  '.join(cell))}")
+
+
+def _side(options: argparse.Namespace, name: str, step: int | None, without: list[str], prompt: str) -> Side:
+    lm = opened(argparse.Namespace(**vars(options) | {"name": name}))
+    if step is not None:
+        lm = gptviz.load(name, options.device, step, options.precision)
+    warn_of_unknown(lm.tokenizer.encode(prompt))
+    return lm.edited(*without).side(prompt)
+
+
+def _compared(a: Side, b: Side, options: argparse.Namespace) -> Compared:
+    from gptviz.interp import compare
+
+    match options.what:
+        case "attention":
+            return compare.attention(a, b, options.block, options.head)
+        case "embeddings":
+            return compare.embeddings(a, b).points
+        case "lens":
+            return compare.logit_lens(a, b)
+        case "attribution":
+            shares = compare.next_token(a, a).a.values
+            return compare.attribution(a, b, options.token or a.vocabulary[int(shares.argmax())])
+    return compare.next_token(a, b)
