@@ -17,6 +17,8 @@ import gptviz
 from gptviz.interp.attribution_patching import preview
 from gptviz.interp.patching import Pair, Patched, Watch, patch
 from gptviz.model import Transformer
+from gptviz.runs import checkpoints
+from gptviz.text.datasets.sentences import contrasts
 from gptviz.ui.pages.patching import computed, heatmaps
 from gptviz.ui.pages.patching.prompts import CORRUPTED, suggested
 from gptviz.ui.pages.patching.tries import to_try
@@ -238,3 +240,30 @@ def test_what_is_suggested_is_true_of_the_model(name: str) -> None:
             answers = [lm.tokenizer.label(int(lm.model(ids[None])[0, -1].argmax())) for ids in (clean, corrupted)]
         assert answers[0] != answers[1]
         assert f"{escaped(answers[0])} after the one prompt and {escaped(answers[1])} after the other" in one.notice
+
+
+def test_of_sentences_the_known_answers_are_suggested_with_the_head_that_restores_most_and_when_it_learned_them() -> None:
+    lm = gptviz.load("sentences")
+    default = default_prompt("decoder", lm.card)
+    found = to_try(read_prompt(model_key("sentences", "cpu"), lm, default, default))
+    assert len(found) == len(contrasts())
+    steps = sorted(checkpoints.snapshots(checkpoints.find("sentences")))
+    for one, contrast in zip(found, contrasts(), strict=True):
+        assert (one.state["prompt"], one.state[CORRUPTED]) == (contrast.clean, contrast.corrupted)
+        asked = contrast.clean, contrast.corrupted
+        shares = lm.patch(*asked, contrast.right, contrast.wrong, "attention.z").shares
+        block, head = divmod(int(shares.argmax()), shares.shape[1])
+        assert f"head {head} of block {block} alone restores {heatmaps.percents(float(shares.max()))}" in one.notice
+        since = int(re.findall(r"from step ([\d,]+) on", one.notice)[0].replace(",", ""))
+        for step in (since, steps[steps.index(since) - 1], steps[-1]):
+            pair = gptviz.load("sentences", step=step).pair(*asked)
+            right = [lm.tokenizer.decode([token]) for token in (pair.right, pair.wrong)] == [contrast.right, contrast.wrong]
+            assert right == (step >= since)
+
+
+def test_the_pair_with_known_answers_is_what_the_prompt_is_corrupted_to() -> None:
+    one = contrasts()[0]
+    at = opened(PAGE, model="sentences", prompt=one.clean)
+    assert not at.exception
+    assert at.text_area(key=CORRUPTED).value == one.corrupted
+    assert f"**{one.right}**" in said(at)

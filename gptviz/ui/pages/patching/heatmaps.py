@@ -147,7 +147,8 @@ def rows(subject: Subject, prompts: Prompts, found: Maps) -> None:
     st.markdown("**Where?** What was computed at one position, in one block, is put in. A click on a cell says what it means.")
     _row(computed.shown(config, computed.BY_POSITION), prompts, found, chosen, first)
     if first:
-        st.caption(f"Left out: positions 0 to {first - 1}, where both prompts are the same, so that a patch changes nothing.")
+        places = f"positions 0 to {first - 1}" if first > 1 else "position 0"
+        st.caption(f"Left out: {places}, where both prompts are the same, so that a patch changes nothing.")
     st.markdown("**Which head?** What one head computed at all positions is put in.")
     _row(computed.shown(config, computed.BY_HEAD), prompts, found, chosen)
     if config.key_heads != config.n_head:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import streamlit as st
 
 from gptviz.interp.corrupting import likeliest_answers
@@ -106,14 +108,30 @@ def _contrast(subject: Subject, contrast: Contrast) -> Try | None:
         f"{escaped(contrast.right)} or {escaped(contrast.wrong)}? {about} Computed exactly, head {head} of block {block} alone "
         f"restores {heatmaps.percents(share)}: is it where it looks, or what it takes from there?"
     )
-    if scrubber.steps(subject.key.name):
-        notice += " Go back through its training: when does this head appear?"
+    if (since := _known_since(replace(subject.key, step=None), contrast)) is not None:
+        notice += f" In its training it gives both answers from step {since:,} on: did the head appear then?"
     return Try(title, notice, _state(contrast.clean, contrast.corrupted), act=heatmaps.close_cell)
 
 
 def _label(lm: LanguageModel, word: str) -> str:
     """The visible form of the token that a word is read as."""
     return "".join(lm.tokenizer.label(token) for token in lm.tokenizer.encode(word).ids)
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _known_since(key: ModelKey, contrast: Contrast) -> int | None:
+    """The first snapshot from which on the model always gave both answers; None where it has none, or never did."""
+    since = None
+    for step in scrubber.steps(key.name):
+        pair = language_model(replace(key, step=step)).pair(contrast.clean, contrast.corrupted)
+        label = language_model(key).tokenizer.label
+        if (label(pair.right), label(pair.wrong)) != tuple(
+            _label(language_model(key), word) for word in (contrast.right, contrast.wrong)
+        ):
+            since = None
+        elif since is None:
+            since = step
+    return since
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
