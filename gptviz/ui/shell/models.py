@@ -83,7 +83,7 @@ def language_model(key: ModelKey) -> LanguageModel:
     return _model(key) if key.step is None else _snapshots().load(key)
 
 
-@st.cache_resource(max_entries=3, show_spinner=False)
+@st.cache_resource(max_entries=3, show_spinner="Putting the edits in place")
 def _edited(key: ModelKey) -> LanguageModel:
     # It shares the weights of the model that it is made of.
     return language_model(key.unedited).edited(*key.edits, text=key.edit_text)
