@@ -49,8 +49,8 @@ def rise_and_fall(
             showlegend=is_named,
             line={"color": shade, "width": 2.5 if is_named else 1, "dash": DASHES[index % len(DASHES)] if is_named else "solid"},
             marker={"color": shade, "symbol": MARKERS[index % len(MARKERS)], "size": 7, "maxdisplayed": MOST_MARKED},
-            customdata=[[place, percent(float(value))] for place, value in zip(places.labels, values, strict=True)],
-            hovertemplate=f"<b>{name}</b><br>%{{customdata[0]}}<br>%{{customdata[1]}}<extra></extra>",
+            customdata=[[name, place, percent(float(value))] for place, value in zip(places.labels, values, strict=True)],
+            hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}<br>%{customdata[2]}<extra></extra>",
             legendrank=index,
         )
     figure.add_vline(x=opened, line={"color": theme.text, "width": 1, "dash": "dot"})

@@ -16,7 +16,7 @@ from gptviz.components.kit.command import Command
 from gptviz.components.lens_grid import payload
 from gptviz.interp.lens import Lens, lens
 from tests.browser.contrast import faint
-from tests.browser.machinery import HOSTILE
+from tests.browser.machinery import HOSTILE, Visit
 from tests.browser.mounting import Mounted
 from tests.browser.pictures import faults, saved, small, words
 from tests.tiny import scrambled, some_ids, tiny
@@ -180,3 +180,21 @@ def test_sixty_one_rows_of_256_tokens_are_seen_at_a_glance(mounted: Mount, width
     page.get_by_role("button", name="Large cells").click()
     expect(page.locator(".marks text", has_text="really next")).to_have_count(1)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_click_in_the_app_opens_the_cell_below_and_a_reload_keeps_it(visit: Visit) -> None:
+    page = visit.open("lens", prompt="To be")
+    expect(page.get_by_text("After the MLP of block 5, at position 4")).to_be_visible()
+    page.locator(".frame").focus()
+    for key in ("ArrowUp", "ArrowLeft", "Enter"):
+        page.keyboard.press(key)
+    expect(page.get_by_text("After the attention of block 5, at position 3").last).to_be_visible()
+    page.wait_for_url("**layer=blocks.5.attention**")
+    page.reload()
+    visit.settle()
+    expect(page.get_by_text("After the attention of block 5, at position 3").last).to_be_visible()
+    expect(page.locator(".where")).to_contain_text("After the attention of block 5")
+    page.get_by_role("button", name="Right and wrong").click()
+    expect(page.get_by_label("What the colours show")).to_have_value("rank")
+    page.get_by_role("button", name="Back to before").click()
+    expect(page.get_by_label("What the colours show")).to_have_value("probability")

@@ -1,0 +1,102 @@
+"""The grid of the logit lens: what travels to the browser, and which clicks and links count."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gptviz.components.kit import unpack
+from gptviz.components.kit.command import Command
+from gptviz.components.lens_grid import Cell, asked, opened, payload
+from gptviz.interp.lens import Lens, lens
+from tests.tiny import VOCAB, scrambled, some_ids, tiny
+
+HOSTILE = ["<b>", "</script>", "\u202eabc", "\ud800", "\x00", "constructor"]
+
+
+def seen_of(following: int | None = None) -> Lens:
+    return lens(scrambled(tiny()), some_ids(6, batch=1)[0].tolist(), following=following, last=4)
+
+
+def label(token: int) -> str:
+    return HOSTILE[token] if token < len(HOSTILE) else f"t{token}"
+
+
+USUAL = {"of": "text", "model": "a model", "vocab_size": VOCAB, "code": "seen = …"}
+
+
+def test_every_cell_travels_with_its_tokens_and_numbers() -> None:
+    seen = seen_of()
+    header, arrays = unpack(payload(seen, label, **USUAL))
+    names = np.array(header["names"], dtype=object)[arrays["top"]]
+    assert names.tolist() == [[[label(i) for i in cell] for cell in row] for row in seen.top.tolist()]
+    np.testing.assert_array_equal(arrays["probability"], seen.probability)
+    np.testing.assert_array_equal(arrays["entropy"], seen.entropy)
+    np.testing.assert_array_equal(arrays["rank"], seen.rank)
+    np.testing.assert_array_equal(arrays["really"], seen.true_probability)
+    assert header["first"] == 2
+    assert header["tokens"] == [label(i) for i in seen.ids]
+    assert header["true"] == [*(label(i) for i in seen.ids[1:]), None]
+    assert (header["asked"], header["number"]) == (None, 0)
+    assert unpack(payload(seen_of(3), label, **USUAL))[0]["true"][-1] == label(3)
+
+
+def test_a_command_travels_with_the_text() -> None:
+    header, _ = unpack(payload(seen_of(), label, command=Command({"colour": "rank"}, 9), **USUAL))
+    assert (header["asked"], header["number"]) == ({"colour": "rank"}, 9)
+
+
+def test_numbers_that_are_none_are_refused() -> None:
+    seen = seen_of()
+    with pytest.raises(ValueError, match="damaged"):
+        payload(replace(seen, probability=np.full_like(seen.probability, np.nan)), label, **USUAL)
+
+
+def test_sixty_one_layers_of_256_tokens_are_a_small_message() -> None:
+    seen = seen_of()
+    large = {
+        name: np.resize(getattr(seen, name), (61, 256, *getattr(seen, name).shape[2:]))
+        for name in ("top", "probability", "entropy", "rank", "true_probability")
+    }
+    assert len(payload(replace(seen, **large), label, **USUAL)) < 1_500_000
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        ({"layer": 1, "index": 2, "of": "text"}, Cell(1, 2)),
+        ('{"layer": 0, "index": 0, "of": "text"}', Cell(0, 0)),
+        ({"layer": 1, "index": 2, "of": "another"}, None),
+        ({"layer": 5, "index": 2, "of": "text"}, None),
+        ({"layer": 1, "index": 4, "of": "text"}, None),
+        ({"layer": -1, "index": 0, "of": "text"}, None),
+        ({"layer": True, "index": 0, "of": "text"}, None),
+        ({"layer": "1", "index": 0, "of": "text"}, None),
+        ({"index": 0, "of": "text"}, None),
+        ("[", None),
+        (None, None),
+    ],
+)
+def test_a_click_counts_if_its_cell_is_there(event: object, expected: Cell | None) -> None:
+    assert opened(event, "text", n_layer=5, n_position=4) == expected
+
+
+@pytest.mark.parametrize(
+    ("layer", "position", "expected"),
+    [
+        ("embed", "2", Cell(0, 0)),
+        ("blocks.0.mlp", "5", Cell(1, 3)),
+        ("blocks.0.mlp", "1", None),
+        ("blocks.0.mlp", "6", None),
+        ("blocks.0.mlp", "-3", None),
+        ("blocks.0.mlp", "9" * 5_000, None),
+        ("blocks.0.mlp", "٣", Cell(1, 1)),
+        ("mlp", "2", None),
+        (None, "2", None),
+        ("embed", None, None),
+    ],
+)
+def test_a_link_opens_a_cell_if_it_is_there(layer: str | None, position: str | None, expected: Cell | None) -> None:
+    assert asked(layer, position, ["embed", "blocks.0.mlp"], range(2, 6)) == expected
