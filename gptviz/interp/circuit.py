@@ -29,8 +29,8 @@ from gptviz.interp.frozen import Frozen, Kind, Reads
 from gptviz.interp.units import Unit
 from gptviz.model import Transformer
 
-# Thresholds that are tried, each this many times the one before.
-FIRST, FALLS, LAST = 0.5, 0.75, 0.001
+# Thresholds that are tried, the highest first.
+THRESHOLDS = tuple(0.5 * 0.75**i for i in range(23))
 MOST_NODES = 60
 
 
@@ -137,13 +137,7 @@ def circuit(
     if token == against:
         raise ValueError("token and against are the same: their difference is 0")
     top = frozen.logit(token, against, position)
-    grown, threshold = _Grown(frozen, top, position, FIRST), FIRST
-    while grown.share < share and threshold > LAST:
-        threshold *= FALLS
-        larger = _Grown(frozen, top, position, threshold, most)
-        if not larger.is_whole:
-            break
-        grown = larger
+    grown = _grow(frozen, top, position, share, most)
     weights = {node: found.weight for node, found in grown.found.items()}
     given = {node: found.given for node, found in grown.found.items()} | {Node(None, position): top.total}
     reached = grown.share >= share
@@ -162,6 +156,23 @@ def circuit(
         reached,
         grown.error,
     )
+
+
+def _grow(frozen: Frozen, top: Reads, position: int, share: float, most: int) -> _Grown:
+    """The smallest graph with this share; where it would have more than `most` nodes, the largest that has not.
+
+    A lower threshold gives a larger graph, so the right one is found by halving what is left of them.
+    """
+    low, high = 0, len(THRESHOLDS)
+    enough, within = None, None
+    while low < high:
+        middle = (low + high) // 2
+        grown = _Grown(frozen, top, position, THRESHOLDS[middle], most)
+        if grown.is_whole and grown.share < share:
+            within, low = grown, middle + 1
+        else:
+            enough, high = grown if grown.is_whole else enough, middle
+    return enough or within or _Grown(frozen, top, position, THRESHOLDS[0])
 
 
 def _check(model: Transformer, ids: Tensor, position: int, token: int | None, against: int | None, share: float) -> None:

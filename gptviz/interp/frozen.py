@@ -40,8 +40,8 @@ from gptviz.model.residuals import Residual
 Kind = Literal["value", "key", "query", "mlp", "logit"]
 WRITTEN = ("embed", "positions", "blocks.*.attention.z", "blocks.*.mlp.out")
 READ = ("embed_norm", "blocks.*.resid_*", "blocks.*.attention.[qkv]", "blocks.*.attention.out")
-# Gauss–Legendre points in each panel of the integral in `choice`.
-POINTS = 12
+# Points between −1 and 1 in each panel of the integral in `choice`, and their weights (Gauss–Legendre).
+POINTS = np.polynomial.legendre.leggauss(12)
 
 
 class KeptNorm(nn.Module):
@@ -460,7 +460,7 @@ def choice(scores: Tensor, values: Tensor) -> Tensor:
         ends.append(end)
         end *= 2
     ends.append(1.0)
-    points, shares = (torch.from_numpy(array).to(scores.device) for array in np.polynomial.legendre.leggauss(POINTS))
+    points, shares = (torch.from_numpy(array).to(scores.device) for array in POINTS)
     total = torch.zeros_like(scores, dtype=torch.float64)
     exact, of_keys = scores.double() - scores.max().double(), values.double()
     for low, high in pairwise(ends):
