@@ -121,3 +121,16 @@ def test_a_damaged_model_is_named(tiny_model: TinyModel, monkeypatch: pytest.Mon
     compute = guesses.logits_at
     monkeypatch.setattr(guesses, "logits_at", lambda *given: compute(*given) * np.float32("nan"))
     assert any("damaged" in one.value for one in page().error)
+
+
+def test_the_model_of_sentences_is_asked_what_decides_between_right_and_wrong() -> None:
+    at = opened("pages/circuit.py", model="sentences")
+    assert not at.exception
+    at.button(key="try Mary or John?").click().run()
+    assert not at.exception
+    sent = shown(at)
+    assert (sent["answer"], sent["against"]) == ("Mary", "John")
+    lm = gptviz.load("sentences")
+    found = lm.circuit("When Mary and John went to the shop, John gave a book to", "Mary", against="John", share=page_code.CORE)
+    assert sent_edges(sent) == edges_of(found)
+    assert any(f"ahead of John by {found.total:.3g}" in one.value for one in at.caption)

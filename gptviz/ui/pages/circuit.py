@@ -15,10 +15,12 @@ from gptviz.interp.circuit import MOST_NODES, Circuit, Edge, Node, circuit
 from gptviz.interp.circuit_check import Checked
 from gptviz.interp.circuit_check import check as check_of
 from gptviz.interp.frozen import means
+from gptviz.text.datasets.sentences import Contrast
 from gptviz.ui.shell import pages
 from gptviz.ui.shell.models import ModelKey, language_model, load_call
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import edits
+from gptviz.ui.views.contrasts import known_contrasts
 from gptviz.ui.views.guesses import logits_after
 from gptviz.ui.views.text_position import END, position, strip
 from gptviz.ui.widgets import controls
@@ -26,7 +28,7 @@ from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.tries import Try
 
 # How many of the likeliest tokens are offered.
-OFFERED = 8
+OFFERED = 50
 NOTHING = "nothing"
 SHARE = 0.8
 # Of the address: the node that is open, and whether the graph is checked.
@@ -279,7 +281,7 @@ def _links(node: Node) -> list[tuple[str, str, dict[str, str]]]:
             ("pages/attention.py", "What it looks at", place),
             ("pages/attribution.py", "What it adds by itself", {"position": at, "part": unit.name}),
         ]
-    return [("pages/neurons.py", "Its neurons", {"block": str(unit.block), "position": at})]
+    return [("pages/neurons.py", "Its neurons", {"block": str(unit.block)})]
 
 
 def _said_of(subject: Subject, data: Circuit, node: Node) -> str:
@@ -326,11 +328,36 @@ def to_try(subject: Subject, chosen: Chosen) -> list[Try]:
     """What to try with this model, text and graph."""
     data = found(subject.key, subject.seen, chosen)
     return [
+        *(offer for contrast in known_contrasts(subject.lm) for offer in _known(subject, contrast)),
         *_the_core(subject, chosen, data),
         *_the_strongest(subject, data),
         *_the_difference(subject, chosen),
         *_the_example(subject),
     ]
+
+
+def _known(subject: Subject, contrast: Contrast) -> list[Try]:
+    """For a model of sentences: what decides between the right answer and the wrong one, if the model knows the right one."""
+    ids = tuple(subject.lm.tokenizer.encode(contrast.clean).ids)
+    right, wrong = subject.lm.token(contrast.right), subject.lm.token(contrast.wrong)
+    if len(ids) > subject.lm.model.config.context_length:
+        return []
+    asked = Chosen(len(ids) - 1, right, wrong, CORE)
+    logits = logits_after(subject.key, ids, asked.position)
+    if logits.argmax() != right or wrong not in np.argsort(-logits, kind="stable")[:OFFERED]:
+        return []
+    data = found(subject.key, ids, asked)
+    heads = [node for node in data.nodes if node.unit is not None and node.unit.is_head]
+    best = max(heads, key=lambda node: data.given[node], default=None)
+    strongest = (
+        "" if best is None or best.unit is None else f" Most of it is given by {best.unit.title} ({_signed(data.given[best])})."
+    )
+    notice = (
+        f"“{escaped(contrast.clean)}”: {contrast.right} is ahead of {contrast.wrong} by {data.total:.3g}. "
+        f"{len(data.nodes)} boxes hold {percent(data.share)} of what decides between them.{strongest}"
+    )
+    state = {"prompt": contrast.clean, "token": str(right), "against": str(wrong), "share": CORE}
+    return [Try(f"{contrast.right} or {contrast.wrong}?", notice, state, END)]
 
 
 def _the_core(subject: Subject, chosen: Chosen, data: Circuit) -> list[Try]:

@@ -13,10 +13,9 @@ from gptviz.figures.format import percent
 from gptviz.interp.corrupting import one_token_changed
 from gptviz.interp.next_token import Logits
 from gptviz.interp.patching import Pair, is_difference
-from gptviz.language_model import LanguageModel
-from gptviz.text.datasets.sentences import Contrast, contrasts
 from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.shell.subject import Subject, longest_prompt
+from gptviz.ui.views.contrasts import known_contrasts
 from gptviz.ui.views.guesses import logits_after
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.markdown import escaped
@@ -85,11 +84,6 @@ def prompts(subject: Subject) -> Prompts | None:
         )
         return None
     return both
-
-
-def known_contrasts(lm: LanguageModel) -> tuple[Contrast, ...]:
-    """The pairs of prompts with known answers that this model was trained to tell apart."""
-    return contrasts() if (lm.card.source or {}).get("task") == "sentences" else ()
 
 
 def suggestion(subject: Subject) -> str:

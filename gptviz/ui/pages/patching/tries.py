@@ -13,11 +13,12 @@ from gptviz.text.datasets.sentences import Contrast
 from gptviz.ui.shell import scrubber
 from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.shell.subject import Subject
+from gptviz.ui.views.contrasts import known_contrasts
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.tries import Try
 
 from . import heatmaps
-from .prompts import CORRUPTED, LIKELIEST, RIGHT, WRONG, known_contrasts
+from .prompts import CORRUPTED, LIKELIEST, RIGHT, WRONG
 
 # For models that read text by characters, and for sums: a title, a clean prompt, a corrupted one, and what to look for.
 TEXTS = (
