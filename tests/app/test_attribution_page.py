@@ -185,3 +185,6 @@ def test_a_token_that_is_not_listed_can_be_typed(tiny_model: TinyModel) -> None:
     there = page(model="many", prompt=letters[:3], logit_of=other)
     assert f"The logit of **{other}**" in says(there)
     assert not any("link asks" in warning.value for warning in there.warning)
+    odd = page(model="many", prompt=letters[:3], minus="0")
+    assert any("The link asks for minus = “0”" in warning.value for warning in odd.warning)
+    assert odd.get("plotly_chart")

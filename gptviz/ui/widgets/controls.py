@@ -89,6 +89,8 @@ def select(
     else:
         common["accept_new_options"] = other is not None
         chosen = st.selectbox(label, options, index=list(options).index(first), **common)
+        if chosen not in options and not may_be(str(chosen)):  # where any text can be typed, the address may have any
+            return first
     return str(chosen)
 
 
