@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import parse_qs, urlencode
 
 import streamlit as st
@@ -25,6 +25,7 @@ from gptviz.lessons.library import Library, library
 from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.markdown import escaped
 
+from . import present
 from .models import language_model, model_key
 
 # What the address says: the lesson, the number of the step (from 1), and the answered questions.
@@ -105,9 +106,9 @@ def state() -> dict[str, str]:
     return {key: st.session_state[key] for key in (LESSON, STEP, DONE) if key in st.session_state}
 
 
-def sidebar() -> Literal["auto", "expanded"]:
-    """How the side bar begins: open where it has a lesson, on a phone too."""
-    return "expanded" if LESSON in st.query_params else "auto"
+def is_asked() -> bool:
+    """Whether the address names a lesson."""
+    return LESSON in st.query_params
 
 
 def panel() -> bool:
@@ -214,14 +215,22 @@ def _ways(one: OpenLesson) -> None:
     """The links to the step before and after, back to the page of this step, and out of the lesson."""
     ways = []
     if one.step > 0:
-        ways.append(("Back", one.at(one.step - 1).address))
-    ways.append(("This step's page", one.address))
+        ways.append(("Back", one.at(one.step - 1).address, "prev"))
+    ways.append(("This step's page", one.address, "self"))
     every = list(lessons().lessons.values())
     after = every[every.index(one.lesson) + 1 :] if one.lesson in every else []
     if one.step + 1 < len(one.lesson.steps):
-        ways.append(("Next", one.at(one.step + 1).address))
+        ways.append(("Next", one.at(one.step + 1).address, "next"))
     elif after:
-        ways.append((f"Next lesson: {after[0].title}", OpenLesson(after[0], 0, {}).address))
-    links = "".join(f'<a class="way" target="_self" href="{escape(address)}">{escape(label)}</a>' for label, address in ways)
+        ways.append((f"Next lesson: {after[0].title}", OpenLesson(after[0], 0, {}).address, "next"))
+    links = "".join(
+        f'<a class="way" rel="{rel}" target="_self" href="{escape(address + _presented())}">{escape(label)}</a>'
+        for label, address, rel in ways
+    )
     st.html(f'<nav class="lesson-ways" aria-label="Steps of the lesson">{links}</nav>')
     st.button("Leave the lesson", key="leave lesson", type="tertiary", icon=":material/close:", on_click=keep, args=(None,))
+
+
+def _presented() -> str:
+    """What the link to a step adds in front of a class."""
+    return "".join(f"&{key}={value}" for key, value in present.state().items())

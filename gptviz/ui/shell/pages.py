@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 from urllib.parse import parse_qs
 
 import streamlit as st
@@ -17,7 +18,7 @@ from gptviz.model.precision import STORED
 from gptviz.runs import checkpoints
 from gptviz.ui.widgets import buttons, controls, tries, visit
 
-from . import edits, glossary, kinds, lesson, prompts, scrubber
+from . import edits, glossary, kinds, lesson, present, prompts, scrubber
 from .take_home import take_home_button
 
 
@@ -248,7 +249,7 @@ def open_page(page: Page, title: str | Mapping[Kind, str], sentence: str | Mappi
     """Start a page: configuration, menu, the question it answers and one sentence on what it shows. Both may depend on the kind
     of the model asked for.
     """
-    st.set_page_config(page_title=f"{page.title} · gptviz", page_icon="🔎", layout="wide", initial_sidebar_state=lesson.sidebar())
+    st.set_page_config(page_title=f"{page.title} · gptviz", page_icon="🔎", layout="wide", initial_sidebar_state=_sidebar())
     if st.session_state.get(OPEN_PAGE) != page.path:
         st.session_state[OPEN_PAGE] = page.path
         tries.forget()
@@ -260,7 +261,8 @@ def open_page(page: Page, title: str | Mapping[Kind, str], sentence: str | Mappi
     state = shared_state()
     with st.sidebar:
         st.markdown("### gptviz")
-        with st.expander("All pages") if lesson.panel() else st.container():
+        has_lesson, is_presenting = lesson.panel(), present.is_presenting()
+        with st.expander("All pages") if has_lesson or is_presenting else st.container():
             _menu()
     kind = kinds.kind_of(checkpoints.folders().get(state.get("model", DEFAULT_MODEL))) or "decoder"
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
@@ -268,7 +270,15 @@ def open_page(page: Page, title: str | Mapping[Kind, str], sentence: str | Mappi
         with st.container(horizontal=True, width="content", gap="xsmall"):
             glossary.words_button(page.path)
             take_home_button("home" if page == HOME else Path(page.path).stem)
+            present.present_button()
     st.caption(sentence if isinstance(sentence, str) else sentence[kind])
+
+
+def _sidebar() -> Literal["auto", "expanded", "collapsed"]:
+    """How the side bar begins: open where it has a lesson, on a phone too; else closed in front of a class."""
+    if lesson.is_asked():
+        return "expanded"
+    return "collapsed" if present.is_presenting() else "auto"
 
 
 def _menu() -> None:
@@ -307,7 +317,7 @@ def shared_state() -> dict[str, str]:
     state = {key: str(value) for key, value in now.items() if value is not None and value != defaults.get(key, "")}
     if "step" in state and not scrubber.has_step(state.get("model", DEFAULT_MODEL), state["step"]):
         del state["step"]
-    return state | lesson.state()
+    return state | lesson.state() | present.state()
 
 
 def link(page: Page, label: str | None = None, *, description: str | None = None, query: Mapping[str, str] | None = None) -> None:

@@ -1,0 +1,76 @@
+// The keys of a speaker: Page Down and Page Up (as a presenter's remote control sends them) follow the links to the next step of a
+// lesson and back; L turns a spot of light on and off, which follows the pointer; Escape turns it off.
+
+import { make } from "../kit/elements.js";
+import { view } from "../kit/view.js";
+
+const SIZE = 28; // pixels
+
+/** Whether what is typed there is a text. @param {EventTarget | null} target */
+export function isTyping(target) {
+  const element = /** @type {HTMLElement | null} */ (target);
+  return Boolean(element?.closest?.("input, textarea, select, [contenteditable=true]"));
+}
+
+/** Which step a key asks for: 1 the next, -1 the one before, 0 none. @param {string} key */
+export function stepOf(key) {
+  return key === "PageDown" ? 1 : key === "PageUp" ? -1 : 0;
+}
+
+class Presenter {
+  /** @param {HTMLElement} root */
+  constructor(root) {
+    root.replaceChildren(make("span")); // a view that is empty has not come yet
+    this.spot = make("div");
+    this.spot.setAttribute("aria-hidden", "true");
+    Object.assign(this.spot.style, {
+      background: "radial-gradient(circle, #ff2d2dee 0 35%, #ff2d2d55 45%, transparent 70%)",
+      display: "none",
+      height: `${SIZE}px`,
+      left: "0",
+      pointerEvents: "none",
+      position: "fixed",
+      top: "0",
+      width: `${SIZE}px`,
+      zIndex: "1000000",
+    });
+    document.body.append(this.spot);
+    /** @param {KeyboardEvent} event */
+    this.pressed = (event) => {
+      if (isTyping(event.composedPath()[0] ?? event.target) || event.ctrlKey || event.metaKey || event.altKey) return;
+      const step = stepOf(event.key);
+      if (step) this.go(step, event);
+      else if (event.key === "l" || event.key === "L") this.light(this.spot.style.display === "none");
+      else if (event.key === "Escape") this.light(false);
+    };
+    /** @param {PointerEvent} event */
+    this.moved = (event) => {
+      this.spot.style.transform = `translate(${event.clientX - SIZE / 2}px, ${event.clientY - SIZE / 2}px)`;
+    };
+    window.addEventListener("keydown", this.pressed);
+    window.addEventListener("pointermove", this.moved);
+  }
+
+  /** @param {number} step @param {KeyboardEvent} event */
+  go(step, event) {
+    const link = document.querySelector(step > 0 ? ".lesson-ways [rel=next]" : ".lesson-ways [rel=prev]");
+    if (!link) return;
+    event.preventDefault();
+    /** @type {HTMLElement} */ (link).click();
+  }
+
+  /** @param {boolean} on */
+  light(on) {
+    this.spot.style.display = on ? "block" : "none";
+  }
+
+  show() {}
+
+  close() {
+    window.removeEventListener("keydown", this.pressed);
+    window.removeEventListener("pointermove", this.moved);
+    this.spot.remove();
+  }
+}
+
+export default view(Presenter);

@@ -1,0 +1,63 @@
+"""In front of a class: the address keeps it, and the QR code is that of the link."""
+
+from __future__ import annotations
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from gptviz.ui.shell import present
+from tests.app.opening import opened
+
+pytestmark = pytest.mark.usefixtures("fresh_caches")
+
+
+def button(at: AppTest, label: str):
+    return next(one for one in at.button if one.label == label)
+
+
+def menu(at: AppTest) -> list[str]:
+    return [one.proto.label for one in at.sidebar.get("expander")] if at.sidebar.get("expander") else []
+
+
+def test_it_is_turned_on_kept_in_links_and_left() -> None:
+    at = opened("pages/positions.py", model="ladder-2")
+    assert "present" not in at.query_params
+    button(at, "Larger type, no menu").click().run()
+    assert not at.exception
+    assert at.query_params["present"] == "1"
+    assert [one.label for one in at.sidebar.expander] == ["All pages"]
+    assert all("present=1" in link.proto.query_string for link in at.sidebar.get("page_link"))
+    button(at, "Leave the presentation").click().run()
+    assert "present" not in at.query_params
+    assert not at.sidebar.expander
+
+
+def test_steps_of_a_lesson_stay_in_front_of_the_class() -> None:
+    at = opened("pages/next_token.py", lesson="01-tokens", present="1")
+    (ways,) = [one.value for one in at.sidebar.get("html") if "lesson-ways" in one.value]
+    assert "&amp;present=1" in ways
+    assert 'rel="next"' in ways
+
+
+@pytest.mark.parametrize(
+    ("base", "query", "link"),
+    [
+        (
+            "http://class.example/attention",
+            "model=bpe&present=1&prompt=a%26b",
+            "http://class.example/attention?model=bpe&prompt=a%26b",
+        ),
+        ("http://class.example/?old=1", "", "http://class.example/"),
+        ("", "model=bpe", None),
+    ],
+)
+def test_the_code_is_that_of_the_link_without_the_speakers_view(
+    monkeypatch: pytest.MonkeyPatch, base: str, query: str, link: str | None
+) -> None:
+    class Here:
+        url = base
+        query_string = query
+
+    monkeypatch.setattr(present, "get_script_run_ctx", Here)
+    monkeypatch.setattr(present.st, "context", Here())
+    assert present._address() == link
