@@ -30,6 +30,8 @@ with left:
 with right:
     context.where(subject, text, found.loss)
 
+context.over_data(subject)
+
 try_this(context.to_try(subject, text, how, found))
 
 details(

@@ -39,7 +39,7 @@ def rows_of_text(text: str, tokenizer: Tokenizer, config: Config, most: int) -> 
 def held_out_rows(
     source: Source, model: Transformer, tokenizer: Tokenizer, most: int, labels: Sequence[str] = ()
 ) -> list[Tensor]:
-    """The rows [T] of what is held out, of at most `most` tokens together, without padding.
+    """The rows [T] of what is held out, of at most `most` tokens together, without padding and up to their end.
 
     Raises:
         ValueError: source, tokenizer and model do not go together.
@@ -51,6 +51,8 @@ def held_out_rows(
         for batch in source.evaluation(model, tokenizer, labels=labels).batches:
             for row in batch.inputs[0]:
                 full = row if padding is None else row[row != padding]
+                if source.end is not None:
+                    full = full[(full == source.end).cumsum(0) - (full == source.end).int() == 0]
                 yield from full.split(longest) if model.config.kind == "decoder" else (full[:longest],)
 
     return _bounded(each(), most)

@@ -91,6 +91,11 @@ class Source(ABC):
         return False
 
     @property
+    def end(self) -> int | None:
+        """The token that follows the last one of a row and fills the rest of it; None where rows are not filled so."""
+        return None
+
+    @property
     def example(self) -> str | None:
         """A text to try a model on that has learned from this source; None where the source has none."""
         return None

@@ -210,6 +210,11 @@ class TaskSource(Source):
         return self.task.has_places
 
     @property
+    def end(self) -> int | None:
+        """The task's own."""
+        return self.task.end
+
+    @property
     def example(self) -> str:
         """The task's own."""
         return self.task.example_prompt()
@@ -233,7 +238,7 @@ class TaskSource(Source):
 
     def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
         """What it makes of the given part of the first sequence held out, with the likeliest token each time."""
-        batch, end = next(iter(data.validation())), self.task.end
+        batch, end = next(iter(data.validation())), self.end
         first = int((batch.targets[0] != NOT_COUNTED).nonzero()[0])
         given = first + 1 if end is not None else max(first + 1, self.task.length // 2)
         return continued(model, tokenizer, batch.inputs[0][0][:given], self.task.length - given, Sampling(temperature=0), end)
@@ -260,7 +265,7 @@ class TaskSource(Source):
 
     def origin(self) -> dict[str, Any]:
         """The task, the loss that no model can beat, and the token that ends a text where there is one."""
-        ends = {} if self.task.end is None else {"end_tokens": [self.task.end]}
+        ends = {} if self.end is None else {"end_tokens": [self.end]}
         return {"task": self.task.name, "floor": self.floor, **ends}
 
     def keep(self) -> None:

@@ -130,3 +130,23 @@ def by_position(loss: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
 
 def _named(labels: Sequence[str]) -> dict[str, object]:
     return {"tickvals": list(range(len(labels))), "ticktext": [plain(label, 10) for label in labels], "tickangle": -90}
+
+
+def over_data(loss: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
+    """The mean loss [position] over many texts, as a line."""
+    (positions,) = loss.axes
+    figure = go.Figure(layout=base(theme, height=height))
+    figure.add_scatter(
+        x=[int(label) for label in positions.labels],
+        y=loss.values,
+        mode="lines+markers" if len(positions.labels) <= MOST_NAMED else "lines",
+        line={"color": OUTPUT, "width": 2},
+        hovertemplate="position %{x}<br><b>%{y:.3f} nats</b><extra></extra>",
+    )
+    figure.update_layout(
+        showlegend=False,
+        margin=MARGIN,
+        xaxis=axis(positions.name, theme),
+        yaxis=axis("mean loss (nats)", theme) | {"rangemode": "tozero", "tickformat": ".3~g"},
+    )
+    return figure

@@ -1,8 +1,9 @@
 """How much of its context a decoder uses: its loss when it reads fewer tokens, and what each earlier token is worth to a guess.
 
-The loss of a token is −ln of the probability that the model gave it, in nats. Everything here is measured on one text. Its last
-token is only guessed and never read, so it may be a guess of the model's own.
+The loss of a token is −ln of the probability that the model gave it, in nats. All but `by_position` is measured on one text.
+Its last token is only guessed and never read, so it may be a guess of the model's own.
 
+- `by_position`: the mean loss at each position of many texts, which all begin at the first.
 - `by_window`: each token is guessed from the last w tokens before it alone, as if the text began there.
 - `left_out`: each token is guessed from all tokens before it but one. Two things can be meant by that:
   *replaced*: the token stays in its place, and its embedding is replaced by the mean of all embeddings of the vocabulary, a
@@ -143,6 +144,39 @@ def losses(model: Transformer, ids: Sequence[int]) -> Numbers:
     _check(model, ids)
     rows = torch.tensor([ids], device=model.embed.weight.device)
     return np.concatenate(([np.nan], _losses(model(rows[:, :-1]), rows[:, 1:])[0]))
+
+
+@torch.inference_mode()
+def by_position(model: Transformer, rows: Sequence[Sequence[int]]) -> LabelledArray:
+    """The mean loss of the tokens at each position of `rows`, each of which is a text of its own; NaN for the first position.
+
+    Args:
+        model: a decoder.
+        rows: token ids; the rows may have different lengths.
+
+    Raises:
+        ValueError: as in `losses`, for any row, or there is none.
+    """
+    if not rows:
+        raise ValueError("there is no text to measure the loss on")
+    for row in rows:
+        _check(model, row)
+    total, count = np.zeros((2, max(map(len, rows)))), 0
+    by_length = sorted(rows, key=len)
+    while by_length:
+        length = len(by_length[0])
+        most = max(1, min(MOST_TOKENS // length, MOST_LOGITS // (length * model.config.vocab_size)))
+        same = [row for row in by_length[:most] if len(row) == length]
+        by_length = by_length[len(same) :]
+        ids = torch.tensor(same, device=model.embed.weight.device)
+        nats = _losses(model(ids[:, :-1]), ids[:, 1:])  # [rows, length - 1]
+        total[0, 1:length] += nats.sum(0)
+        total[1, 1:length] += len(same)
+        count += len(same)
+    with np.errstate(invalid="ignore"):
+        mean = total[0] / total[1]
+    axis = Axis("position", tuple(map(str, range(len(mean)))))
+    return LabelledArray(mean, (axis,), f"mean loss over {count:,} texts (nats)")
 
 
 def windows_for(length: int) -> tuple[int, ...]:

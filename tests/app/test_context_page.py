@@ -36,7 +36,7 @@ def run_code(at: AppTest) -> dict[str, Any]:
     """What the names in the code of the page stand for, with the value of each line that has no name, in order, as `shown`."""
     made: dict[str, Any] = {"shown": []}
     for line in at.code[0].value.splitlines():
-        is_value = line.startswith(("left_out", "by_window", "losses"))
+        is_value = line.startswith(("left_out", "by_window", "losses", "by_position"))
         exec(f"shown.append({line.partition('#')[0].strip()})" if is_value else line, made)
     return made
 
@@ -87,6 +87,16 @@ def test_the_same_text_twice_has_the_losses_that_the_suggestion_names(monkeypatc
     at.button(key="try The same text twice").click().run()
     assert at.text_area(key="prompt").value == "hell you\nhell you"
     assert not at.exception
+
+
+def test_over_the_data_held_out_the_loss_by_position_is_that_of_the_code() -> None:
+    at = opened(PAGE, model="induction", prompt="5 9 2 7 5 9")
+    assert not at.exception
+    loss = run_code(at)["shown"][-1][1:]
+    lm = gptviz.load("induction")
+    np.testing.assert_allclose(loss, interp.by_position(lm.model, [row.tolist() for row in lm.rows(most=8_192)]).values[1:])
+    quarter = len(loss) // 4
+    assert f"{loss[:quarter].mean():.2f} nats in the first quarter of the positions, {loss[-quarter:].mean():.2f}" in says(at)
 
 
 def test_a_model_of_sentences_has_its_four_tasks_to_try_and_names_the_token_that_the_guess_needs() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from gptviz.figures.context import by_position, by_window, left_out
+from gptviz.figures.context import by_position, by_window, left_out, over_data
 from gptviz.figures.theme import DARK, LIGHT, Theme
 from gptviz.labelled_array import Axis, LabelledArray
 
@@ -53,6 +53,14 @@ def test_the_line_over_the_positions_is_the_mean_of_all_bars_up_to_there() -> No
     np.testing.assert_allclose(bars.y, values)
     assert list(line.y) == pytest.approx([4.0, 3.0, 2.0])
     assert bars.customdata[0] == "&lt;b&gt;", "a token is never markup"
+
+
+def test_over_data_each_position_has_its_mean_loss() -> None:
+    values = np.array([np.nan, 3.0, 1.0])
+    loss = LabelledArray(values, (Axis("position", ("0", "1", "2")),), "mean loss over 7 texts (nats)")
+    (line,) = over_data(loss, LIGHT, height=200).data
+    np.testing.assert_allclose(line.y, values)
+    assert list(line.x) == [0, 1, 2]
 
 
 def test_up_to_forty_tokens_are_named_below_their_bars() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gptviz.interp import context_use as module
-from gptviz.interp.context_use import by_window, context_use, left_out, losses, mean_embedding, windows_for
+from gptviz.interp.context_use import by_position, by_window, context_use, left_out, losses, mean_embedding, windows_for
 from gptviz.interp.trace import run
 from gptviz.model import Config, Transformer
 from tests.hand_built import CONTEXT, LOUD, VOCAB, hand_built, lagged
@@ -165,6 +165,35 @@ def test_without_attention_only_the_token_before_matters() -> None:
         if how == "replaced":
             np.testing.assert_allclose(rise[earlier], 0, atol=1e-6)
         assert np.abs(np.diagonal(rise, -1)[1:]).min() > 1e-4
+
+
+@given(families(), st.integers(1, 60))
+@settings(max_examples=20)
+def test_the_loss_by_position_is_the_mean_of_a_loop_over_rows_of_any_length(config: Config, at_once: int) -> None:
+    model = scrambled(config)
+    rows = [ids_of(length, seed=seed) for seed, length in enumerate((3, 8, 2, 8, 8, 5))]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "MOST_TOKENS", at_once)
+        found = by_position(model, rows)
+    assert math.isnan(found.values[0])
+    for place in range(1, 8):
+        expected = np.mean([losses(model, row)[place] for row in rows if len(row) > place])
+        assert found.values[place] == pytest.approx(expected, abs=1e-4)
+    assert found.unit == "mean loss over 6 texts (nats)"
+
+
+def test_a_copy_is_at_a_loss_up_to_its_lag_and_sure_from_there_on() -> None:
+    rows = [[block[t % LAG] for t in range(20)] for block in ([3, 1, 7, 0, 9], [2, 4, 6, 8, 1])]
+    found = by_position(copies(), rows).values
+    assert (found[1:LAG] > 1).all()
+    assert found[LAG:] == pytest.approx(SURE, rel=0.01)
+
+
+def test_without_rows_there_is_no_loss_by_position() -> None:
+    with pytest.raises(ValueError, match="no text to measure"):
+        by_position(copies(), [])
+    with pytest.raises(ValueError, match="at least 2 are needed"):
+        by_position(copies(), [[1, 2], [3]])
 
 
 @pytest.mark.parametrize(("length", "expected"), [(2, (1,)), (3, (1, 2)), (5, (1, 2, 4)), (7, (1, 2, 4, 6)), (9, (1, 2, 4, 8))])

@@ -14,6 +14,7 @@ from gptviz.figures.format import percent
 from gptviz.interp import context_use as interp
 from gptviz.interp.context_use import ByWindow, ContextUse, How, LeftOut
 from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.language_model import LanguageModel
 from gptviz.text.datasets.sentences import Contrast, Sentences, contrasts
 from gptviz.ui.shell.models import ModelKey, language_model, load_call
 from gptviz.ui.shell.subject import Subject
@@ -26,6 +27,8 @@ from gptviz.ui.widgets.tries import Try
 # Of a longer text the end is measured: leaving out each token takes as many passes as there are tokens. So many multiplications
 # are done at most, some seconds of work, and at least so many tokens are measured.
 MOST_READ, FEWEST_READ, MOST_WORK = 160, 32, 1e12
+# So many tokens of held-out data are read at most, less of large models.
+MOST_DATA = 8_192
 PLACES_AT_ONCE = 16
 # A progress bar is shown for what takes longer than this.
 SECONDS_WITHOUT_BAR = 0.5
@@ -43,6 +46,9 @@ it is and once for the text without one of its tokens; the cell is the differenc
 For the loss by tokens read, each of up to 64 tokens, evenly spread over the text, is guessed from the last 1, 2, 4, … tokens
 before it alone, as if the text began there; a token that the model puts before every text stays. The dotted line is the smallest
 number from which on the mean loss stays within 5 % of what the whole text gains over a single token.
+
+The loss over many texts is the mean, at each position, over rows of data that were held out of the model's training, of up to
+8,192 tokens together, where these data are on this machine (`by_position`).
 
 The last row is the model's own guess at what comes next: it is guessed, and not read. Computed by `left_out`, `by_window` and
 `losses` in `gptviz/interp/context_use.py`.
@@ -236,6 +242,41 @@ def where(subject: Subject, text: Text, loss: interp.Numbers) -> None:
     st.caption(f"**Where in the text?** {said}Its guess at the next token, {_label(text, -1)}, has {likely}.")
 
 
+def over_data(subject: Subject) -> None:
+    """The mean loss by position over data held out of the model's training, where these are here."""
+    found = _by_position(subject.key)
+    if found is None:
+        return
+    loss, row = found.values, found.values[1:]
+    early, late = float(row[: max(1, len(row) // 4)].mean()), float(row[-max(1, len(row) // 4) :].mean())
+    show_figure(
+        figures.over_data(found, theme(), height=260),
+        key="over data",
+        alt=f"The {found.unit} at each of {len(loss)} positions: {early:.2f} in the first quarter, {late:.2f} in the last.",
+    )
+    st.caption(
+        f"**And over many texts?** The mean loss at each position, over data that the model was not trained on: {early:.2f} nats "
+        f"in the first quarter of the positions, {late:.2f} in the last."
+    )
+
+
+# A model whose data are not on this machine has none; a damaged one has losses that are no numbers.
+@st.cache_data(max_entries=16, show_spinner="Reading held-out data")
+def _by_position(key: ModelKey) -> LabelledArray | None:
+    lm = language_model(key)
+    try:
+        rows = [row.tolist() for row in lm.rows(most=_most_data(lm)) if len(row) > 1]
+    except (ValueError, OSError, KeyError, TypeError):
+        return None
+    found = interp.by_position(lm.model, rows) if rows else None
+    return found if found is not None and np.isfinite(found.values[1:]).all() else None
+
+
+def _most_data(lm: LanguageModel) -> int:
+    weights = sum(parameter.numel() for parameter in lm.model.parameters())
+    return int(min(MOST_DATA, MOST_WORK / 10 / (2 * weights)))
+
+
 def to_try(subject: Subject, text: Text, how: How, found: ContextUse) -> list[Try]:
     """What to try with this model and text; what is said is measured on this model."""
     if subject.lm.card.task == Sentences.name and subject.lm.tokenizer.to_json() == Sentences().tokenizer.to_json():
@@ -300,11 +341,17 @@ def code(subject: Subject, text: Text, how: How) -> str:
     """The lines of `gptviz` that compute what the page shows."""
     kept = f", kept={text.kept}" if text.kept else ""
     read = f"lm.seen(lm.encode({subject.prompt!r})).tolist()" if not text.left_off else f"{list(text.ids[:-1])}"
+    over_data = ""
+    if _by_position(subject.key) is not None:
+        over_data = (
+            f"\n\nrows = [row.tolist() for row in lm.rows(most={_most_data(subject.lm)}) if len(row) > 1]\n"
+            "by_position(lm.model, rows).values  # [position]"
+        )
     return f"""import gptviz
-from gptviz.interp.context_use import by_window, left_out, losses, with_guess
+from gptviz.interp.context_use import by_position, by_window, left_out, losses, with_guess
 
 lm = {load_call(subject.lm)}
 ids = with_guess(lm.model, {read})
 left_out(lm.model, ids, {how!r}{kept}).rise  # [token guessed, token left out]
 by_window(lm.model, ids{kept}).mean  # [tokens read]
-losses(lm.model, ids)  # [token]"""
+losses(lm.model, ids)  # [token]{over_data}"""
