@@ -15,7 +15,7 @@ from gptviz.labelled_array import Axis, LabelledArray
 
 # Most labels down an axis of cells, and along one; with more of them every second, third, … is left out.
 MOST_DOWN, MOST_ALONG = 24, 9
-LONGEST_LABEL = 14
+LONGEST_LABEL, LONGEST_NAME = 14, 28
 ROW, ROW_OF_TWO = 30, 40  # pixels
 # A and B differ in colour and in hatching; neither is a colour of the differences, which are blue and orange.
 SIDES = {"A": ("#009988", ""), "B": ("#AA3377", "/")}
@@ -63,9 +63,9 @@ def cells(
     return figure
 
 
-def _names(axis: Axis) -> list[str]:
+def _names(axis: Axis, longest: int = LONGEST_LABEL) -> list[str]:
     """One name per index: labels may be equal, categories must not. A number that is its own index stays as it is."""
-    labels = [plain(short_label(label), LONGEST_LABEL) for label in axis.labels]
+    labels = [plain(short_label(label), longest) for label in axis.labels]
     return labels if len(set(labels)) == len(labels) else [f"{index} {label}" for index, label in enumerate(labels)]
 
 
@@ -86,7 +86,7 @@ def _axis(axis: Axis, theme: Theme, most: int) -> dict[str, Any]:
 
 def pairs(a: LabelledArray, b: LabelledArray, theme: Theme, *, limit: float, percent: bool) -> go.Figure:
     """Two bars for each label of `a` and `b` [label], from top to bottom: A above, B below, on one scale that ends at `limit`."""
-    names = _names(a.axes[0])
+    names = _names(a.axes[0], LONGEST_NAME)
     figure = go.Figure(layout=base(theme, height=ROW_OF_TWO * len(names) + 90))
     for side, one in (("A", a), ("B", b)):
         shade, hatching = SIDES[side]
@@ -107,7 +107,7 @@ def pairs(a: LabelledArray, b: LabelledArray, theme: Theme, *, limit: float, per
             hovertemplate=f"%{{y}}, {side}<br><b>%{{x:.4f}}</b> {one.unit}<extra></extra>",
         )
     low = min(0.0, *(float(np.nanmin(one.values, initial=0.0)) for one in (a, b)))
-    _lay_out(figure, names, a.axes[0].name, a.unit, (1.25 * low, 1.25 * limit), theme)
+    _lay_out(figure, names, a.axes[0].name, a.unit, (min(1.25 * low, -0.3 * limit) if low < 0 else 0.0, 1.25 * limit), theme)
     figure.update_layout(
         barmode="group",
         bargap=0.2,
@@ -127,8 +127,9 @@ def differences(difference: LabelledArray, theme: Theme, *, limit: float, percen
         percent: whether numbers are written as percent.
         signed: whether there are two sides; a distance has one.
     """
-    names, values = _names(difference.axes[0]), difference.values.tolist()
-    figure = go.Figure(layout=base(theme, height=ROW * len(names) + 90))
+    names, values = _names(difference.axes[0], LONGEST_NAME), difference.values.tolist()
+    # As high as the pair of bars beside it.
+    figure = go.Figure(layout=base(theme, height=(ROW_OF_TWO if signed else ROW) * len(names) + 90))
     figure.add_bar(
         orientation="h",
         x=_drawable(difference),
