@@ -23,7 +23,7 @@ from gptviz.ui.widgets.figure import pixels
 from .texts import MOST_TOKENS, PROMPT, Text, rows, unit_of
 
 # Up to so many multiplications, about a second, all losses are computed without being asked for.
-AT_ONCE = 10e9
+AT_ONCE = 30e9
 
 
 def replaced_by() -> str:

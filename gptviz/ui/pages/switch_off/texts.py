@@ -22,7 +22,7 @@ from gptviz.ui.widgets.markdown import escaped
 
 PROMPT, HELD_OUT = "the prompt", "held-out data"
 # Of the data held out, about so many tokens are read.
-MOST_TOKENS = 4_096
+MOST_TOKENS = 2_048
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,12 @@ def choose(subject: Subject) -> Text:
             "Loss over",
             options,
             key="over",
-            default=PROMPT,
+            # Of a task only the answers count, and a prompt may be without one.
+            default=HELD_OUT if subject.kind == "decoder" and subject.on_task else PROMPT,
             segmented=True,
             help="The loss is the mean surprise, −ln of the probability that the model gave to what really came: over the prompt "
-            f"above, or over the first {MOST_TOKENS:,} tokens or so of the data that the model was not trained on.",
+            f"above, or over the first {MOST_TOKENS:,} tokens or so of the data that the model was not trained on, of which only "
+            "the answers count where the data have answers.",
         )
     if which == HELD_OUT:
         try:
