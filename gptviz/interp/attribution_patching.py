@@ -42,7 +42,7 @@ def preview(model: Transformer, pair: Pair, whats: Sequence[str] = ("resid_pre",
 
         def gain(gradient: Tensor) -> None:
             apart = values.pop(name) - before
-            gains[name] = (gradient * apart)[0].flatten(1).double().sum(-1)  # [T] or [H]
+            gains[name] = (gradient * apart)[0].flatten(1).sum(-1).cpu().double()  # [T] or [H]
 
         if value.requires_grad:  # not where an edit has put in what does not depend on the prompt
             value.register_hook(gain)
@@ -52,7 +52,7 @@ def preview(model: Transformer, pair: Pair, whats: Sequence[str] = ("resid_pre",
     for one in chosen:
         places = one.places(model.config, len(pair.clean), len(pair.clean_source or ()))
         none = torch.zeros(len(places.labels))
-        blocks = [gains.get(one.tap(block), none).cpu().numpy() for block in range(one.blocks(model.config))]
+        blocks = [gains.get(one.tap(block), none).numpy() for block in range(one.blocks(model.config))]
         found[one.name] = Patched(one, places, corrupted + np.stack(blocks), clean_answer, corrupted)
     return found
 

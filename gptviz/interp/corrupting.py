@@ -14,7 +14,7 @@ from .patching import Pair
 # How many tokens before the last one may change, and how many tokens are tried in the place of each.
 MOST_PLACES, EACH = 24, 3
 # What may be computed to find one, in multiplications: less than a second's work.
-MOST_WORK, FEWEST_TRIED = 2e10, 6
+MOST_WORK, FEWEST_TRIED = 2e10, 3
 
 
 @torch.inference_mode()
@@ -46,12 +46,12 @@ def one_token_changed(model: Transformer, ids: Sequence[int]) -> list[tuple[int,
     each = max(1, 2_048 // len(ids))
     for start in range(0, len(tried), each):
         rows = torch.tensor(tried[start : start + each], device=device)
-        after = model(rows, logits_at=slice(-1, None))[:, -1].double().cpu()  # [rows, vocab_size]
+        after = model(rows, logits_at=slice(-1, None))[:, -1].cpu().double()  # [rows, vocab_size]
         others = after.clone()
         others[:, right] = float("-inf")
         wrong = others.argmax(-1)
         lost = (before[right] - before[wrong]) - (after[:, right] - after.gather(1, wrong[:, None])[:, 0])  # [rows]
-        flips = (after.argmax(-1) != right).int() * (2 - (rows[:, -1] != ids[-1]).int()).cpu()  # 0 where the answer stays
+        flips = (after.argmax(-1) != right).int() * (2 - (rows[:, -1] != ids[-1]).int().cpu())  # 0 where the answer stays
         found += zip(flips.tolist(), lost.tolist(), tried[start : start + each], strict=True)
     return [changed for _, _, changed in sorted(found, key=lambda one: one[:2], reverse=True)]
 

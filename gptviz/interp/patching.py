@@ -73,13 +73,14 @@ class Pair:
         return None if self.clean_source is None else torch.tensor([self.clean_source, self.corrupted_source], device=device)
 
     def answer(self, logits: Tensor) -> Tensor:
-        """The logit of the right answer minus that of the wrong one, [B], in float64.
+        """The logit of the right answer minus that of the wrong one, [B], in float64 on the CPU.
 
         Args:
             logits: [B, positions, vocab_size], of which the last position counts; [B, n_label] of a classifier.
         """
-        last = (logits if logits.dim() == 2 else logits[:, -1]).double()
-        return last[:, self.right] - last[:, self.wrong]
+        last = logits if logits.dim() == 2 else logits[:, -1]
+        both = last[:, [self.right, self.wrong]].cpu().double()  # [B, 2]; not every device has float64
+        return both[:, 0] - both[:, 1]
 
     @property
     def first_difference(self) -> int:
