@@ -20,12 +20,15 @@ subject = subject_bar()
 chosen = circuit.choose(subject)
 if chosen is None:
     st.stop()
-circuit.graph(subject, chosen)
-st.caption(circuit.about(subject, chosen))
-circuit.check(subject, chosen)
-circuit.opened(subject, chosen)
+found = circuit.search(subject, chosen)
+if found is None:
+    st.stop()
+circuit.graph(subject, chosen, found)
+st.caption(circuit.about(subject, chosen, found))
+circuit.check(subject, chosen, found)
+circuit.opened(subject, found)
 
-try_this(circuit.to_try(subject, chosen))
+try_this(circuit.to_try(subject, chosen, found))
 
 details(how=circuit.HOW, limits=circuit.LIMITS, key="circuit")
 next_step()

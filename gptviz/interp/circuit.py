@@ -20,7 +20,7 @@ adds, stays in the graph with the probability that the reader asks for, until it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from torch import Tensor
@@ -32,6 +32,8 @@ from gptviz.model import Transformer
 # Thresholds that are tried, the highest first.
 THRESHOLDS = tuple(0.5 * 0.75**i for i in range(23))
 MOST_NODES = 60
+# Is told how much is done, and of how much at most.
+Watch = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,7 @@ def circuit(
     *,
     usual: Mapping[str, Tensor] | None = None,
     most: int = MOST_NODES,
+    watch: Watch | None = None,
 ) -> Circuit:
     """The circuit of the logit of `token` at `position` of the text `ids` [T].
 
@@ -127,6 +130,7 @@ def circuit(
         usual: what every unit writes on average, from `frozen.means`. Edges are then about what differs from it; without
             it, about all that is written.
         most: the most nodes that the graph may have.
+        watch: called now and then with how much is done, and of how much at most; it ends the search by raising an error.
 
     Raises:
         ValueError: the model is not a decoder, or there is no such position, token or share.
@@ -137,7 +141,7 @@ def circuit(
     if token == against:
         raise ValueError("token and against are the same: their difference is 0")
     top = frozen.logit(token, against, position)
-    grown = _grow(frozen, top, position, share, most)
+    grown = _grow(frozen, top, position, share, most, watch)
     weights = {node: found.weight for node, found in grown.found.items()}
     given = {node: found.given for node, found in grown.found.items()} | {Node(None, position): top.total}
     reached = grown.share >= share
@@ -158,21 +162,28 @@ def circuit(
     )
 
 
-def _grow(frozen: Frozen, top: Reads, position: int, share: float, most: int) -> _Grown:
+def _grow(frozen: Frozen, top: Reads, position: int, share: float, most: int, watch: Watch | None) -> _Grown:
     """The smallest graph with this share; where it would have more than `most` nodes, the largest that has not.
 
     A lower threshold gives a larger graph, so the right one is found by halving what is left of them.
     """
     low, high = 0, len(THRESHOLDS)
     enough, within = None, None
+    tried, at_most = 0, high.bit_length()
+
+    def report(nodes: int) -> None:
+        if watch is not None:
+            watch(tried * most + min(nodes, most), at_most * most)
+
     while low < high:
         middle = (low + high) // 2
-        grown = _Grown(frozen, top, position, THRESHOLDS[middle], most)
+        grown = _Grown(frozen, top, position, THRESHOLDS[middle], most, report)
+        tried += 1
         if grown.is_whole and grown.share < share:
             within, low = grown, middle + 1
         else:
             enough, high = grown if grown.is_whole else enough, middle
-    return enough or within or _Grown(frozen, top, position, THRESHOLDS[0])
+    return enough or within or _Grown(frozen, top, position, THRESHOLDS[0], None, report)
 
 
 def _check(model: Transformer, ids: Tensor, position: int, token: int | None, against: int | None, share: float) -> None:
@@ -198,7 +209,9 @@ class _Found:
 class _Grown:
     """A graph of all edges that carry at least a threshold."""
 
-    def __init__(self, frozen: Frozen, top: Reads, position: int, threshold: float, most: int | None = None) -> None:
+    def __init__(
+        self, frozen: Frozen, top: Reads, position: int, threshold: float, most: int | None, report: Callable[[int], None]
+    ) -> None:
         self.frozen, self.threshold = frozen, threshold
         logit = Node(None, position)
         self.found: dict[Node, _Found] = {logit: _Found(weight=1.0)}
@@ -211,6 +224,7 @@ class _Grown:
                 direction = self.found[node].direction
                 assert direction is not None
                 self._expand(node, frozen.reads(unit, node.position, direction))
+                report(len(self.found))
                 if most is not None and len(self.found) > most:
                     self.is_whole = False
                     return

@@ -15,6 +15,7 @@ from gptviz.ui.pages import circuit as page_code
 from gptviz.ui.views import guesses
 from tests.app.opening import opened
 from tests.tiny import TinyModel
+from tests.waiting import wait_until
 
 PROMPT = "the fox"
 
@@ -121,6 +122,16 @@ def test_a_damaged_model_is_named(tiny_model: TinyModel, monkeypatch: pytest.Mon
     compute = guesses.logits_at
     monkeypatch.setattr(guesses, "logits_at", lambda *given: compute(*given) * np.float32("nan"))
     assert any("damaged" in one.value for one in page().error)
+
+
+def test_the_search_in_a_large_model_goes_on_by_itself_and_gives_the_same_graph(
+    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny_model()
+    monkeypatch.setattr(page_code, "LARGE", 0)
+    at = page(share="0.7")
+    wait_until(lambda: any(view.proto.id.endswith("-circuit graph") for view in at.run().get("bidi_component")))
+    assert sent_edges(shown(at)) == edges_of(gptviz.load("tiny").circuit(PROMPT, share=0.7))
 
 
 def test_the_model_of_sentences_is_asked_what_decides_between_right_and_wrong() -> None:

@@ -110,6 +110,19 @@ def test_the_share_is_at_least_what_was_asked_for_or_the_graph_says_that_it_is_n
     assert found.reached or len(found.nodes) <= 20
 
 
+def test_a_search_says_how_far_it_is_and_ends_where_its_watcher_raises_an_error() -> None:
+    seen: list[tuple[int, int]] = []
+    circuit(induction_circuit(), TEXT, LAST, ANSWER, watch=lambda done, of: seen.append((done, of)))
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert all(0 < done <= of for done, of in seen)
+
+    def stop(done: int, of: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        circuit(induction_circuit(), TEXT, LAST, ANSWER, watch=stop)
+
+
 def test_a_share_of_all_takes_everything_in() -> None:
     found = circuit(scrambled(tiny(d_mlp=0, n_layer=1)), some_ids(3, 1)[0], 2, 1, 4, share=0.99, most=10_000)
     assert found.reached

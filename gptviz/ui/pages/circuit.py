@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
@@ -23,9 +24,10 @@ from gptviz.ui.views import edits
 from gptviz.ui.views.contrasts import known_contrasts
 from gptviz.ui.views.guesses import logits_after
 from gptviz.ui.views.text_position import END, position, strip
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import controls, work
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.tries import Try
+from gptviz.ui.widgets.work import Work
 
 # How many of the likeliest tokens are offered.
 OFFERED = 50
@@ -37,6 +39,8 @@ OPENED, CHECKED = "node", "check"
 CORE = 0.5
 # Heads that a sentence names.
 MOST_NAMED = 4
+# Models of more parameters take longer than a reader waits without a word.
+LARGE = 20_000_000
 
 HOW = r"""**An edge** (a line) is what the lower box adds to what the upper one reads, in units of the logit: what it wrote into
 the stream, times what the logit gains from that by way of the boxes above it. Patterns and norms are *frozen* (kept as they
@@ -86,16 +90,48 @@ class Chosen:
 @st.cache_resource(max_entries=24, show_spinner="Finding the circuit")
 def found(key: ModelKey, ids: tuple[int, ...], chosen: Chosen) -> Circuit:
     """The circuit of a guess after `ids`."""
+    return _find(key, ids, chosen)
+
+
+def _find(key: ModelKey, ids: tuple[int, ...], chosen: Chosen, watch: Callable[[int, int], None] | None = None) -> Circuit:
     lm = language_model(key)
     text = torch.tensor(ids, device=lm.device)
-    return circuit(lm.model, text, chosen.position, chosen.token, chosen.against, chosen.share)
+    return circuit(lm.model, text, chosen.position, chosen.token, chosen.against, chosen.share, watch=watch)
+
+
+def is_large(subject: Subject) -> bool:
+    """Whether a circuit of this model takes so long that the search is shown, and can be stopped."""
+    return sum(parameter.numel() for parameter in subject.lm.model.parameters()) > LARGE
+
+
+def search(subject: Subject, chosen: Chosen) -> Circuit | None:
+    """The circuit asked for; None, with how far the search is, as long as a large model's is not found."""
+    if not is_large(subject):
+        return found(subject.key, subject.seen, chosen)
+    key = ("circuit", subject.key, subject.seen, chosen)
+
+    def begin() -> None:
+        def compute(one: Work) -> None:
+            one.results["circuit"] = _find(subject.key, subject.seen, chosen, one.report)
+
+        work.begin(key, "Finding the circuit", compute)
+
+    if work.found(key) is None:
+        begin()
+    going = work.found(key)
+    assert going is not None
+    work.follow(going, "circuit")
+    if going.state in ("stopped", "failed"):
+        st.button("Find the circuit", icon=":material/account_tree:", on_click=begin, key="find the circuit")
+    result: Circuit | None = going.results.get("circuit")
+    return result
 
 
 @st.cache_resource(max_entries=24, show_spinner="Running the model without all other parts")
-def checked(key: ModelKey, ids: tuple[int, ...], chosen: Chosen) -> Checked:
-    """What is left of the answer with everything outside the circuit at its mean over `ids`."""
+def checked(key: ModelKey, ids: tuple[int, ...], chosen: Chosen, _circuit: Circuit) -> Checked:
+    """What is left of the answer with everything outside the circuit of `chosen` at its mean over `ids`."""
     lm = language_model(key)
-    return check_of(found(key, ids, chosen), lm.model, means(lm.model, torch.tensor([ids], device=lm.device)))
+    return check_of(_circuit, lm.model, means(lm.model, torch.tensor([ids], device=lm.device)))
 
 
 def choose(subject: Subject) -> Chosen | None:
@@ -161,9 +197,8 @@ def _names(subject: Subject, tokens: list[int]) -> dict[str, str]:
     }
 
 
-def graph(subject: Subject, chosen: Chosen) -> None:
+def graph(subject: Subject, chosen: Chosen, data: Circuit) -> None:
     """The graph; a click opens a node below it."""
-    data = found(subject.key, subject.seen, chosen)
     of = _of(subject, chosen)
     label = subject.lm.tokenizer.label
     answer = f"the logit of {label(chosen.token)}"
@@ -195,9 +230,8 @@ def _open(name: str) -> None:
         st.query_params[OPENED] = name
 
 
-def about(subject: Subject, chosen: Chosen) -> str:
+def about(subject: Subject, chosen: Chosen, data: Circuit) -> str:
     """What the graph says, in sentences."""
-    data = found(subject.key, subject.seen, chosen)
     sentences = [
         f"Of {_answer(subject, chosen)} ({data.total:.3g}), this graph of {len(data.nodes)} boxes and {len(data.edges)} lines "
         f"traces {percent(data.share)} back to its tokens."
@@ -217,7 +251,7 @@ def _answer(subject: Subject, chosen: Chosen) -> str:
     return f"the logit of “{escaped(label(chosen.token))}”{minus}"
 
 
-def check(subject: Subject, chosen: Chosen) -> None:
+def check(subject: Subject, chosen: Chosen, data: Circuit) -> None:
     """The button that checks the graph, or its result."""
     if st.query_params.get(CHECKED) != "true":
         st.button(
@@ -230,7 +264,7 @@ def check(subject: Subject, chosen: Chosen) -> None:
             "and shows how much of the answer is left.",
         )
         return
-    result = checked(subject.key, subject.seen, chosen)
+    result = checked(subject.key, subject.seen, chosen, data)
     label = subject.lm.tokenizer.label
     likeliest = "still" if result.likeliest == chosen.token else "then"
     with st.container(border=True):
@@ -248,9 +282,8 @@ def _kept(share: float) -> str:
     return f"{100 * share:.3g} %".replace("-", "−")
 
 
-def opened(subject: Subject, chosen: Chosen) -> None:
+def opened(subject: Subject, data: Circuit) -> None:
     """The node that was opened: what it is, and where to look into it."""
-    data = found(subject.key, subject.seen, chosen)
     name = st.query_params.get(OPENED)
     node = next((node for node in data.nodes if node.name == name), None)
     if node is None:
@@ -324,9 +357,8 @@ checked = lm.check_circuit(found)
 checked.kept, checked.whole, checked.without"""
 
 
-def to_try(subject: Subject, chosen: Chosen) -> list[Try]:
+def to_try(subject: Subject, chosen: Chosen, data: Circuit) -> list[Try]:
     """What to try with this model, text and graph."""
-    data = found(subject.key, subject.seen, chosen)
     return [
         *(offer for contrast in known_contrasts(subject.lm) for offer in _known(subject, contrast)),
         *_the_core(subject, chosen, data),
@@ -362,7 +394,7 @@ def _known(subject: Subject, contrast: Contrast) -> list[Try]:
 
 def _the_core(subject: Subject, chosen: Chosen, data: Circuit) -> list[Try]:
     """A smaller graph, where there is one."""
-    if chosen.share <= CORE:
+    if chosen.share <= CORE or is_large(subject):
         return []
     core = found(subject.key, subject.seen, replace(chosen, share=CORE))
     if len(core.nodes) >= len(data.nodes):
