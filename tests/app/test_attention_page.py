@@ -253,3 +253,18 @@ def test_leaving_out_the_first_token_is_offered_where_many_heads_rest_on_it(
     at.button(key="try Without the first token").click().run()
     assert asked(at)["show"] == "rest"
     assert sent(at)[1]["without first"].shape == sent(at)[1]["thumbnails"].shape
+
+
+def test_what_edits_make_of_the_patterns_is_said_and_the_patterns_are_the_edited_ones(tiny_model: Callable[..., Path]) -> None:
+    lm = gptviz.load(tiny_model())
+    texts = ("blocks.0.attention.head.1=uniform", "blocks.1.attention")
+    at = opened("pages/attention.py", model="tiny", prompt="the fox", edits=",".join(texts))
+    assert not at.exception
+    said = [caption.value for caption in at.caption]
+    assert any(each.startswith("Head 1 of block 0 has its pattern from an edit") for each in said)
+    assert any(each.startswith("Attention of block 1 is switched off") for each in said)
+    header, arrays = sent(at)
+    assert header["edited"] == {"0.1": texts[0], "1": texts[1]}
+    corner = np.tril_indices(len("the fox"))
+    wanted = lm.edited(*texts).trace("the fox")["blocks.0.attention.pattern"][0, 1].numpy()[corner]
+    np.testing.assert_allclose(arrays["pattern"][0, 1], wanted, atol=1e-6)

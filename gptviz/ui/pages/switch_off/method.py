@@ -12,8 +12,9 @@ position 0 on; rows beyond its end stay as they are. **Positions** are switched 
 and keys that are not turned, no bias by distance; shuffled, every place of the context is told as another place, in an order
 that is always the same.
 
-The loss is the mean of $-\ln p$ over the tokens that really come (`gptviz/interp/ablation.py`). Of a prompt, a classifier has
-to predict the label that it gives the text without edits, and an encoder–decoder its own answer. The guess of an
+The loss is the mean of $-\ln p$ over the tokens that really come (`gptviz/interp/ablation.py`). The numbers in the grid are
+about the model without edits, each head and each MLP taken alone, so that they stay while you switch. Of a prompt, a classifier
+has to predict the label that it gives the text without edits, and an encoder–decoder its own answer. The guess of an
 encoder–decoder is that of the first token of its answer. $\text{divergence} = \sum_i p_i \ln (p_i / p'_i)$, with $p$ before and
 $p'$ after (`gptviz/interp/before_after.py`).
 """
