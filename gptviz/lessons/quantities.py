@@ -190,6 +190,55 @@ def _pattern(lm: LanguageModel, prompt: str, block: int, head: int) -> np.ndarra
     return blocks[block][head]
 
 
+def best_head(lm: LanguageModel, score: str, prompt: str | None = None) -> str:
+    """The head with the largest value of a score, such as "induction", as "block.head": see the page Heads."""
+    rows = _heads(lm, score, prompt)
+    best = max(rows, key=lambda row: row[score])
+    return f"{best['block']}.{best['head']}"
+
+
+def head_score(lm: LanguageModel, score: str, block: int, head: int, prompt: str | None = None) -> float:
+    """The value of a score for one head."""
+    found = [row[score] for row in _heads(lm, score, prompt) if (row["block"], row["head"]) == (block, head)]
+    if not found:
+        raise ValueError(f"{lm.name} has no head {head} in a block {block}")
+    return float(found[0])
+
+
+def _heads(lm: LanguageModel, score: str, prompt: str | None) -> list[dict[str, Any]]:
+    rows = [row for row in lm.heads(prompt) if row.get(score) is not None]
+    if not rows:
+        raise ValueError(f"there is no score {score!r:.40} for the heads of {lm.name}")
+    return rows
+
+
+def contribution(lm: LanguageModel, prompt: str, token: str, part: str, against: str | None = None) -> float:
+    """What a part, such as "blocks.1.attention.head.3", adds to the logit of a token, or to its difference from another's."""
+    found = {one.name: one.value for one in lm.attribute(prompt, token, against=against).parts}
+    if part not in found:
+        raise ValueError(f"{lm.name} has no part {part!r:.60}")
+    return float(found[part])
+
+
+def strongest_head(lm: LanguageModel, prompt: str, token: str, against: str | None = None) -> str:
+    """The name of the head that adds most to the logit of a token, or to its difference from another's."""
+    heads = {one.name: one.value for one in lm.attribute(prompt, token, against=against).parts if ".head." in one.name}
+    if not heads:
+        raise ValueError(f"{lm.name} has no heads")
+    return max(heads, key=heads.__getitem__)
+
+
+def lens_rank(lm: LanguageModel, prompt: str, token: str, layer: int) -> int:
+    """The place of a token among all, 1 for the likeliest, if the model stopped after a layer, 0 the embedding."""
+    seen = lm.lens(prompt, top=min(lm.tokenizer.vocab_size, 1_000))
+    if not -len(seen.top) <= layer < len(seen.top):
+        raise ValueError(f"there is no layer {layer}; there are {len(seen.top)}")
+    places = np.flatnonzero(np.asarray(seen.top)[layer, -1] == _token(lm, token))
+    if not len(places):
+        raise ValueError(f"{token!r:.40} is not among the 1,000 likeliest tokens there")
+    return int(places[0]) + 1
+
+
 def parameters(lm: LanguageModel) -> int:
     """How many numbers the model has learned."""
     return parameter_count(lm.model.config)
@@ -262,6 +311,7 @@ ASKED: dict[str, Function] = {
     function.__name__: function
     for function in (
         *(tokens, vocabulary, probability, logit, rank, likeliest, entropy, loss, continuation, answer, label, label_probability),
+        *(best_head, head_score, contribution, strongest_head, lens_rank),
         *(attends, most_read, parameters, setting, validation_loss, similarity, nearest, position_similarity),
     )
 }

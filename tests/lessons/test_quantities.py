@@ -71,6 +71,22 @@ def test_what_is_switched_off_is_off_and_another_model_or_step_is_another(functi
     assert early > computed("loss('ROMEO: what', model='generator')", functions)
 
 
+def test_heads_parts_and_layers_are_those_of_the_library(functions):
+    lm = gptviz.load("induction")
+    rows = lm.heads()
+    best = max(rows, key=lambda row: row["induction"])
+    assert computed("best_head('induction', model='induction')", functions) == f"{best['block']}.{best['head']}"
+    said = computed(f"head_score('induction', {best['block']}, {best['head']}, model='induction')", functions)
+    assert said == pytest.approx(best["induction"])
+    lm, prompt = gptviz.load("ladder-8"), "O Romeo"
+    token = lm.tokenizer.piece(int(lm.trace(prompt, ["logits"])["logits"][0, -1].argmax()))
+    parts = {one.name: one.value for one in lm.attribute(prompt, token).parts}
+    name = computed(f"strongest_head({prompt!r}, {token!r}, model='ladder-8')", functions)
+    assert parts[name] == max(value for part, value in parts.items() if ".head." in part)
+    assert computed(f"contribution({prompt!r}, {token!r}, {name!r}, model='ladder-8')", functions) == pytest.approx(parts[name])
+    assert computed(f"lens_rank({prompt!r}, {token!r}, -1, model='ladder-8')", functions) == 1
+
+
 def test_embeddings_are_compared_by_their_cosine(functions):
     rows = gptviz.load("shakespeare").model.embed.weight.detach().double().numpy()
     rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
@@ -99,6 +115,10 @@ def test_every_quantity_says_what_it_is():
         "tokens('x', model='../x')",
         "loss('a')",
         "likeliest('a', 5000)",
+        "best_head('unheard')",
+        "head_score('induction', 99, 0)",
+        "contribution('a', 'b', 'blocks.99.mlp')",
+        "lens_rank('a', 'b', 99)",
         "tokens(1)",
         "tokens()",
         "probability('a', 'b', without='blocks.99.mlp')",
