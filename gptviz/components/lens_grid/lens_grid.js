@@ -38,7 +38,8 @@ export class Grid {
     this.layout = null; // until it is drawn
     /** @type {ArrayLike<number>} */
     this.table = []; // the scale of colours
-    this.colours = make("select", "tool", undefined, { "aria-label": "What the colours show" });
+    const about = "What the colours show: strong where the model is sure, or where it ranks the right token high";
+    this.colours = make("select", "tool", undefined, { "aria-label": "What the colours show", title: about });
     const help = "Makes every cell large enough for its token; a long text then scrolls sideways";
     this.large = make("button", "tool", "Large cells", { title: help });
     this.legend = make("span", "legend");
