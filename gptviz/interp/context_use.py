@@ -35,7 +35,7 @@ HOWS: tuple[How, ...] = get_args(How)
 # What a pass reads and computes at most, in tokens and in logits: then the next pass begins, and progress is told.
 MOST_TOKENS, MOST_LOGITS = 4_096, 2**24
 # So many tokens of a text are guessed from each window, evenly spread, unless asked otherwise.
-TARGETS = 64
+TARGETS = 32
 # A window is enough from which the model loses at most this share of what the whole context gains over a single token.
 NEARLY = 0.05
 

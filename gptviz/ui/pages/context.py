@@ -26,7 +26,7 @@ from gptviz.ui.widgets.tries import Try
 
 # Of a longer text the end is measured: leaving out each token takes as many passes as there are tokens. So many multiplications
 # are done at most, some seconds of work, and at least so many tokens are measured.
-MOST_READ, FEWEST_READ, MOST_WORK = 160, 32, 1e12
+MOST_READ, FEWEST_READ, MOST_WORK = 160, 32, 4e11
 # So many tokens of held-out data are read at most, less of large models.
 MOST_DATA = 8_192
 PLACES_AT_ONCE = 16
@@ -43,7 +43,7 @@ it is and once for the text without one of its tokens; the cell is the differenc
 - **removed**: the text is read without the token, and all that follow it move one place towards the beginning. To a model that
   counts places this changes more than the token.
 
-For the loss by tokens read, each of up to 64 tokens, evenly spread over the text, is guessed from the last 1, 2, 4, … tokens
+For the loss by tokens read, each of up to 32 tokens, evenly spread over the text, is guessed from the last 1, 2, 4, … tokens
 before it alone, as if the text began there; a token that the model puts before every text stays. The dotted line is the smallest
 number from which on the mean loss stays within 5 % of what the whole text gains over a single token.
 
