@@ -15,7 +15,9 @@ from gptviz.labelled_array import Axis, LabelledArray
 
 # Most labels down an axis of cells, and along one; with more of them every second, third, … is left out.
 MOST_DOWN, MOST_ALONG = 24, 9
-LONGEST_LABEL, LONGEST_NAME = 14, 28
+LONGEST_LABEL, LONGEST_NAME = 14, 48
+# Longer names stand above their bars instead of beside them: on a phone too there is room for both.
+LONGEST_BESIDE, ABOVE = 12, 18  # characters, pixels
 ROW, ROW_OF_TWO = 30, 40  # pixels
 # A and B differ in colour and in hatching; neither is a colour of the differences, which are blue and orange.
 SIDES = {"A": ("#009988", ""), "B": ("#AA3377", "/")}
@@ -87,7 +89,7 @@ def _axis(axis: Axis, theme: Theme, most: int) -> dict[str, Any]:
 def pairs(a: LabelledArray, b: LabelledArray, theme: Theme, *, limit: float, percent: bool) -> go.Figure:
     """Two bars for each label of `a` and `b` [label], from top to bottom: A above, B below, on one scale that ends at `limit`."""
     names = _names(a.axes[0], LONGEST_NAME)
-    figure = go.Figure(layout=base(theme, height=ROW_OF_TWO * len(names) + 90))
+    figure = go.Figure(layout=base(theme, height=(ROW_OF_TWO + _room(names)) * len(names) + 90))
     for side, one in (("A", a), ("B", b)):
         shade, hatching = SIDES[side]
         figure.add_bar(
@@ -110,7 +112,7 @@ def pairs(a: LabelledArray, b: LabelledArray, theme: Theme, *, limit: float, per
     _lay_out(figure, names, a.axes[0].name, a.unit, (min(1.25 * low, -0.3 * limit) if low < 0 else 0.0, 1.25 * limit), theme)
     figure.update_layout(
         barmode="group",
-        bargap=0.2,
+        bargap=0.5 if _room(names) else 0.2,
         bargroupgap=0.05,
         legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "font": {"size": 13, "color": theme.text}},
     )
@@ -129,7 +131,7 @@ def differences(difference: LabelledArray, theme: Theme, *, limit: float, percen
     """
     names, values = _names(difference.axes[0], LONGEST_NAME), difference.values.tolist()
     # As high as the pair of bars beside it.
-    figure = go.Figure(layout=base(theme, height=(ROW_OF_TWO if signed else ROW) * len(names) + 90))
+    figure = go.Figure(layout=base(theme, height=((ROW_OF_TWO if signed else ROW) + _room(names)) * len(names) + 90))
     figure.add_bar(
         orientation="h",
         x=_drawable(difference),
@@ -143,8 +145,14 @@ def differences(difference: LabelledArray, theme: Theme, *, limit: float, percen
     )
     reach = (1.4 if signed else 1.2) * (limit or 1.0)
     _lay_out(figure, names, difference.axes[0].name, difference.unit, (-reach if signed else 0.0, reach), theme)
-    figure.update_layout(xaxis={"zeroline": True, "zerolinecolor": theme.text, "zerolinewidth": 1}, bargap=0.3, showlegend=False)
+    figure.update_layout(xaxis={"zeroline": True, "zerolinecolor": theme.text, "zerolinewidth": 1}, showlegend=False)
+    figure.update_layout(bargap=0.5 if _room(names) else 0.3)
     return figure
+
+
+def _room(names: Sequence[str]) -> int:
+    """How much higher a row is whose name stands above it."""
+    return ABOVE if max(map(len, names), default=0) > LONGEST_BESIDE else 0
 
 
 def _hatched(shade: str, shape: str, theme: Theme) -> dict[str, Any]:
@@ -165,6 +173,11 @@ def _written(value: float, percent: bool, *, sign: bool = False) -> str:
 
 
 def _lay_out(figure: go.Figure, names: Sequence[str], name: str, unit: str, span: tuple[float, float], theme: Theme) -> None:
+    font = {"family": "monospace", "size": 12, "color": theme.text}
+    if _room(names):
+        for row in names:
+            place = {"x": 0, "xref": "paper", "xanchor": "left", "y": row, "yshift": 23}
+            figure.add_annotation(text=row, showarrow=False, font=font, **place)
     figure.update_layout(
         margin={"l": 8, "r": 12, "t": 34, "b": 8},
         dragmode=False,
@@ -184,7 +197,8 @@ def _lay_out(figure: go.Figure, names: Sequence[str], name: str, unit: str, span
             "categoryorder": "array",
             "categoryarray": list(names),
             "autorange": "reversed",
-            "tickfont": {"family": "monospace", "size": 12, "color": theme.text},
+            "tickfont": font,
+            "showticklabels": not _room(names),
             "automargin": True,
             "fixedrange": True,
         },
