@@ -198,3 +198,14 @@ def test_a_neuron_that_there_is_not_is_named(tiny_model: TinyModel) -> None:
     tiny_model("mine", context_length=32)
     at = page(model="mine", text=PROMPT, prompt="the", unit="blocks.0.mlp.neuron.99")
     assert any("there is no neuron 99" in warning.value.replace("\\", "") for warning in at.warning)
+
+
+def test_a_text_that_cannot_be_read_is_an_error_that_says_why(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny_model("mine", context_length=32)
+
+    def rows(*_: object) -> list[torch.Tensor]:
+        raise ValueError("the text has nothing that this model can read")
+
+    monkeypatch.setattr(gptviz.LanguageModel, "rows", rows)
+    at = page(model="mine", text=OWN, own="other than any text before")
+    assert any("nothing that this model can read" in error.value.replace("\\", "") for error in at.error)

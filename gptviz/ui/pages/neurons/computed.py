@@ -13,6 +13,7 @@ from gptviz.interp.neurons import Activity, Numbers
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.widgets import work
+from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.work import Work, follow
 
 from .choices import HELD_OUT, MOST_WRITTEN, WRITTEN, Setting
@@ -46,7 +47,11 @@ def seen(setting: Setting) -> Seen | None:
     on how far it is. None as long as nothing is ready.
     """
     if _is_quick(setting):
-        return _at_once(setting)
+        try:
+            return _at_once(setting)
+        except (ValueError, OSError) as error:
+            st.error(f"{escaped(str(error))}. Choose another text above.")
+            return None
     key = ("neurons", setting)
     found = work.found(key)
     if found is None:  # one that was stopped stays so
