@@ -94,6 +94,8 @@ SCORES: dict[str, Score] = {
         high=None,
     ),
 }
+# About so many cells of patterns are computed with at a time.
+AT_ONCE = 2**23
 # The loss without each head is over so many tokens: of several texts over the first.
 LOSS_TOKENS = 512
 
@@ -215,17 +217,22 @@ def head_scores(
 
 
 def _scored(model: Transformer, ids: Tensor, source: Tensor | None, *, crosses: bool) -> dict[str, Numbers]:
-    rows: list[list[dict[str, float]]] = []
-    texts = [None if crosses else Text(one) for one in ids.cpu()]
-    visible = _visible(model, ids, source, crosses=crosses)
+    found: dict[str, list[Tensor]] = {name: [] for name in SCORES}
+    weighed = None if crosses else _Weighed([Text(one) for one in ids.cpu()])
+    visible = iter(_visible(model, ids, source, crosses=crosses))
 
     def see(_name: str, value: Tensor) -> None:
-        of_block = visible[len(rows)]
-        rows.append([_of_head(value[:, head].float().cpu(), texts, of_block) for head in range(value.shape[1])])
+        of_block, patterns = next(visible), value.float().cpu()
+        # So many heads at a time as keep what is computed of their patterns small.
+        some = patterns.split(max(1, AT_ONCE // patterns[:, 0].numel()), dim=1)
+        each = [_of_block(heads, weighed, of_block) for heads in some]
+        nothing = torch.full((patterns.shape[1],), math.nan)
+        for name, blocks in found.items():
+            blocks.append(torch.cat([of[name] for of in each]) if name in each[0] else nothing)
 
     part = "cross_attention" if crosses else "attention"
     model(ids, source, tap=Watch([f"blocks.*.{part}.pattern"], see), logits_at=slice(-1, None))
-    return {name: np.array([[head.get(name, math.nan) for head in block] for block in rows]) for name in SCORES}
+    return {name: torch.stack(blocks).double().numpy() for name, blocks in found.items()}
 
 
 def _visible(model: Transformer, ids: Tensor, source: Tensor | None, *, crosses: bool) -> list[Tensor]:
@@ -279,30 +286,39 @@ def own_token(pattern: Tensor) -> Tensor:
     return pattern.diagonal(0, -2, -1)[..., 1:]
 
 
-def _of_head(patterns: Tensor, texts: Sequence[Text | None], visible: Tensor) -> dict[str, float]:
-    """The scores of one head from its patterns [B, T, keys] over these texts; without those that no query has a say in."""
-    found: dict[str, list[Tensor]] = {}
-    for pattern, text in zip(patterns, texts, strict=True):
-        for name, of_queries in _of_text(pattern, text, visible).items():
-            found.setdefault(name, []).append(of_queries)
-    together = {name: torch.cat(of_queries).double() for name, of_queries in found.items()}
-    return {name: float(of_queries.mean()) for name, of_queries in together.items() if len(of_queries)}
+class _Weighed:
+    """The scores that are sums over all cells of a pattern, each with a weight: one product gives them for all heads of a block.
+
+    Attributes:
+        names: of the scores.
+        weights: [B, T · T, score]; the sum over the cells of all texts is the score.
+    """
+
+    names = ("induction", "duplicate_token", "distance")
+
+    def __init__(self, texts: Sequence[Text]) -> None:
+        followed, copied = (torch.stack(keys) for keys in zip(*((one.followers, one.copies) for one in texts), strict=True))
+        far = torch.stack([one.distance for one in texts])
+        far[:, 0] = 0
+        # A score in which no query has a say is 0 / 0: NaN.
+        counts = [keys.any(-1).sum() for keys in (followed, copied)] + [torch.tensor(len(texts) * (far.shape[1] - 1))]
+        each = [keys.float() / count for keys, count in zip((followed, copied, far), counts, strict=True)]
+        self.weights = torch.stack(each, -1).flatten(1, 2)
 
 
-def _of_text(pattern: Tensor, text: Text | None, visible: Tensor) -> dict[str, Tensor]:
-    """For each score its value at every query that counts, [queries]."""
+def _of_block(patterns: Tensor, weighed: _Weighed | None, visible: Tensor) -> dict[str, Tensor]:
+    """The scores [H] of the heads of a block from their patterns [B, H, T, keys]; NaN where no query has a say in one."""
     chooses = visible > 1
     chooses[0] = False
-    found = {"first_token": first_token(pattern)}
-    found["entropy"] = torch.special.entr(pattern[chooses]).sum(-1) / visible[chooses].log()
-    if text is None:
+    share = torch.where(chooses, 1 / (visible.log() * chooses.sum() * len(patterns)), 0.0)  # of each query in the mean entropy
+    entropies = torch.special.entr(patterns).sum(-1)  # [B, H, T]
+    found = {"first_token": first_token(patterns).mean((0, 2))}
+    found["entropy"] = (entropies @ share).sum(0) if chooses.any() else torch.full_like(found["first_token"], math.nan)
+    if weighed is None:
         return found
-    found |= {"previous_token": previous_token(pattern), "self": own_token(pattern)}
-    found["distance"] = (pattern * text.distance).sum(-1)[1:]
-    for name, keys in (("induction", text.followers), ("duplicate_token", text.copies)):
-        has = keys.any(-1)
-        found[name] = (pattern[has] * keys[has]).sum(-1)
-    return found
+    found |= {"previous_token": previous_token(patterns).mean((0, 2)), "self": own_token(patterns).mean((0, 2))}
+    sums = (patterns.flatten(2) @ weighed.weights).sum(0)  # [H, score]
+    return found | dict(zip(weighed.names, sums.T, strict=True))
 
 
 def losses_without(

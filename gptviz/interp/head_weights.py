@@ -122,14 +122,16 @@ def composition(model: Transformer, reads: Reads, on_block: Callable[[int], None
     """
     config = model.config
     values = np.full((config.n_layer, config.n_head, config.n_layer, config.n_head), np.nan)
-    writers: list[Tensor] = []
+    size = min(config.head_size, config.d_model)
+    # The writers of all blocks side by side: a reading block is multiplied with all before it at once.
+    writers = model.embed.weight.new_empty(config.d_model, config.n_layer, config.n_head, size, dtype=torch.float32)
     for later in range(config.n_layer):
         of = matrices(model, later)
-        reader = _unit(_reader(of, reads))  # [H, d_head, d_model]
-        for earlier, writer in enumerate(writers):
-            if _reaches(model, earlier, later):
-                values[later, :, earlier] = _norms_of_products(reader, writer).double().cpu().numpy()
-        writers.append(_unit(of.output @ _triangle(of.value).transpose(1, 2)))  # [H, d_model, d_head]
+        if reached := [earlier for earlier in range(later) if _reaches(model, earlier, later)]:
+            before = writers[:, reached[0] : later].flatten(1, 2)  # [d_model, heads, d_head]
+            norms = _norms_of_products(_unit(_reader(of, reads)), before).view(config.n_head, -1, config.n_head)
+            values[later, :, reached[0] : later] = norms.double().cpu().numpy()
+        writers[:, later] = _unit(of.output @ _triangle(of.value).transpose(1, 2)).transpose(0, 1)  # [d_model, H, d_head]
         if on_block is not None:
             on_block(later)
     names = tuple(f"{block}.{head}" for block in range(config.n_layer) for head in range(config.n_head))
@@ -170,6 +172,6 @@ def _unit(each: Tensor) -> Tensor:
 
 
 def _norms_of_products(readers: Tensor, writers: Tensor) -> Tensor:
-    """The norm of the product of each of `readers` [R, a, d_model] with each of `writers` [W, d_model, b]: [R, W]."""
-    products = readers.flatten(0, 1) @ writers.transpose(0, 1).flatten(1)  # [R · a, W · b]
-    return products.view(*readers.shape[:2], *writers.shape[::2]).square().sum((1, 3)).sqrt()
+    """The norm of the product of each of `readers` [R, a, d_model] with each of `writers` [d_model, W, b]: [R, W]."""
+    products = readers.flatten(0, 1) @ writers.flatten(1)  # [R · a, W · b]
+    return products.view(*readers.shape[:2], *writers.shape[1:]).square_().sum((1, 3)).sqrt()

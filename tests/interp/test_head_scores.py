@@ -72,6 +72,14 @@ def test_scores_of_many_texts_at_once_are_those_of_a_loop(config: Config) -> Non
                 assert not values or low - 1e-6 <= expected <= (math.inf if high is None else high + 1e-6)
 
 
+def test_however_few_heads_are_computed_with_at_a_time_the_scores_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, ids = scrambled(tiny()), some_ids(batch=3, vocab=5)
+    whole = head_scores(model, ids).values
+    monkeypatch.setattr("gptviz.interp.head_scores.AT_ONCE", 1)
+    for name, values in head_scores(model, ids).values.items():
+        np.testing.assert_allclose(values, whole[name], rtol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("name", "head"),
     [

@@ -94,20 +94,18 @@ def test_a_head_that_says_what_it_reads_copies_and_its_opposite_does_the_contrar
 @settings(max_examples=15)
 @given(families())
 def test_composition_is_that_of_the_whole_matrices(config: Config) -> None:
-    model = scrambled(replace(config, n_layer=2))
+    model = scrambled(replace(config, n_layer=3))
     readers = {"key": lambda qk, ov: qk, "query": lambda qk, ov: qk.T, "value": lambda qk, ov: ov}
+    adds = "add" in RESIDUALS[config.residual].steps
     for reads in get_args(Reads):
-        found = composition(model, reads).values.reshape(2, config.n_head, 2, config.n_head)
-        assert np.isnan(found[0]).all()
-        assert np.isnan(found[1, :, 1]).all()
-        if "add" not in RESIDUALS[config.residual].steps and config.d_mlp != 0:
-            assert np.isnan(found).all(), "the MLP between stands in the way"
-            continue
-        for later in range(config.n_head):
-            for earlier in range(config.n_head):
-                reader, writer = readers[reads](*whole_matrices(model, 1, later)), whole_matrices(model, 0, earlier)[1]
+        found = composition(model, reads).values.reshape(3, config.n_head, 3, config.n_head)
+        for later, h, earlier, g in np.ndindex(found.shape):
+            reaches = later > earlier if adds else later == earlier + 1 and config.d_mlp == 0
+            assert np.isnan(found[later, h, earlier, g]) != reaches
+            if reaches and g == 0:
+                reader, writer = readers[reads](*whole_matrices(model, later, h)), whole_matrices(model, earlier, g)[1]
                 expected = float((reader @ writer).norm() / (reader.norm() * writer.norm()))
-                assert found[1, later, 0, earlier] == pytest.approx(expected, rel=1e-3)
+                assert found[later, h, earlier, g] == pytest.approx(expected, rel=1e-3)
 
 
 def test_a_writer_that_is_turned_at_random_composes_by_chance() -> None:
