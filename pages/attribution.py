@@ -25,9 +25,9 @@ views.check_head(subject)
 text = text_of(subject)
 strip, place = st.columns([3, 1], gap="medium") if subject.kind != "classifier" else (notices, notices)
 position = position_control(subject, text, strip, place)
-views.check_parts(subject, text, position)
-chosen = setting(subject, text, position, notices)
-found = chosen.found()
+with views.refused():
+    chosen = setting(subject, text, position, notices)
+    found = chosen.found()
 
 views.verdict(chosen, found)
 left, right = st.columns([1, 1], gap="medium")

@@ -26,7 +26,7 @@ from gptviz.model.norms import Norm
 from gptviz.model.residuals import RESIDUALS
 
 HEAD = "head"  # the reader that stands for the model's head: it reads the stream behind the final norm
-# A direct sum is off by less than this share of its largest term, in float64, unless something on the way is not linear.
+# A sum in float64 is off by less than this share of the numbers that it is made of, unless something on the way is not linear.
 NOT_LINEAR = 1e-7
 
 _SUBLAYERS = ("attention", "cross_attention", "mlp")
@@ -217,13 +217,17 @@ class Stream:
             for name, back in found
             if back is not None or not name.endswith(".bias")
         }
-        self._check_linear(pulled, (asked * read.detach()[0]).sum(-1))
+        self._check_linear(pulled, asked * read.detach()[0])
         return pulled
 
     def _check_linear(self, pulled: Mapping[str, Tensor], whole: Tensor) -> None:
-        """Refuse what does not sum to the `whole` [..., n]: a derivative is one of a linear map only where it does."""
-        terms = torch.stack([(direction * self.written[name]).sum(-1) for name, direction in pulled.items()])
-        if ((terms.sum(0) - whole).abs() > NOT_LINEAR * torch.maximum(terms.abs().amax(0), whole.abs())).any():
+        """Refuse what does not sum to `whole`, the products [..., n, d_model] of directions with what is read: only where it does
+        is the derivative that of a linear map.
+        """
+        products = [*(direction * self.written[name] for name, direction in pulled.items()), -whole]
+        off = torch.stack([each.sum(-1) for each in products]).sum(0)  # [..., n]
+        size = torch.stack([each.abs().sum(-1) for each in products]).amax(0)  # rounding grows with it
+        if (off.abs() > NOT_LINEAR * size).any():
             kind = RESIDUALS[self.model.config.residual].title
             raise ValueError(
                 f"the residual “{kind}” is not linear in the stream and in what a sublayer gives, even with its norms frozen: "

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,7 @@ from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.figure import show_figure
 from gptviz.ui.widgets.markdown import escaped
 
-from .setting import Setting, Text, likely, quoted
+from .setting import Setting, quoted
 
 STRONGEST = "the strongest head"
 GRID = "attribution grid"
@@ -50,10 +52,11 @@ def check_head(subject: Subject) -> None:
         st.stop()
 
 
-def check_parts(subject: Subject, text: Text, position: int | None) -> None:
+@contextmanager
+def refused() -> Iterator[None]:
     """Where a part of the model lets no sum through, a message says which, and the page stops."""
     try:
-        likely(subject.key, text, position)
+        yield
     except ValueError as error:
         st.info(escaped(f"This model cannot be taken apart: {error}."), icon=":material/info:")
         next_step()
