@@ -416,6 +416,8 @@ class LanguageModel:
         position: int | None = None,
         against: str | int | None = None,
         share: float = 0.9,
+        *,
+        beyond_mean: bool = True,
     ) -> Circuit:
         """The parts that the logit of a token owes most to, and what each owes to those before it: see `gptviz.interp.circuit`.
 
@@ -425,13 +427,16 @@ class LanguageModel:
             position: the token is guessed after the token at this position; by default the last.
             against: another token, whose logit is taken from it.
             share: how much is traced back to tokens within the graph, above 0, at most 1.
+            beyond_mean: whether only that counts which parts add beyond their means over the positions of this text; else all
+                that they add. A text of a single token has no such mean.
 
         Raises:
             ValueError: the model is not a decoder, or as in `encode`, `token` and `gptviz.interp.circuit.circuit`.
         """
         ids, _ = self.inputs(prompt)
         chosen, other = (self.token(each) if isinstance(each, str) else each for each in (token, against))
-        return circuit(self.model, ids, len(ids) - 1 if position is None else position, chosen, other, share)
+        usual = means(self.model, ids[None]) if beyond_mean and len(ids) > 1 else None
+        return circuit(self.model, ids, len(ids) - 1 if position is None else position, chosen, other, share, usual=usual)
 
     def check_circuit(self, found: Circuit, text: str | None = None) -> Checked:
         """What is left of the answer with everything outside a circuit at its mean: see `gptviz.interp.circuit_check`.

@@ -26,7 +26,7 @@ if found is None:
 circuit.graph(subject, chosen, found)
 st.caption(circuit.about(subject, chosen, found))
 circuit.check(subject, chosen, found)
-circuit.opened(subject, found)
+circuit.opened(subject, chosen, found)
 
 try_this(circuit.to_try(subject, chosen, found))
 

@@ -62,7 +62,13 @@ def _content(lm: LanguageModel, found: Circuit, checked: Checked) -> dict[str, A
     ]
     against = None if found.against is None else piece(found.against)
     kept = {"whole": checked.whole, "kept": checked.kept, "without": checked.without, "probability": checked.probability}
-    about = {"token": piece(found.token), "against": against, "position": found.position, "logit": found.total}
+    about = {
+        "token": piece(found.token),
+        "against": against,
+        "position": found.position,
+        "logit": found.total,
+        "rest": found.rest,
+    }
     return {**about, "share": found.share, "reached": found.reached, "nodes": nodes, "edges": edges, "check": kept}
 
 
@@ -73,6 +79,7 @@ def _print(lm: LanguageModel, found: Circuit, checked: Checked) -> None:
     for edge in found.edges:
         print(f"{edge.value:>+10.4f}  {edge.kind:<5}  {edge.source.name} → {edge.target.name}")
     limit = "" if found.reached else ": a larger share needs a graph too large to read"
+    print(f"{found.rest:>+10.4f}  biases, and the means of all parts over this text")
     print(f"{len(found.nodes)} nodes, {len(found.edges)} edges, which trace {found.share:.1%} back to tokens{limit}")
     print(
         f"with everything outside at its mean {checked.kept:.4f} of {checked.whole:.4f} is left; with all parts at their means "

@@ -55,6 +55,15 @@ def test_position_token_share_and_the_other_token_of_a_link_are_those_of_the_gra
     assert sent_edges(shown(at)) == edges_of(lm.circuit(PROMPT, likely[1], 2, likely[2], share=0.5))
 
 
+def test_without_the_mean_all_that_parts_add_counts(tiny_model: TinyModel) -> None:
+    tiny_model()
+    found = gptviz.load("tiny").circuit(PROMPT, share=page_code.SHARE, beyond_mean=False)
+    sent = shown(page(beyond_mean="false"))
+    assert sent_edges(sent) == edges_of(found)
+    assert "beyond_mean=False" in sent["code"]
+    assert sent_edges(sent) != sent_edges(shown(page()))
+
+
 def test_the_code_below_gives_the_numbers_of_the_graph(tiny_model: TinyModel) -> None:
     tiny_model()
     sent = shown(page(share="0.6"))

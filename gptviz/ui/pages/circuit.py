@@ -55,6 +55,10 @@ were in this run), which makes everything between two boxes linear, so sums are 
   of the product. Its edges then sum to what it gives; what the MLP would do *without* one of them is another question, which the
   check answers.
 
+With **Beyond the mean**, what counts of a box is what it wrote beyond its mean over the positions of this text; the means count
+among the biases. What a box writes everywhere alike says nothing about this place, and in large models it is most of what is
+written.
+
 **Which boxes are shown.** Walk from the logit downwards, at every box choosing a line at random in proportion to what it adds,
 without sign. The share is the probability that this walk stays among the boxes shown until it ends at a token, a position or a
 bias. The graph takes in the lines that carry most, until the share that you ask for is reached.
@@ -79,12 +83,14 @@ class Chosen:
         token: whose logit.
         against: whose logit is subtracted; None for none.
         share: how much is to be traced back.
+        beyond_mean: whether only that counts which parts add beyond their means over this text.
     """
 
     position: int
     token: int
     against: int | None
     share: float
+    beyond_mean: bool = True
 
 
 @st.cache_resource(max_entries=24, show_spinner="Finding the circuit")
@@ -96,7 +102,9 @@ def found(key: ModelKey, ids: tuple[int, ...], chosen: Chosen) -> Circuit:
 def _find(key: ModelKey, ids: tuple[int, ...], chosen: Chosen, watch: Callable[[int, int], None] | None = None) -> Circuit:
     lm = language_model(key)
     text = torch.tensor(ids, device=lm.device)
-    return circuit(lm.model, text, chosen.position, chosen.token, chosen.against, chosen.share, watch=watch)
+    usual = means(lm.model, text[None]) if chosen.beyond_mean and len(ids) > 1 else None
+    about = chosen.position, chosen.token, chosen.against, chosen.share
+    return circuit(lm.model, text, *about, usual=usual, watch=watch)
 
 
 def is_large(subject: Subject) -> bool:
@@ -177,7 +185,15 @@ def choose(subject: Subject) -> Chosen | None:
             step=0.05,
             notices=notices,
         )
-    return Chosen(at, int(token), None if against == NOTHING else int(against), share)
+        beyond_mean = controls.switch(
+            "Beyond the mean",
+            key="beyond_mean",
+            help="Counts what a part adds beyond its mean over the positions of this text: what it adds everywhere alike says "
+            "nothing about this place. Off: all that it adds.",
+            default=True,
+            notices=notices,
+        )
+    return Chosen(at, int(token), None if against == NOTHING else int(against), share, beyond_mean)
 
 
 def _offered(subject: Subject, at: int) -> list[int]:
@@ -232,9 +248,10 @@ def _open(name: str) -> None:
 
 def about(subject: Subject, chosen: Chosen, data: Circuit) -> str:
     """What the graph says, in sentences."""
+    beyond = f", {data.total - data.rest:.3g} of it beyond what the means give" if chosen.beyond_mean else ""
     sentences = [
-        f"Of {_answer(subject, chosen)} ({data.total:.3g}), this graph of {len(data.nodes)} boxes and {len(data.edges)} lines "
-        f"traces {percent(data.share)} back to its tokens."
+        f"Of {_answer(subject, chosen)} ({data.total:.3g}{beyond}), this graph of {len(data.nodes)} boxes and {len(data.edges)} "
+        f"lines traces {percent(data.share)} back to its tokens."
     ]
     if not data.reached:
         sentences.append(
@@ -282,7 +299,7 @@ def _kept(share: float) -> str:
     return f"{100 * share:.3g} %".replace("-", "−")
 
 
-def opened(subject: Subject, data: Circuit) -> None:
+def opened(subject: Subject, chosen: Chosen, data: Circuit) -> None:
     """The node that was opened: what it is, and where to look into it."""
     name = st.query_params.get(OPENED)
     node = next((node for node in data.nodes if node.name == name), None)
@@ -293,7 +310,7 @@ def opened(subject: Subject, data: Circuit) -> None:
     token = escaped(label(data.ids[node.position]))
     with st.container(border=True):
         title = "The logit" if node.unit is None else node.unit.title[0].upper() + node.unit.title[1:]
-        st.markdown(f"**{title}** at position {node.position}, “{token}”: {_said_of(subject, data, node)}")
+        st.markdown(f"**{title}** at position {node.position}, “{token}”: {_said_of(subject, chosen, data, node)}")
         if node.unit is None or node.unit.block is None:
             return
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -317,10 +334,11 @@ def _links(node: Node) -> list[tuple[str, str, dict[str, str]]]:
     return [("pages/neurons.py", "Its neurons", {"block": str(unit.block)})]
 
 
-def _said_of(subject: Subject, data: Circuit, node: Node) -> str:
+def _said_of(subject: Subject, chosen: Chosen, data: Circuit, node: Node) -> str:
     """What a node gives and reads, in sentences of Markdown."""
     if node.unit is None:
-        return f"it is {data.total:.3g}, of which {data.rest:.3g} comes from biases."
+        means_too = " and means" if chosen.beyond_mean else ""
+        return f"it is {data.total:.3g}, of which {data.rest:.3g} comes from biases{means_too}."
     said = [f"it gives {_signed(data.given[node])} to the boxes above it."]
     for kind, words in (("value", "It reads mostly"), ("mlp", "It reads mostly"), ("key", "It looks there mostly because of")):
         best = max((edge for edge in data.edges if edge.target == node and edge.kind == kind), key=_size, default=None)
@@ -348,10 +366,11 @@ def _called(subject: Subject, data: Circuit, node: Node) -> str:
 def code(subject: Subject, chosen: Chosen) -> str:
     """The lines of Python that compute the same graph and its check."""
     against = "" if chosen.against is None else f", against={chosen.against}"
+    mean = "" if chosen.beyond_mean else ", beyond_mean=False"
     return f"""import gptviz
 
 lm = {load_call(subject.lm)}
-found = lm.circuit({subject.prompt!r}, {chosen.token}, {chosen.position}{against}, share={chosen.share:g})
+found = lm.circuit({subject.prompt!r}, {chosen.token}, {chosen.position}{against}, share={chosen.share:g}{mean})
 numbers = [(edge.source.name, edge.target.name, edge.kind, edge.value) for edge in found.edges]
 checked = lm.check_circuit(found)
 checked.kept, checked.whole, checked.without"""
@@ -362,7 +381,7 @@ def to_try(subject: Subject, chosen: Chosen, data: Circuit) -> list[Try]:
     return [
         *(offer for contrast in known_contrasts(subject.lm) for offer in _known(subject, contrast)),
         *_the_core(subject, chosen, data),
-        *_the_strongest(subject, data),
+        *_the_strongest(subject, chosen, data),
         *_the_difference(subject, chosen),
         *_the_example(subject),
     ]
@@ -406,7 +425,7 @@ def _the_core(subject: Subject, chosen: Chosen, data: Circuit) -> list[Try]:
     return [Try("Its core alone", notice, {"share": CORE})]
 
 
-def _the_strongest(subject: Subject, data: Circuit) -> list[Try]:
+def _the_strongest(subject: Subject, chosen: Chosen, data: Circuit) -> list[Try]:
     """The head that gives most."""
     heads = [node for node in data.nodes if node.unit is not None and node.unit.is_head]
     if not heads:
@@ -414,7 +433,7 @@ def _the_strongest(subject: Subject, data: Circuit) -> list[Try]:
     best = max(heads, key=lambda node: abs(data.given[node]))
     assert best.unit is not None
     name = best.unit.title[0].upper() + best.unit.title[1:]
-    notice = f"{name} at position {best.position}: {_said_of(subject, data, best)} Open it, and see what it looks at."
+    notice = f"{name} at position {best.position}: {_said_of(subject, chosen, data, best)} Open it, and see what it looks at."
     return [Try("The strongest head", notice, query={OPENED: best.name})]
 
 
