@@ -415,7 +415,7 @@ class LanguageModel:
         token: str | int | None = None,
         position: int | None = None,
         against: str | int | None = None,
-        share: float = 0.9,
+        share: float = 0.8,
         *,
         beyond_mean: bool = True,
     ) -> Circuit:

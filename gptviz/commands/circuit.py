@@ -27,9 +27,9 @@ def add(command: Command) -> None:
     this.add_argument(
         "--share",
         type=float,
-        default=0.9,
+        default=0.8,
         metavar="S",
-        help="how much of the logit is traced back to tokens within the graph, above 0, at most 1; default 0.9",
+        help="how much of the logit is traced back to tokens within the graph, above 0, at most 1; default 0.8",
     )
     this.add_argument("--reference", metavar="TEXT", help="the text that means are taken over for the check; default: the prompt")
 

@@ -46,6 +46,11 @@ def test_it_is_found_too_where_only_what_differs_from_the_mean_counts() -> None:
     assert _edges(circuit(model, TEXT, LAST, ANSWER, share=0.9, usual=means(model, texts))) == CIRCUIT
 
 
+def test_it_is_found_too_where_the_means_are_those_of_so_short_a_text_itself() -> None:
+    model = induction_circuit()
+    assert _edges(circuit(model, TEXT, LAST, ANSWER, share=0.8, usual=means(model, TEXT[None]))) == CIRCUIT
+
+
 def test_the_check_of_the_hand_built_circuit_keeps_the_whole_answer_and_without_any_of_its_heads_loses_it() -> None:
     model = induction_circuit()
     usual, found = means(model, TEXT[None]), circuit(model, TEXT, LAST, ANSWER)
