@@ -228,9 +228,9 @@ def test_a_sample_is_called_one_and_says_whether_the_token_is_in_it(
         assert ("not among them" in says(at)) == (name not in shown)
 
 
-def test_every_button_leads_somewhere(tiny_model: Callable[..., Path]) -> None:
+def test_every_suggestion_leads_somewhere(tiny_model: Callable[..., Path]) -> None:
     tiny_model(text="abcdefghij ABCDEF.,")
-    labels = [button.label for button in page(model="tiny", token="b").button]
+    labels = [button.label for button in page(model="tiny", token="b").button if (button.key or "").startswith("try ")]
     assert labels
     for label in labels:
         at = page(model="tiny", token="b")
