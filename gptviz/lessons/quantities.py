@@ -178,6 +178,11 @@ def attends(lm: LanguageModel, prompt: str, block: int, head: int, query: int, k
     return float(_pattern(lm, prompt, block, head)[query, key])
 
 
+def attention_sum(lm: LanguageModel, prompt: str, block: int, head: int, query: int) -> float:
+    """What the shares of a query add up to."""
+    return float(_pattern(lm, prompt, block, head)[query].sum())
+
+
 def most_read(lm: LanguageModel, prompt: str, block: int, head: int, query: int = -1) -> int:
     """The place of the token that a query reads most."""
     return int(_pattern(lm, prompt, block, head)[query].argmax())
@@ -203,6 +208,11 @@ def head_score(lm: LanguageModel, score: str, block: int, head: int, prompt: str
     if not found:
         raise ValueError(f"{lm.name} has no head {head} in a block {block}")
     return float(found[0])
+
+
+def highest_score(lm: LanguageModel, score: str, prompt: str | None = None) -> float:
+    """The largest value of a score that any head has."""
+    return max(float(row[score]) for row in _heads(lm, score, prompt))
 
 
 def _heads(lm: LanguageModel, score: str, prompt: str | None) -> list[dict[str, Any]]:
@@ -311,7 +321,7 @@ ASKED: dict[str, Function] = {
     function.__name__: function
     for function in (
         *(tokens, vocabulary, probability, logit, rank, likeliest, entropy, loss, continuation, answer, label, label_probability),
-        *(best_head, head_score, contribution, strongest_head, lens_rank),
+        *(attention_sum, best_head, head_score, highest_score, contribution, strongest_head, lens_rank),
         *(attends, most_read, parameters, setting, validation_loss, similarity, nearest, position_similarity),
     )
 }

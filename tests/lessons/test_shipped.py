@@ -1,0 +1,49 @@
+"""The lessons that ship: every page of every step opens, every answer and every value in a text is computed."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import pytest
+
+import gptviz
+from gptviz.lessons.checking import problems
+from gptviz.lessons.library import SHIPPED, Library, library
+from gptviz.lessons.quantities import Quantities
+
+LESSONS = library(SHIPPED)
+
+
+@lru_cache(maxsize=4)
+def opened(name: str, step: int | None) -> gptviz.LanguageModel:
+    return gptviz.load(name, "cpu", step)
+
+
+def functions(lesson):
+    return Quantities(opened, lesson.model).functions
+
+
+def test_all_can_be_read_and_stand_in_an_order() -> None:
+    assert not LESSONS.refused
+    assert [name[:2] for name in LESSONS.lessons] == [f"{number:02}" for number in range(1, len(LESSONS.lessons) + 1)]
+
+
+@pytest.mark.parametrize("name", LESSONS.lessons)
+def test_a_lesson_asks_says_what_it_is_based_on_and_takes_minutes(name: str) -> None:
+    lesson = LESSONS.lessons[name]
+    assert sum(len(step.questions) for step in lesson.steps) >= 2
+    assert any(step.page is not None for step in lesson.steps)
+    assert lesson.based_on
+    assert 3 <= lesson.minutes <= 10
+
+
+@pytest.mark.parametrize("name", LESSONS.lessons)
+def test_every_answer_and_value_is_computed(name: str) -> None:
+    one = Library({name: LESSONS.lessons[name]}, {})
+    assert not [problem.problem for problem in problems(one, functions, lambda page: [])]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", LESSONS.lessons)
+def test_every_page_opens_in_the_state_that_the_step_asks_for(name: str) -> None:
+    assert not [problem.problem for problem in problems(Library({name: LESSONS.lessons[name]}, {}), functions)]
