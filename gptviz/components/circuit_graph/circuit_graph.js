@@ -29,6 +29,8 @@ import { curve, GAP, layout, NODE, neighbour, thickness } from "./layout.js";
 
 // How wide a letter of a token is at most, in pixels of a page of the usual size; longer tokens stand whole on the card.
 const LETTER = 8.5;
+// The most characters of the name of a node: the logit's is made of tokens.
+const LONGEST = 10;
 // Lines of a card.
 const MOST_LINES = 5;
 const WAYS = {
@@ -203,7 +205,7 @@ class Graph {
       logit: data.against === null ? data.answer : `${data.answer} − ${data.against}`,
     }[node.part];
     const button = make("button", `node ${node.part}`, undefined, { "data-index": i, tabindex: "-1" });
-    button.append(make("span", "name", shortened(words, Math.floor(NODE.width / LETTER))));
+    button.append(make("span", "name", shortened(words, LONGEST)));
     if (node.part === "attention") {
       const ports = make("span", "ports", undefined, { "aria-hidden": "true" });
       ports.append(make("span", "q", "Q"), make("span", "k", "K"), make("span", "v", "V"));
