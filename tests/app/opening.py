@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import Block, Button, Node
 
 from tests.waiting import PATIENCE
 
@@ -19,3 +21,16 @@ def opened(path: str, **query: str | list[str]) -> AppTest:
     for key, value in query.items():
         at.query_params[key] = value
     return at.run()
+
+
+def buttons_in_sight(at: AppTest) -> list[Button]:
+    """The buttons of the page itself: not those that a popover unfolds, which is how all pages offer what they share."""
+
+    def within(node: Node) -> Iterator[Button]:
+        if isinstance(node, Button):
+            yield node
+        elif isinstance(node, Block) and node.type != "popover":
+            for child in node.children.values():
+                yield from within(child)
+
+    return list(within(at.main))

@@ -27,7 +27,7 @@ from gptviz.ui.views import projections
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets.markdown import escaped
 from tests.app.conftest import clear_caches
-from tests.app.opening import opened
+from tests.app.opening import buttons_in_sight, opened
 from tests.tiny import scrambled, tiny
 from tests.waiting import PATIENCE
 
@@ -228,14 +228,14 @@ def test_a_sample_is_called_one_and_says_whether_the_token_is_in_it(
         assert ("not among them" in says(at)) == (name not in shown)
 
 
-def test_every_suggestion_leads_somewhere(tiny_model: Callable[..., Path]) -> None:
+def test_every_button_leads_somewhere(tiny_model: Callable[..., Path]) -> None:
     tiny_model(text="abcdefghij ABCDEF.,")
-    labels = [button.label for button in page(model="tiny", token="b").button if (button.key or "").startswith("try ")]
+    labels = [button.label for button in buttons_in_sight(page(model="tiny", token="b"))]
     assert labels
     for label in labels:
         at = page(model="tiny", token="b")
         before = chart(at, "map")
-        next(button for button in at.button if button.label == label).click().run()
+        next(button for button in buttons_in_sight(at) if button.label == label).click().run()
         until_ready(at)
         assert not at.exception
         assert chart(at, "map") != before
