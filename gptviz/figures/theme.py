@@ -46,7 +46,7 @@ class Theme:
     faint: str
 
 
-LIGHT = Theme(background="#FFFFFF", text="#1F2933", faint="#D5D9DE")
+LIGHT = Theme(background="#FFFFFF", text="#0F1720", faint="#D5D9DE")
 DARK = Theme(background="#10151B", text="#E6E9ED", faint="#3A4450")
 
 

@@ -27,7 +27,7 @@ export class Heat {
     this.explorer = explorer;
     this.element = make("div", "right");
     this.title = make("strong", "title");
-    this.about = make("p", "note about");
+    this.about = make("p", "note about", undefined, { tabindex: "0" }); // on a low window it scrolls
     this.frame = make("div", "frame", undefined, { tabindex: "0", role: "application", "aria-roledescription": "heatmap" });
     this.canvas = make("canvas", "heat");
     this.marks = shape("svg", { class: "marks", "aria-hidden": "true" });

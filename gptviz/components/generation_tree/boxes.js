@@ -108,7 +108,9 @@ export class Boxes {
     if (id !== START) return [[this.chip(id), this.nodes.label(id)]];
     const labels = this.nodes.prompt;
     this.prompt = labels.map((/** @type {string} */ label, /** @type {number} */ i) => {
-      const one = i === labels.length - 1 ? this.chip(START) : chip(label);
+      const isLast = i === labels.length - 1;
+      const one = isLast ? this.chip(START) : chip(label);
+      if (!isLast) one.setAttribute("aria-hidden", "true"); // the last one says "the prompt", and is an item of the tree
       one.classList.add("prompt");
       one.dataset.node = String(START);
       return one;

@@ -39,7 +39,7 @@ export class Pen {
     this.width = layout.width;
     this.colours = {
       ground: background(root),
-      text: getComputedStyle(root).getPropertyValue("--st-text-color").trim() || "#1F2933",
+      text: getComputedStyle(root).getPropertyValue("--st-text-color").trim() || "#0F1720",
     };
     this.under = shape("g"); // what boxes stand on
     this.svg = shape(
