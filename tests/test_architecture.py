@@ -78,7 +78,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gptviz.lessons": {
         *("torch", "numpy", "yaml", "markdown_it", "streamlit"),
         *("gptviz.bounded", "gptviz.files", "gptviz.location", "gptviz.model", "gptviz.text", "gptviz.interp"),
-        "gptviz.language_model",
+        *("gptviz.generate.sampling", "gptviz.runs", "gptviz.language_model"),
     },
     "gptviz": {"gptviz._version", "gptviz.language_model", "gptviz.takehome"},
     "gptviz.commands": {

@@ -28,7 +28,11 @@ class Answer:
     question: Question
 
     def is_right(self, given: str | float) -> bool:
-        """Whether a reader's answer is right: a number within the question's tolerance, else exactly the same text."""
+        """Whether a reader's answer is right: a number within the question's tolerance, else the same text. A token may be typed
+        without the space before it.
+        """
+        if self.question.kind == "token" and isinstance(given, str) and isinstance(self.value, str):
+            return given == self.value or given.strip() == self.value.strip() != ""
         if self.question.kind != "number":
             return given == self.value
         if not isinstance(given, int | float) or not isinstance(self.value, int | float):

@@ -58,7 +58,7 @@ def problems(
 def _of_step(lesson: Lesson, step: Step, functions: Mapping[str, Callable[..., Any]], opened: Opened) -> Iterator[str]:
     if step.page is not None:
         yield from opened(with_model(step.page, lesson))
-    for text in (step.text, *(question.reveal for question in step.questions)):
+    for text in step.texts:
         try:
             filled(text, functions)
         except ExpressionError as error:

@@ -70,7 +70,7 @@ class Question:
     """A question that the reader answers before the answer is shown.
 
     Attributes:
-        ask: the question, as Markdown.
+        ask: the question, as Markdown; may have expressions.
         kind: "choice" of one of `options`; a "number" within a tolerance; a "token" that is typed; a "state" of the page, which
             the reader brings about by a click.
         answer: an expression whose value is right; it is computed by the model, never written down.
@@ -107,6 +107,11 @@ class Step:
     page: PageState | None = None
     questions: tuple[Question, ...] = ()
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All its texts in which expressions may stand."""
+        return (self.text, *(text for question in self.questions for text in (question.ask, question.reveal)))
+
 
 @dataclass(frozen=True)
 class Lesson:
@@ -137,7 +142,7 @@ class Lesson:
 
 
 def _expressions(step: Step) -> Iterator[str]:
-    for text in (step.text, *(question.reveal for question in step.questions)):
+    for text in step.texts:
         yield from (found[1] for found in EXPRESSION.finditer(text))
     yield from (question.answer for question in step.questions)
 

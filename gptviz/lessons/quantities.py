@@ -5,19 +5,26 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import torch
 
-from gptviz.interp import attention, embeddings, positions
+from gptviz.generate.sampling import Ledger, Sampling, ledger
+from gptviz.interp import attention, cross_attention, embeddings, gradients, positions, stream
 from gptviz.interp.next_token import logits_after
 from gptviz.language_model import LanguageModel
-from gptviz.model import parameter_count
+from gptviz.model import Config, parameter_count
+from gptviz.runs import checkpoints
 from gptviz.text.visible import visible
 
 LONGEST_TEXT = 20_000  # characters
 MOST_ENTRIES = 50
+# Of the fresh models whose gradients are compared: the most blocks, and the tokens of the text that they read.
+_DEEPEST, _TOKENS = 32, 64
+_FRESH = Config(vocab_size=_TOKENS, context_length=_TOKENS, d_model=64, n_layer=1, n_head=4)
 
 Function = Callable[..., Any]
 _TYPES: dict[str, Any] = {"str": str, "int": int, "float": int | float}
@@ -134,6 +141,20 @@ def likeliest(lm: LanguageModel, prompt: str, count: int = 1) -> str | list[str]
     return texts[0] if count == 1 else texts
 
 
+def drawn(lm: LanguageModel, prompt: str, token: str, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0) -> float:
+    """How likely a draw takes a token, with a temperature, among the `top_k` likeliest (0: all), and of these with top-p."""
+    return float(_draw(lm, prompt, temperature, top_k, top_p).after[_token(lm, token)])
+
+
+def stay(lm: LanguageModel, prompt: str, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0) -> int:
+    """How many tokens such a draw may take."""
+    return int((_draw(lm, prompt, temperature, top_k, top_p).after > 0).sum())
+
+
+def _draw(lm: LanguageModel, prompt: str, temperature: float, top_k: int, top_p: float) -> Ledger:
+    return ledger(torch.from_numpy(_logits(lm, prompt)), Sampling(temperature=temperature, top_k=top_k or None, top_p=top_p))
+
+
 def entropy(lm: LanguageModel, prompt: str) -> float:
     """How unsure the model is of the next token, in nats."""
     shares = _shares(lm, prompt)
@@ -157,6 +178,18 @@ def continuation(lm: LanguageModel, prompt: str, count: int = 20) -> str:
 def answer(lm: LanguageModel, text: str) -> str:
     """What an encoder–decoder answers."""
     return lm.answer(text)
+
+
+def source_read(lm: LanguageModel, text: str, place: int) -> str:
+    """The token of the source that an encoder–decoder reads most, by the mean of all heads, as it writes the token at a place
+    of its answer, from 0.
+    """
+    source, (written, _) = lm.source(text).tolist(), lm.decoded(text)
+    if not 0 <= place < len(written):
+        raise ValueError(f"place is {place}; the answer has {len(written)} tokens")
+    decoded = [lm.special_tokens.start, *written[:place]]
+    shares = cross_attention.averaged(cross_attention.read(lm.model, source, decoded).cross, None).blocks[0][0]
+    return lm.tokenizer.label(source[int(shares[-1].argmax())])
 
 
 def label(lm: LanguageModel, text: str) -> str:
@@ -238,6 +271,24 @@ def strongest_head(lm: LanguageModel, prompt: str, token: str, against: str | No
     return max(heads, key=heads.__getitem__)
 
 
+def restored(lm: LanguageModel, clean: str, corrupted: str, right: str, wrong: str, what: str, block: int, place: int) -> float:
+    """The share of the answer that comes back with one patch, such as of `what` "resid_pre" at a position, or "attention.z" of a
+    head: see the page Patching.
+    """
+    shares = lm.patch(clean, corrupted, right, wrong, what).shares
+    if not (-shares.shape[0] <= block < shares.shape[0] and -shares.shape[1] <= place < shares.shape[1]):
+        raise ValueError(f"there are {shares.shape[0]} blocks with {shares.shape[1]} places each")
+    return float(shares[block, place])
+
+
+def stream_length(lm: LanguageModel, prompt: str, layer: int, position: int = -1) -> float:
+    """How long the vector of a token is after a layer, 0 the embedding, −1 the last."""
+    found = stream.lengths(lm.stream(prompt), tokens(lm, prompt)).values
+    if not (-found.shape[0] <= layer < found.shape[0] and -found.shape[1] <= position < found.shape[1]):
+        raise ValueError(f"there are {found.shape[0]} layers and {found.shape[1]} positions")
+    return float(found[layer, position])
+
+
 def lens_rank(lm: LanguageModel, prompt: str, token: str, layer: int) -> int:
     """The place of a token among all, 1 for the likeliest, if the model stopped after a layer, 0 the embedding."""
     seen = lm.lens(prompt, top=min(lm.tokenizer.vocab_size, 1_000))
@@ -268,6 +319,31 @@ def validation_loss(lm: LanguageModel) -> float:
     return lm.card.validation_loss
 
 
+def validation_loss_at(lm: LanguageModel, of_step: int) -> float:
+    """The validation loss that the card has for the evaluation nearest to a step of training, in nats."""
+    found = [entry for entry in lm.card.losses if entry.validation is not None]
+    if not found:
+        raise ValueError(f"the card of {lm.name} has no losses of its training")
+    nearest_to = min(found, key=lambda entry: abs(entry.step - of_step))
+    return float(nearest_to.validation or 0.0)
+
+
+def snapshots(lm: LanguageModel) -> list[int]:
+    """The steps of training of which the model has a snapshot."""
+    return list(checkpoints.snapshots(checkpoints.find(lm.name)))
+
+
+def name(lm: LanguageModel) -> str:
+    """The name of the model."""
+    return lm.name
+
+
+def dot(lm: LanguageModel, one: str, other: str) -> float:
+    """The dot product of the embeddings of two tokens."""
+    rows = embeddings.vectors(lm.model, "embedding")
+    return float(rows[_token(lm, one)].astype(np.float64) @ rows[_token(lm, other)].astype(np.float64))
+
+
 def similarity(lm: LanguageModel, one: str, other: str) -> float:
     """The cosine between the embeddings of two tokens."""
     rows = embeddings.vectors(lm.model, "embedding")
@@ -289,6 +365,33 @@ def position_similarity(lm: LanguageModel, one: int, other: int) -> float:
     """The cosine between the vectors of two positions."""
     square = positions.similarity(positions.vectors(lm.model, positions.own_kind(lm.model))).values
     return float(square[one, other])
+
+
+def gradient_reaching(residual: str, depth: int = 12) -> float:
+    """Of a fresh model with these residual connections, such as "pre-norm" or "none": the size of the loss's gradient as it
+    enters block 0, as a share of its size behind the last block. See the page Gradients.
+    """
+    if not 2 <= depth <= _DEEPEST:
+        raise ValueError(f"depth is {depth}; it must be from 2 to {_DEEPEST}")
+    kinds = gradients.compared()
+    if residual not in kinds:
+        raise ValueError(f"there is no residual {residual!r:.40}; there are {', '.join(kinds)}")
+    return _reaching(residual, depth)
+
+
+@lru_cache(maxsize=64)
+def _reaching(residual: str, depth: int) -> float:
+    ids = torch.arange(_TOKENS + 1)[None] * 7 % _TOKENS  # any text does: the models know nothing
+    final_norm = gradients.has_final_norm(gradients.compared()[residual])
+    config = replace(_FRESH, n_layer=depth, residual=residual, final_norm=final_norm)
+    table = gradients.sizes(gradients.fresh(config, seed=0), ids[:, :-1], ids[:, 1:])
+    sizes = table.values[table.axes[0].labels.index(gradients.GRADIENT)]
+    return float(sizes[0] / sizes[-1])
+
+
+def occurrences(text: str, piece: str) -> int:
+    """How often a piece stands in a text."""
+    return text.count(piece)
 
 
 def percent(value: float, digits: int = 0) -> str:
@@ -322,6 +425,7 @@ ASKED: dict[str, Function] = {
     for function in (
         *(tokens, vocabulary, probability, logit, rank, likeliest, entropy, loss, continuation, answer, label, label_probability),
         *(attention_sum, best_head, head_score, highest_score, contribution, strongest_head, lens_rank),
+        *(drawn, stay, source_read, restored, stream_length, validation_loss_at, snapshots, name, dot),
         *(attends, most_read, parameters, setting, validation_loss, similarity, nearest, position_similarity),
     )
 }
@@ -331,6 +435,8 @@ PLAIN: dict[str, Function] = {
     "percent": percent,
     "rounded": rounded,
     "quoted": quoted,
+    "occurrences": occurrences,
+    "gradient_reaching": gradient_reaching,
     "count": count,
     "exp": math.exp,
     "log": math.log,

@@ -13,6 +13,7 @@ from gptviz.lessons.answering import Answer, answer_to, filled
 from gptviz.lessons.expression import ExpressionError, computed
 from gptviz.lessons.lesson import Question
 from gptviz.lessons.quantities import ASKED, PLAIN, Quantities
+from gptviz.text.datasets.sentences import contrasts
 
 PROMPT = "ROMEO:"
 
@@ -139,6 +140,10 @@ def test_an_answer_is_right_within_its_tolerance_or_exactly():
     number = answer_to(question("number", "10 / 4", within=0.1), {})
     assert [number.is_right(given) for given in (2.5, 2.6, 2.4, 2.61, math.nan, "2.5")] == [True, True, True, False, False, False]
     choice = answer_to(question("choice", "1 + 1", options=("1", "2")), {})
+    token = answer_to(question("token", "' Mary'"), {})
+    assert [token.is_right(given) for given in ("Mary", " Mary", "mary", " ")] == [True, True, False, False]
+    space = answer_to(question("token", "' '"), {})
+    assert [space.is_right(given) for given in (" ", "a")] == [True, False]
     assert (choice.value, choice.is_right("2"), choice.is_right("1")) == ("2", True, False)
 
 
@@ -154,3 +159,58 @@ def test_values_in_a_text_are_no_markup():
     text = filled("It is {{ 1 / 4 }}, {{ [1, 'a'] }} and {{ '**<b>[x](y)$' }}.", {})
     assert text == r"It is 0\.25, 1, a and \*\*\<b\>\[x\]\(y\)\$."
     assert isinstance(Answer(1.0, question("number", "1")).value, float)
+
+
+def test_a_draw_is_that_of_the_ledger(functions, logits):
+    shares = (logits / 2).softmax(-1).sort(descending=True).values
+    lm = gptviz.load("shakespeare")
+    best = lm.tokenizer.piece(int(logits.argmax()))
+    assert computed(f"drawn({PROMPT!r}, {best!r}, 2)", functions) == pytest.approx(shares[0].item(), rel=1e-5)
+    cut = shares[:3] / shares[:3].sum()
+    assert computed(f"drawn({PROMPT!r}, {best!r}, 2, 3)", functions) == pytest.approx(cut[0].item(), rel=1e-5)
+    assert computed(f"stay({PROMPT!r}, 2, 3)", functions) == 3
+    plain = logits.softmax(-1).sort(descending=True).values
+    fewest = int((plain.cumsum(0) < 0.9).sum()) + 1
+    assert computed(f"stay({PROMPT!r}, 1, 0, 0.9)", functions) == fewest
+
+
+def test_lengths_of_the_stream_and_products_of_embeddings_are_those_of_the_tensors(functions):
+    lm = gptviz.load("ladder-8")
+    stream = lm.trace("sea", ["blocks.2.resid_mid"])["blocks.2.resid_mid"][0, 1]
+    assert computed("stream_length('sea', 5, 1, model='ladder-8')", functions) == pytest.approx(stream.norm().item(), rel=1e-4)
+    a, z = (lm.model.embed.weight[lm.tokenizer.id_of(letter)] for letter in "az")
+    assert computed("dot('a', 'z', model='ladder-8')", functions) == pytest.approx((a @ z).item(), rel=1e-4)
+
+
+def test_what_a_card_says_of_training_is_asked_by_its_step(functions):
+    lm = gptviz.load("induction")
+    entry = next(entry for entry in lm.card.losses if entry.validation is not None and entry.step > 0)
+    assert computed(f"validation_loss_at({entry.step}, model='induction')", functions) == entry.validation
+    steps = computed("snapshots(model='induction')", functions)
+    assert steps == sorted(steps)
+    assert computed(f"name(model='induction', step={steps[3]})", functions) == "induction"
+
+
+def test_a_patch_restores_what_the_library_says(functions):
+    one = contrasts()[0]
+    shares = gptviz.load("sentences").patch(one.clean, one.corrupted, one.right, one.wrong, "attention.z").shares
+    asked = f"restored({one.clean!r}, {one.corrupted!r}, {one.right!r}, {one.wrong!r}, 'attention.z', 1, 2, model='sentences')"
+    assert computed(asked, functions) == pytest.approx(shares[1, 2])
+
+
+def test_a_source_is_read_where_cross_attention_is_largest(functions):
+    lm, text = gptviz.load("seq2seq"), "the third of march 1977"
+    trace = lm.trace(text)
+    patterns = [trace[f"blocks.{block}.cross_attention.pattern"][0] for block in range(lm.model.config.n_layer)]
+    place = int(torch.cat(patterns).mean(0)[2].argmax())
+    read = lm.tokenizer.label(lm.source(text).tolist()[place])
+    assert computed(f"source_read({text!r}, 2, model='seq2seq')", functions) == read
+
+
+def test_a_gradient_that_reaches_the_first_block_is_a_share(functions):
+    assert computed("gradient_reaching('plain', 4)", functions) == pytest.approx(1.0, abs=0.1)
+    deeper = [computed(f"gradient_reaching('none', {depth})", functions) for depth in (2, 4, 8)]
+    assert deeper[0] > deeper[1] > deeper[2] > 0
+    with pytest.raises(ExpressionError, match="no residual"):
+        computed("gradient_reaching('nothing')", functions)
+    assert computed("occurrences('banana', 'an')", functions) == 2

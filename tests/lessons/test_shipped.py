@@ -7,6 +7,7 @@ from functools import lru_cache
 import pytest
 
 import gptviz
+from gptviz.lessons.answering import answer_to
 from gptviz.lessons.checking import problems
 from gptviz.lessons.library import SHIPPED, Library, library
 from gptviz.lessons.quantities import Quantities
@@ -47,3 +48,10 @@ def test_every_answer_and_value_is_computed(name: str) -> None:
 @pytest.mark.parametrize("name", LESSONS.lessons)
 def test_every_page_opens_in_the_state_that_the_step_asks_for(name: str) -> None:
     assert not [problem.problem for problem in problems(Library({name: LESSONS.lessons[name]}, {}), functions)]
+
+
+def test_the_head_that_is_taken_away_is_the_one_that_adds_most() -> None:
+    lesson = LESSONS.lessons["12-taking-a-head-away"]
+    (edits,) = (step.page.query["edits"] for step in lesson.steps if step.page is not None and "edits" in step.page.query)
+    (question,) = (question for step in lesson.steps for question in step.questions if question.kind == "state")
+    assert answer_to(question, functions(lesson)).value == edits

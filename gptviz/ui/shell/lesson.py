@@ -157,7 +157,7 @@ def _text(text: str, functions: Mapping[str, Callable[..., Any]]) -> None:
 def _ask(one: OpenLesson, number: int, question: Question, functions: Mapping[str, Callable[..., Any]]) -> OpenLesson:
     """A question, a place for the answer and, once it is answered, the right one; the lesson as it then is."""
     key = f"{one.lesson.name} {one.step} {number}"
-    st.markdown(question.ask)
+    _text(question.ask, functions)
     given = _given(question, key, (one.step, number) in one.done)
     if pressed("Check", key=f"check {key}"):
         try:
