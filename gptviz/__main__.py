@@ -33,6 +33,7 @@ from .commands import (
     models,
     neurons,
     patch,
+    report,
     train,
 )
 from .commands.common import Parser, UsageError, one_line
@@ -47,6 +48,7 @@ COMMANDS = (
     import_model,
     export,
     train,
+    report,
     generate,
     classify,
     evaluate,

@@ -63,9 +63,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "gptviz.figures": {"numpy", "plotly", "PIL", "gptviz.labelled_array"},
     "gptviz.components": {"streamlit", "numpy", "gptviz.figures.theme", "gptviz.interp", "gptviz.generate.tree"},
+    "gptviz.learning_curves": {"numpy", "gptviz.figures", "gptviz.runs"},
     "gptviz.takehome": {
         *("streamlit", "pandas", "plotly", "markdown_it", "latex2mathml"),
-        *("gptviz._version", "gptviz.components", "gptviz.language_model", "gptviz.location"),
+        *("gptviz._version", "gptviz.components", "gptviz.fields", "gptviz.figures", "gptviz.language_model"),
+        *("gptviz.learning_curves", "gptviz.lessons", "gptviz.location", "gptviz.model", "gptviz.runs", "gptviz.train"),
     },
     "gptviz._version": set(),
     "gptviz.files": {"filelock"},

@@ -1,4 +1,4 @@
-"""The command `export`: a model for others, or a page as one file."""
+"""The command `export`: a model for others, or a page or a lesson as one file."""
 
 from __future__ import annotations
 
@@ -7,17 +7,21 @@ from pathlib import Path
 
 from gptviz.files import in_place_of
 
+from . import lessons
 from .common import Command, UsageError, print_json
 
 # How a page is written, with the ending of its file.
 PAGE_FORMATS = {"html": "html", "notebook": "ipynb"}
+LESSON = "lesson:"  # what a name begins with that is that of a lesson
 
 
 def add(command: Command) -> None:
     """Add the command and its options."""
-    summary = "Write a model as one zip file, or as another program keeps models; or a page of the app as one file."
+    summary = "Write a model as one zip file, or as another program keeps models; or a page or a lesson of the app as one file."
     this = command("export", run, summary, on_device=False)
-    this.add_argument("name", metavar="NAME", help="a model, as listed by 'models'; with --model, a page such as attention")
+    this.add_argument(
+        "name", metavar="NAME", help="a model, as listed by 'models'; with --model, a page such as attention; or lesson:NAME"
+    )
     this.add_argument(
         "--format",
         choices=["zip", "transformers", "nanogpt", "html", "notebook"],
@@ -37,7 +41,15 @@ def add(command: Command) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """The command `export NAME [--format F] [--to PATH] [--json]`, or `export PAGE --model NAME [--prompt P] [--out FILE]`."""
+    """The command `export NAME [--format F] [--to PATH] [--json]`, `export PAGE --model NAME [--prompt P] [--out FILE]`, or
+    `export lesson:NAME [--out FILE]`.
+    """
+    if options.name.startswith(LESSON):
+        name = options.name.removeprefix(LESSON)
+        if options.format not in (None, "html"):
+            raise UsageError(f"a lesson is written as html, not as {options.format}")
+        lessons.export(name, options.out or options.to or Path(f"{name}.html"), as_json=options.json)
+        return
     if options.model is not None or options.out is not None or options.format in PAGE_FORMATS:
         _export_page(options)
         return

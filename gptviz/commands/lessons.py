@@ -1,4 +1,4 @@
-"""The command `lessons`: check that lessons work."""
+"""The command `lessons`: check that lessons work, or write one as a file to take home."""
 
 from __future__ import annotations
 
@@ -19,29 +19,74 @@ MOST_MODELS = 4  # that stay open
 
 def add(command: Command) -> None:
     """Add the command and its options."""
-    this = command("lessons", run, "Check lessons: open every page of theirs, and compute every answer.", on_device=False)
-    this.add_argument("action", choices=["check"], help="check: open every page and compute every answer")
+    summary = "Check lessons: open every page of theirs, and compute every answer. Or write a lesson as one HTML file."
+    this = command("lessons", run, summary, on_device=False)
+    about = "check: open every page and compute every answer; export: write one lesson, with its pages and answers, as one file"
+    this.add_argument("action", choices=["check", "export"], help=about)
     this.add_argument(
-        "folder", nargs="?", type=Path, metavar="DIR", help="a folder with lessons; default: those that ship, and your own"
+        "what",
+        nargs="?",
+        metavar="DIR|NAME",
+        help="check: a folder with lessons; default: those that ship, and your own. export: the name of a lesson",
     )
+    this.add_argument("--out", type=Path, metavar="FILE", help="export: the file to write; default: here, by the lesson's name")
 
 
 def run(options: argparse.Namespace) -> None:
-    """The command `lessons check [DIR] [--json]`."""
+    """The command `lessons check [DIR] [--json]`, or `lessons export NAME [--out FILE] [--json]`."""
+    if options.action == "check":
+        _check(options)
+    elif options.what is None:
+        raise UsageError("name the lesson to export, for example: lessons export 01-tokens --out lesson.html")
+    else:
+        export(options.what, options.out or Path(f"{options.what}.html"), as_json=options.json)
+
+
+@lru_cache(maxsize=MOST_MODELS)
+def _opened(name: str, step: int | None) -> LanguageModel:
     import gptviz
+
+    return gptviz.load(name, "cpu", step)
+
+
+def export(name: str, out: Path, *, as_json: bool) -> None:
+    """Write the lesson called `name` as one HTML file, and say so.
+
+    Raises:
+        UsageError: there is no such lesson, or it is in a file that is no lesson.
+        ValueError: a page of it cannot be opened, or a value cannot be computed.
+    """
+    from gptviz.files import in_place_of
+    from gptviz.lessons.library import library
+    from gptviz.lessons.quantities import Quantities
+    from gptviz.memory import size
+    from gptviz.takehome.lesson_file import lesson_content
+    from gptviz.takehome.page_file import as_html
+
+    known = library()
+    if why := known.refused.get(f"{name}.md"):
+        raise UsageError(why)
+    if (lesson := known.lessons.get(name)) is None:
+        raise UsageError(f"there is no lesson {name!r:.40}; there are {', '.join(known.lessons)}")
+    content = as_html(lesson_content(lesson, Quantities(_opened, lesson.model).functions)).encode("utf-8", "replace")
+    with in_place_of(out.absolute()) as beside:
+        beside.write_bytes(content)
+    if as_json:
+        print_json({"lesson": name, "path": str(out.absolute()), "bytes": len(content)})
+    else:
+        print(f"The lesson {name} is in {out} ({size(len(content))})")
+
+
+def _check(options: argparse.Namespace) -> None:
     from gptviz.lessons.checking import problems
     from gptviz.lessons.library import library
     from gptviz.lessons.quantities import Quantities
 
-    if options.folder is not None and not options.folder.is_dir():
-        raise UsageError(f"{options.folder} is no folder")
-
-    @lru_cache(maxsize=MOST_MODELS)
-    def opened(name: str, step: int | None) -> LanguageModel:
-        return gptviz.load(name, "cpu", step)
-
-    lessons = library() if options.folder is None else library(options.folder)
-    failed = list(problems(lessons, lambda lesson: Quantities(opened, lesson.model).functions))
+    folder = None if options.what is None else Path(options.what)
+    if folder is not None and not folder.is_dir():
+        raise UsageError(f"{folder} is no folder")
+    lessons = library() if folder is None else library(folder)
+    failed = list(problems(lessons, lambda lesson: Quantities(_opened, lesson.model).functions))
     steps = [step for lesson in lessons.lessons.values() for step in lesson.steps]
     n_question = sum(len(step.questions) for step in steps)
     if options.json:

@@ -26,10 +26,11 @@ class PageError(ValueError):
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading; level 1 is the title of the page."""
+    """A heading; level 1 is the title of the page. `plain` text is no Markdown."""
 
     text: str
     level: int
+    plain: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,22 +107,22 @@ class Group:
 # The heading of suggestions, which are left out.
 TRY_THIS = Text("**Try this**")
 
-Piece = Heading | Text | Plain | Code | Figure | View | Table | Image | Setting | Group
-
 
 @dataclass(frozen=True)
 class PageContent:
-    """A page at one moment.
+    """A page at one moment, or something written like one; it may be a piece of another.
 
     Attributes:
         name: the name in its address, "home" for the first page.
         query: what its address said.
         pieces: what it shows.
+        source: what its last line says that it is; by default, which page.
     """
 
     name: str
     query: Mapping[str, str]
     pieces: tuple[Piece, ...]
+    source: str = ""
 
     def all(self, kind: type) -> list[Any]:
         """Every piece of a kind, in their order."""
@@ -133,10 +134,13 @@ class PageContent:
         return next((piece.text for piece in self.all(Heading)), self.name)
 
 
+Piece = Heading | Text | Plain | Code | Figure | View | Table | Image | Setting | Group | PageContent
+
+
 def _flat(pieces: tuple[Piece, ...]) -> Iterator[Piece]:
     for piece in pieces:
         yield piece
-        if isinstance(piece, Group):
+        if isinstance(piece, Group | PageContent):
             yield from _flat(piece.pieces)
 
 

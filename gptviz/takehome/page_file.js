@@ -3,9 +3,8 @@
 /** @param {string} text */
 const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 
-// A file has no address of its own that a view could read or write.
+// A file has no address of its own that a view could read or write: it reads that of the page that it was on.
 const page = /** @type {Record<symbol, unknown>} */ (/** @type {unknown} */ (globalThis));
-page[Symbol.for("gptviz address")] = document.documentElement.dataset.address;
 const replace = history.replaceState.bind(history);
 history.replaceState = (...given) => {
   try {
@@ -27,29 +26,29 @@ function explain(host) {
   host.after(line);
 }
 
-for (const host of document.querySelectorAll("[data-view]")) {
-  const view = /** @type {HTMLElement} */ (host);
+/** @param {HTMLElement} view */
+async function show(view) {
   const part = (/** @type {string} */ name) => document.getElementById(name)?.textContent ?? "";
   const script = JSON.parse(part(`script-${view.dataset.view}`));
   const style = JSON.parse(part(`style-${view.dataset.view}`));
-  const url = URL.createObjectURL(new Blob([script], { type: "text/javascript" }));
-  import(url).then((module) => {
-    const parentElement = view.attachShadow({ mode: "open" });
-    parentElement.append(
-      Object.assign(document.createElement("style"), { textContent: style }),
-      Object.assign(document.createElement("div"), { className: "root" }),
-    );
-    const send = () => explain(view);
-    module.default({
-      name: view.id,
-      key: view.id,
-      data: bytes(part(`data-${view.id}`).trim()),
-      parentElement,
-      setTriggerValue: send,
-      setStateValue: send,
-    });
-    view.dataset.shown = "yes";
+  const module = await import(URL.createObjectURL(new Blob([script], { type: "text/javascript" })));
+  const parentElement = view.attachShadow({ mode: "open" });
+  parentElement.append(
+    Object.assign(document.createElement("style"), { textContent: style }),
+    Object.assign(document.createElement("div"), { className: "root" }),
+  );
+  const of = /** @type {HTMLElement | null} */ (view.closest("[data-address]"));
+  page[Symbol.for("gptviz address")] = of?.dataset.address ?? "";
+  const send = () => explain(view);
+  module.default({
+    name: view.id,
+    key: view.id,
+    data: bytes(part(`data-${view.id}`).trim()),
+    parentElement,
+    setTriggerValue: send,
+    setStateValue: send,
   });
+  view.dataset.shown = "yes";
 }
 
 for (const figure of document.querySelectorAll(".figure")) {
@@ -57,3 +56,19 @@ for (const figure of document.querySelectorAll(".figure")) {
   // @ts-expect-error: plotly is in a script of its own
   globalThis.Plotly.newPlot(figure, data, { ...layout, autosize: true }, { responsive: true, displaylogo: false });
 }
+
+// What is folded has no width: a figure in it is drawn in its size when it is unfolded.
+const unfolded = (/** @type {Event} */ event) => {
+  const inside = /** @type {HTMLElement} */ (event.target).querySelectorAll(".figure");
+  // @ts-expect-error: plotly is in a script of its own
+  for (const figure of inside) globalThis.Plotly.Plots.resize(figure);
+};
+document.addEventListener("toggle", unfolded, { capture: true });
+
+// One after the other: each reads the address of its own page when it is shown. One that fails does not stop the others.
+async function showAll() {
+  for (const host of document.querySelectorAll("[data-view]")) {
+    await show(/** @type {HTMLElement} */ (host)).catch(reportError);
+  }
+}
+showAll();

@@ -52,6 +52,8 @@ def as_html(page: PageContent) -> str:
 
 
 def _made(page: PageContent) -> str:
+    if page.source:
+        return f"{page.source} Written by gptviz {__version__}. Every number was computed by the model named."
     asked = ", ".join(f"{key} = {value[:200]}" for key, value in page.query.items())
     of = f", {asked}" if asked else ""
     return f"Page “{page.name}” of gptviz {__version__}{of}. Every number was computed by the model named."
@@ -81,13 +83,14 @@ class _Writer:
         self.data: dict[str, str] = {}
         self.views: set[str] = set()
         self.has_figures = False
+        self._lower = 0  # by how many levels headings stand below those of a page of its own
         self._number = count()
         self._markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
 
     def written(self, piece: Piece) -> str:
         """A piece as HTML."""
         writers: dict[type, Callable[[Any], str]] = {
-            Heading: lambda one: f"<h{one.level}>{self._inline(one.text)}</h{one.level}>",
+            Heading: self._heading,
             Text: self._text,
             Plain: lambda one: f"<p>{escape(one.body)}</p>",
             Code: lambda one: f"<pre><code>{escape(one.body)}</code></pre>",
@@ -97,8 +100,20 @@ class _Writer:
             Image: lambda one: f'<img src="{escape(one.source)}" alt="{escape(one.alt)}">',
             Setting: lambda one: f'<span class="settings"><b>{escape(one.label)}</b>: {escape(one.value)}</span>',
             Group: self._group,
+            PageContent: self._page,
         }
         return writers[type(piece)](piece)
+
+    def _heading(self, heading: Heading) -> str:
+        level = min(6, heading.level + self._lower)
+        return f"<h{level}>{escape(heading.text) if heading.plain else self._inline(heading.text)}</h{level}>"
+
+    def _page(self, page: PageContent) -> str:
+        """A page inside another: its views read its own address, and its title is no title of the whole."""
+        self._lower += 2
+        inside = "\n".join(self.written(piece) for piece in page.pieces)
+        self._lower -= 2
+        return f'<section class="page" data-address="{escape(urlencode(page.query))}">{inside}</section>'
 
     def _group(self, group: Group) -> str:
         inside = "\n".join(self.written(piece) for piece in group.pieces)

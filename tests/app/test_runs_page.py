@@ -400,8 +400,15 @@ def test_time_is_said_as_a_person_says_it(seconds: float | None, said: str) -> N
 
 
 def downloads(at: AppTest) -> dict[str, bool]:
-    """The label of every download, and whether it can be pressed."""
-    return {each.proto.label: not each.proto.disabled for each in at.get("download_button")}
+    """The label of every download of a model, and whether it can be pressed."""
+    offered = [each.proto for each in at.get("download_button") if "-download " in each.proto.id]  # its key
+    return {proto.label: not proto.disabled for proto in offered}
+
+
+def test_a_report_is_downloaded(tiny_model: TinyModel) -> None:
+    tiny_model("mine")
+    assert "Report" in [each.proto.label for each in page(model="mine").get("download_button")]
+    assert b"How mine was trained" in saving.written_report("mine")
 
 
 def test_a_model_is_saved_in_the_formats_it_has_and_why_not_in_others(tiny_model: TinyModel) -> None:

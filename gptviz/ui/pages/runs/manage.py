@@ -19,7 +19,7 @@ from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.markdown import escaped
 
-from .saving import save_as
+from .saving import report_of, save_as
 from .selection import NONE
 
 # What the page Train offers for a run in such a state.
@@ -42,6 +42,8 @@ def one_model(entries: Mapping[str, Entry]) -> None:
             query = {**pages.shared_state(), "run": name}
             st.page_link(pages.TRAIN.path, label=ON_TRAIN[status.state], icon=":material/resume:", query_params=query)
         save_as(name)
+        if not entries[name].problem:
+            report_of(name)
         if manage.is_own(folder):
             with st.popover("Rename", icon=":material/edit:"):
                 new = st.text_input("New name", name, key=f"new name of {name}", max_chars=64)

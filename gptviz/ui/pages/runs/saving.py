@@ -1,4 +1,4 @@
-"""Taking a model along: in each format as a download, or, where it is large, as a file in the user's own folder."""
+"""Taking a model along, in each format, as a download or, where it is large, as a file in the user's folder; and its report."""
 
 from __future__ import annotations
 
@@ -37,6 +37,28 @@ def save_as(name: str) -> None:
                 continue
             _offer(name, key, each.bytes(folder, snapshots=with_snapshots), snapshots=with_snapshots)
             st.caption(each.about)
+
+
+def report_of(name: str) -> None:
+    """A button that downloads the report of the run that made the model, as one HTML file."""
+    st.download_button(
+        "Report",
+        lambda: written_report(name),
+        f"{names.possible(name)}-report.html",
+        "text/html",
+        key=f"report of {name}",
+        on_click="ignore",
+        icon=":material/description:",
+        help="How it was trained, as one file for any browser: curves, settings, what it wrote on the way, and its card.",
+    )
+
+
+def written_report(name: str) -> bytes:
+    """The report as an HTML file."""
+    from gptviz.takehome.page_file import as_html  # takes a moment to import, which nobody waits for who wants no report
+    from gptviz.takehome.report import report
+
+    return as_html(report(name)).encode("utf-8", "replace")
 
 
 def _asks_for_snapshots(name: str, number: int) -> bool:

@@ -1,0 +1,34 @@
+"""The command `report`: what there is to know of a training run, as one HTML file."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from .common import Command, print_json
+
+
+def add(command: Command) -> None:
+    """Add the command and its options."""
+    summary = "Write the report of a training run (curves, settings, samples, card) as one HTML file that needs no server."
+    this = command("report", run, summary, on_device=False)
+    this.add_argument("name", metavar="NAME", help="a model, as listed by 'models'")
+    this.add_argument("--out", type=Path, metavar="FILE", help="the file to write; default: here, by the model's name")
+
+
+def run(options: argparse.Namespace) -> None:
+    """The command `report NAME [--out FILE] [--json]`."""
+    from gptviz.files import in_place_of
+    from gptviz.memory import size
+    from gptviz.runs import checkpoints
+    from gptviz.takehome.page_file import as_html
+    from gptviz.takehome.report import report
+
+    out = options.out or Path(f"{checkpoints.find(options.name).name}-report.html")
+    content = as_html(report(options.name)).encode("utf-8", "replace")
+    with in_place_of(out.absolute()) as beside:
+        beside.write_bytes(content)
+    if options.json:
+        print_json({"name": options.name, "path": str(out.absolute()), "bytes": len(content)})
+        return
+    print(f"The report of {options.name} is in {out} ({size(len(content))})")

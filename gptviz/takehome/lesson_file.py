@@ -1,0 +1,69 @@
+"""A lesson as one page: its steps below each other, each with the page that it opens beside its text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from gptviz.lessons.answering import Answer, answer_to, filled
+from gptviz.lessons.checking import with_model
+from gptviz.lessons.lesson import Lesson, PageState, Question, Step
+
+from .page import Group, Heading, PageContent, Piece, Plain, Text, read_page
+
+Functions = Mapping[str, Callable[..., Any]]
+Reader = Callable[[str, Mapping[str, str]], PageContent]
+
+
+def lesson_content(lesson: Lesson, functions: Functions, read: Reader = read_page) -> PageContent:
+    """The lesson with every page that it opens, every value in its texts, and its answers, which are folded.
+
+    Args:
+        lesson: the lesson.
+        functions: those of its expressions, by name (`gptviz.lessons.quantities`).
+        read: reads a page by its name and what its address says.
+
+    Raises:
+        PageError: a page of it cannot be opened.
+        ExpressionError: a value or an answer cannot be computed.
+    """
+    sources = [Plain(f"Based on: {'; '.join(lesson.based_on)}")] if lesson.based_on else []
+    pieces: list[Piece] = [Heading(lesson.title, 1, plain=True), Plain(lesson.about), *sources]
+    for number, step in enumerate(lesson.steps, 1):
+        pieces += [Heading(f"{number} {step.title}", 2, plain=True), _step(lesson, step, functions, read)]
+    source = f"The lesson “{lesson.title}” about the model {lesson.model}."
+    return PageContent(lesson.name, {"model": lesson.model}, tuple(pieces), source)
+
+
+def _step(lesson: Lesson, step: Step, functions: Functions, read: Reader) -> Group:
+    page = None if step.page is None else with_model(step.page, lesson)
+    said = Group(tuple(_said(step, page, functions)))
+    return said if page is None else Group((said, read(page.page, page.query)), "beside")
+
+
+def _said(step: Step, page: PageState | None, functions: Functions) -> Iterator[Piece]:
+    if step.text:
+        yield Text(filled(step.text, functions))
+    if page is not None and page.look_at:
+        yield Plain(f"Look here: {page.look_at}")
+    for question in step.questions:
+        yield from _question(question, functions)
+
+
+def _question(question: Question, functions: Functions) -> Iterator[Piece]:
+    yield Text(f"**Question.** {question.ask}")
+    if question.options:
+        yield Group(tuple(Plain(f"○ {option}") for option in question.options))
+    answer = answer_to(question, functions)
+    more = (Text(filled(question.reveal, functions)),) if question.reveal else ()
+    yield Group((Plain(in_words(answer)), *more), "folded", "The answer")
+
+
+def in_words(answer: Answer) -> str:
+    """The answer as a reader sees it, with signs for what cannot be seen."""
+    question, value = answer.question, answer.value
+    if question.kind == "number":
+        within = f" (an answer within {question.within:g} counts as right)" if question.within else ""
+        return f"{value:.4g}{f' {question.unit}' if question.unit else ''}{within}"
+    shown = str(value).replace(" ", "␣").replace("\n", "⏎") if question.kind == "token" else str(value)
+    return f"“{shown}”"

@@ -1,0 +1,162 @@
+"""The report of a training run as one page: how it went, with what settings, what it wrote on the way, and its card."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from gptviz.fields import field_infos
+from gptviz.figures import curves
+from gptviz.figures.format import duration, percent
+from gptviz.figures.theme import LIGHT
+from gptviz.learning_curves import read_accuracy, read_curve
+from gptviz.model import Config
+from gptviz.runs import checkpoints
+from gptviz.runs.card import Card
+from gptviz.runs.divergence import diverged
+from gptviz.runs.log import LogLine, curve_points, read_log
+from gptviz.runs.status import read_status
+from gptviz.train.recipe import Recipe
+
+from .page import Code, Figure, Group, Heading, PageContent, Piece, Plain, Setting, Table, Text
+
+MOST_SAMPLES = 24
+# What else the log has about each step: its field, its heading, its unit, and whether its axis is logarithmic.
+OTHERS = (
+    ("learning_rate", "Learning rate", "", False),
+    ("gradient_norm", "Length of the gradient before clipping", "", True),
+    ("tokens_per_second", "Speed", "tokens per second", False),
+)
+
+
+def report(name: str) -> PageContent:
+    """The report of the run that made the model called `name`.
+
+    Raises:
+        CheckpointError: there is no such model, or its card or config cannot be read.
+    """
+    folder = checkpoints.find(name)
+    card, config, log = checkpoints.read_card(folder), checkpoints.read_config(folder), read_log(folder / "log.jsonl")
+    pieces: tuple[Piece, ...] = (
+        Heading(f"How {name} was trained", 1, plain=True),
+        Group(tuple(Setting(label, value) for label, value in summary(folder, card)), "row"),
+        *_warnings(card, config),
+        *_curves(folder, log, is_classifier=config.n_label is not None and config.n_label > 0),
+        Heading("Settings", 2),
+        Table(settings_table(Recipe, card.recipe or {})),
+        Group((Table(settings_table(Config, config.to_dict())),), "folded", "The architecture"),
+        *_samples(log),
+        *_card(card),
+    )
+    return PageContent("report", {"model": name}, pieces, f"The report of the run that made {name}.")
+
+
+def summary(folder: Path, card: Card) -> Iterator[tuple[str, str]]:
+    """What there is to say of a run in a few numbers, each with its label; only what is known."""
+    yield "State", read_status(folder).state
+    if data := card.task or card.corpus:
+        yield "Data", data
+    losses = read_curve(folder).validation
+    if len(losses) and math.isfinite(losses[-1]):
+        yield "Last loss on held-out data", f"{losses[-1]:.4f} nats (perplexity {curves.perplexity(float(losses[-1]))})"
+    if card.floor is not None:
+        yield "Lowest loss possible on this data", f"{card.floor:.4f} nats"
+    if card.accuracy is not None:
+        yield "Right on held-out data", percent(card.accuracy)
+    for label, value in (("Steps", card.steps), ("Parameters", card.values.get("parameters"))):
+        if isinstance(value, int):
+            yield label, f"{value:,}"
+    if card.seconds:
+        yield "Time", duration(card.seconds)
+    for label, key in (("Device", "device"), ("Date", "date"), ("gptviz", "gptviz")):
+        if isinstance(value := card.values.get(key), str):
+            yield label, value
+
+
+def _warnings(card: Card, config: Config) -> Iterator[Piece]:
+    if said := diverged(card, config):
+        yield Group((Heading("It diverged", 2), Plain(said)))
+
+
+def _curves(folder: Path, log: Sequence[LogLine], *, is_classifier: bool) -> Iterator[Piece]:
+    curve = read_curve(folder)
+    yield Heading("What it learned", 2)
+    if not len(curve.validation) and curve.training is None:
+        yield Text("Nothing is written down about its losses.")
+        return
+    figure = curves.losses([curve], LIGHT)
+    if is_classifier:
+        figure.update_yaxes(title_text="loss (nats per text)")
+    yield _figure(figure, "The losses over the steps of training.")
+    yield Text(curves.LEGEND, "caption")
+    if (accuracy := read_accuracy(folder)) is not None:
+        yield _figure(curves.accuracies([accuracy], LIGHT), f"{accuracy.what} over the steps of training.")
+        yield Text(curves.ACCURACY_LEGEND, "caption")
+    others = tuple(_others(log))
+    if others:
+        yield Group(others, "folded", "Learning rate, gradient and speed")
+
+
+def _others(log: Sequence[LogLine]) -> Iterator[Piece]:
+    for field, title, unit, is_log in OTHERS:
+        if points := curve_points(log, "step", field):
+            steps, values = zip(*points, strict=True)
+            yield Heading(title, 3)
+            yield _figure(curves.values(title, unit, steps, values, LIGHT, log=is_log), f"{title} over the steps of training.")
+
+
+def _figure(figure: go.Figure, alt: str) -> Figure:
+    return Figure(figure.to_json(), alt)
+
+
+def settings_table(of: type, values: Mapping[str, Any]) -> pd.DataFrame:
+    """Every setting of a recipe or a config that `values` has, with what it does."""
+    known = [(info.label, values[name], info.help) for name, info in field_infos(of).items() if name in values]
+    rows = [(label, _in_words(value), about) for label, value, about in known]
+    return (
+        pd.DataFrame(rows, columns=["setting", "value", "what it does"])
+        .set_index("setting")
+        .rename_axis(index=None, columns="setting")
+    )
+
+
+def _in_words(value: object) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _samples(log: Sequence[LogLine]) -> Iterator[Piece]:
+    written = [(line.step, line.text) for line in log if line.kind == "sample" and line.text is not None]
+    if not written:
+        return
+    yield Heading("What it wrote", 2)
+    shown = evenly(written, MOST_SAMPLES)
+    about = "" if len(shown) == len(written) else f" {len(shown)} of {len(written)} samples."
+    yield Text(f"Samples that it wrote on the way, the first one before it had learned much.{about}", "caption")
+    for step, text in shown:
+        yield Heading(f"After {step:,} {'step' if step == 1 else 'steps'}", 3, plain=True)
+        yield Code(text, "")
+
+
+def _card(card: Card) -> Iterator[Piece]:
+    yield Heading("Card", 2)
+    if card.command:
+        yield Text("The command that trains it again:")
+        yield Code(card.command, "bash")
+    yield Group((Code(json.dumps(card.values, indent=1, ensure_ascii=False), "json"),), "folded", "The card, as it is kept")
+
+
+def evenly(entries: Sequence[tuple[int, str]], most: int) -> list[tuple[int, str]]:
+    """At most so many of the entries, the first and the last among them, and the others evenly between these."""
+    if len(entries) <= most:
+        return list(entries)
+    return [entries[round(i * (len(entries) - 1) / (most - 1))] for i in range(most)]

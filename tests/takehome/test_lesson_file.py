@@ -1,0 +1,96 @@
+"""A lesson to take home: its pages stand beside its texts, its answers are computed, and none of its text is markup."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import escape
+from pathlib import Path
+
+import pytest
+
+import gptviz
+from gptviz.__main__ import main
+from gptviz.lessons.lesson import Lesson, PageState, Question, Step, parse_lesson
+from gptviz.lessons.library import own_folder
+from gptviz.takehome.lesson_file import lesson_content
+from gptviz.takehome.page import Group, Heading, PageContent, Plain, Text
+from gptviz.takehome.page_file import as_html
+from tests.browser.machinery import HOSTILE
+
+LESSON = """---
+title: A title
+about: A sentence.
+model: ladder-2
+---
+## The first
+It has {{ parameters() }} numbers.
+
+```page
+open: positions
+```
+
+```question
+ask: How many numbers does it have?
+kind: number
+answer: parameters()
+within: 10
+reveal: They are {{ parameters() }}.
+```
+
+## The second
+A step without a page.
+"""
+
+
+def blank(name: str, query: dict[str, str]) -> PageContent:
+    return PageContent(name, query, (Heading("The title of a page", 1),))
+
+
+def test_a_page_stands_beside_the_text_of_its_step_and_the_answer_is_folded():
+    content = lesson_content(parse_lesson(LESSON, "own"), {"parameters": lambda: 1234}, blank)
+    (beside,) = [group for group in content.all(Group) if group.look == "beside"]
+    said, page = beside.pieces
+    assert isinstance(said, Group)
+    assert isinstance(page, PageContent)
+    assert (page.name, page.query) == ("positions", {"model": "ladder-2"})
+    (folded,) = [group for group in said.pieces if isinstance(group, Group) and group.look == "folded"]
+    assert folded.pieces == (Plain("1234 (an answer within 10 counts as right)"), Text("They are 1234."))
+    html = as_html(content)
+    assert re.findall(r"<h(\d)>([^<]*)<", html) == [
+        ("1", "A title"),
+        ("2", "1 The first"),
+        ("3", "The title of a page"),
+        ("2", "2 The second"),
+    ]
+    assert '<section class="page" data-address="model=ladder-2">' in html
+    assert re.search(r"<details><summary>The answer</summary>\s*<p>1234", html)
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_the_text_of_a_lesson_is_never_markup(hostile: str):
+    question = Question(hostile, "choice", "'b'", (hostile, "b"), reveal=hostile)
+    step = Step(hostile, hostile, PageState("positions", {"prompt": hostile}, hostile), (question,))
+    html = as_html(lesson_content(Lesson("own", hostile, hostile, (step,), based_on=(hostile,)), {}, blank))
+    assert "<img src=x" not in html
+    assert "<script" not in html
+    assert 'href="javascript' not in html
+    assert escape(hostile[:20]) in html
+
+
+def test_the_command_writes_one_file_that_loads_nothing(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    own_folder().mkdir()
+    (own_folder() / "own.md").write_text(LESSON, encoding="utf-8")
+    (own_folder() / "broken.md").write_text("no lesson", encoding="utf-8")
+    out = tmp_path / "lesson.html"
+    assert main(["export", "lesson:own", "--out", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"lesson": "own", "path": str(out), "bytes": out.stat().st_size}
+    content = out.read_text(encoding="utf-8")
+    assert f"<p>It has {sum(one.numel() for one in gptviz.load('ladder-2').model.parameters())} numbers.</p>" in content
+    assert "newPlot" in content  # the figures of the page Positions
+    assert not re.findall(r"""<(?:script|link|img|iframe)[^>]*(?:src|href)=["']?(?!data:)[^"'> ]""", content)
+    for name, said in (("missing", "there is no lesson 'missing'"), ("broken", "between two lines")):
+        assert main(["lessons", "export", name, "--out", str(tmp_path / "x.html")]) == 2
+        assert said in capsys.readouterr().err
+    assert main(["lessons", "export"]) == 2
+    assert not (tmp_path / "x.html").exists()
