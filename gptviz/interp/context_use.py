@@ -15,8 +15,8 @@ Its last token is only guessed and never read, so it may be a guess of the model
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal, get_args
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.model import Edit, Transformer
+from gptviz.model import IDENTITY, Edit, Tap, Transformer
+from gptviz.model.attention import KVCache
 
 Numbers = npt.NDArray[np.float64]
 Watch = Callable[[int, int], object]
@@ -216,32 +217,75 @@ def by_window(
     places = np.unique(np.linspace(kept + 1, length - 1, min(targets, length - 1 - kept)).round().astype(int)).tolist()
     asked = [(row, column, max(place - window, kept)) for row, window in enumerate(chosen) for column, place in enumerate(places)]
     # Windows that begin at the same place and end at the same token are one guess.
-    guesses = sorted({(places[column] - start, start, column) for _, column, start in asked})
+    guesses = sorted({(start, places[column]) for _, column, start in asked})
     found: dict[tuple[int, int], float] = {}
-    for part in _parts(guesses, model, kept):
-        rows = torch.tensor([[*ids[:kept], *ids[start : places[column]]] for _, start, column in part])
-        truth = torch.tensor([ids[places[column]] for _, _, column in part], device=model.embed.weight.device)
-        logits = model(rows.to(truth.device), logits_at=slice(-1, None))[:, -1]  # [rows, vocab_size]
-        nats = F.cross_entropy(logits.float(), truth, reduction="none").tolist()
-        found |= {(column, start): loss for (_, start, column), loss in zip(part, nats, strict=True)}
+    for part in _parts(_readings(guesses, model), model, kept):
+        logits, width = _read(model, ids, part, kept), part[-1].width
+        for row, one in enumerate(part):
+            guessed = [place - one.start - 1 - width for place in one.targets]  # counted from the end
+            truth = torch.tensor([ids[place] for place in one.targets], device=logits.device)
+            nats = F.cross_entropy(logits[row, guessed].float(), truth, reduction="none").tolist()
+            found |= {(one.start, place): loss for place, loss in zip(one.targets, nats, strict=True)}
         if watch is not None:
             watch(len(found), len(guesses))
     loss = np.empty((len(chosen), len(places)))
     for row, column, start in asked:
-        loss[row, column] = found[column, start]
+        loss[row, column] = found[start, places[column]]
     return ByWindow(chosen, tuple(places), loss)
 
 
-def _parts(guesses: list[tuple[int, int, int]], model: Transformer, kept: int) -> Iterator[list[tuple[int, int, int]]]:
-    """The guesses (how many tokens they read, from where, for which target) in rows of equal length, a pass each."""
-    part: list[tuple[int, int, int]] = []
-    for guess in guesses:
-        width = guess[0] + kept
-        most = max(1, min(MOST_TOKENS // width, MOST_LOGITS // model.config.vocab_size))
-        if part and (part[0][0] != guess[0] or len(part) == most):
+def _read(model: Transformer, ids: Sequence[int], part: Sequence[_Reading], kept: int) -> Tensor:
+    """The logits [rows, n, vocab_size] of a pass over the readings of a part, after the last n tokens of the longest of them,
+    from the first guess on.
+    """
+    width = part[-1].width
+    rows = [[*ids[:kept], *ids[one.start : one.stop], *[0] * (width - one.width)] for one in part]
+    first = kept + min(place - one.start - 1 for one in part for place in one.targets)
+    logits: Tensor = model(torch.tensor(rows, device=model.embed.weight.device), logits_at=slice(first, None))
+    return logits
+
+
+class _Reading(NamedTuple):
+    """Tokens of the text that are read as if it began with them.
+
+    Attributes:
+        start: the first of them.
+        stop: the end of them.
+        targets: the positions that are guessed from what is read before them.
+    """
+
+    start: int
+    stop: int
+    targets: tuple[int, ...]
+
+    @property
+    def width(self) -> int:
+        """How many tokens are read."""
+        return self.stop - self.start
+
+
+def _readings(guesses: Sequence[tuple[int, int]], model: Transformer) -> list[_Reading]:
+    """What is read for the guesses (from where, of which position), the shortest first. In a causal model one reading serves all
+    that begin at one place: each token is guessed from those before it alone.
+    """
+    if not _is_causal(model):
+        return sorted((_Reading(start, place, (place,)) for start, place in guesses), key=lambda one: one.width)
+    targets: dict[int, list[int]] = {}
+    for start, place in guesses:
+        targets.setdefault(start, []).append(place)
+    return sorted((_Reading(start, max(of), tuple(of)) for start, of in targets.items()), key=lambda one: one.width)
+
+
+def _parts(readings: list[_Reading], model: Transformer, kept: int) -> Iterator[list[_Reading]]:
+    """The readings by passes. In a causal model shorter ones are filled up at their ends, which changes no guess."""
+    part: list[_Reading] = []
+    for one in readings:
+        width = one.width + kept
+        most = max(1, min(MOST_TOKENS // width, MOST_LOGITS // (width * model.config.vocab_size)))
+        if part and (len(part) >= most or (one.width != part[0].width and not _is_causal(model))):
             yield part
             part = []
-        part.append(guess)
+        part.append(one)
     yield part
 
 
@@ -274,18 +318,58 @@ def left_out(
     gone = tuple(range(kept, len(ids) - 1) if places is None else places)
     if outside := [place for place in gone if not 0 <= place < len(ids) - 1]:
         raise ValueError(f"there is no token {outside[0]} to leave out: those that are read are counted from 0 to {len(ids) - 2}")
-    whole = losses(model, ids)
+    before = _Beginning(model, ids)
     rise = np.full((len(ids), len(gone)), np.nan)
     each = max(1, min(MOST_TOKENS // len(ids), MOST_LOGITS // (len(ids) * model.config.vocab_size)))
     mean = mean_embedding(model) if how == "replaced" and gone else None
     for start in range(0, len(gone), each):
         some = gone[start : start + each]
-        without = _replaced(model, ids, some, mean) if mean is not None else _removed(model, ids, some)
+        without = _replaced(before, some, mean) if mean is not None else _removed(before, some)
         for column, place in enumerate(some, start):
-            rise[place + 1 :, column] = (without[column - start] - whole)[place + 1 :]
+            rise[place + 1 :, column] = (without[column - start] - before.losses)[place + 1 :]
         if watch is not None:
             watch(min(start + each, len(gone)), len(gone))
     return LeftOut(gone, rise)
+
+
+class _Beginning:
+    """A text as it is, and what a causal model has computed of it: what stands before a change is not computed again.
+
+    Attributes:
+        model: the model.
+        ids: [T], the text.
+        losses: [T], the loss of each of its tokens.
+    """
+
+    def __init__(self, model: Transformer, ids: Sequence[int]) -> None:
+        self.model, self.ids = model, torch.tensor(ids, device=model.embed.weight.device)
+        self._cache = self._new_cache(1) if _is_causal(model) else None
+        logits = model(self.ids[None, :-1], cache=self._cache)
+        self.losses = np.concatenate(([np.nan], _losses(logits, self.ids[None, 1:])[0]))
+
+    def _new_cache(self, rows: int) -> KVCache:
+        weight = self.model.embed.weight
+        config = replace(self.model.config, context_length=len(self.ids))
+        return KVCache(config, rows, weight.device, torch.promote_types(weight.dtype, torch.float32))
+
+    def unchanged(self, places: Sequence[int]) -> int:
+        """The first position from which on rows that differ from the text at these places have to be read."""
+        return 0 if self._cache is None else min(places)
+
+    def logits(self, rows: Tensor, start: int, tap: Tap = IDENTITY) -> Tensor:
+        """The logits [B, n, vocab_size] of the rows [B, n] that follow the text up to position `start`."""
+        if self._cache is None or not start:
+            return cast(Tensor, self.model(rows, tap=tap))
+        cache = self._new_cache(len(rows))
+        for layer, kept in zip(cache.layers, self._cache.layers, strict=True):
+            layer.keys[:, :, :start], layer.values[:, :, :start] = kept.keys[:, :, :start], kept.values[:, :, :start]
+        cache.length = start
+        return cast(Tensor, self.model(rows, cache=cache, tap=tap))
+
+
+def _is_causal(model: Transformer) -> bool:
+    """Whether what the model computes at a position depends on nothing after it."""
+    return model.config.mask == "causal" and model.config.padding is None
 
 
 @torch.inference_mode()
@@ -297,28 +381,35 @@ def mean_embedding(model: Transformer) -> Tensor:
     return (total / model.config.vocab_size).float()
 
 
-def _replaced(model: Transformer, ids: Sequence[int], places: Sequence[int], mean: Tensor) -> Numbers:
-    """The losses [places, T] of the text in which one token after the other has the `mean` embedding [d_model]."""
-    rows = torch.tensor(ids, device=mean.device).expand(len(places), -1)
+def _replaced(before: _Beginning, places: Sequence[int], mean: Tensor) -> Numbers:
+    """The losses [places, T] of the text in which one token after the other has the `mean` embedding [d_model]; NaN for those
+    that come before all of these places.
+    """
+    start = before.unchanged(places)
+    rows = before.ids[start:].expand(len(places), -1)
 
-    def replace(embedded: Tensor) -> Tensor:
-        embedded[torch.arange(len(places)), torch.tensor(places)] = mean.to(embedded.dtype)
-        return embedded  # [places, T - 1, d_model]
+    def replaced(embedded: Tensor) -> Tensor:
+        embedded[torch.arange(len(places)), torch.tensor(places) - start] = mean.to(embedded.dtype)
+        return embedded  # [places, T - 1 - start, d_model]
 
-    logits = model(rows[:, :-1], tap=Edit({"embed": replace}))
-    return np.pad(_losses(logits, rows[:, 1:]), ((0, 0), (1, 0)), constant_values=np.nan)
+    logits = before.logits(rows[:, :-1], start, Edit({"embed": replaced}))
+    return np.pad(_losses(logits, rows[:, 1:]), ((0, 0), (start + 1, 0)), constant_values=np.nan)
 
 
-def _removed(model: Transformer, ids: Sequence[int], places: Sequence[int]) -> Numbers:
-    """The losses [places, T] of the text that is read without one token after the other; NaN where nothing is left to read."""
-    others = torch.arange(len(ids) - 1).expand(len(places), -1)
+def _removed(before: _Beginning, places: Sequence[int]) -> Numbers:
+    """The losses [places, T] of the text that is read without one token after the other; NaN where nothing is left to read, and
+    for tokens that come before all of these places.
+    """
+    length, start = len(before.ids), before.unchanged(places)
+    start = max(0, start - 1)  # the token before is read again, for its guess at what follows
+    others = torch.arange(start, length - 1).expand(len(places), -1)
     gone = torch.tensor(places)[:, None]
-    rows = torch.tensor(ids)[others + (others >= gone)].to(model.embed.weight.device)  # [places, T - 1]
-    found = np.full((len(places), len(ids)), np.nan)
-    if len(ids) > 2:
-        nats = _losses(model(rows[:, :-1]), rows[:, 1:])  # [places, T - 2], of the tokens from the second on
+    rows = before.ids[(others + (others >= gone)).to(before.ids.device)]  # [places, T - 1 - start]
+    found = np.full((len(places), length), np.nan)
+    if rows.shape[1] > 1:
+        nats = _losses(before.logits(rows[:, :-1], start), rows[:, 1:])  # [places, T - 2 - start], of the tokens after the first
         for row, place in enumerate(places):
-            found[row, [t for t in range(len(ids)) if t != place][1:]] = nats[row]
+            found[row, [t for t in range(start, length) if t != place][1:]] = nats[row]
     return found
 
 

@@ -124,24 +124,21 @@ def measured(subject: Subject, text: Text, how: How) -> ContextUse | None:
     places, windows = range(kept, len(ids) - 1), interp.windows_for(len(ids) - kept)
     parts = [tuple(places[start : start + PLACES_AT_ONCE]) for start in range(0, len(places), PLACES_AT_ONCE)]
     rises: list[interp.Numbers] = []
-    losses: list[ByWindow] = []
 
     def tell(doing: str) -> None:
         if time.monotonic() - begun > SECONDS_WITHOUT_BAR:
-            bar.progress((len(rises) + len(losses)) / (len(parts) + len(windows)), doing)
+            bar.progress(len(rises) / (len(parts) + 1), doing)
 
     for part in parts:
         tell(f"Reading the text without each token: {part[0] - kept} of {len(places)}")
         rises.append(_rise(key, ids, how, part, kept))
-    for window in windows:
-        tell(f"Reading the last {window} tokens alone")
-        losses.append(_by_window(key, ids, window, kept))
+    tell("Reading the last tokens alone")
+    by_window = _by_window(key, ids, windows, kept)
     bar.empty()
     whole = _losses(key, ids)
     if not np.isfinite(whole[1:]).all():
         st.error(escaped(f"{key.name}: the probabilities of this model are not numbers. Choose another model or step above."))
         return None
-    by_window = ByWindow(windows, losses[0].targets, np.concatenate([each.loss for each in losses]))
     return ContextUse(ids, whole, by_window, LeftOut(tuple(places), np.concatenate(rises, axis=1)))
 
 
@@ -150,9 +147,10 @@ def _rise(key: ModelKey, ids: tuple[int, ...], how: How, places: tuple[int, ...]
     return interp.left_out(language_model(key).model, ids, how, places, kept=kept).rise
 
 
-@st.cache_data(max_entries=128, show_spinner=False)
-def _by_window(key: ModelKey, ids: tuple[int, ...], window: int, kept: int) -> ByWindow:
-    return interp.by_window(language_model(key).model, ids, [window], kept=kept)
+# All windows at once: in a causal model one reading serves all windows that begin at one place.
+@st.cache_data(max_entries=16, show_spinner=False)
+def _by_window(key: ModelKey, ids: tuple[int, ...], windows: tuple[int, ...], kept: int) -> ByWindow:
+    return interp.by_window(language_model(key).model, ids, windows, kept=kept)
 
 
 @st.cache_data(max_entries=16, show_spinner=False)

@@ -1,0 +1,160 @@
+"""`python -m benchmarks.pages [--gguf FILE] [--tokens N …] [--only PAGE …] [--into FILE]`: what a page takes with a large model.
+
+Every page is opened in a process of its own by Streamlit's AppTest, with a text of N tokens, once the model is in memory. The
+seconds are those of the opening and of what it begins, by the clock and of the processor. The memory is the most that the
+process ever had, with Python, the model and the page. The model is one of GPT-2 small's size with random weights, or the one
+in FILE. The table of the last run is in pages.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import islice, product
+from pathlib import Path
+from string import ascii_lowercase
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+# Pages, with what is asked in their address, and the button that is pressed.
+OPENED: dict[str, tuple[str, dict[str, str], str]] = {
+    "home": ("app.py", {}, ""),
+    "next token": ("pages/next_token.py", {}, ""),
+    "attention": ("pages/attention.py", {}, ""),
+    "lens": ("pages/lens.py", {}, ""),
+    "attribution": ("pages/attribution.py", {}, ""),
+    "stream": ("pages/stream.py", {}, ""),
+    "heads": ("pages/heads.py", {}, ""),
+    "heads, loss without each": ("pages/heads.py", {}, "compute head losses"),
+    "neurons": ("pages/neurons.py", {}, ""),
+    "switch off": ("pages/switch_off.py", {}, ""),
+    "switch off, a head is off": ("pages/switch_off.py", {"edits": "blocks.1.attention.head.3"}, ""),
+    "patching": ("pages/patching.py", {}, ""),
+    "patching, every patch": ("pages/patching.py", {}, "compute patches"),
+    "circuit": ("pages/circuit.py", {}, ""),
+    "context": ("pages/context.py", {}, ""),
+    "compare": ("pages/compare.py", {}, ""),
+}
+NAME = "measured"
+HEADING = "| page | tokens | seconds | of the processor | most memory, MB |\n|---|---|---|---|---|"
+# Seconds after which a page is given up.
+PATIENCE = 900
+
+
+def main() -> None:
+    """Measure, and print the table as Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--gguf", help="a model file; a random model of GPT-2 small's size unless given")
+    parser.add_argument("--tokens", type=int, nargs="*", default=[128, 1_024])
+    parser.add_argument("--only", nargs="*", choices=tuple(OPENED), default=list(OPENED))
+    parser.add_argument("--into", type=Path, help="a file to which the rows are added as they come")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(_measured(options.one, options.tokens[0])))
+        return
+    with tempfile.TemporaryDirectory() as home:
+        environment = {**os.environ, "GPTVIZ_HOME": os.environ.get("GPTVIZ_PAGES_HOME", home)}
+        os.environ["GPTVIZ_HOME"] = environment["GPTVIZ_HOME"]
+        _make_model(options.gguf)
+        _tell(HEADING, options.into)
+        for tokens in options.tokens:
+            for name in options.only:
+                command = [sys.executable, "-m", "benchmarks.pages", "--one", name, "--tokens", str(tokens)]
+                try:
+                    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
+                    row = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else {"error": done.stderr[-300:]}
+                except subprocess.TimeoutExpired:
+                    row = {"error": f"more than {PATIENCE} seconds"}
+                _tell(_row(name, tokens, row), options.into)
+
+
+def _row(name: str, tokens: int, row: dict[str, Any]) -> str:
+    if "error" in row:
+        return f"| {name} | {tokens:,} | {row['error']!r} | | |"
+    return f"| {name} | {tokens:,} | {row['wall']:.1f} | {row['cpu']:.1f} | {row['peak']:,.0f} |"
+
+
+def _tell(line: str, into: Path | None) -> None:
+    print(line, flush=True)
+    if into is not None:
+        with into.open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+
+
+def _make_model(gguf: str | None) -> None:
+    """The model that is measured, in the home of this run, where it is not there yet."""
+    from gptviz.runs import checkpoints
+
+    if NAME in checkpoints.folders():
+        return
+    if gguf is not None:
+        subprocess.run([sys.executable, "-m", "gptviz", "import", gguf, "--name", NAME], check=True, cwd=ROOT)
+        return
+    from gptviz.model import PRESETS, build
+    from gptviz.text import WordTokenizer
+
+    config = PRESETS["gpt2"]
+    words = ["".join(letters) for letters in islice(product(ascii_lowercase, repeat=4), config.vocab_size - 2)]
+    checkpoints.save(NAME, build(config, seed=0), WordTokenizer(words), {})
+
+
+def _text(tokens: int) -> str:
+    """A text of so many tokens: the beginning of README.md, or of the random model's words some at random."""
+    import torch
+
+    from gptviz.language_model import load
+    from gptviz.runs import checkpoints
+    from gptviz.text import WordTokenizer
+
+    tokenizer = load(checkpoints.find(NAME)).tokenizer
+    if isinstance(tokenizer, WordTokenizer):
+        drawn = torch.randint(len(tokenizer.words), (tokens,), generator=torch.Generator().manual_seed(0))
+        return " ".join(tokenizer.words[i] for i in drawn.tolist())
+    return tokenizer.decode(
+        tokenizer.encode((ROOT / "README.md").read_text(encoding="utf-8")).ids[len(tokenizer.before) : tokens]
+    )
+
+
+def _measured(name: str, tokens: int) -> dict[str, float]:
+    """Seconds and MB of opening a page, and of what its button begins."""
+    from streamlit.testing.v1 import AppTest
+
+    from gptviz.model import devices
+    from gptviz.ui.shell.models import language_model, model_key
+    from gptviz.ui.widgets import work
+
+    path, query, button = OPENED[name]
+    text = _text(tokens)
+    # Not the seconds of importing and of reading the model: it is read as the app reads it, and the page then finds it open.
+    language_model(model_key(NAME, devices.devices()[0]))
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE)
+    if path != "app.py":
+        at.switch_page(path)
+    for key, value in {"model": NAME, "prompt": text, **query}.items():
+        at.query_params[key] = value
+    begun = time.perf_counter(), time.process_time()
+    at.run()
+    if button:
+        at.button(key=button).click()
+        begun = time.perf_counter(), time.process_time()
+        at.run()
+    for one in list(work._begun.values()):  # the page shows how far they are, and goes on when they are ready
+        one.join()
+    at.run()
+    wall, cpu = time.perf_counter() - begun[0], time.process_time() - begun[1]
+    if at.exception:
+        raise RuntimeError(at.exception[0].message)
+    if at.error:
+        raise RuntimeError(at.error[0].value)
+    return {"wall": wall, "cpu": cpu, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+
+
+if __name__ == "__main__":
+    main()
