@@ -9,6 +9,7 @@ import torch
 
 from gptviz.interp import ablation
 from gptviz.interp.ablation import Rows, loss, loss_with_each
+from gptviz.interp.before_after import guess, guess_and_loss
 from gptviz.interp.edits import MEAN, ZERO, Reading, UnitEdit, edited
 from gptviz.interp.units import heads_and_mlps
 from tests.tiny import scrambled, some_ids, tiny
@@ -51,3 +52,10 @@ def test_the_loss_without_each_piece_is_that_of_a_loop(kind: str, to: str, monke
 def test_a_text_without_predictions_has_no_loss() -> None:
     rows = Rows(Reading(some_ids(3, 1)), torch.full((1, 3), -100))
     assert torch.isnan(torch.tensor(loss(scrambled(tiny()), [rows])))
+
+
+def test_a_pass_for_both_gives_the_guess_and_the_loss() -> None:
+    model, rows = scrambled(tiny()), texts("decoder")[1]
+    found, nats = guess_and_loss(model, rows.reading, rows.targets)
+    assert found == pytest.approx(guess(model, rows.reading), abs=1e-6)
+    assert nats == pytest.approx(loss(model, [rows]), rel=1e-5)

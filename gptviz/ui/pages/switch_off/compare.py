@@ -12,7 +12,7 @@ from gptviz.figures.format import percent
 from gptviz.generate.budget import affordable
 from gptviz.generate.generation import Generation, until_drawn, without_end
 from gptviz.generate.sampling import Sampling
-from gptviz.interp.before_after import Change, guess
+from gptviz.interp.before_after import Change
 from gptviz.labelled_array import LabelledArray
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.shell import edits, pages
@@ -24,19 +24,15 @@ from gptviz.ui.widgets.figure import show_figure
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.sampling import sampling_controls
 
-from .texts import Text, loss_of, reading_of, unit_of
+from .texts import Text, guess_of, loss_of, reading_of, unit_of
 
 # How many tokens the figure shows of each of the two guesses, and how many are written.
 MOST_SHOWN, MOST_WRITTEN = 8, 80
 
 
-@st.cache_data(max_entries=64, show_spinner="Reading the prompt")
 def _change(key: ModelKey, ids: tuple[int, ...]) -> Change:
-    """The guess of the model without and with its edits. Both read the same tokens."""
-    reading = reading_of(key.unedited, ids)
-    if reading.source is not None:
-        reading = reading._replace(ids=reading.ids[:, :1])  # the first token of the answer is what is guessed
-    return Change(guess(language_model(key.unedited).model, reading), guess(language_model(key).model, reading))
+    """The guess of the model without and with its edits."""
+    return Change(guess_of(key.unedited, ids), guess_of(key, ids))
 
 
 def figure(subject: Subject, key: ModelKey) -> LabelledArray:

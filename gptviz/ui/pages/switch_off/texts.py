@@ -9,7 +9,7 @@ import torch
 
 from gptviz.data.registry import source_from
 from gptviz.interp.ablation import NOT_COUNTED, Rows, loss
-from gptviz.interp.before_after import guess
+from gptviz.interp.before_after import Numbers, guess, guess_and_loss
 from gptviz.interp.edits import Reading
 from gptviz.language_model import LanguageModel
 from gptviz.text.datasets.corpora import TINY_SHAKESPEARE_SHA256, tiny_shakespeare
@@ -121,7 +121,35 @@ def reading_of(key: ModelKey, ids: tuple[int, ...]) -> Reading:
     return Reading(torch.tensor([read], device=lm.device), torch.tensor([ids], device=lm.device))
 
 
-@st.cache_data(max_entries=256, show_spinner=False)
 def loss_of(key: ModelKey, text: Text) -> float:
     """The loss of the model, with its edits, over the text."""
+    if text.which == PROMPT and language_model(key).model.config.kind == "decoder":
+        return _read(key, text.ids)[1]
+    return _loss_over(key, text)
+
+
+def guess_of(key: ModelKey, ids: tuple[int, ...]) -> Numbers:
+    """The model's guess, with its edits, after the prompt: probabilities of tokens or labels. The model with edits reads the
+    tokens that the one without them does.
+    """
+    return _read(key, ids)[0] if language_model(key).model.config.kind == "decoder" else _guess_of(key, ids)
+
+
+@st.cache_data(max_entries=256, show_spinner=False)
+def _loss_over(key: ModelKey, text: Text) -> float:
     return loss(language_model(key).model, rows(key.unedited, text))
+
+
+@st.cache_data(max_entries=64, show_spinner="Reading the prompt")
+def _guess_of(key: ModelKey, ids: tuple[int, ...]) -> Numbers:
+    reading = reading_of(key.unedited, ids)
+    if reading.source is not None:
+        reading = reading._replace(ids=reading.ids[:, :1])  # the first token of the answer is what is guessed
+    return guess(language_model(key).model, reading)
+
+
+# One pass gives both.
+@st.cache_data(max_entries=64, show_spinner="Reading the prompt")
+def _read(key: ModelKey, ids: tuple[int, ...]) -> tuple[Numbers, float]:
+    (prompt,) = rows(key.unedited, Text(PROMPT, ids))
+    return guess_and_loss(language_model(key).model, prompt.reading, prompt.targets)
