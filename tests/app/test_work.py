@@ -1,4 +1,4 @@
-"""Long computations: found again by what they compute, stopped when asked, one at a time, and bounded in number."""
+"""Long computations: found again by what they compute, stopped when asked or left, a few at a time, and bounded in number."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from gptviz.ui.widgets import work
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.work import Work
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, wait_until
 
 
 def ended(one: Work) -> Work:
@@ -54,16 +54,76 @@ def test_it_stops_where_it_reports_and_keeps_what_is_ready() -> None:
     assert ended(again).results == {"first": 1, "second": 2}
 
 
-def test_one_goes_on_at_a_time_and_one_that_waits_can_be_stopped() -> None:
+class Clock:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(work, "_now", made)
+    return made
+
+
+def held(name: str, go_on: Event) -> Work:
+    """A computation that goes on until it is asked to stop, or may end."""
+
+    def compute(one: Work) -> None:
+        while not go_on.wait(0.01):
+            one.report(1, 2)
+        one.results["ended"] = True
+
+    return work.begin(name, name.title(), compute)
+
+
+def go(ones: list[Work]) -> None:
+    wait_until(lambda: all(one.state == "going on" for one in ones))
+
+
+def test_as_many_go_on_as_there_are_places_and_one_that_waits_can_be_stopped(clock: Clock) -> None:
     go_on = Event()
-    first = work.begin("first", "First", lambda one: go_on.wait(PATIENCE))
-    second = work.begin("second", "Second", lambda one: one.results.update(ran=True))
-    second.stop()
-    assert ended(second).state == "stopped"
-    assert not second.results
-    assert first.is_active
+    first = [held(f"place {i}", go_on) for i in range(work.AT_ONCE)]
+    go(first)
+    waiting = work.begin("one too many", "Second", lambda one: one.results.update(ran=True))
+    assert work._said(waiting) == "Second: waits for another computation to end"
+    clock.now = work.FORGOTTEN - 1
+    waiting.stop()
+    assert ended(waiting).state == "stopped"
+    assert not waiting.results
+    assert all(one.state == "going on" and not one.is_stopping for one in first)
     go_on.set()
-    assert ended(first).state == "done"
+    assert [ended(one).state for one in first] == ["done"] * work.AT_ONCE
+
+
+def test_one_that_no_page_looks_at_gives_its_place_to_one_that_waits_and_the_others_go_on(clock: Clock) -> None:
+    go_on = Event()
+    seen, *others = [held(f"looked at {i}", go_on) for i in range(work.AT_ONCE)]
+    go([seen, *others])
+    clock.now = work.FORGOTTEN
+    assert work.found("looked at 0") is seen  # a page asks for it
+    waiting = work.begin("wants a place", "Next", lambda one: one.results.update(ran=True))
+    assert ended(waiting).results == {"ran": True}
+    assert [one.state for one in others].count("stopped") == 1
+    assert seen.state == "going on"
+    go_on.set()
+    assert ended(seen).results == {"ended": True}
+
+
+def test_one_that_is_forgotten_goes_on_while_nobody_waits_for_its_place(clock: Clock) -> None:
+    go_on = Event()
+    alone = held("alone", go_on)
+    clock.now = 10 * work.FORGOTTEN
+    assert alone.is_forgotten
+    other = work.begin("beside it", "Beside it", lambda one: None)
+    assert ended(other).state == "done"
+    go_on.set()
+    assert ended(alone).state == "done"
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,15 @@
 """Long computations: each in a thread of the server, where it goes on while a page is reloaded or left.
 
-A computation is found again by its key, which says all that it depends on: a page with the same address finds the same one.
+A computation is found again by its key, which says all that it depends on: a page with the same address finds the same one. One
+that no page looks at any more is stopped as soon as another one waits for its place.
 """
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from threading import Event, Lock, RLock, Thread
+from threading import Condition, Event, RLock, Thread
 from typing import Any, Literal
 
 import streamlit as st
@@ -21,6 +23,10 @@ State = Literal["waiting", "going on", "done", "stopped", "failed"]
 MOST_KEPT = 16
 # Seconds between two looks at how far a computation is.
 LOOK = 0.5
+# So many go on side by side: one that takes long then holds up no other visitor, and memory is bounded.
+AT_ONCE = 2
+# A computation that no page has looked at for so many seconds gives its place to one that waits: its page was left.
+FORGOTTEN = 20.0
 
 
 class _StoppedError(Exception):
@@ -47,6 +53,7 @@ class Work:
         self.results: dict[str, Any] = {}
         self.problem = ""
         self._stop = Event()
+        self._looked_at = _now()
         self._thread = Thread(target=self._run, name=title, daemon=True)
         self._thread.start()
 
@@ -59,6 +66,15 @@ class Work:
     def is_stopping(self) -> bool:
         """Whether somebody has asked it to stop, and it has not done so yet."""
         return self.is_active and self._stop.is_set()
+
+    @property
+    def is_forgotten(self) -> bool:
+        """Whether no page has looked at it for a while."""
+        return _now() - self._looked_at >= FORGOTTEN
+
+    def looked_at(self) -> None:
+        """Note that a page looks at it now."""
+        self._looked_at = _now()
 
     def stop(self) -> None:
         """Ask it to stop: it does so at its next report."""
@@ -76,15 +92,15 @@ class Work:
 
     def _run(self) -> None:
         try:
-            # One at a time: two together would take as long, and twice the memory.
-            while not _turn.acquire(timeout=0.1):
-                self.report(0, 0)
+            self._take_place()
             try:
                 self.state = "going on"
                 self.report(0, 0)
                 self._compute(self)
             finally:
-                _turn.release()
+                with _places:
+                    _going.remove(self)
+                    _places.notify_all()
             self.state = "done"
         except _StoppedError:
             self.state = "stopped"
@@ -95,8 +111,27 @@ class Work:
             self.problem, self.state = "It ended by an error of gptviz: see what the server wrote to its terminal.", "failed"
             raise
 
+    def _take_place(self) -> None:
+        """Wait for a place among those that go on; one that is forgotten is stopped to make room."""
+        with _places:
+            while len(_going) >= AT_ONCE:
+                self.report(0, 0)
+                if not any(other.is_stopping for other in _going):
+                    forgotten = next((other for other in _going if other.is_forgotten), None)
+                    if forgotten is not None:
+                        forgotten.stop()
+                _places.wait(0.1)
+            _going.append(self)
 
-_turn = Lock()
+
+def _now() -> float:
+    """Seconds on a clock that is never set back."""
+    return time.monotonic()
+
+
+# The computations that go on, and what is told when one of them ends.
+_going: list[Work] = []
+_places = Condition()
 _lock = RLock()
 _begun: OrderedDict[Hashable, Work] = OrderedDict()
 
@@ -112,6 +147,7 @@ def begin(key: Hashable, title: str, compute: Callable[[Work], object]) -> Work:
     with _lock:
         work = _begun.get(key)
         if work is not None and (work.is_active or work.state == "done"):
+            work.looked_at()
             return work
         _begun.pop(key, None)
         ended = [other for other, one in _begun.items() if not one.is_active]
@@ -124,7 +160,10 @@ def begin(key: Hashable, title: str, compute: Callable[[Work], object]) -> Work:
 def found(key: Hashable) -> Work | None:
     """The computation of this key that was begun last; None where there is none, or its results were given up."""
     with _lock:
-        return _begun.get(key)
+        work = _begun.get(key)
+    if work is not None:
+        work.looked_at()
+    return work
 
 
 def follow(work: Work, key: str) -> None:
@@ -143,6 +182,7 @@ def follow(work: Work, key: str) -> None:
 
     @st.fragment(run_every=LOOK)
     def look() -> None:
+        work.looked_at()
         if not work.is_active or len(work.results) != shown:
             st.rerun()
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -157,7 +197,7 @@ def _said(work: Work) -> str:
     if work.is_stopping:
         return f"{work.title}: stopping"
     if work.state == "waiting":
-        return f"{work.title}: waiting until another computation ends"
+        return f"{work.title}: waits for another computation to end"
     far = f"{work.done:,} of {work.of:,}" if work.of else "beginning"
     return f"{work.title}: {far}" + (f" ({work.doing})" if work.doing else "")
 
