@@ -196,7 +196,7 @@ def _piece(node: Node) -> Iterator[Piece]:
             yield Figure(proto.spec, getattr(proto, "alt", ""))
         case "BidiComponent":
             found = _VIEW.fullmatch(proto.component_name)
-            if found and found[1] != "page_size":
+            if found and found[1] != "figure_tools":
                 yield View(found[1], proto.bytes)
         case "ArrowDataFrame" | "Arrow" | "Dataframe":
             yield Table(node.value)

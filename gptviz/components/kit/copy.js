@@ -5,7 +5,7 @@ import { shape } from "./elements.js";
 // What a drawing of the page says by its style sheet, and one that stands alone must say itself.
 const LOOKS = [
   ...["fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width", "stroke-dasharray", "opacity", "visibility"],
-  ...["font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline"],
+  ...["font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline", "image-rendering"],
 ];
 const OF_A_LINEAR_GRADIENT = /^linear-gradient\(to right, (.*)\)$/;
 
@@ -165,13 +165,17 @@ class Copier {
   drawing(svg, box) {
     const copy = /** @type {SVGSVGElement} */ (svg.cloneNode(true));
     const copies = [copy, ...copy.querySelectorAll("*")];
+    /** @type {Element[]} */
+    const gone = [];
     [svg, ...svg.querySelectorAll("*")].forEach((element, i) => {
+      if (element.matches(this.leftOut)) gone.push(copies[i]);
       const style = getComputedStyle(element);
       for (const name of element.getAttributeNames())
         if (/^(class|style|role|tabindex|aria-.*|data-.*)$/.test(name)) copies[i].removeAttribute(name);
       for (const name of LOOKS) copies[i].setAttribute(name, style.getPropertyValue(name));
       for (const name of ["fill", "stroke"]) writeColour(copies[i], name);
     });
+    for (const part of gone) part.remove();
     for (const [name, value] of Object.entries(this.place(box))) copy.setAttribute(name, String(value));
     if (getComputedStyle(svg).overflow === "visible") copy.setAttribute("overflow", "visible");
     return copy;

@@ -116,29 +116,45 @@ async function copied(element) {
  */
 export function tools(root, { name, numbers, code, picture }) {
   const row = make("div", "tools", undefined, { role: "group", "aria-label": "Numbers, code and picture" });
-  /** @param {string} label @param {string} help @param {() => void} act */
-  const add = (label, help, act) => {
-    const button = make("button", "tool", label, { title: help });
-    button.onclick = act;
-    row.append(button);
-  };
-  add("Numbers", "The numbers of the view, as a table and a CSV file", () => showNumbers(root, name, numbers()));
-  add("Code", "The lines of Python that compute the same numbers", () => showCode(root, code()));
-  add("PNG", "The view as a picture made of pixels", async () => {
+  row.append(
+    tool("Numbers", "The numbers of the view, as a table and a CSV file", () => showNumbers(root, name, numbers())),
+    tool("Code", "The lines of Python that compute the same numbers", () => showCode(root, code())),
+    ...pictureTools(root, { name, picture }),
+  );
+  return row;
+}
+
+/** @param {string} label @param {string} help @param {() => void} act */
+function tool(label, help, act) {
+  const button = make("button", "tool", label, { title: help });
+  button.onclick = act;
+  return button;
+}
+
+/**
+ * The buttons for the picture of a view.
+ *
+ * @param {HTMLElement} root
+ * @param {object} details
+ * @param {string} details.name of the files
+ * @param {() => SVGElement} details.picture see `tools`
+ * @param {boolean} [details.isSharp] false where the view is made of pixels, so that it has no SVG
+ */
+export function pictureTools(root, { name, picture, isSharp = true }) {
+  const why = isSharp ? "" : "; it is drawn in pixels, so there is no SVG of it";
+  const png = tool("PNG", `The view as a picture made of pixels${why}`, async () => {
     try {
       save(await pixels(picture()), `${name}.png`);
     } catch {
-      dialog(
-        root,
-        "PNG",
-        make("p", "note", "This browser could not make a PNG of it. SVG gives the same picture.", { role: "alert" }),
-      );
+      const said = `This browser could not make a PNG of it.${isSharp ? " SVG gives the same picture." : ""}`;
+      dialog(root, "PNG", make("p", "note", said, { role: "alert" }));
     }
   });
-  add("SVG", "The view as a drawing that stays sharp", () =>
+  if (!isSharp) return [png];
+  const svg = tool("SVG", "The view as a drawing that stays sharp", () =>
     save(new Blob([drawn(picture())], { type: "image/svg+xml" }), `${name}.svg`),
   );
-  return row;
+  return [png, svg];
 }
 
 /** @param {HTMLElement} root @param {string} name @param {Table} table */

@@ -17,6 +17,7 @@ from gptviz.model.kinds import MODEL_KINDS, Kind
 from gptviz.model.precision import STORED
 from gptviz.runs import checkpoints
 from gptviz.ui.widgets import buttons, controls, tries, visit
+from gptviz.ui.widgets.figure import say_below_titles
 
 from . import edits, glossary, kinds, lesson, present, prompts, scrubber
 from .take_home import take_home_button
@@ -257,6 +258,7 @@ def open_page(page: Page, title: str | Mapping[Kind, str], sentence: str | Mappi
         buttons.forget_pressed()
         visit.forget()
         _open_linked_model()
+    say_below_titles()  # until the page has a subject
     st.html(f"<style>{kit.page_style()}</style>")
     state = shared_state()
     with st.sidebar:

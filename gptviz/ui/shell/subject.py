@@ -18,6 +18,7 @@ from gptviz.runs import checkpoints
 from gptviz.runs.card import Card
 from gptviz.text import Encoding
 from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.figure import say_below_titles
 from gptviz.ui.widgets.markdown import escaped
 
 from . import edits, hidden, kinds, pages, prompts, reading, scrubber
@@ -128,7 +129,10 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
     if lm.model.config.kind not in pages.current_page().kinds:
         explain_wrong_kind(name, lm.model.config.kind)
         st.stop()
-    return read_prompt(key, lm, prompt, default, needs_prompt=needs_prompt)
+    subject = read_prompt(key, lm, prompt, default, needs_prompt=needs_prompt)
+    model = key.title if key.step is None else f"{key.title}, step {key.step:,}"
+    say_below_titles(model, subject.prompt if needs_prompt else "", [pages.current_page().title])
+    return subject
 
 
 def _card(name: str) -> tuple[Path | None, Card]:

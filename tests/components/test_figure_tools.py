@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gptviz.components.page_size import told
+from gptviz.components.figure_tools import told
 
 
 @pytest.mark.parametrize(("value", "size"), [({"size": 1}, 1.0), ('{"size": 2.25}', 2.25), ({"size": 2.5}, 2.5)])

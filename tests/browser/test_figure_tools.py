@@ -1,0 +1,114 @@
+"""The pictures of plotly's figures: all that is on screen, under a heading, as text that stays text."""
+
+from __future__ import annotations
+
+import base64
+import re
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import plotly
+import plotly.graph_objects as go
+import pytest
+
+from gptviz.components.figure_tools import payload
+from gptviz.figures.heatmap import one_head
+from gptviz.figures.labels import labels
+from gptviz.figures.theme import DARK, LIGHT
+from gptviz.labelled_array import Axis, LabelledArray
+from tests.browser.machinery import HOSTILE
+from tests.browser.mounting import Mounted
+from tests.browser.pictures import faults, saved, words
+
+pytestmark = pytest.mark.browser
+
+PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+HEADING = {"title": f"What it shows, {HOSTILE[0]}", "model": "mine, step 7", "prompt": HOSTILE[1], "settings": ["Heads"]}
+DRAW = """async (spec) => {
+    const place = Object.assign(document.createElement('div'), { id: 'figure' });
+    document.body.prepend(place);
+    const { data, layout } = JSON.parse(spec);
+    await Plotly.newPlot(place, data, layout, { displayModeBar: false });
+    const { width, height } = place.querySelector('.main-svg').getBoundingClientRect();
+    const texts = [...place.querySelectorAll('.main-svg text')].map((text) => text.textContent).filter((text) => text.trim());
+    return { width, height, texts };
+}"""
+
+
+def beside(mounted: Callable[..., Mounted], figure: go.Figure, **look: Any) -> tuple[Mounted, dict[str, Any]]:
+    """The tools below a figure that plotly has drawn, and what it shows."""
+    sharp = all(trace.type not in ("scatter3d", "scattergl") for trace in figure.data)
+    view = mounted("figure_tools", payload(1.0, HEADING, name="mine", sharp=sharp), **look)
+    view.page.add_script_tag(path=PLOTLY)
+    return view, view.page.evaluate(DRAW, figure.to_json())
+
+
+def bars(dark: bool) -> go.Figure:
+    shares = LabelledArray(np.array([0.7, 0.2, 0.1]), (Axis("label", (HOSTILE[0][:20], "**bold**", "good")),), "probability")
+    return labels(shares, DARK if dark else LIGHT)
+
+
+def heatmap(dark: bool) -> go.Figure:
+    tokens = ("<b>", "&lt;", "$x$", "O", "␣")
+    pattern = np.tril(np.ones((5, 5), np.float32)) / np.arange(1, 6)[:, None]
+    return one_head(
+        LabelledArray(pattern, (Axis("query", tokens), Axis("key", tokens)), "share"), DARK if dark else LIGHT, title="Head 1"
+    )
+
+
+@pytest.mark.parametrize(("made", "dark", "width"), [(bars, False, 390), (heatmap, True, 1280)])
+def test_the_drawing_has_every_word_and_cell_of_the_figure_under_its_heading(
+    mounted: Callable[..., Mounted], made: Callable[[bool], go.Figure], dark: bool, width: int
+) -> None:
+    view, seen = beside(mounted, made(dark), dark=dark, width=width)
+    drawn = saved(view.page)
+    said = words(drawn)
+    assert seen["texts"]
+    assert [text for text in said if text in seen["texts"]] == seen["texts"]
+    heading = "".join(said).replace(" ", "")  # without the places where lines break
+    assert heading.startswith(str(HEADING["title"]).replace(" ", ""))
+    assert "Model: mine, step 7 · Heads" in said
+    assert HOSTILE[1].replace(" ", "") in heading
+    assert not re.search(r"<(script|img|foreignObject)\b", drawn)
+    assert "var(--" not in drawn
+    assert not [fault for fault in faults(view.page, drawn) if "reaches out" in fault]
+    assert ("data:image/png" in drawn) == (made is heatmap)
+    assert view.page.title() != "pwned"
+
+
+def test_the_pixels_are_at_least_as_many_as_on_screen(mounted: Callable[..., Mounted]) -> None:
+    view, seen = beside(mounted, heatmap(False))
+    view.page.get_by_role("button", name="PNG").focus()
+    with view.page.expect_download() as waiting:
+        view.page.keyboard.press("Enter")
+    picture = Path(waiting.value.path()).read_bytes()
+    wide, high = struct.unpack(">II", picture[16:24])
+    assert wide >= seen["width"]
+    assert high > seen["height"]
+
+
+def test_what_is_drawn_in_pixels_has_a_png_alone_with_its_points(mounted: Callable[..., Mounted]) -> None:
+    points = go.Figure(go.Scattergl(x=[0, 1], y=[0, 1], mode="markers", marker={"size": 40, "color": "#FF0000"}))
+    view, _ = beside(mounted, points)
+    assert view.page.get_by_role("button", name="SVG").count() == 0
+    button = view.page.get_by_role("button", name="PNG")
+    assert "no SVG" in (button.get_attribute("title") or "")
+    with view.page.expect_download() as waiting:
+        button.click()
+    encoded = base64.b64encode(Path(waiting.value.path()).read_bytes()).decode()
+    red = """async (encoded) => {
+        const image = new Image();
+        image.src = `data:image/png;base64,${encoded}`;
+        await image.decode();
+        const canvas = Object.assign(document.createElement('canvas'), { width: image.width, height: image.height });
+        const context = canvas.getContext('2d');
+        context.drawImage(image, 0, 0);
+        const { data } = context.getImageData(0, 0, canvas.width, canvas.height);
+        let count = 0;
+        for (let i = 0; i < data.length; i += 4) count += data[i] > 200 && data[i + 1] < 120 && data[i + 2] < 120;
+        return count;
+    }"""
+    assert view.page.evaluate(red, encoded) > 500
