@@ -90,9 +90,12 @@ def test_the_pixels_are_at_least_as_many_as_on_screen(mounted: Callable[..., Mou
     assert high > seen["height"]
 
 
-def test_what_is_drawn_in_pixels_has_a_png_alone_with_its_points(mounted: Callable[..., Mounted]) -> None:
-    points = go.Figure(go.Scattergl(x=[0, 1], y=[0, 1], mode="markers", marker={"size": 40, "color": "#FF0000"}))
-    view, _ = beside(mounted, points)
+@pytest.mark.parametrize("kind", [go.Scattergl, go.Scatter3d])
+def test_what_is_drawn_in_pixels_has_a_png_alone_with_its_points(mounted: Callable[..., Mounted], kind: Any) -> None:
+    depth = {"z": [0, 1]} if kind is go.Scatter3d else {}
+    view, _ = beside(
+        mounted, go.Figure(kind(x=[0, 1], y=[0, 1], mode="markers", marker={"size": 40, "color": "#FF0000"}, **depth))
+    )
     assert view.page.get_by_role("button", name="SVG").count() == 0
     button = view.page.get_by_role("button", name="PNG")
     assert "no SVG" in (button.get_attribute("title") or "")
