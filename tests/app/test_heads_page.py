@@ -243,3 +243,13 @@ def test_a_grid_without_negative_scores_has_one_hue_and_copying_two() -> None:
     heat = chart(at, "heads grid")["data"][0]
     assert heat["zmin"] == 0
     assert heat["zmax"] == pytest.approx(float(torch.tensor(at.dataframe[0].value["Distance"]).max()))
+
+
+def test_the_select_box_shows_the_head_that_was_chosen_and_chooses_another() -> None:
+    at = page(model="induction", unit="blocks.0.attention.head.1")
+    box = at.selectbox(key="heads pick")
+    assert box.value == (0, 1)
+    box.select((1, 0)).run()
+    assert not at.exception, at.exception
+    assert at.query_params["unit"] == "blocks.1.attention.head.0"
+    assert link(at, "on Attention")["head"] == ["0"]

@@ -267,3 +267,17 @@ def test_the_pair_with_known_answers_is_what_the_prompt_is_corrupted_to() -> Non
     assert not at.exception
     assert at.text_area(key=CORRUPTED).value == one.corrupted
     assert f"**{one.right}**" in said(at)
+
+
+def test_select_boxes_choose_what_a_click_chooses(lm: gptviz.LanguageModel) -> None:
+    at = page()
+    at.selectbox(key="patched map").select("attention.z").run()
+    what, block, place = at.query_params["cell"].split("/")
+    assert what == "attention.z"
+    other = (int(place) + 1) % lm.model.config.n_head
+    at.selectbox(key="patched head").select(other).run()
+    assert at.query_params["cell"] == f"attention.z/{block}/{other}"
+    assert f"The output of head {other} of block {block}" in said(at)
+    at.selectbox(key="patched map").select(None).run()
+    assert not at.exception, at.exception
+    assert "cell" not in at.query_params

@@ -1,10 +1,14 @@
 // The keys of a speaker: Page Down and Page Up (as a presenter's remote control sends them) follow the links to the next step of a
-// lesson and back; L turns a spot of light on and off, which follows the pointer; Escape turns it off.
+// lesson and back; L turns a spot of light on and off, which follows the pointer and the arrow keys; Escape turns it off.
 
 import { make } from "../kit/elements.js";
 import { view } from "../kit/view.js";
 
 const SIZE = 28; // pixels
+// How far an arrow key moves the spot, in pixels.
+const STEP = 32;
+/** @type {Record<string, [number, number]>} */
+const ARROWS = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] };
 
 /** Whether what is typed there is a text. @param {EventTarget | null} target */
 export function isTyping(target) {
@@ -35,18 +39,24 @@ class Presenter {
       zIndex: "1000000",
     });
     document.body.append(this.spot);
+    this.x = this.y = 0; // of its middle, in pixels
+    this.move(window.innerWidth / 2, window.innerHeight / 2);
     /** @param {KeyboardEvent} event */
     this.pressed = (event) => {
       if (isTyping(event.composedPath()[0] ?? event.target) || event.ctrlKey || event.metaKey || event.altKey) return;
       const step = stepOf(event.key);
       if (step) this.go(step, event);
-      else if (event.key === "l" || event.key === "L") this.light(this.spot.style.display === "none");
+      else if (event.key === "l" || event.key === "L") this.light(!this.isLit);
       else if (event.key === "Escape") this.light(false);
+      // On a slider or a view the arrow keys are its own.
+      else if (this.isLit && ARROWS[event.key] && event.composedPath()[0] === document.body) {
+        const [across, down] = ARROWS[event.key];
+        this.move(this.x + STEP * across, this.y + STEP * down);
+        event.preventDefault();
+      }
     };
     /** @param {PointerEvent} event */
-    this.moved = (event) => {
-      this.spot.style.transform = `translate(${event.clientX - SIZE / 2}px, ${event.clientY - SIZE / 2}px)`;
-    };
+    this.moved = (event) => this.move(event.clientX, event.clientY);
     window.addEventListener("keydown", this.pressed);
     window.addEventListener("pointermove", this.moved);
   }
@@ -57,6 +67,17 @@ class Presenter {
     if (!link) return;
     event.preventDefault();
     /** @type {HTMLElement} */ (link).click();
+  }
+
+  /** Put the middle of the spot there, or at the nearest place in the window. @param {number} x @param {number} y */
+  move(x, y) {
+    this.x = Math.max(0, Math.min(window.innerWidth, x));
+    this.y = Math.max(0, Math.min(window.innerHeight, y));
+    this.spot.style.transform = `translate(${this.x - SIZE / 2}px, ${this.y - SIZE / 2}px)`;
+  }
+
+  get isLit() {
+    return this.spot.style.display !== "none";
   }
 
   /** @param {boolean} on */

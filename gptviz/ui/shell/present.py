@@ -17,7 +17,7 @@ LONGEST_LINK = 2_000
 HERE = ("localhost", "127.0.0.1", "::1", "[::1]")
 KEYS = (
     "**Page Down** and **Page Up** lead through the steps of a lesson, as a speaker's remote control does. **L** turns on a red "
-    "spot that follows the pointer, **Escape** turns it off."
+    "spot that follows the pointer and the arrow keys, **Escape** turns it off."
 )
 
 

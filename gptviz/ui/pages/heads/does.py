@@ -20,6 +20,7 @@ from gptviz.ui.shell.theme import theme
 from gptviz.ui.views import edits
 from gptviz.ui.widgets.figure import pixels, show_figure
 from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets.picking import pick
 
 from .choices import Setting, choose, chosen, score
 from .computed import MOST_SHOWN, first_score, known, losses, pattern, ranked, scores, text, with_losses
@@ -44,6 +45,15 @@ def show(subject: Subject, setting: Setting) -> None:
         order = ranked(found, name)
         block, head = chosen(setting, order[0])
         cells(setting, found, name, (block, head))
+        pick(
+            "Head",
+            order,
+            (block, head),
+            lambda one: choose(setting, *one),
+            key="heads pick",
+            help="The head whose pattern is shown, the highest score first. You can also click a cell above, or a row below.",
+            format_func=lambda one: f"{setting.unit(*one).title}: {found.values[name][one]:.3g}",
+        )
     with right:
         one(subject, setting, block, head)
     table(setting, found, name, order)
@@ -59,7 +69,7 @@ def cells(setting: Setting, found: HeadScores, name: str, at: tuple[int, int]) -
     n_block, n_head = values.shape
     axes = Axis("block", tuple(map(str, range(n_block)))), Axis("head", tuple(map(str, range(n_head))))
 
-    def pick() -> None:
+    def clicked() -> None:
         if points := st.session_state[_GRID].selection.points:
             block, head = map(int, points[0]["customdata"])
             choose(setting, block, head)
@@ -69,7 +79,7 @@ def cells(setting: Setting, found: HeadScores, name: str, at: tuple[int, int]) -
     show_figure(
         figures.grid(LabelledArray(values, axes, kind.title.lower()), theme(), low=lowest, high=highest, chosen=at),
         key=_GRID,
-        on_select=pick,
+        on_select=clicked,
         selection_mode="points",
         config={"displaylogo": False},
         alt=f"The score {kind.title.lower()} of every head, by block; the highest: {listed}.",
@@ -119,7 +129,7 @@ def table(setting: Setting, found: HeadScores, name: str, order: Sequence[tuple[
     columns = [name, *(other for other in known(found) if other != name)]
     frame = frame_of(found, columns, order)
 
-    def pick() -> None:
+    def clicked() -> None:
         if rows := st.session_state[_TABLE].selection.rows:
             choose(setting, *order[rows[0]])
 
@@ -129,7 +139,7 @@ def table(setting: Setting, found: HeadScores, name: str, order: Sequence[tuple[
         frame,
         hide_index=True,
         key=_TABLE,
-        on_select=pick,
+        on_select=clicked,
         selection_mode="single-row",
         height=pixels(ROWS_HIGH) if len(order) > 8 else "content",
         column_config={"head": st.column_config.TextColumn(pinned=True, help="1.2 is head 2 of block 1."), **config},

@@ -21,6 +21,7 @@ from gptviz.ui.widgets import controls, work
 from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.figure import show_figure
 from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets.picking import pick
 from gptviz.ui.widgets.work import Work
 
 from . import computed
@@ -157,8 +158,59 @@ def rows(subject: Subject, prompts: Prompts, found: Maps) -> None:
             f"This model has {config.key_heads} key heads for {config.n_head} heads: keys and values are shared by "
             f"{each} neighbouring heads, and a patch of them acts on all {each}."
         )
+    _choose(prompts, found, chosen, first)
     if chosen is not None:
         _explain(prompts, found, chosen)
+
+
+def _choose(prompts: Prompts, found: Maps, chosen: Cell | None, first: int) -> None:
+    """Select boxes for the cell that is explained: first the heatmap, then what is in it."""
+
+    def begin(what: str | None) -> None:
+        if what is None:
+            close_cell()
+        else:
+            [(block, place, _)] = largest(found.best(what), 1)
+            _put(Cell(what, block, place))
+
+    with st.container(horizontal=True):
+        about = "The heatmap of the cell that is explained: its highest cell at first. You can also click a cell."
+        pick(
+            "Explain a cell of",
+            [None, *found.guessed],
+            None if chosen is None else chosen.what,
+            begin,
+            key="patched map",
+            help=about,
+            format_func=lambda what: "no heatmap" if what is None else found.guessed[what].quantity.title,
+        )
+        if chosen is None:
+            return
+        one = found.best(chosen.what)
+        blocks, places = map(range, one.shares.shape)
+        pick(
+            "Block",
+            blocks,
+            chosen.block,
+            lambda block: _put(chosen._replace(block=block)),
+            key="patched block",
+            help="The row of the cell.",
+        )
+        is_position = one.quantity.by == "position"
+        pick(
+            one.quantity.by.capitalize(),
+            places[first:] if is_position and chosen.place >= first else places,
+            chosen.place,
+            lambda place: _put(chosen._replace(place=place)),
+            key=f"patched {one.quantity.by}",
+            help="The column of the cell.",
+            format_func=lambda place: f"{place} {prompts.tokens[place]}" if is_position else str(one.places.labels[place]),
+        )
+
+
+def _put(cell: Cell) -> None:
+    """Put a cell into the address: it is explained."""
+    st.query_params[CELL] = cell.address
 
 
 def _row(quantities: Sequence[Quantity], prompts: Prompts, found: Maps, chosen: Cell | None, first: int = 0) -> None:
@@ -180,10 +232,10 @@ def _one(quantity: Quantity, prompts: Prompts, found: Maps, chosen: Cell | None,
     words = [[_brief(one, block, place, exact=is_exact) for place in places] for block in blocks]
 
     # As a callback, so that it acts on a click once, and not on every rerun, as the chart's selection would.
-    def pick() -> None:
+    def clicked() -> None:
         points = st.session_state[f"patched {name}"].selection.points
         if points and len(where := list(points[0].get("customdata") or [])) >= 3:
-            st.query_params[CELL] = Cell(name, int(where[1]), int(where[2])).address
+            _put(Cell(name, int(where[1]), int(where[2])))
 
     figure = heatmap(
         shares,
@@ -197,7 +249,7 @@ def _one(quantity: Quantity, prompts: Prompts, found: Maps, chosen: Cell | None,
     show_figure(
         figure,
         key=f"patched {name}",
-        on_select=pick,
+        on_select=clicked,
         selection_mode="points",
         config={"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "zoom2d", "pan2d"]},
         alt=f"{quantity.title}: {'; '.join(told(one, prompts.tokens, 1, exact=is_exact))}",

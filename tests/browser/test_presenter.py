@@ -1,0 +1,51 @@
+"""The keys of a speaker: steps of a lesson, and a spot of light, on a page of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from gptviz.components.kit import pack
+from tests.browser.mounting import Mounted
+
+pytestmark = pytest.mark.browser
+
+LINKS = """() => {
+    document.body.insertAdjacentHTML('beforeend',
+        '<input><div class=lesson-ways><a rel=prev href=#before>1</a><a rel=next href=#after>2</a></div>');
+}"""
+# Where the middle of the spot is, in pixels; null while it is off.
+SPOT = """() => {
+    const spot = [...document.body.children].find((one) => one.style.pointerEvents === 'none');
+    if (spot.style.display === 'none') return null;
+    const { x, y, width, height } = spot.getBoundingClientRect();
+    return [x + width / 2, y + height / 2];
+}"""
+
+
+def test_keys_alone_lead_through_a_lesson_and_move_the_spot(mounted: Callable[..., Mounted]) -> None:
+    page = mounted("presenter", pack({})).page
+    page.evaluate(LINKS)
+    page.keyboard.press("PageDown")
+    page.wait_for_url("**#after")
+    page.keyboard.press("PageUp")
+    page.wait_for_url("**#before")
+    assert page.evaluate(SPOT) is None
+    page.keyboard.press("l")
+    across, down = page.evaluate(SPOT)
+    assert [across, down] == pytest.approx([640, 360], abs=1), "it begins in the middle of the window"
+    for key in ("ArrowRight", "ArrowRight", "ArrowUp"):
+        page.keyboard.press(key)
+    moved = page.evaluate(SPOT)
+    assert moved[0] > across + 40
+    assert moved[1] < down
+    for _ in range(100):
+        page.keyboard.press("ArrowLeft")
+    assert page.evaluate(SPOT)[0] == pytest.approx(0, abs=1), "it stays in the window"
+    page.keyboard.press("Escape")
+    assert page.evaluate(SPOT) is None
+    page.keyboard.press("Tab")
+    page.keyboard.type("l")
+    assert page.locator("input").input_value() == "l"
+    assert page.evaluate(SPOT) is None, "what is typed is no key of the speaker"
