@@ -3,7 +3,7 @@
 import streamlit as st
 
 from gptviz.ui.pages import home
-from gptviz.ui.shell import kinds, pages
+from gptviz.ui.shell import kinds, lesson, pages
 from gptviz.ui.shell.next_step import next_step, reading_order
 from gptviz.ui.shell.pages import open_page
 from gptviz.ui.shell.subject import subject_bar
@@ -15,7 +15,8 @@ subject = subject_bar()
 glance = home.glance(subject.key, subject.seen)
 model_map.show(subject, glance.tokens, glance.guesses, glance.guess_ids, glance.shape)
 home.link_to_own_page(subject)
-next_step("Start here")
+lesson.first()
+next_step()
 
 st.subheader("Look inside, one page after the other", anchor=False)
 pictures = home.pictures(subject.key, subject.seen, theme()) | home.learning(subject.key.name, theme())

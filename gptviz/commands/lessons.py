@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -81,11 +81,18 @@ def _check(options: argparse.Namespace) -> None:
     from gptviz.lessons.checking import problems
     from gptviz.lessons.library import library
     from gptviz.lessons.quantities import Quantities
+    from gptviz.lessons.real_model import about_what_is_open, opened_last
 
     folder = None if options.what is None else Path(options.what)
     if folder is not None and not folder.is_dir():
         raise UsageError(f"{folder} is no folder")
     lessons = library() if folder is None else library(folder)
+    lessons = replace(lessons, lessons={name: about_what_is_open(lesson) for name, lesson in lessons.lessons.items()})
+    if opened_last() is None:
+        for lesson in lessons.lessons.values():
+            if lesson.any_decoder:
+                about = f"no decoder of another program is open here: skipped with such a model, checked with {lesson.model}"
+                print(f"{lesson.name}: {about}", file=sys.stderr)
     failed = list(problems(lessons, lambda lesson: Quantities(_opened, lesson.model).functions))
     steps = [step for lesson in lessons.lessons.values() for step in lesson.steps]
     n_question = sum(len(step.questions) for step in steps)

@@ -1,9 +1,10 @@
 r"""A lesson: a Markdown file with front matter, cut into steps, each with a state of a page and questions.
 
 The file begins with settings between two lines `---` (YAML): `title`, `about` (a sentence), `minutes`, `based_on` (a list of
-sources) and `model` (the model that the lesson is about). Every heading of the second level begins a step. In a step stand
-paragraphs, in which `{{ expression }}` is replaced by what the model gives (see `quantities.py`), and fenced blocks of two kinds,
-whose content is YAML:
+sources), `model` (the model that the lesson is about) and perhaps `any_decoder: yes` (it is about the decoder of pieces of words
+that the reader opened last; where there is none, `model` stands in for it). Every heading of the second level begins a step. In a
+step stand paragraphs, in which `{{ expression }}` is replaced by what the model gives (see `quantities.py`), and fenced blocks of
+two kinds, whose content is YAML:
 
     ```page
     open: next_token
@@ -125,6 +126,7 @@ class Lesson:
         minutes: how long it takes.
         based_on: what it is based on.
         model: the model that it is about.
+        any_decoder: whether it is about a decoder of pieces of words that the reader opened, and `model` stands in for one.
     """
 
     name: str
@@ -134,6 +136,7 @@ class Lesson:
     minutes: int = 5
     based_on: tuple[str, ...] = ()
     model: str = "shakespeare"
+    any_decoder: bool = False
 
     @property
     def expressions(self) -> list[tuple[int, str]]:
@@ -182,6 +185,7 @@ def parse_lesson(content: str, name: str, file: str = "the lesson") -> Lesson:
         minutes=int(settings.number("minutes", 5)),
         based_on=settings.texts("based_on"),
         model=settings.text("model", "shakespeare"),
+        any_decoder=settings.truth("any_decoder"),
         steps=tuple(_steps(text, file)),
     )
     settings.nothing_else()
@@ -250,6 +254,13 @@ class _Fields:
         value = self._get(name, default)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
             raise LessonError(f"{self.where}: '{name}' is {value!r:.40}; it must be a number, 0 or more")
+        return value
+
+    def truth(self, name: str) -> bool:
+        """Yes or no; no unless given."""
+        value = self._get(name, False)
+        if not isinstance(value, bool):
+            raise LessonError(f"{self.where}: '{name}' must be yes or no")
         return value
 
     def texts(self, name: str) -> tuple[str, ...]:

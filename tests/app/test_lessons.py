@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 import gptviz
 from gptviz.ui.shell.lesson import OpenLesson, lessons
 from tests.app.opening import opened
+from tests.tiny import TinyModel
 
 pytestmark = pytest.mark.usefixtures("fresh_caches")
 
@@ -180,3 +181,34 @@ def test_the_address_of_a_step_has_the_page_that_was_opened_last() -> None:
     lesson = lessons().lessons["teacher"]
     assert OpenLesson(lesson, 1, {(0, 0): False}).address.startswith("./attention?")
     assert "lesson_done=1.1w" in OpenLesson(lesson, 1, {(0, 0): False}).address
+
+
+def test_what_was_answered_is_counted_beside_the_page_and_in_the_list() -> None:
+    at = opened("pages/positions.py", model="ladder-2", lesson="teacher", lesson_step="1", lesson_done="1.1r-1.2w")
+    number = list(lessons().lessons).index("teacher") + 1
+    assert f"**{number} A lesson of a teacher**" in says(at)
+    assert any("Step 1 of 2 · 2 of 4 answered" in element.proto.text for element in at.sidebar.get("progress"))
+    at.switch_page("pages/lessons.py").run()
+    assert not at.exception
+    assert any("**2 of 4 answered**, 1 of them right" in caption.value for caption in at.main.caption)
+
+
+def test_home_leads_to_the_first_lesson_until_one_is_open() -> None:
+    def begins(at: AppTest) -> list[str]:
+        assert not at.exception
+        return [element.value for element in at.main.get("html") if "Start here" in element.value]
+
+    (said,) = begins(opened("app.py", model="ladder-2"))
+    assert "Lesson 1: What is a token?" in said
+    assert "lesson=01-tokens&amp;lesson_step=1" in said
+    assert not begins(opened("app.py", model="ladder-2", lesson="teacher"))
+
+
+def test_a_lesson_about_any_decoder_takes_the_one_that_was_opened_last(tiny_model: TinyModel) -> None:
+    assert lessons().lessons["13-a-real-model"].model == "bpe"
+    text = "".join(map(chr, range(0x4E00, 0x4E00 + 1_100)))  # enough tokens for one that reads pieces of words
+    tiny_model("theirs", text=text, card={"imported_from": "somebody/theirs"})
+    tiny_model("small", card={"imported_from": "somebody/small"})
+    lessons.clear()
+    assert lessons().lessons["13-a-real-model"].model == "theirs"
+    assert lessons().lessons["02-a-bigram"].model == "ladder-0"

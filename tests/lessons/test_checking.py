@@ -76,3 +76,13 @@ def test_the_command_counts_and_fails_where_something_does_not_work(home: Path, 
     assert (problem["lesson"], problem["step"]) == ("one", 1)
     assert main(["lessons", "check", str(tmp_path / "missing")]) == 2
     assert own_folder() == home / "lessons"
+
+
+def test_a_lesson_about_any_decoder_is_checked_with_its_own_where_no_other_is_open(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+):
+    (tmp_path / "one.md").write_text(lesson().replace("model: ladder-2", "model: ladder-2\nany_decoder: yes"), encoding="utf-8")
+    assert main(["lessons", "check", str(tmp_path), "--json"]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["failed"] == []
+    assert "one: no decoder of another program is open here: skipped with such a model, checked with ladder-2" in said.err

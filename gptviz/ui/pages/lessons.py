@@ -30,12 +30,14 @@ def show() -> None:
 
 
 def _card(number: int, one: Lesson, *, has_model: bool) -> None:
-    begin = shell.OpenLesson(one, 0, {}).address
+    begun = shell.begun(one)
     st.html(
-        f'<a class="lesson-begin" target="_self" href="{escape(begin)}">{number} {escape(one.title)}</a>'
+        f'<a class="lesson-begin" target="_self" href="{escape(begun.address)}">{number} {escape(one.title)}</a>'
         f'<p class="lesson-about">{escape(one.about)}</p>'
     )
     st.caption(f"{one.minutes} minutes, {len(one.steps)} steps, with the model {escaped(one.model)}.")
+    if begun.done:
+        st.caption(f"**{begun.answered_words}**, {sum(begun.done.values())} of them right.")
     if one.based_on:
         st.caption(f"Based on {escaped('; '.join(one.based_on))}.")
     if not has_model:

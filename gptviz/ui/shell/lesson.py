@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 from urllib.parse import parse_qs, urlencode
@@ -22,6 +22,7 @@ from gptviz.lessons.checking import with_model
 from gptviz.lessons.expression import ExpressionError
 from gptviz.lessons.lesson import Lesson, PageState, Question
 from gptviz.lessons.library import Library, library
+from gptviz.lessons.real_model import about_what_is_open
 from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.markdown import escaped
 
@@ -32,6 +33,8 @@ from .models import language_model, model_key
 LESSON, STEP, DONE = "lesson", "lesson_step", "lesson_done"
 _DONE = re.compile(r"(\d{1,2})\.(\d{1,2})([rw])")
 MOST_ANSWERS = 200
+# The key of the session's state with the answered questions of every lesson that was open, by its name.
+_ANSWERED = "lessons answered"
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,12 @@ class OpenLesson:
         return OpenLesson(self.lesson, self.step, {**self.done, (self.step, number): right})
 
     @property
+    def answered_words(self) -> str:
+        """How many of its questions are answered, in words."""
+        asked = {(step, number) for step, each in enumerate(self.lesson.steps) for number in range(len(each.questions))}
+        return f"{len(asked & set(self.done))} of {len(asked)} answered"
+
+    @property
     def address(self) -> str:
         """The address of the page of its step, relative to any page: the last page that a step up to this one opens."""
         pages = [step.page for step in self.lesson.steps[: self.step + 1] if step.page is not None]
@@ -73,7 +82,8 @@ class OpenLesson:
 @st.cache_resource(ttl=5, show_spinner=False)
 def lessons() -> Library:
     """All lessons, read again every few seconds: a teacher sees at once what was written."""
-    return library()
+    found = library()
+    return replace(found, lessons={name: about_what_is_open(lesson) for name, lesson in found.lessons.items()})
 
 
 def opened() -> OpenLesson | None:
@@ -91,6 +101,8 @@ def opened() -> OpenLesson | None:
 def keep(one: OpenLesson | None) -> None:
     """Let the address and the session say which lesson is open; None says that it was left."""
     state = {} if one is None else one.state
+    if one is not None:
+        st.session_state.setdefault(_ANSWERED, {})[one.lesson.name] = one.done
     for key in (LESSON, STEP, DONE):
         if key in state:
             st.session_state[key] = state[key]
@@ -99,6 +111,11 @@ def keep(one: OpenLesson | None) -> None:
         else:
             st.session_state.pop(key, None)
             st.query_params.pop(key, None)
+
+
+def begun(lesson: Lesson) -> OpenLesson:
+    """A lesson at its first step, with what was answered in this session."""
+    return OpenLesson(lesson, 0, st.session_state.get(_ANSWERED, {}).get(lesson.name, {}))
 
 
 def state() -> dict[str, str]:
@@ -122,8 +139,8 @@ def panel() -> bool:
     keep(one)
     step = one.lesson.steps[one.step]
     with st.container(key="lesson", gap="small"):
-        st.markdown(f"**{escaped(one.lesson.title)}**")
-        st.progress((one.step + 1) / len(one.lesson.steps), f"Step {one.step + 1} of {len(one.lesson.steps)}")
+        st.markdown(f"**{_number(one.lesson)}{escaped(one.lesson.title)}**")
+        where = st.empty()  # says how many questions are answered, which a click below may change
         st.markdown(f"#### {escaped(step.title)}")
         functions = _functions(one.lesson.model)
         _text(step.text, functions)
@@ -132,8 +149,27 @@ def panel() -> bool:
         for number, question in enumerate(step.questions):
             with st.container(border=True, gap="small"):
                 one = _ask(one, number, question, functions)
+        n_step = len(one.lesson.steps)
+        where.progress((one.step + 1) / n_step, f"Step {one.step + 1} of {n_step} · {one.answered_words}")
         _ways(one)
     return True
+
+
+def _number(lesson: Lesson) -> str:
+    """The number of a lesson in the list, before its title."""
+    names = list(lessons().lessons)
+    return f"{names.index(lesson.name) + 1} " if lesson.name in names else ""
+
+
+def first() -> None:
+    """A link to the first lesson, for who is here for the first time; it can be left at any time."""
+    every = list(lessons().lessons.values())
+    if every and opened() is None:
+        begin = OpenLesson(every[0], 0, {}).address
+        st.html(
+            f'<p class="lesson-first"><b>Start here</b> <a class="lesson-begin" target="_self" href="{escape(begin)}">'
+            f"Lesson 1: {escape(every[0].title)}</a> A short text beside the pages. You can leave it at any time.</p>"
+        )
 
 
 def _functions(model: str) -> dict[str, Callable[..., Any]]:
@@ -222,7 +258,7 @@ def _ways(one: OpenLesson) -> None:
     if one.step + 1 < len(one.lesson.steps):
         ways.append(("Next", one.at(one.step + 1).address, "next"))
     elif after:
-        ways.append((f"Next lesson: {after[0].title}", OpenLesson(after[0], 0, {}).address, "next"))
+        ways.append((f"Next lesson: {after[0].title}", begun(after[0]).address, "next"))
     links = "".join(
         f'<a class="way" rel="{rel}" target="_self" href="{escape(address + _presented())}">{escape(label)}</a>'
         for label, address, rel in ways

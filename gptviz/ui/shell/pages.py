@@ -19,7 +19,7 @@ from gptviz.runs import checkpoints
 from gptviz.ui.widgets import buttons, controls, tries, visit
 from gptviz.ui.widgets.figure import say_below_titles
 
-from . import edits, glossary, kinds, lesson, present, prompts, scrubber
+from . import edits, glossary, kinds, lesson, present, prompts, scrubber, tour
 from .take_home import take_home_button
 
 
@@ -270,6 +270,7 @@ def open_page(page: Page, title: str | Mapping[Kind, str], sentence: str | Mappi
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.title(title if isinstance(title, str) else title[kind], anchor=False, width="content")
         with st.container(horizontal=True, width="content", gap="xsmall"):
+            tour.tour_button(page.path)
             glossary.words_button(page.path)
             take_home_button("home" if page == HOME else Path(page.path).stem)
             present.present_button()
