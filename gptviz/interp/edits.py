@@ -334,14 +334,18 @@ class Fitting(NamedTuple):
 
 
 def fitting(texts: Iterable[str], config: Config) -> Fitting:
-    """The `texts` that are edits of a model of this config, and why the others are not."""
+    """The `texts` that are edits of a model of this config, and why the others are not; 200 are read at most."""
+    listed = list(texts)
     found, refused = dict[Unit, UnitEdit](), list[str]()
-    for text, one in _tried(texts, config):
+    for text, one in _tried(listed[:MOST_EDITS], config):
         if isinstance(one, str):
             refused.append(one)
         elif found.setdefault(one.unit, one) != one:
-            refused.append(f"{text}: {one.unit.name} is edited already")
-    return Fitting(edits([one.text for one in list(found.values())[:MOST_EDITS]], config), tuple(refused))
+            refused.append(f"{text!r:.80}: {one.unit.name} is edited already")
+    refused += [
+        f"{text!r:.80}: an address may have {MOST_EDITS} edits, and this one comes after them" for text in listed[MOST_EDITS:]
+    ]
+    return Fitting(edits([one.text for one in found.values()], config), tuple(refused))
 
 
 def _tried(texts: Iterable[str], config: Config) -> Iterator[tuple[str, UnitEdit | str]]:

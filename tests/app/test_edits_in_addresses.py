@@ -63,7 +63,7 @@ def test_every_link_of_the_menu_has_the_edits_and_their_text(tiny_model: TinyMod
 def test_an_edit_of_what_a_model_lacks_is_named_and_left_out_but_stays_in_the_address(tiny_model: TinyModel) -> None:
     tiny_model()
     at = page(edits=f"{MISSING},{HEAD},**bold**")
-    assert "2 edits are left out, since tiny has no such part" in said(at)
+    assert "2 edits are left out, and tiny is shown without" in said(at)
     assert "there is no block 9" in said(at)
     assert "**bold**" not in said(at)
     assert np.array_equal(shown(at)[1]["logits"], shown(page(edits=HEAD))[1]["logits"])

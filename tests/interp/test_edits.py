@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from gptviz.interp import edits as unit_edits
-from gptviz.interp.edits import Reading, edit, edits, fitting
+from gptviz.interp.edits import MOST_EDITS, Reading, edit, edits, fitting
 from gptviz.interp.trace import run
 from gptviz.interp.units import heads, heads_and_mlps, unit
 from gptviz.model import Config, Record, Transformer
 from gptviz.model.attention import AttentionBase
 from gptviz.model.mlps import MLP
 from gptviz.model.positions import POSITIONS
+from tests.examples import tried
 from tests.tiny import configs, families, scrambled, some_ids, tiny
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -311,6 +312,43 @@ def test_a_model_without_positions_or_without_a_text_refuses() -> None:
 def test_of_another_models_edits_those_that_fit_are_kept_and_the_others_named() -> None:
     found = fitting(["blocks.5.mlp", "blocks.1.mlp", "blocks.1.mlp=mean", "nonsense", "blocks.0.attention.head.0"], CONFIG)
     assert [one.text for one in found.edits] == ["blocks.0.attention.head.0", "blocks.1.mlp"]
-    assert [line.split(":")[0] for line in found.refused[:2]] == ["blocks.5.mlp", "blocks.1.mlp=mean"]
+    assert [line.split(":")[0] for line in found.refused[:2]] == ["blocks.5.mlp", "'blocks.1.mlp=mean'"]
     assert found.refused[2].startswith("'nonsense' names no part of a model")
     assert len(found.refused) == 3
+
+
+def test_edits_beyond_the_most_that_an_address_may_have_are_named_too():
+    texts = [f"blocks.0.mlp.neuron.{neuron}=1" for neuron in range(1_000)]
+    found = fitting(texts, tiny(d_mlp=1_000))
+    assert [one.text for one in found.edits] == texts[:MOST_EDITS]
+    assert [line.split("'")[1] for line in found.refused] == texts[MOST_EDITS:]
+
+
+NUMBERS = st.integers(0, 12).map(str) | st.sampled_from(["-1", "9" * 400, "nan", "1e999", "0x1", "١", "²", ""])
+PLACES = (
+    "blocks.{}.attention.head.{}",
+    "blocks.{}.attention",
+    "blocks.{}.mlp.neuron.{}",
+    "encoder.blocks.{}.mlp",
+    "embed",
+    "positions",
+)
+EDITS = st.builds(
+    lambda place, one, other, to: place.format(one, other) + to,
+    st.sampled_from(PLACES),
+    NUMBERS,
+    NUMBERS,
+    st.just("") | st.builds("={}".format, NUMBERS | st.sampled_from(["zero", "mean", "uniform", "previous", "from", "shuffled"])),
+)
+
+
+@tried(100, 2_500, st.lists(EDITS | st.text(max_size=40), max_size=12))
+def test_any_texts_are_edits_that_can_be_written_and_read_again_or_are_refused_in_a_line_each(texts: list[str]):
+    found = fitting(texts, CONFIG)
+    assert edits([one.text for one in found.edits], CONFIG) == found.edits
+    assert all("\n" not in line and len(line) < 300 for line in found.refused)
+    assert len({one.unit for one in found.edits}) == len(found.edits)
+    assert len(texts) >= len(found.edits) + len(found.refused)  # what is written twice counts once
+    for text in texts:
+        read_alone = fitting([text], CONFIG)
+        assert len(read_alone.edits) + len(read_alone.refused) == 1

@@ -6,15 +6,14 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gptviz.model import Config
+from tests.examples import tried
 from tests.tiny import families, tiny
 
 
-@settings(max_examples=40)
-@given(families())
+@tried(40, 300, families())
 def test_a_config_survives_json(config: Config) -> None:
     assert Config.from_dict(json.loads(json.dumps(config.to_dict()))) == config
 
@@ -74,8 +73,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=200)
-@given(st.dictionaries(st.sampled_from(sorted(tiny().to_dict())), json_values))
+@tried(100, 1_000, st.dictionaries(st.sampled_from(sorted(tiny().to_dict())), json_values, max_size=6))
 def test_any_json_is_a_config_or_a_short_value_error(changes: dict[str, Any]) -> None:
     try:
         Config.from_dict(tiny().to_dict() | changes)

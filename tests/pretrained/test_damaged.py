@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from torch import Tensor
@@ -24,6 +23,7 @@ from torch import Tensor
 from gptviz.model import Transformer
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.opening import filled, source_at
+from tests.examples import tried
 from tests.pretrained.test_families import CONTEXT, GROUPED, theirs
 
 MOST_MEMORY = 200 * 2**20
@@ -140,8 +140,7 @@ def test_each_of_these_files_opens_as_it_was(sound: dict[str, Path], kind: str) 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@given(data=st.data())
-@settings(max_examples=60)
+@tried(60, 120, data=st.data())
 def test_flipped_bytes_are_refused_in_a_line_or_change_numbers_only(
     sound: dict[str, Path], kind: str, data: st.DataObject, little_memory: None
 ) -> None:
@@ -154,8 +153,7 @@ def test_flipped_bytes_are_refused_in_a_line_or_change_numbers_only(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@given(share=st.floats(0, 1, exclude_max=True))
-@settings(max_examples=60)
+@tried(60, 100, share=st.floats(0, 1, exclude_max=True))
 def test_a_file_cut_anywhere_is_refused_in_a_line(sound: dict[str, Path], kind: str, share: float, little_memory: None) -> None:
     content = sound[kind].read_bytes().rstrip(b"\n")  # which JSON may do without
     with replaced(sound[kind], content[: int(share * len(content))]) as path, few_calls():
@@ -248,8 +246,7 @@ def test_nanogpts_checkpoint_with_more_or_fewer_tensors_or_a_call_in_it_is_refus
     assert not (sound["pt"].parent / "it ran").exists()
 
 
-@given(content=st.binary(max_size=200))
-@settings(max_examples=60)
+@tried(60, 120, content=st.binary(max_size=200))
 def test_any_bytes_as_meta_pkl_are_refused_in_a_line_or_left_out(sound: dict[str, Path], content: bytes) -> None:
     meta = sound["pt"].parent / "meta.pkl"
     meta.write_bytes(content)

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 import safetensors.torch
 import torch
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors import SafetensorError
 
@@ -26,6 +25,7 @@ from gptviz.runs.checkpoints import CheckpointError
 from gptviz.runs.log import read_log
 from gptviz.runs.status import read_status
 from gptviz.text import BPETokenizer, CharTokenizer
+from tests.examples import tried
 from tests.tiny import TinyModel, scrambled, some_ids, tiny
 
 TOKENIZER = CharTokenizer("abcdefghijk")
@@ -413,8 +413,9 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@settings(max_examples=150)
-@given(
+@tried(
+    150,
+    1_000,
     file=st.sampled_from(["config.json", "card.json", "tokenizer.json", "model.safetensors", "log.jsonl", "status.json"]),
     place=st.floats(0, 1),
     removed=st.integers(0, 40),

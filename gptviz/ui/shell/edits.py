@@ -11,7 +11,7 @@ from typing import Any
 
 import streamlit as st
 
-from gptviz.interp.edits import MOST_EDITS, Fitting, counted, fitting
+from gptviz.interp.edits import Fitting, counted, fitting
 from gptviz.ui.widgets import addresses, controls
 from gptviz.ui.widgets.markdown import escaped
 
@@ -80,7 +80,7 @@ def edited(key: ModelKey, default: str, bar: Any, notices: Any) -> ModelKey:
     texts = asked()
     if not texts:
         return key
-    found = fitting(texts[: MOST_EDITS + 1], language_model(key).model.config)
+    found = fitting(texts, language_model(key).model.config)
     warn_of_refused(key.name, found, notices)
     with bar:
         typed = _chip(texts, found, default)
@@ -121,7 +121,7 @@ def text_box(default: str) -> str:
 
 
 def warn_of_refused(name: str, found: Fitting, notices: Any) -> None:
-    """Name the edits that the model called `name` has no part for."""
+    """Name the edits that do not apply to the model called `name`, and why."""
     if found.refused:
         notices.warning(_left_out(name, found), icon=":material/edit_off:")
 
@@ -130,7 +130,7 @@ def _left_out(name: str, found: Fitting) -> str:
     shown, more = found.refused[:5], len(found.refused) - 5
     lines = "".join(f"\n- {escaped(line)}" for line in shown) + (f"\n- and {more:,} more" if more > 0 else "")
     these = "This edit is" if len(found.refused) == 1 else f"{counted(len(found.refused)).capitalize()} are"
-    return f"{these} left out, since {escaped(name)} has no such part:{lines}"
+    return f"{these} left out, and {escaped(name)} is shown without:{lines}"
 
 
 def _chip(texts: Sequence[str], found: Fitting, default: str) -> str:

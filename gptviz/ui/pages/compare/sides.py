@@ -13,7 +13,7 @@ import streamlit as st
 
 from gptviz.interp.compare import Side
 from gptviz.interp.corrupting import one_token_changed
-from gptviz.interp.edits import MOST_EDITS, fitting
+from gptviz.interp.edits import fitting
 from gptviz.runs import checkpoints
 from gptviz.ui.shell import edits, kinds, scrubber
 from gptviz.ui.shell.models import ModelKey, language_model, model_key
@@ -91,7 +91,7 @@ def _key(name: str, step: int | None, listed: tuple[str, ...], a: Subject, notic
     """The model of B with its edits. Stops the page where it cannot be opened."""
     try:
         key = model_key(name, a.key.device, step, a.key.precision)
-        found = fitting(listed[: MOST_EDITS + 1], language_model(key).model.config)
+        found = fitting(listed, language_model(key).model.config)
         edits.warn_of_refused(name, found, notices)
         key = edits.with_edits(key, found, edits.reference_text(a.default), notices)
         language_model(key)
