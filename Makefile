@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: app install test test-rest test-all check check-js browser dist screenshots benchmark checkpoints clean
+.PHONY: app install test test-rest test-all check check-js browser dist screenshots soak benchmark checkpoints clean
 
 app: install ## open the app in a browser
 	$(RUN) -m streamlit run app.py $(ARGS)
@@ -48,6 +48,11 @@ dist: $(VENV)/installed-dev ## build wheel and sdist into dist/
 
 screenshots: $(VENV)/installed-dev browser ## every page, light and dark, into docs/
 	$(RUN) -m tests.browser.screenshots docs
+
+# Longer than a test may take: what adds up over many visits shows only then.
+MINUTES ?= 20
+soak: $(VENV)/installed-dev browser ## a browser walks over all pages for MINUTES, with a training beside it
+	$(RUN) -m tests.browser.soak $(MINUTES)
 
 benchmark: $(VENV)/installed-dev ## performance beside peers, as ratios
 	$(RUN) -m benchmarks.generation

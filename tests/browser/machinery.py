@@ -64,12 +64,14 @@ class Server:
     Attributes:
         url: where it answers.
         log: the file its output goes to.
+        pid: the number of its process.
         contexts: a browser profile for every look (width, height and colour scheme) that a visit has had so far. The next visit
             of the same look finds the app's scripts in its cache.
     """
 
     url: str
     log: Path
+    pid: int
     contexts: dict[tuple[Browser, str], BrowserContext] = field(default_factory=dict)
 
 
@@ -78,7 +80,7 @@ def serve(folder: Path, script: Path = ROOT / "app.py") -> Iterator[Server]:
     """The app on a free port of this machine, with a home of its own in `folder`."""
     log = folder / "server.log"
     process, url = started(log, script)
-    server = Server(url, log)
+    server = Server(url, log, process.pid)
     try:
         yield server
     finally:
