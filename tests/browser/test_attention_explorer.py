@@ -28,6 +28,7 @@ from gptviz.ui.shell.models import model_key
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import attention as attention_view
 from tests.browser.contrast import faint
+from tests.browser.keyboard import unreached
 from tests.browser.machinery import HOSTILE, Server, Visit, check_on_a_phone, serve, visiting
 from tests.browser.mounting import Mounted
 from tests.browser.pictures import faults, saved, small, words
@@ -844,3 +845,8 @@ def test_nothing_sticks_out_of_a_narrow_page(shown: Callable[..., Explorer], cho
 @pytest.mark.full
 def test_nothing_sticks_out_on_a_phone(browser: Browser, heads: Server) -> None:
     check_on_a_phone(browser, heads, "attention", model="writer", prompt=LONG, heads="all")
+
+
+@pytest.mark.full
+def test_the_keyboard_reaches_every_control(shown: Callable[..., Explorer]) -> None:
+    assert not unreached(shown("abc").page)

@@ -24,6 +24,7 @@ from gptviz.components.kit.command import Command
 from gptviz.components.sampling_ledger import Payload, payload
 from gptviz.generate.sampling import Sampling, choose, draw, ledger, uniform
 from tests.browser.contrast import faint
+from tests.browser.keyboard import unreached
 from tests.browser.machinery import HOSTILE, Visit
 from tests.browser.mounting import Mounted
 from tests.browser.pictures import faults, saved, small, words
@@ -801,3 +802,8 @@ def test_the_code_on_the_page_computes_its_columns_and_its_draw(visit: Visit) ->
     assert [text == "true" for text in found["in top-k"]] == stages.in_top_k[0].tolist()
     assert [text == "true" for text in found["in top-p"]] == stages.in_top_p[0].tolist()
     assert int(page.locator(".interval").get_attribute("data-drawn") or -1) == token
+
+
+@pytest.mark.full
+def test_the_keyboard_reaches_every_control(ledger_of: Mount) -> None:
+    assert not unreached(ledger_of("two").page)
