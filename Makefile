@@ -58,6 +58,7 @@ benchmark: $(VENV)/installed-dev ## performance beside peers, as ratios
 	$(RUN) -m benchmarks.generation
 	$(RUN) -m benchmarks.capture
 	$(RUN) -m benchmarks.browser
+	$(RUN) -m benchmarks.pages
 	$(if $(NANOGPT),$(RUN) -m benchmarks.nanogpt $(NANOGPT))
 
 # What ships, made again in about an hour and a half. Snapshots are kept where there is something to watch.

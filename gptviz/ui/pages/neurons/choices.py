@@ -16,6 +16,8 @@ HELD_OUT, WRITTEN, PROMPT, OWN = "Held-out data", "What it writes", "The prompt"
 TOKENS = (1_024, 4_096, 16_384, 65_536)
 # Of what the model writes itself, so many tokens: they are written one after the other.
 MOST_WRITTEN = 512
+# A model with more parameters is large.
+LARGE = 50_000_000
 RANKINGS = {
     "largest": ("Largest", "The highest activation over the text."),
     "active": ("Active", "The share of tokens at which the activation is above 0."),
@@ -63,8 +65,10 @@ def setting(subject: Subject) -> Setting:
     """The controls of what is read, and of the block."""
     config = subject.lm.model.config
     kinds = [HELD_OUT] if has_held_out(subject.key) else []
-    kinds += [WRITTEN] if subject.kind == "decoder" else []
-    kinds += [PROMPT, OWN]
+    written = [WRITTEN] if subject.kind == "decoder" else []
+    # A large model would write for half a minute: unless that is asked for, it reads the prompt.
+    size = sum(parameter.numel() for parameter in subject.lm.model.parameters())
+    kinds += [PROMPT, *written, OWN] if size > LARGE else [*written, PROMPT, OWN]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         about = (
             "What the neurons are observed over: data that the model was not trained on, a text that the model writes itself, "
