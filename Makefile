@@ -59,6 +59,7 @@ benchmark: $(VENV)/installed-dev ## performance beside peers, as ratios
 	$(RUN) -m benchmarks.capture
 	$(RUN) -m benchmarks.browser
 	$(RUN) -m benchmarks.pages
+	$(RUN) -m benchmarks.classroom
 	$(if $(NANOGPT),$(RUN) -m benchmarks.nanogpt $(NANOGPT))
 
 # What ships, made again in about an hour and a half. Snapshots are kept where there is something to watch.

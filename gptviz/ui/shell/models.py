@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 
@@ -17,6 +18,8 @@ from gptviz.runs import checkpoints
 # Bounds of the cache of snapshots: enough to scrub through a small model without reading a file twice. If a model is larger than
 # that, only one of its snapshots is kept.
 MOST_SNAPSHOTS, MOST_BYTES = 128, 256 * 2**20
+# How many models stay open: a class looks at many small ones at the same time. Small is one whose file has at most `SMALL` bytes.
+SMALL, MOST_SMALL, MOST_LARGE = 16 * 2**20, 32, 3
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,9 @@ def language_model(key: ModelKey) -> LanguageModel:
     """The model, opened once for all sessions, with the edits of the key. Treat it as read-only."""
     if key.edits:
         return _edited(key)
-    return _model(key) if key.step is None else _snapshots().load(key)
+    if key.step is not None:
+        return _snapshots().load(key)
+    return _small_model(key) if _is_small(key) else _large_model(key)
 
 
 @st.cache_resource(max_entries=3, show_spinner="Putting the edits in place")
@@ -89,8 +94,26 @@ def _edited(key: ModelKey) -> LanguageModel:
     return language_model(key.unedited).edited(*key.edits, text=key.edit_text)
 
 
-@st.cache_resource(max_entries=3, show_spinner="Opening the model")
-def _model(key: ModelKey) -> LanguageModel:
+@lru_cache(maxsize=512)
+def _is_small(key: ModelKey) -> bool:
+    try:
+        return (checkpoints.find(key.name) / "model.safetensors").stat().st_size <= SMALL
+    except OSError:  # what is only referred to may be of any size
+        return False
+
+
+# Sessions that ask for the same model at the same time wait for the one that opens it.
+@st.cache_resource(max_entries=MOST_SMALL, show_spinner="Opening the model")
+def _small_model(key: ModelKey) -> LanguageModel:
+    return _opened(key)
+
+
+@st.cache_resource(max_entries=MOST_LARGE, show_spinner="Opening the model")
+def _large_model(key: ModelKey) -> LanguageModel:
+    return _opened(key)
+
+
+def _opened(key: ModelKey) -> LanguageModel:
     return load(checkpoints.find(key.name), key.device, precision=key.precision)  # pages say themselves which model hides another
 
 

@@ -1,0 +1,57 @@
+"""Several sessions of one server: what they can share is there once, and what each has done is its own."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from pathlib import Path
+
+import pytest
+
+from benchmarks.classroom import Measured, Pupil
+from gptviz.ui.shell.models import language_model, model_key
+from tests.app.opening import opened
+from tests.browser.machinery import serve
+from tests.tiny import TinyModel
+
+
+def test_sessions_share_the_weights_and_not_what_was_done_in_them():
+    prompts = "ROMEO:", "JULIET:", "ROMEO:"
+    sessions = [opened("pages/generate.py", model="ladder-2", prompt=prompt) for prompt in prompts]
+    sessions[2].query_params["edits"] = "blocks.0.attention.head.0"
+    sessions[2].run()
+    assert not any(session.exception for session in sessions)
+    before = [session.session_state["writing"].length for session in sessions]
+    sessions[0].button(key="one token").click().run()
+    first, second, edited = (session.session_state["writing"] for session in sessions)
+    assert [first.length, second.length, edited.length] == [before[0] + 1, before[1], before[2]]
+    models = [writing.tree.generation.model for writing in (first, second, edited)]
+    assert models[0] is models[1]
+    assert models[2] is not models[0]
+    assert {one.data_ptr() for one in models[2].parameters()} == {one.data_ptr() for one in models[0].parameters()}
+    assert first.tree is not second.tree
+    assert [session.query_params.get("prompt") for session in sessions] == list(prompts)
+
+
+def test_a_class_with_many_small_models_opens_each_once(tiny_model: TinyModel):
+    for number in range(8):
+        tiny_model(f"model-{number}")
+    keys = [model_key(f"model-{number}", "cpu") for number in range(8)]
+    first = [language_model(key) for key in keys]
+    assert all(language_model(key) is one for key, one in zip(keys, first, strict=True))
+
+
+@pytest.mark.full
+def test_three_visitors_of_a_real_server_meet_no_error(tmp_path: Path):
+    with serve(tmp_path) as server:
+        done = asyncio.run(meet(server.url))
+        assert not done.errors
+        assert {"opens a page", "draws a token", "moves a slider", "types a prompt"} <= set(done.seconds)
+        assert "Traceback" not in server.log.read_text()
+
+
+async def meet(url: str) -> Measured:
+    """Three visitors, each of whom has done everything once."""
+    done = Measured()
+    await asyncio.gather(*(Pupil(url, number, done, math.inf, (0.0, 0.1)).learn(1) for number in range(3)))
+    return done
