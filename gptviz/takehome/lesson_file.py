@@ -51,7 +51,7 @@ def _said(step: Step, page: PageState | None, functions: Functions) -> Iterator[
 
 
 def _question(question: Question, functions: Functions) -> Iterator[Piece]:
-    yield Text(f"**Question.** {question.ask}")
+    yield Text(f"**Question.** {filled(question.ask, functions)}")
     if question.options:
         yield Group(tuple(Plain(f"○ {option}") for option in question.options))
     answer = answer_to(question, functions)
