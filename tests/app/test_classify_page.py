@@ -314,7 +314,7 @@ def test_any_other_file_is_said_to_hold_perhaps_what_it_was_trained_on(judge: Ma
 def test_a_mistake_longer_than_the_longest_prompt_is_cut(judge: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     judge()
     for module in (evaluation, held_out):
-        monkeypatch.setattr(module, "longest_prompt()", 12)
+        monkeypatch.setattr(module, "longest_prompt", lambda: 12)
     at = page(view=WORDS, prompt="good")
     at.button(key="try A confident mistake").click().run()
     assert len(at.text_area(key="prompt").value) == 12

@@ -15,6 +15,7 @@ from gptviz.memory import size
 from gptviz.model import parameter_count
 from gptviz.runs import checkpoints
 from gptviz.train import estimate
+from gptviz.ui.views import planned_run
 from tests.app.opening import opened
 from tests.tiny import CONTEXT, TinyModel, tiny
 
@@ -24,6 +25,7 @@ SPEED = estimate.Speed(50e9, 4e9, 20e-6)
 @pytest.fixture(autouse=True)
 def _measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimate, "measure", lambda device: SPEED)
+    monkeypatch.setattr(planned_run, "_fastest", {})  # what other tests have measured on this machine
 
 
 def page(**query: str) -> AppTest:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.app.opening import opened
+from tests.app.opening import buttons_in_sight, opened
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -42,7 +42,7 @@ def test_the_page_opens_on_every_kind_of_positions(tiny_model: Callable[..., Pat
 def test_every_button_leads_somewhere(tiny_model: Callable[..., Path]) -> None:
     tiny_model(positions="rotary", d_head=4)
     tiny_model("taught", positions="learned")
-    labels = [button.label for button in page(model="tiny").button]
+    labels = [button.label for button in buttons_in_sight(page(model="tiny"))]
     assert len(labels) == 3
     for label in labels:
         at = page(model="tiny")

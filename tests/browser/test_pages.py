@@ -31,7 +31,7 @@ def check_frame(page: Page, path: str) -> None:
     for title in MENU:
         expect(sidebar.get_by_role("link", name=title, exact=True)).to_be_visible()
     expect(page.get_by_role("heading", level=1)).to_contain_text("?")
-    if path not in ("gradients", "open_model"):  # which make models of their own, and are about those that are not here yet
+    if path not in ("gradients", "open_model", "lessons"):  # which are about no one model that is here
         expect(page.get_by_role("combobox", name=re.compile("Model"))).to_be_visible()
     expect(page.get_by_test_id("stSidebarNav")).to_have_count(0)
 

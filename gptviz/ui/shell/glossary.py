@@ -172,9 +172,7 @@ WORDS = {
 
 def words_button(path: str) -> None:
     """A button that unfolds the words of the page whose script is at `path`."""
-    with st.popover(
-        "Words", icon=":material/menu_book:", type="tertiary", help="The words of the field on this page, explained."
-    ):
+    with st.popover("Words", type="tertiary", help="The words of the field on this page, explained."):
         st.markdown(listed(WORDS[path]))
 
 

@@ -20,7 +20,7 @@ from gptviz.ui.widgets import buttons, controls, tries, visit
 from gptviz.ui.widgets.figure import say_below_titles
 
 from . import edits, glossary, kinds, lesson, present, prompts, scrubber, tour
-from .take_home import take_home_button
+from .take_home import take_home
 
 
 @dataclass(frozen=True)
@@ -260,6 +260,7 @@ def open_page(page: Page, title: str | Mapping[Kind, str], sentence: str | Mappi
         _open_linked_model()
     say_below_titles()  # until the page has a subject
     st.html(f"<style>{kit.page_style()}</style>")
+    present.listen()
     state = shared_state()
     with st.sidebar:
         st.markdown("### gptviz")
@@ -272,8 +273,9 @@ def open_page(page: Page, title: str | Mapping[Kind, str], sentence: str | Mappi
         with st.container(horizontal=True, width="content", gap="xsmall"):
             tour.tour_button(page.path)
             glossary.words_button(page.path)
-            take_home_button("home" if page == HOME else Path(page.path).stem)
-            present.present_button()
+            with st.popover("Share", type="tertiary", help="This page as a file, on a projector, or on the phones of a class."):
+                take_home("home" if page == HOME else Path(page.path).stem)
+                present.controls()
     st.caption(sentence if isinstance(sentence, str) else sentence[kind])
 
 

@@ -39,18 +39,22 @@ def _switch(on: bool) -> None:
         st.session_state.pop(PRESENT, None)
 
 
-def present_button() -> None:
-    """A button that unfolds what a speaker needs; while presenting also the keys."""
-    on = is_presenting()
-    if on:
+def listen() -> None:
+    """While presenting, listen to the keys of a speaker, and let the address say so."""
+    if is_presenting():
         _switch(True)
         with st.container(key="presenting"):
             presenter(key="presenter")
-    with st.popover("Present", icon=":material/present_to_all:", type="tertiary", help="For a projector, and for a class."):
-        label = "Leave the presentation" if on else "Larger type, no menu"
-        st.button(label, key="switch presenting", on_click=_switch, args=(not on,))
-        st.caption(KEYS)
-        _link()
+
+
+def controls() -> None:
+    """What a speaker needs: the way into the presentation and out of it, the keys, and the link of what is on screen."""
+    on = is_presenting()
+    st.markdown("**Present**")
+    label = "Leave the presentation" if on else "Larger type, no menu"
+    st.button(label, key="switch presenting", on_click=_switch, args=(not on,))
+    st.caption(KEYS)
+    _link()
 
 
 def _link() -> None:

@@ -20,16 +20,13 @@ FORMS = {
 PATIENCE = 300  # seconds
 
 
-def take_home_button(page: str) -> None:
-    """A button that unfolds the ways to take the page called `page` home, in the state that its address says."""
+def take_home(page: str) -> None:
+    """The ways to take the page called `page` home, in the state that its address says."""
     context = get_script_run_ctx()
     query = dict(parse_qsl(context.query_string)) if context else {}
-    with st.popover(
-        "Take home", icon=":material/download:", type="tertiary", help="This page as a file, for any browser or for Jupyter."
-    ):
-        st.caption(
-            "The file holds what is on the page now; its views go on working without a server. It takes some seconds to write."
-        )
+    st.markdown("**Take home**")
+    st.caption("A file holds what is on the page now; its views go on working without a server. It takes some seconds to write.")
+    with st.container(horizontal=True):
         for ending, (label, icon, kind) in FORMS.items():
             st.download_button(
                 label,
