@@ -401,7 +401,9 @@ def _known(subject: Subject, contrast: Contrast) -> list[Try]:
     heads = [node for node in data.nodes if node.unit is not None and node.unit.is_head]
     best = max(heads, key=lambda node: data.given[node], default=None)
     strongest = (
-        "" if best is None or best.unit is None else f" Most of it is given by {best.unit.title} ({_signed(data.given[best])})."
+        ""
+        if best is None or best.unit is None
+        else f" Of all heads, {best.unit.title} gives most to the boxes above it ({_signed(data.given[best])})."
     )
     notice = (
         f"“{escaped(contrast.clean)}”: {contrast.right} is ahead of {contrast.wrong} by {data.total:.3g}. "
