@@ -62,50 +62,60 @@ def heatmap(
     )
     figure = go.Figure([drawn], base(theme, height=LEAST + 78 + min(MOST, PITCH * rows)))
     if rows * len(x) <= MOST_CLICKED:
-        figure.add_scatter(
-            x=x * rows,
-            y=[row for row in y for _ in x],
-            mode="markers",
-            marker={"size": 14, "symbol": "square", "opacity": 0},
-            customdata=[
-                [text, row, column] for row, line in enumerate(escaped) for column, text in enumerate(line) if column >= first
-            ],
-            hovertemplate="%{customdata[0]}<extra></extra>",
-            showlegend=False,
-        )
+        _add_clicked(figure, escaped, range(first, columns))
     if marked:
-        figure.add_scatter(
-            x=list(marked),
-            y=[-0.5] * len(marked),
-            mode="markers",
-            marker={"symbol": "triangle-down", "size": 9, "color": theme.text},
-            hovertemplate="the prompts differ here<extra></extra>",
-            cliponaxis=False,
-            showlegend=False,
-        )
+        _add_marks(figure, marked, theme)
     if chosen is not None:
-        row, column = chosen
-        corners = {"x0": column - 0.5, "x1": column + 0.5, "y0": row - 0.5, "y1": row + 0.5}
-        figure.add_shape(type="rect", **corners, line={"color": theme.text, "width": 2}, fillcolor="rgba(0,0,0,0)")
+        _add_frame(figure, chosen, theme)
     look = {"showgrid": False, "zeroline": False, "fixedrange": True}
     figure.update_layout(
         margin={"l": 44, "r": 8, "t": 52, "b": 74 if _is_long(places) else 44},
         dragmode=False,
-        title={
-            "text": title,
-            "x": 0,
-            "xref": "paper",
-            "y": 1,
-            "yref": "container",
-            "yanchor": "top",
-            "pad": {"t": 4},
-            "font": {"size": 14},
-        },
+        title=_title(title),
         modebar={"orientation": "v", "bgcolor": "rgba(0,0,0,0)", "color": theme.text},
         xaxis=look | _ticks(places, theme, first) | {"range": [first - 0.5, columns - 0.5]},
         yaxis=look | _ticks(blocks, theme) | {"range": [rows - 0.5, -0.5]},
     )
     return figure
+
+
+def _add_clicked(figure: go.Figure, words: Sequence[Sequence[str]], columns: range) -> None:
+    """A mark that cannot be seen on every cell: cells of a heatmap do not answer clicks, marks do."""
+    cells = [(row, column) for row in range(len(words)) for column in columns]
+    figure.add_scatter(
+        x=[column for _, column in cells],
+        y=[row for row, _ in cells],
+        mode="markers",
+        marker={"size": 14, "symbol": "square", "opacity": 0},
+        customdata=[[words[row][column], row, column] for row, column in cells],
+        hovertemplate="%{customdata[0]}<extra></extra>",
+        showlegend=False,
+    )
+
+
+def _add_marks(figure: go.Figure, columns: Sequence[int], theme: Theme) -> None:
+    """A triangle above each of the columns in which the prompts differ."""
+    figure.add_scatter(
+        x=list(columns),
+        y=[-0.5] * len(columns),
+        mode="markers",
+        marker={"symbol": "triangle-down", "size": 9, "color": theme.text},
+        hovertemplate="the prompts differ here<extra></extra>",
+        cliponaxis=False,
+        showlegend=False,
+    )
+
+
+def _add_frame(figure: go.Figure, cell: tuple[int, int], theme: Theme) -> None:
+    """A frame around a cell."""
+    row, column = cell
+    corners = {"x0": column - 0.5, "x1": column + 0.5, "y0": row - 0.5, "y1": row + 0.5}
+    figure.add_shape(type="rect", **corners, line={"color": theme.text, "width": 2}, fillcolor="rgba(0,0,0,0)")
+
+
+def _title(text: str) -> dict[str, object]:
+    place = {"x": 0, "xref": "paper", "y": 1, "yref": "container", "yanchor": "top", "pad": {"t": 4}}
+    return {"text": text, "font": {"size": 14}, **place}
 
 
 def _is_long(axis: Axis) -> bool:
