@@ -35,9 +35,10 @@ if observed is None:
 left, right = st.columns([2, 3], gap="large")
 with left:
     by = ranking()
-    order = observed.activity.ranked(by)
-    show.ranked(looked_at, observed.activity, by, order)
+order = observed.activity.ranked(by)
 neuron = chosen(looked_at, order[0])
+with left:
+    show.ranked(looked_at, observed.activity, by, order, neuron)
 title = looked_at.unit(neuron).title
 with right:
     st.markdown(f"**{title[0].upper()}{title[1:]}: where it is most active**")

@@ -415,6 +415,19 @@ def test_labels_that_test_nothing_are_named_and_the_texts_labelled_nevertheless(
     assert not at.metric
 
 
+@pytest.mark.parametrize(("view", "table_of"), [(OWN, "predictions"), (HELD_OUT, "held out mistakes")])
+def test_a_text_of_a_table_is_taken_apart_from_the_select_box_too(judge: Make, view: str, table_of: str) -> None:
+    judge()
+    at = page(view=view)
+    text = table(at, "text")[1]
+    box = at.selectbox(key=f"{table_of} pick")
+    assert box.value is None
+    box.set_value(1).run()
+    assert at.text_area(key="prompt").value == text
+    assert at.segmented_control(key="view").value == WORDS
+    assert len(words(at)[1:]) == len(text.split())
+
+
 def test_a_labelled_file_trains_a_classifier_of_its_labels(judge: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     judge()
     begun: list[tuple[str, str | None]] = []

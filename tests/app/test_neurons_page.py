@@ -119,6 +119,16 @@ def test_the_contexts_are_where_the_model_says_that_the_neuron_is_most_active(ti
         np.testing.assert_allclose(context.activations, of_row[first : first + len(context.labels)], rtol=1e-5, atol=1e-6)
 
 
+def test_a_neuron_is_chosen_in_the_select_box_too(by_hand: str) -> None:
+    at = page(model=by_hand, text=PROMPT, prompt="abfcd")
+    box = at.selectbox(key="neurons pick")
+    assert [option.partition(":")[0] for option in box.options] == [f"neuron {i}" for i in at.dataframe[0].value["neuron"]]
+    other = next(i for i in (0, 1) if i != box.value)
+    box.set_value(other).run()
+    assert f"Neuron {other} of block 0" in says(at)
+    assert f"blocks.0.mlp.neuron.{other}" in str(at.query_params["unit"])
+
+
 def test_a_text_of_task_is_what_was_held_out_and_otherwise_what_the_model_writes(tiny_model: TinyModel) -> None:
     at = page(model="addition", tokens="1,024")
     assert at.selectbox(key="text").value == HELD_OUT

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 # What has the focus, also within a view: its tag, what it is called, and what tells it apart; "" for the page itself.
 NAMED = """(element) => {
@@ -52,6 +52,32 @@ def tab_to(page: Page, name: str) -> str:
         if name in (at := press(page, "Tab")):
             return at
     raise AssertionError(f"the Tab key does not lead to {name}")
+
+
+def check_tools(page: Page) -> None:
+    """The buttons below a view are reached and pressed; what they open is read and shut, and the focus comes back."""
+    to_start(page)
+    tab_to(page, "button Numbers ")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog", name="Numbers")).to_be_visible()
+    tab_to(page, "button Download CSV")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert "button Code" in press(page, "Tab"), "the focus is where it was"
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog", name="Code")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    check_pictures(page)
+
+
+def check_pictures(page: Page) -> None:
+    """The buttons for the picture of a view are the next that the Tab key leads to, and pressed they give a file."""
+    for name in ("PNG", "SVG"):
+        tab_to(page, f"button {name} ")
+        with page.expect_download() as download:
+            page.keyboard.press("Enter")
+        assert download.value.suggested_filename.endswith(f".{name.lower()}")
 
 
 def unreached(page: Page) -> set[str]:

@@ -19,6 +19,7 @@ from gptviz.figures.heatmap import one_head
 from gptviz.figures.labels import labels
 from gptviz.figures.theme import DARK, LIGHT
 from gptviz.labelled_array import Axis, LabelledArray
+from tests.browser.keyboard import check_pictures, to_start
 from tests.browser.machinery import HOSTILE
 from tests.browser.mounting import Mounted
 from tests.browser.pictures import faults, saved, words
@@ -115,3 +116,10 @@ def test_what_is_drawn_in_pixels_has_a_png_alone_with_its_points(mounted: Callab
         return count;
     }"""
     assert view.page.evaluate(red, encoded) > 500
+
+
+@pytest.mark.full
+def test_by_the_keyboard_alone_a_figure_is_saved(mounted: Callable[..., Mounted]) -> None:
+    view, _ = beside(mounted, bars(dark=False))
+    to_start(view.page)
+    check_pictures(view.page)

@@ -9,6 +9,7 @@ import contextlib
 import csv
 import io
 import itertools
+import json
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -32,6 +33,7 @@ from gptviz.interp.next_token import predict
 from gptviz.language_model import LanguageModel
 from gptviz.text import CharTokenizer
 from tests.browser.contrast import faint
+from tests.browser.keyboard import FOCUSED, check_tools, press, tab_to
 from tests.browser.machinery import HOSTILE, Server, Visit, check_on_a_phone, quick, visiting
 from tests.browser.mounting import Mounted
 from tests.browser.pictures import faults, saved, small, words
@@ -354,6 +356,83 @@ def test_the_tab_key_leads_to_the_tokens_of_the_card_and_the_arrow_keys_through_
     assert view.tree.path()[-1].token == node.candidates[place].token
     expect(page.locator(".stage .chip.current")).to_be_focused()
     expect(page.locator(".card .how")).to_have_text(re.compile("^chosen by hand"))
+
+
+def test_by_the_keyboard_alone_tokens_are_looked_at_and_taken_heads_chosen_and_the_path_replayed(
+    shown: Callable[..., Shown],
+) -> None:
+    lm = opened_model(MODEL)
+    tree = Tree(lm.generation(PROMPT), n_candidates=ALTERNATIVES)
+    for _ in range(6):
+        tree.step()
+    fork(tree, 2, tokens=4)
+    view = shown(tree, lm)
+    page = view.page
+    tab_to(page, f'"node":"{tree.current}"')
+    # From the stop of the Tab key the arrow keys lead to everything on the stage.
+    start = page.evaluate(FOCUSED)
+    reached, waiting = {start}, [start]
+    while waiting:
+        here = waiting.pop()
+        for key in ("ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"):
+            page.locator(f".stage button{selector(here)}").focus()
+            if (at := press(page, key)) not in reached:
+                reached.add(at)
+                waiting.append(at)
+    assert len(reached) == page.locator(".stage button").count() == 1 + 6 + 4 + ALTERNATIVES
+    # What may come next.
+    for key in ("End", "ArrowRight", "ArrowDown"):
+        press(page, key)
+    token = int(page.locator(".ghost:focus").get_attribute("data-token") or "")
+    press(page, "Enter")
+    view.answer()
+    at_length(page, 7)
+    assert tree.nodes[tree.current].token == token
+    expect(page.locator(".stage .chip.current")).to_be_focused()
+    # Back, and in the card to another token, head, and what it attended to.
+    for _ in range(3):
+        press(page, "ArrowLeft")
+    press(page, "Space")
+    view.answer()
+    at_length(page, 4)
+    tab_to(page, '"p":')
+    expect(page.locator(".card .line").first).to_be_focused()
+    tab_to(page, "select Attention of")
+    press(page, "ArrowDown")
+    expect(page.locator(".heads")).to_have_value("0.0")
+    tab_to(page, " at ")
+    first = page.locator(".attended .item").first
+    expect(first).to_be_focused()
+    place = int(first.get_attribute("data-place") or "")
+    labels = [lm.tokenizer.label(i) for i in (*tree.prompt, *(node.token for node in tree.path()))]
+    expect(page.locator(".chip.pointed")).to_have_text(labels[place])
+    view.show()
+    expect(first).to_be_focused()
+    press(page, "End")
+    expect(page.locator(".attended .item").last).to_be_focused()
+    expect(page.locator(".chip.pointed")).to_have_count(1)
+    press(page, "Escape")
+    expect(page.locator(".stage .chip.current")).to_be_focused()
+    expect(page.locator(".chip.pointed")).to_have_count(0)
+    # The replay.
+    steps = page.locator(".player")
+    tab_to(page, "button Replay the path")
+    press(page, "Enter")
+    expect(steps).to_have_attribute("data-step", re.compile(r"\d"))
+    press(page, "Enter")
+    tab_to(page, "input Replay: token")
+    press(page, "End")
+    press(page, "ArrowLeft")
+    expect(steps).to_have_attribute("data-step", str(len(tree.path()) - 2))
+    press(page, "Escape")
+    expect(steps).to_have_attribute("data-step", "")
+    check_tools(page)
+
+
+def selector(focused: str) -> str:
+    """What finds the element of the stage that `FOCUSED` of tests/browser/keyboard.py has named so."""
+    ((name, value),) = json.loads(focused[focused.rindex("{") :]).items()
+    return f"[data-{name}='{value}']"
 
 
 def test_another_token_in_the_card_is_taken_in_the_place_of_the_one_looked_at(shown: Callable[..., Shown]) -> None:

@@ -7,11 +7,13 @@
     logit lens           the grid, each control below         arrows, Home, End walk the cells; Enter opens one; Escape goes back
     speaker              (keys of the whole page)             Page Down, Page Up, L, arrows, Escape: test_presenter.py
     attention explorer   each control, heads, tokens, pattern test_attention_explorer.py: “the keyboard walks …”
-    generation tree      the tree, the card, each control     test_generation_tree.py: “the arrow keys …”, “the Tab key …”
+    generation tree      the tree, the card's lists, controls test_generation_tree.py: “by the keyboard alone …”
     sampling ledger      each control, the list               test_sampling_ledger.py: “a click and enter …”, “a key held down …”
-    model map            the map, each control of the panel   test_model_map.py: “the keyboard walks …”
+    model map            the map, each control of the panel   test_model_map.py: “by the keyboard alone …”
+    pictures of a figure each button                          test_figure_tools.py: “by the keyboard alone …”
 
-Points of a figure are no stops: what a click on one chooses, a select box beside it chooses too (`ui/widgets/picking.py`).
+Points of a figure and rows of a table are no stops: what a click on one chooses, a select box beside it chooses too
+(`ui/widgets/picking.py`).
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from gptviz.components.unit_grid import About, rows
 from gptviz.interp.circuit import circuit
 from gptviz.interp.lens import lens
 from gptviz.interp.units import heads_and_mlps
-from tests.browser.keyboard import press, stops, tab_to, to_start, unreached
+from tests.browser.keyboard import check_tools, press, stops, tab_to, to_start, unreached
 from tests.browser.mounting import Mounted
 from tests.hand_built import induction_circuit
 from tests.tiny import scrambled, some_ids, tiny
@@ -35,22 +37,6 @@ from tests.tiny import scrambled, some_ids, tiny
 pytestmark = pytest.mark.browser
 
 Mount = Callable[..., Mounted]
-TOOLS = ("Numbers", "Code", "PNG", "SVG")
-
-
-def check_tools(view: Mounted) -> None:
-    """The buttons below a view are reached and pressed; what they open is read and shut, and the focus comes back."""
-    page = view.page
-    reached = stops(page)
-    assert [name for name in TOOLS if any(one.startswith(f"button {name} ") for one in reached)] == list(TOOLS)
-    to_start(page)
-    tab_to(page, "button Numbers ")
-    page.keyboard.press("Enter")
-    expect(page.get_by_role("dialog", name="Numbers")).to_be_visible()
-    tab_to(page, "button Download CSV")
-    page.keyboard.press("Escape")
-    expect(page.get_by_role("dialog")).to_have_count(0)
-    assert "button Code" in press(page, "Tab"), "the focus is where it was"
 
 
 def test_the_token_strip(mounted: Mount) -> None:
@@ -80,8 +66,7 @@ def test_the_grid_of_heads_and_mlps(mounted: Mount) -> None:
     press(view.page, "ArrowRight")
     press(view.page, "Space")
     assert unit_grid.clicked(view.sent[-1].value, "x", units) == units[1]
-    to_start(view.page)
-    check_tools(view)
+    check_tools(view.page)
 
 
 def test_the_graph_of_a_circuit(mounted: Mount) -> None:
@@ -97,8 +82,7 @@ def test_the_graph_of_a_circuit(mounted: Mount) -> None:
     assert view.sent[-1].value == {"node": int(view.page.locator(".node:focus").get_attribute("data-index")), "of": "this"}
     press(view.page, "Escape")
     expect(view.page.locator(".card")).to_be_hidden()
-    to_start(view.page)
-    check_tools(view)
+    check_tools(view.page)
 
 
 def test_the_grid_of_the_logit_lens(mounted: Mount) -> None:
@@ -116,5 +100,4 @@ def test_the_grid_of_the_logit_lens(mounted: Mount) -> None:
     tab_to(view.page, "Large cells")
     press(view.page, "Enter")
     expect(view.page.get_by_role("button", name="Large cells")).to_have_attribute("aria-pressed", "true")
-    to_start(view.page)
-    check_tools(view)
+    check_tools(view.page)

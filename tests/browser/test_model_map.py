@@ -28,6 +28,7 @@ from gptviz.ui.pages.home import glance
 from gptviz.ui.shell.models import model_key
 from gptviz.ui.views import encoder_decoder, model_map
 from tests.browser.contrast import faint
+from tests.browser.keyboard import check_tools, press, tab_to, to_start
 from tests.browser.machinery import FRAMES, HOSTILE, Server, Visit, check_on_a_phone, quick
 from tests.browser.mounting import Mounted
 from tests.browser.pictures import faults, saved, words
@@ -244,10 +245,11 @@ def test_opening_folding_and_hovering_do_not_wait_for_the_server(shown: Callable
     cells(page)
 
 
-def test_the_keyboard_walks_along_the_stream_and_opens_boxes_and_blocks(shown: Callable[..., Map]) -> None:
+def test_by_the_keyboard_alone_boxes_blocks_and_tensors_are_opened_and_guesses_taken(shown: Callable[..., Map]) -> None:
     view = shown()
     page = view.page
-    box(page, "embed").focus()
+    tab_to(page, '"path":')
+    assert [view.press(key) for key in ("Home", "ArrowRight")] == ["ids", "embed"]
     walked = ["embed"]
     while walked[-1] != "logits" and len(walked) < 40:
         walked.append(view.press("ArrowRight"))
@@ -255,8 +257,12 @@ def test_the_keyboard_walks_along_the_stream_and_opens_boxes_and_blocks(shown: C
     blocks = [[f"blocks.{i}"] if i != 2 else ["blocks.2", *inner] for i in range(6)]
     assert walked == ["embed", *(one for block in blocks for one in block), "final_norm", "logits"]
     assert [view.press(key) for key in ("ArrowRight", "ArrowDown", "Home", "End")] == ["guess 0", "guess 1", "ids", "guess 7"]
-    box(page, "blocks.2.attention.z").focus()
-    page.keyboard.press("Enter")
+    view.press("Enter")
+    assert view.view.sent[-1].name == "take"
+    assert view.view.sent[-1].value["guess"] == 7
+    # A box is opened, and the same box of the next block, and shut.
+    walk_to(view, "ArrowLeft", "blocks.2.attention.z")
+    view.press("Enter")
     expect(panel(page)).to_contain_text("blocks.2.attention.z")
     assert view.press("ArrowDown") == "blocks.3.attention.z"
     expect(panel(page)).to_contain_text("blocks.3.attention.z")
@@ -266,6 +272,44 @@ def test_the_keyboard_walks_along_the_stream_and_opens_boxes_and_blocks(shown: C
     assert view.press("Escape") == "blocks.3.attention.z"
     expect(panel(page)).to_be_hidden()
     expect(page.locator('.stage [tabindex="0"]')).to_have_count(1)
+    # A block that is folded is opened, and then has its boxes in the walk.
+    walk_to(view, "ArrowRight", "blocks.4")
+    view.press("Enter")
+    expect(page.locator('[data-block="blocks.4"]')).to_have_attribute("aria-expanded", "true")
+    expect(page.locator('[data-block="blocks.3"]')).to_have_attribute("aria-expanded", "false")
+    walk_to(view, "ArrowRight", "blocks.4.attention.q")
+    view.press("Space")
+    view.answer()
+    # Of an open box: its tensors, another head, other rows, and the way out.
+    for piece in ('"piece":"1"', '"piece":"0"'):
+        to_start(page)
+        tab_to(page, piece)
+        press(page, "Enter")
+        view.answer()
+        assert page.locator(f"[data-piece='{piece[-2]}']:focus").count() == 1, "the focus stays where it was"
+    tab_to(page, "select head")
+    press(page, "ArrowDown")
+    view.answer()
+    tab_to(page, "button next rows")
+    press(page, "Enter")
+    view.answer()
+    q = gptviz.load("shakespeare").trace(PROMPT)["blocks.4.attention.q"]
+    np.testing.assert_allclose(cells(page), q[0, 1, 12:, :12].numpy(), atol=1e-6)
+    for region in ("Numbers of q", "button Numbers", "button Code", "button PNG", "button SVG", "Source"):
+        tab_to(page, region)
+    check_tools(page)  # those of the map
+    tab_to(page, "button Close")
+    press(page, "Enter")
+    expect(panel(page)).to_be_hidden()
+    assert page.evaluate(FOCUSED) == "blocks.4.attention.q"
+
+
+def walk_to(view: Map, key: str, path: str) -> None:
+    """Press an arrow key until what has this path has the focus."""
+    for _ in range(40):
+        if view.press(key) == path:
+            return
+    raise AssertionError(f"{key} does not lead to {path}")
 
 
 def test_a_guess_that_is_clicked_often_is_taken_once_until_the_text_changes(shown: Callable[..., Map]) -> None:

@@ -2,7 +2,8 @@
 import { inAddress, toAddress } from "../kit/address.js";
 import { logarithmic } from "../kit/colour.js";
 import { make } from "../kit/elements.js";
-import { chip, count, percent, shortened, tinted } from "../kit/text.js";
+import { chip, count, percent, shortened, spoken, tinted } from "../kit/text.js";
+import { Buttons } from "./buttons.js";
 
 /** @typedef {import("./nodes.js").Attended} Attended */
 /** @typedef {(place: number) => HTMLElement | undefined} ChipAt the chip at a place of the text, if that is shown */
@@ -23,8 +24,9 @@ export class Attention {
    * @param {() => void} acts.chosen another head was chosen
    * @param {() => void} acts.again attention that is no longer kept is asked for
    * @param {(chip: HTMLElement) => void} acts.pointed a line of the list was pointed at, whose chip in the text is to be seen
+   * @param {() => void} acts.leave Escape was pressed on a line of the list
    */
-  constructor({ chosen, again, pointed }) {
+  constructor({ chosen, again, pointed, leave }) {
     this.pointed = pointed;
     /** @type {HTMLElement[]} */
     this.listed = []; // chips of the text
@@ -41,7 +43,8 @@ export class Attention {
     };
     this.line = make("div", "attendedline");
     this.line.append(make("span", "", "Attended to:"), this.select);
-    this.list = make("div", "attended");
+    this.list = make("div", "attended", undefined, { role: "group", "aria-label": "What its step attended to most" });
+    this.items = new Buttons(this.list, leave);
     this.again = make("button", "tool", "Compute it again", { title: "This step’s attention is no longer kept" });
     this.again.onclick = again;
   }
@@ -87,26 +90,29 @@ export class Attention {
     const places = mostAttended(found.weights).map((i) => found.start + i);
     this.listed = places.flatMap((place) => chipAt(place) ?? []);
     for (const one of this.listed) one.classList.add(LISTED);
-    this.list.replaceChildren(...mostAttended(found.weights).map((i) => this.item(found.start + i, found.weights[i], chipAt)));
+    this.items.fill(mostAttended(found.weights).map((i) => this.item(found.start + i, found.weights[i], chipAt)));
   }
 
   /** @param {number} place @param {number} weight @param {ChipAt} chipAt */
   item(place, weight, chipAt) {
-    const item = make("span", "item");
-    const name = chip(shortened(chipAt(place)?.textContent ?? "…", LONGEST));
+    const item = make("button", "item", undefined, { tabindex: "-1" });
+    const there = chipAt(place),
+      label = there?.textContent ?? "…";
+    const name = chip(shortened(label, LONGEST));
     name.classList.add("key");
     name.style.setProperty("--a", tinted(logarithmic(weight)));
     item.dataset.place = String(place);
     item.dataset.weight = String(weight);
     item.title = `The token at place ${place} of the text, counted from 0; underlined in the text`;
+    item.setAttribute("aria-label", `${spoken(label)} at ${count(place)}, ${percent(weight)}`);
     item.append(name, make("span", "place", `at ${count(place)}`), make("span", "number", percent(weight)));
-    const there = chipAt(place);
-    item.onpointerenter = () => {
+    const point = () => {
       if (!there) return;
       there.classList.add(POINTED);
       this.pointed(there);
     };
-    item.onpointerleave = () => there?.classList.remove(POINTED);
+    const leave = () => there?.classList.remove(POINTED);
+    Object.assign(item, { onpointerenter: point, onfocus: point, onclick: point, onpointerleave: leave, onblur: leave });
     return item;
   }
 
@@ -121,12 +127,12 @@ export class Attention {
     const [layers] = this.shape.split(" ").map(Number);
     this.unmark();
     const why = !layers ? "This model has no attention." : isPlaying ? "Pause to see it." : "";
-    this.list.replaceChildren(why ? make("span", "note", why) : this.again);
+    this.items.fill([why ? make("span", "note", why) : this.again]);
   }
 
   clear() {
     this.unmark();
-    this.list.replaceChildren();
+    this.items.fill([]);
   }
 }
 

@@ -1,6 +1,7 @@
 // The card beside the tree: what a token was chosen from, and what its step attended to.
-import { make, TabStop } from "../kit/elements.js";
+import { make } from "../kit/elements.js";
 import { chip, count, nameBarNumber, percent, shortened, spoken, tinted } from "../kit/text.js";
+import { Buttons } from "./buttons.js";
 import { nextTokens } from "./next.js";
 import { NEXT, START } from "./nodes.js";
 import { chosen } from "./words.js";
@@ -10,7 +11,7 @@ import { chosen } from "./words.js";
 const LONGEST = 9; // characters of a token
 const KEYS = 9; // number keys
 
-/** The card. Its lines are one stop of the Tab key; the arrow keys walk them. */
+/** The card. Its lines are one stop of the Tab key, and so is what was attended to. */
 export class Card {
   /**
    * @param {import("./attention.js").Attention} attention
@@ -21,7 +22,6 @@ export class Card {
     this.attention = attention;
     /** @type {Place} */
     this.at = START; // what is shown
-    this.stop = new TabStop();
     this.head = make("div", "cardhead");
     this.how = make("div", "note how");
     this.list = make("div", "candidates", undefined, { role: "group", "aria-label": "The likeliest tokens in this place" });
@@ -31,18 +31,8 @@ export class Card {
       const line = /** @type {HTMLElement} */ (event.target).closest("button");
       if (line) take(this.at, Number(line.dataset.token));
     });
-    this.element.addEventListener("keydown", (event) => {
-      event.stopPropagation(); // the page's own keys must not see them
-      if (!this.list.contains(/** @type {Node} */ (event.target))) return;
-      if (event.key === "Escape") leave();
-      else if (!this.walk(event.key)) return;
-      event.preventDefault();
-    });
-  }
-
-  /** @returns {HTMLElement[]} */
-  get lines() {
-    return [...this.list.querySelectorAll("button")];
+    this.lines = new Buttons(this.list, leave);
+    this.element.addEventListener("keydown", (event) => event.stopPropagation()); // the page's own keys must not see them
   }
 
   /** The token of the line with this number, from 1; null where there is none. @param {number} number */
@@ -57,7 +47,7 @@ export class Card {
     this.element.dataset.node = "";
     this.head.replaceChildren(make("span", "name", "The text grows"));
     this.how.textContent = "Pause, or click a token, to see from which tokens it was chosen.";
-    this.fill([]);
+    this.lines.fill([]);
     this.attention.line.hidden = true;
   }
 
@@ -69,11 +59,13 @@ export class Card {
     if (at === NEXT) {
       this.head.replaceChildren(make("span", "name", "The next token"));
       this.how.textContent = "Drawn by Step and Play; or click one to continue with it.";
-      this.fill(nextTokens(payload).map(({ token, label, p, cut }, i) => lineOf(token, label, p, { isCut: Boolean(cut), i })));
+      this.lines.fill(
+        nextTokens(payload).map(({ token, label, p, cut }, i) => lineOf(token, label, p, { isCut: Boolean(cut), i })),
+      );
     } else if (at === START) {
       this.head.replaceChildren(make("span", "name", "The prompt"));
       this.how.textContent = "What follows was written by the model.";
-      this.fill([]);
+      this.lines.fill([]);
     } else {
       this.showNode(nodes.node(at), nodes);
     }
@@ -86,37 +78,12 @@ export class Card {
     const nth = make("span", "nth", `token ${count(nodes.lengthAt(node.id))}`);
     this.head.replaceChildren(name, make("span", "number p", percent(Math.exp(node.logprob))), nth);
     this.how.textContent = chosen(node);
-    this.fill(candidateLines(node, nodes.labels));
+    this.lines.fill(candidateLines(node, nodes.labels));
   }
 
-  /** The line that has the focus, −1 if none. */
-  get focused() {
-    const { activeElement } = /** @type {ShadowRoot} */ (this.element.getRootNode());
-    return this.lines.indexOf(/** @type {HTMLElement} */ (activeElement));
-  }
-
+  /** Whether one of its lines has the focus. */
   get hasFocus() {
-    return this.focused >= 0;
-  }
-
-  /** @param {HTMLElement[]} lines */
-  fill(lines) {
-    const { focused } = this;
-    this.list.replaceChildren(...lines);
-    const stop = this.lines[Math.max(0, focused)] ?? this.lines[0];
-    if (focused >= 0) this.stop.focus(stop);
-    else this.stop.reach(stop);
-  }
-
-  /** @param {string} key */
-  walk(key) {
-    const { lines } = this;
-    const at = lines.indexOf(/** @type {HTMLElement} */ (this.stop.element));
-    const to = { ArrowUp: at - 1, ArrowDown: at + 1, Home: 0, End: lines.length - 1 }[key];
-    const line = to === undefined ? undefined : lines[Math.max(0, Math.min(lines.length - 1, to))];
-    if (!line) return false;
-    this.stop.focus(line, this.element);
-    return true;
+    return this.lines.focused >= 0;
   }
 }
 

@@ -44,12 +44,13 @@ class GenerationTree {
     this.tapped = null;
     this.boxes = new Boxes();
     this.replay = new Replay(() => this.replayed());
+    const leave = () => this.focus(this.boxes.chips.get(/** @type {number} */ (this.looked)) ?? this.boxes.stop.element);
     this.attention = new Attention({
       chosen: () => this.render(),
       again: () => this.askForAttention(),
       pointed: (one) => this.boxes.revealInBox(one),
+      leave,
     });
-    const leave = () => this.focus(this.boxes.chips.get(/** @type {number} */ (this.looked)) ?? this.boxes.stop.element);
     this.card = new Card(this.attention, (at, token) => this.takeInstead(at, token), leave);
     this.status = make("span", "status");
     this.build();

@@ -66,7 +66,7 @@ TOURS: dict[str, tuple[str | Keys, ...]] = {
             ("ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"),
             "lead from token to token and branch to branch",
         ),
-        Keys("generation_tree", ("Enter", "Escape"), "shows what was possible there, and closes it"),
+        Keys("generation_tree", ("Enter",), "goes on from there; **1** to **9** take another token in its place"),
     ),
     "pages/classify.py": (
         _MODEL,

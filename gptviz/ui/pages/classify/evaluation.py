@@ -28,6 +28,7 @@ from gptviz.ui.widgets.figure import pixels, show_figure
 from .view_names import WORDS
 
 MOST_MISTAKES = 20
+LONGEST_OPTION = 100  # characters of a text in a select box
 AT_A_TIME = 4_096  # texts between two looks at whether the user did something else
 ABOUT_BASELINE = """Held-out texts were not used in training. The baseline counts words, gives rare words more weight (TF-IDF),
 and learns a linear model of these numbers, by logistic regression, from the same texts: it knows nothing of the order of
@@ -238,13 +239,22 @@ def _mistakes_table(texts: LabelledTexts, wrong: Sequence[Mistake], key: str) ->
 
 
 def take_apart(rows: pd.DataFrame, key: str, height: int) -> None:
-    """A table with a column `text`; choosing a row takes its text to the prompt and to the view of its words."""
+    """A table with a column `text`; choosing a row, or its text in the select box below, takes it to the prompt and to the view
+    of its words.
+    """
+    texts, box = rows["text"], f"{key} pick"
 
-    def read() -> None:
-        chosen = st.session_state[key].selection.rows
-        if chosen:
-            st.session_state["prompt"] = rows["text"].iloc[chosen[0]][: longest_prompt()]
-            st.session_state["view"] = WORDS
+    def read(row: int) -> None:
+        st.session_state["prompt"] = texts.iloc[row][: longest_prompt()]
+        st.session_state["view"] = WORDS
+
+    def clicked() -> None:
+        if chosen := st.session_state[key].selection.rows:
+            read(chosen[0])
+
+    def picked() -> None:
+        if (row := st.session_state[box]) is not None:
+            read(row)
 
     number = st.column_config.NumberColumn(format="%.1f %%")
     st.dataframe(
@@ -252,7 +262,17 @@ def take_apart(rows: pd.DataFrame, key: str, height: int) -> None:
         hide_index=True,
         height=pixels(height),
         key=key,
-        on_select=read,
+        on_select=clicked,
         selection_mode="single-row",
         column_config={name: number for name in rows.columns if name.startswith("probability")},
+    )
+    st.selectbox(
+        "Take a text apart",
+        range(len(rows)),
+        index=None,
+        key=box,
+        format_func=lambda row: f"{row + 1}: {texts.iloc[row][:LONGEST_OPTION]}",
+        on_change=picked,
+        placeholder="Choose one of these texts",
+        help="It becomes the prompt, and the page shows what each of its words does. You can also click a row of the table.",
     )

@@ -17,6 +17,7 @@ from gptviz.ui.shell.theme import theme
 from gptviz.ui.views import edits
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.figure import pixels, show_figure
+from gptviz.ui.widgets.picking import pick
 
 from .choices import RANKINGS, TIMES, Setting, choose
 from .computed import Seen, contexts, guesses, listed, promoted, scale
@@ -27,12 +28,12 @@ MOST_ROWS, SHOWN = 200, 6
 HIGH = 380
 
 
-def ranked(setting: Setting, activity: Activity, by: str, order: list[int]) -> None:
-    """The neurons that rank first; choosing a row shows the neuron."""
+def ranked(setting: Setting, activity: Activity, by: str, order: list[int], neuron: int) -> None:
+    """The neurons that rank first; choosing a row, or one in the select box below, shows it in the place of `neuron`."""
     some = order[:MOST_ROWS]
     frame = pd.DataFrame({"neuron": some} | {title: getattr(activity, name)[some] for name, (title, _) in _first(by).items()})
 
-    def pick() -> None:
+    def clicked() -> None:
         if rows := st.session_state[_TABLE].selection.rows:
             choose(setting, some[rows[0]])
 
@@ -44,11 +45,21 @@ def ranked(setting: Setting, activity: Activity, by: str, order: list[int]) -> N
         frame,
         hide_index=True,
         key=_TABLE,
-        on_select=pick,
+        on_select=clicked,
         selection_mode="single-row",
         height=pixels(HIGH),
         column_config=config,
         alt=f"Neurons of block {setting.block}, ranked by {RANKINGS[by][0].lower()}",
+    )
+    values = getattr(activity, by)
+    pick(
+        "Neuron",
+        some if neuron in some else [neuron, *some],
+        neuron,
+        lambda one: choose(setting, one),
+        key="neurons pick",
+        help="The neuron that is shown, the first of the ranking first. You can also click a row above.",
+        format_func=lambda one: f"neuron {one}: {values[one]:.1%}" if by == "active" else f"neuron {one}: {values[one]:.3g}",
     )
     rest = f"The first {MOST_ROWS} of {len(order):,} neurons. " if len(order) > MOST_ROWS else ""
     st.caption(f"{rest}Over {activity.n_tokens:,} tokens. {RANKINGS[by][1]}")
