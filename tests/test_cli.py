@@ -995,6 +995,9 @@ def test_generate_answers_greedily_or_by_beams(capsys: Capture, mirrored: Path) 
     tokens, ended = lm.decoded("abc", 6)
     assert ended
     assert output(capsys, *asked) == output(capsys, *asked, "--greedy") == f"{lm.answer('abc', 6)}\n"
+    read = json.loads(output(capsys, "lens", "seq2seq", "--prompt", "abc", "--json"))["tokens"]
+    assert read[0] == "⟨start⟩"  # as pages call it
+    assert "".join(read[1:]) in lm.answer("abc")
     told = json.loads(output(capsys, *asked, "--json"))
     assert told.pop("tokens_per_second") > 0
     assert told == {"text": lm.tokenizer.decode(tokens), "tokens": tokens, "ended": True}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from .common import Command, UsageError, add_precision, opened, print_json, warn_of_unknown
+from .common import Command, UsageError, add_precision, answer, opened, print_json, warn_of_unknown
 
 if TYPE_CHECKING:
     from gptviz.interp.attribution import Attribution
@@ -34,17 +34,13 @@ def run(options: argparse.Namespace) -> None:
     found = lm.attribute(options.prompt, options.token, options.position, options.against)
     if options.json:
         parts = [{"name": part.name, "value": part.value} for part in found.parts]
-        token, against = (None if each is None else _written(lm, each) for each in (found.token, found.against))
+        token, against = (None if each is None else answer(lm, each) for each in (found.token, found.against))
         about = {"token": token, "against": against, "position": found.position}
         print_json(
             {"logit": found.logit, "sum": found.sum, "capped": found.capped, "error": found.error, **about, "parts": parts}
         )
         return
     _print(lm, found)
-
-
-def _written(lm: LanguageModel, token: int) -> str:
-    return lm.labels[token] if lm.model.config.kind == "classifier" else lm.tokenizer.piece(token)
 
 
 def _print(lm: LanguageModel, found: Attribution) -> None:

@@ -75,6 +75,16 @@ def setting(text: str) -> tuple[str, Any]:
         return name, value
 
 
+def written(lm: LanguageModel, token: int) -> str:
+    """The text of a token; of one that stands for no text, such as the start token, its name, `⟨start⟩`."""
+    return lm.tokenizer.piece(token) or lm.tokenizer.label(token)
+
+
+def answer(lm: LanguageModel, number: int) -> str:
+    """What a model answers: the text of a token, or a classifier's label."""
+    return lm.labels[number] if lm.model.config.kind == "classifier" else written(lm, number)
+
+
 def warn_of_unknown(encoding: Encoding) -> None:
     if encoding.unknown:
         print(f"gptviz: {encoding.unknown_sentence()}", file=sys.stderr)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from .common import Command, UsageError, add_precision, opened, print_json, warn_of_unknown
+from .common import Command, UsageError, add_precision, opened, print_json, warn_of_unknown, written
 
 if TYPE_CHECKING:
     from gptviz.interp.context_use import ContextUse
@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         print_json(
             {
-                "tokens": [lm.tokenizer.piece(i) for i in found.ids],
+                "tokens": [written(lm, i) for i in found.ids],
                 "loss": found.loss.tolist(),
                 "windows": list(found.by_window.windows),
                 "loss_by_window": found.by_window.mean.tolist(),

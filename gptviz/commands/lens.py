@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from .common import Command, UsageError, add_precision, opened, print_json, warn_of_unknown
+from .common import Command, UsageError, add_precision, opened, print_json, warn_of_unknown, written
 
 if TYPE_CHECKING:
     from gptviz.interp.lens import Lens
@@ -39,9 +39,9 @@ def run(options: argparse.Namespace) -> None:
 def _content(lm: LanguageModel, seen: Lens) -> dict[str, Any]:
     def cell(layer: int, place: int) -> list[dict[str, Any]]:
         likely = zip(seen.top[layer, place].tolist(), seen.probability[layer, place].tolist(), strict=True)
-        return [{"token": lm.tokenizer.piece(token), "probability": probability} for token, probability in likely]
+        return [{"token": written(lm, token), "probability": probability} for token, probability in likely]
 
-    tokens = [lm.tokenizer.piece(i) for i in seen.ids]
+    tokens = [written(lm, i) for i in seen.ids]
     top = [[cell(layer, place) for place in range(len(tokens))] for layer in range(len(seen.layers))]
     names = [layer.name for layer in seen.layers]
     return {"tokens": tokens, "layers": names, "top": top, "final_error": seen.final_error}

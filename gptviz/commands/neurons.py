@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from .common import Command, UsageError, add_precision, opened, print_json
+from .common import Command, UsageError, add_precision, opened, print_json, written
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -88,7 +88,7 @@ def _print_one(lm: LanguageModel, seen: Activity, rows: list[Tensor], neuron: in
         values = promoted(lm.model, seen.block, neuron)
         order = values.argsort().tolist()
         for name, ids in (("promoted", order[::-1]), ("suppressed", order)):
-            speaks[name] = [{"token": lm.tokenizer.piece(i), "value": float(values[i])} for i in ids[:TOKENS]]
+            speaks[name] = [{"token": written(lm, i), "value": float(values[i])} for i in ids[:TOKENS]]
     about: dict[str, float] = {"block": seen.block, "neuron": neuron, "tokens": seen.n_tokens}
     about |= {name: float(getattr(seen, name)[neuron]) for name in ("largest", "smallest", "active", "effect")}
     if as_json:

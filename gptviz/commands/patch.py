@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from .common import Command, add_precision, opened, print_json, warn_of_unknown
+from .common import Command, add_precision, answer, opened, print_json, warn_of_unknown
 
 if TYPE_CHECKING:
     from gptviz.interp.patching import Pair, Patched
@@ -59,16 +59,12 @@ def run(options: argparse.Namespace) -> None:
         _print(lm, pair, found)
 
 
-def _name(lm: LanguageModel, answer: int) -> str:
-    return lm.labels[answer] if lm.model.config.kind == "classifier" else lm.tokenizer.piece(answer)
-
-
 def _content(lm: LanguageModel, pair: Pair, found: Patched, *, exact: bool) -> dict[str, Any]:
     return {
         "what": found.quantity.name,
         "exact": exact,
-        "right": _name(lm, pair.right),
-        "wrong": _name(lm, pair.wrong),
+        "right": answer(lm, pair.right),
+        "wrong": answer(lm, pair.wrong),
         "clean": found.clean,
         "corrupted": found.corrupted,
         "by": found.places.name,
@@ -80,7 +76,7 @@ def _content(lm: LanguageModel, pair: Pair, found: Patched, *, exact: bool) -> d
 
 def _print(lm: LanguageModel, pair: Pair, found: Patched) -> None:
     """The patches that restore most, a line for each."""
-    right, wrong = (repr(_name(lm, answer)) for answer in (pair.right, pair.wrong))
+    right, wrong = (repr(answer(lm, each)) for each in (pair.right, pair.wrong))
     print(f"logit of {right} minus logit of {wrong}: {found.clean:.3f} after the clean prompt, {found.corrupted:.3f} corrupted")
     if not found.is_defined:
         print("both prompts have the same answer, so there is nothing to restore")

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
+from gptviz.figures.format import side_by_side
 from gptviz.figures.theme import KEY, QUERY, STREAM, Theme, base, plain
 from gptviz.labelled_array import LabelledArray
 
@@ -40,12 +41,12 @@ def contributions(
         room: for the words below the bars, in pixels.
     """
     words, values = shares.axes[0].labels, shares.values
-    numbered, digits = len(words) <= MOST_NUMBERED, 2 if abs(values).max() >= 0.1 else 3
+    numbered = len(words) <= MOST_NUMBERED
     bars = go.Bar(
         x=_names(words),
         y=values,
         marker={"color": [STREAM] * has_bias + [QUERY if value >= 0 else KEY for value in values[has_bias:]]},
-        text=[f"{value:+.{digits}f}".replace("-", "−") for value in values] if numbered else None,
+        text=side_by_side(values.tolist()) if numbered else None,
         textposition="outside",
         textfont={"color": theme.text, "size": 12},
         cliponaxis=False,

@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from gptviz.figures.cells import clickable
-from gptviz.figures.format import signed
+from gptviz.figures.format import side_by_side, signed
 from gptviz.figures.matrix import axis
 from gptviz.figures.theme import KEY, OUTPUT, QUERY, STREAM, Theme, base, diverging, plain
 from gptviz.labelled_array import LabelledArray
@@ -118,7 +118,7 @@ def grid(parts: LabelledArray, theme: Theme, *, above: str, below: str, chosen: 
     n_row, n_column = values.shape
     known = np.abs(values[np.isfinite(values)])
     limit = float(known.max()) if len(known) and known.max() > 0 else 1.0
-    digits = min(8, max(0, 2 - math.floor(math.log10(limit))))
+    numbers = side_by_side(values.ravel().tolist())
     height = min(TALLEST, AROUND + max(CELL * n_row, 2 * CELL))
     heatmap = go.Heatmap(
         z=values,
@@ -129,7 +129,7 @@ def grid(parts: LabelledArray, theme: Theme, *, above: str, below: str, chosen: 
         ygap=2,
         hoverinfo="skip",
         showscale=False,
-        text=[[_rounded(value, digits) for value in row] for row in values],
+        text=[numbers[start : start + n_column] for start in range(0, len(numbers), n_column)],
         texttemplate="%{text}" if n_column <= MOST_NUMBERED else "",
         textfont={"size": 12},
     )
@@ -155,13 +155,6 @@ def grid(parts: LabelledArray, theme: Theme, *, above: str, below: str, chosen: 
         figure.add_shape(type="rect", **corners, line={"color": theme.text, "width": 2.5}, fillcolor="rgba(0,0,0,0)")
     _legend(figure, theme, above, below, f"up to {limit:.3g}")
     return figure
-
-
-def _rounded(value: float, digits: int) -> str:
-    if not np.isfinite(value):
-        return ""
-    rounded = round(value, digits)
-    return f"{rounded:+.{digits}f}".replace("-", "−") if rounded else "0"
 
 
 def _named(labels: list[str]) -> dict[str, list[object]]:

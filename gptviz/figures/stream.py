@@ -11,6 +11,7 @@ import numpy.typing as npt
 import plotly.graph_objects as go
 
 from gptviz.figures.theme import KEY, MLP, PATTERN, STREAM, Theme, base, diverging, plain, sequential
+from gptviz.figures.ticks import log_ticks
 from gptviz.labelled_array import LabelledArray
 
 # So many names fit on an axis.
@@ -116,10 +117,18 @@ def written(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
         bargap=0.25,
         legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "font": {"size": 13, "color": theme.text}},
         xaxis=_named([short(one) for one in writers.labels], MOST_ACROSS, theme, "") | {"tickangle": -60, "anchor": "y2"},
-        yaxis=line | {"domain": [0.55, 1], "type": "log", "dtick": 1, "title": title | {"text": "size / stream (log)"}},
+        yaxis=line
+        | _log_axis(np.maximum(size, SMALLEST))
+        | {"domain": [0.55, 1], "title": title | {"text": "size / stream (log)"}},
         yaxis2=line | {"domain": [0, 0.45], "zeroline": True, "title": title | {"text": "along the stream"}},
     )
     return figure
+
+
+def _log_axis(values: npt.NDArray[Any]) -> dict[str, Any]:
+    """A logarithmic axis with room for all `values` and for 1, what they are compared with."""
+    low, high = 0.8 * min(1.0, max(float(values.min()), SMALLEST)), 1.25 * max(1.0, float(values.max()))
+    return {"type": "log", "range": [math.log10(low), math.log10(high)], "tickvals": log_ticks(low, high)}
 
 
 def _said(names: Sequence[str], values: npt.NDArray[Any], which: Sequence[int], quantity: str) -> dict[str, Any]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Block, Button, Node
 
+from gptviz.components.kit import unpack
 from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,6 +23,16 @@ def opened(path: str, **query: str | list[str]) -> AppTest:
     for key, value in query.items():
         at.query_params[key] = value
     return at.run()
+
+
+def headings(at: AppTest) -> list[dict[str, Any]]:
+    """What the pictures of the figures of a page say above the drawing."""
+    packed = [
+        unpack(one.proto.bytes)[0]
+        for one in at.get("bidi_component")
+        if one.proto.bytes and "figure_tools" in one.proto.component_name
+    ]
+    return [one["heading"] for one in packed]
 
 
 def buttons_in_sight(at: AppTest) -> list[Button]:

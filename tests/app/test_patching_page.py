@@ -25,7 +25,7 @@ from gptviz.ui.pages.patching.tries import to_try
 from gptviz.ui.shell.models import model_key
 from gptviz.ui.shell.subject import default_prompt, read_prompt
 from gptviz.ui.widgets.markdown import escaped
-from tests.app.opening import opened
+from tests.app.opening import headings, opened
 from tests.tiny import TinyModel
 from tests.waiting import PATIENCE
 
@@ -76,6 +76,10 @@ def test_it_opens_on_a_preview_of_every_heatmap_on_one_scale(lm: gptviz.Language
         np.testing.assert_allclose(drawn(chart), shares[:, 4:] if name in computed.BY_POSITION else shares, rtol=1e-4, atol=1e-5)
         assert (chart["data"][0]["zmin"], chart["data"][0]["zmax"]) == (-1, 1)
     assert "positions 0 to 3" in said(at)
+    assert sum("preview" in one.value for one in at.caption) == 1  # said once, not below every heatmap
+    for tools in headings(at):
+        assert f"Corrupted prompt: “{OTHER}”" in tools["settings"]
+    assert len(headings(at)) == 8
 
 
 def test_without_a_corrupted_prompt_one_token_is_changed_and_the_answer_with_it(lm: gptviz.LanguageModel) -> None:
@@ -106,7 +110,7 @@ def test_what_is_computed_exactly_is_there_after_a_reload_with_its_correlation(l
         shares = exact.restored.values[:, 4:] if name in computed.BY_POSITION else exact.restored.values
         np.testing.assert_allclose(drawn(charts(again)[exact.quantity.title]), shares, rtol=1e-4, atol=1e-5)
         alike = np.corrcoef(exact.answers.ravel(), guess.answers.ravel())[0, 1]
-        assert f"exact; correlation with the preview **{alike:.2f}**".replace("-", "−") in said(again)
+        assert f"correlation with the preview **{alike:.2f}**".replace("-", "−") in said(again)
 
 
 def test_the_computation_goes_on_over_a_reload_and_is_stopped_with_what_is_ready(

@@ -13,6 +13,7 @@ from playwright.sync_api import expect
 
 from gptviz.components.circuit_graph import payload
 from gptviz.interp.circuit import Circuit, circuit
+from gptviz.model import Config, build
 from tests.browser.contrast import faint
 from tests.browser.machinery import HOSTILE
 from tests.browser.mounting import Mounted
@@ -22,11 +23,27 @@ from tests.hand_built import induction_circuit
 pytestmark = pytest.mark.browser
 
 Mount = Callable[..., Mounted]
+BOXES = """() => {
+    const root = document.querySelector('div').shadowRoot, frame = root.querySelector('.frame');
+    const ends = (element) => [element.getBoundingClientRect().left, element.getBoundingClientRect().right];
+    return { scrolled: frame.scrollLeft, frame: ends(frame), nodes: [...root.querySelectorAll('.node')].map(ends) };
+}"""
 
 
 @pytest.fixture(scope="module")
 def found() -> Circuit:
     return circuit(induction_circuit(), torch.tensor([3, 5, 7, 1, 8, 2, 9, 5]), 7, 7)
+
+
+@pytest.fixture(scope="module")
+def wide() -> Circuit:
+    """A circuit of many positions, wider than most screens."""
+    torch.manual_seed(0)
+    model = build(Config(vocab_size=11, context_length=32, d_model=24, n_layer=2, n_head=6)).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(6)  # so that heads look at some tokens more than at others
+    return circuit(model, torch.arange(32) % 11, 31, 4, share=0.9)
 
 
 def packed(found: Circuit, opened: str = "") -> bytes:
@@ -82,13 +99,35 @@ def test_its_type_can_be_read_on_every_screen(mounted: Mount, found: Circuit, wi
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+@pytest.mark.parametrize("width", [390, 1280, 1920, 3840])
+def test_it_opens_at_its_beginning_and_the_frame_cuts_no_node(mounted: Mount, wide: Circuit, width: int) -> None:
+    view = mounted("circuit_graph", packed(wide), width=width, height=900)
+    expect(view.page.locator(".node").first).to_be_attached()
+    seen = view.page.evaluate(BOXES)
+    assert seen["scrolled"] == 0
+    left, right = seen["frame"]
+    assert sum(end <= right + 1 for _, end in seen["nodes"]) >= 2
+    assert not [box for box in seen["nodes"] if box[0] < right - 1 and box[1] > right + 1]
+    assert min(start for start, _ in seen["nodes"]) > left
+    goes_on = max(end for _, end in seen["nodes"]) > right + 1
+    assert view.page.get_by_text("goes on to the right").is_visible() == goes_on
+    assert goes_on or width > 390
+    if width == 390:
+        view.page.get_by_text("goes on to the right").click()
+        expect(view.page.locator(".node.logit")).to_be_in_viewport(ratio=1)
+        # all of it once there is room
+        view.page.set_viewport_size({"width": 3840, "height": 900})
+        expect(view.page.get_by_text("goes on to the right")).to_be_hidden()
+
+
 def test_the_drawing_has_every_node_and_the_table_every_edge(mounted: Mount, found: Circuit) -> None:
     page = mounted("circuit_graph", packed(found), width=390).page
     drawn = saved(page)
     assert not faults(page, drawn)
     texts = words(drawn)
     assert texts.count("token") == sum(node.unit is not None and node.unit.part == "embed" for node in found.nodes)
-    assert {"head 1", "head 2", "block 0, heads", "block 1, heads", "logit"} <= set(texts)
+    names = {text.strip() for text in texts}  # those of layers take two lines
+    assert {"head 1", "head 2", "block 0,", "block 1,", "heads", "logit"} <= names
     page.get_by_role("button", name="Numbers").click()
     with page.expect_download() as waiting:
         page.get_by_role("button", name="Download CSV").click()

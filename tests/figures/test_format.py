@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gptviz.figures.format import duration, percent
+from gptviz.figures.format import duration, percent, side_by_side
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,18 @@ def test_percent_has_three_digits_down_to_a_tenth(probability: float, text: str)
 )
 def test_a_length_of_time_is_in_the_words_people_use(seconds: float | None, text: str) -> None:
     assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ([0.5, -3, 0.004, 0], ["+0.50", "−3.00", "≈ 0", "0"]),
+        ([0.0312, -0.0004, 1e-9], ["+0.0312", "−0.0004", "≈ 0"]),
+        ([1234.5, -0.2], ["+1234", "≈ 0"]),
+        ([float("nan"), 2], ["", "+2.00"]),
+        ([0.0, 0.0], ["0", "0"]),
+        ([], []),
+    ],
+)
+def test_numbers_side_by_side_have_the_decimals_of_the_largest(values: list[float], texts: list[str]) -> None:
+    assert side_by_side(values) == texts

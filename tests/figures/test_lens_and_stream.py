@@ -79,6 +79,9 @@ def test_what_is_written_differs_by_colour_marker_and_hatching() -> None:
     assert len({one.marker.pattern.shape for one in bars}) == 3
     (taken,) = (one for one in bars if one.y[0] < 0)
     assert list(taken.customdata[0]) == ["blocks.0.attention", "−0.1"]
+    low, high = (10**end for end in figure.layout.yaxis.range)
+    assert low < 0.5 < 2 < high
+    assert len([tick for tick in figure.layout.yaxis.tickvals if low < tick < high]) > 2
 
 
 def test_pictures_side_by_side_have_one_scale_and_their_titles() -> None:

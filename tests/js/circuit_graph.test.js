@@ -39,6 +39,38 @@ test("no two nodes overlap, and each is within its column and the drawing", () =
   });
 });
 
+/** Many positions, some with more heads in a block than stand in one line. */
+const WIDE = [
+  LOGIT,
+  ...Array.from({ length: 14 }, (_, i) => node({ part: "embed", place: 2 * i, row: 1 })),
+  ...Array.from({ length: 7 }, (_, i) => node({ place: 7, row: 2, block: 0, index: i })),
+  ...Array.from({ length: 4 }, (_, i) => node({ place: 2, row: 4, block: 1, index: i })),
+  node({ part: "mlp", place: 7, row: 3, block: 0 }),
+];
+
+for (const room of [0, 240, 356, 500, 820, 1400]) {
+  for (const [name, graph] of Object.entries({ GRAPH, WIDE })) {
+    test(`in ${room} pixels the edge of the frame cuts no node of ${name}, and nothing overlaps`, () => {
+      const { nodes, columns, rows, width, height } = layout(graph, room);
+      const wide = layout(graph);
+      assert.ok(wide.width > room || width === wide.width, "where there is room it is as it is without bounds");
+      nodes.forEach((one, i) => {
+        const column = /** @type {any} */ (columns.find(({ place }) => place === graph[i].place));
+        assert.ok(one.x >= column.left - 0.01 && one.x + one.width <= column.left + column.width + 0.01);
+        if (room >= 240) assert.ok(one.x + one.width <= room + 0.01 || one.x >= room - 0.01, `${one.x} in ${room}`);
+        assert.ok(rows.some(({ y, height: high }) => one.y >= y && one.y + NODE.height <= y + high));
+        nodes.forEach((other, j) => {
+          const isApart = Math.abs(one.x - other.x) >= one.width || Math.abs(one.y - other.y) >= NODE.height;
+          assert.ok(i === j || isApart, `${i} and ${j}`);
+        });
+      });
+      rows.forEach(({ y, height: high }, i) => {
+        assert.ok(y + high < (rows[i + 1]?.y ?? height));
+      });
+    });
+  }
+}
+
 test("positions stand in their order, what is left out between them is marked, and layers go upwards", () => {
   const { columns, rows, nodes } = layout(GRAPH);
   assert.deepEqual(

@@ -5,7 +5,7 @@ Hovering and walking with the keyboard happen in the browser; Python is told onl
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ def payload(
     code: str,
     opened: str = "",
     spaced: bool = False,
+    settings: Sequence[str] = (),
 ) -> bytes:
     """What the browser gets.
 
@@ -39,6 +40,7 @@ def payload(
         code: the lines of gptviz that compute the same.
         opened: the name of the node that is open.
         spaced: whether tokens stand apart in a text.
+        settings: what a reader has chosen, a phrase each, for pictures.
     """
     nodes = list(found.nodes)
     number = {node: i for i, node in enumerate(nodes)}
@@ -49,6 +51,7 @@ def payload(
         "model": model,
         "tokens": [label(i) for i in found.ids],
         "spaced": spaced,
+        "settings": list(settings),
         "share": found.share,
         "answer": label(found.token),
         "against": against,

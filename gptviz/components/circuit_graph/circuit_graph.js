@@ -5,10 +5,10 @@ import { tools } from "../kit/details.js";
 import { make, shape, TabStop } from "../kit/elements.js";
 import { beside, Floating } from "../kit/floating.js";
 import { picture, textOf } from "../kit/picture.js";
-import { USUAL } from "../kit/size.js";
+import { rem, USUAL } from "../kit/size.js";
 import { brief, chip, percent, shortened, spoken } from "../kit/text.js";
 import { view } from "../kit/view.js";
-import { curve, GAP, layout, NODE, neighbour, thickness } from "./layout.js";
+import { curve, GAP, LABELS, layout, NODE, neighbour, thickness } from "./layout.js";
 
 /** @typedef {import("./layout.js").Node} Node @typedef {import("./layout.js").Edge} Edge */
 /**
@@ -18,6 +18,7 @@ import { curve, GAP, layout, NODE, neighbour, thickness } from "./layout.js";
  * @property {string} model
  * @property {string[]} tokens
  * @property {boolean} spaced whether every token is a word
+ * @property {string[]} settings what a reader has chosen
  * @property {number} share
  * @property {string} answer
  * @property {string | null} against
@@ -68,7 +69,14 @@ class Graph {
     this.frame = make("div", "frame", undefined, { tabindex: "-1" });
     this.stage = make("div", "stage", undefined, { role: "group" });
     this.legend = make("div", "legend");
+    this.wider = make("button", "tool wider", "The graph goes on to the right: show the logit");
+    this.wider.addEventListener("click", () => (this.frame.scrollLeft = this.frame.scrollWidth));
     this.frame.append(this.stage);
+    this.room = 0;
+    this.resized = new ResizeObserver(() => {
+      if (this.data && this.roomNow() !== this.room) this.draw();
+    });
+    this.resized.observe(this.frame);
     const details = tools(root, {
       name: "circuit",
       numbers: () => this.numbers(),
@@ -96,6 +104,7 @@ class Graph {
       entry("edge value", "V value, MLP, logit"),
       entry("edge key", "K key"),
       entry("edge query", "Q query"),
+      this.wider,
     );
   }
 
@@ -136,7 +145,13 @@ class Graph {
   }
 
   close() {
+    this.resized.disconnect();
     this.card.close();
+  }
+
+  /** The width of the frame, in pixels of a page of the usual size. */
+  roomNow() {
+    return Math.floor((this.frame.clientWidth * USUAL) / rem());
   }
 
   /** @param {Payload} data */
@@ -152,10 +167,13 @@ class Graph {
 
   draw() {
     const { data, stage } = this;
+    const focused = this.nodes.findIndex((node) => node.matches(":focus"));
     this.near = null;
     this.card.close();
     this.root.classList.remove("looking");
-    this.layout = layout(data.nodes);
+    this.room = this.roomNow();
+    this.layout = layout(data.nodes, this.room);
+    this.wider.hidden = this.layout.width <= this.room;
     const { width, height, rows, columns } = this.layout;
     const largest = Math.max(...data.edges.map(({ value }) => Math.abs(value)));
     const lines = shape("svg", { class: "lines", viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
@@ -174,12 +192,12 @@ class Graph {
     stage.style.height = lines.style.height = rems(height);
     stage.setAttribute("aria-label", `${data.title}: ${data.nodes.length} nodes and ${data.edges.length} edges`);
     this.nodes = data.nodes.map((node, i) => this.nodeOf(node, i));
-    const labels = rows.map(({ title, y }) => {
+    const labels = rows.map(({ title, y, height: high }) => {
       const label = make("div", "layer", title);
-      Object.assign(label.style, { top: rems(y), height: rems(NODE.height) });
+      Object.assign(label.style, { top: rems(y), height: rems(high), width: rems(LABELS) });
       return label;
     });
-    const bottom = rows[rows.length - 1].y + NODE.height;
+    const bottom = rows[rows.length - 1].y + rows[rows.length - 1].height;
     const tokens = columns.flatMap(({ place, left, width: wide, afterGap }) => {
       const box = make("div", "token");
       Object.assign(box.style, { left: rems(left), width: rems(wide), top: rems(bottom + 6) });
@@ -190,8 +208,9 @@ class Graph {
       return [gap, box];
     });
     stage.replaceChildren(lines, ...tokens, ...this.nodes, ...labels);
-    this.stop.reach(this.nodes[0]);
-    this.frame.scrollLeft = this.frame.scrollWidth; // to the logit, where the graph is wider than the page
+    this.frame.scrollLeft = 0;
+    this.stop.reach(this.nodes[Math.max(0, focused)]);
+    if (focused >= 0) this.stop.focus(this.nodes[focused], this.frame);
   }
 
   /** @param {Node} node @param {number} i */
@@ -309,7 +328,11 @@ class Graph {
     root.classList.add("whole"); // all that scrolls is in the picture
     const { drawing, width, height } = copyOf([frame, this.legend]);
     root.classList.remove("whole");
-    const settings = [`${data.nodes.length} nodes, ${data.edges.length} edges`, `${percent(data.share)} traced back`];
+    const settings = [
+      ...data.settings,
+      `${data.nodes.length} nodes, ${data.edges.length} edges`,
+      `${percent(data.share)} traced back`,
+    ];
     const heading = { title: data.title, model: data.model, prompt: textOf(data.tokens, data.spaced), settings };
     return picture(root, heading, drawing, { width, height });
   }

@@ -14,20 +14,27 @@
  * @typedef {{ from: number, to: number, kind: "value" | "key" | "query" | "mlp" | "logit", value: number, share: number }} Edge
  * @typedef {{ x: number, y: number }} Point
  * @typedef {{ place: number, left: number, width: number, afterGap: boolean }} Column
- * @typedef {{ row: number, y: number, title: string }} Row
+ * @typedef {{ row: number, y: number, height: number, title: string }} Row
  * @typedef {{ columns: Column[], rows: Row[], nodes: (Point & { width: number })[], width: number, height: number }} Layout
+ * @typedef {{ node: number, between: number, around: number }} Sizes of a node, between two in a line, and beside a line
  */
 
 // Pixels of a page of the usual size.
 export const NODE = { width: 64, height: 34 };
 // What stands between two positions that are no neighbours.
 export const GAP = 18;
-const BETWEEN = 6,
-  AROUND = 6,
-  ROW = 74,
-  LABELS = 104,
+// What stands left of all positions: the names of the layers.
+export const LABELS = 68;
+/** @type {Sizes} */
+const USUAL = { node: NODE.width, between: 6, around: 6 },
+  /** @type {Sizes} where there is little room */
+  NARROW = { node: 54, between: 4, around: 3 };
+const BETWEEN_LINES = 8,
+  BETWEEN_ROWS = 40,
   TOP = 10,
   TOKENS = 46;
+// The nodes of a position in one layer stand in no more lines than this, however narrow the page is.
+const MOST_LINES = 3;
 // Where the ways into a head are, as shares of its width.
 const PORTS = { query: 0.2, key: 0.5, value: 0.8, mlp: 0.5, logit: 0.5 };
 
@@ -38,8 +45,16 @@ export function rowTitle({ part, block }) {
   return part === "mlp" ? `block ${block}, MLP` : part === "embed" ? "tokens" : "positions";
 }
 
-/** @param {Node[]} nodes @returns {Layout} */
-export function layout(nodes) {
+/**
+ * Where everything stands. Where there is no room for all positions side by side, the nodes of a position in one layer stand in
+ * several lines, and all become narrower. If that is not enough, the graph is wider than its frame, whose right edge then stands
+ * between two positions: no node is cut when the graph opens at its beginning.
+ *
+ * @param {Node[]} nodes
+ * @param {number} [room] the width of the frame, in pixels of a page of the usual size
+ * @returns {Layout}
+ */
+export function layout(nodes, room = Infinity) {
   const top = Math.max(...nodes.map(({ row }) => row)) + 1;
   /** @param {Node} node */
   const rowOf = (node) => (node.row < 0 ? top : node.row);
@@ -52,33 +67,80 @@ export function layout(nodes) {
     cells.set(cell, [...(cells.get(cell) ?? []), i]);
   });
   for (const cell of cells.values()) cell.sort((a, b) => (nodes[a].index ?? 0) - (nodes[b].index ?? 0));
-  let left = LABELS;
-  /** @type {Column[]} */
-  const columns = places.map((place, i) => {
-    const most = Math.max(...rowNumbers.map((row) => cells.get(`${place} ${row}`)?.length ?? 0));
-    const afterGap = i > 0 ? place > places[i - 1] + 1 : place > 0;
-    if (afterGap) left += GAP;
-    const width = most * NODE.width + (most - 1) * BETWEEN + 2 * AROUND;
-    const column = { place, left, width, afterGap };
-    left += width;
-    return column;
-  });
-  const rows = rowNumbers.map((row, i) => {
+  const most = places.map((place) => Math.max(...rowNumbers.map((row) => cells.get(`${place} ${row}`)?.length ?? 0)));
+  const { columns, across, sizes, width } = columnsIn(room, places, most);
+
+  let y = TOP;
+  const rows = rowNumbers.map((row) => {
     const first = nodes.find((node) => rowOf(node) === row);
-    return { row, y: TOP + i * ROW, title: first ? rowTitle(first) : "" };
+    const lines = Math.max(...places.map((place, i) => Math.ceil((cells.get(`${place} ${row}`)?.length ?? 0) / across[i])));
+    const height = lines * NODE.height + (lines - 1) * BETWEEN_LINES;
+    const placed = { row, y, height, title: first ? rowTitle(first) : "" };
+    y += height + BETWEEN_ROWS;
+    return placed;
   });
   /** @type {(Point & { width: number })[]} */
-  const at = nodes.map(() => ({ x: 0, y: 0, width: NODE.width }));
+  const at = nodes.map(() => ({ x: 0, y: 0, width: sizes.node }));
   for (const [cell, inside] of cells) {
-    const [place, row] = cell.split(" ").map(Number);
-    const column = /** @type {Column} */ (columns.find((one) => one.place === place));
-    const wide = inside.length * NODE.width + (inside.length - 1) * BETWEEN;
+    const [place, number] = cell.split(" ").map(Number);
+    const row = /** @type {Row} */ (rows.find((one) => one.row === number));
+    const column = columns[places.indexOf(place)],
+      many = across[places.indexOf(place)],
+      lines = Math.ceil(inside.length / many);
+    const above = (row.height - lines * NODE.height - (lines - 1) * BETWEEN_LINES) / 2;
     inside.forEach((i, n) => {
-      const x = column.left + (column.width - wide) / 2 + n * (NODE.width + BETWEEN);
-      at[i] = { x, y: /** @type {Row} */ (rows.find((one) => one.row === row)).y, width: NODE.width };
+      const line = Math.floor(n / many),
+        inLine = Math.min(many, inside.length - line * many);
+      const from = column.left + (column.width - widthOf(inLine, { ...sizes, around: 0 })) / 2;
+      const x = from + (n % many) * (sizes.node + sizes.between);
+      at[i] = { x, y: row.y + above + line * (NODE.height + BETWEEN_LINES), width: sizes.node };
     });
   }
-  return { columns, rows, nodes: at, width: left + AROUND, height: TOP + rows.length * ROW + TOKENS - (ROW - NODE.height) };
+  return { columns, rows, nodes: at, width, height: y - BETWEEN_ROWS + TOKENS };
+}
+
+/** How wide a line of so many nodes is. @param {number} count @param {Sizes} sizes */
+const widthOf = (count, { node, between, around }) => count * node + (count - 1) * between + 2 * around;
+
+/**
+ * The columns, and how many nodes stand side by side in each.
+ *
+ * @param {number} room
+ * @param {number[]} places the position of each column
+ * @param {number[]} most the nodes of the fullest cell of each column
+ */
+function columnsIn(room, places, most) {
+  const gaps = places.map((place, i) => (place > (i > 0 ? places[i - 1] + 1 : 0) ? GAP : 0));
+  const across = [...most];
+  let sizes = USUAL;
+  const total = () => LABELS + sizes.around + across.reduce((sum, many, i) => sum + gaps[i] + widthOf(many, sizes), 0);
+  // The fullest columns become narrower first.
+  const fewest = most.map((many) => Math.ceil(many / MOST_LINES));
+  for (;;) {
+    const fullest = across.reduce((best, many, i) => (many > fewest[i] && many > (across[best] ?? 0) ? i : best), -1);
+    if (total() <= room || fullest < 0) break;
+    across[fullest] -= 1;
+  }
+  if (total() > room) sizes = NARROW;
+
+  /** @param {number} more pixels that every column gets in addition */
+  const put = (more) => {
+    let left = LABELS;
+    return places.map((place, i) => {
+      left += gaps[i];
+      const column = { place, left, width: widthOf(across[i], sizes) + more, afterGap: gaps[i] > 0 };
+      left += column.width;
+      return column;
+    });
+  };
+  let columns = put(0);
+  if (total() > room) {
+    const whole = columns.filter(({ left, width }) => left + width <= room);
+    const last = whole.at(-1);
+    if (last) columns = put((room - last.left - last.width) / whole.length);
+  }
+  const end = /** @type {Column} */ (columns.at(-1));
+  return { columns, across, sizes, width: end.left + end.width + sizes.around };
 }
 
 /** The curve of an edge, from the top of its source to the way into its target. @param {Layout} layout @param {Edge} edge */
@@ -91,7 +153,7 @@ export function curve({ nodes }, { from, to, kind }) {
     y2 = target.y + NODE.height;
   const bend = Math.max(14, 0.45 * (y1 - y2));
   // An edge that would run straight up through the nodes between goes around them.
-  const passes = Math.abs(x1 - x2) < NODE.width && y1 - y2 > ROW;
+  const passes = Math.abs(x1 - x2) < NODE.width && y1 - y2 > BETWEEN_ROWS + NODE.height;
   const aside = passes ? (kind === "value" ? 1 : -1) * (NODE.width / 2 + 0.09 * (y1 - y2)) : 0;
   const round = (/** @type {number} */ number) => Math.round(10 * number) / 10;
   const points = [x1, y1, x1 + aside, y1 - bend, x2 + aside, y2 + bend, x2, y2].map(round);

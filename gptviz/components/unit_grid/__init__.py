@@ -57,6 +57,7 @@ class About:
         prompt: the text that the loss is over, in words.
         unit: what the numbers are.
         code: the lines of gptviz that compute them.
+        settings: what a reader has chosen, a phrase each.
     """
 
     of: str
@@ -64,6 +65,7 @@ class About:
     prompt: str
     unit: str
     code: str
+    settings: tuple[str, ...] = ()
 
 
 def payload(lines: Sequence[Row], edits: Mapping[Unit, str], changes: Mapping[Unit, float], about: About) -> bytes:
@@ -92,6 +94,7 @@ def payload(lines: Sequence[Row], edits: Mapping[Unit, str], changes: Mapping[Un
         "prompt": about.prompt,
         "measured": about.unit,
         "code": about.code,
+        "settings": list(about.settings),
         "columns": columns,
         "rows": [{"name": line.name, "cells": [cell(unit) for unit in line.units]} for line in lines],
     }

@@ -18,6 +18,7 @@ import { brief } from "../kit/text.js";
  * @property {string} prompt
  * @property {string} measured what the numbers are
  * @property {string} code
+ * @property {string[]} settings what a reader has chosen
  * @property {string[]} columns
  * @property {{ name: string, cells: (Cell | null)[] }[]} rows
  */

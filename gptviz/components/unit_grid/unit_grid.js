@@ -117,7 +117,7 @@ class UnitGrid {
       title: "The loss without each head and each MLP",
       model: data.model,
       prompt: data.prompt,
-      settings: this.limit ? [`${data.measured}, ± ${brief(this.limit)}`] : [],
+      settings: [...data.settings, ...(this.limit ? [`${data.measured}, ± ${brief(this.limit)}`] : [])],
     };
     return picture(this.root, heading, copy.drawing, copy);
   }

@@ -25,6 +25,7 @@ from gptviz.ui.views.contrasts import known_contrasts
 from gptviz.ui.views.guesses import logits_after
 from gptviz.ui.views.text_position import END, position, strip
 from gptviz.ui.widgets import controls, work
+from gptviz.ui.widgets.headings import settings
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.tries import Try
 from gptviz.ui.widgets.work import Work
@@ -228,7 +229,8 @@ def graph(subject: Subject, chosen: Chosen, data: Circuit) -> None:
         model=subject.key.name,
         code=code(subject, chosen),
         opened=st.query_params.get(OPENED, ""),
-        spaced=subject.lm.tokenizer.kind == "symbols",
+        spaced=subject.lm.tokenizer.is_spaced,
+        settings=settings(),
     )
     circuit_graph(packed, data, of=of, key="circuit graph", on_open=_open)
 

@@ -27,6 +27,7 @@ from gptviz.ui.views.decoder_text import Read, opening_code
 from gptviz.ui.views.projections import Job, begun
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.figure import show_figure
+from gptviz.ui.widgets.headings import say_chosen
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.tries import Try
 
@@ -160,6 +161,7 @@ def position_control(subject: Subject, read: Read, notices: Any) -> int | None:
             icon=":material/link_off:",
         )
     index = seen.positions.index(int(asked)) if is_there else None
+    say_chosen("Position", "all together" if index is None else f"{asked}, “{tokens[index]}”")
 
     def pick(chosen: int) -> None:
         st.query_params["position"] = ALL if chosen == index else str(seen.positions[chosen])

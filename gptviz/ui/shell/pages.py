@@ -17,7 +17,7 @@ from gptviz.model.kinds import MODEL_KINDS, Kind
 from gptviz.model.precision import STORED
 from gptviz.runs import checkpoints
 from gptviz.ui.widgets import buttons, controls, tries, visit
-from gptviz.ui.widgets.figure import say_below_titles
+from gptviz.ui.widgets.headings import say_below_titles
 
 from . import edits, glossary, kinds, lesson, present, prompts, scrubber, tour
 from .take_home import take_home

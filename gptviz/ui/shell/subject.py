@@ -18,7 +18,7 @@ from gptviz.runs import checkpoints
 from gptviz.runs.card import Card
 from gptviz.text import Encoding
 from gptviz.ui.widgets import controls
-from gptviz.ui.widgets.figure import say_below_titles
+from gptviz.ui.widgets.headings import say_below_titles
 from gptviz.ui.widgets.markdown import escaped
 
 from . import edits, hidden, kinds, pages, prompts, reading, scrubber
@@ -131,7 +131,8 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
         st.stop()
     subject = read_prompt(key, lm, prompt, default, needs_prompt=needs_prompt)
     model = key.title if key.step is None else f"{key.title}, step {key.step:,}"
-    say_below_titles(model, subject.prompt if needs_prompt else "", [pages.current_page().title])
+    changed = [f"edits: {', '.join(key.edits)}"] if key.edits else []
+    say_below_titles(model, subject.prompt if needs_prompt else "", [pages.current_page().title, *changed])
     return subject
 
 

@@ -10,6 +10,7 @@ import streamlit as st
 from gptviz.components.token_strip import Token, token_strip
 from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.shell.subject import Subject
+from gptviz.ui.widgets.headings import say_chosen
 from gptviz.ui.widgets.markdown import escaped
 
 from .guesses import guesses
@@ -52,6 +53,7 @@ def position(last: int, default: int | None = None) -> int:
         )
     go_to(chosen if chosen != usual else None)
     st.session_state[_SLIDER] = chosen
+    say_chosen("Position", str(chosen))
     if last:
         st.slider(
             "Position",

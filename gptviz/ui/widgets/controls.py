@@ -1,5 +1,5 @@
 """Controls whose value is kept in the URL, so that a link reopens what is on screen. If a link asks for an impossible value, a
-message names it.
+message names it. The pictures below a control say what it is set to (`headings`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any, Literal
 import streamlit as st
 
 from . import addresses
+from .headings import say_chosen
 from .markdown import escaped
 
 # Key of the session's state: what the address said for each text of this page when it was shown last.
@@ -90,7 +91,8 @@ def select(
         common["accept_new_options"] = other is not None
         chosen = st.selectbox(label, options, index=list(options).index(first), **common)
         if chosen not in options and not may_be(str(chosen)):  # where any text can be typed, the address may have any
-            return first
+            chosen = first
+    say_chosen(label, format_func(chosen))
     return str(chosen)
 
 
@@ -113,7 +115,9 @@ def notch(
     _warn(key, st.query_params.get(key) in list(map(format_func, options)), format_func(default), notices)
     _forget_impossible(key, lambda value: value in options)
     common: dict[str, Any] = {"key": key, "help": help or None, "bind": "query-params", "format_func": format_func}
-    return st.select_slider(label, options, default, label_visibility=label_visibility, **common)
+    chosen = st.select_slider(label, options, default, label_visibility=label_visibility, **common)
+    say_chosen(label, format_func(chosen))
+    return chosen
 
 
 def whole(label: str, low: int, high: int, *, key: str, help: str, default: int, notices: Any = st) -> int:
@@ -129,13 +133,17 @@ def real(label: str, low: float, high: float, *, key: str, help: str, default: f
     """A number from `low` to `high`, kept in the URL as `key`."""
     _warn(key, low <= _number(key) <= high, f"{default:g}", notices)
     _forget_impossible(key, lambda value: isinstance(value, int | float) and low <= value <= high)
-    return st.slider(label, low, high, default, step, key=key, help=help, bind="query-params")
+    chosen = st.slider(label, low, high, default, step, key=key, help=help, bind="query-params")
+    say_chosen(label, f"{chosen:g}")
+    return chosen
 
 
 def switch(label: str, *, key: str, help: str, default: bool = False, notices: Any = st) -> bool:
     """On or off, kept in the URL as `key`."""
     _warn(key, st.query_params.get(key, "").lower() in ("true", "false"), "on" if default else "off", notices)
-    return st.toggle(label, default, key=key, help=help, bind="query-params")
+    chosen = st.toggle(label, default, key=key, help=help, bind="query-params")
+    say_chosen(label, "on" if chosen else "off")
+    return chosen
 
 
 def text(
@@ -186,6 +194,8 @@ def text(
     else:
         _keep(label, key, None if typed == default else typed, notices)
     said[key] = st.query_params.get(key)
+    if typed:
+        say_chosen(label, f"“{typed}”")
     return typed
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any
 
 import plotly.graph_objects as go
@@ -12,10 +11,10 @@ import streamlit as st
 from gptviz.components.figure_tools import figure_tools, payload
 from gptviz.figures.theme import enlarged
 
+from .headings import heading
+
 # The key of the session's state under which the size of the page stands, 1 being the usual one.
 _SIZE = "page size"
-# The key under which stands what the pictures of a page say of their model and prompt.
-_ABOUT = "about pictures"
 # Figures with one of these kinds of traces are drawn in pixels.
 _IN_PIXELS = re.compile(r"gl$|3d$|^(surface|volume|cone|streamtube|isosurface)$")
 
@@ -26,23 +25,11 @@ def show_figure(figure: go.Figure, *, key: str, alt: str, **look: Any) -> Any:
     # Plotly's own button for a picture would leave the heading out.
     look["config"] = {"modeBarButtonsToRemove": ["toImage"], **look.get("config", {})}
     sharp = not any(_IN_PIXELS.search(trace.type) for trace in figure.data)
-    heading = {"title": alt, **st.session_state.get(_ABOUT, {})}
     with st.container(gap=None):
         answer = st.plotly_chart(enlarged(figure, size), key=key, alt=alt, **look)
         name = re.sub(r"\W+", "-", key).strip("-")
-        figure_tools(payload(size, heading, name=name, sharp=sharp), key=f"{key} size", on_size=_remember)
+        figure_tools(payload(size, heading(alt), name=name, sharp=sharp), key=f"{key} size", on_size=_remember)
     return answer
-
-
-def say_below_titles(model: str = "", prompt: str = "", settings: Sequence[str] = ()) -> None:
-    """What the pictures of all figures of the page say from now on below their titles.
-
-    Args:
-        model: its name, and the step of its training.
-        prompt: the text it reads.
-        settings: what a reader has chosen, a phrase each.
-    """
-    st.session_state[_ABOUT] = {"model": model, "prompt": prompt, "settings": list(settings)}
 
 
 def pixels(usual: int) -> int:

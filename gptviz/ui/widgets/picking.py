@@ -7,6 +7,8 @@ from typing import TypeVar
 
 import streamlit as st
 
+from .headings import say_chosen
+
 Option = TypeVar("Option")
 
 
@@ -22,6 +24,7 @@ def pick(
 ) -> None:
     """A select box that shows `chosen`, whichever way it was chosen, and gives what is selected to `choose`, as a click does."""
     st.session_state[key] = chosen
+    say_chosen(label, format_func(chosen))
 
     def take() -> None:
         choose(st.session_state[key])

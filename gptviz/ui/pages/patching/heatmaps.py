@@ -254,16 +254,21 @@ def _one(quantity: Quantity, prompts: Prompts, found: Maps, chosen: Cell | None,
         config={"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "zoom2d", "pan2d"]},
         alt=f"{quantity.title}: {'; '.join(told(one, prompts.tokens, 1, exact=is_exact))}",
     )
-    st.caption(_how_good(name, found))
+    if (how_good := _how_good(name, found)) is not None:
+        st.caption(how_good)
 
 
-def _how_good(name: str, found: Maps) -> str:
+def _how_good(name: str, found: Maps) -> str | None:
+    """What is said below a heatmap; None as long as all are a preview, which is said once, above them."""
+    if not found.exact:
+        return None
     if name not in found.exact:
         return "preview"
+    exact = "exact; " if len(found.exact) < len(found.guessed) else ""
     alike = correlation(found.exact[name], found.guessed[name])
     if math.isnan(alike):
-        return "exact; no correlation with the preview: one of them is the same everywhere"
-    return f"exact; correlation with the preview **{alike:.2f}**".replace("-", "−")
+        return f"{exact}no correlation with the preview: one of them is the same everywhere"
+    return f"{exact}correlation with the preview **{alike:.2f}**".replace("-", "−")
 
 
 def told(one: Patched, tokens: Sequence[str], most: int, *, exact: bool) -> list[str]:

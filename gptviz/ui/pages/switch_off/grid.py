@@ -19,6 +19,7 @@ from gptviz.ui.shell.subject import Subject
 from gptviz.ui.widgets import controls, work
 from gptviz.ui.widgets.details import as_csv
 from gptviz.ui.widgets.figure import pixels
+from gptviz.ui.widgets.headings import settings
 
 from .texts import MOST_TOKENS, PROMPT, Text, rows, unit_of
 
@@ -111,7 +112,7 @@ def show(subject: Subject, text: Text, to: str, changes: Mapping[Unit, float]) -
         elif unit is not None:
             edits.set_to(UnitEdit(unit, to).text)
 
-    about = unit_grid.About(of, subject.key.title, _words(subject, text), unit_of(lm), code(subject, text, to))
+    about = unit_grid.About(of, subject.key.title, _words(subject, text), unit_of(lm), code(subject, text, to), tuple(settings()))
     unit_grid.unit_grid(unit_grid.payload(unit_grid.rows(units), has, changes, about), key="unit grid", on_switch=switch)
 
 

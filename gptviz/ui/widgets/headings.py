@@ -1,0 +1,47 @@
+"""What the pictures of a page say below their titles: the model, its prompt, and what the reader has chosen above them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+# Keys of the session's state: what the pictures say of model and prompt, and what is chosen, by the label of its control.
+_ABOUT, _CHOSEN = "about pictures", "chosen for pictures"
+# A longer choice, such as a text, is cut.
+LONGEST = 160
+
+
+def say_below_titles(model: str = "", prompt: str = "", settings: Sequence[str] = ()) -> None:
+    """What all pictures of the page say from now on; what was chosen before is forgotten.
+
+    Args:
+        model: its name, and the step of its training.
+        prompt: the text it reads.
+        settings: phrases on what is seen.
+    """
+    st.session_state[_ABOUT] = {"model": model, "prompt": prompt, "settings": list(settings)}
+    st.session_state[_CHOSEN] = {}
+
+
+def say_chosen(label: str, value: str) -> None:
+    """What is chosen, by the label of the control that says so: all pictures below it say it too.
+
+    Controls of `widgets.controls` and `widgets.picking` do so by themselves. Nothing is said before the page has a model: the bar
+    that chooses it is no setting of a picture.
+    """
+    if st.session_state.get(_ABOUT, {}).get("model"):
+        short = value if len(value) <= LONGEST else f"{value[:LONGEST]}…"
+        st.session_state[_CHOSEN][label] = " ".join(short.split())
+
+
+def settings() -> list[str]:
+    """The phrases that a picture has below its title, beside model and prompt."""
+    chosen = st.session_state.get(_CHOSEN, {})
+    return [*st.session_state.get(_ABOUT, {}).get("settings", []), *(f"{label}: {value}" for label, value in chosen.items())]
+
+
+def heading(title: str) -> dict[str, Any]:
+    """The heading of a picture with this title, as `components.figure_tools` takes it."""
+    return {"title": title, **st.session_state.get(_ABOUT, {}), "settings": settings()}
