@@ -52,6 +52,21 @@ from .runs.card import Card
 MOST_REFERENCE, LONGEST_PIECE = 8_192, 1_024
 
 
+class TextTrace(Trace):
+    """A trace that knows its model and its text, as `LanguageModel.trace` returns it; `gptviz.show` draws it.
+
+    Attributes:
+        lm: the model.
+        prompt: the text that it read.
+        is_own: whether the model computed it by itself: no value was replaced by a function, and an encoder–decoder wrote its own
+            answer.
+    """
+
+    def __init__(self, trace: Trace, lm: LanguageModel, prompt: str, *, is_own: bool) -> None:
+        super().__init__(trace.ids, dict(trace), trace.source)
+        self.lm, self.prompt, self.is_own = lm, prompt, is_own
+
+
 class LanguageModel:
     """A trained model that is ready to use, as `gptviz.load` returns it.
 
@@ -307,7 +322,7 @@ class LanguageModel:
         target: str | None = None,
         *,
         edits: Mapping[str, Callable[[Tensor], Tensor]] | None = None,
-    ) -> Trace:
+    ) -> TextTrace:
         """What the model computes over the tokens of `prompt` that it sees, by tap name.
 
         For example `trace("O Romeo")["blocks.2.attention.pattern"]` [1, head, query, key]. `names` (shell patterns)
@@ -320,7 +335,8 @@ class LanguageModel:
             ValueError: the prompt is empty; for an encoder–decoder, also as in `source`.
         """
         ids, source = self.inputs(prompt, target)
-        return run(self.model, ids[None], names, source=None if source is None else source[None], edits=edits)
+        found = run(self.model, ids[None], names, source=None if source is None else source[None], edits=edits)
+        return TextTrace(found, self, prompt, is_own=not edits and target is None)
 
     def inputs(self, prompt: str, target: str | None = None) -> tuple[Tensor, Tensor | None]:
         """What the model reads of `prompt`: the ids [T], and beside them None. For an encoder–decoder what its decoder reads, and

@@ -67,7 +67,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gptviz.takehome": {
         *("streamlit", "pandas", "plotly", "markdown_it", "latex2mathml"),
         *("gptviz._version", "gptviz.components", "gptviz.fields", "gptviz.figures", "gptviz.language_model"),
-        *("gptviz.learning_curves", "gptviz.lessons", "gptviz.location", "gptviz.model", "gptviz.runs", "gptviz.train"),
+        *("gptviz.interp.trace", "gptviz.learning_curves", "gptviz.lessons", "gptviz.location", "gptviz.model", "gptviz.runs"),
+        "gptviz.train",
     },
     "gptviz._version": set(),
     "gptviz.files": {"filelock"},

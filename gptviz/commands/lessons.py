@@ -59,6 +59,7 @@ def export(name: str, out: Path, *, as_json: bool) -> None:
     from gptviz.files import in_place_of
     from gptviz.lessons.library import library
     from gptviz.lessons.quantities import Quantities
+    from gptviz.lessons.real_model import about_what_is_open
     from gptviz.memory import size
     from gptviz.takehome.lesson_file import lesson_content
     from gptviz.takehome.page_file import as_html
@@ -68,6 +69,7 @@ def export(name: str, out: Path, *, as_json: bool) -> None:
         raise UsageError(why)
     if (lesson := known.lessons.get(name)) is None:
         raise UsageError(f"there is no lesson {name!r:.40}; there are {', '.join(known.lessons)}")
+    lesson = about_what_is_open(lesson)
     content = as_html(lesson_content(lesson, Quantities(_opened, lesson.model).functions)).encode("utf-8", "replace")
     with in_place_of(out.absolute()) as beside:
         beside.write_bytes(content)

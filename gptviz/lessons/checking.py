@@ -80,7 +80,9 @@ def _of_question(
             yield f"{question.ask!r:.60}: a step whose question is answered on the page needs a block 'page'"
             return
         page = with_model(step.page, lesson)
-        yield from opened(PageState(page.page, {**page.query, question.state: str(answer.value)}))
+        if question.said_by(page.query) == answer.value:
+            yield f"{question.ask!r:.60}: the step opens its page with the answer chosen already"
+        yield from opened(PageState(page.page, {**page.query, **question.in_address(str(answer.value))}))
 
 
 def with_model(page: PageState, lesson: Lesson) -> PageState:

@@ -78,7 +78,8 @@ class Question:
         options: of a choice.
         within: of a number, how far an answer may be off.
         unit: of a number.
-        state: of a state, the name in the page's address that the click sets.
+        state: of a state, the names in the page's address that the click sets. The answer is their values, with a point between
+            two of them: "1.3" for the names block and head.
         reveal: what is said once the reader has answered, as Markdown; may have expressions.
     """
 
@@ -88,8 +89,18 @@ class Question:
     options: tuple[str, ...] = ()
     within: float = 0.0
     unit: str = ""
-    state: str = ""
+    state: tuple[str, ...] = ()
     reveal: str = ""
+
+    def said_by(self, query: Mapping[str, str]) -> str | None:
+        """Of a state: the answer that stands in an address; None where one of its names has no value there."""
+        values = [query[name] for name in self.state if name in query]
+        return ".".join(values) if len(values) == len(self.state) else None
+
+    def in_address(self, answer: str) -> dict[str, str]:
+        """Of a state: what an address with this answer says."""
+        values = [answer] if len(self.state) == 1 else answer.split(".")
+        return dict(zip(self.state, values, strict=False))
 
 
 @dataclass(frozen=True)
@@ -271,6 +282,10 @@ class _Fields:
             raise LessonError(f"{self.where}: '{name}' must be a list of texts")
         return tuple(map(str, entries))
 
+    def names(self, name: str) -> tuple[str, ...]:
+        """One name or more, with commas between them."""
+        return tuple(part.strip() for part in self.text(name).split(","))
+
     def nothing_else(self) -> None:
         """Refuse fields that nobody has read: a misspelt name would otherwise do nothing."""
         if unknown := sorted(set(self.content) - self.read):
@@ -331,7 +346,7 @@ def _question(fields: _Fields) -> Question:
         options=fields.texts("options") if kind == "choice" else (),
         within=fields.number("within", 0.0) if kind == "number" else 0.0,
         unit=fields.text("unit", "") if kind == "number" else "",
-        state=fields.text("state") if kind == "state" else "",
+        state=fields.names("state") if kind == "state" else (),
         reveal=fields.text("reveal", ""),
     )
     fields.nothing_else()

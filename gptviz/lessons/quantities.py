@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -159,6 +159,16 @@ def entropy(lm: LanguageModel, prompt: str) -> float:
     """How unsure the model is of the next token, in nats."""
     shares = _shares(lm, prompt)
     return float(-(shares * np.log(np.maximum(shares, 1e-300))).sum())
+
+
+def least_expected(lm: LanguageModel, text: str) -> int:
+    """The place of the token of a text that the model found least likely, from 1: the first is not guessed."""
+    ids = _ids(lm, text)
+    if len(ids) < 2:
+        raise ValueError("the text needs two tokens or more")
+    logits = torch.from_numpy(logits_after(lm.model, ids, slice(0, len(ids) - 1))).double()
+    surprise = torch.nn.functional.cross_entropy(logits, torch.tensor(ids[1:]), reduction="none")
+    return int(surprise.argmax()) + 1
 
 
 def loss(lm: LanguageModel, text: str) -> float:
@@ -321,11 +331,37 @@ def validation_loss(lm: LanguageModel) -> float:
 
 def validation_loss_at(lm: LanguageModel, of_step: int) -> float:
     """The validation loss that the card has for the evaluation nearest to a step of training, in nats."""
-    found = [entry for entry in lm.card.losses if entry.validation is not None]
+    return _nearest_loss(lm, of_step, {entry.step: entry.validation for entry in lm.card.losses})
+
+
+def training_loss_at(lm: LanguageModel, of_step: int) -> float:
+    """The loss on what is trained on that the card has for the evaluation nearest to a step of training, in nats."""
+    return _nearest_loss(lm, of_step, {entry.step: entry.training for entry in lm.card.losses})
+
+
+def _nearest_loss(lm: LanguageModel, of_step: int, losses: Mapping[int, float | None]) -> float:
+    found = {step: loss for step, loss in losses.items() if loss is not None}
     if not found:
         raise ValueError(f"the card of {lm.name} has no losses of its training")
-    nearest_to = min(found, key=lambda entry: abs(entry.step - of_step))
-    return float(nearest_to.validation or 0.0)
+    return float(found[min(found, key=lambda step: abs(step - of_step))])
+
+
+def accuracy(lm: LanguageModel, of: str = "model") -> float:
+    """The share of held-out predictions that were right, as the model's card has it: of the "model", or of the "baseline"."""
+    shares = {"model": lm.card.accuracy, "baseline": lm.card.baseline_accuracy}
+    if of not in shares:
+        raise ValueError(f"there is no accuracy of {of!r:.40}; there are {', '.join(shares)}")
+    if (share := shares[of]) is None:
+        raise ValueError(f"the card of {lm.name} has no accuracy of the {of}")
+    return share
+
+
+def cache_size(lm: LanguageModel, tokens: int = 1) -> float:
+    """How many bytes the keys and values of so many tokens take while the model writes, in float32."""
+    found = lm.costs(1, tokens).cache
+    if found is None:
+        raise ValueError(f"{lm.name} keeps no keys and values")
+    return float(found)
 
 
 def snapshots(lm: LanguageModel) -> list[int]:
@@ -351,9 +387,11 @@ def similarity(lm: LanguageModel, one: str, other: str) -> float:
     return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))
 
 
-def nearest(lm: LanguageModel, token: str) -> str:
-    """The text of the token whose embedding has the largest cosine with that of a token."""
-    rows = embeddings.vectors(lm.model, "embedding").astype(np.float64)
+def nearest(lm: LanguageModel, token: str, space: str = "embedding") -> str:
+    """The text of the token whose vector has the largest cosine with that of a token, in the "embedding" or the "unembedding"."""
+    if space not in embeddings.SPACES:
+        raise ValueError(f"there is no space {space!r:.40}; there are {', '.join(embeddings.SPACES)}")
+    rows = embeddings.vectors(lm.model, space).astype(np.float64)
     rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     own = _token(lm, token)
     cosines = rows @ rows[own]
@@ -361,10 +399,18 @@ def nearest(lm: LanguageModel, token: str) -> str:
     return lm.tokenizer.piece(int(cosines.argmax()))
 
 
-def position_similarity(lm: LanguageModel, one: int, other: int) -> float:
-    """The cosine between the vectors of two positions."""
-    square = positions.similarity(positions.vectors(lm.model, positions.own_kind(lm.model))).values
-    return float(square[one, other])
+def position_similarity(lm: LanguageModel, one: int, other: int, kind: str | None = None) -> float:
+    """The cosine between the vectors of two positions: of the model's own kind, or of another that needs no training."""
+    vectors = positions.vectors(lm.model, positions.own_kind(lm.model) if kind is None else kind)
+    return float(positions.similarity(vectors).values[one, other])
+
+
+def wave(lm: LanguageModel, dimension: int) -> float:
+    """After how many positions a dimension of sinusoidal positions, as wide as this model, repeats."""
+    size = lm.model.config.d_model
+    if not 0 <= dimension < size:
+        raise ValueError(f"dimension is {dimension}; it must be from 0 to {size - 1}")
+    return positions.period(dimension, size)
 
 
 def gradient_reaching(residual: str, depth: int = 12) -> float:
@@ -427,6 +473,7 @@ ASKED: dict[str, Function] = {
         *(attention_sum, best_head, head_score, highest_score, contribution, strongest_head, lens_rank),
         *(drawn, stay, source_read, restored, stream_length, validation_loss_at, snapshots, name, dot),
         *(attends, most_read, parameters, setting, validation_loss, similarity, nearest, position_similarity),
+        *(accuracy, cache_size, least_expected, training_loss_at, wave),
     )
 }
 """What runs or reads a model: the first argument is the model."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from html import escape
 
-from gptviz.language_model import LanguageModel
+from gptviz.interp.trace import Trace
+from gptviz.language_model import LanguageModel, TextTrace
 
 from .page import PageContent, read_page
 from .page_file import as_html
@@ -32,23 +33,49 @@ class Shown:
         return f'<iframe sandbox="{rights}" title="{escape(self.page.title)}" style="{look}" srcdoc="{frame}"></iframe>'
 
 
-def show(model: LanguageModel | str, prompt: str, page: str = "attention", *, height: int = 720, **state: object) -> Shown:
-    """A page of the app about a model and a prompt, to be shown below a cell of a notebook.
+def show(
+    what: Trace | LanguageModel | str, prompt: str | None = None, page: str = "attention", *, height: int = 720, **state: object
+) -> Shown:
+    """A page of the app about a trace, or about a model and a prompt, to be shown below a cell of a notebook.
 
     >>> gptviz.show("shakespeare", "O Romeo, Romeo", block=2)
+    >>> gptviz.show(gptviz.load("shakespeare").trace("O Romeo, Romeo"), page="lens")
 
     Args:
-        model: the model, or its name. One that was opened with edits or at a step of its training is shown so.
-        prompt: what it reads.
+        what: a trace that `LanguageModel.trace` recorded; or a model, or its name. A model that was opened with edits or at a
+            step of its training is shown so.
+        prompt: what the model reads; by default the text that the page opens on. A trace has its own.
         page: the name of a page, as its address has it: "attention", "next_token", "lens", …
         height: of the frame, in pixels.
         state: more of what the page's address says.
 
     Raises:
-        ValueError: there is no such page, or it cannot be shown.
+        ValueError: there is no such page, or it cannot be shown; or no page can compute what the trace recorded.
     """
-    query = {"model": model, "prompt": prompt} if isinstance(model, str) else _query(model) | {"prompt": prompt}
+    if isinstance(what, Trace):
+        if prompt is not None:
+            raise ValueError(f"a trace has its text already, and {prompt!r:.40} is another: name a page as page={prompt!r:.40}")
+        what, prompt = _of_trace(what)
+    query = {"model": what} if isinstance(what, str) else _query(what)
+    if prompt is not None:
+        query["prompt"] = prompt
     return Shown(read_page(page, query | {key: str(value) for key, value in state.items()}), height)
+
+
+def _of_trace(trace: Trace) -> tuple[LanguageModel, str]:
+    """The model and the text of a trace.
+
+    Raises:
+        ValueError: the trace does not know them; or another pass over the text would not compute the same.
+    """
+    if not isinstance(trace, TextTrace):
+        raise ValueError("this trace knows no model and no text: take one from LanguageModel.trace")
+    if not trace.is_own:
+        raise ValueError(
+            "this trace was computed with values replaced, or for another answer than the model's own, which no page can show: "
+            "switch parts off with LanguageModel.edited"
+        )
+    return trace.lm, trace.prompt
 
 
 def _query(lm: LanguageModel) -> dict[str, str]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import parse_qs, urlparse
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 import gptviz
+from gptviz.ui.shell import take_home
 from gptviz.ui.shell.lesson import OpenLesson, lessons
 from tests.app.opening import opened
 from tests.tiny import TinyModel
@@ -77,7 +79,7 @@ def _own(home: Path) -> None:
 def says(at: AppTest) -> str:
     assert not at.exception
     elements = [*at.sidebar.markdown, *at.sidebar.info, *at.sidebar.success, *at.sidebar.warning, *at.sidebar.caption]
-    return "\n".join(element.value for element in elements)
+    return "\n".join([*(sheet.label for sheet in at.sidebar.expander), *(element.value for element in elements)])
 
 
 def check(at: AppTest, number: int) -> AppTest:
@@ -131,6 +133,19 @@ def test_next_leads_to_the_page_of_the_next_step_with_all_that_was_answered() ->
     assert "That is right" in says(check(then, 0))
 
 
+@pytest.mark.parametrize(
+    ("block", "said"), [("0", "Choose it on the page first"), ("1", "Not quite: it is “2”"), ("2", "That is right")]
+)
+def test_a_question_about_the_page_is_answered_by_its_address(home: Path, block: str, said: str) -> None:
+    """But not by what the step itself opened."""
+    asked = LESSON.replace("Choose block 0.", "Choose block 2.").replace(
+        'state: block\nanswer: "0"', "state: block\nanswer: 1 + 1"
+    )
+    (home / "lessons" / "teacher.md").write_text(asked, encoding="utf-8")
+    at = opened("pages/positions.py", model="ladder-8", lesson="teacher", lesson_step="2", block=block)
+    assert said in says(check(at, 1))
+
+
 def test_every_link_of_the_menu_carries_the_lesson_until_it_is_left() -> None:
     at = opened("pages/positions.py", model="ladder-2", lesson="teacher", lesson_step="2")
     menu = {link.proto.label: parse_qs(link.proto.query_string) for link in at.sidebar.get("page_link")}
@@ -165,6 +180,24 @@ def test_the_page_lists_lessons_in_their_order_and_names_files_that_are_none(hom
     assert len(listed) == len(lessons().lessons)
     assert "A lesson of a teacher" in listed[-1]
     assert any("broken" in element.value for element in at.error)
+
+
+def test_a_lesson_is_written_as_one_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[list[str]] = []
+
+    def run(command: list[str], **how: object) -> SimpleNamespace:
+        commands.append(command)
+        Path(command[-1]).write_bytes(b"the file")
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(take_home.subprocess, "run", run)
+    assert take_home.written("lesson:teacher", {}, "html") == b"the file"
+    assert commands[0][1:5] == ["-m", "gptviz", "export", "lesson:teacher"]
+    at = opened("pages/lessons.py", lesson="teacher")
+    assert not at.exception
+    offered = [one.proto.label for one in at.main.get("download_button")]
+    assert offered.count("As one file") == len(lessons().lessons) + 1  # and the page itself
+    assert "As one file" in [one.proto.label for one in at.sidebar.get("download_button")]
 
 
 def test_titles_are_no_markup(home: Path) -> None:

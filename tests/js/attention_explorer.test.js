@@ -88,6 +88,12 @@ test("the usual choice is what the page asks for, as far as the model has it, an
   const choice = usualChoice(numbers);
   assert.deepEqual([choice.block, choice.head, choice.show, choice.heads], [1, 2, "value", "one"]);
   assert.deepEqual(new Set(Object.values(forAddress(choice, numbers))), new Set([null]));
+  const { block, head, ...others } = forAddress(choice, numbers, true);
+  assert.deepEqual(
+    [block, head, new Set(Object.values(others))],
+    ["1", "2", new Set([null])],
+    "a head that the reader chose is named",
+  );
 });
 
 test("possible values of a link are taken, impossible ones are refused by name", () => {

@@ -38,6 +38,7 @@ def found(folder: Path, content: str, opened=lambda page: []) -> list[str]:
         (lesson(text="{{ loss('') }}"), "a value in its text"),
         (lesson(kind="choice", more="options: [a, b]"), "none of the options"),
         (lesson(kind="state", answer="1", more="state: block"), "needs a block 'page'"),
+        (lesson(page="open: attention\nblock: 1", kind="state", answer="1", more="state: block"), "answer chosen already"),
         ("no lesson", "between two lines"),
     ],
 )
@@ -54,6 +55,13 @@ def test_pages_are_opened_with_the_lessons_model_and_the_answer_on_the_page(tmp_
         ("attention", {"model": "ladder-2", "block": "0"}),
         ("attention", {"model": "ladder-2", "block": "1"}),
     ]
+
+
+def test_an_answer_of_several_names_is_opened_with_a_value_for_each(tmp_path: Path):
+    opened: list[PageState] = []
+    content = lesson(page="open: attention\nblock: 0", kind="state", answer='"1.2"', more="state: block, head")
+    assert not found(tmp_path, content, lambda page: opened.append(page) or [])
+    assert [dict(page.query) for page in opened][-1] == {"model": "ladder-2", "block": "1", "head": "2"}
 
 
 def test_a_page_that_is_missing_or_cannot_show_what_is_asked_is_a_problem():

@@ -99,6 +99,39 @@ def test_embeddings_are_compared_by_their_cosine(functions):
     assert computed("nearest('a')", functions) == lm.tokenizer.piece(int(cosines.argmax()))
 
 
+def test_a_token_that_surprises_a_wave_a_cache_and_what_a_card_says_are_those_of_the_library(functions):
+    text, lm = "My kingdom for a xylophone", gptviz.load("shakespeare")
+    shares = lm.trace(text, ["logits"])["logits"][0].softmax(-1)
+    found = [shares[place, token].item() for place, token in enumerate(lm.encode(text).tolist()[1:])]
+    assert computed(f"least_expected({text!r})", functions) == 1 + found.index(min(found))
+    width = gptviz.load("generator").model.config.d_model
+    expected = 2 * math.pi * 10_000 ** (8 / width)
+    assert computed("wave(8, model='generator')", functions) == pytest.approx(expected)
+    config = lm.model.config
+    assert computed("cache_size(7)", functions) == 4 * 7 * config.n_layer * 2 * config.n_head * config.head_size
+    card = gptviz.load("classifier").card
+    assert computed("accuracy(model='classifier')", functions) == card.accuracy
+    assert computed("accuracy('baseline', model='classifier')", functions) == card.baseline_accuracy
+    trained = [entry for entry in card.losses if entry.training is not None]
+    assert computed(f"training_loss_at({trained[1].step}, model='classifier')", functions) == trained[1].training
+
+
+def test_positions_and_tokens_are_compared_in_other_spaces_too(functions):
+    lm = gptviz.load("generator")
+    d, place = lm.model.config.d_model, np.array([[10.0], [40.0]])
+    angles = place / 10_000 ** (np.arange(0, d, 2) / d)
+    rows = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+    cosine = rows[0] @ rows[1] / (np.linalg.norm(rows[0]) * np.linalg.norm(rows[1]))
+    said = computed("position_similarity(10, 40, 'sinusoidal', model='generator')", functions)
+    assert said == pytest.approx(cosine, abs=1e-4)
+    rows = lm.model.head.unembed.weight.detach().double().numpy()
+    rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    own = lm.tokenizer.id_of("A")
+    cosines = rows @ rows[own]
+    cosines[own] = -2
+    assert computed("nearest('A', 'unembedding', model='generator')", functions) == lm.tokenizer.piece(int(cosines.argmax()))
+
+
 def test_every_quantity_says_what_it_is():
     assert all(function.__doc__ for function in ASKED.values())
     assert not set(ASKED) & set(PLAIN)
@@ -120,6 +153,12 @@ def test_every_quantity_says_what_it_is():
         "head_score('induction', 99, 0)",
         "contribution('a', 'b', 'blocks.99.mlp')",
         "lens_rank('a', 'b', 99)",
+        "least_expected('a')",
+        "wave(9999)",
+        "nearest('a', 'nowhere')",
+        "accuracy()",
+        "accuracy('nothing', model='classifier')",
+        "training_loss_at(1, model='nothing')",
         "tokens(1)",
         "tokens()",
         "probability('a', 'b', without='blocks.99.mlp')",

@@ -40,6 +40,7 @@ class Explorer {
     /** @type {{ query?: number, key?: number }} */
     this.hover = {};
     this.isWhole = false;
+    this.isHeadChosen = false; // by the reader
     this.notices = make("div", "notices", undefined, { role: "status" });
     this.controls = new Controls(this);
     this.grid = new Grid(this);
@@ -138,6 +139,7 @@ class Explorer {
 
   /** @param {Partial<import("./choice.js").Choice>} changes */
   choose(changes) {
+    this.isHeadChosen ||= changes.head !== undefined;
     Object.assign(this.choice, changes);
     this.chosenChanged(changes);
   }
@@ -158,7 +160,7 @@ class Explorer {
     if (touches("block", "head", "heads", "show")) this.grid.mark();
     if (touches("block", "head", "heads", "show", "log")) this.heat.draw();
     this.controls.draw();
-    toAddress(forAddress(this.choice, this.numbers));
+    toAddress(forAddress(this.choice, this.numbers, this.isHeadChosen));
     this.later();
   }
 

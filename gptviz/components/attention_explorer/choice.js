@@ -122,13 +122,15 @@ function asText(value) {
 }
 
 /**
- * A choice as the address has it: null for what is usual.
+ * A choice as the address has it: null for what is usual. A head that the reader chose is named all the same: which one is usual
+ * depends on the text.
  *
  * @param {Choice} choice
  * @param {import("./numbers.js").Numbers} numbers
+ * @param {boolean} isHeadChosen
  */
-export function forAddress(choice, numbers) {
+export function forAddress(choice, numbers, isHeadChosen = false) {
   /** @type {any} */
-  const usual = usualChoice(numbers);
+  const usual = isHeadChosen ? { ...usualChoice(numbers), block: null, head: null } : usualChoice(numbers);
   return Object.fromEntries(Object.entries(choice).map(([key, value]) => [key, value === usual[key] ? null : asText(value)]));
 }

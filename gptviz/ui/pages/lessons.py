@@ -10,6 +10,7 @@ from gptviz.lessons.lesson import Lesson
 from gptviz.lessons.library import own_folder
 from gptviz.runs import checkpoints
 from gptviz.ui.shell import lesson as shell
+from gptviz.ui.shell.take_home import take_lesson_home
 from gptviz.ui.widgets.markdown import escaped
 
 
@@ -42,6 +43,8 @@ def _card(number: int, one: Lesson, *, has_model: bool) -> None:
         st.caption(f"Based on {escaped('; '.join(one.based_on))}.")
     if not has_model:
         st.caption(f"The model {escaped(one.model)} is not on this machine: this lesson needs it.")
+        return
+    take_lesson_home(one.name, key=f"take home {one.name}")
 
 
 HOW = """A lesson is a Markdown file with the ending `.md`. It begins with its settings; every heading `##` begins a step. In a

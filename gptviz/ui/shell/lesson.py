@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import parse_qsl, urlencode
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -28,6 +28,7 @@ from gptviz.ui.widgets.markdown import escaped
 
 from . import present
 from .models import language_model, model_key
+from .take_home import take_lesson_home
 
 # What the address says: the lesson, the number of the step (from 1), and the answered questions.
 LESSON, STEP, DONE = "lesson", "lesson_step", "lesson_done"
@@ -138,8 +139,9 @@ def panel() -> bool:
         return False
     keep(one)
     step = one.lesson.steps[one.step]
-    with st.container(key="lesson", gap="small"):
-        st.markdown(f"**{_number(one.lesson)}{escaped(one.lesson.title)}**")
+    # Folded, it is one line: on a phone it then leaves the screen to the page (see `page.css`).
+    title = f"**{_number(one.lesson)}{escaped(one.lesson.title)}**"
+    with st.expander(title, expanded=True, key="lesson", type="compact"), st.container(gap="small"):
         where = st.empty()  # says how many questions are answered, which a click below may change
         st.markdown(f"#### {escaped(step.title)}")
         functions = _functions(one.lesson.model)
@@ -194,7 +196,7 @@ def _ask(one: OpenLesson, number: int, question: Question, functions: Mapping[st
     """A question, a place for the answer and, once it is answered, the right one; the lesson as it then is."""
     key = f"{one.lesson.name} {one.step} {number}"
     _text(question.ask, functions)
-    given = _given(question, key, (one.step, number) in one.done)
+    given = _given(question, key, one.lesson.steps[one.step].page, is_answered=(one.step, number) in one.done)
     if pressed("Check", key=f"check {key}"):
         try:
             answer = answer_to(question, functions)
@@ -202,7 +204,7 @@ def _ask(one: OpenLesson, number: int, question: Question, functions: Mapping[st
             st.error(f"The answer cannot be computed: {escaped(str(error))}")
             return one
         if given is None:
-            st.caption("Give an answer first: a guess is fine.")
+            st.caption("Choose it on the page first." if question.kind == "state" else "Give an answer first: a guess is fine.")
             return one
         one = one.answered(number, answer.is_right(given))
         keep(one)
@@ -211,7 +213,7 @@ def _ask(one: OpenLesson, number: int, question: Question, functions: Mapping[st
     return one
 
 
-def _given(question: Question, key: str, is_answered: bool) -> str | float | None:
+def _given(question: Question, key: str, page: PageState | None, *, is_answered: bool) -> str | float | None:
     """The reader's answer as it stands now; None where there is none."""
     if question.kind == "choice":
         return st.radio("Your answer", question.options, index=None, key=f"answer {key}", label_visibility="collapsed")
@@ -225,8 +227,9 @@ def _given(question: Question, key: str, is_answered: bool) -> str | float | Non
         st.caption("Choose it on the page, then check.")
     # What was chosen in a view is written into the address by the browser, which sends it with the click on "Check".
     context = get_script_run_ctx()
-    said = parse_qs(context.query_string if context else "").get(question.state, [])
-    return said[-1] if said else None
+    said = question.said_by(dict(parse_qsl(context.query_string))) if context else None
+    # What the step opened was chosen by the lesson.
+    return None if page is not None and said == question.said_by(page.query) else said
 
 
 def _reveal(question: Question, right: bool, functions: Mapping[str, Callable[..., Any]]) -> None:
@@ -264,7 +267,9 @@ def _ways(one: OpenLesson) -> None:
         for label, address, rel in ways
     )
     st.html(f'<nav class="lesson-ways" aria-label="Steps of the lesson">{links}</nav>')
-    st.button("Leave the lesson", key="leave lesson", type="tertiary", icon=":material/close:", on_click=keep, args=(None,))
+    with st.container(horizontal=True):
+        st.button("Leave the lesson", key="leave lesson", type="tertiary", icon=":material/close:", on_click=keep, args=(None,))
+        take_lesson_home(one.lesson.name, key="take lesson home")
 
 
 def _presented() -> str:

@@ -1,4 +1,4 @@
-"""The page on screen, to take home: as one HTML file without a server, or as a notebook."""
+"""What is on screen, to take home: a page as one HTML file without a server, or as a notebook; a lesson as one HTML file."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl
 
 import streamlit as st
@@ -39,17 +40,28 @@ def take_home(page: str) -> None:
             )
 
 
-def written(page: str, query: Mapping[str, str], ending: str) -> bytes:
-    """The file, written by a process of its own: a page is run there from its beginning.
+def take_lesson_home(name: str, *, key: str) -> None:
+    """A button for the lesson called `name` as one file; `key` is its own in the session."""
+    about = (
+        "The whole lesson as one file, with its pages beside its text and its answers folded: it works in any browser, without a "
+        "server. It takes a minute or so to write."
+    )
+    write = partial(written, f"lesson:{name}", {}, "html")
+    look: dict[str, Any] = {"icon": ":material/download:", "type": "tertiary", "help": about, "on_click": "ignore"}
+    st.download_button("As one file", write, f"{name}.html", "text/html", key=key, **look)
+
+
+def written(what: str, query: Mapping[str, str], ending: str) -> bytes:
+    """The file of a page or, as `lesson:NAME`, of a lesson. A process of its own writes it: there a page runs from its beginning.
 
     Raises:
         RuntimeError: it could not be written; the message says why.
     """
     with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / f"{page}.{ending}"
+        out = Path(folder) / f"taken.{ending}"
         state = [word for key, value in query.items() for word in ("--state", f"{key}={value}")]
-        command = [sys.executable, "-m", "gptviz", "export", page, *state, "--out", str(out)]
+        command = [sys.executable, "-m", "gptviz", "export", what, *state, "--out", str(out)]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
         if ended.returncode:
-            raise RuntimeError(ended.stderr.strip().splitlines()[-1] if ended.stderr.strip() else "the page could not be written")
+            raise RuntimeError(ended.stderr.strip().splitlines()[-1] if ended.stderr.strip() else "the file could not be written")
         return out.read_bytes()

@@ -1,0 +1,98 @@
+"""A lesson beside its live pages: a click on the right part answers its question, and on a phone the page stays in use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+import gptviz
+from gptviz.lessons.answering import answer_to
+from gptviz.lessons.library import SHIPPED, library
+from gptviz.lessons.quantities import Quantities
+from tests.browser.machinery import Server, Visit, visiting
+
+pytestmark = [pytest.mark.browser, pytest.mark.full]
+LESSONS = library(SHIPPED).lessons
+
+
+def in_explorer(page: Page, answer: str) -> None:
+    block, head = answer.split(".")
+    page.locator(f".head[data-block='{block}'][data-head='{head}']").click()
+    page.wait_for_url(re.compile(f"head={head}"))
+
+
+def in_strip(page: Page, answer: str) -> None:
+    page.locator(f".st-key-tokens_strip button >> nth={answer}").click()
+    page.wait_for_url(re.compile(f"position={answer}"))
+
+
+def in_list(page: Page, answer: str) -> None:
+    page.get_by_role("combobox", name=re.compile("Head or MLP")).click()
+    page.get_by_role("option", name=answer, exact=True).click()
+    page.wait_for_url(re.compile(f"part={answer}"))
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "choose"),
+    [
+        ("03-attention-is-an-average", "0.0", in_explorer),
+        ("08-from-logits-to-a-draw", "3", in_strip),
+        ("12-taking-a-head-away", "blocks.0.attention.head.0", in_list),
+    ],
+)
+def test_choosing_the_right_part_of_the_page_answers_and_a_wrong_one_does_not(
+    visit: Visit, name: str, wrong: str, choose: Callable[[Page, str], None]
+) -> None:
+    lesson = LESSONS[name]
+    ((number, question),) = [(i, one) for i, step in enumerate(lesson.steps) for one in step.questions if one.kind == "state"]
+    functions = Quantities(lambda model, step: gptviz.load(model, "cpu", step), lesson.model).functions
+    right = str(answer_to(question, functions).value)
+    shown = lesson.steps[number].page
+    assert shown is not None
+    page = visit.open(shown.page, **{"model": lesson.model, **shown.query, "lesson": name, "lesson_step": number + 1})
+    visit.drawn()
+    sheet = page.get_by_test_id("stSidebar")
+    check = sheet.get_by_role("button", name="Check").nth(lesson.steps[number].questions.index(question))
+    check.click()
+    expect(sheet).to_contain_text("Choose it on the page first")
+    for part, said in ((wrong, "Not quite"), (right, "That is right")):
+        choose(page, part)
+        visit.settle()
+        check.click()
+        expect(sheet).to_contain_text(said)
+        visit.settle()
+    page.wait_for_url(re.compile(rf"lesson_done={number + 1}\.\d+r"))
+
+
+def test_on_a_phone_the_lesson_is_a_sheet_that_folds_and_the_page_below_it_is_in_use(browser: Browser, server: Server) -> None:
+    with visiting(browser, server, width=390, height=844) as visit:
+        page = visit.open("positions", model="ladder-8", lesson="06-positions", lesson_step=1)
+        sheet, main = page.get_by_test_id("stSidebar"), page.get_by_test_id("stMain")
+        fold = sheet.locator("summary").first
+
+        def heights() -> tuple[float, float]:
+            above, below = sheet.bounding_box(), main.bounding_box()
+            assert above
+            assert below
+            assert above["y"] == 0
+            assert below["y"] == pytest.approx(above["height"], abs=1), "the sheet covers nothing of the page"
+            assert below["y"] + below["height"] == pytest.approx(844, abs=1)
+            return above["height"], below["height"]
+
+        assert heights()[1] >= 844 / 2 - 1
+        assert main.evaluate("(page) => { page.scrollTo(0, 300); return page.scrollTop; }") == 300
+        main.get_by_role("heading", level=1).click()  # Streamlit would now slide its side bar away
+        visit.settle()
+        assert heights()[1] >= 844 / 2 - 1
+        fold.focus()
+        page.keyboard.press("Enter")
+        expect(sheet.get_by_role("link", name="Next", exact=True)).not_to_be_visible()
+        page.wait_for_function("document.querySelector('[data-testid=stMain]').clientHeight > 750")
+        assert heights()[0] < 90
+        page.keyboard.press("Enter")
+        expect(sheet.get_by_role("link", name="Next", exact=True)).to_be_attached()
+        page.wait_for_function("document.querySelector('[data-testid=stMain]').clientHeight < 600")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
