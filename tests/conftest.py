@@ -52,6 +52,17 @@ def _elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_components_of_other_packages() -> Iterator[None]:
+    """A page that is opened without a server does not look through every installed package for components.
+
+    It did so each time, for a third of a second. The views of gptviz are registered by their own modules.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("streamlit.components.v2.manifest_scanner.scan_component_manifests", list)
+        yield
+
+
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty `GPTVIZ_HOME` for this test alone; subprocesses inherit it."""

@@ -106,14 +106,17 @@ def _folders_in(root: Path) -> dict[str, Path]:
     Left out are links to places outside of that folder, and whatever may not be read.
     """
     by_name: dict[str, Path] = {}
-    inside = os.path.join(os.path.realpath(root), "")
-    with suppress(OSError):
-        for folder in sorted(root.iterdir()):
+    with suppress(OSError), os.scandir(root) as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
             # os.path instead of pathlib, which raises for a folder that may not be read and for a link to itself.
-            has_config = os.path.lexists(folder / "config.json") and not folder.name.startswith(".")
-            if has_config and os.path.realpath(folder).startswith(inside):
-                by_name.setdefault(name_of(folder), folder)
+            has_config = not entry.name.startswith(".") and os.path.lexists(os.path.join(entry.path, "config.json"))
+            if has_config and (not entry.is_symlink() or _leads_into(root, entry.path)):
+                by_name.setdefault(name_of(Path(entry.path)), Path(entry.path))
     return by_name
+
+
+def _leads_into(root: Path, link: str) -> bool:
+    return os.path.realpath(link).startswith(os.path.join(os.path.realpath(root), ""))
 
 
 def name_of(folder: Path) -> str:

@@ -8,7 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+# The shell is Chromium without windows, made for tests: they take a third less processor time in it.
+SHELL = "chromium-headless-shell"
+NAMES = (SHELL, "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MAC = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
 
 
@@ -29,16 +31,16 @@ def installed() -> str | None:
 
 
 def install() -> None:
-    """Install Chromium: Debian's package where apt is there and may be used, else Playwright's build."""
+    """Install Chromium: a package of Debian's where apt is there and may be used, else Playwright's build."""
     apt = shutil.which("apt-get")
     rights = [] if os.name == "posix" and os.geteuid() == 0 else ["sudo", "-n"]
     if apt and (not rights or shutil.which("sudo")):
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         update = subprocess.run([*rights, apt, "update", "-qq"], env=environment, check=False)
-        if update.returncode == 0:
-            subprocess.run(
-                [*rights, apt, "install", "-y", "-qq", "chromium"], env=environment, check=False, stdout=subprocess.DEVNULL
-            )
+        for package in (SHELL, "chromium") if update.returncode == 0 else ():
+            command = [*rights, apt, "install", "-y", "-qq", package]
+            if subprocess.run(command, env=environment, check=False, stdout=subprocess.DEVNULL).returncode == 0:
+                break
     if installed() is None:
         subprocess.run([sys.executable, "-m", "playwright", "install", "chromium"], check=False)
 

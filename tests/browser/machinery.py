@@ -135,7 +135,8 @@ def chromium() -> Iterator[Browser]:
     where = installed()
     assert where is not None, "no browser: run 'make browser'"
     with sync_playwright() as playwright:
-        flags = ["--no-sandbox", "--disable-background-networking", THIS_MACHINE_ALONE]
+        # Letters without hinting have the same width in every browser, so what fits on a screen does so in all of them.
+        flags = ["--no-sandbox", "--disable-background-networking", "--font-render-hinting=none", THIS_MACHINE_ALONE]
         browser = playwright.chromium.launch(executable_path=where, args=flags)
         yield browser
         browser.close()
