@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gptviz.model import IDENTITY, Tap, Transformer
+from gptviz.model import IDENTITY, Tap, Transformer, passes
 
 from .sampling import Sampling, choose
 
@@ -131,16 +131,17 @@ class Generation(Iterator[Step]):
         if cache is None:
             return [window]
         first = self._first_pass(window.start)
-        passes = []
+        filling: list[slice] = []
         if window.start != self._cached_from or cache.length < first.stop - first.start:
             cache.truncate(0)
             self._cached_from = window.start
-            passes = [first]
-        done = first.stop if passes else window.start + cache.length
-        return passes + [slice(position, position + 1) for position in range(done, window.stop)]
+            parts = passes(self.model.config, first.stop - first.start, batch=len(self.ids))
+            filling = [slice(first.start + part.start, first.start + part.stop) for part in parts]
+        done = first.stop if filling else window.start + cache.length
+        return filling + [slice(position, position + 1) for position in range(done, window.stop)]
 
     def _first_pass(self, start: int) -> slice:
-        """The tokens that fill the cache in one pass when the window begins at `start`; the others follow one by one.
+        """The tokens that fill the cache at once when the window begins at `start`; the others follow one by one.
 
         They depend on nothing else, so that after an undo the same passes are made again: other passes would round differently.
         """

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.memory import FLOAT32
 from gptviz.model import Transformer, Watch
 from gptviz.model.attention import Attention
 
@@ -23,6 +24,8 @@ UNIT = "attention (share of the row, 0 … 1)"
 QUERY = "query (reads)"
 KEY = "key (is read)"
 
+# What `Midway` holds of a text takes at most so many bytes.
+MOST_MIDWAY = 128 * 2**20
 # A row that leaves less than this to all tokens but the first has too little left to say how it is shared.
 NOTHING = 1e-6
 
@@ -123,6 +126,7 @@ def watch(
     names: Sequence[str],
     see: Callable[[int, str, Tensor], object],
     last: str = "",
+    resume: tuple[int, Tensor] | None = None,
 ) -> None:
     """One forward pass over `ids`, in which `see` is given the values called `names` as soon as each is computed.
 
@@ -134,6 +138,7 @@ def watch(
         see: gets the number of the block, the value's own name, such as "pattern", and the value. What it does not keep is gone
             when the block has ended.
         last: the full name of the last value that is needed: the pass ends there. Empty for a whole pass.
+        resume: as in `Transformer.forward`.
 
     Raises:
         ValueError: as in `patterns`.
@@ -151,7 +156,8 @@ def watch(
 
     with suppress(_EnoughError):
         # No pattern depends on the unembedding, which is a large share of the work: it is computed for one token only.
-        model(torch.tensor([ids], device=device), beside, tap=Watch(names, seen), logits_at=slice(-1, None))
+        read = torch.tensor([ids], device=device)
+        model(read, beside, tap=Watch(names, seen), logits_at=slice(-1, None), resume=resume)
 
 
 def _numbers(tensor: Tensor) -> Numbers:
@@ -261,6 +267,42 @@ class Reading:
         return far if self.patterns.blocked is None else np.where(self.patterns.blocked, np.float32(np.nan), far)
 
 
+class Midway:
+    """Where a pass over a long text can go on later, so that another block can be read without all blocks before it.
+
+    Before the first block of every few, it holds the stream that enters it and the rollout up to there: of all blocks, where
+    `MOST_MIDWAY` bytes are enough.
+
+    Attributes:
+        streams: by block, the stream [1, T, d_model] that enters it.
+        rolled: by block, the rollout [query, key] up to the block before it; empty for cross-attention.
+    """
+
+    def __init__(self, model: Transformer, n_tokens: int, part: Part = "attention") -> None:
+        each = FLOAT32 * n_tokens * (model.config.d_model + (n_tokens if part == "attention" else 0))
+        self._every = -(-model.config.n_layer * each // MOST_MIDWAY)
+        self._through: Tensor | None = None
+        self._rolls = part == "attention"
+        self.streams: dict[int, Tensor] = {}
+        self.rolled: dict[int, Tensor] = {}
+
+    def see(self, block: int, name: str, value: Tensor) -> None:
+        """Hold what is needed of the "pattern" and then of the "resid_post" of the next `block` of the pass."""
+        if name == "pattern" and self._rolls:
+            self._through = _rolled(value[0], self._through)
+        elif name == "resid_post" and (block + 1) % self._every == 0:
+            self.streams[block + 1] = value
+            if self._through is not None:
+                self.rolled[block + 1] = self._through
+
+    def before(self, block: int) -> tuple[tuple[int, Tensor] | None, Tensor | None]:
+        """For `Transformer.forward`, where to go on to come to this block soonest, and the rollout up to there; None for the
+        beginning.
+        """
+        first = max((held for held in self.streams if held <= block), default=None)
+        return (None, None) if first is None else ((first, self.streams[first]), self.rolled.get(first))
+
+
 @torch.inference_mode()
 def read(
     model: Transformer,
@@ -268,6 +310,7 @@ def read(
     source: Sequence[int] | None = None,
     part: Part = "attention",
     blocks: range | None = None,
+    midway: Midway | None = None,
 ) -> Reading:
     """The patterns of all heads with the queries, keys and values they are computed from, in one forward pass.
 
@@ -277,6 +320,7 @@ def read(
         part: self-attention, or the cross-attention of a decoder, whose keys are the tokens of the `source`.
         blocks: which blocks are held, all by default. The pass ends with the last of them. All blocks of a large model over a
             long text take more memory than most machines have.
+        midway: of an earlier pass of the same model over the same text, where only some blocks are held.
 
     Raises:
         ValueError: as in `patterns`, or the model has no cross-attention.
@@ -285,7 +329,8 @@ def read(
         raise ValueError("this model has no cross-attention: it has no encoder to look into")
     held = range(model.config.n_layer) if blocks is None else blocks
     tapped: dict[str, list[Tensor]] = {tap: [] for tap in ("q", "k", "v", "pattern")}  # in the order of the pass
-    rolled: list[Tensor] = []
+    resume, through = (None, None) if midway is None or blocks is None else midway.before(held.start)
+    rolled: list[Tensor] = [] if through is None else [through]
 
     def see(block: int, name: str, value: Tensor) -> None:
         if name == "pattern" and part == "attention" and blocks is not None:
@@ -295,7 +340,7 @@ def read(
             tapped[name].append(value[0])
 
     last = f"blocks.{held[-1]}.{part}.pattern" if len(held) else ""
-    watch(model, ids, source, [f"blocks.*.{part}.{tap}" for tap in tapped], see, last)
+    watch(model, ids, source, [f"blocks.*.{part}.{tap}" for tap in tapped], see, last, resume)
     hidden = padded(model, source or ()) if part == "cross_attention" else blocked(model, ids)
     group = model.config.n_head // model.config.key_heads  # heads that share keys and values
     outputs = [getattr(model.blocks[block], part).output.weight for block in held]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gptviz.generate.sampling import Sampling, ledger
-from gptviz.model import IDENTITY, Record, Transformer
+from gptviz.model import IDENTITY, Transformer, Watch, read_in_passes
 
 Numbers = npt.NDArray[np.float64]
 Logits = npt.NDArray[np.float32]
@@ -130,9 +130,10 @@ def places(model: Transformer, ids: Sequence[int], n: int = 8) -> Places:
         raise ValueError("only a decoder guesses a token after every token it reads")
     states = None
     if model.config.n_layer:
-        record = Record([f"blocks.{model.config.n_layer - 1}.resid_post"])
-        model(torch.tensor([ids], device=model.embed.weight.device), tap=record, logits_at=slice(-1, None))
-        (states,) = (stream[0] for stream in record.values.values())
+        streams: list[Tensor] = []
+        watch = Watch([f"blocks.{model.config.n_layer - 1}.resid_post"], lambda _name, stream: streams.append(stream[0]))
+        read_in_passes(model, torch.tensor([ids], device=model.embed.weight.device), watch)
+        states = torch.cat(streams)
     count, most = len(ids), min(n, model.config.vocab_size)
     probability, surest = np.full(count, np.nan), np.full(count, np.nan)
     likely, likely_probability = np.zeros((count, most), np.int64), np.full((count, most), np.nan)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Transformer
 
 from . import head_scores
-from .attention import KEY, NOTHING, QUERY, UNIT, Numbers, Part, Patterns, blocked, padded, watch, windows
+from .attention import KEY, NOTHING, QUERY, UNIT, Midway, Numbers, Part, Patterns, blocked, padded, watch, windows
 
 # The number of cells along the longer side of a picture of all heads. It is about the number of pixels that the picture has on
 # a page: more cells would cost time, and the screen could not show them.
@@ -73,6 +73,7 @@ class Overview:
         evenly: what `Facts.followed` would be if every query shared its attention evenly; NaN where that is None.
         last: [block, head, key], what the last token looks at.
         n_queries: how many tokens look.
+        midway: where the pass can go on to read one of its blocks; None where all patterns are in memory.
     """
 
     thumbnails: LabelledArray
@@ -83,6 +84,7 @@ class Overview:
     evenly: float
     last: Numbers
     n_queries: int
+    midway: Midway | None = None
 
 
 @torch.inference_mode()
@@ -103,11 +105,16 @@ def overview(model: Transformer, ids: Sequence[int], source: Sequence[int] | Non
     n_keys = len(ids) if alone else len(source or ())
     looks = _Looks(pooling(model.config.n_layer, model.config.n_head, max(len(ids), n_keys)), ids if alone else None)
 
-    def see(block: int, _name: str, value: Tensor) -> None:
-        looks.add(Patterns((value[0].float().cpu().numpy(),), hidden, far[block : block + 1]))
+    midway = Midway(model, len(ids), part)
 
-    watch(model, ids, source, [f"blocks.*.{part}.pattern"], see, f"blocks.{model.config.n_layer - 1}.{part}.pattern")
-    return looks.overview()
+    def see(block: int, name: str, value: Tensor) -> None:
+        if name == "pattern":
+            looks.add(Patterns((value[0].float().cpu().numpy(),), hidden, far[block : block + 1]))
+        midway.see(block, name, value)
+
+    names = [f"blocks.*.{part}.pattern", "blocks.*.resid_post"]
+    watch(model, ids, source, names, see, f"blocks.{model.config.n_layer - 1}.{part}.pattern")
+    return replace(looks.overview(), midway=midway)
 
 
 def overview_of(patterns: Patterns, ids: Sequence[int] | None) -> Overview:

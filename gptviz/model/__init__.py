@@ -3,6 +3,7 @@
 from .attention import KVCache, Memory
 from .build import Layer, build, describe, parameter_count
 from .config import Config
+from .long_texts import passes, read_in_passes
 from .positions import sinusoid
 from .presets import PRESETS, RUNGS, changed, preset
 from .tap import GLOSSARY, IDENTITY, Edit, Record, Tap, Watch
@@ -26,6 +27,8 @@ __all__ = [
     "changed",
     "describe",
     "parameter_count",
+    "passes",
     "preset",
+    "read_in_passes",
     "sinusoid",
 ]

@@ -51,20 +51,25 @@ class LayerCache:
 
 
 class KVCache:
-    """What generation does not have to compute again: a `LayerCache` per block, with room for `context_length` tokens.
+    """What generation does not have to compute again: a `LayerCache` per block, with room for `room` tokens.
 
     It is for causal models: under a full mask every new token changes the keys of all tokens before it.
 
-    It holds 2 · n_layer · batch · context_length · n_kv_head · d_head numbers.
+    It holds 2 · n_layer · batch · room · n_kv_head · d_head numbers; `room` is the context where it is not given.
 
     Attributes:
         length: how many tokens it holds.
     """
 
     def __init__(
-        self, config: Config, batch: int = 1, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
+        self,
+        config: Config,
+        batch: int = 1,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+        room: int | None = None,
     ) -> None:
-        rows, length, size = (batch, config.key_heads), config.context_length, config.head_size
+        rows, length, size = (batch, config.key_heads), config.context_length if room is None else room, config.head_size
 
         def layer() -> LayerCache:
             # A query is multiplied with all keys number by number: the numbers of a place in a key lie side by side.

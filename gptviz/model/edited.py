@@ -98,6 +98,7 @@ class EditedTransformer(Transformer):
         cache: KVCache | None = None,
         tap: Tap = IDENTITY,
         logits_at: slice = slice(None),
+        resume: tuple[int, Tensor] | None = None,
     ) -> Tensor:
         """As `Transformer.forward`, with the edits."""
         if self.encoder is not None and memory is None and source is not None:
@@ -105,7 +106,8 @@ class EditedTransformer(Transformer):
         start = 0 if cache is None else cache.length
         seen = Pass(self, ids, slice(start, start + ids.shape[1]), memory)
         edits = {name: _in_pass(act, seen) for name, act in self.replacements.items()}
-        return super().forward(ids, source, memory=memory, cache=cache, tap=Edit(edits, tap), logits_at=logits_at)
+        edited = Edit(edits, tap)
+        return super().forward(ids, source, memory=memory, cache=cache, tap=edited, logits_at=logits_at, resume=resume)
 
 
 def _in_pass(act: Replacement, seen: Pass) -> Callable[[Tensor], Tensor]:

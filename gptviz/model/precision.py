@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from .arena import LINE, Arena
 from .devices import may_bfloat16
 from .parts import Embedding, Linear
 from .transformer import Transformer
@@ -68,7 +69,9 @@ def place(
     """Give `model`, which is laid out on the CPU, its weights, one after the other, and bring it to `device`.
 
     A matrix that makes a vector longer lies turned in memory, [in, out] instead of [out, in], since MKL reads it faster so
-    where the text is one token long, as in generation; its shape and numbers are the same.
+    where the text is one token long, as in generation; its shape and numbers are the same. So does an embedding that is the
+    unembedding too: every token that is written reads all of it there, and a single row where it is embedded. All weights lie
+    in an `Arena`.
 
     Args:
         model: its parameters take no memory yet, since nothing was written to them.
@@ -80,13 +83,18 @@ def place(
     parameters = dict(model.named_parameters())
     parts = [part for part in model.modules() if isinstance(part, Linear) or part is model.embed]
     matrices = {part.weight for part in parts}
-    may_turn = {part.weight for part in parts if isinstance(part, Linear)} - {model.embed.weight}
+    may_turn = {part.weight for part in parts if isinstance(part, Linear)}
+    arena = Arena(sum(4 * parameter.numel() + LINE for parameter in parameters.values()))
     for name, tensor in weights:
         parameter = parameters[name]
         dtype = kept(tensor.dtype, precision) if parameter in matrices else torch.float32
         turned = precision is not None and parameter in may_turn and len(parameter) > parameter.shape[1]
         turned &= device.type == "cpu" and dtype == torch.float32
-        fresh = torch.empty(tensor.shape[::-1] if turned else tensor.shape, dtype=dtype, device=device)
+        shape = tensor.shape[::-1] if turned else tensor.shape
+        if device.type == "cpu" and precision is not None:
+            fresh = arena.empty(shape, dtype)
+        else:
+            fresh = torch.empty(shape, dtype=dtype, device=device)
         parameter.data = (fresh.t() if turned else fresh).copy_(tensor)
     for part in parts:
         if part.weight.dtype != torch.float32:

@@ -58,6 +58,7 @@ class Transformer(nn.Module):
         cache: KVCache | None = None,
         tap: Tap = IDENTITY,
         logits_at: slice = slice(None),
+        resume: tuple[int, Tensor] | None = None,
     ) -> Tensor:
         """ids [B, T] → logits [B, T, vocab_size], or [B, n_label] of a classifier.
 
@@ -69,6 +70,8 @@ class Transformer(nn.Module):
             tap: sees the intermediates named in `tap.GLOSSARY`, and may replace them.
             logits_at: the positions to unembed; `slice(-1, None)` is the last one alone. Unembedding every position is a
                 large share of the work.
+            resume: a block, and the stream [B, T, d_model] that enters it as another pass over the same ids computed it: what
+                comes before that block is not computed again.
 
         Raises:
             ValueError: more tokens than the context holds, or nothing for the encoder to read.
@@ -87,20 +90,31 @@ class Transformer(nn.Module):
         at = slice(start, end)
         padding = self.config.padding
         blocked = [mask(ids, at, padding) for mask in self.masks]  # [T, end] or [B, 1, 1, T] each
-        x = tap("embed", self.embed(ids))  # [B, T, d_model]
-        x = self.positions.embed(x, at, tap)
-        x = self.dropout(x if self.embed_norm is None else tap("embed_norm", self.embed_norm(x)))
+        first, x = (0, self._embedded(ids, at, tap)) if resume is None else resume
         for index, block in enumerate(self.blocks):
+            if index < first:
+                continue
             layer_cache = None if cache is None else cache.layers[index]
             x = block(x, blocked[self.mask_of[index]], at, memory, layer_cache, tap.at(f"blocks.{index}"))
         if cache is not None:
             cache.length = end
         return self.head(x, None if padding is None else ids == padding, logits_at, tap)
 
-    def new_cache(self, batch: int = 1) -> KVCache:
-        """An empty cache for so many rows, where the weights are; in float32 at least, whatever the weights are kept in."""
+    def _embedded(self, ids: Tensor, at: slice, tap: Tap) -> Tensor:
+        """The stream [B, T, d_model] that enters the first block."""
+        x = tap("embed", self.embed(ids))  # [B, T, d_model]
+        x = self.positions.embed(x, at, tap)
+        return self.dropout(x if self.embed_norm is None else tap("embed_norm", self.embed_norm(x)))
+
+    def new_cache(self, batch: int = 1, room: int | None = None) -> KVCache:
+        """An empty cache for so many rows, where the weights are; in float32 at least, whatever the weights are kept in.
+
+        Args:
+            batch: the number of rows.
+            room: for how many tokens; by default for as many as the model reads.
+        """
         weight = self.embed.weight
-        return KVCache(self.config, batch, weight.device, torch.promote_types(weight.dtype, torch.float32))
+        return KVCache(self.config, batch, weight.device, torch.promote_types(weight.dtype, torch.float32), room)
 
     def encode(self, source: Tensor, tap: Tap = IDENTITY) -> Memory:
         """The output of the encoder for the token ids `source` [B, S]; its intermediates are tapped as `encoder.…`.

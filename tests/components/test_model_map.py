@@ -170,6 +170,10 @@ def test_a_thumbnail_keeps_the_largest_share_of_each_cell_and_blanks_what_the_ma
             hidden = all(not 0 <= query - key < window for query in queries for key in keys)
             assert small[2, row, column] == (HIDDEN if hidden else round(largest * WHOLE_SHARE))
     assert thumbnails(pattern, None).max() <= WHOLE_SHARE
+    cut = pool * (side // 3)  # a long text is read in several passes, the keys of each being those up to its end
+    parts = [(at, at.stop) for at in (slice(0, cut), slice(cut, size)) if at.stop > at.start]
+    joined = [thumbnails(pattern[:, at, :end], hides.numpy()[at, :end], (size, size)) for at, end in parts]
+    assert np.array_equal(np.concatenate(joined, axis=1), small)
 
 
 def test_the_payload_has_every_box_of_two_blocks_and_the_numbers_that_were_asked_for(tiny_model: TinyModel) -> None:

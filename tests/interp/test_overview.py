@@ -11,6 +11,7 @@ import torch
 
 from gptviz.interp import attention
 from gptviz.interp.overview import _Looks, overview, overview_of, strongest
+from gptviz.model.edited import EditedTransformer
 from tests.interp.patterns import random_patterns
 from tests.tiny import scrambled, tiny
 
@@ -203,3 +204,32 @@ def test_a_reading_without_the_first_token_is_what_the_thumbnails_show(head: int
         np.testing.assert_allclose(found, overview(model, ids).without_first[1, head], rtol=1e-5)
     assert np.isnan(found[:, 0]).all()
     np.testing.assert_allclose(found[4, 1:5], shares[4, 1:5] / shares[4, 1:5].sum(), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("room", "every"), [(6, 1), (3, 2), (1, 6), (0.5, 99)])
+def test_another_block_is_read_from_midway_with_the_same_numbers(
+    room: float, every: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = (3, 1, 4, 1, 5, 9, 2, 6)
+    whole = scrambled(tiny(n_layer=6, positions="relative"))
+    # Edits that are not the same when they are made twice.
+    edits = {
+        f"blocks.{block}.{name}": lambda value, _pass: 2 * value for block in range(6) for name in ("resid_pre", "resid_post")
+    }
+    model = EditedTransformer(whole, edits, {})
+    monkeypatch.setattr(attention, "MOST_MIDWAY", int(room * 4 * len(ids) * (12 + len(ids))))
+    midway = overview(model, ids).midway
+    assert midway is not None
+    assert sorted(midway.streams) == list(range(every, 6, every))
+    ran: list[int] = []
+    for number, part in enumerate(whole.blocks):
+        part.register_forward_hook(lambda *_, number=number: ran.append(number))
+    for block in range(6):
+        expected = attention.read(model, ids, blocks=range(block, block + 1))
+        ran.clear()
+        found = attention.read(model, ids, blocks=range(block, block + 1), midway=midway)
+        # The block itself is left as soon as its pattern is there.
+        assert ran == list(range(block // every * every, block))
+        for name in ("q", "k", "position", "moved", "rolled"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
+        np.testing.assert_array_equal(found.patterns.blocks[0], expected.patterns.blocks[0])

@@ -120,20 +120,33 @@ def summary(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     return np.array([flat.min(), flat.max(), mean, np.sqrt(square)], np.float64)
 
 
-def thumbnails(patterns: npt.NDArray[np.float32], hidden: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.uint8]:
+def pooling(tokens: int) -> int:
+    """How many tokens a cell of a thumbnail stands for along an axis, where there are so many."""
+    return -(-tokens // SIDE)
+
+
+def thumbnails(
+    patterns: npt.NDArray[np.float32], hidden: npt.NDArray[np.bool_] | None, whole: tuple[int, int] | None = None
+) -> npt.NDArray[np.uint8]:
     """The patterns of a block [head, query, key] in at most `SIDE` × `SIDE` cells, each the largest of those it stands for:
     0 … 250, and 255 where the mask hides them all: where `hidden` [query, key] is true.
+
+    Args:
+        patterns: of all queries, or of some that begin where a cell does.
+        hidden: of the same queries and keys.
+        whole: how many queries and keys there are together; keys that `patterns` lacks are hidden. By default those it has.
     """
-    small = np.rint(np.nan_to_num(_pooled(patterns, np.maximum)).clip(0, 1) * WHOLE_SHARE).astype(np.uint8)
+    pools = tuple(map(pooling, whole or patterns.shape[-2:]))
+    small = np.rint(np.nan_to_num(_pooled(patterns, pools, np.maximum)).clip(0, 1) * WHOLE_SHARE).astype(np.uint8)
     if hidden is not None:
-        small[:, _pooled(hidden, np.logical_and)] = HIDDEN
-    return small
+        small[:, _pooled(hidden, pools, np.logical_and)] = HIDDEN
+    beside = 0 if whole is None else -(-whole[1] // pools[1]) - small.shape[-1]
+    return np.pad(small, ((0, 0), (0, 0), (0, beside)), constant_values=HIDDEN)
 
 
-def _pooled(values: npt.NDArray[Any], together: np.ufunc) -> npt.NDArray[Any]:
-    """Values [..., query, key], several `together` where there are more than `SIDE` along an axis."""
-    for axis in (-2, -1):
-        pool = -(-values.shape[axis] // SIDE)
+def _pooled(values: npt.NDArray[Any], pools: tuple[int, ...], together: np.ufunc) -> npt.NDArray[Any]:
+    """Values [..., query, key], so many queries and so many keys `together`."""
+    for axis, pool in zip((-2, -1), pools, strict=True):
         values = together.reduceat(values, np.arange(0, values.shape[axis], pool), axis)
     return values
 

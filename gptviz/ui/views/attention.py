@@ -164,10 +164,11 @@ def view(key: ModelKey, read: Read) -> View:
 
 def reading_of(key: ModelKey, read: Read, block: int) -> attention.Reading:
     """The numbers of all blocks, or, where these are too many, of `block` alone."""
-    if (whole := view(key, read).whole) is not None:
-        return whole
+    seen = view(key, read)
+    if seen.whole is not None:
+        return seen.whole
     model, part = _stack(key, read)  # not kept: the patterns of a block over 2,048 tokens take 150 MB
-    return attention.read(model, read.ids, read.source, part, range(block, block + 1))
+    return attention.read(model, read.ids, read.source, part, range(block, block + 1), seen.overview.midway)
 
 
 def heads(key: ModelKey, read: Read, block: int) -> attention_explorer.Heads:

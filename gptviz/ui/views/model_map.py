@@ -21,7 +21,7 @@ from gptviz.interp.anatomy import Anatomy, Box, Piece, anatomy, values
 from gptviz.interp.trace import Trace, run
 from gptviz.interp.units import Unit, unit
 from gptviz.language_model import LanguageModel
-from gptviz.model import GLOSSARY, Config, Transformer, Watch, parameter_count
+from gptviz.model import GLOSSARY, Config, Transformer, Watch, parameter_count, read_in_passes
 from gptviz.model.kinds import Kind
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.shell import pages, reading
@@ -158,28 +158,35 @@ def patterns(key: ModelKey, ids: tuple[int, ...], source: tuple[int, ...]) -> di
     room for.
     """
     lm = language_model(key)
-    beside = torch.tensor([source], device=lm.device) if source else None
-    hides = _hidden(lm.model, len(ids))
-    small: dict[str, list[npt.NDArray[np.uint8]]] = {"encoder": [], "decoder": [], "cross": []}
+    read = torch.tensor([ids], device=lm.device)
+    small: dict[str, dict[str, list[npt.NDArray[np.uint8]]]] = {"encoder": {}, "decoder": {}, "cross": {}}
 
     def see(name: str, value: torch.Tensor) -> None:
         kind = "encoder" if name.startswith("encoder.") else "cross" if ".cross_attention." in name else "decoder"
         heads = min(value.shape[1], view.MOST_HEADS)
-        if len(small[kind]) < view.MOST_THUMBNAILS // heads:
-            mask = hides[len(small[kind])] if kind == "decoder" else None
-            small[kind].append(view.thumbnails(value[0, :heads].float().cpu().numpy(), mask))
+        if name in small[kind] or len(small[kind]) < view.MOST_THUMBNAILS // heads:
+            mask = _hidden(lm.model, name, value) if kind == "decoder" else None
+            whole = (len(ids), len(ids)) if kind == "decoder" else None
+            small[kind].setdefault(name, []).append(view.thumbnails(value[0, :heads].float().cpu().numpy(), mask, whole))
 
     with torch.inference_mode():
-        read = torch.tensor([ids], device=lm.device)
-        lm.model(read, beside, tap=Watch(["*.pattern"], see), logits_at=slice(-1, None))
-    return {kind: np.stack(blocks) for kind, blocks in small.items() if blocks}
+        if lm.model.encoder is None:
+            read_in_passes(lm.model, read, Watch(["*.pattern"], see), view.pooling(len(ids)))
+        else:
+            beside = torch.tensor([source], device=lm.device) if source else None
+            lm.model(read, beside, tap=Watch(["*.pattern"], see), logits_at=slice(-1, None))
+    return {kind: np.stack([np.concatenate(parts, axis=1) for parts in of.values()]) for kind, of in small.items() if of}
 
 
-def _hidden(model: Transformer, tokens: int) -> list[npt.NDArray[np.bool_] | None]:
-    """For each block, where its mask hides a key from a query [query, key]; None where it hides nothing."""
-    ids, at = torch.zeros(1, tokens, dtype=torch.long), slice(0, tokens)
-    masks = [mask(ids, at, None) for mask in model.masks]
-    return [None if mask is None else mask.numpy() for mask in (masks[kind] for kind in model.mask_of)]
+def _hidden(model: Transformer, name: str, pattern: torch.Tensor) -> npt.NDArray[np.bool_] | None:
+    """Where the mask of the block with this `pattern` [B, H, queries, keys] hides a key from a query [query, key]; None where
+    it hides nothing. The queries are the last ones of the keys.
+    """
+    *_, queries, keys = pattern.shape
+    mask = model.masks[model.mask_of[int(name.split(".")[1])]]
+    ids = torch.zeros(1, queries, dtype=torch.long)
+    hidden = mask(ids, slice(keys - queries, keys), None)
+    return None if hidden is None else hidden.cpu().numpy()
 
 
 def _tensor(key: ModelKey, read: Read, box: Box, piece: Piece, at: tuple[int, ...]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -1,0 +1,47 @@
+"""A long text in several passes, each of which adds its keys and values to a cache.
+
+In one pass every head has a score for every pair of tokens at once: over 8,192 tokens they take 270 MB a head. What is computed
+of a token is the same in every number of passes, but for rounding.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .config import Config
+from .tap import IDENTITY, Tap
+from .transformer import Transformer
+
+# A pass has about so many scores in a block at most; a few arrays of them are in memory at a time.
+MOST_SCORES = 2**26
+
+
+def passes(config: Config, length: int, *, batch: int = 1, multiple: int = 1) -> list[slice]:
+    """The tokens of each pass over a text of so many: one pass where all scores are few enough, and for a model that looks ahead.
+
+    Args:
+        config: of the model.
+        length: of the text.
+        batch: how many texts are read side by side.
+        multiple: every pass but the last one has a multiple of so many tokens.
+    """
+    each = batch * config.n_head * length
+    if config.mask != "causal" or each * length <= MOST_SCORES:
+        return [slice(0, length)]
+    rows = multiple * max(1, MOST_SCORES // (each * multiple))
+    return [slice(start, min(start + rows, length)) for start in range(0, length, rows)]
+
+
+@torch.inference_mode()
+def read_in_passes(model: Transformer, ids: Tensor, tap: Tap = IDENTITY, multiple: int = 1) -> Tensor:
+    """The logits [B, 1, vocab_size] after the last of the tokens `ids` [B, T] of a decoder.
+
+    The `tap` sees the values of one pass after the other: the queries are those of the pass, the keys are all up to its end.
+    """
+    batch, length = ids.shape
+    each = passes(model.config, length, batch=batch, multiple=multiple)
+    cache = model.new_cache(batch, length) if len(each) > 1 else None
+    for at in each:
+        logits: Tensor = model(ids[:, at], cache=cache, tap=tap, logits_at=slice(-1, None))
+    return logits
