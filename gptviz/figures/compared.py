@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from gptviz.figures.format import percent as in_percent
 from gptviz.figures.special_tokens import short_label
 from gptviz.figures.theme import KEY, OUTPUT, QUERY, STREAM, Theme, base, blend, diverging, plain, sequential
 from gptviz.labelled_array import Axis, LabelledArray
@@ -167,6 +168,8 @@ def _drawable(one: LabelledArray) -> list[float]:
 def _written(value: float, percent: bool, *, sign: bool = False) -> str:
     if math.isnan(value):
         return "has none"
+    if percent and not sign:
+        return in_percent(value)
     plus = "+" if sign else ""
     text = f"{100 * value:{plus}.1f} %" if percent else f"{value:{plus}.3f}"
     return text.replace("-", "−")

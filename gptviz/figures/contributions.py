@@ -46,7 +46,8 @@ def contributions(
         x=_names(words),
         y=values,
         marker={"color": [STREAM] * has_bias + [QUERY if value >= 0 else KEY for value in values[has_bias:]]},
-        text=side_by_side(values.tolist()) if numbered else None,
+        # A bar that cannot be seen has no number.
+        text=[text.removeprefix("≈ 0") for text in side_by_side(values.tolist())] if numbered else None,
         textposition="outside",
         textfont={"color": theme.text, "size": 12},
         cliponaxis=False,
@@ -59,6 +60,7 @@ def contributions(
         margin={"l": 48, "r": 8, "t": 28, "b": room},
         bargap=0.25,
         dragmode=False,
+        uniformtext={"minsize": 12, "mode": "hide"},  # where bars are too narrow for their numbers, the pointer shows them
         modebar={"bgcolor": "rgba(0, 0, 0, 0)", "color": theme.text},
         # If there is not room for all words, plotly names as many as do not overlap; the pointer shows the others.
         xaxis={

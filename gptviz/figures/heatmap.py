@@ -45,7 +45,7 @@ def one_head(pattern: LabelledArray, theme: Theme, *, title: str, height: int = 
     corner = bool(np.isnan(values[0, -1]))
     lines = [
         {"text": f"<b>{title}</b>", "y": 1, "yshift": -24, "font": {"size": 15}},
-        {"text": "blank: comes later, may not be read", "y": LEGEND_AT, "yshift": -56, "font": {"size": 12}},
+        {"text": "blank: comes later,<br>may not be read", "y": LEGEND_AT, "yshift": -56, "font": {"size": 12}},
     ]
     place = {"xref": "paper", "yref": "paper", "x": 1, "xanchor": "right", "yanchor": "top", "showarrow": False, "align": "right"}
     above = {"text": f"{title}<br><span style='font-size: 12px'>{UNIT}</span>", "x": 0, "xref": "paper", "font": {"size": 15}}
@@ -90,7 +90,7 @@ def _quiet(name: str, theme: Theme) -> dict[str, Any]:
     """An axis called `name`, without lines."""
     font = {"size": 12, "color": theme.text}
     return {
-        "title": {"text": name, "standoff": 6, "font": font},
+        "title": {"text": name, "standoff": 14, "font": font},
         "tickfont": font,
         "showgrid": False,
         "zeroline": False,
@@ -121,7 +121,7 @@ def _all_fit(axis: Axis) -> bool:
 
 def room(axis: Axis) -> int:
     """Pixels beside the picture for the labels and the name of an axis. Plotly could measure this, but would then draw twice."""
-    return 54 if _all_fit(axis) else 40 + 8 * max(min(_cells(name), LONGEST_LABEL + 5) for name in names(axis))
+    return 54 if _all_fit(axis) else 48 + 8 * max(min(_cells(name), LONGEST_LABEL + 5) for name in names(axis))
 
 
 def token_axis(axis: Axis, theme: Theme, down: bool = False) -> dict[str, Any]:

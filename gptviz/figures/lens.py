@@ -68,7 +68,7 @@ def rise_and_fall(
         showlegend=True,
         legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "font": {"size": 13, "color": theme.text}},
         modebar={"orientation": "v", "bgcolor": "rgba(0,0,0,0)", "color": theme.text},
-        xaxis=axis("", theme)
+        xaxis=axis("layer", theme)
         | {"tickvals": ticks, "ticktext": [plain(layers[i]) for i in ticks], "tickangle": -45, "range": [-0.3, last + 0.3]},
         yaxis=axis("probability after the layer", theme) | {"showgrid": True, "gridcolor": theme.faint} | scale,
     )

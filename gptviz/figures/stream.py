@@ -109,6 +109,7 @@ def written(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
             **_said(writers.labels, along, which, "along the stream"),
         )
     line = {"showgrid": True, "gridcolor": theme.faint, "zerolinecolor": theme.text, "tickformat": ".3~g"}
+    line |= {"tickfont": {"size": 12, "color": theme.text}}
     title = {"font": {"size": 13, "color": theme.text}}
     # As long as the stream itself.
     figure.add_hline(y=1, line={"color": theme.text, "width": 1, "dash": "dot"}, yref="y")
@@ -119,8 +120,8 @@ def written(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
         xaxis=_named([short(one) for one in writers.labels], MOST_ACROSS, theme, "") | {"tickangle": -60, "anchor": "y2"},
         yaxis=line
         | _log_axis(np.maximum(size, SMALLEST))
-        | {"domain": [0.55, 1], "title": title | {"text": "size / stream (log)"}},
-        yaxis2=line | {"domain": [0, 0.45], "zeroline": True, "title": title | {"text": "along the stream"}},
+        | {"domain": [0.55, 1], "title": title | {"text": "size (× stream, log)"}},
+        yaxis2=line | {"domain": [0, 0.45], "zeroline": True, "title": title | {"text": "along it (× stream)"}},
     )
     return figure
 

@@ -102,7 +102,7 @@ def base(theme: Theme, *, height: int, **layout: Any) -> go.Layout:
 
 # What a figure measures in pixels, by the names plotly gives it. Of a size that is a list, every point has its own.
 PIXELS = {
-    *("height", "size", "width", "thickness", "standoff", "ticklen", "tickwidth", "xshift", "yshift", "ax", "ay"),
+    *("height", "size", "minsize", "width", "thickness", "standoff", "ticklen", "tickwidth", "xshift", "yshift", "ax", "ay"),
     *("l", "r", "t", "b", "pad", "xpad", "ypad", "borderpad"),
     *("zerolinewidth", "gridwidth", "borderwidth", "outlinewidth", "arrowwidth"),
 }

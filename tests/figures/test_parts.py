@@ -52,7 +52,7 @@ def test_the_cells_share_one_scale_about_zero_and_what_there_is_not_is_blank_and
     assert (heatmap.zmin, heatmap.zmax) == (-3.0, 3.0)
     assert list(heatmap.text[0]) == ["+0.50", "", "−3.00"]
     assert [tuple(where) for where in points.customdata] == [(0, 0), (0, 2), (1, 0), (1, 1), (1, 2)]
-    assert heatmap.text[1][0] == "0"
+    assert heatmap.text[1][0] == "≈ 0"
     assert points.text[1] == "block 0, head or MLP MLP<br><b>-3</b> logit"
     assert points.hoverinfo != "skip"  # a point that says nothing answers no click
     assert (figure.layout.shapes[0].x0, figure.layout.shapes[0].y0) == (1.5, 0.5)

@@ -28,13 +28,13 @@ export const LABELS = 68;
 /** @type {Sizes} */
 const USUAL = { node: NODE.width, between: 6, around: 6 },
   /** @type {Sizes} where there is little room */
-  NARROW = { node: 54, between: 4, around: 3 };
+  NARROW = { node: 50, between: 4, around: 2 };
 const BETWEEN_LINES = 8,
   BETWEEN_ROWS = 40,
   TOP = 10,
   TOKENS = 46;
 // The nodes of a position in one layer stand in no more lines than this, however narrow the page is.
-const MOST_LINES = 3;
+const MOST_LINES = 4;
 // Where the ways into a head are, as shares of its width.
 const PORTS = { query: 0.2, key: 0.5, value: 0.8, mlp: 0.5, logit: 0.5 };
 
@@ -111,17 +111,19 @@ const widthOf = (count, { node, between, around }) => count * node + (count - 1)
  */
 function columnsIn(room, places, most) {
   const gaps = places.map((place, i) => (place > (i > 0 ? places[i - 1] + 1 : 0) ? GAP : 0));
-  const across = [...most];
-  let sizes = USUAL;
-  const total = () => LABELS + sizes.around + across.reduce((sum, many, i) => sum + gaps[i] + widthOf(many, sizes), 0);
-  // The fullest columns become narrower first.
   const fewest = most.map((many) => Math.ceil(many / MOST_LINES));
-  for (;;) {
-    const fullest = across.reduce((best, many, i) => (many > fewest[i] && many > (across[best] ?? 0) ? i : best), -1);
-    if (total() <= room || fullest < 0) break;
-    across[fullest] -= 1;
+  let across = most,
+    sizes = USUAL;
+  const total = () => LABELS + sizes.around + across.reduce((sum, many, i) => sum + gaps[i] + widthOf(many, sizes), 0);
+  for (sizes of [USUAL, NARROW]) {
+    across = [...most];
+    while (total() > room && across.some((many, i) => many > fewest[i])) {
+      // The fullest columns become narrower first.
+      const fullest = Math.max(...across.filter((many, i) => many > fewest[i]));
+      across[across.findIndex((many, i) => many === fullest && many > fewest[i])] -= 1;
+    }
+    if (total() <= room) break;
   }
-  if (total() > room) sizes = NARROW;
 
   /** @param {number} more pixels that every column gets in addition */
   const put = (more) => {

@@ -91,7 +91,7 @@ def texts(subject: Subject, key: ModelKey) -> None:
         query = pages.shared_state()
         if key != subject.key:
             query |= {edits.EDITS: ",".join(key.edits)}
-        pages.link(pages.GENERATE, "Go on with the edited model, as a branch of the tree on Generate", query=query)
+        pages.link(pages.GENERATE, "Go on with it as a branch, on Generate", query=query)
 
 
 @st.cache_data(max_entries=64, show_spinner="Writing")
