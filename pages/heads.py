@@ -35,12 +35,12 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
 
 if view == DOES:
     does.show(subject, read_by_heads)
-    try_this(to_try(read_by_heads))
+    try_this(to_try(read_by_heads, subject.prompt))
     found = with_losses(read_by_heads, scores(read_by_heads))
     details(found.table, code=code(read_by_heads, subject.prompt), how=HOW, limits=LIMITS, key="heads")
 else:
     by = reads.show(read_by_heads)
-    try_this(to_try(read_by_heads))
+    try_this(to_try(read_by_heads, subject.prompt))
     if by is not None:
         values = composed(subject.key, stack, by)
         details(lambda: values, code=code_reads(read_by_heads, by), how=HOW_READS, limits=LIMITS_READS, key="composition")

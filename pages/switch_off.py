@@ -38,7 +38,7 @@ before = texts.loss_of(subject.key.unedited, text)
 with drawn:
     grid.show(subject, text, to, {unit: value - before for unit, value in without.items()})
 
-shown = subject.key if lm.edits else example(subject.key, grid.units_of(lm), without)
+shown = subject.key if lm.edits else example(subject, grid.units_of(lm), without)
 with right:
     if not lm.edits:
         st.caption(f"Nothing is switched off yet. As an example: {escaped(edit(shown.edits[0], lm.model.config).title)}.")

@@ -216,6 +216,54 @@ def head_scores(
     return HeadScores({name: again[name] if name in missing else values for name, values in found.items()}, frozenset(missing))
 
 
+@torch.inference_mode()
+def scores_over_texts(model: Transformer, texts: Sequence[Tensor], repeats: Tensor | None = None) -> HeadScores:
+    """What every head of a stack does over texts of any lengths, but for the scores that come from weights: the mean over the
+    queries of all texts.
+
+    Args:
+        model: the stack; for an encoder, `model.encoder`.
+        texts: [T] each, the tokens that it reads, without padding.
+        repeats: as in `head_scores`.
+
+    Raises:
+        ValueError: as in `head_scores`; or there is no text.
+    """
+    if not texts:
+        raise ValueError("there is no text to read")
+    by_length: dict[int, list[Tensor]] = {}
+    for one in texts:
+        by_length.setdefault(len(one), []).append(one)
+    groups = [torch.stack(each) for each in by_length.values()]  # [texts, T]
+    found = [(head_scores(model, ids).values, _queries(model, ids)) for ids in groups]
+    values = {name: _mean([(each[name], count[name]) for each, count in found]) for name in SCORES}
+    missing = {name for name, mean in values.items() if SCORES[name].repeats and np.isnan(mean).all()}
+    if repeats is None or not missing:
+        return HeadScores(values)
+    again = head_scores(model, repeats).values
+    return HeadScores({**values, **{name: again[name] for name in missing}}, frozenset(missing))
+
+
+def _queries(model: Transformer, ids: Tensor) -> dict[str, Numbers]:
+    """How many queries of the texts [B, T] have a say in each score of the heads of a block, [block, 1]."""
+    texts = [Text(one) for one in ids.cpu()]
+    blocks = model.config.n_layer
+    chooses = [int((visible[1:] > 1).sum()) for visible in _visible(model, ids, None, crosses=False)]
+    each = dict.fromkeys(SCORES, [len(ids) * (ids.shape[1] - 1)] * blocks) | {
+        "induction": [sum(int(one.followers.any(-1).sum()) for one in texts)] * blocks,
+        "duplicate_token": [sum(int(one.copies.any(-1).sum()) for one in texts)] * blocks,
+        "entropy": [len(ids) * count for count in chooses],
+    }
+    return {name: np.array(counts, np.float64)[:, None] for name, counts in each.items()}
+
+
+def _mean(found: Sequence[tuple[Numbers, Numbers]]) -> Numbers:
+    """The mean of values [block, head], each as often as its count [block, 1] says; NaN where nothing counts."""
+    total = sum(np.where(counts > 0, values, 0.0) * counts for values, counts in found)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(total / sum(counts for _, counts in found), np.float64)
+
+
 def _scored(model: Transformer, ids: Tensor, source: Tensor | None, *, crosses: bool) -> dict[str, Numbers]:
     found: dict[str, list[Tensor]] = {name: [] for name in SCORES}
     weighed = None if crosses else _Weighed([Text(one) for one in ids.cpu()])

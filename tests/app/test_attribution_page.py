@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 import gptviz
 from gptviz.runs import checkpoints
+from gptviz.text.datasets.sentences import Sentences
 from tests.app.opening import opened
 from tests.tiny import TinyModel
 
@@ -176,6 +177,25 @@ def test_every_suggestion_leads_somewhere_and_is_true_of_the_model(tiny_model: T
         next(button for button in at.button if button.label == label).click().run()
         assert not at.exception
         assert ":green-badge" in says(at)
+
+
+def test_of_known_answers_the_head_that_adds_most_is_suggested_with_what_it_reads() -> None:
+    at, lm = page(model="sentences"), gptviz.load("sentences")
+    said = says(at)
+    for known in Sentences().contrasts():
+        found = lm.attribute(known.clean, known.right, against=known.wrong)
+        head = max((part for part in found.parts if ".head." in part.name), key=lambda part: part.value)
+        place = int(found.sources[head.name].argmax())
+        read = lm.tokenizer.label(lm.encode(known.clean).tolist()[place])
+        assert f"the logit of “{known.right}” is {found.logit:.3g} above that of “{known.wrong}”" in said
+        assert f"{head.title} adds most to that: {head.value:+.3g}, of which {found.sources[head.name][place]:+.3g}" in said
+        assert f"by what it reads at “{read}” (position {place})" in said
+    at.button(key=f"try {known.title}").click().run()
+    assert not at.exception
+    assert at.text_area(key="prompt").value == known.clean
+    assert at.selectbox(key="part").value == head.name
+    assert numbers(chart(at, "sources")["data"][0]["y"]) == pytest.approx(found.sources[head.name], abs=1e-4)
+    assert not [warning for warning in at.warning if "link asks" in warning.value]
 
 
 def test_a_token_that_is_not_listed_can_be_typed(tiny_model: TinyModel) -> None:

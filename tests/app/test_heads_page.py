@@ -10,16 +10,21 @@ import numpy as np
 import pytest
 import torch
 from streamlit.testing.v1 import AppTest
+from torch.nn import functional as F
 
 import gptviz
+from gptviz.figures.format import percent
 from gptviz.interp import head_scores
 from gptviz.interp.head_weights import by_chance, composition
 from gptviz.interp.overview import strongest
 from gptviz.interp.trace import run
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer
+from gptviz.text.datasets.sentences import Sentences
 from gptviz.ui.pages.heads import computed
-from gptviz.ui.pages.heads.choices import DOES, PROMPT, READS
+from gptviz.ui.pages.heads.choices import DOES, HELD_OUT, PROMPT, READS
+from gptviz.ui.shell.models import model_key
+from gptviz.ui.views import held_out
 from gptviz.ui.widgets import work
 from tests import hand_built
 from tests.app.opening import opened
@@ -181,6 +186,53 @@ def test_what_is_suggested_is_true_and_shows_the_head_it_is_about() -> None:
     first = at.dataframe[0].value.iloc[0]
     assert f"head {first['reads']} reads most of what head {first['writes']} writes: {first['value']:.2f}" in says(at)
     assert "together they find what came next before" in says(at)
+
+
+def test_a_model_with_known_answers_opens_on_the_heads_that_they_need_over_data_held_out() -> None:
+    at = page(model="sentences")
+    lm, task = gptviz.load("sentences"), Sentences()
+    assert next(one.value for one in at.get("segmented_control") if one.label == "Heads read") == HELD_OUT
+    frame = at.dataframe[0].value
+    rises = frame.set_index("head")["Loss without it"]
+    assert list(rises) == sorted(rises, reverse=True)
+    rows = held_out.tested(model_key("sentences", "cpu"))
+    ids, targets = torch.cat([row.reading.ids for row in rows]), torch.cat([row.targets for row in rows])
+    answers = targets >= 0
+    assert 0 < answers.float().mean() < 0.2, "of a task only its answers count"
+
+    def loss(one: gptviz.LanguageModel) -> float:
+        with torch.inference_mode():
+            return float(F.cross_entropy(one.model(ids)[answers], targets[answers]))
+
+    for name in (rises.index[0], rises.index[-1]):
+        block, head = name.split(".")
+        expected = loss(lm.edited(f"blocks.{block}.attention.head.{head}")) - loss(lm)
+        assert rises[name] == pytest.approx(expected, abs=1e-4)
+    made = code(at)
+    assert made["changes"] == pytest.approx({f"blocks.{one[0]}.attention.head.{one[2]}": rises[one] for one in rises.index})
+    for (block, head), value in np.ndenumerate(made["scores"].values[..., list(head_scores.SCORES).index("previous_token")]):
+        assert frame.set_index("head").loc[f"{block}.{head}", "Previous token"] == pytest.approx(value)
+    first = f"head {rises.index[0][2]} of block {rises.index[0][0]}"
+    assert f"rises most without {first} ({rises.iloc[0]:+.2f})" in says(at)
+    # Its text is the first of those held out.
+    shown = numbers(chart(at, "heads pattern")["data"][0]["z"])
+    text = lm.rows(most=task.length)[0]
+    pattern = run(lm.model, text[None])["blocks.1.attention.pattern"][0, 0].numpy()
+    assert first == "head 0 of block 1"
+    np.testing.assert_allclose(np.nan_to_num(shown), pattern, atol=1e-6)
+    # A known answer leads to the head that it needs, over its prompt; and then to the step at which that head appeared.
+    known = task.contrasts()[2]
+    next(button for button in at.button if button.label == known.title).click().run()
+    assert not at.exception
+    assert (at.text_area(key="prompt").value, at.query_params["unit"]) == (known.clean, "blocks.1.attention.head.0")
+    trace = lm.trace(known.clean, ["blocks.1.attention.pattern"])["blocks.1.attention.pattern"][0, 0]
+    place = int(trace[-1].argmax())
+    assert f"(position {place}): {percent(float(trace[-1, place]))}" in says(at)
+    np.testing.assert_allclose(np.nan_to_num(numbers(chart(at, "heads pattern")["data"][0]["z"])), trace, atol=1e-6)
+    next(button for button in at.button if button.label == "When this head appeared").click().run()
+    assert not at.exception
+    step = int(str(at.select_slider(key="step").value))
+    assert f"head 0 of block 1 is needed from step {step:,} on" in says(at)
 
 
 def test_a_head_that_there_is_not_is_named() -> None:

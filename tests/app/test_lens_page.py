@@ -13,7 +13,9 @@ from streamlit.testing.v1 import AppTest
 import gptviz
 from gptviz.components.kit import unpack
 from gptviz.components.lens_grid import Cell
+from gptviz.figures.format import percent
 from gptviz.interp.lens import settled
+from gptviz.text.datasets.sentences import Sentences
 from gptviz.ui.pages import lens as page
 from gptviz.ui.shell.pages import DEFAULT_PROMPT
 from gptviz.ui.widgets import visit
@@ -125,6 +127,23 @@ def test_what_is_suggested_is_true_of_the_text(tiny_model: TinyModel) -> None:
     assert sent(at)[0]["asked"] == {"colour": "rank"}
     share = (seen.rank[-1, :-1] == 1).mean()
     assert any(f"at {share:.0%} of the positions in the last row" in caption.value for caption in at.caption)
+
+
+def test_of_known_answers_the_layer_is_suggested_from_which_on_the_right_one_leads() -> None:
+    at, lm = opened(PAGE, model="sentences"), gptviz.load("sentences")
+    assert not at.exception
+    said = " ".join(caption.value for caption in at.caption).replace("\\", "")
+    for known in Sentences().contrasts():
+        seen = lm.lens(known.clean)
+        tops = [lm.tokenizer.label(int(token)) for token in seen.top[:, -1, 0]]
+        layer = len(tops) - next(i for i, top in enumerate(reversed(tops)) if top != known.right)
+        share = percent(float(seen.probability[layer, -1, 0]))
+        assert f"“{known.right}”, leads from {seen.layers[layer].title} on, there with {share}" in said
+        assert f"one layer earlier “{tops[layer - 1]}” does" in said
+    at.button(key=f"try {known.title}").click().run()
+    header, _ = sent(at)
+    assert header["asked"] == {"layer": seen.layers[layer].name, "position": len(seen.ids) - 1}
+    assert header["tokens"] == [lm.tokenizer.label(i) for i in seen.ids]
 
 
 def test_the_end_of_a_long_text_is_shown_and_said(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:

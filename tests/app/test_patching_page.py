@@ -260,9 +260,9 @@ def test_of_sentences_the_known_answers_are_suggested_with_the_head_that_restore
         assert f"head {head} of block {block} alone restores {heatmaps.percents(float(shares.max()))}" in one.notice
         since = int(re.findall(r"from step ([\d,]+) on", one.notice)[0].replace(",", ""))
         for step in (since, steps[steps.index(since) - 1], steps[-1]):
-            pair = gptviz.load("sentences", step=step).pair(*asked)
-            right = [lm.tokenizer.decode([token]) for token in (pair.right, pair.wrong)] == [contrast.right, contrast.wrong]
-            assert right == (step >= since)
+            early = gptviz.load("sentences", step=step)
+            likeliest = [int(early.trace(prompt, ["logits"])["logits"][0, -1].argmax()) for prompt in asked]
+            assert (likeliest == [lm.token(contrast.right), lm.token(contrast.wrong)]) == (step >= since)
 
 
 def test_the_pair_with_known_answers_is_what_the_prompt_is_corrupted_to() -> None:

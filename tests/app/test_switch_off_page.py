@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,13 @@ from torch.nn import functional as F
 
 import gptviz
 from gptviz.components.kit import unpack
+from gptviz.figures.format import percent
 from gptviz.interp.edits import edit
 from gptviz.interp.units import heads_and_mlps, unit
-from gptviz.ui.pages.switch_off import choosing, grid
+from gptviz.text.datasets.sentences import Sentences
+from gptviz.ui.pages.switch_off import choosing, grid, texts
+from gptviz.ui.shell.models import model_key
+from gptviz.ui.views.contrasts import right_by_task
 from tests.app.opening import opened
 from tests.tiny import TinyModel, tiny
 from tests.waiting import wait_until
@@ -71,22 +76,69 @@ def test_before_and_after_are_the_model_without_and_with_its_edits(tiny_model: T
     order = sorted({*before.topk(8).indices.tolist(), *after.topk(8).indices.tolist()}, key=lambda i: -float(before[i]))
     for row, wanted in zip(bars(at), (before, after), strict=True):
         assert row == pytest.approx(wanted[order].tolist(), abs=1e-5)
-    texts = [block.value for block in at.code][:2]
-    assert texts == [one.generate(PROMPT, len(texts[0]), temperature=0) for one in (lm, lm.edited(HEAD))]
+    written = [block.value for block in at.code][:2]
+    assert written == [one.generate(PROMPT, len(written[0]), temperature=0) for one in (lm, lm.edited(HEAD))]
     assert cells(at)[HEAD]["edit"] == HEAD
     # The colours stay: they are about the model without edits.
     assert cells(at)[HEAD]["change"] == cells(page())[HEAD]["change"]
 
 
-def test_a_page_without_edits_shows_the_head_whose_loss_is_highest_as_an_example(tiny_model: TinyModel) -> None:
+def guess(lm: gptviz.LanguageModel, prompt: str = PROMPT) -> Any:
+    return lm.trace(prompt, ["logits"])["logits"][0, -1].softmax(-1)
+
+
+def test_a_page_without_edits_shows_as_an_example_the_head_that_the_guess_needs_most(tiny_model: TinyModel) -> None:
     lm = gptviz.load(tiny_model())
     at = page()
-    worst = max((one.name for one in heads_and_mlps(lm.model.config) if one.is_head), key=lambda name: loss(lm.edited(name)))
+    likeliest = int(guess(lm).argmax())
+    heads = [one.name for one in heads_and_mlps(lm.model.config) if one.is_head]
+    worst = min(heads, key=lambda name: float(guess(lm.edited(name))[likeliest]))
     assert any(
         edit(worst, lm.model.config).title.split(" (")[0] in one.value for one in at.caption if "As an example" in one.value
     )
     assert metric(at)[1] == pytest.approx(loss(lm.edited(worst)), abs=6e-4)
     assert "edits" not in at.query_params
+
+
+def test_where_that_takes_long_the_example_is_the_head_that_the_loss_needs_most(
+    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch, fresh_caches: None
+) -> None:
+    lm = gptviz.load(tiny_model())
+    monkeypatch.setattr(texts, "AT_ONCE", 0)
+    worst = max((one.name for one in heads_and_mlps(lm.model.config) if one.is_head), key=lambda name: loss(lm.edited(name)))
+    assert metric(page())[1] == pytest.approx(loss(lm.edited(worst)), abs=6e-4)
+
+
+def test_of_known_answers_the_example_turns_the_guess_over_and_each_task_has_the_head_that_it_needs() -> None:
+    lm = gptviz.load("sentences")
+    at = opened("pages/switch_off.py", model="sentences")
+    assert not at.exception
+    known = Sentences().contrasts()
+    example = re.findall(r"As an example: Head (\d) of block (\d)", " ".join(one.value for one in at.caption))
+    ((head, block),) = example
+    before, after = (guess(one, known[0].clean) for one in (lm, lm.edited(f"blocks.{block}.attention.head.{head}")))
+    assert lm.tokenizer.label(int(before.argmax())) == known[0].right
+    assert int(after.argmax()) != int(before.argmax()), "the default shows something"
+    label = lm.tokenizer.label(int(after.argmax()))
+    said = " ".join(one.value for one in at.caption)
+    assert f"gives way to “{label}” ({percent(float(after.max()))})" in said
+    offered = [button.label for button in at.button if str(button.key).startswith("try ")]
+    assert offered[:5] == [*(one.title for one in known), "When this head appeared"]
+    at.button(key=f"try {known[1].title}").click().run()
+    assert not at.exception
+    edits = str(at.query_params["edits"])
+    assert at.text_area(key="prompt").value == known[1].clean
+    share = right_by_task(model_key("sentences", "cpu"))["agreement"]
+    less = right_by_task(replace(model_key("sentences", "cpu"), edits=(edits,)))["agreement"]
+    said = " ".join(one.value for one in at.caption)
+    assert f"in the task agreement, {percent(less)} are right without it, {percent(share)} with it" in said
+    assert int(guess(lm.edited(edits), known[1].clean).argmax()) == lm.token(known[1].wrong)
+    at.button(key="try When this head appeared").click().run()
+    assert not at.exception
+    step = int(str(at.select_slider(key="step").value))
+    early = gptviz.load("sentences", step=step)
+    answers = [int(guess(one, known[1].clean).argmax()) for one in (early, early.edited(edits))]
+    assert answers[0] == lm.token(known[1].right) != answers[1]
 
 
 def test_any_piece_is_edited_from_the_list(tiny_model: TinyModel) -> None:

@@ -11,7 +11,16 @@ import torch
 from hypothesis import given, settings
 
 import gptviz
-from gptviz.interp.head_scores import N_SEQUENCES, SCORES, Text, followers, head_scores, losses_without, repeated_tokens
+from gptviz.interp.head_scores import (
+    N_SEQUENCES,
+    SCORES,
+    Text,
+    followers,
+    head_scores,
+    losses_without,
+    repeated_tokens,
+    scores_over_texts,
+)
 from gptviz.interp.head_weights import composition
 from gptviz.interp.overview import strongest
 from gptviz.interp.trace import run
@@ -70,6 +79,31 @@ def test_scores_of_many_texts_at_once_are_those_of_a_loop(config: Config) -> Non
                 low, high = SCORES[name].low, SCORES[name].high
                 assert low is not None
                 assert not values or low - 1e-6 <= expected <= (math.inf if high is None else high + 1e-6)
+
+
+def test_over_texts_of_several_lengths_every_query_counts_alike() -> None:
+    config = tiny(window=3, window_pattern="fw")
+    model, drawn = scrambled(config), some_ids(batch=5, vocab=5)
+    texts = [ids[:length] for ids, length in zip(drawn, (6, 3, 6, 1, 4), strict=True)]
+    scores = scores_over_texts(model, texts)
+    for block in range(config.n_layer):
+        patterns = [run(model, ids[None], ["blocks.*.pattern"])[f"blocks.{block}.attention.pattern"][0] for ids in texts]
+        for head in range(config.n_head):
+            each = []
+            for ids, pattern in zip(texts, patterns, strict=True):
+                visible = torch.ones(len(ids), len(ids), dtype=torch.bool).tril()
+                visible = visible.triu(1 - config.window) if config.windowed(block) else visible
+                each.append(by_loop(pattern[head], ids.tolist(), visible))
+            for name in each[0]:
+                values = [value for one in each for value in one[name]]
+                assert scores.values[name][block, head] == pytest.approx(np.mean(values), abs=2e-5), name
+    different = torch.tensor([0, 1, 2])
+    random = repeated_tokens(config.vocab_size, config.context_length)
+    over = scores_over_texts(model, [different, different[:2]], random)
+    assert over.on_random == {"induction", "duplicate_token"}
+    np.testing.assert_array_equal(over.values["induction"], head_scores(model, random).values["induction"])
+    with pytest.raises(ValueError, match="no text"):
+        scores_over_texts(model, [])
 
 
 def test_however_few_heads_are_computed_with_at_a_time_the_scores_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,8 @@ import gptviz
 from gptviz.interp.attribution_patching import correlation
 from gptviz.interp.patching import Piece, answers
 from gptviz.language_model import LanguageModel
-from gptviz.text.datasets.sentences import Contrast, contrasts
+from gptviz.text.datasets.base import Contrast
+from gptviz.text.datasets.sentences import contrasts
 
 CONTRASTS = {contrast.part: contrast for contrast in contrasts()}
 

@@ -30,6 +30,29 @@ class Examples:
 
 
 @dataclass(frozen=True)
+class Contrast:
+    """Two prompts of equally many tokens that differ in what decides about the next word.
+
+    Attributes:
+        part: which of the tasks they are of.
+        title: what there is to know, in a few words.
+        about: what decides, in a sentence.
+        clean: a prompt that is followed by `right`.
+        corrupted: the same with other words, so that it is followed by `wrong`.
+        right: the answer to the clean prompt, a token.
+        wrong: the answer to the corrupted one, a token.
+    """
+
+    part: str
+    title: str
+    about: str
+    clean: str
+    corrupted: str
+    right: str
+    wrong: str
+
+
+@dataclass(frozen=True)
 class Task(ABC):
     """A generator of sequences with something to learn in them. The fields are its settings.
 
@@ -97,6 +120,10 @@ class Task(ABC):
     def example_prompt(self) -> str:
         """A held-out sequence as text, without its last token, which is left to predict; it fits in the context."""
         return self.tokenizer.decode(self.held_out(1).ids[0, :-1])
+
+    def contrasts(self) -> tuple[Contrast, ...]:
+        """Prompts with known answers, which pages suggest for models of this task; none unless the task has such."""
+        return ()
 
 
 def validation_rng(seed: int) -> Generator:

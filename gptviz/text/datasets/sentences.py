@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from gptviz.text.tokenizers.base import Ids
 from gptviz.text.tokenizers.cased_words import SPECIAL_TOKENS, CasedWordTokenizer
 
-from .base import HELD_OUT, Examples, Task, validation_rng
+from .base import HELD_OUT, Contrast, Examples, Task, validation_rng
 
 T = TypeVar("T")
 Words = tuple[str, ...]
@@ -77,39 +77,40 @@ _BETWEEN = ("", _DAY, _WALK, f"{_DAY} {_WALK}", f"{_WALK} {_DAY}")
 _QUESTIONS = ("The {} is", "Now the {} is", "The colour of the {} is")
 
 
-@dataclass(frozen=True)
-class Contrast:
-    """Two prompts of equally many tokens that differ in what decides about the next word.
-
-    Attributes:
-        part: the task.
-        clean: a prompt that is followed by `right`.
-        corrupted: the same with other words, so that it is followed by `wrong`.
-        right: the answer to the clean prompt, a token.
-        wrong: the answer to the corrupted one, a token.
-    """
-
-    part: str
-    clean: str
-    corrupted: str
-    right: str
-    wrong: str
-
-
 def contrasts() -> tuple[Contrast, ...]:
     """One contrast for each task: what to patch from one prompt into the other, and two tokens whose logits to compare."""
     return (
         Contrast(
             "names",
+            "Who gets the book?",
+            "The name that is said twice decides who does not get it.",
             "When Mary and John went to the shop, John gave a book to",
             "When Mary and John went to the shop, Mary gave a book to",
             "Mary",
             "John",
         ),
-        Contrast("agreement", "The keys to the new cabinet", "The key to the new cabinet", "are", "is"),
-        Contrast("brackets", "Mary saw the house [the dog near (a tree", "Mary saw the house (the dog near [a tree", ")", "]"),
+        Contrast(
+            "agreement",
+            "One key or many",
+            "The first noun decides between are and is, though another noun stands in between.",
+            "The keys to the new cabinet",
+            "The key to the new cabinet",
+            "are",
+            "is",
+        ),
+        Contrast(
+            "brackets",
+            "Which bracket closes",
+            "The bracket that was opened last has to close first.",
+            "Mary saw the house [the dog near (a tree",
+            "Mary saw the house (the dog near [a tree",
+            ")",
+            "]",
+        ),
         Contrast(
             "colours",
+            "What colour is the hat?",
+            "A fact from the beginning is asked at the end.",
             "Mary has a red hat. We went to the park. It was a long day. The hat is",
             "Mary has a blue hat. We went to the park. It was a long day. The hat is",
             "red",
@@ -313,14 +314,17 @@ class Sentences(Task):
         return Examples(ids, known[:, 1:], part)
 
     def example_prompt(self) -> str:
-        """A held-out sentence up to the first word that can be known."""
-        drawn = self.held_out(1)
-        return self.tokenizer.decode(drawn.ids[0, : int(drawn.counted[0].argmax()) + 1])
+        """The first of the prompts with known answers; no sentence to train on is made by its template."""
+        return self.contrasts()[0].clean
+
+    def contrasts(self) -> tuple[Contrast, ...]:
+        """One for each of the four tasks."""
+        return contrasts()
 
     def _sentences(self, count: int, rng: Generator, *, held_out: bool) -> tuple[Ids, NDArray[np.bool_], Ids]:
         """Ids [count, length], whether each token can be known, and which task each row is of [count]."""
         pick, parts = _Picker(rng), list(_parts().values())
-        first = 0 if held_out else rng.integers(len(parts))  # the example is about names: it is the best known of the four
+        first = 0 if held_out else rng.integers(len(parts))  # the first is about names: the best known of the four
         part = (np.arange(count) + first) % len(parts)
         sentences = [parts[number].sentence(pick, held_out=held_out) for number in part.tolist()]
         token, filled = _numbers(), [_END] * LENGTH

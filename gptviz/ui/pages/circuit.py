@@ -16,7 +16,7 @@ from gptviz.interp.circuit import MOST_NODES, Circuit, Edge, Node, circuit
 from gptviz.interp.circuit_check import Checked
 from gptviz.interp.circuit_check import check as check_of
 from gptviz.interp.frozen import means
-from gptviz.text.datasets.sentences import Contrast
+from gptviz.text.datasets.base import Contrast
 from gptviz.ui.shell import pages
 from gptviz.ui.shell.models import ModelKey, language_model, load_call
 from gptviz.ui.shell.subject import Subject

@@ -15,13 +15,14 @@ from gptviz.interp import context_use as interp
 from gptviz.interp.context_use import ByWindow, ContextUse, How, LeftOut
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.language_model import LanguageModel
-from gptviz.text.datasets.sentences import Contrast, Sentences, contrasts
+from gptviz.text.datasets.base import Contrast
 from gptviz.ui.shell.models import ModelKey, language_model, load_call
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.theme import theme
+from gptviz.ui.views.contrasts import known_contrasts
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.figure import show_figure
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets.markdown import escaped, in_quotes
 from gptviz.ui.widgets.tries import Try
 
 # Of a longer text the end is measured: leaving out each token takes as many passes as there are tokens. So many multiplications
@@ -182,12 +183,12 @@ def _largest(left_out: LeftOut) -> tuple[int, int]:
     return guess, left_out.places[column]
 
 
-def _label(text: Text, place: int) -> str:
-    return escaped(text.labels[place].removesuffix(f" ({GUESS})"))
+def _token(text: Text, place: int) -> str:
+    return in_quotes(text.labels[place].removesuffix(f" ({GUESS})"))
 
 
 def _named(text: Text, place: int) -> str:
-    return f"“{_label(text, place)}” at position {place}"
+    return f"{_token(text, place)} at position {place}"
 
 
 def _most(text: Text, left_out: LeftOut) -> str:
@@ -237,7 +238,7 @@ def where(subject: Subject, text: Text, loss: interp.Numbers) -> None:
         early, late = float(np.mean(loss[1:half])), float(np.mean(loss[half:]))
         said = f"In the first half of the text the mean loss is {early:.2f} nats, in the second {late:.2f}. "
     likely = percent(float(np.exp(-loss[-1])))
-    st.caption(f"**Where in the text?** {said}Its guess at the next token, {_label(text, -1)}, has {likely}.")
+    st.caption(f"**Where in the text?** {said}Its guess at the next token, {_token(text, -1)}, has {likely}.")
 
 
 def over_data(subject: Subject) -> None:
@@ -277,8 +278,8 @@ def _most_data(lm: LanguageModel) -> int:
 
 def to_try(subject: Subject, text: Text, how: How, found: ContextUse) -> list[Try]:
     """What to try with this model and text; what is said is measured on this model."""
-    if subject.lm.card.task == Sentences.name and subject.lm.tokenizer.to_json() == Sentences().tokenizer.to_json():
-        return [_contrast(subject, contrast) for contrast in contrasts()]
+    if known := known_contrasts(subject.lm):
+        return [_contrast(subject, contrast) for contrast in known]
     offers = [_other_way(subject, text, how)]
     if (repeated := _repeated(subject)) is not None:
         offers.append(repeated)
@@ -296,7 +297,7 @@ def _contrast(subject: Subject, contrast: Contrast) -> Try:
     place, lost = decide[int(rise.argmax())], float(rise.max())
     before = float(_losses(subject.key, ids)[-1])
     notice = (
-        f"After this sentence the model's guess is {escaped(labels[-1])}, with {percent(float(np.exp(-before)))}. Without "
+        f"After this sentence the model's guess is {in_quotes(labels[-1])}, with {percent(float(np.exp(-before)))}. Without "
         f"{_named(Text(ids, labels, 0, 0), place)} its probability is {percent(float(np.exp(-before - lost)))}: look along the "
         "last row."
     )

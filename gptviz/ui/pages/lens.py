@@ -15,16 +15,18 @@ from gptviz.figures.format import percent
 from gptviz.figures.labels import labels as label_bars
 from gptviz.figures.lens import rise_and_fall
 from gptviz.interp import lens as interp
+from gptviz.interp.layers import layers
 from gptviz.interp.lens import Course, Lens, settled
 from gptviz.labelled_array import LabelledArray
 from gptviz.ui.shell import reading
 from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.theme import theme
+from gptviz.ui.views.contrasts import Question, answered
 from gptviz.ui.views.decoder_text import Read, opening_code
 from gptviz.ui.widgets import controls, visit
 from gptviz.ui.widgets.figure import show_figure
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets.markdown import escaped, in_quotes
 from gptviz.ui.widgets.tries import Try
 
 # Of a longer text the end is shown: the columns of more tokens would be narrower than a pixel on many screens.
@@ -126,7 +128,7 @@ def cell_view(subject: Subject, read: Read, cell: Cell) -> LabelledArray:
     seen, followed = seen_by(subject.key, read), _course(subject.key, read, cell)
     label = subject.lm.tokenizer.label
     layer, place = seen.layers[cell.layer], seen.positions[cell.index]
-    st.markdown(f"**After {layer.title}, at position {place}, “{escaped(label(seen.ids[cell.index]))}”**")
+    st.markdown(f"**After {layer.title}, at position {place}, {in_quotes(label(seen.ids[cell.index]))}**")
     left, right = st.columns([2, 5], gap="medium")
     probability = followed.probability
     here = LabelledArray(probability.values[:, cell.layer], probability.axes[:1], probability.unit)
@@ -176,8 +178,33 @@ def to_try(subject: Subject, read: Read) -> list[Try]:
     seen = seen_by(subject.key, read)
     if len(seen.layers) < 2 or not np.isfinite(seen.probability).all():
         return []
-    offers = [_answer(subject, seen), _late(subject, seen), _lost(subject, seen), _right(seen)]
+    known = [_known(subject, question) for question in answered(subject.key)]
+    offers = [*known, _answer(subject, seen), _late(subject, seen), _lost(subject, seen), _right(seen)]
     return [offer for offer in offers if offer is not None]
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _leads(key: ModelKey, question: Question) -> tuple[int, float, int]:
+    """From which layer on the right answer leads for good after the prompt of a question, its probability there, and the token
+    that leads one layer before; -1 where there is none.
+    """
+    seen = interp.lens(language_model(key).model, question.ids, last=1)
+    layer = int(settled(seen)[-1])
+    return layer, float(seen.probability[layer, -1, 0]), int(seen.top[layer - 1, -1, 0]) if layer else -1
+
+
+def _known(subject: Subject, question: Question) -> Try:
+    """A prompt with a known answer: after which layer it leads."""
+    layer, share, before = _leads(subject.key, question)
+    rows, label = layers(subject.lm.model.config), subject.lm.tokenizer.label
+    led = f"; one layer earlier {in_quotes(label(before))} does" if before >= 0 else ""
+    right = in_quotes(label(question.right))
+    notice = (
+        f"After {in_quotes(question.prompt)} the right answer, {right}, leads from {rows[layer].title} on, there with "
+        f"{percent(share)}{led}. {question.contrast.about}"
+    )
+    cell = lens_state(layer=rows[layer].name, position=len(question.ids) - 1)
+    return Try(question.contrast.title, notice, {"prompt": question.prompt, **cell})
 
 
 def lens_state(**asked: Any) -> dict[str, Command]:
@@ -192,7 +219,7 @@ def _cell_state(seen: Lens, layer: int, index: int) -> dict[str, Command]:
 def _answer(subject: Subject, seen: Lens) -> Try:
     """Where the guess after the whole text first comes on top to stay."""
     layer, token = int(settled(seen)[-1]), int(seen.top[-1, -1, 0])
-    share, name = percent(float(seen.probability[-1, -1, 0])), escaped(subject.lm.tokenizer.label(token))
+    share, name = percent(float(seen.probability[-1, -1, 0])), in_quotes(subject.lm.tokenizer.label(token))
     when = (
         "It is on top from the embedding on: the last token alone decides it."
         if layer == 0
@@ -210,7 +237,7 @@ def _late(subject: Subject, seen: Lens) -> Try | None:
     if index == len(when) - 1 or when[index] < len(seen.layers) - 2:
         return None
     label = subject.lm.tokenizer.label
-    before, after = (escaped(label(int(seen.top[layer, index, 0]))) for layer in (when[index] - 1, -1))
+    before, after = (in_quotes(label(int(seen.top[layer, index, 0]))) for layer in (when[index] - 1, -1))
     notice = (
         f"At position {seen.positions[index]} the guess changes as late as after {seen.layers[when[index]].title}: from {before} "
         f"to {after}, which ends with {percent(float(sure[index]))}."
@@ -226,7 +253,7 @@ def _lost(subject: Subject, seen: Lens) -> Try | None:
     likely = np.where(was_right, np.nan_to_num(seen.true_probability[:-1]), -1)
     layer, index = (int(one) for one in np.unravel_index(likely.argmax(), likely.shape))
     label = subject.lm.tokenizer.label
-    true, end = escaped(label(int(seen.true[index]))), escaped(label(int(seen.top[-1, index, 0])))
+    true, end = in_quotes(label(int(seen.true[index]))), in_quotes(label(int(seen.top[-1, index, 0])))
     notice = (
         f"At position {seen.positions[index]} the token that really comes next, {true}, is on top after "
         f"{seen.layers[layer].title} with {percent(float(likely[layer, index]))}; the model ends with {end}."

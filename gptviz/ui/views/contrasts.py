@@ -1,11 +1,255 @@
-"""Pairs of prompts with known answers, for the models that were trained to tell them apart."""
+"""Prompts with known answers, for models that learned tasks which have such: what the model on screen answers, which head each
+answer needs, and since when in its training.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import streamlit as st
+import torch
+
+from gptviz.data.registry import kind_of, source_from
+from gptviz.data.text import TaskSource
+from gptviz.figures.format import percent
+from gptviz.interp.before_after import guess
+from gptviz.interp.edits import Reading, UnitEdit, edited_by_each
+from gptviz.interp.units import Unit, heads_and_mlps
 from gptviz.language_model import LanguageModel
-from gptviz.text.datasets.sentences import Contrast, contrasts
+from gptviz.model import Transformer
+from gptviz.text.datasets.base import Contrast
+from gptviz.ui.shell import scrubber
+from gptviz.ui.shell.models import ModelKey, language_model
+from gptviz.ui.widgets.markdown import in_quotes
+from gptviz.ui.widgets.tries import Try
+
+# Up to so many multiplications, about a second, are done for a suggestion that nobody has asked for.
+MOST_WORK = 1e10
+# Of the data held out, about so many sequences say how often a model is right in each of its tasks.
+TESTED = 400
 
 
 def known_contrasts(lm: LanguageModel) -> tuple[Contrast, ...]:
-    """The pairs of prompts with known answers that this model was trained to tell apart."""
-    return contrasts() if (lm.card.source or {}).get("task") == "sentences" else ()
+    """The pairs of prompts with known answers of the task that this model was trained on."""
+    content = dict(lm.card.source or {})
+    if not content or kind_of(content) != TaskSource.kind:
+        return ()
+    try:
+        source = source_from(content)
+    except ValueError:  # somebody else wrote the card
+        return ()
+    if not isinstance(source, TaskSource) or lm.model.config.kind != "decoder":
+        return ()
+    found = source.task.contrasts()
+    return found if found and lm.tokenizer.to_json() == source.task.tokenizer.to_json() else ()
+
+
+@dataclass(frozen=True)
+class Question:
+    """A prompt with a known answer, as the model reads it.
+
+    Attributes:
+        contrast: the prompt, its answer, and what is compared with it.
+        ids: the tokens of the prompt.
+        right: the token of the right answer.
+        wrong: that of the wrong one.
+    """
+
+    contrast: Contrast
+    ids: tuple[int, ...]
+    right: int
+    wrong: int
+
+    @property
+    def prompt(self) -> str:
+        """The prompt as text."""
+        return self.contrast.clean
+
+
+# What is known of small models: an entry is some numbers.
+@st.cache_data(max_entries=128, show_spinner=False)
+def answered(key: ModelKey) -> tuple[Question, ...]:
+    """The prompts with known answers that this model answers right, with the likeliest token."""
+    lm = language_model(key)
+    asked = [_question(lm, contrast) for contrast in known_contrasts(lm)]
+    return tuple(one for one in asked if _fits(lm, one) and _is_right(lm.model, one))
+
+
+def _question(lm: LanguageModel, contrast: Contrast) -> Question:
+    ids = tuple(lm.tokenizer.encode(contrast.clean).ids)
+    return Question(contrast, ids, lm.token(contrast.right), lm.token(contrast.wrong))
+
+
+def _fits(lm: LanguageModel, question: Question) -> bool:
+    """Whether the model reads the whole prompt, and all its heads are tried in a moment."""
+    config = lm.model.config
+    size = sum(parameter.numel() for parameter in lm.model.parameters())
+    work = size * len(question.ids) * max(1, config.n_layer * config.n_head)
+    return len(question.ids) <= config.context_length and work <= MOST_WORK
+
+
+def _reading(model: Transformer, question: Question) -> Reading:
+    return Reading(torch.tensor([question.ids], device=model.embed.weight.device))
+
+
+def _is_right(model: Transformer, question: Question) -> bool:
+    return int(guess(model, _reading(model, question)).argmax()) == question.right
+
+
+def chosen(found: Sequence[Question], prompt: str) -> Question | None:
+    """The question whose prompt is on screen, else the first."""
+    return next((one for one in found if one.prompt == prompt), found[0] if found else None)
+
+
+@dataclass(frozen=True)
+class Needed:
+    """The head without which a right answer loses most of its probability.
+
+    Attributes:
+        head: the head, which is replaced by zero.
+        before: the probability of the right answer with it.
+        after: that without it.
+        likeliest: the likeliest token without it.
+        probability: the probability of that token.
+    """
+
+    head: Unit
+    before: float
+    after: float
+    likeliest: int
+    probability: float
+
+
+@st.cache_data(max_entries=256, show_spinner=False)
+def needed(key: ModelKey, question: Question) -> Needed | None:
+    """The head that the right answer to the question needs most; None for a model without heads."""
+    model = language_model(key).model
+    reading = _reading(model, question)
+    heads = [unit for unit in heads_and_mlps(model.config) if unit.is_head]
+    if not heads:
+        return None
+    without = {one.unit: guess(twin, reading) for one, twin in edited_by_each(model, [UnitEdit(head) for head in heads])}
+    head = min(heads, key=lambda one: without[one][question.right])
+    left, likeliest = without[head], int(without[head].argmax())
+    before = guess(model, reading)
+    return Needed(head, float(before[question.right]), float(left[question.right]), likeliest, float(left[likeliest]))
+
+
+def loss_of_head(key: ModelKey, question: Question, found: Needed) -> str:
+    """What becomes of the right answer without the head, as a sentence of Markdown."""
+    label = language_model(key).tokenizer.label
+    turned = "" if found.likeliest == question.right else f", and {in_quotes(label(found.likeliest))} leads with "
+    leads = f"{turned}{percent(found.probability)}" if turned else ""
+    return (
+        f"Without {found.head.title}, {in_quotes(label(question.right))} goes from {percent(found.before)} to "
+        f"{percent(found.after)} after {in_quotes(question.prompt)}{leads}."
+    )
+
+
+def known_since(key: ModelKey, contrast: Contrast) -> int | None:
+    """The first snapshot from which on the model always gave the right answer to both prompts; None where it has no snapshots,
+    where they are too many to be read in a moment, or where it never did.
+    """
+    return _known_since(scrubber.as_saved_last(key.unedited), contrast)
+
+
+# The same for all steps that the model is looked at.
+@st.cache_data(max_entries=64, show_spinner="Reading how it was trained")
+def _known_since(key: ModelKey, contrast: Contrast) -> int | None:
+    since = None
+    for step in _steps(key):
+        lm = language_model(scrubber.at_step(key, step))
+        turned = replace(contrast, clean=contrast.corrupted, right=contrast.wrong, wrong=contrast.right)
+        if not all(_is_right(lm.model, _question(lm, one)) for one in (contrast, turned)):
+            since = None
+        elif since is None:
+            since = step
+    return since
+
+
+@dataclass(frozen=True)
+class Appeared:
+    """When in training a head came to be needed for an answer.
+
+    Attributes:
+        step: the first snapshot from which on the answer was always right with the head and never without it.
+        before: the snapshot before that one; None where there is none.
+        right: the probability of the right answer at that earlier snapshot.
+        without: the same without the head.
+    """
+
+    step: int
+    before: int | None = None
+    right: float = 0.0
+    without: float = 0.0
+
+
+def appeared(key: ModelKey, question: Question, head: Unit) -> Appeared | None:
+    """When in training the model came to need this head for the right answer; None where it does not, or that is not known."""
+    return _appeared(scrubber.as_saved_last(key.unedited), question, head)
+
+
+@st.cache_data(max_entries=64, show_spinner="Reading how it was trained")
+def _appeared(key: ModelKey, question: Question, head: Unit) -> Appeared | None:
+    found, last = None, None
+    for step in _steps(key):
+        model = language_model(scrubber.at_step(key, step)).model
+        reading = _reading(model, question)
+        ((_, twin),) = edited_by_each(model, [UnitEdit(head)])
+        now, without = guess(model, reading), guess(twin, reading)
+        if int(now.argmax()) != question.right or int(without.argmax()) == question.right:
+            found = None
+        elif found is None:
+            found = Appeared(step, *last) if last is not None else Appeared(step)
+        last = step, float(now[question.right]), float(without[question.right])
+    return found
+
+
+def when_it_appeared(key: ModelKey, prompt: str, query: Callable[[Unit], Mapping[str, str]], **state: Any) -> Try | None:
+    """A suggestion that leads to the step of training at which the head appeared that a known answer needs: that of the prompt on
+    screen, else the first one. None where no head is needed so much, or its training is not known.
+
+    Args:
+        key: the model on screen.
+        prompt: the prompt on screen.
+        query: what the suggestion writes into the address, given the head.
+        state: what it sets beside prompt and step.
+    """
+    question = chosen(answered(key), prompt)
+    found = None if question is None else needed(key, question)
+    when = None if question is None or found is None else appeared(key, question, found.head)
+    if question is None or found is None or when is None:
+        return None
+    right = in_quotes(language_model(key).tokenizer.label(question.right))
+    earlier = (
+        ""
+        if when.before is None
+        else (
+            f" At step {when.before:,}, the snapshot before, {right} had {percent(when.right)} with it and "
+            f"{percent(when.without)} without it."
+        )
+    )
+    notice = (
+        f"In training, {found.head.title} is needed from step {when.step:,} on: {right} is always the likeliest token after "
+        f"{in_quotes(question.prompt)} from there, and never without this head.{earlier}"
+    )
+    return Try("When this head appeared", notice, {"prompt": question.prompt, "step": str(when.step), **state}, query(found.head))
+
+
+def _steps(key: ModelKey) -> tuple[int, ...]:
+    """The snapshots, where all of them are read in a moment."""
+    steps = scrubber.steps(key.name)
+    size = sum(parameter.numel() for parameter in language_model(key).model.parameters())
+    return steps if size * len(steps) <= scrubber.MOST_PARAMETERS else ()
+
+
+@st.cache_data(max_entries=64, show_spinner="Testing the model on its tasks")
+def right_by_task(key: ModelKey) -> dict[str, float]:
+    """How often the likeliest token is the right one in each task of the model, over some of what was held out."""
+    lm = language_model(key)
+    source = source_from(dict(lm.card.source or {}))
+    found = source.measured(lm.model, lm.tokenizer, source.data(lm.tokenizer, lm.model.config), TESTED)
+    by_task: dict[str, float] = found.get("accuracy_by_task", {})
+    return by_task

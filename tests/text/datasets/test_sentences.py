@@ -124,6 +124,10 @@ def test_no_held_out_sentence_has_a_template_or_a_pair_of_training(part: str) ->
     assert len(pairs) > 2 * len(held_pairs) > 10
     assert not templates & held_templates
     assert not pairs & held_pairs
+    if part == "names":
+        known = TASK.contrasts()[0]
+        words = [TASK.tokenizer.label(i) for i in TASK.tokenizer.encode(f"{TASK.example_prompt()} {known.right}.").ids]
+        assert template_of(part, words) not in templates, "nor has the example, whose answer is known"
 
 
 def test_each_thing_has_every_colour_but_one_in_training_and_that_one_when_held_out() -> None:
@@ -167,4 +171,5 @@ def test_a_contrast_is_two_prompts_of_one_length_with_two_answers(contrast) -> N
         place = len(words)
         assert answers(contrast.part, words + rest)[place] == answer
     assert [each.part for each in contrasts()] == list(TASK.parts)
+    assert TASK.contrasts() == contrasts()
     assert task("sentences") == TASK

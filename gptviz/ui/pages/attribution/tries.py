@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import streamlit as st
+
 from gptviz.figures.format import percent, signed
-from gptviz.interp.attribution import Attribution, Part
+from gptviz.interp.attribution import Attribution, Part, attribute
+from gptviz.interp.units import unit
+from gptviz.ui.shell.models import ModelKey, language_model
+from gptviz.ui.shell.subject import Subject
+from gptviz.ui.views.contrasts import Question, answered
 from gptviz.ui.views.guesses import guesses
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.views.text_position import END
+from gptviz.ui.widgets.markdown import escaped, in_quotes
 from gptviz.ui.widgets.tries import Try
 
 from .setting import ALONE, LIKELIEST, NEXT, Setting, quoted
@@ -18,8 +27,58 @@ def to_try(setting: Setting, found: Attribution) -> list[Try]:
     """What to try with this logit."""
     if not found.adds_up:
         return []
-    offers = [_against(setting, found), _neurons(setting, found), _alone(setting, found), _surest(setting)]
+    known = [_known(setting.subject, question) for question in answered(setting.subject.key)]
+    offers = [*known, _against(setting, found), _neurons(setting, found), _alone(setting, found), _surest(setting)]
     return [offer for offer in offers if offer is not None]
+
+
+class Mover(NamedTuple):
+    """The head that adds most to a right answer, as far ahead of a wrong one.
+
+    Attributes:
+        whole: the difference of the two logits.
+        name: of the head.
+        value: what the head adds to the difference.
+        place: the position of the token by which it adds most.
+        share: what it adds by that token.
+    """
+
+    whole: float
+    name: str
+    value: float
+    place: int
+    share: float
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _mover(key: ModelKey, question: Question) -> Mover | None:
+    """The head that adds most to the right answer minus the wrong one; None where no head adds anything, or no sum can be had."""
+    try:
+        found = attribute(language_model(key).model, question.ids, question.right, None, question.wrong)
+    except ValueError:  # a part of the model lets no sum through
+        return None
+    name = max(found.sources, key=found.value_of, default=None)
+    if name is None or not found.adds_up or not found.value_of(name) > 0:
+        return None
+    shares = found.sources[name]
+    place = int(shares.argmax())
+    return Mover(found.logit, name, found.value_of(name), place, float(shares[place]))
+
+
+def _known(subject: Subject, question: Question) -> Try | None:
+    """A prompt with a known answer: which head speaks most for it, and what that head reads."""
+    found = _mover(subject.key, question)
+    if found is None:
+        return None
+    lm, contrast = subject.lm, question.contrast
+    right, wrong, read = map(lm.tokenizer.label, (question.right, question.wrong, question.ids[found.place]))
+    notice = (
+        f"After {in_quotes(contrast.clean)} the logit of {in_quotes(right)} is {found.whole:.3g} above that of "
+        f"{in_quotes(wrong)}. Of all heads, {unit(found.name, lm.model.config).title} adds most to that: {signed(found.value)}, "
+        f"of which {signed(found.share)} by what it reads at {in_quotes(read)} (position {found.place}). {contrast.about}"
+    )
+    state = {"prompt": contrast.clean, "logit_of": right, "minus": wrong, "part": found.name}
+    return Try(contrast.title, notice, state, END)
 
 
 def _largest(found: Attribution) -> float:

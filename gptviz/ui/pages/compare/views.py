@@ -22,7 +22,7 @@ from gptviz.ui.shell.models import ModelKey
 from gptviz.ui.shell.theme import theme
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.figure import show_figure
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets.markdown import escaped, in_quotes
 
 SHOWN = 16
 MOST_CHANGED, LARGEST = "changed most", "differs most"
@@ -63,12 +63,12 @@ def next_token(sides: Sides, notices: object) -> Shown:
     assert some.difference is not None
     tops = [int(np.nanargmax(one.values)) for one in (found.a, found.b)]
     guesses = [
-        f"{name} finds {escaped(one.axes[0].labels[top])} likeliest ({percent(float(one.values[top]))})"
+        f"{name} finds “{one.axes[0].labels[top]}” likeliest ({percent(float(one.values[top]))})"
         for name, one, top in zip("AB", (found.a, found.b), tops, strict=True)
     ]
     moved = compare.total_variation(found)
     st.markdown(
-        f"After the last token {guesses[0]}; {guesses[1]}. To make one of the other, **{percent(moved)}** of the probability "
+        f"After the last token {escaped('; '.join(guesses))}. To make one of the other, **{percent(moved)}** of the probability "
         "would move."
     )
     _say_what_is_missing(found)
@@ -220,10 +220,12 @@ def tokens(sides: Sides, notices: object) -> Shown | None:
         )
     distance, labels = np.asarray(found.distance.values, float), found.distance.axes[0].labels
     order = np.argsort(-distance, kind="stable").tolist()
-    names = ", ".join(escaped(labels[index]) for index in order[:3] if distance[index] > 0)
+    names = ", ".join(f"“{labels[index]}”" for index in order[:3] if distance[index] > 0)
     shares = " and ".join(percent(share) for share in found.explained)
     moved = f" Most moved: {names}." if names else ""
-    st.markdown(f"Both in one picture, along the axes in which they vary most together ({shares} of the variance).{moved}")
+    st.markdown(
+        f"Both in one picture, along the axes in which they vary most together ({shares} of the variance). {escaped(moved)}"
+    )
     if found.turned:
         st.caption(
             "The two models have no directions in common: both were brought to one size and turned to lie as near to each other "
@@ -311,7 +313,7 @@ def attribution(sides: Sides, notices: object) -> Shown | None:
         return None
     logits = [float(np.nansum(one.values)) for one in (found.a, found.b)]
     sums = f"**{logits[0]:.3f}** in A and **{logits[1]:.3f}** in B".replace("-", "−")
-    st.markdown(f"The logit of {escaped(token)} is {sums}; the parts of each side add up to it.")
+    st.markdown(f"The logit of {in_quotes(token)} is {sums}; the parts of each side add up to it.")
     parts = compare.chosen(found, SHOWN)
     assert parts.difference is not None
     left, right = st.columns(2)

@@ -15,7 +15,7 @@ from gptviz.ui.pages.compare.views import Shown, distributions
 from gptviz.ui.shell import scrubber
 from gptviz.ui.shell.models import ModelKey, language_model, load_call
 from gptviz.ui.shell.subject import Subject
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets.markdown import escaped, in_quotes
 from gptviz.ui.widgets.tries import Try
 
 HOW = r"""
@@ -94,7 +94,7 @@ def _moved(a: ModelKey, a_ids: tuple[int, ...], b: ModelKey, b_ids: tuple[int, .
     found = compare.next_token(side(a, a_ids), side(b, b_ids))
     top = int(np.nanargmax(found.a.values))
     before, after = float(found.a.values[top]), float(np.nan_to_num(found.b.values[top]))
-    return compare.total_variation(found), escaped(found.a.axes[0].labels[top]), before, after
+    return compare.total_variation(found), in_quotes(found.a.axes[0].labels[top]), before, after
 
 
 def _training(a: Subject) -> Try | None:
@@ -105,7 +105,7 @@ def _training(a: Subject) -> Try | None:
     middle = steps[len(steps) // 2]
     moved, token, last, then = _moved(a.key, a.seen, scrubber.at_step(a.key, middle), a.seen)
     notice = (
-        f"After {middle:,} steps “{token}” had {percent(then)}, and has {percent(last)} now: since then {percent(moved)} of the "
+        f"After {middle:,} steps {token} had {percent(then)}, and has {percent(last)} now: since then {percent(moved)} of the "
         "probability of the next token moved."
     )
     return Try("Half-way through training", notice, _state(**{STEP: str(middle)}))
@@ -120,7 +120,7 @@ def _other_token(a: Subject) -> Try | None:
     at = next(i for i, (one, other) in enumerate(zip(a.seen, ids, strict=True)) if one != other)
     label = a.lm.tokenizer.label
     notice = (
-        f"With “{escaped(label(ids[at]))}” in the place of “{escaped(label(a.seen[at]))}” at position {at}, “{token}” goes from "
+        f"With {in_quotes(label(ids[at]))} in the place of {in_quotes(label(a.seen[at]))} at position {at}, {token} goes from "
         f"{percent(before)} to {percent(after)}, and {percent(moved)} of the probability moves."
     )
     step = {STEP: scrubber.LAST if a.key.step is None else str(a.key.step)} if scrubber.steps(a.key.name) else {}
@@ -140,9 +140,9 @@ def _without_head(a: Subject) -> Try | None:
         return None
     without = compare.next_token(side(a.key, a.seen), _of(lm, a))
     top = int(np.nanargmax(without.a.values))
-    token, before, after = escaped(without.a.axes[0].labels[top]), float(without.a.values[top]), float(without.b.values[top])
+    token, before, after = in_quotes(without.a.axes[0].labels[top]), float(without.a.values[top]), float(without.b.values[top])
     notice = (
-        f"Of all heads, {title} adds most to the logit of the likeliest token, “{token}”: {value:.2f}. Switched off in B, that "
+        f"Of all heads, {title} adds most to the logit of the likeliest token, {token}: {value:.2f}. Switched off in B, that "
         f"token goes from {percent(before)} to {percent(after)}."
     )
     step = {STEP: scrubber.LAST if a.key.step is None else str(a.key.step)} if scrubber.steps(a.key.name) else {}

@@ -10,11 +10,12 @@ from gptviz.interp.head_scores import SCORES, Part
 from gptviz.interp.units import Unit, unit
 from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.shell.subject import Subject
-from gptviz.ui.views import attention, encoder_decoder
+from gptviz.ui.views import attention, encoder_decoder, held_out
+from gptviz.ui.views.contrasts import known_contrasts
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.markdown import escaped
 
-RANDOM, PROMPT = "Repeated random tokens", "The prompt"
+RANDOM, PROMPT, HELD_OUT = "Repeated random tokens", "The prompt", "Held-out data"
 DOES, READS = "What each head does", "Which head reads which"
 VIEWS = (DOES, READS)
 # The key in the address of the head that is shown.
@@ -28,12 +29,15 @@ class Setting:
     Attributes:
         key: the model.
         stack: as in `attention.Read`.
-        read: what they read; None for repeated random tokens.
+        read: the text that they read; None where it is none of the reader's.
+        held_out: whether they read data that were held out of the model's training; else, without a text, they read repeated
+            random tokens.
     """
 
     key: ModelKey
     stack: str
     read: attention.Read | None
+    held_out: bool = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -60,10 +64,18 @@ def setting(subject: Subject, stack: str, view: str) -> Setting:
         return Setting(subject.key, stack, read)
     about = (
         "Random tokens that are repeated once: what follows a token in the second half can only be known from the first half, so "
-        "heads that look back cannot be mistaken for heads that know the language. Or your own prompt."
+        "heads that look back cannot be mistaken for heads that know the language. Your own prompt. Or data that the model was "
+        "not trained on, where these are on this machine."
     )
-    over = controls.select("Heads read", (RANDOM, PROMPT), key="over", help=about, segmented=True, disabled=view == READS)
-    return Setting(subject.key, stack, None if over == RANDOM else read)
+    options = (RANDOM, PROMPT, HELD_OUT) if _has_held_out(subject) else (RANDOM, PROMPT)
+    # What a model was trained to know shows in texts that ask for it, not in random tokens.
+    usual = HELD_OUT if known_contrasts(subject.lm) else RANDOM
+    over = controls.select("Heads read", options, key="over", default=usual, help=about, segmented=True, disabled=view == READS)
+    return Setting(subject.key, stack, read if over == PROMPT else None, over == HELD_OUT)
+
+
+def _has_held_out(subject: Subject) -> bool:
+    return subject.kind == "decoder" and held_out.is_here(subject.key)
 
 
 def has_room(subject: Subject) -> bool:

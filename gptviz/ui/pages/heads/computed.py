@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,14 +10,25 @@ import streamlit as st
 import torch
 
 from gptviz.interp import attention as patterns
+from gptviz.interp.ablation import loss, loss_with_each
 from gptviz.interp.cross_attention import SOURCE, WRITES
-from gptviz.interp.head_scores import LOSS_TOKENS, SCORES, HeadScores, Numbers, head_scores, losses_without, scored
+from gptviz.interp.edits import UnitEdit
+from gptviz.interp.head_scores import (
+    LOSS_TOKENS,
+    SCORES,
+    HeadScores,
+    Numbers,
+    head_scores,
+    losses_without,
+    scored,
+    scores_over_texts,
+)
 from gptviz.interp.head_weights import Reads, by_chance, composition, copying
 from gptviz.interp.units import Unit
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Transformer
 from gptviz.ui.shell.models import ModelKey, language_model
-from gptviz.ui.views import attention, encoder_decoder
+from gptviz.ui.views import attention, encoder_decoder, held_out
 from gptviz.ui.widgets import work
 
 from .choices import Setting
@@ -40,22 +51,29 @@ class Text(NamedTuple):
     """The tokens that heads read.
 
     Attributes:
-        ids: [texts, T].
+        rows: the texts, each [T].
         source: what an encoder reads beside them, [1, S]; None where there is none.
     """
 
-    ids: torch.Tensor
-    source: torch.Tensor | None
+    rows: tuple[torch.Tensor, ...]
+    source: torch.Tensor | None = None
+
+    @property
+    def ids(self) -> torch.Tensor:
+        """All texts as one tensor [texts, T], where they are equally long."""
+        return torch.stack(self.rows)
 
 
 def text(setting: Setting) -> Text:
     """What the heads read."""
     lm = language_model(setting.key)
+    if setting.held_out:
+        return Text(held_out.texts(setting.key))
     if setting.read is None:
-        return Text(lm.repeated_tokens(), None)
-    ids = scored(torch.tensor(setting.read.ids, device=lm.device), lm.model.config)[None]
+        return Text(tuple(lm.repeated_tokens()))
+    ids = scored(torch.tensor(setting.read.ids, device=lm.device), lm.model.config)
     source = setting.read.source
-    return Text(ids, None if source is None else torch.tensor([source], device=lm.device))
+    return Text((ids,), None if source is None else torch.tensor([source], device=lm.device))
 
 
 @st.cache_data(max_entries=32, show_spinner="Scoring the heads")
@@ -63,13 +81,16 @@ def scores(setting: Setting) -> HeadScores:
     """The scores of all heads of the stack."""
     lm, read = language_model(setting.key), text(setting)
     repeats = None
-    if setting.read is not None and lm.model.encoder is None:
+    if (setting.held_out or setting.read is not None) and lm.model.encoder is None:
         try:
             repeats = lm.repeated_tokens()
         except ValueError:  # without room for repeats, those scores have no meaning
             repeats = None
-    crosses = setting.stack == attention.CROSS
-    found = head_scores(stack_of(setting.key, setting.stack), read.ids, read.source, crosses=crosses, repeats=repeats)
+    stack = stack_of(setting.key, setting.stack)
+    if setting.held_out:
+        found = scores_over_texts(stack, read.rows, repeats)
+    else:
+        found = head_scores(stack, read.ids, read.source, crosses=setting.stack == attention.CROSS, repeats=repeats)
     copies = setting.stack == encoder_decoder.DECODER and lm.model.config.kind != "classifier"
     return found.including(copying=_copying(setting.key)) if copies else found
 
@@ -84,18 +105,14 @@ def losses(setting: Setting) -> Callable[[], None] | None:
     has to ask for it. Gives what shows how far it is; None where there is no such loss.
     """
     lm = language_model(setting.key)
-    if lm.model.config.kind == "classifier" or text(setting).ids.shape[1] < 2:
+    read = text(setting)
+    if lm.model.config.kind == "classifier" or max(map(len, read.rows)) < 2:
         return None
     heads = [setting.unit(block, head) for block, head in np.ndindex(setting.shape)]
 
     def compute(job: work.Work) -> None:
-        ids, source = text(setting)
-        decoded = ids
-        if lm.model.encoder is not None and setting.stack == encoder_decoder.ENCODER:
-            decoded, source = torch.tensor([encoder_decoder.decoder_ids(setting.key, tuple(ids[0].tolist()))]), ids
-        first = lm.second_half(ids) if setting.read is None else 1
         found: dict[Unit, float] = {}
-        for done, (one, change) in enumerate(losses_without(lm.model, decoded, heads, source, counted_from=first), 1):
+        for done, (one, change) in enumerate(_rises(setting, heads), 1):
             found[one] = change
             job.report(done, len(heads), one.title)
         job.results["all"] = found
@@ -106,7 +123,8 @@ def losses(setting: Setting) -> Callable[[], None] | None:
     key, title = ("head losses", setting), f"The loss without each of {len(heads):,} heads"
     found = work.found(key)
     size = sum(parameter.numel() for parameter in lm.model.parameters())
-    if found is None and size * min(text(setting).ids.numel(), LOSS_TOKENS) * len(heads) <= AT_ONCE:
+    tokens = sum(map(len, read.rows))
+    if found is None and size * (tokens if setting.held_out else min(tokens, LOSS_TOKENS)) * len(heads) <= AT_ONCE:
         found = work.begin(key, title, compute)
         found.join()
 
@@ -125,6 +143,25 @@ def losses(setting: Setting) -> Callable[[], None] | None:
     return show
 
 
+def _rises(setting: Setting, heads: Sequence[Unit]) -> Iterator[tuple[Unit, float]]:
+    """For each head how much the loss rises without it; over data held out, the loss of what counts there."""
+    lm = language_model(setting.key)
+    if setting.held_out:
+        rows = held_out.tested(setting.key)
+        usual = loss(lm.model, rows)
+        yield from (
+            (one.unit, value - usual) for one, value in loss_with_each(lm.model, rows, [UnitEdit(head) for head in heads])
+        )
+        return
+    read = text(setting)
+    ids, source = read.ids, read.source
+    decoded = ids
+    if lm.model.encoder is not None and setting.stack == encoder_decoder.ENCODER:
+        decoded, source = torch.tensor([encoder_decoder.decoder_ids(setting.key, tuple(ids[0].tolist()))]), ids
+    first = lm.second_half(ids) if setting.read is None else 1
+    yield from losses_without(lm.model, decoded, heads, source, counted_from=first)
+
+
 def with_losses(setting: Setting, found: HeadScores) -> HeadScores:
     """The scores with the loss without each head, where that is known."""
     ready = work.found(("head losses", setting))
@@ -139,8 +176,12 @@ def known(found: HeadScores) -> tuple[str, ...]:
     return tuple(name for name in SCORES if not np.isnan(found.values[name]).all())
 
 
-def first_score(found: HeadScores) -> str:
-    """The score that the page opens on: induction where there is a head of that kind, else the kind that some head is most of."""
+def first_score(setting: Setting, found: HeadScores) -> str:
+    """The score that the page opens on: over data held out the loss without a head, where that is known; else induction, where
+    there is a head of that kind, or the kind that some head is most of.
+    """
+    if setting.held_out and "delta_loss" in known(found):
+        return "delta_loss"
     shares = {name: float(np.nanmax(found.values[name])) for name in KINDS if name in known(found)}
     if shares.get("induction", 0.0) >= CLEARLY or not shares:
         return next(name for name in ("induction", *known(found)) if name in known(found))
@@ -156,9 +197,9 @@ def ranked(found: HeadScores, name: str) -> list[tuple[int, int]]:
 
 @st.cache_data(max_entries=32, show_spinner=False)
 def pattern(setting: Setting, block: int, head: int) -> LabelledArray:
-    """The pattern of one head over what it reads, or over the last tokens of it; of random tokens, over the first sequence."""
+    """The pattern of one head over the first text that it reads, or over the last tokens of that."""
     lm, read = language_model(setting.key), text(setting)
-    ids, source = read.ids[0].tolist(), None if read.source is None else read.source[0].tolist()
+    ids, source = read.rows[0].tolist(), None if read.source is None else read.source[0].tolist()
     part: patterns.Part = "cross_attention" if setting.stack == attention.CROSS else "attention"
     values = patterns.pattern(stack_of(setting.key, setting.stack), ids, block, head, source, part)
     label, written = lm.tokenizer.label, setting.read.written if setting.read is not None else ()

@@ -41,7 +41,7 @@ def show(subject: Subject, setting: Setting) -> None:
         st.caption(escaped(sentence))
     left, right = st.columns([6, 5], gap="large")
     with left:
-        name = score(names, first_score(found))
+        name = score(names, first_score(setting, found))
         order = ranked(found, name)
         block, head = chosen(setting, order[0])
         cells(setting, found, name, (block, head))
@@ -84,7 +84,8 @@ def cells(setting: Setting, found: HeadScores, name: str, at: tuple[int, int]) -
         config={"displaylogo": False},
         alt=f"The score {kind.title.lower()} of every head, by block; the highest: {listed}.",
     )
-    read = "repeated random tokens" if name in found.on_random or setting.read is None else "the text"
+    own = "data held out" if setting.held_out else "repeated random tokens" if setting.read is None else "the text"
+    read = "repeated random tokens" if name in found.on_random else own
     where = "from the weights alone" if name == "copying" else f"over {read}"
     missing = " No token of this text comes back." if name in found.on_random else ""
     st.caption(f"**{kind.title}**, {where}.{missing} {kind.about}")
@@ -100,9 +101,10 @@ def one(subject: Subject, setting: Setting, block: int, head: int) -> None:
         config={"displaylogo": False},
         alt=f"The attention pattern of {name} over what it reads.",
     )
-    count = text(setting).ids.shape[1]
+    count = len(text(setting).rows[0])
     cut = f" The picture has the last {MOST_SHOWN} of {count:,} tokens." if count > MOST_SHOWN else ""
-    which = "the first of the random texts" if setting.read is None else "the text that is read"
+    some = "the first of the texts held out" if setting.held_out else "the first of the random texts"
+    which = some if setting.read is None else "the text that is read"
     st.caption(f"What this head looks at, over {which}.{cut}")
     with st.container(horizontal=True, vertical_alignment="center"):
         pages.link(pages.ATTENTION, f"Open {name} on Attention", query=attention_link(subject, setting, block, head))
@@ -110,12 +112,12 @@ def one(subject: Subject, setting: Setting, block: int, head: int) -> None:
 
 
 def attention_link(subject: Subject, setting: Setting, block: int, head: int) -> dict[str, str]:
-    """The address of a head on the page Attention: with the same random tokens, where these can be written as a text."""
+    """The address of a head on the page Attention: with the same text, where that is not the prompt and can be written as one."""
     asked = {"block": str(block), "head": str(head)}
     if subject.kind == "encoder-decoder":
         asked["stack"] = setting.stack
     if setting.read is None:
-        ids = text(setting).ids[0].tolist()
+        ids = text(setting).rows[0].tolist()
         tokenizer = subject.lm.tokenizer
         inside = ids[len(tokenizer.before) : len(ids) - len(tokenizer.after)]
         written = tokenizer.decode(inside)

@@ -6,11 +6,14 @@ import numpy as np
 
 from gptviz.figures.format import percent
 from gptviz.interp.head_scores import HeadScores
+from gptviz.ui.shell.models import language_model
 from gptviz.ui.views import attention
+from gptviz.ui.views.contrasts import Question, answered, known_contrasts, loss_of_head, needed, when_it_appeared
+from gptviz.ui.widgets.markdown import in_quotes
 from gptviz.ui.widgets.tries import Try
 
-from .choices import CHOSEN, DOES, READS, Setting
-from .computed import CLEARLY, KINDS, chance, composed, known, ranked, scores
+from .choices import CHOSEN, DOES, HELD_OUT, PROMPT, READS, Setting
+from .computed import CLEARLY, KINDS, chance, composed, known, pattern, ranked, scores, with_losses
 from .reads import strongest
 
 # At most so many blocks are multiplied with each other before anybody asks for it.
@@ -29,11 +32,56 @@ NOTICES = {
 }
 
 
-def to_try(setting: Setting) -> list[Try]:
-    """What to try with these heads."""
+def to_try(setting: Setting, prompt: str) -> list[Try]:
+    """What to try with these heads, the `prompt` being on screen."""
     found = scores(setting)
     offers = [offer for name in KINDS if (offer := _of_kind(setting, found, name)) is not None]
-    return [*offers, *_copying(setting, found), *_composition(setting)]
+    return [*_known(setting, prompt), *offers, *_copying(setting, found), *_composition(setting)]
+
+
+def _known(setting: Setting, prompt: str) -> list[Try]:
+    """For a model that was trained on tasks with known answers: the heads that its answers need, one for each task, and when in
+    training one of them appeared.
+    """
+    offers = [_most_needed(setting), *(_needed(setting, question) for question in answered(setting.key))]
+    state = {"view": DOES, "over": PROMPT}
+    offers.append(when_it_appeared(setting.key, prompt, lambda head: {CHOSEN: head.name}, **state))
+    return [offer for offer in offers if offer is not None]
+
+
+def _most_needed(setting: Setting) -> Try | None:
+    """The order of the heads by what is lost without them over data held out, where that is known."""
+    if not known_contrasts(language_model(setting.key)):
+        return None
+    tested = Setting(setting.key, setting.stack, None, held_out=True)
+    found = with_losses(tested, HeadScores({}))
+    if "delta_loss" not in found.values:
+        return None
+    rises = found.values["delta_loss"]
+    first, second, third = (f"{setting.unit(*at).title} ({rises[at]:+.2f})" for at in ranked(found, "delta_loss")[:3])
+    few = int((rises > rises.max() / 10).sum())
+    notice = (
+        f"Over data held out, the loss of the answers rises most without {first}, {second} and {third}, in nats. {few} of "
+        f"{rises.size} heads matter more than a tenth of the first."
+    )
+    return Try("The heads that answers need", notice, {"view": DOES, "over": HELD_OUT, "score": "delta_loss"})
+
+
+def _needed(setting: Setting, question: Question) -> Try | None:
+    """A prompt with a known answer, the head that the answer needs most, and where that looks at the end of the prompt."""
+    found = needed(setting.key, question)
+    if found is None or found.head.block is None or found.head.index is None:
+        return None
+    read = Setting(setting.key, setting.stack, attention.Read(setting.stack, question.ids))
+    row = pattern(read, found.head.block, found.head.index).values[-1]
+    place = int(np.nanargmax(row))
+    token = in_quotes(language_model(setting.key).tokenizer.label(question.ids[place]))
+    notice = (
+        f"{loss_of_head(setting.key, question, found)} At the last token this head looks most at {token} (position {place}): "
+        f"{percent(float(row[place]))}."
+    )
+    state = {"view": DOES, "over": PROMPT, "prompt": question.prompt}
+    return Try(question.contrast.title, notice, state, {CHOSEN: found.head.name})
 
 
 def _of_kind(setting: Setting, found: HeadScores, name: str) -> Try | None:

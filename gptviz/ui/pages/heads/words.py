@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from gptviz.interp.head_weights import Reads
 from gptviz.ui.shell.models import language_model, load_call
-from gptviz.ui.views import attention, encoder_decoder
+from gptviz.ui.views import attention, encoder_decoder, held_out
 
 from .choices import Setting
 from .computed import text
 
 HOW = r"""
-Each score is a mean over all queries but the first token, which has none before it; over random tokens, also over eight texts.
+Each score is a mean over all queries but the first token, which has none before it; over random tokens, also over eight texts,
+and over data held out, over all texts that are read of them.
 The patterns are recorded by the tap `blocks.*.attention.pattern` in a forward pass of the model. **Copying** is $\sum_i
 \lambda_i \,/\, \sum_i |\lambda_i|$ over the eigenvalues $\lambda_i$ of $W_U W_O W_V W_E$: what reading a token adds to the
 logit of each token, if nothing else of the model acts in between. Its eigenvalues that are not 0 are those of the small matrix
 $W_O W_U W_E W_V$, which has as many rows as a head has numbers (Elhage et al. 2021). Norms are replaced by what is linear in
 them: the gain, and for layernorm taking the mean away. What all logits have in common is taken away, since a softmax does not
-see it. **Loss without it** replaces what one head adds by zero and takes the loss again. Computed by `head_scores` and
+see it. **Loss without it** replaces what one head adds by zero and takes the loss again; over data held
+out, the loss of what counts there: of a task only its answers. Computed by `head_scores` and
 `losses_without` in `gptviz/interp/head_scores.py` and `copying` in `gptviz/interp/head_weights.py`."""
 LIMITS = """A score says where a head looks, not what it does with what it finds, nor whether the model needs it: switch the
 head off to see. A head that gets no score may do something that nobody has named. Over random tokens a model is far from what
@@ -49,6 +51,8 @@ lm = {load_call(lm)}
 """
     model = "lm.model.encoder" if lm.model.encoder is not None and setting.stack == encoder_decoder.ENCODER else "lm.model"
     end = ".including(copying=copying(lm.model))" if copies else ""
+    if setting.held_out:
+        return _code_of_held_out(setting, begin, end)
     if setting.read is None:
         return (
             f"{begin}scores = head_scores({model}, lm.repeated_tokens()){end}.table()  # [block, head, score]{_losses(setting)}"
@@ -62,6 +66,20 @@ lm = {load_call(lm)}
         arguments += ", repeats=lm.repeated_tokens()"
     scores = f"scores = head_scores({model}, ids{arguments}){end}.table()  # [block, head, score]"
     return f"{begin}ids = torch.tensor({ids})\n{scores}{_losses(setting, prompt)}"
+
+
+def _code_of_held_out(setting: Setting, begin: str, end: str) -> str:
+    """The lines that score the heads over what was held out, and compute the loss without each of them."""
+    return f"""{begin.replace("import head_scores", "import scores_over_texts")}texts = lm.rows(most={held_out.MOST_TOKENS})
+scores = scores_over_texts(lm.model, texts, lm.repeated_tokens()){end}.table()  # [block, head, score]
+
+from gptviz.interp.ablation import Rows, loss, loss_with_each
+from gptviz.interp.edits import Reading, UnitEdit
+from gptviz.interp.units import heads_and_mlps
+
+{held_out.code_of_tested(setting.key)}
+heads = [UnitEdit(one) for one in heads_and_mlps(lm.model.config) if one.is_head]
+changes = {{one.unit.name: value - loss(lm.model, rows) for one, value in loss_with_each(lm.model, rows, heads)}}"""
 
 
 def _losses(setting: Setting, prompt: str | None = None) -> str:

@@ -9,6 +9,7 @@ import streamlit as st
 from gptviz.interp.units import Unit, unit
 from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.shell.subject import Subject
+from gptviz.ui.views import held_out
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.markdown import escaped
 
@@ -52,19 +53,10 @@ class Setting:
         return Unit("mlp", self.block, neuron)
 
 
-@st.cache_data(max_entries=32, show_spinner=False)
-def has_held_out(key: ModelKey) -> bool:
-    """Whether what was held out of the model's training is on this machine."""
-    try:
-        return bool(language_model(key).rows(most=1))
-    except (ValueError, OSError, KeyError, TypeError):
-        return False
-
-
 def setting(subject: Subject) -> Setting:
     """The controls of what is read, and of the block."""
     config = subject.lm.model.config
-    kinds = [HELD_OUT] if has_held_out(subject.key) else []
+    kinds = [HELD_OUT] if held_out.is_here(subject.key) else []
     written = [WRITTEN] if subject.kind == "decoder" else []
     # A large model would write for half a minute: unless that is asked for, it reads the prompt.
     size = sum(parameter.numel() for parameter in subject.lm.model.parameters())

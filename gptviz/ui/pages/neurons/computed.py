@@ -46,9 +46,9 @@ def seen(setting: Setting) -> Seen | None:
     """What was observed of the block over the text: at once where it takes a moment; else in a thread of the server, with a line
     on how far it is. None as long as nothing is ready.
     """
-    if _is_quick(setting):
+    if is_quick(setting):
         try:
-            return _at_once(setting)
+            return at_once(setting)
         except (ValueError, OSError) as error:
             st.error(f"{escaped(str(error))}. Choose another text above.")
             return None
@@ -62,7 +62,7 @@ def seen(setting: Setting) -> Seen | None:
     return ready
 
 
-def _is_quick(setting: Setting) -> bool:
+def is_quick(setting: Setting) -> bool:
     """Whether the text is read in about a second."""
     lm = language_model(setting.key)
     size = sum(parameter.numel() for parameter in lm.model.parameters())
@@ -72,7 +72,13 @@ def _is_quick(setting: Setting) -> bool:
 
 # An entry is as large as the activity of one block: some megabytes.
 @st.cache_resource(max_entries=8, show_spinner="Observing the neurons")
-def _at_once(setting: Setting) -> Seen:
+def at_once(setting: Setting) -> Seen:
+    """What there is to observe of the block over the text, where that takes a moment.
+
+    Raises:
+        ValueError: the text cannot be read.
+        OSError: it is not on this machine.
+    """
     rows = _rows(setting)
     *_, last = neurons.observe(language_model(setting.key).model, setting.block, rows)
     return Seen(last.activity(), rows)

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import NamedTuple
 
-from gptviz.figures.format import percent
+import numpy as np
+import streamlit as st
+
+from gptviz.figures.format import percent, signed
+from gptviz.interp.attribution import attributed, stream_at
+from gptviz.interp.units import Unit
+from gptviz.labelled_array import LabelledArray
+from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.shell.subject import Subject
+from gptviz.ui.views.contrasts import Question, answered
+from gptviz.ui.widgets.markdown import in_quotes
 from gptviz.ui.widgets.tries import Try
 
-from .choices import CHOSEN, Setting
-from .computed import Seen, guesses, scale
+from .choices import CHOSEN, HELD_OUT, TIMES, TOKENS, Setting
+from .computed import Seen, at_once, guesses, is_quick, scale
 
 # A neuron that is active at no more than this share of the tokens is rare.
 RARE = 0.02
@@ -20,14 +29,16 @@ def to_try(subject: Subject, setting: Setting, seen: Seen) -> list[Try]:
     """What to try with these neurons."""
     activity = seen.activity
     most = activity.ranked("effect")[0]
+    known = [_known(setting, question) for question in answered(setting.key)]
     offers = [
+        *(offer for offer in known if offer is not None),
         Try(
             "The one with the largest effect",
             f"Neuron {most} adds the longest vectors to the stream: it is above 0 at {percent(float(activity.active[most]))} of "
             "the tokens. Is it for something, or always there?",
             {"by": "effect"},
             {CHOSEN: setting.unit(most).name},
-        )
+        ),
     ]
     rare = np.where((activity.active > 0) & (activity.active <= RARE), activity.largest, 0.0)
     if rare.max(initial=0.0) > 0:
@@ -40,6 +51,71 @@ def to_try(subject: Subject, setting: Setting, seen: Seen) -> list[Try]:
     return [*offers, _strong(subject, setting, seen, most)]
 
 
+class Speaker(NamedTuple):
+    """The neuron that adds most to a right answer, as far ahead of a wrong one."""
+
+    neuron: Unit
+    value: float
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _speaker(key: ModelKey, question: Question) -> Speaker | None:
+    """The neuron, and what it adds to the difference of the two logits; None where none adds anything, or no sum can be had."""
+    model = language_model(key).model
+    best = None
+    try:
+        stream = stream_at(model, question.ids)
+        for block in range(model.config.n_layer):
+            mlp = Unit("mlp", block).name
+            values = attributed(stream, question.right, question.wrong, mlp).neurons[mlp]
+            neuron = int(values.argmax())
+            if best is None or values[neuron] > best.value:
+                best = Speaker(Unit("mlp", block, neuron), float(values[neuron]))
+    except (ValueError, KeyError):  # a part of the model lets no sum through, or an edit took an MLP away
+        return None
+    return best if best is not None and best.value > 0 else None
+
+
+def _known(setting: Setting, question: Question) -> Try | None:
+    """A prompt with a known answer: the neuron that speaks most for it, and what becomes of the answer if it is turned down."""
+    found = _speaker(setting.key, question)
+    if found is None or found.neuron.block is None or found.neuron.index is None:
+        return None
+    block, neuron = found.neuron.block, found.neuron.index
+    over = Setting(setting.key, block, HELD_OUT, "", TOKENS[1])
+    if not is_quick(over):
+        return None
+    times, shown = _turned_down(over, question, neuron)
+    lm, prompt = language_model(setting.key), question.prompt
+    right, wrong = (lm.tokenizer.label(token) for token in (question.right, question.wrong))
+    labels, (before, after) = shown.axes[1].labels, shown.values
+    at, leads = labels.index(right), labels[int(after.argmax())]
+    if leads == right:  # this answer does not hang on one neuron
+        return None
+    how = "Switched off" if times == 0 else f"Set to {times:g} times its largest activation".replace("-", "−")
+    notice = (
+        f"After {in_quotes(prompt)} {found.neuron.title} adds {signed(found.value)} to the logit of {in_quotes(right)} minus "
+        f"that of {in_quotes(wrong)}, more than any other neuron. {how}, {in_quotes(right)} goes from "
+        f"{percent(float(before[at]))} to {percent(float(after[at]))}, and {in_quotes(leads)} leads with "
+        f"{percent(float(after.max()))}."
+    )
+    state = {"prompt": prompt, "text": over.kind, "tokens": over.most, "block": block, "times": times}
+    return Try(question.contrast.title, notice, state, {CHOSEN: found.neuron.name})
+
+
+def _turned_down(over: Setting, question: Question, neuron: int) -> tuple[float, LabelledArray]:
+    """The guesses before and after with the neuron off, or as far below 0 as it takes until another token leads; off where that
+    does not happen. With the number of times that its largest activation is taken.
+    """
+    size = scale(at_once(over).activity, neuron)
+    right = language_model(over.key).tokenizer.label(question.right)
+    downwards = [times for times in reversed(TIMES) if times <= 0]
+    each = {times: guesses(over.key, question.ids, over.block, neuron, float(f"{times * size:.6g}")) for times in downwards}
+    turned = (times for times, shown in each.items() if shown.axes[1].labels[int(shown.values[1].argmax())] != right)
+    times = next(turned, downwards[0])
+    return times, each[times]
+
+
 def _strong(subject: Subject, setting: Setting, seen: Seen, neuron: int) -> Try:
     """What a neuron does when it is set far beyond what it ever was."""
     value = float(f"{STRONG * scale(seen.activity, neuron):.6g}")
@@ -47,8 +123,6 @@ def _strong(subject: Subject, setting: Setting, seen: Seen, neuron: int) -> Try:
     change = shown.values[1].astype(float) - shown.values[0].astype(float)
     at = int(np.abs(change).argmax())
     before, after = (percent(float(side[at])) for side in shown.values)
-    notice = (
-        f"Set to {STRONG:g} times its largest activation, neuron {neuron} takes “{shown.axes[1].labels[at]}” from {before} to "
-        f"{after}."
-    )
+    token = in_quotes(shown.axes[1].labels[at])
+    notice = f"Set to {STRONG:g} times its largest activation, neuron {neuron} takes {token} from {before} to {after}."
     return Try("Turn it up", notice, {"times": STRONG}, {CHOSEN: setting.unit(neuron).name})

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import streamlit as st
 
 from gptviz.interp.corrupting import likeliest_answers
 from gptviz.interp.patching import Pair
 from gptviz.language_model import LanguageModel
-from gptviz.text.datasets.sentences import Contrast
-from gptviz.ui.shell import scrubber
+from gptviz.text.datasets.base import Contrast
 from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.shell.subject import Subject
-from gptviz.ui.views.contrasts import known_contrasts
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.views.contrasts import known_contrasts, known_since
+from gptviz.ui.widgets.markdown import escaped, in_quotes
 from gptviz.ui.widgets.tries import Try
 
 from . import heatmaps
@@ -89,50 +86,25 @@ def _pair(key: ModelKey, title: str, clean: str, corrupted: str, notice: str) ->
     return Try(title, said + notice, _state(clean, corrupted), act=heatmaps.close_cell)
 
 
-CONTRASTS = {
-    "names": ("Who gets the book?", "The name that is said twice decides who does not get it."),
-    "agreement": ("One key or many", "The first noun decides between are and is, though another noun stands in between."),
-    "brackets": ("Which bracket closes", "The bracket that was opened last has to close first."),
-    "colours": ("What colour is the hat?", "A fact from the beginning is asked at the end."),
-}
-
-
 def _contrast(subject: Subject, contrast: Contrast) -> Try | None:
     """A pair of prompts with known answers, if the model knows them."""
     answers = _answers(subject.key, contrast.clean, contrast.corrupted)
     lm = subject.lm
     if answers is None or answers != (_label(lm, contrast.right), _label(lm, contrast.wrong)):
         return None
-    title, about = CONTRASTS[contrast.part]
     block, head, share = _best_head(subject.key, contrast)
     notice = (
-        f"{escaped(contrast.right)} or {escaped(contrast.wrong)}? {about} Computed exactly, head {head} of block {block} alone "
-        f"restores {heatmaps.percents(share)}: is it where it looks, or what it takes from there?"
+        f"{in_quotes(contrast.right)} or {in_quotes(contrast.wrong)}? {contrast.about} Computed exactly, head {head} of block "
+        f"{block} alone restores {heatmaps.percents(share)}: is it where it looks, or what it takes from there?"
     )
-    if (since := _known_since(replace(subject.key, step=None), contrast)) is not None:
+    if (since := known_since(subject.key, contrast)) is not None:
         notice += f" In its training it gives both answers from step {since:,} on: did the head appear then?"
-    return Try(title, notice, _state(contrast.clean, contrast.corrupted), act=heatmaps.close_cell)
+    return Try(contrast.title, notice, _state(contrast.clean, contrast.corrupted), act=heatmaps.close_cell)
 
 
 def _label(lm: LanguageModel, word: str) -> str:
     """The visible form of the token that a word is read as."""
     return "".join(lm.tokenizer.label(token) for token in lm.tokenizer.encode(word).ids)
-
-
-@st.cache_data(max_entries=64, show_spinner=False)
-def _known_since(key: ModelKey, contrast: Contrast) -> int | None:
-    """The first snapshot from which on the model always gave both answers; None where it has none, or never did."""
-    since = None
-    for step in scrubber.steps(key.name):
-        pair = language_model(replace(key, step=step)).pair(contrast.clean, contrast.corrupted)
-        label = language_model(key).tokenizer.label
-        if (label(pair.right), label(pair.wrong)) != tuple(
-            _label(language_model(key), word) for word in (contrast.right, contrast.wrong)
-        ):
-            since = None
-        elif since is None:
-            since = step
-    return since
 
 
 @st.cache_data(max_entries=64, show_spinner=False)

@@ -83,9 +83,8 @@ def texts(subject: Subject, key: ModelKey) -> None:
             st.caption(name)
             st.code(text or " ", language=None, wrap_lines=True)
     how = "take the likeliest token each time" if sampling.temperature == 0 else "draw with the same random numbers"
-    alike = (
-        "Both texts are the same" if before == after else f"They are the same for {same:,} characters" if same else "They differ"
-    )
+    begin = f"They begin with the same {same:,} character{'' if same == 1 else 's'}" if same else "They differ"
+    alike = "Both texts are the same" if before == after else begin
     st.caption(f"{alike}. Both {how}.")
     if subject.kind == "decoder":
         query = pages.shared_state()

@@ -16,12 +16,13 @@ from gptviz.language_model import LanguageModel
 from gptviz.ui.shell import edits
 from gptviz.ui.shell.models import language_model, load_call
 from gptviz.ui.shell.subject import Subject
+from gptviz.ui.views import held_out
 from gptviz.ui.widgets import controls, work
 from gptviz.ui.widgets.details import as_csv
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.headings import settings
 
-from .texts import MOST_TOKENS, PROMPT, Text, rows, unit_of
+from .texts import PROMPT, Text, rows, unit_of
 
 # Up to so many multiplications, about a second, all losses are computed without being asked for.
 AT_ONCE = 30e9
@@ -161,17 +162,7 @@ changes = {{one.unit.name: value - before for one, value in loss_with_each(lm.mo
 
 def _given(subject: Subject, text: Text) -> str:
     if text.which != PROMPT:
-        return f"""from gptviz.data.registry import source_from
-
-# About {sum(row.reading.ids.numel() for row in rows(subject.key.unedited, text)):,} tokens of what was held out.
-batches = source_from(dict(lm.card.source)).data(lm.tokenizer, lm.model.config).validation()
-rows, left = [], {MOST_TOKENS}
-for batch in batches:
-    some = batch.rows(slice(0, max(left // batch.inputs[0].shape[1], 1)))
-    rows.append(Rows(Reading(*some.inputs), some.targets))
-    left -= some.inputs[0].numel()
-    if left <= 0:
-        break"""
+        return held_out.code_of_tested(subject.key.unedited)
     ((reading, targets),) = rows(subject.key.unedited, text)
     beside = "" if reading.source is None else f", torch.tensor({reading.source.tolist()})"
     return f"""ids = torch.tensor({reading.ids.tolist()})

@@ -7,22 +7,19 @@ from dataclasses import dataclass
 import streamlit as st
 import torch
 
-from gptviz.data.registry import source_from
 from gptviz.interp.ablation import NOT_COUNTED, Rows, loss
 from gptviz.interp.before_after import Numbers, guess, guess_and_loss
-from gptviz.interp.edits import Reading
+from gptviz.interp.edits import Reading, UnitEdit, edited_by_each
+from gptviz.interp.units import Unit, heads_and_mlps
 from gptviz.language_model import LanguageModel
-from gptviz.text.datasets.corpora import TINY_SHAKESPEARE_SHA256, tiny_shakespeare
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.shell.subject import Subject
-from gptviz.ui.views import encoder_decoder
+from gptviz.ui.views import encoder_decoder, held_out
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.markdown import escaped
 
 PROMPT, HELD_OUT = "the prompt", "held-out data"
-# Of the data held out, about so many tokens are read.
-MOST_TOKENS = 2_048
 
 
 @dataclass(frozen=True)
@@ -56,8 +53,8 @@ def choose(subject: Subject) -> Text:
             default=HELD_OUT if subject.kind == "decoder" and subject.on_task else PROMPT,
             segmented=True,
             help="The loss is the mean surprise, −ln of the probability that the model gave to what really came: over the prompt "
-            f"above, or over the first {MOST_TOKENS:,} tokens or so of the data that the model was not trained on, of which only "
-            "the answers count where the data have answers.",
+            f"above, or over the first {held_out.MOST_TOKENS:,} tokens or so of the data that the model was not trained on, of "
+            "which only the answers count where the data have answers.",
         )
     if which == HELD_OUT:
         try:
@@ -69,7 +66,7 @@ def choose(subject: Subject) -> Text:
 
 
 # Read-only, shared by all sessions.
-@st.cache_resource(max_entries=8, show_spinner="Reading the data")
+@st.cache_resource(max_entries=8, show_spinner=False)
 def rows(key: ModelKey, text: Text) -> tuple[Rows, ...]:
     """The text as the model of `key`, which has no edits, reads it, with what it has to predict.
 
@@ -81,22 +78,7 @@ def rows(key: ModelKey, text: Text) -> tuple[Rows, ...]:
         OSError: it is not on this machine.
     """
     lm = language_model(key)
-    return _held_out(lm) if text.which == HELD_OUT else (_of_prompt(key, lm, text.ids),)
-
-
-def _held_out(lm: LanguageModel) -> tuple[Rows, ...]:
-    content = dict(lm.card.source or {})
-    if content.get("sha256") == TINY_SHAKESPEARE_SHA256:
-        tiny_shakespeare(fetch=False)  # looking at a model fetches nothing
-    source = source_from(content)
-    found, left = [], MOST_TOKENS
-    for batch in source.data(lm.tokenizer, lm.model.config).validation():
-        some = batch.rows(slice(0, max(left // batch.inputs[0].shape[1], 1))).to(lm.device)
-        found.append(Rows(Reading(*some.inputs), some.targets))
-        left -= some.inputs[0].numel()
-        if left <= 0:
-            break
-    return tuple(found)
+    return held_out.tested(key) if text.which == HELD_OUT else (_of_prompt(key, lm, text.ids),)
 
 
 def _of_prompt(key: ModelKey, lm: LanguageModel, ids: tuple[int, ...]) -> Rows:
@@ -142,10 +124,28 @@ def _loss_over(key: ModelKey, text: Text) -> float:
 
 @st.cache_data(max_entries=64, show_spinner="Reading the prompt")
 def _guess_of(key: ModelKey, ids: tuple[int, ...]) -> Numbers:
+    return guess(language_model(key).model, _guessed(key, ids))
+
+
+# Up to so many multiplications, about a second, a guess is computed without each head.
+AT_ONCE = 1e10
+
+
+@st.cache_data(max_entries=32, show_spinner="Switching off one head after the other")
+def without_each(key: ModelKey, ids: tuple[int, ...]) -> dict[Unit, Numbers]:
+    """The guess after the prompt without each head; empty for a model that needs more than a moment for that."""
+    model = language_model(key).model
+    heads = [unit for unit in heads_and_mlps(model.config) if unit.is_head]
+    if sum(parameter.numel() for parameter in model.parameters()) * len(ids) * len(heads) > AT_ONCE:
+        return {}
+    reading = _guessed(key, ids)
+    return {one.unit: guess(twin, reading) for one, twin in edited_by_each(model, [UnitEdit(head) for head in heads])}
+
+
+def _guessed(key: ModelKey, ids: tuple[int, ...]) -> Reading:
+    """What is read before the guess: of an encoder–decoder the first token of its answer is what is guessed."""
     reading = reading_of(key.unedited, ids)
-    if reading.source is not None:
-        reading = reading._replace(ids=reading.ids[:, :1])  # the first token of the answer is what is guessed
-    return guess(language_model(key).model, reading)
+    return reading if reading.source is None else reading._replace(ids=reading.ids[:, :1])
 
 
 # One pass gives both.

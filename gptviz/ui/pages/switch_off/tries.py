@@ -5,22 +5,55 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from gptviz.figures.format import percent
 from gptviz.interp.units import Unit
 from gptviz.model.positions import POSITIONS
 from gptviz.ui.shell.edits import EDITS
 from gptviz.ui.shell.models import ModelKey
 from gptviz.ui.shell.subject import Subject
+from gptviz.ui.views.contrasts import answered, loss_of_head, needed, right_by_task, when_it_appeared
 from gptviz.ui.widgets.tries import Try
 
-from .texts import Text, loss_of, unit_of
+from .texts import Text, guess_of, loss_of, unit_of, without_each
 
 
-def example(key: ModelKey, units: Sequence[Unit], without: Mapping[Unit, float]) -> ModelKey:
-    """The model without the head that its loss needs most, for a page on which nothing is switched off yet; as long as no loss is
-    known, without the first of its `units`.
+def example(subject: Subject, units: Sequence[Unit], without: Mapping[Unit, float]) -> ModelKey:
+    """The model without one head, for a page on which nothing is switched off yet: the head that its guess needs most. Where that
+    takes long to find, the one that its loss needs most; as long as no loss is known either, the first unit.
+
+    Args:
+        subject: the model, without edits, and the prompt.
+        units: the heads and MLPs of the model.
+        without: the loss without each of them, as far as it is known.
     """
-    heads = {unit: value for unit, value in without.items() if unit.is_head} or without
-    return replace(key, edits=(max(heads, key=heads.__getitem__, default=units[0]).name,))
+    guesses = without_each(subject.key, subject.seen)
+    if guesses:
+        likeliest = int(guess_of(subject.key, subject.seen).argmax())
+        head = min(guesses, key=lambda one: guesses[one][likeliest])
+    else:
+        heads = {unit: value for unit, value in without.items() if unit.is_head} or without
+        head = max(heads, key=heads.__getitem__, default=units[0])
+    return replace(subject.key, edits=(head.name,))
+
+
+def known(subject: Subject) -> list[Try]:
+    """For a model that was trained on tasks with known answers: of each task the head that the answer needs, what is lost without
+    it, and when in training it appeared.
+    """
+    key, found = subject.key.unedited, list[Try]()
+    for question in answered(key):
+        head = needed(key, question)
+        if head is None:
+            continue
+        with_it, without_it = (right_by_task(one) for one in (key, replace(key, edits=(head.head.name,))))
+        task = question.contrast.part
+        notice = (
+            f"{loss_of_head(key, question, head)} Of the held-out answers in the task {task}, {percent(without_it[task])} are "
+            f"right without it, {percent(with_it[task])} with it."
+        )
+        found.append(Try(question.contrast.title, notice, {"prompt": question.prompt}, {EDITS: head.head.name}))
+    when = when_it_appeared(key, subject.prompt, lambda head: {EDITS: head.name})
+    return found if when is None else [*found, when]
 
 
 def tries(subject: Subject, text: Text, before: float, without: Mapping[Unit, float]) -> list[Try]:
@@ -32,7 +65,7 @@ def tries(subject: Subject, text: Text, before: float, without: Mapping[Unit, fl
         before: its loss without edits.
         without: the loss without each head and MLP, as far as it is known.
     """
-    unit, found = unit_of(subject.lm), list[Try]()
+    unit, found = unit_of(subject.lm), known(subject)
     heads = {one: value for one, value in without.items() if one.is_head}
     if heads:
         most, least = max(heads, key=heads.__getitem__), min(heads, key=lambda one: abs(heads[one] - before))
