@@ -114,7 +114,12 @@ def require_writable(what: str) -> None:
         raise NotAllowedError(f"{what}: this server shows models and keeps nothing ({variable('read_only')} is set)")
 
 
+def largest_upload() -> int:
+    """The largest file that this server takes, in MB; 0 where it takes none."""
+    allowed = hosting()
+    return 0 if allowed.read_only else allowed.uploads
+
+
 def upload_limit(most: int) -> int | None:
     """The largest file that can be uploaded, in MB, where a page takes files of up to `most`; None where there is none."""
-    allowed = hosting()
-    return None if allowed.read_only or not allowed.uploads else min(most, allowed.uploads)
+    return min(most, largest_upload()) or None

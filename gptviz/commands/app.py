@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from gptviz.fields import field_infos
-from gptviz.hosting import Hosting, hosting, variable
+from gptviz.hosting import Hosting, largest_upload, variable
 from gptviz.lessons.library import FOLDER_SETTING
 from gptviz.location import APP
 
@@ -26,12 +26,14 @@ def add(command: Command) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """The command `app [--lessons DIR] [OPTION …]`."""
-    hosting()  # a setting that makes no sense is an error now, and not at the first visit
+    # Read now: a setting that makes no sense is an error at the start, and not at the first visit. Pages say the limit, and the
+    # server itself holds to it when a file comes that no page asked for.
+    limit = f"--server.maxUploadSize={largest_upload()}"
     if options.lessons is not None:
         if not options.lessons.is_dir():
             raise UsageError(f"{options.lessons} is no folder")
         os.environ[FOLDER_SETTING] = str(options.lessons.absolute())
-    command = [sys.executable, "-m", "streamlit", "run", str(APP), *options.options]
+    command = [sys.executable, "-m", "streamlit", "run", str(APP), limit, *options.options]
     if sys.platform == "win32":  # where exec would give the terminal back before the app has ended
         sys.exit(subprocess.call(command))
     os.execv(sys.executable, command)  # the server replaces this process, so that a signal to the command reaches the server

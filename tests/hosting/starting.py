@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.waiting import free_port
+
 ROOT = Path(__file__).resolve().parents[2]
 HOSTING = ROOT / "hosting"
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 def is_healthy(environment: dict[str, str]) -> bool:
@@ -26,7 +21,7 @@ def is_healthy(environment: dict[str, str]) -> bool:
 
 @contextmanager
 def started(home: Path, **settings: str) -> Iterator[tuple[subprocess.Popen[bytes], dict[str, str]]]:
-    """The app as the image starts it, and the environment of its process."""
+    """The app as the image starts it, and the environment of its process. What it says is in the file "log" beside its home."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = os.environ | {"PATH": path, "GPTVIZ_HOME": str(home), "ADDRESS": "127.0.0.1", "PORT": str(free_port())}
     environment |= {"PYTHONPATH": str(ROOT), **settings}
@@ -36,7 +31,8 @@ def started(home: Path, **settings: str) -> Iterator[tuple[subprocess.Popen[byte
         command.write_text(f'#!/bin/sh\nexec {sys.executable} -m gptviz "$@"\n')
         command.chmod(0o755)
         environment["PATH"] = os.pathsep.join([str(command.parent), path])
-    process = subprocess.Popen([str(HOSTING / "start.sh")], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
+    with (home.parent / "log").open("w") as log:
+        process = subprocess.Popen([str(HOSTING / "start.sh")], env=environment, stdout=log, stderr=subprocess.STDOUT)
     try:
         yield process, environment
     finally:

@@ -1,7 +1,8 @@
-"""The image for a server: built and started where docker is, else its steps by themselves."""
+"""The image for a server: built and started where docker is; its steps, run by hand, where it is not."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -13,8 +14,8 @@ import pytest
 import yaml
 
 from gptviz.hosting import Hosting, variable
-from tests.hosting.starting import HOSTING, ROOT, free_port, is_healthy, started
-from tests.waiting import wait_until
+from tests.hosting.starting import HOSTING, ROOT, is_healthy, started
+from tests.waiting import free_port, wait_until
 
 
 def docker_works() -> bool:
@@ -54,6 +55,31 @@ def test_the_settings_that_compose_gives_are_settings_of_the_server(monkeypatch:
     from gptviz.hosting import hosting
 
     assert hosting().read_only
+
+
+def has_namespaces() -> bool:
+    """Whether this process may mount what only its children see, as the steps of the image need it."""
+    if sys.platform != "linux" or os.geteuid() or shutil.which("unshare") is None:
+        return False
+    return not subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode
+
+
+@pytest.mark.full
+@pytest.mark.skipif(not has_namespaces(), reason="only root may run the steps of the image by hand, on Linux")
+def test_the_steps_of_the_image_run_by_hand_give_an_app_that_answers_with_a_read_only_root(tmp_path: Path) -> None:
+    alone = ["unshare", "--mount", "--propagation", "private", sys.executable, "-m", "tests.hosting.by_hand"]
+    ended = subprocess.run([*alone, str(tmp_path / "image")], cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    found = json.loads(ended.stdout.splitlines()[-1])
+    assert all(path.startswith("/opt/gptviz/lib/") for path in found.pop("installed"))
+    assert found == {
+        "healthy before": False,
+        "healthy": True,
+        "user": 10001,
+        "page": 200,
+        "writable": ["/data", "/tmp"],
+        "ended": 0,
+    }
 
 
 @pytest.mark.full

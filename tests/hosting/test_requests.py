@@ -6,10 +6,20 @@ import http.client
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.cookies import SimpleCookie
 from pathlib import Path
+from urllib.parse import quote, urlencode
 
 import pytest
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
+from websockets.typing import Subprotocol
 
+from gptviz import terminal
+from gptviz.hosting import variable
 from tests.hosting.starting import is_healthy, started
 from tests.waiting import wait_until
 
@@ -17,10 +27,39 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the image is a 
 
 
 @pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    with started(tmp_path_factory.mktemp("server") / "home") as (_, environment):
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, Path]]:
+    """The port of a server that takes files of one megabyte, and the folder with its home and its log."""
+    folder = tmp_path_factory.mktemp("server")
+    with started(folder / "home", **{variable("uploads"): "1"}) as (_, environment):
         wait_until(lambda: is_healthy(environment))
-        yield int(environment["PORT"])
+        yield int(environment["PORT"]), folder
+
+
+@pytest.fixture
+def port(server: tuple[int, Path]) -> int:
+    return server[0]
+
+
+@contextmanager
+def connected(port: int) -> Iterator[ClientConnection]:
+    """A visitor, as the server sees one."""
+    protocol = Subprotocol("streamlit")
+    with connect(f"ws://127.0.0.1:{port}/_stcore/stream", subprotocols=[protocol], max_size=None) as connection:
+        yield connection
+
+
+def visit(visitor: ClientConnection, page: str, query: str) -> str:
+    """Let the visitor open a page by its address, and wait until it stands; the session's id."""
+    message, session = BackMsg(), ""
+    message.rerun_script.page_name, message.rerun_script.query_string = page, query
+    visitor.send(message.SerializeToString())
+    while True:
+        answer = ForwardMsg.FromString(visitor.recv(decode=False))
+        match answer.WhichOneof("type"):
+            case "new_session":
+                session = answer.new_session.initialize.session_id
+            case "script_finished" if session and answer.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN:
+                return session
 
 
 def status(port: int, method: str, path: str, body: bytes | None = None, **headers: str) -> int:
@@ -43,10 +82,64 @@ def test_only_pages_of_its_own_address_may_connect(port: int) -> None:
         assert handshake(port, origin) == 403
 
 
-@pytest.mark.parametrize("method", ["PUT", "POST", "DELETE"])
-def test_a_file_without_the_token_of_a_session_is_not_taken(port: int, method: str) -> None:
-    for path in ("/_stcore/upload_file/session/file", "/_stcore/upload_file/../../x", "/_stcore/upload_file"):
-        assert status(port, method, path, b"x" * 1_000) in (400, 403, 404, 405)
+def token_of(port: int) -> str:
+    """The token that the server gives a browser in a cookie."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("GET", "/_stcore/health")
+    cookie = SimpleCookie(connection.getresponse().getheader("Set-Cookie") or "")
+    connection.close()
+    return cookie["_streamlit_xsrf"].value
+
+
+def test_a_file_is_taken_with_the_token_of_a_session_alone_and_no_larger_than_the_server_allows(port: int) -> None:
+    token = token_of(port)
+
+    def given(megabytes: float, header: str = token, cookie: str = token, name: str = "mine.csv", of: str = "") -> int:
+        body = f'--x\r\nContent-Disposition: form-data; name="f"; filename="{name}"\r\n\r\n'.encode()
+        body += b"x" * int(megabytes * 2**20) + b"\r\n--x--\r\n"
+        headers = {
+            "Content_Type": "multipart/form-data; boundary=x",
+            "X_Xsrftoken": header,
+            "Cookie": f"_streamlit_xsrf={cookie}",
+        }
+        return status(port, "PUT", f"/_stcore/upload_file/{of or session}/one", body, **headers)
+
+    with connected(port) as visitor:
+        session = visit(visitor, "", "")
+        assert given(0.9) == 204
+        assert given(0.1, name="../../../tmp/there") == 204, "the name is only kept"
+        assert given(1.1) == 413
+        assert given(0.1, header="") == 403
+        assert given(0.1, cookie="") == 403
+        assert given(0.1, header="x" * 40) == 403
+        assert given(0.1, of="another") == 400
+        assert status(port, "DELETE", f"/_stcore/upload_file/{session}/one") == 403
+        assert status(port, "POST", f"/_stcore/upload_file/{session}/one", b"x") == 405
+
+
+# What would look like a line of the log's own, and what a terminal that shows the log would obey.
+FORGED = "x\r\n2026-01-01 00:00:00 FORGED\x1b[2J\x1b]0;FORGED\x07\u202eFORGED\u2028FORGED"
+
+
+@pytest.mark.full
+def test_nothing_that_a_visitor_sends_is_in_the_log_as_it_was_sent(server: tuple[int, Path]) -> None:
+    port, folder = server
+    keys = "model", "prompt", "edits", "step", "lesson", "lesson_step", "unit", "block", "box", "view", "chosen", "present"
+    query = urlencode({**dict.fromkeys(keys, FORGED), FORGED: FORGED})
+    with connected(port) as visitor:
+        for page in ("", "lens", "runs", FORGED):
+            visit(visitor, page, query)
+    for message in (b"\xff\xfe" + FORGED.encode(), FORGED):
+        with connected(port) as visitor, suppress(ConnectionClosed):
+            visitor.send(message)
+            visit(visitor, "", "")
+    assert status(port, "GET", f"/{quote(FORGED)}?{query}", Referer=quote(FORGED), User_Agent="\x1b[2JFORGED") < 500
+    assert status(port, "PUT", f"/_stcore/upload_file/{quote(FORGED)}/{quote(FORGED)}", b"x") == 403
+    log = (folder / "log").read_bytes().decode()
+    assert "server started" in log
+    lines = log.split("\n")
+    assert not [line for line in lines if line.lstrip().startswith(("2026-01-01", "FORGED"))]
+    assert not [line for line in lines if terminal.escaped(line) != line]
 
 
 @pytest.mark.parametrize(

@@ -101,6 +101,21 @@ def test_the_readme_names_every_setting() -> None:
     assert all(f"`{variable(one.name)}`" in readme for one in fields(Hosting))
 
 
+@pytest.mark.parametrize(
+    ("settings", "megabytes"),
+    [({}, 1_000), ({"uploads": "5"}, 5), ({"uploads": "0"}, 0), ({"read_only": "1", "uploads": "5"}, 0)],
+)
+def test_the_server_itself_takes_no_larger_file_than_is_allowed(
+    monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], megabytes: int
+) -> None:
+    begun: list[list[str]] = []
+    monkeypatch.setattr("os.execv", lambda program, command: begun.append(command))
+    for name, value in settings.items():
+        monkeypatch.setenv(variable(name), value)
+    assert main(["app"]) == 0
+    assert f"--server.maxUploadSize={megabytes}" in begun[0]
+
+
 def test_the_app_does_not_start_with_a_setting_that_makes_no_sense(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

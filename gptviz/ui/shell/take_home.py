@@ -59,7 +59,8 @@ def written(what: str, query: Mapping[str, str], ending: str) -> bytes:
     """
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / f"taken.{ending}"
-        state = [word for key, value in query.items() for word in ("--state", f"{key}={value}")]
+        # In one word, so that a key of the address that begins with a dash is no option of the command.
+        state = [f"--state={key}={value}" for key, value in query.items()]
         command = [sys.executable, "-m", "gptviz", "export", what, *state, "--out", str(out)]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
         if ended.returncode:
