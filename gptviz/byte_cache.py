@@ -1,9 +1,10 @@
-"""A cache with a bound in bytes."""
+"""A cache with a bound in bytes, and one that several threads share."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from threading import Lock
 from typing import Generic, TypeVar
 
 K = TypeVar("K")
@@ -60,3 +61,36 @@ class ByteCache(Generic[K, V]):
 
     def _is_over(self) -> bool:
         return self.bytes > self.most_bytes or (self.most_items is not None and len(self) > self.most_items)
+
+
+class SharedCache(Generic[K, V]):
+    """A `ByteCache` for several threads, each value of which is made once: who asks while it is made waits for it.
+
+    Args:
+        size: how many bytes a value takes.
+        most_bytes: the most bytes all values may take together.
+    """
+
+    def __init__(self, size: Callable[[V], int], most_bytes: int) -> None:
+        self._values: ByteCache[K, V] = ByteCache(size, most_bytes)
+        self._lock = Lock()
+        self._making: dict[K, Lock] = {}
+
+    def get(self, key: K, make: Callable[[], V]) -> V:
+        """The value of `key`, made by `make` where it is not here. Treat it as read-only."""
+        with self._lock:
+            if (value := self._values.get(key)) is not None:
+                return value
+            making = self._making.setdefault(key, Lock())
+        with making:
+            with self._lock:
+                if (value := self._values.get(key)) is not None:
+                    return value
+            try:
+                value = make()
+                with self._lock:
+                    self._values.put(key, value)
+            finally:
+                with self._lock:
+                    self._making.pop(key, None)
+        return value

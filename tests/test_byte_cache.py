@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gptviz.byte_cache import ByteCache
+from gptviz.byte_cache import ByteCache, SharedCache
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcde"), st.integers(1, 9), st.booleans())), st.integers(1, 20), st.integers(1, 4))
@@ -46,3 +50,30 @@ def test_a_removed_value_frees_its_bytes_and_peeking_is_no_use() -> None:
     cache.remove("new")
     cache.remove("never there")
     assert (cache.bytes, len(cache), cache.get("new")) == (2, 1, None)
+
+
+def test_a_shared_value_is_made_once_however_many_ask_while_it_is_made() -> None:
+    cache: SharedCache[str, list[int]] = SharedCache(len, 100)
+    made, go_on = [], Event()
+
+    def make() -> list[int]:
+        made.append(1)
+        go_on.wait()
+        return [1, 2]
+
+    with ThreadPoolExecutor(8) as threads:
+        asked = [threads.submit(cache.get, "a", make) for _ in range(8)]
+        assert cache.get("b", lambda: [3]) == [3], "nobody waits for another value"
+        go_on.set()
+        assert len({id(one.result()) for one in asked}) == len(made) == 1
+
+
+def test_a_shared_value_that_could_not_be_made_is_made_by_who_asks_next() -> None:
+    cache: SharedCache[str, str] = SharedCache(len, 100)
+
+    def fail() -> str:
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        cache.get("a", fail)
+    assert cache.get("a", lambda: "made") == "made"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gptviz.model import IDENTITY, Tap, Transformer, passes
+from gptviz.model import IDENTITY, KVCache, Tap, Transformer, passes
 
 from .sampling import Sampling, choose
 
@@ -32,6 +32,28 @@ class Step:
     position: int
     tokens: Tensor
     logits: Tensor
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a generation holds at one time, in tensors that nothing changes any more.
+
+    Attributes:
+        ids: [B, T], the tokens.
+        cache: the keys and values that are kept; None where none are.
+        cached_from: the position of the first of them.
+        logits: [B, vocab_size], of the next token; None where they have not been computed.
+    """
+
+    ids: Tensor
+    cache: KVCache | None
+    cached_from: int
+    logits: Tensor | None
+
+    @property
+    def bytes(self) -> int:
+        """How much memory its keys and values take."""
+        return 0 if self.cache is None else sum(self.cache.bytes_by_block)
 
 
 def until_drawn(steps: Iterable[Step], ends: Container[int]) -> Iterator[Step]:
@@ -179,3 +201,12 @@ class Generation(Iterator[Step]):
         if self.cache is not None:
             # The last token is always computed: its pass gives the logits.
             self.cache.truncate(max(min(start, self.ids.shape[1] - 1) - self._cached_from, 0))
+
+    def held(self) -> Held:
+        """What it holds now."""
+        return Held(self.ids, self.cache and self.cache.copy(), self._cached_from, self._logits)
+
+    def hold(self, held: Held) -> None:
+        """Go on from what a generation of the same model and prompt held: nothing of it is computed again."""
+        self.ids, self._cached_from, self._logits = held.ids, held.cached_from, held.logits
+        self.cache = held.cache and held.cache.copy()

@@ -6,7 +6,8 @@ the same passes (see `Generation`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -16,10 +17,12 @@ from torch import Tensor
 from gptviz.byte_cache import ByteCache
 from gptviz.model import Tap
 
-from .generation import Generation
+from .generation import Generation, Held
 from .sampling import Sampling, choose, ledger
 
 ROOT = 0
+# About what a node takes in memory.
+NODE_BYTES = 1_500
 
 # How a token was chosen: drawn with these settings, or, where it is a token's id, taken by hand.
 Choice = Sampling | int
@@ -71,21 +74,6 @@ class TreeNode:
 
 
 @dataclass(frozen=True)
-class Snapshot:
-    """A tree as it was at one time, without what the model computed.
-
-    Attributes:
-        nodes: the root first, every node after its parent.
-        current: the id of the node that the next step would go on from.
-        dropped: as in `Tree`.
-    """
-
-    nodes: tuple[TreeNode, ...]
-    current: int
-    dropped: int
-
-
-@dataclass(frozen=True)
 class Computed:
     """What the model computed at the end of a path, on the CPU.
 
@@ -103,6 +91,46 @@ class Computed:
     def bytes(self) -> int:
         """How much memory it takes."""
         return self.logits.nbytes + self.attention.nbytes
+
+
+@dataclass(frozen=True)
+class AtHand:
+    """What the model computed of a tree, so that a copy of the tree need not compute it again. Nobody changes it.
+
+    Attributes:
+        computed: by node.
+        held: what the tree's generation held.
+        at: the node whose path that is.
+    """
+
+    computed: Mapping[int, Computed]
+    held: Held
+    at: int
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A tree as it was at one time.
+
+    Attributes:
+        nodes: the root first, every node after its parent.
+        current: the id of the node that the next step would go on from.
+        dropped: as in `Tree`.
+        at_hand: what the model computed of it; None in a snapshot that is to be small.
+    """
+
+    nodes: tuple[TreeNode, ...]
+    current: int
+    dropped: int
+    at_hand: AtHand | None = None
+
+    @property
+    def bytes(self) -> int:
+        """About how much memory it takes."""
+        size = NODE_BYTES * len(self.nodes)
+        if self.at_hand is not None:
+            size += self.at_hand.held.bytes + sum(one.bytes for one in self.at_hand.computed.values())
+        return size
 
 
 class Attended(Tap):
@@ -259,12 +287,28 @@ class Tree:
             return choice in children
         return any(self.nodes[child].drawn == choice for child in children.values())
 
-    def snapshot(self) -> Snapshot:
-        """The tree as it is now."""
-        return Snapshot(tuple(self.nodes.values()), self.current, self.dropped)
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Write another branch, then be where the tree is now: the way back is not computed again."""
+        self.after()
+        if self._at != self.current:
+            self._bring_generation_to(self.current)
+        here, held = self.current, self.generation.held()
+        try:
+            yield
+        finally:
+            self.current = self._at = here
+            self.generation.hold(held)
+
+    def snapshot(self, *, at_hand: bool = False) -> Snapshot:
+        """The tree as it is now; with what the model computed if that is to be `at_hand`."""
+        computed = {node: one for node in self._computed if (one := self._computed.peek(node)) is not None} if at_hand else {}
+        kept = AtHand(computed, self.generation.held(), self._at) if at_hand else None
+        return Snapshot(tuple(self.nodes.values()), self.current, self.dropped, kept)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Become the tree of a snapshot, which had the same model and prompt; what the model computed is computed again.
+        """Become the tree of a snapshot, which had the same model and prompt. What the model computed is computed again, if the
+        snapshot does not have it at hand.
 
         Raises:
             ValueError: the snapshot is that of another prompt.
@@ -282,6 +326,11 @@ class Tree:
         self._at = ROOT
         for node_id in list(self._computed):
             self._computed.remove(node_id)
+        if (at_hand := snapshot.at_hand) is not None:
+            self.generation.hold(at_hand.held)
+            self._at = at_hand.at
+            for node_id, computed in at_hand.computed.items():
+                self._computed.put(node_id, computed)
 
     def after(self, node: int | None = None) -> Computed:
         """What the model computes at the end of the path to `node` (default: the current one)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from gptviz.files import home
@@ -42,8 +43,28 @@ def library(*folders: Path) -> Library:
     refused: dict[str, str] = {}
     for folder in folders or (SHIPPED, own_folder()):
         for path in sorted(folder.glob("*.md"))[:MOST_LESSONS]:
-            try:
-                lessons[path.stem] = read_lesson(path)
-            except LessonError as error:
-                refused[path.name] = str(error)
+            found = _read(path, _written(path))
+            if isinstance(found, str):
+                refused[path.name] = found
+            else:
+                lessons[path.stem] = found
     return Library(lessons, refused)
+
+
+def _written(path: Path) -> tuple[int, int] | None:
+    """When a file was written and how many bytes it has; None where that cannot be told."""
+    try:
+        about = path.stat()
+    except OSError:
+        return None
+    return about.st_mtime_ns, about.st_size
+
+
+# To read YAML takes longer than to show a page. `written` is another value for another content of the file.
+@lru_cache(maxsize=2 * MOST_LESSONS)
+def _read(path: Path, written: tuple[int, int] | None) -> Lesson | str:
+    """The lesson in a file, or why it is none."""
+    try:
+        return read_lesson(path)
+    except LessonError as error:
+        return str(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import NamedTuple
 
 import torch
@@ -43,6 +44,13 @@ class LayerCache:
         self.keys, self.values = keys, values
         self.cross: tuple[Tensor, Tensor] | None = None
 
+    def copy(self, length: int) -> LayerCache:
+        """The same, with keys and values of the first `length` positions in tensors of their own; room alone is not copied."""
+        copied = LayerCache(torch.empty_like(self.keys), torch.empty_like(self.values))
+        copied.extend(self.keys[:, :, :length], self.values[:, :, :length], slice(0, length))
+        copied.cross = self.cross
+        return copied
+
     def extend(self, k: Tensor, v: Tensor, at: slice) -> tuple[Tensor, Tensor]:
         """Keep k and v [B, n_kv_head, T, d_head] of the positions `at`; return views of all up to there."""
         self.keys[:, :, at] = k
@@ -83,6 +91,12 @@ class KVCache:
     def bytes_by_block(self) -> list[int]:
         """What the keys and values that it holds now take in memory, in bytes, of each block; those of a memory not counted."""
         return [sum(kept[:, :, : self.length].nbytes for kept in (layer.keys, layer.values)) for layer in self.layers]
+
+    def copy(self) -> KVCache:
+        """The same keys and values in tensors of their own, with as much room."""
+        copied = copy(self)
+        copied.layers = [layer.copy(self.length) for layer in self.layers]
+        return copied
 
     def truncate(self, length: int) -> None:
         """Drop the tokens from position `length` on."""

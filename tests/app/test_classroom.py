@@ -34,6 +34,23 @@ def test_sessions_share_the_weights_and_not_what_was_done_in_them():
     assert [session.query_params.get("prompt") for session in sessions] == list(prompts)
 
 
+def test_a_prompt_that_another_session_has_opened_is_not_computed_again():
+    first = opened("pages/generate.py", model="ladder-2", prompt="HAMLET:")
+    writing, passes = first.session_state["writing"], []
+    hook = writing.lm.model.register_forward_pre_hook(lambda *_: passes.append(1))
+    try:
+        second = opened("pages/generate.py", model="ladder-2", prompt="HAMLET:")
+        assert not second.exception
+        assert second.session_state["writing"].ids == writing.ids
+        assert not passes
+        second.button(key="one token").click().run()
+        assert len(passes) == 1, "and what goes on from there is one pass a token"
+        opened("pages/generate.py", model="ladder-2", prompt="HAMLET:", temperature="0.3")
+        assert len(passes) > 1, "other settings are another text"
+    finally:
+        hook.remove()
+
+
 def test_a_class_with_many_small_models_opens_each_once(tiny_model: TinyModel):
     for number in range(8):
         tiny_model(f"model-{number}")

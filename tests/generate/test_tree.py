@@ -205,6 +205,51 @@ def test_going_over_to_another_branch_computes_what_differs_alone() -> None:
         assert passes == [1] * computed
 
 
+def test_after_a_branch_written_aside_the_text_goes_on_without_computing_the_way_back() -> None:
+    model = scrambled(tiny(context_length=32))
+    tree = planted(model, most_bytes=NOTHING)
+    fork = grow(tree, 6)[-1].id
+    here = grow(tree, 5)[-1].id
+    with tree.aside():
+        tree.go(fork)
+        tree.take(other(tree))
+        assert grow(tree, 4)[-1].id in tree.nodes
+    assert tree.current == here
+    passes = counted(model)
+    on = tree.step().id
+    logits = tree.after().logits
+    assert len(passes) <= 2, "the last token before, whose logits were dropped, and the new one"
+    assert torch.equal(logits, fresh_logits(tree, on))
+
+
+@pytest.mark.parametrize("context", [CONTEXT, 32])
+def test_a_tree_restored_with_what_was_computed_goes_on_as_if_it_had_computed_it(context: int) -> None:
+    model = scrambled(tiny(context_length=context))
+    tree = planted(model)
+    fork = grow(tree, 6)[-1].id
+    grow(tree, 6)
+    tree.after()
+    kept, ids = tree.snapshot(at_hand=True), tree.ids()
+    grow(tree, 3)
+    tree.go(fork)
+    tree.take(other(tree))
+    grow(tree, 2)
+    for _ in range(2):  # the first that goes on from a snapshot changes nothing of it
+        again = planted(model)
+        again.restore(kept)
+        passes = counted(model)
+        assert again.ids() == ids
+        assert again.after().logits.numel()
+        assert again.step().id in again.nodes
+        assert not passes
+        grow(again, 2)
+        assert len(passes) == (2 if context > CONTEXT else len(passes))
+        again.go(fork)
+        again.take(other(again))
+        for node in (again.current, fork, ROOT):
+            assert torch.equal(again.after(node).logits, fresh_logits(again, node))
+
+
 def test_going_somewhere_computes_nothing_until_somebody_looks() -> None:
     model = scrambled(tiny())
     tree = planted(model, most_bytes=NOTHING)

@@ -288,11 +288,12 @@ def _sidebar() -> Literal["auto", "expanded", "collapsed"]:
 
 def _menu() -> None:
     """The links to all pages."""
+    state = shared_state()
     for group, entries in GROUPS.items():
         with st.container(gap="xxsmall"):
             st.caption(f"**{group}**")
             for entry in entries:
-                link(entry, description=entry.sentence)
+                link(entry, description=entry.sentence, query=state)
 
 
 def _open_linked_model() -> None:

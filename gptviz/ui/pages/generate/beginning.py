@@ -2,31 +2,63 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+from dataclasses import dataclass
 from itertools import islice
 
+import streamlit as st
 import torch
 
+from gptviz.byte_cache import SharedCache
 from gptviz.generate.budget import BUDGET, affordable
 from gptviz.generate.generation import Generation, until_drawn
-from gptviz.generate.tree import ROOT
+from gptviz.generate.sampling import Sampling
+from gptviz.generate.tree import ROOT, Snapshot
 
-from .writing import Writing
+from .pace import Speedometer
+from .writing import Topic, Writing
 
 # How many tokens the text and the branch have; with a large model, fewer.
 FIRST_TOKENS, FORK_TOKENS = 120, 60
 # While training is played, a text is shown for a moment only, and may cost less than `BUDGET`.
 FRAME_BUDGET = 2e9
+# The texts that all sessions share take at most so much memory.
+MOST_BYTES = 96 * 2**20
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A text that the page opened on: its tree, with what the model computed, and how fast that was."""
+
+    tree: Snapshot
+    speedometer: Speedometer
+
+
+@st.cache_resource(show_spinner=False, max_entries=1)
+def _begun() -> SharedCache[tuple[Topic, Sampling, bool], Begun]:
+    """The texts that the page opened on, by all that they depend on: who opens the same one gets a copy."""
+    return SharedCache(lambda begun: begun.tree.bytes, MOST_BYTES)
 
 
 def begin(writing: Writing) -> None:
     """Write the text that the page opens on, with a branch: of a model with edits, what it writes without them."""
     with writing.lock:
-        grow(writing, FIRST_TOKENS - writing.length)
-        if writing.edits:
-            beside(writing)
+        if len(writing.tree.nodes) > 1:
+            _write(writing)
         else:
-            fork(writing)
+            begun = _begun().get((writing.about, writing.sampling, writing.stops), lambda: _write(writing))
+            writing.tree.restore(begun.tree)
+            writing.speedometer = deepcopy(begun.speedometer)
         writing.opened_as = writing.state
+
+
+def _write(writing: Writing) -> Begun:
+    grow(writing, FIRST_TOKENS - writing.length)
+    if writing.edits:
+        beside(writing)
+    else:
+        fork(writing)
+    return Begun(writing.tree.snapshot(at_hand=True), deepcopy(writing.speedometer))
 
 
 def beside(writing: Writing) -> None:
@@ -84,6 +116,7 @@ def fork(writing: Writing) -> None:
         if not others:
             return
         _, after, token = max(others)
-        writing.take(token, after)
-        grow(writing, FORK_TOKENS - 1, BUDGET / 2)
+        with writing.tree.aside():
+            writing.take(token, after)
+            grow(writing, FORK_TOKENS - 1, BUDGET / 2)
         writing.go(current)

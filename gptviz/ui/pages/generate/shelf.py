@@ -12,8 +12,8 @@ from gptviz.generate.tree import Snapshot
 
 from .writing import Topic, Writing
 
-# Bounds of the shelf, and about what a node of a tree takes.
-MOST_TREES, MOST_BYTES, NODE_BYTES = 256, 64 * 2**20, 1_500
+# Bounds of the shelf.
+MOST_TREES, MOST_BYTES = 256, 64 * 2**20
 
 
 class Kept(NamedTuple):
@@ -56,7 +56,7 @@ class Shelf:
 
 
 def _bytes(kept: Kept) -> int:
-    return NODE_BYTES * len(kept.tree.nodes)
+    return kept.tree.bytes
 
 
 @st.cache_resource(show_spinner=False, max_entries=1)
