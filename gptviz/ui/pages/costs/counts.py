@@ -284,12 +284,13 @@ def to_try(config: Config, chosen: Setting) -> list[Try]:
     longest = config.context_length
     if longest > 1:
         share = gathered.share_between_tokens(config, longest)
-        short = gathered.share_between_tokens(config, max(1, longest // 16))
+        shorter = max(2, longest // 16)
+        short = gathered.share_between_tokens(config, shorter)
         offers.append(
             Try(
                 "The longest text",
                 f"At {longest:,} tokens, {percent(share)} of the operations of reading compare tokens with each other; at "
-                f"{max(1, longest // 16):,} tokens it is {percent(short)}: these alone grow with the square of the length.",
+                f"{shorter:,} tokens it is {percent(short)}: these alone grow with the square of the length.",
                 {"tokens": longest, "pass": "forward"},
             )
         )
