@@ -19,7 +19,9 @@ MOST_CLICKED = 2_500
 # Labels on an axis, where they are single characters, and where they are longer.
 MOST_CHARACTERS, MOST_WORDS = 24, 14
 LONGEST_LABEL = 10
-PITCH, LEAST, MOST = 24, 72, 420  # pixels: of a row, and of all rows
+PITCH, LEAST, MOST = 24, 84, 420  # pixels: of a row, and of all rows
+# Rows that stay free above the first one for the marks of columns, and how far above it a mark stands.
+FREE, MARKED_AT = 0.6, 0.3
 
 
 def heatmap(
@@ -60,7 +62,8 @@ def heatmap(
         xgap=1 if len(x) <= 64 else 0,
         ygap=1,
     )
-    figure = go.Figure([drawn], base(theme, height=LEAST + 78 + min(MOST, PITCH * rows)))
+    above = FREE if marked else 0.0
+    figure = go.Figure([drawn], base(theme, height=LEAST + 78 + round(min(MOST, PITCH * (rows + above)))))
     if rows * len(x) <= MOST_CLICKED:
         _add_clicked(figure, escaped, range(first, columns))
     if marked:
@@ -69,12 +72,12 @@ def heatmap(
         _add_frame(figure, chosen, theme)
     look = {"showgrid": False, "zeroline": False, "fixedrange": True}
     figure.update_layout(
-        margin={"l": 44, "r": 8, "t": 52, "b": 74 if _is_long(places) else 44},
+        margin={"l": 44, "r": 8, "t": 52, "b": 84 if _is_long(places) else 56},
         dragmode=False,
         title=_title(title),
         modebar={"orientation": "v", "bgcolor": "rgba(0,0,0,0)", "color": theme.text},
         xaxis=look | _ticks(places, theme, first) | {"range": [first - 0.5, columns - 0.5]},
-        yaxis=look | _ticks(blocks, theme) | {"range": [rows - 0.5, -0.5]},
+        yaxis=look | _ticks(blocks, theme) | {"range": [rows - 0.5, -0.5 - above]},
     )
     return figure
 
@@ -97,7 +100,7 @@ def _add_marks(figure: go.Figure, columns: Sequence[int], theme: Theme) -> None:
     """A triangle above each of the columns in which the prompts differ."""
     figure.add_scatter(
         x=list(columns),
-        y=[-0.5] * len(columns),
+        y=[-0.5 - MARKED_AT] * len(columns),
         mode="markers",
         marker={"symbol": "triangle-down", "size": 9, "color": theme.text},
         hovertemplate="the prompts differ here<extra></extra>",
@@ -128,7 +131,7 @@ def _ticks(axis: Axis, theme: Theme, first: int = 0) -> dict[str, object]:
     step = -(-count // (MOST_WORDS if _is_long(axis) else MOST_CHARACTERS))
     named = range(first, first + count, step)
     return {
-        "title": {"text": axis.name, "standoff": 6, "font": {"size": 12, "color": theme.text}},
+        "title": {"text": axis.name, "standoff": 12, "font": {"size": 12, "color": theme.text}},
         "tickvals": list(named),
         "ticktext": [plain(short_label(axis.labels[place]), LONGEST_LABEL) for place in named],
         "tickfont": {"size": 12, "family": "monospace", "color": theme.text},
