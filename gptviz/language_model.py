@@ -364,19 +364,20 @@ class LanguageModel:
         ids, source = self.inputs(prompt, target)
         return stream(self.model, ids.tolist(), None if source is None else source.tolist())
 
-    def lens(self, prompt: str, target: str | None = None, *, top: int = 5) -> Lens:
+    def lens(self, prompt: str, target: str | None = None, *, top: int = 5, blocks_only: bool = False) -> Lens:
         """What the model would guess if it stopped after each layer: see `gptviz.interp.lens`.
 
         Args:
             prompt: the text that the model reads; for an encoder–decoder its source.
             target: what an encoder–decoder writes; by default its own answer.
             top: how many of the likeliest tokens are kept of each layer and position.
+            blocks_only: leave out the layers within a block.
 
         Raises:
             ValueError: as in `trace`; the model is a classifier.
         """
         ids, source = self.inputs(prompt, target)
-        return lens(self.model, ids.tolist(), None if source is None else source.tolist(), top=top)
+        return lens(self.model, ids.tolist(), None if source is None else source.tolist(), top=top, blocks_only=blocks_only)
 
     def token(self, text: str) -> int:
         """The token that stands for exactly `text`; of a classifier, the label of this name.

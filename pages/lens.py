@@ -18,7 +18,7 @@ open_page(
     "the model would guess if the stream went straight to its output from there.",
 )
 subject = subject_bar()
-read = read_by(subject)
+read = lens.rows_of(subject, read_by(subject))
 if not lens.grid(subject, read):
     st.stop()
 st.caption(lens.about_rows(subject, read))

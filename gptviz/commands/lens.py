@@ -19,17 +19,19 @@ def add(command: Command) -> None:
     add_precision(this)
     this.add_argument("--prompt", required=True, metavar="TEXT", help="what the model reads; of an encoder–decoder the source")
     this.add_argument("--top", type=int, default=5, metavar="K", help="how many of the likeliest tokens; default 5")
+    about = "after each block alone, and not within it: quicker with a large model"
+    this.add_argument("--blocks-only", action="store_true", help=about)
 
 
 def run(options: argparse.Namespace) -> None:
-    """The command `lens NAME --prompt TEXT [--top K] [--json]`."""
+    """The command `lens NAME --prompt TEXT [--top K] [--blocks-only] [--json]`."""
     if options.top < 1:
         raise UsageError(f"--top is {options.top}; it must be 1 or more")
     lm = opened(options)
     if lm.model.config.kind == "classifier":
         raise UsageError(f"{options.name} is a classifier and guesses no token: use classify {options.name} --text TEXT")
     warn_of_unknown(lm.tokenizer.encode(options.prompt))
-    seen = lm.lens(options.prompt, top=options.top)
+    seen = lm.lens(options.prompt, top=options.top, blocks_only=options.blocks_only)
     if options.json:
         print_json(_content(lm, seen))
         return

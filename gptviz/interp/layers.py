@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -58,6 +58,11 @@ def _of_block(config: Config, block: int) -> list[Layer]:
         Layer(f"blocks.{block}.{part}", f"the {title} of block {block}", f"{title} {block}", f"blocks.{block}.{tap}", block)
         for (part, title), tap in zip(parts, taps, strict=True)
     ]
+
+
+def ends_of_blocks(every: Sequence[Layer]) -> list[int]:
+    """Which of all `layers` are the embedding or the end of a block, as indices."""
+    return [index for index, layer in enumerate(every) if index + 1 == len(every) or every[index + 1].block != layer.block]
 
 
 def is_parallel(config: Config) -> bool:

@@ -19,7 +19,7 @@ from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import IDENTITY, Config, Transformer
 from gptviz.model.residuals import RESIDUALS
 
-from .layers import Layer, is_parallel, layers, stream_of, trace_stream
+from .layers import Layer, ends_of_blocks, is_parallel, layers, stream_of, trace_stream
 
 Numbers = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int64]
@@ -27,8 +27,9 @@ Ids = npt.NDArray[np.int64]
 TOP, MOST_FOLLOWED = 5, 20
 # So many logits are in memory at a time: 28 MB, which the allocator takes from what was freed before instead of from the system.
 LOGITS_AT_ONCE = 7_000_000
-# Of these a few rows at a time are made into probabilities: they stay in the processor's cache.
-ROWS_AT_ONCE = 8
+# Of these some rows at a time are made into probabilities, so many logits for each of the threads that compute: they, and what is
+# made of them, stay in the cache of a processor's core.
+CACHED = 2**17
 # So many tokens are a group where the largest logits of many are looked for.
 GROUP = 64
 # So far below the largest a logit counts for nothing. With the powers of e of smaller ones, which are no normal numbers, a
@@ -78,6 +79,7 @@ def lens(
     following: int | None = None,
     last: int | None = None,
     top: int = TOP,
+    blocks_only: bool = False,
 ) -> Lens:
     """Read the stream of `model` over `ids` after every layer.
 
@@ -89,6 +91,7 @@ def lens(
         following: the token that follows the last one, where it is known.
         last: how many positions at the end of the text are read; all unless given.
         top: how many of the likeliest tokens are kept of each layer and position.
+        blocks_only: leave out the layers within a block: the rows are the embedding and the end of each block.
 
     Raises:
         ValueError: the model is a classifier, there are no ids, or more than its context holds.
@@ -102,7 +105,9 @@ def lens(
     trace = trace_stream(
         model, torch.tensor([ids], device=device), beside, also=["logits"], logits_at=slice(len(ids) - compared, None)
     )
-    stream = stream_of(trace, config)[:, -count:]  # [layer, count, d_model]
+    every = layers(config)
+    read = ends_of_blocks(every) if blocks_only else range(len(every))
+    stream = stream_of(trace, config)[list(read), -count:]  # [layer, count, d_model]
     true = np.array([*ids, -1 if following is None else following][len(ids) - count + 1 :], np.int64)
     reading = _Reading(len(stream), count, min(top, config.vocab_size))
     flat = stream.flatten(0, 1)  # [layer · count, d_model]
@@ -117,7 +122,7 @@ def lens(
             first = max(start - end, 0)
             error = max(error, float((mine - trace["logits"][0, first : first + len(mine)].float()).abs().max()))
     return Lens(
-        layers(config),
+        tuple(every[index] for index in read),
         tuple(ids[-count:]),
         range(len(ids) - count, len(ids)),
         true,
@@ -137,20 +142,25 @@ def _logits(model: Transformer, stream: Tensor) -> Tensor:
     return logits.float()
 
 
-def _likeliest(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
+def _maxima(logits: Tensor, count: int) -> Tensor:
+    """The maxima [n, group] of groups of tokens, for `_likeliest` to find the `count` largest `logits` [n, vocab_size].
+
+    Token i is in group i modulo their number. In a small vocabulary every token is a group.
+    """
+    groups = logits.shape[1] // GROUP
+    return logits if groups < 2 * count else logits[:, : groups * GROUP].unflatten(1, (GROUP, groups)).amax(1)
+
+
+def _likeliest(logits: Tensor, maxima: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The `count` largest of `logits` [n, vocab_size] and their tokens, [n, count] each, the largest first.
 
-    Of a large vocabulary they are looked for in the `count` groups of tokens with the largest maxima, which is several times as
-    quick.
+    They are looked for in the `count` groups with the largest `maxima`, which is several times as quick as everywhere.
     """
-    whole = logits.shape[1] - logits.shape[1] % GROUP
-    if whole < 2 * count * GROUP:
-        best = logits.topk(count)
-        return best.values, best.indices
-    groups = logits[:, :whole].unflatten(1, (-1, GROUP)).amax(-1).topk(count).indices  # [n, count]
-    inside = torch.arange(GROUP, device=logits.device)
-    rest = torch.arange(whole, logits.shape[1], device=logits.device).expand(len(logits), -1)
-    tokens = torch.cat(((groups[:, :, None] * GROUP + inside).flatten(1), rest), dim=1)  # [n, count · GROUP + rest]
+    groups, device = maxima.shape[1], logits.device
+    within = torch.arange(logits.shape[1] // groups, device=device) * groups
+    rest = torch.arange(len(within) * groups, logits.shape[1], device=device).expand(len(logits), -1)
+    chosen = maxima.topk(count).indices  # [n, count]
+    tokens = torch.cat(((chosen[:, :, None] + within).flatten(1), rest), dim=1)  # [n, count · tokens of a group + rest]
     best = logits.gather(1, tokens).topk(count)
     return best.values, tokens.gather(1, best.indices)
 
@@ -172,26 +182,48 @@ class _Reading:
 
     def add(self, start: int, logits: Tensor, targets: Tensor) -> None:
         """The `logits` [n, vocab_size] of the rows from `start` on, and the true token of each, -1 where it is not known."""
-        for first in range(0, len(logits), ROWS_AT_ONCE):
-            some, true = logits[first : first + ROWS_AT_ONCE], targets[first : first + ROWS_AT_ONCE]
-            at = slice(start + first, start + first + len(some))
-            largest, tokens = _likeliest(some, self.top.shape[1])
-            below = (some - largest[:, :1]).clamp_(min=LEAST_LOGIT)  # [n, vocab_size], at most 0
-            weights = below.exp()
-            whole = weights.sum(-1)  # [n]
-            self.top[at] = tokens.cpu()
-            self.most[at] = ((largest - largest[:, :1]).exp() / whole[:, None]).cpu()
-            self.entropy[at] = (whole.log() - (weights * below).sum(-1) / whole).cpu()
-            mine = some.gather(1, true.clamp(min=0)[:, None])  # [n, 1]
-            above = torch.gt(some, mine, out=weights).sum(-1)
-            is_known = true >= 0
-            self.rank[at] = torch.where(is_known, above.long() + 1, 0).cpu()
-            chance = (mine - largest[:, :1]).exp()[:, 0] / whole
-            self.true_probability[at] = torch.where(is_known, chance, torch.nan).cpu()
+        count, at = self.top.shape[1], slice(start, start + len(logits))
+        cached = CACHED * torch.get_num_threads() // logits.shape[1]
+        each = max(1, cached) if logits.device.type == "cpu" else len(logits)
+        maxima, sums = list[Tensor](), list[Tensor]()
+        mine = logits.gather(1, targets.clamp(min=0)[:, None])  # [n, 1]
+        below, weights = (torch.empty_like(logits[:each]) for _ in range(2))
+        for some, own in zip(logits.split(each), mine.split(each), strict=True):
+            maxima.append(_maxima(some, count))
+            sums.append(_sums(some, own, below[: len(some)], weights[: len(some)]))
+        largest, whole, weighed, above = torch.cat(sums, dim=1)  # [n] each
+        best, tokens = _likeliest(logits, torch.cat(maxima), count)
+        is_known = targets >= 0
+        self.top[at] = tokens.cpu()
+        self.most[at] = ((best - largest[:, None]).exp() / whole[:, None]).cpu()
+        self.entropy[at] = (whole.log() - weighed / whole).cpu()
+        self.rank[at] = torch.where(is_known, above.long() + 1, 0).cpu()
+        chance = (mine[:, 0] - largest).exp() / whole
+        self.true_probability[at] = torch.where(is_known, chance, torch.nan).cpu()
 
     def shaped(self, values: Tensor) -> npt.NDArray[Any]:
         """What was kept of every row, as [layer, T, …]."""
         return values.unflatten(0, self.shape).numpy()
+
+
+def _sums(logits: Tensor, mine: Tensor, below: Tensor, weights: Tensor) -> Tensor:
+    """Four numbers of each row of `logits` [n, vocab_size], [4, n].
+
+    They are the largest logit m; the sum of e^(logit − m) over all tokens; that of (logit − m) · e^(logit − m); and how many
+    logits are larger than `mine`.
+
+    Args:
+        logits: some rows.
+        mine: a logit of each row, [n, 1].
+        below: room for as many numbers, which are written over.
+        weights: the same.
+    """
+    largest = logits.amax(-1, keepdim=True)
+    torch.sub(logits, largest, out=below).clamp_(min=LEAST_LOGIT)  # at most 0
+    torch.exp(below, out=weights)
+    whole, weighed = weights.sum(-1), below.mul_(weights).sum(-1)
+    above = torch.gt(logits, mine, out=weights).sum(-1)
+    return torch.stack((largest[:, 0], whole, weighed, above))
 
 
 @dataclass(frozen=True)

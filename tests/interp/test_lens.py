@@ -51,7 +51,7 @@ def test_a_decoder_beside_an_encoder_has_a_row_after_cross_attention(config: Con
 def test_every_number_is_that_of_a_loop_over_layers_and_positions(monkeypatch: pytest.MonkeyPatch) -> None:
     model, ids = scrambled(tiny(logit_cap=4.0)), ids_of()
     monkeypatch.setattr(module, "LOGITS_AT_ONCE", 5 * 11)  # parts that end within a layer
-    monkeypatch.setattr(module, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(module, "CACHED", 2 * 11)
     seen = lens(model, ids, following=7, top=4)
     trace, true = run(model, torch.tensor([ids])), [*ids[1:], 7]
     taps = ["blocks.0.resid_pre", "blocks.0.resid_mid", "blocks.0.resid_post", "blocks.1.resid_mid", "blocks.1.resid_post"]
@@ -102,6 +102,24 @@ def test_the_end_of_a_text_is_read_as_in_the_whole_text() -> None:
     np.testing.assert_allclose(end.probability, whole.probability[:, -2:], rtol=1e-5)
     np.testing.assert_array_equal(end.true, whole.true[-2:])
     assert end.final_error < 1e-5
+
+
+@settings(max_examples=15)
+@given(families())
+def test_blocks_alone_have_the_rows_of_the_ends_of_blocks_and_no_others_are_computed(config: Config) -> None:
+    model, ids, read = scrambled(config), ids_of(), list[int]()
+    whole = lens(model, ids, following=3)
+    kept = [row for row, layer in enumerate(whole.layers) if layer.tap.endswith("resid_post") or row == 0]
+    with pytest.MonkeyPatch.context() as patch:
+        logits = module._logits
+        patch.setattr(module, "_logits", lambda model, stream: read.append(len(stream)) or logits(model, stream))
+        ends = lens(model, ids, following=3, blocks_only=True)
+    assert sum(read) == len(kept) * len(ids)
+    assert ends.layers == tuple(whole.layers[row] for row in kept)
+    np.testing.assert_array_equal(ends.rank, whole.rank[kept])
+    for name in ("probability", "entropy", "true_probability"):
+        np.testing.assert_allclose(getattr(ends, name), getattr(whole, name)[kept], rtol=1e-4, atol=1e-6)
+    assert ends.final_error < 1e-4
 
 
 def test_the_error_at_the_end_is_measured_against_the_pass_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +177,7 @@ def test_what_is_applied_is_said(changes: dict[str, object], words: str) -> None
 def test_the_likeliest_of_a_large_vocabulary_are_the_largest_of_all(size: int) -> None:
     logits = torch.randn(7, size, generator=torch.Generator().manual_seed(size))
     count = min(5, size)
-    values, tokens = module._likeliest(logits, count)
+    values, tokens = module._likeliest(logits, module._maxima(logits, count), count)
     expected = logits.topk(count)
     assert torch.equal(values, expected.values)
     assert torch.equal(tokens, expected.indices)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
@@ -15,7 +16,7 @@ from gptviz.figures.format import percent
 from gptviz.figures.labels import labels as label_bars
 from gptviz.figures.lens import rise_and_fall
 from gptviz.interp import lens as interp
-from gptviz.interp.layers import layers
+from gptviz.interp.layers import ends_of_blocks, layers
 from gptviz.interp.lens import Course, Lens, settled
 from gptviz.labelled_array import LabelledArray
 from gptviz.ui.shell import reading
@@ -31,7 +32,10 @@ from gptviz.ui.widgets.tries import Try
 
 # Of a longer text the end is shown: the columns of more tokens would be narrower than a pixel on many screens.
 MOST_POSITIONS = 256
-_OPENED, _ASKED = "lens cell", "lens asked"
+SUBLAYERS, BLOCKS = "every sublayer", "every block"
+# So many multiplications by the unembedding, about a second on two cores, are made unless more rows are asked for.
+AT_ONCE = 100e9
+_OPENED, _ASKED, _ROWS = "lens cell", "lens asked", "rows"
 _PITCH = 22
 
 HOW = r"""
@@ -48,16 +52,56 @@ directions that the head does not read, and then looks as if the model knew noth
 of it, not what the next block makes of it."""
 
 
+@dataclass(frozen=True)
+class Rows(Read):
+    """What the model reads, and after which layers the head reads it.
+
+    Attributes:
+        blocks_only: whether the layers within a block are left out.
+    """
+
+    blocks_only: bool = False
+
+
+def rows_of(subject: Subject, read: Read) -> Rows:
+    """The control for the rows: one after every sublayer; at first one after every block where more would take long."""
+    every = layers(subject.lm.model.config)
+    ends = [every[index].name for index in ends_of_blocks(every)]
+    if len(ends) == len(every):
+        return Rows(read.ids, read.source, read.following)
+    cells = len(every) * min(len(read.ids), MOST_POSITIONS)
+    is_quick = cells * subject.lm.model.embed.weight.numel() <= AT_ONCE
+    asked, names = st.query_params.get("layer"), [layer.name for layer in every]
+    if _ROWS not in st.query_params and _ROWS not in st.session_state and asked in names and asked not in ends:
+        st.session_state[_ROWS] = SUBLAYERS  # the link opens a cell within a block
+    chosen = controls.select(
+        "A row after",
+        [SUBLAYERS, BLOCKS],
+        key=_ROWS,
+        default=SUBLAYERS if is_quick else BLOCKS,
+        segmented=True,
+        help="Sublayers are the attention and the MLP of a block. A large model is at first read after every block alone, which "
+        "takes half as long.",
+    )
+    return Rows(read.ids, read.source, read.following, blocks_only=chosen == BLOCKS)
+
+
 # Shared by all sessions: read-only. An entry has the stream at the positions shown: 36 MB for 61 layers of 576 numbers.
 @st.cache_resource(max_entries=4, show_spinner="Reading every layer")
-def seen_by(key: ModelKey, read: Read) -> Lens:
-    """What the model would guess after every layer."""
-    model = language_model(key).model
-    return interp.lens(model, read.ids, read.source, following=read.following, last=MOST_POSITIONS)
+def seen_by(key: ModelKey, read: Rows) -> Lens:
+    """What the model would guess after every layer, or after every block."""
+    return interp.lens(
+        language_model(key).model,
+        read.ids,
+        read.source,
+        following=read.following,
+        last=MOST_POSITIONS,
+        blocks_only=read.blocks_only,
+    )
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def _course(key: ModelKey, read: Read, cell: Cell) -> Course:
+def _course(key: ModelKey, read: Rows, cell: Cell) -> Course:
     lm = language_model(key)
     return interp.course(lm.model, seen_by(key, read), cell.layer, cell.index, _labels(key))
 
@@ -69,7 +113,7 @@ def _labels(key: ModelKey) -> tuple[str, ...]:
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
-def _payload(key: ModelKey, read: Read, of: str, code: str, command: Command) -> bytes:
+def _payload(key: ModelKey, read: Rows, of: str, code: str, command: Command) -> bytes:
     lm = language_model(key)
     name = key.title if key.step is None else f"{key.title}, step {key.step}"
     return lens_grid.payload(
@@ -84,12 +128,12 @@ def _payload(key: ModelKey, read: Read, of: str, code: str, command: Command) ->
     )
 
 
-def _text_of(key: ModelKey, read: Read) -> str:
+def _text_of(key: ModelKey, read: Rows) -> str:
     """Tells one text and model from another. The steps of one training are one: what is chosen stays while they are played."""
     return blake2b(repr((key.name, read)).encode("utf-8", "backslashreplace"), digest_size=12).hexdigest()
 
 
-def grid(subject: Subject, read: Read) -> bool:
+def grid(subject: Subject, read: Rows) -> bool:
     """The grid; whether there is one: a damaged model has none."""
     seen, of = seen_by(subject.key, read), _text_of(subject.key, read)
     command: Command = st.session_state.get(_ASKED, NO_COMMAND)
@@ -108,7 +152,7 @@ def grid(subject: Subject, read: Read) -> bool:
     return True
 
 
-def opened(subject: Subject, read: Read) -> Cell:
+def opened(subject: Subject, read: Rows) -> Cell:
     """The cell that was opened: in the grid, or by the link; else the last one, the model's own guess after the whole text."""
     seen = seen_by(subject.key, read)
     kept = visit.remembered(_OPENED)
@@ -123,7 +167,7 @@ def opened(subject: Subject, read: Read) -> Cell:
     return lens_grid.asked(query.get("layer"), query.get("position"), names, seen.positions) or end
 
 
-def cell_view(subject: Subject, read: Read, cell: Cell) -> LabelledArray:
+def cell_view(subject: Subject, read: Rows, cell: Cell) -> LabelledArray:
     """The likeliest tokens of a cell, and how they rose and fell from layer to layer; the numbers of both."""
     seen, followed = seen_by(subject.key, read), _course(subject.key, read, cell)
     label = subject.lm.tokenizer.label
@@ -162,7 +206,7 @@ def cell_view(subject: Subject, read: Read, cell: Cell) -> LabelledArray:
     return probability
 
 
-def about_rows(subject: Subject, read: Read) -> str:
+def about_rows(subject: Subject, read: Rows) -> str:
     """What is applied to the stream, and how near the last row is to the model's own logits."""
     seen = seen_by(subject.key, read)
     error = seen.final_error
@@ -173,7 +217,7 @@ def about_rows(subject: Subject, read: Read) -> str:
     return f"{cut}{interp.applied(subject.lm.model.config)} The last row is the model's own guess: its logits agree {exact}."
 
 
-def to_try(subject: Subject, read: Read) -> list[Try]:
+def to_try(subject: Subject, read: Rows) -> list[Try]:
     """What to try with this model and text; what is said is computed from the lens."""
     seen = seen_by(subject.key, read)
     if len(seen.layers) < 2 or not np.isfinite(seen.probability).all():
@@ -204,7 +248,7 @@ def _known(subject: Subject, question: Question) -> Try:
         f"{percent(share)}{led}. {question.contrast.about}"
     )
     cell = lens_state(layer=rows[layer].name, position=len(question.ids) - 1)
-    return Try(question.contrast.title, notice, {"prompt": question.prompt, **cell})
+    return Try(question.contrast.title, notice, {"prompt": question.prompt, _ROWS: SUBLAYERS, **cell})
 
 
 def lens_state(**asked: Any) -> dict[str, Command]:
@@ -274,18 +318,19 @@ def _right(seen: Lens) -> Try | None:
     return Try("Right and wrong", notice, lens_state(colour="rank"))
 
 
-def code(subject: Subject, read: Read) -> str:
+def code(subject: Subject, read: Rows) -> str:
     """The lines of `gptviz` that compute the numbers of the grid."""
     beside = "" if read.source is None else ", source"
     following = "" if read.following is None else f", following={read.following}"
     last = "" if len(read.ids) <= MOST_POSITIONS else f", last={MOST_POSITIONS}"
+    last += ", blocks_only=True" if read.blocks_only else ""
     return f"""{opening_code(subject, read, "from gptviz.interp.lens import lens")}
 seen = lens(lm.model, ids{beside}{following}{last})
 seen.top, seen.probability  # [layer, position, k]: the likeliest tokens
 seen.entropy, seen.rank, seen.true_probability  # [layer, position]"""
 
 
-def code_of_cell(subject: Subject, read: Read, cell: Cell) -> str:
+def code_of_cell(subject: Subject, read: Rows, cell: Cell) -> str:
     """The lines of `gptviz` that follow the likeliest tokens of a cell through all layers."""
     return f"""{code(subject, read)}
 
