@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -19,12 +21,12 @@ from gptviz.figures.format import percent
 from gptviz.interp.edits import edit
 from gptviz.interp.units import heads_and_mlps, unit
 from gptviz.text.datasets.sentences import Sentences
-from gptviz.ui.pages.switch_off import choosing, grid, texts
+from gptviz.ui.pages.switch_off import choosing, compare, grid, texts
 from gptviz.ui.shell.models import model_key
 from gptviz.ui.views.contrasts import right_by_task
 from tests.app.opening import opened
 from tests.tiny import TinyModel, tiny
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 PROMPT, HEAD = "the fox", "blocks.1.attention.head.2"
 
@@ -203,6 +205,38 @@ def test_a_model_that_is_large_waits_to_be_asked_and_goes_on_by_itself(
     assert not at.exception
     again = page(prompt="a lazy dog")
     assert cells(again) == cells(at), "found again by another session"
+
+
+def test_a_large_model_shows_its_guess_before_it_has_written_a_word(
+    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lm, gate, drawn = gptviz.load(tiny_model()), Event(), compare._tokens
+
+    def slowly(*given: Any) -> Iterator[int]:
+        for token in drawn(*given):
+            assert gate.wait(PATIENCE)
+            yield token
+
+    monkeypatch.setattr(compare, "AT_ONCE", 0)
+    monkeypatch.setattr(compare, "_tokens", slowly)
+    at = page(edits=HEAD, prompt="a slow fox")
+    assert len(bars(at)) == 2
+    assert at.metric
+    assert not any(block.language == "plaintext" for block in at.code)
+    at.button(key="stop writing After").click().run()
+    gate.set()
+
+    def texts() -> list[str]:
+        return [block.value for block in at.run().code if block.language != "python"]
+
+    wait_until(lambda: len(texts()) == 2)
+    before, after = texts()
+    assert before == lm.generate("a slow fox", len(before), temperature=0)
+    assert lm.edited(HEAD).generate("a slow fox", len(before), temperature=0).startswith(after)
+    assert len(after) < len(before), "stopped: what was written stays"
+    at.button(key="write After").click().run()
+    wait_until(lambda: texts()[-1:] == [lm.edited(HEAD).generate("a slow fox", len(before), temperature=0)])
+    assert any("take the likeliest token each time" in one.value for one in at.caption)
 
 
 @pytest.mark.parametrize("kind", ["classifier", "pair"])

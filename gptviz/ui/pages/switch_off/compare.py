@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 
 import streamlit as st
@@ -14,12 +15,14 @@ from gptviz.generate.generation import Generation, until_drawn, without_end
 from gptviz.generate.sampling import Sampling
 from gptviz.interp.before_after import Change
 from gptviz.labelled_array import LabelledArray
+from gptviz.language_model import LanguageModel
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.shell import edits, pages
 from gptviz.ui.shell.models import ModelKey, language_model, load_call
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.theme import theme
 from gptviz.ui.views import encoder_decoder
+from gptviz.ui.widgets import work
 from gptviz.ui.widgets.figure import show_figure
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.sampling import sampling_controls
@@ -28,6 +31,9 @@ from .texts import Text, guess_of, loss_of, reading_of, unit_of
 
 # How many tokens the figure shows of each of the two guesses, and how many are written.
 MOST_SHOWN, MOST_WRITTEN = 8, 80
+# A text that takes no more multiplications, a fifth of a second on two cores, is written before the page goes on.
+AT_ONCE = 3e9
+_TEXT = "text"
 
 
 def _change(key: ModelKey, ids: tuple[int, ...]) -> Change:
@@ -76,16 +82,14 @@ def texts(subject: Subject, key: ModelKey) -> None:
         return
     st.markdown("**What it writes**")
     sampling = sampling_controls(temperature=0.0, seed=True)
-    before, after = (written(one, subject.seen, sampling) for one in (key.unedited, key))
-    same = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after)))
-    for place, name, text in zip(st.columns(2, gap="medium"), ("Before", "After"), (before, after), strict=True):
+    both = []
+    for place, name, one in zip(st.columns(2, gap="medium"), ("Before", "After"), (key.unedited, key), strict=True):
         with place:
             st.caption(name)
-            st.code(text or " ", language=None, wrap_lines=True)
-    how = "take the likeliest token each time" if sampling.temperature == 0 else "draw with the same random numbers"
-    begin = f"They begin with the same {same:,} character{'' if same == 1 else 's'}" if same else "They differ"
-    alike = "Both texts are the same" if before == after else begin
-    st.caption(f"{alike}. Both {how}.")
+            both.append(written(one, subject.seen, sampling, name))
+    before, after = both
+    if before is not None and after is not None:
+        _how_alike(before, after, sampling)
     if subject.kind == "decoder":
         query = pages.shared_state()
         if key != subject.key:
@@ -93,16 +97,80 @@ def texts(subject: Subject, key: ModelKey) -> None:
         pages.link(pages.GENERATE, "Go on with it as a branch, on Generate", query=query)
 
 
+def _how_alike(before: str, after: str, sampling: Sampling) -> None:
+    same = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after)))
+    how = "take the likeliest token each time" if sampling.temperature == 0 else "draw with the same random numbers"
+    begin = f"They begin with the same {same:,} character{'' if same == 1 else 's'}" if same else "They differ"
+    alike = "Both texts are the same" if before == after else begin
+    st.caption(f"{alike}. Both {how}.")
+
+
+def written(key: ModelKey, ids: tuple[int, ...], sampling: Sampling, name: str) -> str | None:
+    """What the model writes after the prompt, of so many tokens as a moment allows; an encoder–decoder's answer.
+
+    The text of a large model is written while the rest of the page is there already: until it is whole, how far it is.
+
+    Args:
+        key: the model.
+        ids: of the prompt.
+        sampling: how tokens are drawn.
+        name: tells the texts on the page apart.
+
+    Returns:
+        The whole text, once it is written.
+    """
+    lm = language_model(key)
+    if lm.model.config.kind != "decoder" or affordable(lm.model, len(ids), MOST_WRITTEN, AT_ONCE) == MOST_WRITTEN:
+        text, is_whole = _written(key, ids, sampling), True
+    else:
+        job = _writing(key, ids, sampling, name)
+        text, is_whole = job.results.get(_TEXT), job.state == "done"
+    if text is not None:
+        st.code(text or " ", language=None, wrap_lines=True)
+    return text if is_whole else None
+
+
+def _writing(key: ModelKey, ids: tuple[int, ...], sampling: Sampling, name: str) -> work.Work:
+    """The computation of a text, which is begun at once, and how far it is."""
+    of = ("text", key, ids, sampling)
+
+    def begin() -> work.Work:
+        return work.begin(of, f"Writing the text {name.lower()}", lambda job: _write(job, key, ids, sampling))
+
+    job = work.found(of) or begin()
+    work.follow(job, f"writing {name}")
+    if job.state in ("stopped", "failed"):
+        st.button("Write it from the beginning", icon=":material/replay:", key=f"write {name}", on_click=begin)
+    return job
+
+
 @st.cache_data(max_entries=64, show_spinner="Writing")
-def written(key: ModelKey, ids: tuple[int, ...], sampling: Sampling) -> str:
-    """What the model writes after the prompt, of so many tokens as a moment allows; an encoder–decoder's answer."""
+def _written(key: ModelKey, ids: tuple[int, ...], sampling: Sampling) -> str:
     lm = language_model(key)
     if isinstance(lm.tokenizer, SpecialTokensTokenizer) and lm.model.config.kind == "encoder-decoder":
         own = None if sampling.temperature == 0 else sampling
         return lm.tokenizer.decode(encoder_decoder.answer(key, ids, lm.tokenizer.start, lm.tokenizer.end, own).ids)
+    return _text_of(lm, list(_tokens(lm, ids, sampling, MOST_WRITTEN)))
+
+
+def _write(job: work.Work, key: ModelKey, ids: tuple[int, ...], sampling: Sampling) -> None:
+    """The same of a large model, a token at a time; when it is stopped, what was written stays."""
+    lm, tokens = language_model(key), list[int]()
+    most = affordable(lm.model, len(ids), MOST_WRITTEN)
+    try:
+        for token in _tokens(lm, ids, sampling, most):
+            tokens.append(token)
+            job.report(len(tokens), most)
+    finally:
+        job.results[_TEXT] = _text_of(lm, tokens)
+
+
+def _tokens(lm: LanguageModel, ids: tuple[int, ...], sampling: Sampling, most: int) -> Iterator[int]:
     grown = Generation(lm.model, torch.tensor(ids), sampling)
-    many = affordable(lm.model, len(ids), MOST_WRITTEN)
-    tokens = [int(step.tokens[0]) for step in until_drawn(islice(grown, many), lm.end_tokens)]
+    return (int(step.tokens[0]) for step in until_drawn(islice(grown, most), lm.end_tokens))
+
+
+def _text_of(lm: LanguageModel, tokens: list[int]) -> str:
     return lm.tokenizer.continuation(without_end(tokens, lm.end_tokens)[0])
 
 
