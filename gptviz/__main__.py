@@ -34,6 +34,7 @@ from .commands import (
     neurons,
     patch,
     report,
+    stream,
     train,
 )
 from .commands.common import Parser, UsageError, one_line
@@ -61,6 +62,7 @@ COMMANDS = (
     lens,
     lessons,
     patch,
+    stream,
 )
 
 
@@ -117,9 +119,9 @@ def main(arguments: list[str] | None = None) -> int:
 def run() -> None:
     """The command `gptviz`: `main` with the arguments of this process, which ends with its exit status."""
     # Characters that the terminal's encoding lacks are escaped. A closed pipe ends the command without an error.
-    for stream in (sys.stdout, sys.stderr):
+    for output in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError):
-            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+            output.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     if sys.stdout.isatty():  # a file or another program gets exactly what the model wrote
         sys.stdout = cast(TextIO, terminal.Terminal(sys.stdout))
     try:

@@ -20,6 +20,7 @@ from dataclasses import fields, replace
 from itertools import count, islice
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -28,6 +29,7 @@ from gptviz.__main__ import main
 from gptviz.__main__ import run as run_command
 from gptviz.commands.common import print_json
 from gptviz.data.batches import consecutive_windows
+from gptviz.interp import stream
 from gptviz.model.precision import PRECISIONS
 from gptviz.runs import checkpoints
 from gptviz.runs.experiments import PLANS
@@ -1113,6 +1115,35 @@ def test_the_lens_has_what_the_model_would_guess_after_every_layer(capsys: Captu
     assert found["final_error"] < 1e-5
     assert "blocks.1.mlp" in output(capsys, "lens", "mine", "--prompt", "a cab", "--top", "2")
     assert "--top is 0" in error(capsys, "lens", "mine", "--prompt", "a", "--top", "0")
+    blocks = json.loads(output(capsys, "lens", "mine", "--prompt", "a cab", "--blocks-only", "--json"))
+    assert blocks["layers"] == ["embed", "blocks.0.mlp", "blocks.1.mlp"]
+
+
+def test_the_stream_has_the_lengths_cosines_and_shares_of_the_library(capsys: Capture, tiny_model: TinyModel) -> None:
+    tiny_model("mine", text="abcdefg ")
+    seen, tokens = gptviz.load("mine").stream("a cab"), list("a cab")
+    found = json.loads(output(capsys, "stream", "mine", "--prompt", "a cab", "--json"))
+    assert found["tokens"] == tokens
+    assert found["layers"] == ["embed", *found["sublayers"]]
+    size, along = stream.shares(seen, tokens).values
+    for name, expected in (
+        ("length", stream.lengths(seen, tokens).values),
+        ("cosine", stream.cosines(seen).values),
+        ("size", size),
+        ("along", along),
+    ):
+        np.testing.assert_allclose(found[name], expected, atol=1e-9)
+    alone = json.loads(output(capsys, "stream", "mine", "--prompt", "a cab", "--position", "2", "--json"))
+    np.testing.assert_allclose(alone["cosine"], stream.cosines(seen, 2).values, atol=1e-9)
+    said = output(capsys, "stream", "mine", "--prompt", "a cab", "--position", "2").splitlines()
+    layers, sublayers = ([line.split() for line in said if line.startswith("blocks.1.mlp")][i] for i in (0, 1))
+    assert float(layers[1]) == pytest.approx(found["length"][-1][2], rel=1e-3)
+    assert float(layers[2]) == pytest.approx(alone["cosine"][-2][-1], abs=6e-4)
+    assert float(sublayers[1]) == pytest.approx(found["size"][-1][2], abs=6e-4)
+    assert float(sublayers[2]) == pytest.approx(found["along"][-1][2], abs=6e-4)
+    assert "the positions 0 to 4" in error(capsys, "stream", "mine", "--prompt", "a cab", "--position", "5")
+    tiny_model("sorts", text="abcdefg ", head="mean", n_label=2, mask="full", tied=False)
+    assert "classify sorts --text" in error(capsys, "stream", "sorts", "--prompt", "a cab")
 
 
 def test_what_parts_add_to_a_logit_is_that_of_the_library_and_adds_up(capsys: Capture, tiny_model: TinyModel) -> None:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import gptviz
 from gptviz import terminal
 
-from .common import Command, add_precision, opened, print_json, warn_of_unknown
+from .common import Command, UsageError, add_precision, opened, print_json, warn_of_unknown
 
 if TYPE_CHECKING:
     from gptviz.interp.compare import Compared, Side
 
-WHATS = ("next_token", "attention", "embeddings", "lens", "attribution")
+WHATS = ("next_token", "attention", "embeddings", "lens", "attribution", "heads")
 MOST_LINES = 12
 
 
@@ -40,6 +40,8 @@ def add(command: Command) -> None:
     this.add_argument("--block", type=int, default=0, metavar="N", help="for attention: of which block")
     this.add_argument("--head", type=int, metavar="N", help="for attention: of which head; default: the mean of the block")
     this.add_argument("--token", metavar="TOKEN", help="for attribution: whose logit; default: the likeliest of A")
+    about = "for heads: which of the scores that the command heads prints; default: induction"
+    this.add_argument("--score", default="induction", metavar="SCORE", help=about)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -84,4 +86,8 @@ def _compared(a: Side, b: Side, options: argparse.Namespace) -> Compared:
         case "attribution":
             shares = compare.next_token(a, a).a.values
             return compare.attribution(a, b, options.token or a.vocabulary[int(shares.argmax())])
+        case "heads":
+            if options.score not in compare.HEAD_SCORES:
+                raise UsageError(f"--score is {options.score!r:.80}; it must be one of {', '.join(compare.HEAD_SCORES)}")
+            return compare.head_scores(a, b, options.score)
     return compare.next_token(a, b)

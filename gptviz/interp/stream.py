@@ -37,6 +37,7 @@ class Stream:
         written: [sublayer, T, d_model], by how much each of them changed the stream.
         read: [sublayer, T, d_model], the stream that each of them found.
         positions: [T], where in the text these are.
+        ids: [T], the tokens that were read there.
     """
 
     layers: tuple[Layer, ...]
@@ -45,6 +46,7 @@ class Stream:
     written: Tensor
     read: Tensor
     positions: range
+    ids: tuple[int, ...]
 
 
 @torch.inference_mode()
@@ -68,12 +70,13 @@ def stream(model: Transformer, ids: Sequence[int], source: Sequence[int] | None 
     also = ["blocks.*.attention.out", "blocks.*.mlp.out"] if parallel else []
     trace = trace_stream(model, torch.tensor([ids], device=device), beside, also=also)
     states = stream_of(trace, config)[:, -count:].float().cpu()  # [layer, count, d_model]
-    found, positions = layers(config), range(len(ids) - count, len(ids))
+    found, positions, shown = layers(config), range(len(ids) - count, len(ids)), tuple(ids[-count:])
     if not parallel:
-        return Stream(found, states, tuple(one.name for one in found[1:]), states[1:] - states[:-1], states[:-1], positions)
+        writers = tuple(one.name for one in found[1:])
+        return Stream(found, states, writers, states[1:] - states[:-1], states[:-1], positions, shown)
     writers = tuple(f"blocks.{block}.{part}" for block in range(config.n_layer) for part in ("attention", "mlp"))
     written = torch.stack([trace[f"{name}.out"][0, -count:].float().cpu() for name in writers])
-    return Stream(found, states, writers, written, states[:-1].repeat_interleave(2, dim=0), positions)
+    return Stream(found, states, writers, written, states[:-1].repeat_interleave(2, dim=0), positions, shown)
 
 
 def lengths(seen: Stream, tokens: Sequence[str]) -> LabelledArray:

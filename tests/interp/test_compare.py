@@ -242,7 +242,7 @@ def test_the_command_line_says_what_the_library_says(capsys: pytest.CaptureFixtu
         "lens": compare.logit_lens(a, b),
         "embeddings": compare.embeddings(a, b).points,
     }
-    views["attention"] = compare.attention(a, b, 1, 0)
+    views |= {"attention": compare.attention(a, b, 1, 0), "heads": compare.head_scores(a, b, "induction")}
     for what, found in views.items():
         assert main([*asked, "--device", "cpu", "--what", what, "--block", "1", "--head", "0", "--json"]) == 0
         said = json.loads(capsys.readouterr().out)
@@ -252,3 +252,5 @@ def test_the_command_line_says_what_the_library_says(capsys: pytest.CaptureFixtu
         assert [axis["labels"] for axis in said["a"]["axes"]] == [list(axis.labels) for axis in found.a.axes]
     assert main([*asked, "--what", "attribution"]) == 0
     assert len(capsys.readouterr().out.splitlines()) > 4
+    assert main([*asked, "--what", "heads", "--score", "delta"]) == 2
+    assert "must be one of previous_token, induction" in capsys.readouterr().err

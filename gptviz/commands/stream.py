@@ -1,0 +1,77 @@
+"""The command `stream`: how long the vectors of a text are after each layer, how they turn, and what each sublayer writes."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from .common import Command, UsageError, add_precision, opened, print_json, warn_of_unknown
+
+if TYPE_CHECKING:
+    from gptviz.interp.stream import Stream
+
+
+def add(command: Command) -> None:
+    """Add the command and its options."""
+    this = command("stream", run, "The residual stream by layer: lengths, directions, and what each sublayer writes into it.")
+    this.add_argument("name", metavar="NAME")
+    add_precision(this)
+    this.add_argument("--prompt", required=True, metavar="TEXT", help="what the model reads; of an encoder–decoder the source")
+    about = "of the token at this position alone; default: the median, and of cosines the mean, over all positions"
+    this.add_argument("--position", type=int, metavar="N", help=about)
+
+
+def run(options: argparse.Namespace) -> None:
+    """The command `stream NAME --prompt TEXT [--position N] [--json]`."""
+    lm = opened(options)
+    if lm.model.config.kind == "classifier":
+        raise UsageError(f"{options.name} is a classifier: its stream is not read here; use classify {options.name} --text TEXT")
+    warn_of_unknown(lm.tokenizer.encode(options.prompt))
+    seen = lm.stream(options.prompt)
+    index = options.position
+    if index is not None and not 0 <= index < len(seen.positions):
+        raise UsageError(f"--position is {index}; the text has the positions 0 to {len(seen.positions) - 1}")
+    pieces = [lm.tokenizer.piece(token) for token in seen.ids]
+    if options.json:
+        _print_json(seen, pieces, index)
+    else:
+        _print(seen, pieces, index)
+
+
+def _print_json(seen: Stream, tokens: list[str], index: int | None) -> None:
+    from gptviz.interp.stream import cosines, lengths, shares
+
+    size, along = shares(seen, tokens).values.tolist()
+    print_json(
+        {
+            "tokens": tokens,
+            "layers": [layer.name for layer in seen.layers],
+            "length": lengths(seen, tokens).values.tolist(),
+            "cosine": cosines(seen, index).values.tolist(),
+            "sublayers": list(seen.writers),
+            "size": size,
+            "along": along,
+        }
+    )
+
+
+def _print(seen: Stream, tokens: list[str], index: int | None) -> None:
+    """A line for each layer, and one for each sublayer."""
+    import numpy as np
+
+    from gptviz.interp.stream import cosines, lengths, shares
+
+    at = slice(None) if index is None else slice(index, index + 1)
+    length = np.median(lengths(seen, tokens).values[:, at], axis=1)
+    cosine = cosines(seen, index).values
+    widest = max(map(len, ["sublayer", *(layer.name for layer in seen.layers), *seen.writers]))
+    print(f"{'after':<{widest}}  {'length':>10}  cosine with the layer before")
+    for row, layer in enumerate(seen.layers):
+        turned = f"{cosine[row - 1, row]:.3f}" if row else ""
+        print(f"{layer.name:<{widest}}  {length[row]:>10.4g}  {turned}")
+    if not seen.writers:
+        return
+    size, along = np.median(shares(seen, tokens).values[:, :, at], axis=2)
+    print(f"\n{'sublayer':<{widest}}  {'writes':>10}  along the stream (both as shares of its length)")
+    for name, share, part in zip(seen.writers, size, along, strict=True):
+        print(f"{name:<{widest}}  {share:>10.3f}  {part:+.3f}")
