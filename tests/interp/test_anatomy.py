@@ -261,39 +261,67 @@ def rotated(x: V, config: Config, path: str) -> V:
     return V(torch.cat((turned.real, turned.imag), -1))
 
 
-def names_for(box: Box, model: Transformer, trace: Trace, drawn: Anatomy) -> dict[str, Any]:
-    """What the names in a box's equation stand for: its weights, and what was recorded in its block."""
-    config = model.config
-    V.d_head = config.head_size
-    found: dict[str, Any] = {"math": math, "T": float(T)}
-    place = re.match(r"(?:encoder\.)?(?:blocks\.\d+\.)?", box.path)
-    assert place is not None
-    in_part = box.path.rpartition(".")[0]
-    part = box.path.removeprefix(place[0]).split(".")[0]
-    if part.startswith("resid"):  # what joined the sublayer to the stream
-        part = box.part.partition(".")[0]
-    stack = "encoder." if box.path.startswith("encoder.") else ""
-    for where in (stack, place[0], f"{place[0]}{part}.", f"{in_part}."):
+# What the signs of equations mean, whatever the box.
+ARITHMETIC: dict[str, Any] = {
+    "math": math,
+    "T": float(T),
+    "sigma": lambda x: V(x.tensor.sigmoid()),
+    "softmax": lambda x: V(x.tensor.softmax(-1)),
+    "sqrt": lambda x: V(x.tensor.sqrt()) if isinstance(x, V) else math.sqrt(x),
+    "tanh": lambda x: V(x.tensor.tanh()),
+    "phi": lambda x: V(0.5 * (1 + torch.erf(x.tensor / math.sqrt(2)))),
+    "positive": lambda x: V(x.tensor.clamp(min=0)),
+    "total": lambda x: V(x.tensor.sum(0)),
+    "rows": lambda table, places: V(table.tensor[places]),
+}
+
+
+class Place:
+    """Where a box stands: the beginnings of the names that its equation leaves out.
+
+    Attributes:
+        stack: "encoder." or nothing.
+        block: of its block, as in "blocks.1."; its stack's outside of blocks.
+        part: the attention or MLP that it belongs to.
+        beside: the path of what it is in, as in "blocks.1.attention".
+    """
+
+    def __init__(self, box: Box) -> None:
+        found = re.match(r"(?:encoder\.)?(?:blocks\.\d+\.)?", box.path)
+        assert found is not None
+        self.stack, self.block = "encoder." if box.path.startswith("encoder.") else "", found[0]
+        self.beside = box.path.rpartition(".")[0]
+        self.part = box.path.removeprefix(self.block).split(".")[0]
+        if self.part.startswith("resid"):  # what joined the sublayer to the stream
+            self.part = box.part.partition(".")[0]
+
+
+def recorded(place: Place, config: Config, trace: Trace) -> dict[str, V]:
+    """What was recorded in the block and the part of a box, by the names that are used there."""
+    found: dict[str, V] = {}
+    for where in (place.stack, place.block, f"{place.block}{place.part}.", f"{place.beside}."):
         for name, value in trace.items():
             if name.startswith(where) and "." not in name.removeprefix(where):
                 found[name.removeprefix(where)] = V(value if name.endswith("positions") else value[0])
-    blocks = config.n_encoder_layer if stack else config.n_layer
+    blocks = config.n_encoder_layer if place.stack else config.n_layer
     if blocks:
-        found.setdefault("resid_post", V(trace[f"{stack}blocks.{blocks - 1}.resid_post"][0]))
+        found.setdefault("resid_post", V(trace[f"{place.stack}blocks.{blocks - 1}.resid_post"][0]))
     if "memory" in trace:
         found["memory"] = V(trace["memory"][0])
     for sublayer in ("attention", "mlp"):
-        if f"{place[0]}{sublayer}.out" in trace:
-            found[f"{sublayer}_out"] = V(trace[f"{place[0]}{sublayer}.out"][0])
-    for piece in box.pieces:
-        if piece.kind == "weight":
-            found[piece.symbol] = V(values(model, trace, piece), piece.symbol)
-    weights = {piece.symbol: values(model, trace, piece) for piece in box.pieces if piece.kind == "weight"}
+        if f"{place.block}{sublayer}.out" in trace:
+            found[f"{sublayer}_out"] = V(trace[f"{place.block}{sublayer}.out"][0])
+    return found
 
-    def own_norm(path: str) -> dict[str, Tensor]:
-        """The gain and bias of the norm at this path, which is drawn before this box."""
-        other = drawn.box(path)
-        return {} if other is None else {piece.symbol: values(model, trace, piece) for piece in other.pieces}
+
+def weights_of(box: Box | None, model: Transformer, trace: Trace) -> dict[str, Tensor]:
+    """The weights of a box by their symbols."""
+    return {} if box is None else {one.symbol: values(model, trace, one) for one in box.pieces if one.kind == "weight"}
+
+
+def norms(box: Box, place: Place, model: Transformer, trace: Trace, drawn: Anatomy) -> dict[str, Any]:
+    """The norms that an equation may name. A norm before this box is a box of its own, which has the gain and bias."""
+    config = model.config
 
     def normed(x: Tensor, own: dict[str, Tensor]) -> Tensor:
         gain, bias, size = own.get("gain"), own.get("bias"), x.shape[-1:]
@@ -301,60 +329,66 @@ def names_for(box: Box, model: Transformer, trace: Trace, drawn: Anatomy) -> dic
             return F.rms_norm(x, size, gain, config.norm_eps or 1e-6)
         return F.layer_norm(x, size, gain, bias, config.norm_eps or 1e-5)
 
+    def drawn_at(path: str) -> dict[str, Tensor]:
+        return weights_of(drawn.box(path), model, trace)
+
     def norm(x: V) -> V:
-        if "gain" in weights:  # the box is the norm
-            return V(normed(x.tensor, weights))
+        own = weights_of(box, model, trace)
+        if "gain" in own:  # the box is the norm
+            return V(normed(x.tensor, own))
         if box.part.endswith(".join"):
-            return V(normed(x.tensor, own_norm(f"{place[0]}{part}.norm_after")))
-        is_shared = config.residual == "parallel-one-norm" and part == "mlp" and drawn.box(f"{place[0]}mlp.norm") is None
-        return V(normed(x.tensor, own_norm(f"{place[0]}attention.norm" if is_shared else f"{in_part}.norm")))
+            return V(normed(x.tensor, drawn_at(f"{place.block}{place.part}.norm_after")))
+        has_own = drawn.box(f"{place.block}mlp.norm") is not None
+        is_shared = config.residual == "parallel-one-norm" and place.part == "mlp" and not has_own
+        return V(normed(x.tensor, drawn_at(f"{place.block}attention.norm" if is_shared else f"{place.beside}.norm")))
 
     def qk_norm(x: V, name: str = "") -> V:
-        own = own_norm(f"{in_part}.qk_norm{name}")
+        own = drawn_at(f"{place.beside}.qk_norm{name}")
         if config.qk_norm != "whole":
             return V(normed(x.tensor, own))
         heads = x.tensor.shape[0]
         return V(normed(torch.cat(list(x.tensor), -1), own).unflatten(-1, (heads, -1)).transpose(0, 1))
 
-    def mask(x: V) -> V:
-        is_causal = config.mask == "causal" and "cross" not in box.path and not stack
-        reach = config.window if windowed(config, box.path) else None
-        seen = torch.tensor(
-            [
-                [not is_causal or (key <= query and (reach is None or query - key < reach)) for key in range(x.tensor.shape[-1])]
-                for query in range(x.tensor.shape[-2])
-            ]
-        )
-        return V(x.tensor.masked_fill(~seen, -math.inf))
+    return {"norm": norm, "qk_norm": qk_norm, "norm_q": lambda x: qk_norm(x, ".q"), "norm_k": lambda x: qk_norm(x, ".k")}
 
-    apart = torch.arange(T)[:, None] - torch.arange(T) if not stack else torch.arange(S)[:, None] - torch.arange(S)
-    table = drawn.box(f"{in_part}.positions")
-    if table is not None and config.positions == "relative":
-        vectors = values(model, trace, table.pieces[0])
-        by = vectors[:, :, apart + config.context_length - 1]  # [H, d_head, T, T]
-        found["q_R"] = lambda q: V(torch.einsum("htd,hdtk->htk", q.tensor, by))
-    ids = trace.source if stack else trace.ids
+
+def masked(x: V, box: Box, config: Config) -> V:
+    """Scores with those of keys that a query may not read at −∞."""
+    is_causal = config.mask == "causal" and "cross" not in box.path and not box.path.startswith("encoder.")
+    reach = config.window if windowed(config, box.path) else None
+
+    def is_seen(query: int, key: int) -> bool:
+        return not is_causal or (key <= query and (reach is None or query - key < reach))
+
+    queries, keys = x.tensor.shape[-2:]
+    seen = torch.tensor([[is_seen(query, key) for key in range(keys)] for query in range(queries)])
+    return V(x.tensor.masked_fill(~seen, -math.inf))
+
+
+def names_for(box: Box, model: Transformer, trace: Trace, drawn: Anatomy) -> dict[str, Any]:
+    """What the names in a box's equation stand for: its weights, and what was recorded in its block."""
+    config, place = model.config, Place(box)
+    V.d_head = config.head_size
+    ids = trace.source if place.stack else trace.ids
     assert ids is not None
-    found |= {
-        "norm": norm,
-        "qk_norm": qk_norm,
-        "norm_q": lambda x: qk_norm(x, ".q"),
-        "norm_k": lambda x: qk_norm(x, ".k"),
-        "mask": mask,
+    count = torch.arange(S if place.stack else T)
+    apart = count[:, None] - count
+    found: dict[str, Any] = {
+        **recorded(place, config, trace),
+        **{symbol: V(weight, symbol) for symbol, weight in weights_of(box, model, trace).items()},
+        **ARITHMETIC,
+        **norms(box, place, model, trace, drawn),
+        "mask": lambda x: masked(x, box, config),
         "rotate": lambda x: rotated(x, config, box.path),
-        "sigma": lambda x: V(x.tensor.sigmoid()),
-        "softmax": lambda x: V(x.tensor.softmax(-1)),
-        "sqrt": lambda x: V(x.tensor.sqrt()) if isinstance(x, V) else math.sqrt(x),
-        "tanh": lambda x: V(x.tensor.tanh()),
-        "phi": lambda x: V(0.5 * (1 + torch.erf(x.tensor / math.sqrt(2)))),
-        "positive": lambda x: V(x.tensor.clamp(min=0)),
-        "total": lambda x: V(x.tensor.sum(0)),
-        "rows": lambda table, places: V(table.tensor[places]),
         "ids": ids[0],
         "places": torch.arange(ids.shape[1]),
         "apart": V(apart.double().abs()),
         "slope": V(alibi_slopes(config.n_head).double()[:, None, None], "slope"),
     }
+    table = drawn.box(f"{place.beside}.positions")
+    if table is not None and config.positions == "relative":
+        by = values(model, trace, table.pieces[0])[:, :, apart + config.context_length - 1]  # [H, d_head, T, T]
+        found["q_R"] = lambda q: V(torch.einsum("htd,hdtk->htk", q.tensor, by))
     return found
 
 
