@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-import time
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,9 @@ from gptviz.interp import embeddings
 from gptviz.interp import stream as interp
 from gptviz.ui.pages import stream as page
 from gptviz.ui.shell.pages import DEFAULT_PROMPT
-from tests.app.opening import opened
+from tests.app.opening import ROOT, opened
 from tests.tiny import TinyModel
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, wait_until
 
 PAGE = "pages/stream.py"
 TEXT = "hello you"
@@ -112,18 +113,49 @@ def test_the_map_is_that_of_the_layer_on_axes_that_all_layers_share(layer: str) 
     assert chart(other, "stream map")["layout"]["xaxis"]["range"] == layout["xaxis"]["range"]
 
 
+def when_it_says(words: str, **asked: str) -> AppTest:
+    """The map as soon as it is ready: the page says these words."""
+    at = opened(PAGE, model="writer", prompt=TEXT, view=page.MAP, **asked)
+    wait_until(lambda: words in says(at) or at.run().exception)
+    assert words in says(at)
+    return at
+
+
 @pytest.mark.usefixtures("writer")
 def test_a_map_by_tsne_comes_when_it_is_ready_with_the_stability_over_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embeddings, "ITERATIONS", 250)
-    at = opened(PAGE, model="writer", prompt=TEXT, view=page.MAP, method="t-SNE", seeds="true")
-    deadline = time.monotonic() + PATIENCE
-    while "Stability over" not in says(at):
-        assert time.monotonic() < deadline
-        assert not at.exception
-        at.run()
+    at = when_it_says("Stability over", method="t-SNE", seeds="true")
     assert "t-SNE keeps neighbours together" in says(at)
     np.testing.assert_allclose([places(at)[i] for i in range(len(TEXT))], computed(at), atol=1e-5)
     assert len(chart(at, "over seeds")["layout"]["annotations"]) == 5
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("writer")
+def test_a_map_by_umap_is_that_of_its_own_layer_fitted_to_its_picture_by_pca() -> None:
+    # In a process of its own: UMAP's compiler and its eleven seconds of imports stay out of the other tests.
+    subprocess.run([sys.executable, "-W", "ignore", "-c", BY_UMAP], check=True, timeout=PATIENCE, cwd=ROOT)
+
+
+BY_UMAP = """
+import numpy as np
+from tests.app.test_stream_page import *
+
+by_layer = interp.rows(gptviz.load("writer").stream(TEXT), unit=True)
+pictures = interp.maps(by_layer, list(TEXT))
+for layer, row in {"embed": 0, "blocks.1.mlp": 4}.items():
+    at = when_it_says("UMAP keeps neighbours together", method="UMAP", layer=layer)
+    shown = np.array([places(at)[i] for i in range(len(TEXT))])
+    like = pictures[row].points.values
+    alone = embeddings.umap(by_layer[row], embeddings.start(embeddings.pca(by_layer[row], 2)[0], 0), 0)
+    # Turned, mirrored and resized, and nothing else: the distances are those of UMAP's own picture, in one proportion.
+    ours, theirs = (np.linalg.norm(one[:, None] - one[None], axis=-1) for one in (shown, alone))
+    proportion = (ours * theirs).sum() / (theirs**2).sum()
+    np.testing.assert_allclose(ours, proportion * theirs, atol=1e-3 * ours.max())
+    np.testing.assert_allclose(np.linalg.norm(shown - shown.mean(0)), np.linalg.norm(like - like.mean(0)), rtol=1e-3)
+    np.testing.assert_allclose(computed(at), shown, atol=1e-5)
+    assert np.abs(shown - like).max() > 0.01 * np.abs(like).max(), "it is not the picture by PCA"
+"""
 
 
 def test_what_is_suggested_is_true_of_the_text(tiny_model: TinyModel) -> None:
