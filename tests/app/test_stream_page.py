@@ -113,19 +113,18 @@ def test_the_map_is_that_of_the_layer_on_axes_that_all_layers_share(layer: str) 
     assert chart(other, "stream map")["layout"]["xaxis"]["range"] == layout["xaxis"]["range"]
 
 
-def when_it_says(words: str, **asked: str) -> AppTest:
-    """The map as soon as it is ready: the page says these words."""
+def when_it_says(*words: str, **asked: str) -> AppTest:
+    """The map as soon as it is ready: the page says all these words."""
     at = opened(PAGE, model="writer", prompt=TEXT, view=page.MAP, **asked)
-    wait_until(lambda: words in says(at) or at.run().exception)
-    assert words in says(at)
+    wait_until(lambda: all(one in says(at) for one in words) or at.run().exception)
+    assert not at.exception
     return at
 
 
 @pytest.mark.usefixtures("writer")
 def test_a_map_by_tsne_comes_when_it_is_ready_with_the_stability_over_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embeddings, "ITERATIONS", 250)
-    at = when_it_says("Stability over", method="t-SNE", seeds="true")
-    assert "t-SNE keeps neighbours together" in says(at)
+    at = when_it_says("Stability over", "t-SNE keeps neighbours together", method="t-SNE", seeds="true")
     np.testing.assert_allclose([places(at)[i] for i in range(len(TEXT))], computed(at), atol=1e-5)
     assert len(chart(at, "over seeds")["layout"]["annotations"]) == 5
 
