@@ -62,7 +62,7 @@ def _print(seen: Stream, tokens: list[str], index: int | None) -> None:
     from gptviz.interp.stream import cosines, lengths, shares
 
     at = slice(None) if index is None else slice(index, index + 1)
-    length = np.median(lengths(seen, tokens).values[:, at], axis=1)
+    length = np.median(np.asarray(lengths(seen, tokens).values[:, at], np.float64), axis=1)
     cosine = cosines(seen, index).values
     widest = max(map(len, ["sublayer", *(layer.name for layer in seen.layers), *seen.writers]))
     print(f"{'after':<{widest}}  {'length':>10}  cosine with the layer before")
@@ -71,7 +71,7 @@ def _print(seen: Stream, tokens: list[str], index: int | None) -> None:
         print(f"{layer.name:<{widest}}  {length[row]:>10.4g}  {turned}")
     if not seen.writers:
         return
-    size, along = np.median(shares(seen, tokens).values[:, :, at], axis=2)
+    size, along = np.median(np.asarray(shares(seen, tokens).values[:, :, at], np.float64), axis=2)
     print(f"\n{'sublayer':<{widest}}  {'writes':>10}  along the stream (both as shares of its length)")
     for name, share, part in zip(seen.writers, size, along, strict=True):
         print(f"{name:<{widest}}  {share:>10.3f}  {part:+.3f}")

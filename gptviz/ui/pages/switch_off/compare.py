@@ -120,6 +120,7 @@ def written(key: ModelKey, ids: tuple[int, ...], sampling: Sampling, name: str) 
         The whole text, once it is written.
     """
     lm = language_model(key)
+    text: str | None
     if lm.model.config.kind != "decoder" or affordable(lm.model, len(ids), MOST_WRITTEN, AT_ONCE) == MOST_WRITTEN:
         text, is_whole = _written(key, ids, sampling), True
     else:
@@ -132,15 +133,23 @@ def written(key: ModelKey, ids: tuple[int, ...], sampling: Sampling, name: str) 
 
 def _writing(key: ModelKey, ids: tuple[int, ...], sampling: Sampling, name: str) -> work.Work:
     """The computation of a text, which is begun at once, and how far it is."""
-    of = ("text", key, ids, sampling)
+    of, title = ("text", key, ids, sampling), f"Writing the text {name.lower()}"
 
-    def begin() -> work.Work:
-        return work.begin(of, f"Writing the text {name.lower()}", lambda job: _write(job, key, ids, sampling))
+    def compute(job: work.Work) -> None:
+        _write(job, key, ids, sampling)
 
-    job = work.found(of) or begin()
+    def again() -> None:
+        work.begin(of, title, compute)
+
+    job = work.found(of) or work.begin(of, title, compute)
     work.follow(job, f"writing {name}")
     if job.state in ("stopped", "failed"):
-        st.button("Write it from the beginning", icon=":material/replay:", key=f"write {name}", on_click=begin)
+        st.button(
+            "Write it from the beginning",
+            icon=":material/replay:",
+            key=f"write {name}",
+            on_click=again,
+        )
     return job
 
 
