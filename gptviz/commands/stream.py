@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from statistics import median
 from typing import TYPE_CHECKING
 
 from .common import Command, UsageError, add_precision, opened, print_json, warn_of_unknown
@@ -57,21 +58,19 @@ def _print_json(seen: Stream, tokens: list[str], index: int | None) -> None:
 
 def _print(seen: Stream, tokens: list[str], index: int | None) -> None:
     """A line for each layer, and one for each sublayer."""
-    import numpy as np
-
     from gptviz.interp.stream import cosines, lengths, shares
 
-    at = slice(None) if index is None else slice(index, index + 1)
-    length = np.median(np.asarray(lengths(seen, tokens).values[:, at], np.float64), axis=1)
-    cosine = cosines(seen, index).values
+    def middle(row: list[float]) -> float:
+        return median(row) if index is None else row[index]
+
+    cosine = cosines(seen, index).values.tolist()
     widest = max(map(len, ["sublayer", *(layer.name for layer in seen.layers), *seen.writers]))
     print(f"{'after':<{widest}}  {'length':>10}  cosine with the layer before")
-    for row, layer in enumerate(seen.layers):
-        turned = f"{cosine[row - 1, row]:.3f}" if row else ""
-        print(f"{layer.name:<{widest}}  {length[row]:>10.4g}  {turned}")
+    for place, (layer, row) in enumerate(zip(seen.layers, lengths(seen, tokens).values.tolist(), strict=True)):
+        turned = f"{cosine[place - 1][place]:.3f}" if place else ""
+        print(f"{layer.name:<{widest}}  {middle(row):>10.4g}  {turned}")
     if not seen.writers:
         return
-    size, along = np.median(np.asarray(shares(seen, tokens).values[:, :, at], np.float64), axis=2)
     print(f"\n{'sublayer':<{widest}}  {'writes':>10}  along the stream (both as shares of its length)")
-    for name, share, part in zip(seen.writers, size, along, strict=True):
-        print(f"{name:<{widest}}  {share:>10.3f}  {part:+.3f}")
+    for name, size, along in zip(seen.writers, *shares(seen, tokens).values.tolist(), strict=True):
+        print(f"{name:<{widest}}  {middle(size):>10.3f}  {middle(along):+.3f}")
