@@ -226,16 +226,16 @@ def test_a_large_model_shows_its_guess_before_it_has_written_a_word(
     at.button(key="stop writing After").click().run()
     gate.set()
 
-    def texts() -> list[str]:
+    def written() -> list[str]:
         return [block.value for block in at.run().code if block.language != "python"]
 
-    wait_until(lambda: len(texts()) == 2)
-    before, after = texts()
+    wait_until(lambda: len(written()) == 2)
+    before, after = written()
     assert before == lm.generate("a slow fox", len(before), temperature=0)
     assert lm.edited(HEAD).generate("a slow fox", len(before), temperature=0).startswith(after)
     assert len(after) < len(before), "stopped: what was written stays"
     at.button(key="write After").click().run()
-    wait_until(lambda: texts()[-1:] == [lm.edited(HEAD).generate("a slow fox", len(before), temperature=0)])
+    wait_until(lambda: written()[-1:] == [lm.edited(HEAD).generate("a slow fox", len(before), temperature=0)])
     assert any("take the likeliest token each time" in one.value for one in at.caption)
 
 
