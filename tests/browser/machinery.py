@@ -336,5 +336,9 @@ def check_on_a_phone(browser: Browser, server: Server, path: str, **query: objec
     """Open a page on a screen 390 pixels wide: nothing sticks out, nothing goes wrong."""
     with visiting(browser, server, width=390, height=844) as visit:
         visit.open(path, **query)
-        page = visit.drawn()
-        assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
+        check_width(visit.drawn())
+
+
+def check_width(page: Page) -> None:
+    """Nothing on the page is wider than a phone's screen of 390 pixels."""
+    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390

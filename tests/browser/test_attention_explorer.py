@@ -291,6 +291,7 @@ def test_the_mean_of_a_block_is_that_of_its_heads_and_its_cell_opens_in_the_head
     page.wait_for_url(re.compile("^(?!.*heads=)"))
 
 
+@pytest.mark.full
 def test_a_link_reopens_what_is_on_screen_and_looking_asks_nothing_of_the_server(seen: Visit, folder: Path) -> None:
     page = opened(seen, prompt=LONG)
     before = len(seen.sent)
@@ -413,6 +414,7 @@ def memory(page: Page) -> dict[str, float]:
     return {"heap": heap, "nodes": counters["nodes"], "listeners": counters["jsEventListeners"]}
 
 
+@pytest.mark.full
 @pytest.mark.alone
 def test_a_hundred_quick_choices_leave_no_error_and_no_growing_memory(shown: Callable[..., Explorer]) -> None:
     page = shown(prompt=LONG).page
@@ -803,6 +805,7 @@ def test_heads_are_sorted_and_sieved_by_what_they_do(shown: Callable[..., Explor
     page.wait_for_url(re.compile(f"least={least}"))
 
 
+@pytest.mark.full
 def test_twelve_by_twelve_heads_on_256_tokens_draw_once_for_every_choice(shown: Callable[..., Explorer]) -> None:
     view = shown(model="many", prompt=(LONG * 4)[:256], block=0, head=0)
     page = view.page

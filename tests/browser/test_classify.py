@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, expect
 from gptviz.data.classification import LabelledSource
 from gptviz.runs import checkpoints
 from gptviz.text import opinions
-from tests.browser.machinery import Server, Visit, check_on_a_phone, quick, serve, visiting
+from tests.browser.machinery import Server, Visit, check_on_a_phone, serve, visiting
 from tests.tiny import scrambled, tiny
 
 pytestmark = pytest.mark.browser
@@ -57,6 +57,7 @@ def test_a_typed_review_gets_its_bars_and_stays_in_the_link(seen: Visit) -> None
     assert bottom["y"] + bottom["height"] <= 720  # no scrolling before the view is seen
 
 
+@pytest.mark.full
 def test_a_mistake_that_is_chosen_is_read_above(seen: Visit) -> None:
     page = seen.open("classify", model="judge", view="Held-out texts", prompt="film")
     table = page.get_by_test_id("stDataFrame")
@@ -85,7 +86,8 @@ def test_a_file_is_labelled_and_its_labels_come_back_as_csv(seen: Visit) -> None
         assert row["label"] == max(shares, key=shares.__getitem__)
 
 
-@pytest.mark.parametrize("view", quick(["Words", "Attention", "Held-out texts", "A file of yours"], "Words"))
+@pytest.mark.full
+@pytest.mark.parametrize("view", ["Words", "Attention", "Held-out texts", "A file of yours"])
 def test_no_view_sticks_out_on_a_phone(browser: Browser, judging: Server, view: str) -> None:
     long = "the plot was dull and the cast was never good " * 2
     check_on_a_phone(browser, judging, "classify", model="judge", view=view, prompt=long)

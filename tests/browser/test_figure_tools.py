@@ -91,7 +91,7 @@ def test_the_pixels_are_at_least_as_many_as_on_screen(mounted: Callable[..., Mou
     assert high > seen["height"]
 
 
-@pytest.mark.parametrize("kind", [go.Scattergl, go.Scatter3d])
+@pytest.mark.parametrize("kind", [go.Scattergl, pytest.param(go.Scatter3d, marks=pytest.mark.full)])
 def test_what_is_drawn_in_pixels_has_a_png_alone_with_its_points(mounted: Callable[..., Mounted], kind: Any) -> None:
     depth = {"z": [0, 1]} if kind is go.Scatter3d else {}
     view, _ = beside(

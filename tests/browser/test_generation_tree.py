@@ -642,6 +642,7 @@ def memory(page: Page) -> dict[str, float]:
     return {"heap": heap, "nodes": counters["nodes"], "listeners": counters["jsEventListeners"]}
 
 
+@pytest.mark.full
 @pytest.mark.alone
 def test_a_hundred_fast_interactions_leave_no_error_and_no_growing_memory(shown: Callable[..., Shown]) -> None:
     page = shown().page
@@ -671,6 +672,7 @@ def test_a_hundred_fast_interactions_leave_no_error_and_no_growing_memory(shown:
     assert after["heap"] <= before["heap"] * 1.1 + 2**20
 
 
+@pytest.mark.full
 @pytest.mark.alone
 def test_fast_clicks_back_and_forth_leave_no_growing_memory(shown: Callable[..., Shown]) -> None:
     view = shown()
@@ -960,6 +962,7 @@ def test_a_token_clicked_joins_the_text_the_code_makes_the_tree_and_a_reload_bri
     assert tokens(rows(page)) == tokens(after)
 
 
+@pytest.mark.full
 def test_undoing_taking_another_token_and_clicking_back_restores_every_digit(visit: Visit) -> None:
     page = opened(visit)
     before = rows(page)
@@ -980,6 +983,7 @@ def test_undoing_taking_another_token_and_clicking_back_restores_every_digit(vis
         assert after[row["node"]] == row
 
 
+@pytest.mark.full
 def test_the_logits_after_coming_back_are_those_of_a_fresh_pass(visit: Visit) -> None:
     page = opened(visit)
     chips(page).nth(20).click()
@@ -1048,6 +1052,7 @@ def pause(visit: Visit) -> None:
     visit.settle()
 
 
+@pytest.mark.full
 def test_while_it_plays_nothing_jumps_and_no_token_is_lost(visit: Visit) -> None:
     page = opened(visit, speed="Fast")
     before = length(page)
@@ -1114,6 +1119,7 @@ def test_a_step_and_play_in_one_moment_lose_no_token(visit: Visit, times: int) -
         assert len(tokens(rows(page))) == at
 
 
+@pytest.mark.full
 def test_two_browsers_do_not_share_a_tree(browser: Browser, server: Server) -> None:
     with visiting(browser, server) as one, visiting(browser, server) as two:
         first, second = opened(one), opened(two)

@@ -17,7 +17,8 @@ OF_FIGURES = """() => {
 }"""
 
 
-@pytest.mark.parametrize(("width", "height", "times"), [pytest.param(1280, 720, 1, marks=pytest.mark.full), (3840, 2160, 2.25)])
+@pytest.mark.full
+@pytest.mark.parametrize(("width", "height", "times"), [(1280, 720, 1), (3840, 2160, 2.25)])
 def test_figures_are_as_large_as_the_page(browser: Browser, server: Server, width: int, height: int, times: float) -> None:
     with visiting(browser, server, width=width, height=height) as visit:
         visit.open("positions")
@@ -32,7 +33,7 @@ def test_figures_are_as_large_as_the_page(browser: Browser, server: Server, widt
         expect(page.get_by_test_id("stException")).to_have_count(0)
 
 
-@pytest.mark.parametrize(("width", "height"), [(390, 800), (3840, 2160)])
+@pytest.mark.parametrize(("width", "height"), [pytest.param(390, 800, marks=pytest.mark.full), (3840, 2160)])
 def test_suggestions_are_as_wide_as_their_type_asks_for(browser: Browser, server: Server, width: int, height: int) -> None:
     with visiting(browser, server, width=width, height=height) as visit:
         page = visit.open("attention")  # a page without any figure

@@ -182,6 +182,7 @@ def test_sixty_one_rows_of_256_tokens_are_seen_at_a_glance(mounted: Mount, width
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+@pytest.mark.full
 def test_a_click_in_the_app_opens_the_cell_below_and_a_reload_keeps_it(visit: Visit) -> None:
     page = visit.open("lens", prompt="To be")
     expect(page.get_by_text("After the MLP of block 5, at position 4")).to_be_visible()

@@ -110,6 +110,7 @@ def test_visits_share_the_cache_and_nothing_else(browser: Browser, small: Server
         assert page.evaluate(cached) > 3
 
 
+@pytest.mark.full
 def test_a_port_that_is_taken_is_given_up_for_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "script.py").write_text("")
     taken: list[socket.socket] = []

@@ -321,6 +321,7 @@ def test_a_guess_that_is_clicked_often_is_taken_once_until_the_text_changes(show
         assert taken == [1] * count
 
 
+@pytest.mark.full
 def test_a_link_to_a_page_keeps_the_session_and_says_block_and_head(visit: Visit) -> None:
     page = opened(visit, "blocks.3.attention.pattern", head=2)
     page.evaluate("window.same = true")
@@ -513,6 +514,7 @@ def test_the_files_and_the_code_give_what_is_shown(shown: Callable[..., Map], tm
     assert sum(int(row["parameters"]) for row in boxes) == parameter_count(gptviz.load("shakespeare").model.config)
 
 
+@pytest.mark.full
 def test_the_pictures_stand_alone(shown: Callable[..., Map], tmp_path: Path) -> None:
     page = shown("blocks.2.attention.v").page
     cells(page)

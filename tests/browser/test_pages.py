@@ -9,7 +9,7 @@ from urllib.parse import urlparse
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.machinery import PAGES, Server, Visit, check_on_a_phone, quick, visiting
+from tests.browser.machinery import PAGES, Server, Visit, check_on_a_phone, check_width, quick, visiting
 
 pytestmark = pytest.mark.browser
 
@@ -36,7 +36,8 @@ def check_frame(page: Page, path: str) -> None:
     expect(page.get_by_test_id("stSidebarNav")).to_have_count(0)
 
 
-@pytest.mark.parametrize("path", quick(PAGES, "next_token"))
+@pytest.mark.full
+@pytest.mark.parametrize("path", PAGES)
 def test_a_deep_link_on_a_cold_server_opens_the_page_in_its_frame(browser: Browser, cold_server: Server, path: str) -> None:
     with visiting(browser, cold_server) as visit:
         check_frame(visit.open(path), path)
@@ -100,6 +101,7 @@ def test_a_link_reopens_what_is_on_screen(visit: Visit) -> None:
     expect(page.get_by_role("textbox", name=re.compile("Prompt"))).to_have_value("O Romeo")
 
 
+@pytest.mark.full
 def test_a_reload_and_a_step_back_bring_back_a_prompt_of_any_length(visit: Visit) -> None:
     page = visit.open("embeddings", prompt="O Romeo")
     box, long = page.get_by_role("textbox", name=re.compile("Prompt")), "Быть или не быть " * 4_200
@@ -122,7 +124,7 @@ def test_a_link_with_an_impossible_model_says_so_and_shows_another(visit: Visit)
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_page_opens_in_its_frame_and_a_hostile_prompt_stays_text(visit: Visit, path: str) -> None:
+def test_a_page_opens_in_its_frame_on_any_screen_and_a_hostile_prompt_stays_text(visit: Visit, path: str) -> None:
     page = visit.open(path, prompt=HOSTILE, model="bpe") if path in READ_BY_BPE else visit.open(path, prompt=HOSTILE)
     check_frame(page, path)
     visit.drawn()
@@ -130,13 +132,17 @@ def test_a_page_opens_in_its_frame_and_a_hostile_prompt_stays_text(visit: Visit,
         assert "img" in page.evaluate(TEXT)
     assert page.title() != "pwned"
     assert page.locator("img[src=x]").count() == 0
+    page.set_viewport_size({"width": 390, "height": 844})
+    visit.drawn()
+    check_width(page)
 
 
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("path", quick(PAGES, "generate", "lens"))
 def test_nothing_sticks_out_on_a_phone(browser: Browser, server: Server, path: str) -> None:
     check_on_a_phone(browser, server, path)
 
 
+@pytest.mark.full
 def test_two_browsers_do_not_disturb_each_other(browser: Browser, server: Server) -> None:
     with visiting(browser, server) as one, visiting(browser, server) as other:
         first, second = one.open("next_token", prompt="one"), other.open("next_token", prompt="other")

@@ -720,6 +720,7 @@ def test_a_double_click_takes_one_token(visit: Visit) -> None:
     visit.settle()
 
 
+@pytest.mark.full
 def test_a_step_back_takes_back_the_token_and_keeps_the_sliders(visit: Visit) -> None:
     page = visit.open("next_token", prompt="ROMEO:\n", temperature=0.5)
     chips = page.locator(".st-key-tokens-strip button.chip")
@@ -760,6 +761,7 @@ def test_the_last_move_of_a_slider_is_in_the_address_that_a_link_leads_away_from
     visit.settle()
 
 
+@pytest.mark.full
 def test_try_this_sets_the_sliders_and_only_once(visit: Visit) -> None:
     page = visit.open("next_token", temperature=0.3)
     page.get_by_role("button", name="Cut the tail").click()

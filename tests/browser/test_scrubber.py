@@ -70,6 +70,7 @@ def test_it_plays_from_the_start_to_the_end_and_stops(visit: Visit, path: str) -
     visit.settle()
 
 
+@pytest.mark.full
 @pytest.mark.alone
 def test_it_stops_when_pressed_again_and_stays_there(visit: Visit) -> None:
     page = visit.open("embeddings", model="grown", step=0)
@@ -105,6 +106,7 @@ def test_the_keyboard_moves_it_and_the_link_and_every_page_follow(visit: Visit) 
     expect(shown(page)).to_have_text("8")
 
 
+@pytest.mark.full
 def test_the_bar_keeps_its_size_whatever_the_step(visit: Visit) -> None:
     page = visit.open("embeddings", model="grown", step=0)
     box = page.get_by_test_id("stPlotlyChart").first
@@ -140,5 +142,6 @@ def test_what_a_button_sets_holds_over_the_link_where_the_limits_change_with_it(
         expect(page).to_have_url(re.compile("head=1"))
 
 
+@pytest.mark.full
 def test_nothing_sticks_out_on_a_phone(browser: Browser, server: Server) -> None:
     check_on_a_phone(browser, server, "embeddings", model="grown", step=4, trail="true")

@@ -56,6 +56,7 @@ def bar(page: Page) -> str:
     return page.get_by_test_id("stProgress").inner_text()
 
 
+@pytest.mark.full
 def test_a_run_is_begun_with_a_click_seen_to_move_reloaded_and_opened_elsewhere(visit: Visit) -> None:
     page = begin(visit, "mirror", run_steps=1_500)
     page.wait_for_url(re.compile("run=mirror"), timeout=ENOUGH)

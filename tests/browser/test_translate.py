@@ -14,7 +14,7 @@ from gptviz.interp.trace import run
 from gptviz.model import Transformer
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, SpecialTokensTokenizer
-from tests.browser.machinery import Server, Visit, check_on_a_phone, quick, serve, visiting
+from tests.browser.machinery import Server, Visit, check_on_a_phone, serve, visiting
 from tests.tiny import scrambled, tiny
 
 pytestmark = pytest.mark.browser
@@ -79,6 +79,7 @@ def test_the_page_opens_on_the_mean_of_the_last_block_and_says_what_it_hides(see
     assert shown == pytest.approx(patterns[:, 2].mean(0).tolist(), abs=1e-6)
 
 
+@pytest.mark.full
 def test_a_choice_stays_in_the_link_and_sends_nothing(seen: Visit) -> None:
     page = explorer(seen.open("translate", model="scribe", prompt=SOURCE, output="june 3"))
     seen.drawn()
@@ -95,6 +96,7 @@ def test_a_choice_stays_in_the_link_and_sends_nothing(seen: Visit) -> None:
     expect(page.locator(".tokens .chip[data-side=query]").nth(2)).to_have_attribute("aria-pressed", "true")
 
 
+@pytest.mark.full
 def test_try_this_commands_the_view_also_from_another_one(seen: Visit) -> None:
     page = seen.open("translate", model="scribe", prompt=SOURCE, view="Beam search")
     page.get_by_role("button", name="Every head").click()
@@ -147,6 +149,7 @@ def test_every_token_that_may_stand_at_a_place_is_listed_with_its_probability(se
     expect(page.locator(".st-key-ledger .draw")).to_be_hidden()
 
 
+@pytest.mark.full
 def test_a_wider_beam_keeps_more_answers(seen: Visit) -> None:
     page = seen.open("translate", model="scribe", prompt=SOURCE, view="Beam search", width=2)
     tree = page.get_by_test_id("stPlotlyChart")
@@ -159,6 +162,7 @@ def test_a_wider_beam_keeps_more_answers(seen: Visit) -> None:
     assert tree.locator("path.point").count() > count
 
 
+@pytest.mark.full
 def test_the_view_stays_where_it_is_while_training_is_walked_through(seen: Visit) -> None:
     page = seen.open("translate", model="scribe", prompt=SOURCE, step=0)
     view = explorer(page).locator(".body")
@@ -172,6 +176,7 @@ def test_the_view_stays_where_it_is_while_training_is_walked_through(seen: Visit
         assert view.bounding_box() == before
 
 
+@pytest.mark.full
 def test_hostile_source_and_output_stay_text(seen: Visit) -> None:
     hostile = "<img src=x onerror=\"document.title='pwned'\"> **bold** $x$"
     for view in ("Cross-attention", "Next token", "Beam search"):
@@ -182,7 +187,8 @@ def test_hostile_source_and_output_stay_text(seen: Visit) -> None:
         expect(page.get_by_text("Not in the vocabulary").first).to_be_visible()
 
 
-@pytest.mark.parametrize("view", quick(["Cross-attention", "Next token", "Beam search"], "Beam search"))
+@pytest.mark.full
+@pytest.mark.parametrize("view", ["Cross-attention", "Next token", "Beam search"])
 def test_nothing_sticks_out_on_a_phone(browser: Browser, translating: Server, view: str) -> None:
     check_on_a_phone(browser, translating, "translate", model="scribe", prompt=SOURCE, view=view)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -133,7 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.hub.cut = None
             self.wfile.write(sent)
             self.wfile.flush()
-            self.connection.close()
+            self.connection.shutdown(socket.SHUT_RDWR)  # closing alone waits until the files made of it are closed
             return
         self.wfile.write(body)
 
@@ -146,7 +147,7 @@ def fake_hub(cache: Path, patch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
     hub = FakeHub()
     handler = type("Handler", (_Handler,), {"hub": hub})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = Thread(target=server.serve_forever, daemon=True)
+    thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)  # how often it looks whether it shall end, in seconds
     thread.start()
     hub.url = f"http://127.0.0.1:{server.server_address[1]}"
     patch.setattr(constants, "ENDPOINT", hub.url)

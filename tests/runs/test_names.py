@@ -184,6 +184,7 @@ for line in sys.stdin:
 """
 
 
+@pytest.mark.full
 def test_of_two_processes_that_want_one_name_at_once_no_two_train_in_one_folder() -> None:
     with running(["-c", CONTENDER], stdin=-1) as one, running(["-c", CONTENDER], stdin=-1) as other:
         processes = [one, other]
