@@ -71,7 +71,7 @@ def ledger(at: AppTest) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 def codes(at: AppTest) -> list[str]:
     """The lines of code on the page, those behind the views made by hand among them."""
-    packed = [view.proto.bytes for view in at.get("bidi_component") if view.proto.bytes and not view.proto.bytes.startswith(b"{")]
+    packed = [view.proto.bytes for view in at.get("bidi_component") if view.proto.bytes[4:5] == b"{"]  # after its length
     behind = [code for code in (unpack(one)[0].get("code") for one in packed) if code]
     # Of the ledger's, the browser fills in how the token is drawn.
     return [*(one.value for one in at.code), *(code if isinstance(code, str) else "Sampling()".join(code) for code in behind)]
