@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -123,7 +124,7 @@ def choose(logits: Tensor, sampling: Sampling, position: int) -> Tensor:
         ValueError: the logits are not numbers.
     """
     largest, likeliest = logits.max(-1)
-    if not largest.isfinite().all():
+    if not all(map(math.isfinite, largest.tolist())):
         raise ValueError(f"the model's logits at position {position} are not numbers: its weights are damaged")
     if sampling.temperature == 0:
         return likeliest.cpu()

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from .norms import new_norm
-from .parts import Settings
+from .parts import LightCall, Settings
 
 
 class QKNorm:
@@ -47,7 +47,7 @@ class NoQKNorm(QKNorm):
     @staticmethod
     def new(settings: Settings) -> nn.Module:
         """A part that changes nothing."""
-        return nn.Identity()
+        return _Unchanged()
 
 
 class SharedQKNorm(QKNorm):
@@ -88,7 +88,11 @@ class WholeQKNorm(QKNorm):
         return _Whole(settings)
 
 
-class _Separate(nn.Module):
+class _Unchanged(LightCall, nn.Identity):
+    """Gives what it is given."""
+
+
+class _Separate(LightCall):
     def __init__(self, settings: Settings) -> None:
         super().__init__()
         self.n_head = settings.n_head
