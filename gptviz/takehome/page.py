@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Block, Node
 
 from gptviz.location import APP, FOLDER
+from gptviz.runs import checkpoints
 
 PATIENCE = 600  # seconds, for a page to open
 # What leads elsewhere or asks for something: it means nothing without the app.
@@ -153,10 +154,15 @@ def read_page(name: str, query: Mapping[str, str]) -> PageContent:
     """What the page called `name` shows where its address says `query`.
 
     Raises:
-        PageError: there is no such page, or it fails.
+        PageError: there is no such page or model, or the page fails.
     """
     if name not in names():
         raise PageError(f"there is no page {name!r:.40}; there are {', '.join(names())}")
+    if "model" in query:  # a page opens another model instead, and says so: not what was asked for
+        try:
+            checkpoints.find(query["model"])
+        except checkpoints.CheckpointError as error:
+            raise PageError(f"the page {name} cannot be opened: {error}") from None
     logging.getLogger("streamlit").setLevel(logging.ERROR)  # it warns that there is no server
     at = AppTest.from_file(str(APP), default_timeout=PATIENCE)
     if name != "home":

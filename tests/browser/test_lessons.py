@@ -25,7 +25,7 @@ def in_explorer(page: Page, answer: str) -> None:
 
 
 def in_strip(page: Page, answer: str) -> None:
-    page.locator(f".st-key-tokens_strip button >> nth={answer}").click()
+    page.locator(f".st-key-tokens-strip button.chip >> nth={answer}").click()
     page.wait_for_url(re.compile(f"position={answer}"))
 
 

@@ -14,6 +14,7 @@ import pytest
 import gptviz
 from gptviz.__main__ import main
 from gptviz.components import kit
+from gptviz.interp.trace import run
 from gptviz.takehome.notebook import as_notebook, codes
 from gptviz.takehome.page import Code, Figure, Group, Heading, PageContent, PageError, Plain, Setting, Text, View, read_page
 from gptviz.takehome.page_file import as_html
@@ -105,3 +106,33 @@ def test_a_notebook_shows_a_model_with_its_edits() -> None:
     (plain,) = gptviz.show("ladder-8", PROMPT).page.all(View)
     edited, before = kit.unpack(view.data)[1], kit.unpack(plain.data)[1]
     assert any(not np.array_equal(edited[name], before[name]) for name in edited)
+
+
+def test_a_trace_is_shown_in_a_notebook_and_its_view_has_the_numbers_of_the_trace() -> None:
+    cells = (
+        f"import gptviz\n\ntrace = gptviz.load('ladder-8').edited('blocks.0.attention.head.0').trace({PROMPT!r})",
+        "shown = gptviz.show(trace, page='lens')",
+    )
+    kernel: dict[str, Any] = {}
+    for cell in cells:
+        exec(cell, kernel)
+    shown, trace = kernel["shown"], kernel["trace"]
+    assert shown._repr_html_().startswith("<iframe sandbox=")
+    (view,) = shown.page.all(View)
+    _, arrays = kit.unpack(view.data)
+    expected = trace["logits"][0].softmax(-1).sort(descending=True).values[:, :5]
+    np.testing.assert_allclose(arrays["probability"][-1], expected, atol=1e-3)
+
+
+def test_what_no_page_can_show_is_refused_by_name() -> None:
+    lm = gptviz.load("ladder-8")
+    trace = lm.trace(PROMPT, ["logits"])
+    refused = {
+        "has its text already": lambda: gptviz.show(trace, "lens"),
+        "knows no model": lambda: gptviz.show(run(lm.model, lm.encode(PROMPT)[None], ["logits"])),
+        "values replaced": lambda: gptviz.show(lm.trace(PROMPT, ["logits"], edits={"embed": lambda value: 2 * value})),
+        "no model named 'nobody'": lambda: gptviz.show("nobody", PROMPT),
+    }
+    for said, shown in refused.items():
+        with pytest.raises(ValueError, match=said):
+            shown()

@@ -49,7 +49,8 @@ def _card(number: int, one: Lesson, *, has_model: bool) -> None:
 
 HOW = """A lesson is a Markdown file with the ending `.md`. It begins with its settings; every heading `##` begins a step. In a
 step, a block `page` opens a page in a given state (`open` is the name in the page's address, and each other line is what the
-address says), and a block `question` asks something: a `choice`, a `number`, a `token`, or a `state` that is chosen on the page.
+address says), and a block `question` asks something: a `choice`, a `number`, a `token`, or a `state` that is chosen on the page:
+`state: block, head` names what the click writes into the address, and the answer is then like "1.3".
 The answer is an expression that the model computes, and so is every `{{ … }}` in the text. `python -m gptviz lessons check DIR`
 opens every page and computes every answer."""
 EXAMPLE = """---

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from html import escape
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from gptviz.components.address_button import address_button
 from gptviz.language_model import LanguageModel
 from gptviz.lessons.answering import Answer, answer_to, filled
 from gptviz.lessons.checking import with_model
@@ -23,11 +24,12 @@ from gptviz.lessons.expression import ExpressionError
 from gptviz.lessons.lesson import Lesson, PageState, Question
 from gptviz.lessons.library import Library, library
 from gptviz.lessons.real_model import about_what_is_open
+from gptviz.runs.checkpoints import CheckpointError
 from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.markdown import escaped
 
 from . import present
-from .models import language_model, model_key
+from .models import ModelKey, language_model, model_key
 from .take_home import take_lesson_home
 
 # What the address says: the lesson, the number of the step (from 1), and the answered questions.
@@ -144,14 +146,16 @@ def panel() -> bool:
     with st.expander(title, expanded=True, key="lesson", type="compact"), st.container(gap="small"):
         where = st.empty()  # says how many questions are answered, which a click below may change
         st.markdown(f"#### {escaped(step.title)}")
-        functions = _functions(one.lesson.model)
-        _text(step.text, functions)
+        about = _key(one.lesson)
+        _text(step.text, about)
         if step.page is not None and step.page.look_at:
             st.info(escaped(step.page.look_at), icon=":material/visibility:")
         for number, question in enumerate(step.questions):
             with st.container(border=True, gap="small"):
-                one = _ask(one, number, question, functions)
+                one = _ask(one, number, question, about)
         n_step = len(one.lesson.steps)
+        if one.step + 1 == n_step and one.lesson.based_on:
+            st.caption(f"This lesson is based on {escaped('; '.join(one.lesson.based_on))}.")
         where.progress((one.step + 1) / n_step, f"Step {one.step + 1} of {n_step} · {one.answered_words}")
         _ways(one)
     return True
@@ -174,6 +178,14 @@ def first() -> None:
         )
 
 
+def _key(lesson: Lesson) -> ModelKey:
+    """The model that a lesson is about; where there is none of its name, each value of the lesson says so."""
+    try:
+        return model_key(lesson.model, "cpu")
+    except CheckpointError:
+        return ModelKey(lesson.model, "cpu", written=0.0)
+
+
 def _functions(model: str) -> dict[str, Callable[..., Any]]:
     from gptviz.lessons.quantities import Quantities  # takes a moment to import, which no page without a lesson waits for
 
@@ -183,23 +195,40 @@ def _functions(model: str) -> dict[str, Callable[..., Any]]:
     return Quantities(open_model, model).functions
 
 
-def _text(text: str, functions: Mapping[str, Callable[..., Any]]) -> None:
+# Every click on a page runs it again, with the lesson beside it. A value may also be about another model than that of the key,
+# which may be trained anew: it is computed again after some minutes.
+@st.cache_data(max_entries=1_000, ttl=600, show_spinner="Asking the model")
+def _filled(text: str, about: ModelKey) -> str:
+    """See `gptviz.lessons.answering.filled`."""
+    return filled(text, _functions(about.name))
+
+
+@st.cache_data(max_entries=1_000, ttl=600, show_spinner="Asking the model")
+def _answer(question: Question, about: ModelKey) -> Answer:
+    """See `gptviz.lessons.answering.answer_to`."""
+    return answer_to(question, _functions(about.name))
+
+
+def _text(text: str, about: ModelKey) -> None:
     if not text:
         return
     try:
-        st.markdown(filled(text, functions))
+        st.markdown(_filled(text, about))
     except (ExpressionError, ValueError) as error:
         st.error(f"A number in this text cannot be computed: {escaped(str(error))}")
 
 
-def _ask(one: OpenLesson, number: int, question: Question, functions: Mapping[str, Callable[..., Any]]) -> OpenLesson:
+def _ask(one: OpenLesson, number: int, question: Question, about: ModelKey) -> OpenLesson:
     """A question, a place for the answer and, once it is answered, the right one; the lesson as it then is."""
     key = f"{one.lesson.name} {one.step} {number}"
-    _text(question.ask, functions)
-    given = _given(question, key, one.lesson.steps[one.step].page, is_answered=(one.step, number) in one.done)
-    if pressed("Check", key=f"check {key}"):
+    _text(question.ask, about)
+    if question.kind == "state":
+        given, is_checked = _chosen(question, key, one.lesson.steps[one.step].page)
+    else:
+        given, is_checked = _given(question, key), pressed("Check", key=f"check {key}")
+    if is_checked:
         try:
-            answer = answer_to(question, functions)
+            answer = _answer(question, about)
         except (ExpressionError, ValueError) as error:
             st.error(f"The answer cannot be computed: {escaped(str(error))}")
             return one
@@ -209,33 +238,42 @@ def _ask(one: OpenLesson, number: int, question: Question, functions: Mapping[st
         one = one.answered(number, answer.is_right(given))
         keep(one)
     if (one.step, number) in one.done:
-        _reveal(question, one.done[one.step, number], functions)
+        _reveal(question, one.done[one.step, number], about)
     return one
 
 
-def _given(question: Question, key: str, page: PageState | None, *, is_answered: bool) -> str | float | None:
+def _given(question: Question, key: str) -> str | float | None:
     """The reader's answer as it stands now; None where there is none."""
     if question.kind == "choice":
         return st.radio("Your answer", question.options, index=None, key=f"answer {key}", label_visibility="collapsed")
     if question.kind == "number":
         label = f"Your answer{f' ({question.unit})' if question.unit else ''}"
         return st.number_input(label, value=None, format="%g", key=f"answer {key}", placeholder="a number")
-    if question.kind == "token":
-        typed = st.text_input("Your answer", key=f"answer {key}", max_chars=100, help="␣ stands for a space, ⏎ for a line break.")
-        return typed.replace("␣", " ").replace("⏎", "\n") or None
-    if not is_answered:
-        st.caption("Choose it on the page, then check.")
-    # What was chosen in a view is written into the address by the browser, which sends it with the click on "Check".
-    context = get_script_run_ctx()
-    said = question.said_by(dict(parse_qsl(context.query_string))) if context else None
-    # What the step opened was chosen by the lesson.
-    return None if page is not None and said == question.said_by(page.query) else said
+    typed = st.text_input("Your answer", key=f"answer {key}", max_chars=100, help="␣ stands for a space, ⏎ for a line break.")
+    return typed.replace("␣", " ").replace("⏎", "\n") or None
 
 
-def _reveal(question: Question, right: bool, functions: Mapping[str, Callable[..., Any]]) -> None:
+def _chosen(question: Question, key: str, page: PageState | None) -> tuple[str | None, bool]:
+    """What the reader chose on the page, None where it is still what the step opened; and whether it is to be checked now."""
+    told = told_key(key)
+    st.caption("Choose it on the page, then check.")
+    address_button("Check", question.state, key=f"check {key}", on_press=partial(st.session_state.__setitem__, told))
+    said: dict[str, str] | None = st.session_state.pop(told, None)
+    if said is None:
+        return None, False
+    given = question.said_by(said)
+    return None if page is not None and given == question.said_by(page.query) else given, True
+
+
+def told_key(question: str) -> str:
+    """The key of the session's state with what the address said when a question was checked."""
+    return f"told {question}"
+
+
+def _reveal(question: Question, right: bool, about: ModelKey) -> None:
     try:
-        answer = answer_to(question, functions)
-        more = filled(question.reveal, functions) if question.reveal else ""
+        answer = _answer(question, about)
+        more = _filled(question.reveal, about) if question.reveal else ""
     except (ExpressionError, ValueError) as error:
         st.error(f"The answer cannot be computed: {escaped(str(error))}")
         return

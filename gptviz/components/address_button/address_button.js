@@ -1,0 +1,26 @@
+// A button that tells Python what the page's address says. What was chosen last is written there before the click arrives here.
+
+import { inAddress } from "../kit/address.js";
+import { make } from "../kit/elements.js";
+import { view } from "../kit/view.js";
+
+class AddressButton {
+  /** @param {HTMLElement} root */
+  constructor(root) {
+    this.button = make("button", "press");
+    root.replaceChildren(this.button);
+    /** @type {(event: string, value: unknown) => void} */
+    this.send = () => {};
+  }
+
+  /** @param {{ label: string, names: string[] }} payload */
+  show({ label, names }) {
+    this.button.textContent = label;
+    this.button.onclick = () => {
+      const said = names.map((name) => [name, inAddress(name)]).filter(([, value]) => value !== null);
+      this.send("press", JSON.stringify(Object.fromEntries(said)));
+    };
+  }
+}
+
+export default view(AddressButton);
