@@ -222,6 +222,7 @@ def _ask(one: OpenLesson, number: int, question: Question, about: ModelKey) -> O
     """A question, a place for the answer and, once it is answered, the right one; the lesson as it then is."""
     key = f"{one.lesson.name} {one.step} {number}"
     _text(question.ask, about)
+    given: str | float | None
     if question.kind == "state":
         given, is_checked = _chosen(question, key, one.lesson.steps[one.step].page)
     else:
