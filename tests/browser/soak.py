@@ -96,6 +96,7 @@ class Reader:
     def __init__(self, visit: Visit, seed: int) -> None:
         self.visit, self.page, self.draw = visit, visit.page, random.Random(seed)
         self.unseen = list(TITLES)
+        self.doing = ""  # what it does now, or has done last
         self.acts: tuple[Callable[[], object], ...] = (
             self.link,
             self.link,
@@ -106,16 +107,20 @@ class Reader:
         )
         self.rare: tuple[Callable[[], object], ...] = (self.address, self.reload, self.back)
 
-    def act(self) -> str:
-        """Do one thing and wait until the page stands; its name."""
+    def act(self) -> None:
+        """Do one thing and wait until the page stands.
+
+        Raises:
+            AssertionError: the page did not come to stand.
+        """
         does = self.draw.choice(self.rare if self.draw.random() < LOADS else self.acts)
+        self.doing = does.__name__
         try:
             does()
         except BrowserError as error:  # what was there a moment ago is gone or covered: a reader would click elsewhere
             if "Timeout" not in str(error) and "not attached" not in str(error):
                 raise
         self.visit.settle()
-        return does.__name__
 
     def _one(self, several: Locator) -> Locator | None:
         shown = [one for one in several.all() if one.is_visible() and one.is_enabled()]
@@ -164,6 +169,17 @@ class Reader:
             self.visit.open()
 
 
+def acted(reader: Reader) -> list[str]:
+    """Let the reader do one thing; what went wrong."""
+    wrong = []
+    try:
+        reader.act()
+    except AssertionError as error:
+        wrong.append(str(error))
+    wrong += reader.visit.wrong()
+    return [f"after {reader.doing} at {reader.page.url}", *wrong] if wrong else []
+
+
 def walk(browser: Browser, server: Server, goes_on: Callable[[Walk], bool], seed: int = 0) -> Walk:
     """Let a reader walk over the app while `goes_on`; the walk ends where something goes wrong."""
     done, visit = Walk(), Visit.begin(browser, server, fresh=True)
@@ -173,16 +189,15 @@ def walk(browser: Browser, server: Server, goes_on: Callable[[Walk], bool], seed
             done.wrong.append(f"console: {message.text} at {message.location}")
 
     visit.page.on("console", told)
-    reader, last = Reader(visit, seed), ""
+    reader = Reader(visit, seed)
     try:
         visit.open()
-        while goes_on(done) and not done.wrong:
+        while goes_on(done):
             for _ in range(ACTIONS_A_SAMPLE):
-                last = reader.act()
+                done.wrong += acted(reader)
                 done.actions += 1
-                if wrong := visit.wrong():
-                    done.wrong += [f"after {last} at {visit.page.url}", *wrong]
-                    break
+                if done.wrong:
+                    return done
             reader.to(MEASURED)
             visit.settle()
             done.browser.append(visit.memory()["heap"])

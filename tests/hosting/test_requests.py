@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import http.client
 import os
+import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -20,8 +23,8 @@ from websockets.typing import Subprotocol
 
 from gptviz import terminal
 from gptviz.hosting import variable
-from tests.hosting.starting import is_healthy, started
-from tests.waiting import wait_until
+from tests.hosting.starting import HOSTING, is_healthy, started
+from tests.waiting import free_port, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the image is a Linux one")
 
@@ -172,6 +175,41 @@ def test_no_path_leads_to_a_file_of_the_machine(port: int, path: str) -> None:
 def test_an_address_that_is_too_long_is_refused_and_the_server_goes_on(port: int) -> None:
     assert status(port, "GET", f"/?prompt={'x' * 1_000_000}") >= 400
     assert status(port, "GET", "/_stcore/health") == 200
+
+
+@pytest.mark.full
+@pytest.mark.skipif(shutil.which("caddy") is None, reason="there is no Caddy here")
+def test_behind_the_proxy_answers_have_the_headers_that_the_app_does_not_send(
+    server: tuple[int, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, outside = server[0], free_port()
+    ours = (HOSTING / "Caddyfile").read_text()
+    config = re.sub(r"^:80 ", f"http://127.0.0.1:{outside} ", ours, flags=re.MULTILINE)
+    config = "{\n\tadmin off\n}\n" + config.replace("dynamic a app 8501", f"to 127.0.0.1:{app}")
+    assert str(outside) in config
+    assert str(app) in config
+    (tmp_path / "Caddyfile").write_text(config)
+    monkeypatch.setenv("HOME", str(tmp_path))  # where it keeps certificates
+    with (tmp_path / "log").open("w") as log:
+        proxy = subprocess.Popen(["caddy", "run", "--config", str(tmp_path / "Caddyfile")], stdout=log, stderr=subprocess.STDOUT)
+    try:
+        wait_until(lambda: status(outside, "GET", "/_stcore/health") == 200)
+        connection = http.client.HTTPConnection("127.0.0.1", outside, timeout=60)
+        connection.request("GET", "/lens?prompt=x")
+        answer = connection.getresponse()
+        headers = {name.lower(): value for name, value in answer.getheaders()}
+        connection.close()
+        assert answer.status == 200
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "same-origin"
+        assert headers["content-security-policy"] == "frame-ancestors 'self'"
+        assert "server" not in headers
+        assert headers["set-cookie"].startswith("gptviz_replica="), "each visitor comes to the same copy again"
+        assert handshake(outside, f"http://127.0.0.1:{outside}") == 101
+        assert handshake(outside, "http://elsewhere.example") == 403
+    finally:
+        proxy.kill()
+        proxy.wait()
 
 
 def test_by_itself_the_app_answers_this_machine_alone() -> None:
