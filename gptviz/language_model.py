@@ -210,7 +210,7 @@ class LanguageModel:
         """The tokens that end a text, where the model has such; most models that were trained on chats have."""
         return frozenset(token for token in self.card.end_tokens if token < self.tokenizer.vocab_size)
 
-    def generate(self, prompt: str, max_new_tokens: int = 200, *, go_on: bool = False, **sampling: Any) -> str:
+    def generate(self, prompt: str, max_new_tokens: int = 200, *, go_on: bool = False, slide: int = 1, **sampling: Any) -> str:
         """The text that follows `prompt`, without the prompt; `sampling` are the fields of `Sampling`.
 
         For an encoder–decoder, this is its `answer`: with its likeliest tokens unless a `sampling` is given.
@@ -219,6 +219,7 @@ class LanguageModel:
             prompt: what the model goes on with, or answers.
             max_new_tokens: the most tokens that are written; fewer where the model ends its text.
             go_on: write on where the model ends its text; its end token is then a part of the text.
+            slide: how many tokens a decoder forgets at a time past its context length, see `Generation`; more are faster.
             sampling: the fields of `Sampling`.
 
         Raises:
@@ -228,7 +229,7 @@ class LanguageModel:
             raise ValueError(f"max_new_tokens is {max_new_tokens!r:.80}; it must be a whole number, 0 or more")
         if self.model.config.kind == "encoder-decoder":
             return self.answer(prompt, min(max_new_tokens, self.model.config.context_length), **sampling)
-        grown = self.generation(prompt, Sampling(**sampling))
+        grown = self.generation(prompt, Sampling(**sampling), slide=slide)
         ends = frozenset() if go_on else self.end_tokens
         tokens = [int(step.tokens[0]) for step in until_drawn(islice(grown, min(max_new_tokens, sys.maxsize)), ends)]
         return self.tokenizer.continuation(without_end(tokens, ends)[0])

@@ -57,14 +57,16 @@ def test_a_model_or_device_that_is_not_there_is_an_error_that_says_so(tiny_model
         gptviz.load("mine", "abacus")
 
 
-def test_the_text_generated_is_that_of_the_steps_without_the_prompt(tiny_model: TinyModel) -> None:
+@pytest.mark.parametrize("slide", [1, 4])
+def test_the_text_generated_is_that_of_the_steps_without_the_prompt(tiny_model: TinyModel, slide: int) -> None:
     lm = gptviz.load(tiny_model())
-    text = lm.generate("the fox", 30, temperature=0.9, top_k=5, seed=2)
-    steps = lm.generation("the fox", Sampling(temperature=0.9, top_k=5, seed=2))
+    text = lm.generate("the fox", 30, temperature=0.9, top_k=5, seed=2, slide=slide)
+    steps = lm.generation("the fox", Sampling(temperature=0.9, top_k=5, seed=2), slide=slide)
     assert text == "".join(lm.tokenizer.piece(int(step.tokens)) for step in islice(steps, 30))
     assert len(text) == 30
-    assert text == lm.generate("the fox", 30, temperature=0.9, top_k=5, seed=2)
-    assert text != lm.generate("the fox", 30, temperature=0.9, top_k=5, seed=3)
+    assert text == lm.generate("the fox", 30, temperature=0.9, top_k=5, seed=2, slide=slide)
+    assert text != lm.generate("the fox", 30, temperature=0.9, top_k=5, seed=3, slide=slide)
+    assert text != lm.generate("the fox", 30, temperature=0.9, top_k=5, seed=2, slide=5 - slide)
     assert lm.generate("the fox", 0) == ""
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from gptviz.interp.units import Unit, unit
+from gptviz.language_model import LanguageModel
 from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import held_out
@@ -28,6 +29,11 @@ RANKINGS = {
 CHOSEN = "unit"
 # What a neuron is set to, in multiples of the largest size that its activation has in the text.
 TIMES = (-4.0, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
+
+
+def forgotten(lm: LanguageModel) -> int:
+    """How many tokens the model forgets at a time while it writes what is then read: one by one would take ten times as long."""
+    return -(-lm.model.config.context_length // 2)
 
 
 @dataclass(frozen=True)

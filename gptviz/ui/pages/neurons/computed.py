@@ -16,7 +16,7 @@ from gptviz.ui.widgets import work
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.work import Work, follow
 
-from .choices import HELD_OUT, MOST_WRITTEN, WRITTEN, Setting
+from .choices import HELD_OUT, MOST_WRITTEN, WRITTEN, Setting, forgotten
 
 # So many parameters times tokens are read in about a second; to write a token takes as long as to read WRITING of them.
 QUICK, WRITING = 2e10, 10
@@ -99,7 +99,8 @@ def _rows(setting: Setting) -> list[torch.Tensor]:
         return lm.rows(most=setting.most)
     if setting.kind != WRITTEN:
         return lm.rows(setting.text, setting.most)
-    return lm.rows(lm.generate(setting.text, MOST_WRITTEN, go_on=True, seed=0) or setting.text, MOST_WRITTEN)
+    written = lm.generate(setting.text, MOST_WRITTEN, go_on=True, seed=0, slide=forgotten(lm))
+    return lm.rows(written or setting.text, MOST_WRITTEN)
 
 
 @st.cache_data(max_entries=128, show_spinner=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gptviz.ui.shell.models import language_model, load_call
 from gptviz.ui.shell.subject import Subject
 
-from .choices import HELD_OUT, MOST_WRITTEN, WRITTEN, Setting
+from .choices import HELD_OUT, MOST_WRITTEN, WRITTEN, Setting, forgotten
 
 HOW = r"""
 A neuron is a number in the middle of an MLP, after the activation; in a gated MLP after the gate. Its values were recorded by
@@ -28,7 +28,7 @@ def code(subject: Subject, setting: Setting, neuron: int, value: float) -> str:
     if setting.kind == HELD_OUT:
         text = "None"
     elif setting.kind == WRITTEN:
-        text = f"lm.generate({setting.text!r}, {MOST_WRITTEN}, go_on=True, seed=0)"
+        text = f"lm.generate({setting.text!r}, {MOST_WRITTEN}, go_on=True, slide={forgotten(lm)}, seed=0)"
         most = MOST_WRITTEN
     promotes = (
         ""
