@@ -15,6 +15,8 @@ WORKERS ?= 2
 TESTS = $(RUN) -m pytest --durations=15 $(ARGS)
 SHARED = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 OR_NONE = || [ $$? -eq 5 ]
+# Compiled modules are kept: without them each worker, and each server that a test starts, would compile all of them again.
+unexport PYTHONDONTWRITEBYTECODE
 
 test: $(VENV)/installed-dev browser check ## set up everything, a browser too, and run the tests that a change may break
 	$(TESTS) -m "not full and not alone" $(SHARED) $(OR_NONE)
