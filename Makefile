@@ -48,7 +48,7 @@ browser: $(VENV)/installed-dev ## find a browser for the tests, or install one
 dist: $(VENV)/installed-dev ## build wheel and sdist into dist/
 	$(RUN) -m hatchling build
 
-screenshots: $(VENV)/installed-dev browser ## every page, light and dark, into docs/
+screenshots: $(VENV)/installed-dev browser ## the pictures of pages that README.md shows, into docs/
 	$(RUN) -m tests.browser.screenshots docs
 
 # Longer than a test may take: what adds up over many visits shows only then.

@@ -1,4 +1,4 @@
-"""The examples of the README, run as they stand there."""
+"""The examples of the README, run as they stand there, and its pictures."""
 
 from __future__ import annotations
 
@@ -10,6 +10,12 @@ import pytest
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def test_its_pictures_are_there_and_no_others() -> None:
+    shown = re.findall(r"\(docs/([^)]+)\)", README.read_text(encoding="utf-8"))
+    assert len(shown) > 10
+    assert sorted(shown) == sorted(file.name for file in (README.parent / "docs").iterdir())
 
 
 def test_the_readme_has_examples_in_python() -> None:

@@ -44,7 +44,7 @@ def one_head(pattern: LabelledArray, theme: Theme, *, title: str, height: int = 
     # Where the mask leaves the upper right corner blank, title and legend stand in it; else above the picture.
     corner = bool(np.isnan(values[0, -1]))
     lines = [
-        {"text": f"<b>{title}</b>", "y": 1, "yshift": -24, "font": {"size": 15}},
+        {"text": f"<b>{title}</b>", "y": 1, "yshift": -14, "font": {"size": 15}},
         {"text": "blank: comes later,<br>may not be read", "y": LEGEND_AT, "yshift": -56, "font": {"size": 12}},
     ]
     place = {"xref": "paper", "yref": "paper", "x": 1, "xanchor": "right", "yanchor": "top", "showarrow": False, "align": "right"}

@@ -1,28 +1,47 @@
-"""`python -m tests.browser.screenshots FOLDER`: a picture of every page, light and dark, for the README."""
+"""`python -m tests.browser.screenshots FOLDER`: the pictures of pages that the README shows, light or dark as it names them."""
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 from pathlib import Path
 
-from tests.browser.machinery import PAGES, Visit, chromium, serve
+from tests.browser.machinery import ROOT, Visit, chromium, serve
+
+# Pages that show more with another model or setting than with those they open on.
+OPENED_WITH = {
+    "attribution": {"model": "sentences"},
+    "circuit": {"model": "sentences", "share": "0.5"},
+    "heads": {"model": "induction"},
+    "lens": {"model": "sentences"},
+    "patching": {"model": "sentences"},
+    "switch_off": {"model": "sentences"},
+}
+
+# Pixels; a picture that is cut at the usual height is higher.
+HEIGHT, HIGHER = 800, {"circuit": 1250}
+
+
+def shown() -> list[tuple[str, str]]:
+    """The pages whose pictures the README shows, each with "light" or "dark"."""
+    return re.findall(r"\(docs/(\w+)-(light|dark)\.png\)", (ROOT / "README.md").read_text(encoding="utf-8"))
 
 
 def main(folder: Path) -> None:
-    """Write `FOLDER/<page>-<light or dark>.png`, 1280 × 800."""
+    """Write `FOLDER/<page>-<light or dark>.png`, 1280 pixels wide."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as home, serve(Path(home)) as server, chromium() as browser:
-        for dark in (False, True):
-            for path in PAGES:
-                visit = Visit.begin(browser, server, dark=dark, height=800)
-                page = visit.open(path)
-                page.wait_for_timeout(2_500)  # charts draw, transitions end
-                page.screenshot(path=folder / f"{path or 'home'}-{'dark' if dark else 'light'}.png")
-                wrong = visit.wrong()
-                visit.close()
-                if wrong:
-                    sys.exit("\n".join(wrong))
+        for name, look in shown():
+            visit = Visit.begin(browser, server, dark=look == "dark", height=HIGHER.get(name, HEIGHT))
+            page = visit.open("" if name == "home" else name, **OPENED_WITH.get(name, {}))
+            page.wait_for_timeout(2_500)  # charts draw, transitions end
+            visit.settle()
+            page.screenshot(path=folder / f"{name}-{look}.png")
+            wrong = visit.wrong()
+            visit.close()
+            if wrong:
+                sys.exit("\n".join(wrong))
 
 
 if __name__ == "__main__":
