@@ -283,10 +283,9 @@ def _reveal(question: Question, right: bool, about: ModelKey) -> None:
 
 
 def _in_words(answer: Answer) -> str:
-    unit = f" {answer.question.unit}" if answer.question.unit else ""
     if isinstance(answer.value, str):
         return f"“{escaped(answer.value.replace(' ', '␣').replace(chr(10), '⏎') or '␣')}”"
-    return f"{escaped(f'{answer.value:.4g}')}{escaped(unit)}"
+    return escaped(f"{answer.value:.4g} {answer.question.unit}".strip())
 
 
 def _ways(one: OpenLesson) -> None:
