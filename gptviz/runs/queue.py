@@ -253,9 +253,7 @@ class Queue:
         if device := self._devices.pop(name, None):
             command += ["--device", device]
         path = os.pathsep.join(filter(None, [str(PACKAGES), os.environ.get("PYTHONPATH")]))
-        # Threads that spin while they wait occupy the core that the app or another run needs: when two processes shared two
-        # cores, a step took twenty times as long.
-        environment = {"GOMP_SPINCOUNT": "10000", **os.environ, "PYTHONPATH": path, "GPTVIZ_HOME": str(self.root.parent)}
+        environment = {**os.environ, "PYTHONPATH": path, "GPTVIZ_HOME": str(self.root.parent)}
         try:
             with (folder / ERRORS).open("wb") as errors:
                 self._processes[name] = self._launch(

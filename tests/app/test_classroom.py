@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.classroom import Measured, Pupil
+from benchmarks.classroom import MIX, TRAINING, Measured, Pupil, begin_training, watch_trainings
 from gptviz.ui.shell.models import language_model, model_key
 from tests.app.opening import opened
 from tests.browser.machinery import serve
 from tests.tiny import TinyModel
+from tests.waiting import PATIENCE
 
 
 def test_sessions_share_the_weights_and_not_what_was_done_in_them():
@@ -60,17 +61,24 @@ def test_a_class_with_many_small_models_opens_each_once(tiny_model: TinyModel):
 
 
 @pytest.mark.full
-def test_three_visitors_of_a_real_server_meet_no_error(tmp_path: Path):
+def test_three_visitors_of_a_real_server_meet_no_error_and_two_trainings_wait_for_each_other(tmp_path: Path):
     with serve(tmp_path) as server:
         with ThreadPoolExecutor(1) as own_thread:  # the browser of other tests has a loop in this one
-            done = own_thread.submit(lambda: asyncio.run(meet(server.url))).result()
+            done = own_thread.submit(lambda: asyncio.run(meet(server.url, tmp_path / "home" / "checkpoints"))).result()
         assert not done.errors
-        assert {"opens a page", "draws a token", "moves a slider", "types a prompt"} <= set(done.seconds)
+        assert len(done.together) == done.hovered == 3
+        assert set(MIX) - {"hovers"} <= set(done.seconds)
+        assert done.trained == (TRAINING, TRAINING)
+        assert done.most_training == 1
         assert "Traceback" not in server.log.read_text()
 
 
-async def meet(url: str) -> Measured:
-    """Three visitors, each of whom has done everything once."""
+async def meet(url: str, runs: Path) -> Measured:
+    """Three visitors, each of whom does everything once, while two models are trained."""
     done = Measured()
-    await asyncio.gather(*(Pupil(url, number, done, math.inf, (0.0, 0.1)).learn(1) for number in range(3)))
+    await asyncio.gather(
+        *(Pupil(url, number, done, math.inf, (0.0, 0.1)).learn(MIX) for number in range(3)),
+        *(begin_training(url, f"training-{number}", done) for number in range(TRAINING)),
+        watch_trainings(runs, done, 2 * PATIENCE),
+    )
     return done
