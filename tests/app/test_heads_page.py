@@ -214,13 +214,12 @@ def test_a_model_with_known_answers_opens_on_the_heads_that_they_need_over_data_
         assert frame.set_index("head").loc[f"{block}.{head}", "Previous token"] == pytest.approx(value)
     first = f"head {rises.index[0][2]} of block {rises.index[0][0]}"
     assert f"rises most without {first} ({rises.iloc[0]:+.2f})" in says(at)
-    # Its text is the first of those held out.
+    # Its pattern is that over the prompt.
     shown = numbers(chart(at, "heads pattern")["data"][0]["z"])
-    text = lm.rows(most=task.length)[0]
-    pattern = run(lm.model, text[None])["blocks.1.attention.pattern"][0, 0].numpy()
+    pattern = lm.trace(task.contrasts()[0].clean, ["blocks.1.attention.pattern"])["blocks.1.attention.pattern"][0, 0].numpy()
     assert first == "head 0 of block 1"
     np.testing.assert_allclose(np.nan_to_num(shown), pattern, atol=1e-6)
-    # A known answer leads to the head that it needs, over its prompt; and then to the step at which that head appeared.
+    # A known answer leads to the head that it needs, among the first; and then to the step at which that head appeared.
     known = task.contrasts()[2]
     next(button for button in at.button if button.label == known.title).click().run()
     assert not at.exception
@@ -229,6 +228,7 @@ def test_a_model_with_known_answers_opens_on_the_heads_that_they_need_over_data_
     place = int(trace[-1].argmax())
     assert f"(position {place}): {percent(float(trace[-1, place]))}" in says(at)
     np.testing.assert_allclose(np.nan_to_num(numbers(chart(at, "heads pattern")["data"][0]["z"])), trace, atol=1e-6)
+    assert "1.0" in list(at.dataframe[0].value["head"][:5])
     next(button for button in at.button if button.label == "When this head appeared").click().run()
     assert not at.exception
     step = int(str(at.select_slider(key="step").value))

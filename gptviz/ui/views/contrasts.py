@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import streamlit as st
 import torch
@@ -207,7 +206,7 @@ def _appeared(key: ModelKey, question: Question, head: Unit) -> Appeared | None:
     return found
 
 
-def when_it_appeared(key: ModelKey, prompt: str, query: Callable[[Unit], Mapping[str, str]], **state: Any) -> Try | None:
+def when_it_appeared(key: ModelKey, prompt: str, query: Callable[[Unit], Mapping[str, str]], **state: str) -> Try | None:
     """A suggestion that leads to the step of training at which the head appeared that a known answer needs: that of the prompt on
     screen, else the first one. None where no head is needed so much, or its training is not known.
 

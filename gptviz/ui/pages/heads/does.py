@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.ui.shell import pages
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.theme import theme
-from gptviz.ui.views import edits
+from gptviz.ui.views import attention, edits
 from gptviz.ui.widgets.figure import pixels, show_figure
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.picking import pick
@@ -92,8 +93,9 @@ def cells(setting: Setting, found: HeadScores, name: str, at: tuple[int, int]) -
 
 
 def one(subject: Subject, setting: Setting, block: int, head: int) -> None:
-    """The pattern of one head, and the way to its page."""
-    shown = pattern(setting, block, head)
+    """The pattern of one head, and the way to its page. Beside scores over data held out it is that over the prompt."""
+    over = replace(setting, read=attention.read_by(subject, setting.stack), held_out=False) if setting.held_out else setting
+    shown = pattern(over, block, head)
     name = setting.unit(block, head).title
     show_figure(
         one_head(shown, theme(), title=name[0].upper() + name[1:], height=400),
@@ -101,18 +103,19 @@ def one(subject: Subject, setting: Setting, block: int, head: int) -> None:
         config={"displaylogo": False},
         alt=f"The attention pattern of {name} over what it reads.",
     )
-    count = len(text(setting).rows[0])
+    count = len(text(over).rows[0])
     cut = f" The picture has the last {MOST_SHOWN} of {count:,} tokens." if count > MOST_SHOWN else ""
-    some = "the first of the texts held out" if setting.held_out else "the first of the random texts"
-    which = some if setting.read is None else "the text that is read"
+    which = (
+        "the first of the random texts" if over.read is None else "the prompt" if setting.held_out else "the text that is read"
+    )
     st.caption(f"What this head looks at, over {which}.{cut}")
     with st.container(horizontal=True, vertical_alignment="center"):
-        pages.link(pages.ATTENTION, f"Open {name} on Attention", query=attention_link(subject, setting, block, head))
+        pages.link(pages.ATTENTION, f"Open {name} on Attention", query=attention_link(subject, over, block, head))
         edits.switch(setting.unit(block, head), key="switch head")
 
 
 def attention_link(subject: Subject, setting: Setting, block: int, head: int) -> dict[str, str]:
-    """The address of a head on the page Attention: with the same text, where that is not the prompt and can be written as one."""
+    """The address of a head on the page Attention: with the same random tokens, where these can be written as a text."""
     asked = {"block": str(block), "head": str(head)}
     if subject.kind == "encoder-decoder":
         asked["stack"] = setting.stack

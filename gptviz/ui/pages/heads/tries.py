@@ -12,12 +12,14 @@ from gptviz.ui.views.contrasts import Question, answered, known_contrasts, loss_
 from gptviz.ui.widgets.markdown import in_quotes
 from gptviz.ui.widgets.tries import Try
 
-from .choices import CHOSEN, DOES, HELD_OUT, PROMPT, READS, Setting
+from .choices import CHOSEN, DOES, HELD_OUT, READS, Setting
 from .computed import CLEARLY, KINDS, chance, composed, known, pattern, ranked, scores, with_losses
 from .reads import strongest
 
 # At most so many blocks are multiplied with each other before anybody asks for it.
 FEW_BLOCKS = 12
+# The state in which heads are ordered by what answers lose without them.
+BY_LOSS = {"view": DOES, "over": HELD_OUT, "score": "delta_loss"}
 TITLES = {
     "induction": "The induction head",
     "previous_token": "A previous-token head",
@@ -44,8 +46,7 @@ def _known(setting: Setting, prompt: str) -> list[Try]:
     training one of them appeared.
     """
     offers = [_most_needed(setting), *(_needed(setting, question) for question in answered(setting.key))]
-    state = {"view": DOES, "over": PROMPT}
-    offers.append(when_it_appeared(setting.key, prompt, lambda head: {CHOSEN: head.name}, **state))
+    offers.append(when_it_appeared(setting.key, prompt, lambda head: {CHOSEN: head.name}, **BY_LOSS))
     return [offer for offer in offers if offer is not None]
 
 
@@ -64,7 +65,7 @@ def _most_needed(setting: Setting) -> Try | None:
         f"Over data held out, the loss of the answers rises most without {first}, {second} and {third}, in nats. {few} of "
         f"{rises.size} heads matter more than a tenth of the first."
     )
-    return Try("The heads that answers need", notice, {"view": DOES, "over": HELD_OUT, "score": "delta_loss"})
+    return Try("The heads that answers need", notice, BY_LOSS)
 
 
 def _needed(setting: Setting, question: Question) -> Try | None:
@@ -80,7 +81,7 @@ def _needed(setting: Setting, question: Question) -> Try | None:
         f"{loss_of_head(setting.key, question, found)} At the last token this head looks most at {token} (position {place}): "
         f"{percent(float(row[place]))}."
     )
-    state = {"view": DOES, "over": PROMPT, "prompt": question.prompt}
+    state = {**BY_LOSS, "prompt": question.prompt}
     return Try(question.contrast.title, notice, state, {CHOSEN: found.head.name})
 
 

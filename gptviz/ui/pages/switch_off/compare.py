@@ -100,7 +100,9 @@ def texts(subject: Subject, key: ModelKey) -> None:
 def _how_alike(before: str, after: str, sampling: Sampling) -> None:
     same = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after)))
     how = "take the likeliest token each time" if sampling.temperature == 0 else "draw with the same random numbers"
-    begin = f"They begin with the same {same:,} character{'' if same == 1 else 's'}" if same else "They differ"
+    # A space at the beginning is nothing that both texts say.
+    some = f"{same:,} character{'' if same == 1 else 's'}"
+    begin = f"They begin with the same {some}" if before[:same].strip() else "They differ from the beginning"
     alike = "Both texts are the same" if before == after else begin
     st.caption(f"{alike}. Both {how}.")
 
