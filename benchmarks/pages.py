@@ -1,8 +1,10 @@
-"""`python -m benchmarks.pages [--gguf FILE] [--tokens N …] [--only PAGE …] [--into FILE]`: what a page takes with a large model.
+"""`python -m benchmarks.pages [--gguf FILE] [--tokens N …] [--only PAGE …] [--at-most SECONDS] [--into FILE]`: what a page takes
+with a large model.
 
 Every page is opened in a process of its own by Streamlit's AppTest, with a text of N tokens, once the model is in memory. The
 seconds are those of the opening and of what it begins, by the clock and of the processor. The memory is the most that the
-process ever had, with Python, the model and the page. The model is one of GPT-2 small's size with random weights, or the one
+process ever had, with Python, the model and the page. What goes on for longer than --at-most is stopped, and how far it was is
+said: its memory is that of all its steps, which are alike. The model is one of GPT-2 small's size with random weights, or the one
 in FILE. The table of the last run is in pages.md.
 """
 
@@ -26,8 +28,14 @@ ROOT = Path(__file__).resolve().parents[1]
 OPENED: dict[str, tuple[str, dict[str, str], str]] = {
     "home": ("app.py", {}, ""),
     "next token": ("pages/next_token.py", {}, ""),
+    "generate": ("pages/generate.py", {}, ""),
+    "embeddings": ("pages/embeddings.py", {}, ""),
+    "positions": ("pages/positions.py", {}, ""),
+    "gradients": ("pages/gradients.py", {}, ""),
+    "costs": ("pages/costs.py", {}, ""),
     "attention": ("pages/attention.py", {}, ""),
     "lens": ("pages/lens.py", {}, ""),
+    "lens, every sublayer": ("pages/lens.py", {"rows": "every sublayer"}, ""),
     "attribution": ("pages/attribution.py", {}, ""),
     "stream": ("pages/stream.py", {}, ""),
     "heads": ("pages/heads.py", {}, ""),
@@ -40,6 +48,8 @@ OPENED: dict[str, tuple[str, dict[str, str], str]] = {
     "circuit": ("pages/circuit.py", {}, ""),
     "context": ("pages/context.py", {}, ""),
     "compare": ("pages/compare.py", {}, ""),
+    "compare, attention": ("pages/compare.py", {"view": "Attention"}, ""),
+    "compare, lens": ("pages/compare.py", {"view": "Logit lens"}, ""),
 }
 NAME = "measured"
 HEADING = "| page | tokens | seconds | of the processor | most memory, MB |\n|---|---|---|---|---|"
@@ -54,10 +64,11 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, nargs="*", default=[128, 1_024])
     parser.add_argument("--only", nargs="*", choices=tuple(OPENED), default=list(OPENED))
     parser.add_argument("--into", type=Path, help="a file to which the rows are added as they come")
+    parser.add_argument("--at-most", type=float, default=PATIENCE, help="seconds after which what a page began is stopped")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        print(json.dumps(_measured(options.one, options.tokens[0])))
+        print(json.dumps(_measured(options.one, options.tokens[0], options.at_most)))
         return
     with tempfile.TemporaryDirectory() as home:
         environment = {**os.environ, "GPTVIZ_HOME": os.environ.get("GPTVIZ_PAGES_HOME", home)}
@@ -67,6 +78,7 @@ def main() -> None:
         for tokens in options.tokens:
             for name in options.only:
                 command = [sys.executable, "-m", "benchmarks.pages", "--one", name, "--tokens", str(tokens)]
+                command += ["--at-most", str(options.at_most)]
                 try:
                     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
                     row = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else {"error": done.stderr[-300:]}
@@ -78,7 +90,8 @@ def main() -> None:
 def _row(name: str, tokens: int, row: dict[str, Any]) -> str:
     if "error" in row:
         return f"| {name} | {tokens:,} | {row['error']!r} | | |"
-    return f"| {name} | {tokens:,} | {row['wall']:.1f} | {row['cpu']:.1f} | {row['peak']:,.0f} |"
+    far = f" (stopped: {row['stopped']})" if row["stopped"] else ""
+    return f"| {name}{far} | {tokens:,} | {row['wall']:.1f} | {row['cpu']:.1f} | {row['peak']:,.0f} |"
 
 
 def _tell(line: str, into: Path | None) -> None:
@@ -122,8 +135,8 @@ def _text(tokens: int) -> str:
     )
 
 
-def _measured(name: str, tokens: int) -> dict[str, float]:
-    """Seconds and MB of opening a page, and of what its button begins."""
+def _measured(name: str, tokens: int, at_most: float) -> dict[str, Any]:
+    """Seconds and MB of opening a page, and of what its button begins, for `at_most` seconds."""
     from streamlit.testing.v1 import AppTest
 
     from gptviz.model import devices
@@ -145,15 +158,21 @@ def _measured(name: str, tokens: int) -> dict[str, float]:
         at.button(key=button).click()
         begun = time.perf_counter(), time.process_time()
         at.run()
+    stopped: list[str] = []
     for one in list(work._begun.values()):  # the page shows how far they are, and goes on when they are ready
-        one.join()
+        one.join(at_most)
+        if one.is_active:
+            stopped.append(f"{one.title}: {one.done:,} of {one.of:,}")
+            one.stop()
+            one.join()
     at.run()
     wall, cpu = time.perf_counter() - begun[0], time.process_time() - begun[1]
     if at.exception:
         raise RuntimeError(at.exception[0].message)
     if at.error:
         raise RuntimeError(at.error[0].value)
-    return {"wall": wall, "cpu": cpu, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"wall": wall, "cpu": cpu, "peak": peak, "stopped": "; ".join(stopped)}
 
 
 if __name__ == "__main__":
