@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gptviz.text import TOKEN_KINDS, WordTokenizer, from_json, words_of
-from gptviz.text.tokenizers.words import SPECIAL_TOKENS, cleaned
+from gptviz.text.tokenizers.words import cleaned
 
 any_text = st.text(st.characters(codec=None, exclude_categories=()))
 lettered = st.text(st.sampled_from("abcXYZ é’'`-_3\n.,ßйあ\u0301\u200d"), max_size=40)
@@ -72,7 +72,7 @@ def test_the_vocabulary_is_the_most_frequent_words_then_unknown_and_padding(text
     counts = Counter({name: count for name, count in counts.items() if count > 1}) or counts  # those of one place, if no others
     tokenizer = WordTokenizer.learn(iter(texts), vocab_size)
     assert tokenizer.vocab_size == min(vocab_size, len(counts) + 2) == len(tokenizer.words) + 2
-    assert [tokenizer.label(tokenizer.unknown), tokenizer.label(tokenizer.padding)] == list(SPECIAL_TOKENS)
+    assert [tokenizer.label(tokenizer.unknown), tokenizer.label(tokenizer.padding)] == list(WordTokenizer.special_tokens)
     assert (tokenizer.unknown, tokenizer.padding) == (tokenizer.vocab_size - 2, tokenizer.vocab_size - 1)
     by_hand = [name for count in sorted(set(counts.values()), reverse=True) for name in sorted(counts) if counts[name] == count]
     assert list(tokenizer.words) == by_hand[: vocab_size - 2]
@@ -121,7 +121,7 @@ def test_every_token_is_found_again_by_its_label_and_shown_without_a_space(words
     ids = range(tokenizer.vocab_size)
     assert [tokenizer.id_of(tokenizer.label(i)) for i in ids] == list(ids)
     assert [tokenizer.id_of(tokenizer.piece(i)) for i in range(len(words))] == list(range(len(words)))
-    assert tokenizer.labels() == [*words, *SPECIAL_TOKENS]
+    assert tokenizer.labels() == [*words, *WordTokenizer.special_tokens]
     assert {tokenizer.kind_of(i) for i in ids} == {"word", "other"} <= set(TOKEN_KINDS)
     assert tokenizer.id_of("") is tokenizer.id_of("zz") is tokenizer.id_of(" ".join([words[0]] * 2)) is None
 
