@@ -18,7 +18,7 @@ from gptviz.labelled_array import Axis, LabelledArray
 MOST_IN_A_ROW = 20
 MOST_STAGGERED = 40
 MOST_THINNED = 64
-LONGEST_LABEL = 16
+LONGEST_LABEL = 12
 
 # How far up the picture its legend stands, where the mask leaves the corner blank.
 LEGEND_AT = 0.85
