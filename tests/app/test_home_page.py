@@ -104,10 +104,10 @@ def test_the_thumbnails_of_the_map_are_made_block_by_block(tiny_model: TinyModel
     tiny_model(text=DEFAULT_PROMPT, context_length=64, n_layer=5, n_head=3)
     made, seen, alive = model_map.view.thumbnails, [], []
 
-    def counted(patterns: np.ndarray, hidden: np.ndarray | None) -> np.ndarray:
+    def counted(patterns: np.ndarray, hidden: np.ndarray | None, whole: tuple[int, int] | None) -> np.ndarray:
         seen.append(weakref.ref(patterns))
         alive.append(sum(ref() is not None for ref in seen))
-        return made(patterns, hidden)
+        return made(patterns, hidden, whole)
 
     monkeypatch.setattr(model_map.view, "thumbnails", counted)
     app = opened(model="tiny", prompt="How now")
