@@ -15,6 +15,8 @@ from gptviz.language_model import LanguageModel, load
 from gptviz.model.precision import STORED
 from gptviz.runs import checkpoints
 
+from . import cores
+
 # Bounds of the cache of snapshots: enough to scrub through a small model without reading a file twice. If a model is larger than
 # that, only one of its snapshots is kept.
 MOST_SNAPSHOTS, MOST_BYTES = 128, 256 * 2**20
@@ -81,6 +83,7 @@ def _written(file: Path) -> float:
 
 def language_model(key: ModelKey) -> LanguageModel:
     """The model, opened once for all sessions, with the edits of the key. Treat it as read-only."""
+    cores.share()
     if key.edits:
         return _edited(key)
     if key.step is not None:

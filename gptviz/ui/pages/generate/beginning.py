@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import islice
+from threading import Lock
 
 import streamlit as st
 import torch
@@ -24,6 +25,8 @@ FIRST_TOKENS, FORK_TOKENS = 120, 60
 FRAME_BUDGET = 2e9
 # The texts that all sessions share take at most so much memory.
 MOST_BYTES = 96 * 2**20
+# Side by side, each of two texts would take as long as both.
+_ONE_AFTER_THE_OTHER = Lock()
 
 
 @dataclass(frozen=True)
@@ -53,11 +56,12 @@ def begin(writing: Writing) -> None:
 
 
 def _write(writing: Writing) -> Begun:
-    grow(writing, FIRST_TOKENS - writing.length)
-    if writing.edits:
-        beside(writing)
-    else:
-        fork(writing)
+    with _ONE_AFTER_THE_OTHER:
+        grow(writing, FIRST_TOKENS - writing.length)
+        if writing.edits:
+            beside(writing)
+        else:
+            fork(writing)
     return Begun(writing.tree.snapshot(at_hand=True), deepcopy(writing.speedometer))
 
 
