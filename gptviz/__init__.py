@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from ._version import __version__
 
-# Before torch is imported: its threads would wait for each other by spinning, which takes the cores from whatever else runs: from
-# a training in the background, and from the other visitors of a server. A text of a small model took six times as much of a core.
-os.environ.setdefault("GOMP_SPINCOUNT", "0")
+# Before torch is imported: its threads wait for each other by spinning, which takes the cores from whatever else runs. With
+# a training in the background, all that pages compute took up to twenty times as long; threads that do not spin at all make the
+# steps of a small training take three times as long.
+os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 __all__ = ["LanguageModel", "__version__", "load", "show"]
 
