@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from gptviz.ui.shell import present
+from gptviz.ui.shell import on_screen, present
 from tests.app.opening import opened
 
 pytestmark = pytest.mark.usefixtures("fresh_caches")
@@ -54,10 +56,19 @@ def test_steps_of_a_lesson_stay_in_front_of_the_class() -> None:
 def test_the_code_is_that_of_the_link_without_the_speakers_view(
     monkeypatch: pytest.MonkeyPatch, base: str, query: str, link: str | None
 ) -> None:
-    class Here:
-        url = base
-        query_string = query
-
-    monkeypatch.setattr(present, "get_script_run_ctx", Here)
-    monkeypatch.setattr(present.st, "context", Here())
+    monkeypatch.setattr(on_screen, "query", lambda: query)
+    monkeypatch.setattr(present.st, "context", SimpleNamespace(url=base))
     assert present._address() == link
+
+
+def test_what_the_browser_said_holds_until_streamlit_knows_of_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = SimpleNamespace(page_script_hash="attention", query_string="model=bpe")
+    monkeypatch.setattr(on_screen, "get_script_run_ctx", lambda: here)
+    monkeypatch.setattr(on_screen.st, "session_state", {})
+    assert on_screen.query() == "model=bpe"
+    on_screen._hear("model=bpe&head=2")
+    assert on_screen.query() == "model=bpe&head=2"
+    here.query_string = "model=bpe&prompt=a"
+    assert on_screen.query() == "model=bpe&prompt=a"
+    here.page_script_hash, here.query_string = "positions", "model=bpe"
+    assert on_screen.query() == "model=bpe"

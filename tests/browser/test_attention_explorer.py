@@ -304,6 +304,12 @@ def test_a_link_reopens_what_is_on_screen_and_looking_asks_nothing_of_the_server
     chips(page).nth(30).click()
     page.wait_for_url(re.compile("key=30"))
     assert len(seen.sent) == before
+    page.get_by_role("button", name="Share").click()
+    expect(page.get_by_test_id("stPopoverBody").get_by_text(page.url, exact=True)).to_be_visible()
+    with page.expect_download() as taken:
+        page.get_by_role("button", name="As one file").click()
+    assert "key=30" in Path(taken.value.path()).read_text("utf-8")
+    page.keyboard.press("Escape")
     page.goto(page.url)
     seen.settle()
     expect(page.locator(".head.chosen")).to_have_attribute("aria-label", re.compile("^block 1, head 0"))

@@ -1,4 +1,4 @@
-// A button that tells Python what the page's address says. What was chosen last is written there before the click arrives here.
+// A button that tells Python what the page's address says.
 
 import { inAddress } from "../kit/address.js";
 import { make } from "../kit/elements.js";

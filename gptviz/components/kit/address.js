@@ -5,8 +5,23 @@ const INSTEAD = Symbol.for("gptviz address");
 
 /** What the address says for `key`, null if nothing. @param {string} key */
 export function inAddress(key) {
+  return wholeQuery().get(key);
+}
+
+/** What follows the question mark of the address, with what is still to be written or to be put back there. */
+export function wholeQuery() {
   const instead = /** @type {Record<symbol, string | undefined>} */ (/** @type {unknown} */ (globalThis))[INSTEAD];
-  return new URLSearchParams(instead ?? location.search).get(key);
+  const query = new URLSearchParams(instead ?? location.search);
+  for (const part of [written, unwritten]) if (part.page === location.pathname) setAll(query, part.values);
+  return query;
+}
+
+/** @param {URLSearchParams} query @param {Record<string, unknown>} values null takes a key out of it */
+function setAll(query, values) {
+  for (const [key, value] of Object.entries(values)) {
+    if (value === null) query.delete(key);
+    else query.set(key, String(value));
+  }
 }
 
 // Browsers refuse an address that changes with every move of a slider (Safari: more than 100 times in 30 seconds): it is written
@@ -48,12 +63,12 @@ function writeAddress() {
   clearTimeout(unwritten.timer);
   unwritten.timer = undefined;
   window.removeEventListener("click", writeAddress, { capture: true });
-  if (unwritten.page !== location.pathname) return; // by now the address is that of another page
-  const address = new URL(location.href);
-  for (const [key, value] of Object.entries(unwritten.values)) {
-    if (value === null) address.searchParams.delete(key);
-    else address.searchParams.set(key, String(value));
+  if (unwritten.page !== location.pathname) {
+    unwritten.values = {}; // by now the address is that of another page
+    return;
   }
+  const address = new URL(location.href);
+  setAll(address.searchParams, unwritten.values);
   if (written.page !== location.pathname) Object.assign(written, { page: location.pathname, values: {} });
   Object.assign(written.values, unwritten.values);
   Object.assign(unwritten, { values: {}, last: performance.now() });

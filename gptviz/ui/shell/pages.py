@@ -20,7 +20,7 @@ from gptviz.ui.widgets import buttons, controls, tries, visit
 from gptviz.ui.widgets.headings import say_below_titles
 
 from . import edits, glossary, kinds, lesson, present, prompts, scrubber, tour
-from .take_home import take_home
+from .share import share
 
 
 @dataclass(frozen=True)
@@ -273,9 +273,7 @@ def open_page(page: Page, title: str | Mapping[Kind, str], sentence: str | Mappi
         with st.container(horizontal=True, width="content", gap="xsmall"):
             tour.tour_button(page.path)
             glossary.words_button(page.path)
-            with st.popover("Share", type="tertiary", help="This page as a file, on a projector, or on the phones of a class."):
-                take_home("home" if page == HOME else Path(page.path).stem)
-                present.controls()
+            share("home" if page == HOME else Path(page.path).stem)
     st.caption(sentence if isinstance(sentence, str) else sentence[kind])
 
 

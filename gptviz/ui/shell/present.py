@@ -6,10 +6,11 @@ from urllib.parse import urlsplit
 
 import segno
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from gptviz.components.presenter import presenter
 from gptviz.ui.widgets.markdown import escaped
+
+from . import on_screen
 
 PRESENT = "present"
 # A QR code holds no longer link.
@@ -48,17 +49,17 @@ def listen() -> None:
 
 
 def controls() -> None:
-    """What a speaker needs: the way into the presentation and out of it, the keys, and the link of what is on screen."""
+    """What a speaker needs: the way into the presentation and out of it, and the keys."""
     on = is_presenting()
     st.markdown("**Present**")
     label = "Leave the presentation" if on else "Larger type, no menu"
     st.button(label, key="switch presenting", on_click=_switch, args=(not on,))
     st.caption(KEYS)
-    _link()
 
 
-def _link() -> None:
+def link() -> None:
     """The link of what is on screen, to be opened by a phone's camera."""
+    st.markdown("**Link**")
     link = _address()
     if link is None or len(link) > LONGEST_LINK:
         st.caption("What is on screen has no link that a QR code could hold.")
@@ -76,8 +77,8 @@ def _link() -> None:
 
 def _address() -> str | None:
     """The address of what is on screen, without the speaker's own view of it; None without a browser."""
-    context, base = get_script_run_ctx(), st.context.url
-    if context is None or not base:
+    base = st.context.url
+    if not base:
         return None
-    query = "&".join(part for part in context.query_string.split("&") if part and not part.startswith(f"{PRESENT}="))
+    query = "&".join(part for part in on_screen.query().split("&") if part and not part.startswith(f"{PRESENT}="))
     return f"{base.partition('?')[0]}{'?' if query else ''}{query}"

@@ -12,7 +12,8 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from . import on_screen
 
 FORMS = {
     "html": ("As one file", ":material/download:", "text/html"),
@@ -23,8 +24,7 @@ PATIENCE = 300  # seconds
 
 def take_home(page: str) -> None:
     """The ways to take the page called `page` home, in the state that its address says."""
-    context = get_script_run_ctx()
-    query = dict(parse_qsl(context.query_string)) if context else {}
+    query = dict(parse_qsl(on_screen.query()))
     st.markdown("**Take home**")
     st.caption("A file holds what is on the page now; its views go on working without a server. It takes some seconds to write.")
     with st.container(horizontal=True):
