@@ -14,12 +14,20 @@ import torch
 from torch import Tensor
 
 from gptviz.model import Config
+from gptviz.model.kinds import Kind
 from gptviz.text import CharTokenizer, Tokenizer
 from gptviz.text.chat import ChatTemplate
 from gptviz.text.tokenizers.exported import tokenizers_json
+from gptviz.text.tokenizers.marian import MarianTokenizer
+from gptviz.text.tokenizers.padded import PaddedTokenizer
 
 from .families.expressing import expressed
+from .generation_config import generation_config, one_or_all
 from .sources import nanogpt
+
+# What the settings of Marian's tokenizer call its special pieces.
+MARIANS_NAMES = {"unknown": "unk", "end": "eos", "padding": "pad"}
+TASKS: dict[Kind, str] = {"decoder": "CausalLM", "encoder-decoder": "Seq2SeqLM", "classifier": "SequenceClassification"}
 
 
 @dataclass(frozen=True)
@@ -68,19 +76,20 @@ def write_transformers(model: Written, folder: Path) -> None:
         "architectures": [found.family.architecture],
         # A family's usual tokens for begin, end and padding are other tokens here.
         **dict.fromkeys(("bos_token_id", "pad_token_id")),
-        "eos_token_id": list(model.ends) or None,
+        "eos_token_id": one_or_all(model.ends),
         **found.fields,
         **_labels(model.labels),
         # Weights may be stored in float16; they were made to be computed in float32.
         "torch_dtype": "bfloat16" if is_bfloat else "float32",
     }
+    generated = generation_config(model.config, model.tokenizer, model.ends)
+    if generated is not None:  # both files say the same
+        fields |= {name: generated[name] for name in fields.keys() & generated.keys()}
+        _write_json(folder / "generation_config.json", generated)
     _write_json(folder / "config.json", fields)
     safetensors.torch.save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-    tokenizer = tokenizers_json(model.tokenizer)
-    if tokenizer is not None:
-        (folder / "tokenizer.json").write_text(tokenizer, encoding="utf-8")
-        _write_json(folder / "tokenizer_config.json", _settings_of_tokenizer(model))
-    (folder / "README.md").write_text(_readme(model, has_tokenizer=tokenizer is not None), encoding="utf-8")
+    has_tokenizer = _write_tokenizer(model, folder)
+    (folder / "README.md").write_text(_readme(model, has_tokenizer=has_tokenizer), encoding="utf-8")
 
 
 def write_nanogpt(model: Written, folder: Path) -> None:
@@ -102,6 +111,26 @@ def write_nanogpt(model: Written, folder: Path) -> None:
 
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def _write_tokenizer(model: Written, folder: Path) -> bool:
+    """Write the files of the tokenizer; false where `transformers` has none that gives the same ids."""
+    tokenizer = model.tokenizer.inner if isinstance(model.tokenizer, PaddedTokenizer) else model.tokenizer
+    if isinstance(tokenizer, MarianTokenizer):
+        for name, content in tokenizer.files().items():
+            (folder / name).write_bytes(content)
+        special = {f"{MARIANS_NAMES[use]}_token": piece for use, piece in tokenizer.special().items()}
+        length = model.config.context_length
+        _write_json(
+            folder / "tokenizer_config.json", {"tokenizer_class": "MarianTokenizer", **special, "model_max_length": length}
+        )
+        return True
+    whole = tokenizers_json(tokenizer)
+    if whole is None:
+        return False
+    (folder / "tokenizer.json").write_text(whole, encoding="utf-8")
+    _write_json(folder / "tokenizer_config.json", _settings_of_tokenizer(model))
+    return True
 
 
 def _settings_of_tokenizer(model: Written) -> dict[str, Any]:
@@ -132,7 +161,7 @@ def _readme(model: Written, *, has_tokenizer: bool) -> str:
     head = ["---", "library_name: transformers", "tags: [gptviz]"]
     if model.licence:
         head.insert(1, f"license: {json.dumps(model.licence)}")
-    task = "SequenceClassification" if model.config.kind == "classifier" else "CausalLM"
+    task = TASKS[model.config.kind]
     use = [
         "```python",
         f"from transformers import AutoModelFor{task}, AutoTokenizer",
@@ -141,6 +170,16 @@ def _readme(model: Written, *, has_tokenizer: bool) -> str:
         *(['tokenizer = AutoTokenizer.from_pretrained(".")'] if has_tokenizer else []),
         "```",
     ]
+    if model.config.kind == "encoder-decoder":
+        use.append(
+            "\n`model.generate` then writes what gptviz writes: the likeliest token each time, until the end. A search that compares "
+            "answers as gptviz does is asked for with `num_beams=4, length_penalty=0.0`; it may keep more answers, and find a better "
+            "one."
+        )
+    if isinstance(model.tokenizer, MarianTokenizer):
+        use.append(
+            "\nWhere `sacremoses` is installed, the tokenizer of `transformers` changes some punctuation first; gptviz does not."
+        )
     if not has_tokenizer:
         use.append("\nIts tokenizer is of a kind that `transformers` does not have: give it the numbers of tokens.")
     return "\n".join([*head, "---", "", f"# {model.name}", "", " ".join([model.card, *model.notes]), "", *use, ""])

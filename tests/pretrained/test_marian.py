@@ -59,9 +59,9 @@ def theirs(seed: int = 0, **sizes: Any) -> Any:
 
 
 @torch.no_grad()
-def ending(seed: int, bias: float) -> Any:
+def ending(seed: int, bias: float, **sizes: Any) -> Any:
     """A translator whose answers differ, and of which some end: large matrices, small biases, and a `bias` towards the end."""
-    model = theirs(seed)
+    model = theirs(seed, **sizes)
     for name, parameter in model.named_parameters():
         if name.endswith("bias"):
             parameter *= 0.1
@@ -175,7 +175,7 @@ def test_beams_score_an_answer_as_transformers_does(tmp_path: Path) -> None:
     [
         ({"architectures": ["MarianModel"]}, "architecture is MarianModel; of Marian models gptviz opens MarianMTModel"),
         ({"decoder_ffn_dim": 20}, "decoder_ffn_dim is 20"),
-        ({"share_encoder_decoder_embeddings": False}, "share_encoder_decoder_embeddings is False"),
+        ({"share_encoder_decoder_embeddings": False}, "sources and answers have a vocabulary each"),
         ({"normalize_before": True}, "normalize_before is True"),
         ({"decoder_start_token_id": 3}, "decoder_start_token_id is 3"),
         ({"encoder_layers": 0}, "encoder_layers is 0"),
@@ -187,13 +187,14 @@ def test_what_has_no_part_is_refused_and_named(fields: dict[str, Any], named: st
         source_at(tmp_path).opened()
 
 
+TEXTS = ("the small frog sleeps", "a bird 😀 sings", ">>deu<< I see the frog.", "the bird sings, a small song")
+
+
 def translator(folder: Path) -> Any:
-    """A translator of `transformers` in a folder with its tokenizer, whose answers end."""
+    """A translator of `transformers` in a folder with its tokenizer, of whose answers some end."""
     n = len(marian_vocabulary.write(folder))
     special = {"decoder_start_token_id": n - 1, "pad_token_id": n - 1, "eos_token_id": END}
-    model = theirs(2, vocab_size=n, **special)
-    with torch.no_grad():
-        model.final_logits_bias[0, END] += 2.0
+    model = ending(5, 2.0, vocab_size=n, **special)
     model.save_pretrained(folder)
     return model
 
@@ -206,7 +207,7 @@ def test_an_imported_translator_writes_what_transformers_writes(
     model = translator(folder)
     tokenizer = transformers.MarianTokenizer.from_pretrained(folder)
     assert main(["import", str(folder), "--name", "translator"]) == 0
-    for text in ("the small frog sleeps", "a bird 😀 sings"):
+    for text in TEXTS:
         capsys.readouterr()
         assert main(["generate", "translator", "--prompt", text, "--json"]) == 0
         found = json.loads(capsys.readouterr().out)
@@ -221,3 +222,45 @@ def test_an_imported_translator_writes_what_transformers_writes(
     trace = lm.trace("the frog", target="der Frosch")
     assert trace["blocks.0.cross_attention.pattern"].shape[-1] == len(tokenizer("the frog")["input_ids"])
     assert trace["logits"].shape[1] == len(tokenizer(text_target="der Frosch")["input_ids"])
+
+
+def test_an_exported_translator_writes_there_what_it_writes_here(home: Path, tmp_path: Path) -> None:
+    """Greedily; and of a search by beams, an answer has the same score. Neither is told anything: the files say it all."""
+    transformers, (given, made) = pytest.importorskip("transformers"), (tmp_path / "given", tmp_path / "made")
+    given.mkdir()
+    model = translator(given)
+    tokenizer = transformers.MarianTokenizer.from_pretrained(given)
+    assert main(["import", str(given), "--name", "translator"]) == 0
+    assert main(["export", "translator", "--format", "transformers", "--to", str(made)]) == 0
+    there, report = transformers.AutoModelForSeq2SeqLM.from_pretrained(made, output_loading_info=True)
+    assert not any(report.values()), report
+    source, answer = words(9), words(12, seed=1)
+    with torch.inference_mode():
+        logits = [each(source, decoder_input_ids=answer).logits for each in (there, model)]
+    torch.testing.assert_close(*logits, rtol=1e-3, atol=1e-3)  # its matrices are large
+
+    reader = transformers.AutoTokenizer.from_pretrained(made)
+    lm, lengths, compared = gptviz.load("translator"), set(), 0
+    for text in TEXTS:
+        batch = reader([text], return_tensors="pt")
+        assert batch["input_ids"].tolist() == tokenizer([text], return_tensors="pt")["input_ids"].tolist()
+        assert reader(text_target=text)["input_ids"] == tokenizer(text_target=text)["input_ids"]
+        ids = there.generate(**batch)[0, 1:].tolist()
+        mine = decode_greedily(lm.model, batch["input_ids"], lm.special_tokens.start, END)[0].tolist()
+        assert ids == mine
+        assert reader.decode(ids, skip_special_tokens=True) == tokenizer.decode(mine, skip_special_tokens=True)
+        lengths.add(len(ids))
+        asked = {"num_beams": 4, "num_return_sequences": 4, "length_penalty": 0.0}
+        found = there.generate(**batch, **asked, output_scores=True, return_dict_in_generate=True)
+        beams = beam_search(lm.model, batch["input_ids"][0], lm.special_tokens.start, END, 4).finished
+        totals = {(*one.ids, END) if one.ended else one.ids: one.total for one in beams}
+        for row, score in zip(found.sequences[:, 1:].tolist(), found.sequences_scores.tolist(), strict=True):
+            until = tuple(row[: row.index(END) + 1]) if END in row else tuple(row)
+            if until in totals:
+                assert score == pytest.approx(totals[until], rel=1e-4)
+                compared += 1
+    assert len(lengths) > 1
+    assert CONTEXT in lengths  # an answer that was cut
+    assert compared >= 5
+    assert main(["import", str(made), "--name", "again"]) == 0
+    assert gptviz.load("again").tokenizer.to_json() == lm.tokenizer.to_json()

@@ -66,7 +66,7 @@ def expressed(config: Config, first: str | None = None) -> Expressed:
     Raises:
         NotExpressibleError: there is no such family; the message names what the nearest one lacks.
     """
-    nearest: tuple[list[str], str] | None = None
+    nearest: tuple[tuple[bool, int], list[str], str] | None = None
     for family in sorted(FAMILIES.values(), key=lambda family: family.title != first):
         found = _as_one_of(family, config)
         if found is None:
@@ -74,9 +74,11 @@ def expressed(config: Config, first: str | None = None) -> Expressed:
         lacks = differences(config, found.config)
         if not lacks:
             return found
-        if nearest is None or len(lacks) < len(nearest[0]):
-            nearest = lacks, family.title
-    lacks, title = nearest or (["head"], "none")
+        # A model that makes something else of a text is never near, however few the fields are that differ.
+        distance = found.config.kind != config.kind, len(lacks)
+        if nearest is None or distance < nearest[0]:
+            nearest = distance, lacks, family.title
+    _, lacks, title = nearest or ((True, 1), ["head"], "none")
     differs = differing(config, lacks)
     raise NotExpressibleError(f"no family of transformers is built like this: the nearest is {title}, which differs in {differs}")
 

@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 
 from gptviz.model import Config
 
-from .base import Family, Given, ImportRefusedError, Match, linear, norm, same, stacked
-
-ARCHITECTURE = "MarianMTModel"
+from .base import Family, Given, ImportRefusedError, Match, activation_name, linear, norm, same, stacked
 
 
 class Marian(Family):
     """Marian's translators (Junczys-Dowmunt et al. 2018; OPUS-MT, Tiedemann & Thottingal 2020)."""
 
-    model_type, title = "marian", "Marian"
+    model_type, title, architecture = "marian", "Marian", "MarianMTModel"
     # Both stacks share one embedding, which some files have three times; the tables of positions are computed.
     unused = ("embed_tokens.weight", "embed_positions.weight")
 
     def config(self, given: Given) -> Config:
-        found = given.optional("architectures") or [ARCHITECTURE]
-        if ARCHITECTURE not in found:
+        found = given.optional("architectures") or [self.architecture]
+        if self.architecture not in found:
             raise ImportRefusedError(
                 f"config.json: the architecture is {' or '.join(map(str, found)):.80}; of Marian models gptviz opens "
-                f"{ARCHITECTURE}, which translates"
+                f"{self.architecture}, which translates"
+            )
+        if not given.switch("share_encoder_decoder_embeddings", True):
+            raise ImportRefusedError(
+                "config.json: share_encoder_decoder_embeddings is false: sources and answers have a vocabulary each; gptviz opens "
+                "Marian models in which they share one, as most OPUS-MT models do"
             )
         width, vocabulary = given.whole("d_model", 1_024), given.whole("vocab_size", 58_101)
         heads, neurons = given.whole("encoder_attention_heads", 16), given.whole("encoder_ffn_dim", 4_096)
@@ -36,7 +40,6 @@ class Marian(Family):
             "decoder_ffn_dim": neurons,
             "decoder_vocab_size": vocabulary,
             "decoder_start_token_id": padding,
-            "share_encoder_decoder_embeddings": True,
             "tie_word_embeddings": True,
             "static_position_embeddings": True,
             "normalize_before": False,
@@ -63,6 +66,25 @@ class Marian(Family):
             unembed_bias=True,
             padding=padding,
         )
+
+    def fields(self, config: Config) -> dict[str, Any]:
+        stacks = {"encoder": config.n_encoder_layer, "decoder": config.n_layer}
+        padding = config.padding or 0  # there must be one
+        return {
+            "is_encoder_decoder": True,
+            "vocab_size": config.vocab_size,
+            "decoder_vocab_size": config.vocab_size,
+            "max_position_embeddings": config.context_length,
+            "d_model": config.d_model,
+            **{f"{stack}_layers": blocks for stack, blocks in stacks.items()},
+            **{f"{stack}_attention_heads": config.n_head for stack in stacks},
+            **{f"{stack}_ffn_dim": config.mlp_size for stack in stacks},
+            "activation_function": activation_name(config),
+            "scale_embedding": config.embed_scale != 1.0,
+            "pad_token_id": padding,
+            "decoder_start_token_id": padding,
+            "forced_eos_token_id": None,
+        }
 
     def matches(self, config: Config) -> Iterator[Match]:
         yield same("embed.weight", "model.shared.weight")

@@ -140,11 +140,19 @@ class MarianTokenizer(SpecialTokensTokenizer):
         """The visible forms of all tokens, by id."""
         return [self.label(place) for place in range(len(self.pieces))]
 
+    def files(self) -> dict[str, bytes]:
+        """The files that it is made of, by name: both vocabularies, and the ids of the pieces."""
+        ids = json.dumps(self._ids, indent=2).encode("ascii")
+        return {**{f"{name}.spm": content for name, content in self._content.items()}, "vocab.json": ids}
+
+    def special(self) -> dict[str, str]:
+        """The pieces that are special, by what they are for: `unknown`, `end` and `padding`."""
+        return {"unknown": self.pieces[self._unknown], "end": self.pieces[self.end], "padding": self.pieces[self.padding]}
+
     def to_json(self) -> str:
         """`kind`, both vocabularies in base64, the `pieces` in the order of their ids, and which of them are special."""
         written = {name: base64.b64encode(content).decode("ascii") for name, content in self._content.items()}
-        special = {"unknown": self.pieces[self._unknown], "end": self.pieces[self.end], "padding": self.pieces[self.padding]}
-        return json.dumps({"kind": self.kind, **written, "pieces": self.pieces, **special})
+        return json.dumps({"kind": self.kind, **written, "pieces": self.pieces, **self.special()})
 
 
 def _cut(text: str, vocabulary: SentencePieceProcessor) -> list[str]:

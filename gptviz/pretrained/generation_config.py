@@ -1,0 +1,50 @@
+"""generation_config.json: what `generate()` of `transformers` has to know of a model so that it writes what gptviz writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gptviz.model import Config
+from gptviz.text import Tokenizer
+from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
+
+
+def generation_config(config: Config, tokenizer: Tokenizer, ends: Sequence[int]) -> dict[str, Any] | None:
+    """The fields of generation_config.json; None for a model that writes no text.
+
+    Args:
+        config: our config of the model.
+        tokenizer: its tokenizer.
+        ends: the tokens that end a text.
+    """
+    if config.kind == "classifier":
+        return None
+    if config.kind == "decoder":
+        filler = config.padding if config.padding is not None else ends[0] if ends else None
+        before = tokenizer.before[0] if tokenizer.before else None
+        return {"bos_token_id": before, "eos_token_id": one_or_all(ends), "pad_token_id": filler}
+    return _of_answers(config, tokenizer, ends)
+
+
+def one_or_all(tokens: Sequence[int]) -> int | list[int] | None:
+    """Tokens as a config has them: one alone as a number, several as a list, and none as nothing."""
+    return (tokens[0] if len(tokens) == 1 else list(tokens)) if tokens else None
+
+
+def _of_answers(config: Config, tokenizer: Tokenizer, ends: Sequence[int]) -> dict[str, Any]:
+    """The fields for a model that answers one text with another: see `gptviz.generate.decoding.Decoder`."""
+    start, end = config.padding, one_or_all(ends)
+    if isinstance(tokenizer, SpecialTokensTokenizer):
+        start, end = tokenizer.start, tokenizer.end
+    fields: dict[str, Any] = {
+        "decoder_start_token_id": start,
+        "eos_token_id": end,
+        "pad_token_id": config.padding,
+        # An answer that reaches the last place is cut there, and does not get an end that the model did not write.
+        "forced_eos_token_id": None,
+        "max_length": config.context_length + 1,  # it counts the start token
+    }
+    if start is not None and start == config.padding:
+        fields |= {"bad_words_ids": [[start]], "renormalize_logits": True}  # it is never written
+    return fields
