@@ -172,14 +172,11 @@ def _readme(model: Written, *, has_tokenizer: bool) -> str:
     ]
     if model.config.kind == "encoder-decoder":
         use.append(
-            "\n`model.generate` then writes what gptviz writes: the likeliest token each time, until the end. A search that compares "
-            "answers as gptviz does is asked for with `num_beams=4, length_penalty=0.0`; it may keep more answers, and find a better "
-            "one."
+            "\n`model.generate` then writes what gptviz writes: the likeliest token each time, until the end. With `num_beams=4, "
+            "length_penalty=0.0` it compares answers as gptviz does; it may keep more of them, and find a better one."
         )
     if isinstance(model.tokenizer, MarianTokenizer):
-        use.append(
-            "\nWhere `sacremoses` is installed, the tokenizer of `transformers` changes some punctuation first; gptviz does not."
-        )
+        use.append("\nWhere `sacremoses` is installed, its tokenizer changes some punctuation first; gptviz does not.")
     if not has_tokenizer:
         use.append("\nIts tokenizer is of a kind that `transformers` does not have: give it the numbers of tokens.")
     return "\n".join([*head, "---", "", f"# {model.name}", "", " ".join([model.card, *model.notes]), "", *use, ""])

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import Tensor
 
 import gptviz
@@ -90,6 +91,32 @@ def test_a_padded_batch_has_the_logits_that_transformers_gives_under_its_mask(
     given = model(ids, attention_mask=(ids != PADDING).long())
     close(mine(ids), given.logits)
     close(mine(ids[1:2, :7]), given.logits[1:2])
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "pytorch_model.bin"])
+@pytest.mark.parametrize("has_stem", [True, False])
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+@torch.inference_mode()
+def test_old_files_call_the_gain_and_bias_of_a_norm_gamma_and_beta(kind: str, has_stem: bool, file: str, tmp_path: Path) -> None:
+    """Some leave out the first word of the encoder's names, too; `transformers` opens them as the same model."""
+    transformers = pytest.importorskip("transformers")
+    model = theirs(kind, CLASSIFIERS[kind][0])
+    model.save_pretrained(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    tensors = {}
+    for name, tensor in model.state_dict().items():
+        old = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
+        tensors[old if has_stem else old.removeprefix(f"{kind}.")] = tensor.clone()
+    assert any(name.endswith("gamma") for name in tensors)
+    if file == "pytorch_model.bin":
+        torch.save(tensors, tmp_path / file)
+    else:
+        save_file(tensors, tmp_path / file, metadata={"format": "pt"})
+    there = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
+    source, ids = source_at(tmp_path), some_ids(9, vocab=VOCAB - 1) + 1
+    logits = filled(source, source.opened().config).eval()(ids)
+    close(there(ids).logits, model(ids).logits)
+    close(logits, model(ids).logits)
 
 
 @pytest.mark.parametrize("kind", CLASSIFIERS)

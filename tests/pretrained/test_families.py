@@ -64,12 +64,12 @@ MODELS: dict[str, list[dict[str, Any]]] = {
         GROUPED | {"rope_parameters": LLAMA3},
         GROUPED | {"rope_parameters": {"rope_type": "linear", "rope_theta": 300.0, "factor": 4.0}},
     ],
-    "mistral": [GROUPED | NEAR],
+    "mistral": [GROUPED | NEAR | {"attention_bias": True, "mlp_bias": True}],  # which it has not, and does not look at
     "qwen2": [
         {key: value for key, value in GROUPED.items() if key != "head_dim"},
         SIZES | NEAR | {"use_sliding_window": True, "max_window_layers": 1, "num_key_value_heads": 1},
     ],
-    "qwen3": [GROUPED | {"head_dim": 10}],
+    "qwen3": [GROUPED | {"head_dim": 10, "mlp_bias": True}],
     "gemma3_text": [
         GROUPED | NEAR | {"query_pre_attn_scalar": 5, "num_hidden_layers": 6, "sliding_window_pattern": 3},
     ],

@@ -31,7 +31,7 @@ class Llama(Family):
         norms: what the names of the norms around attention and MLP end in, by our names for them.
         plus_one: whether the gain of a norm is stored as its distance from 1.
         base: the base of rotary positions where the config has none.
-        biases: the switches for biases that the family has.
+        biases: the switches for biases that the family has; those that it has not may stand in a config, and change nothing.
     """
 
     model_type, title = "llama", "Llama"
@@ -52,7 +52,8 @@ class Llama(Family):
         given.only("pretraining_tp", 1)
         heads, width = given.whole("num_attention_heads"), given.whole("hidden_size")
         keys, size = given.optional("num_key_value_heads"), given.optional("head_dim")
-        bias = given.switch("attention_bias", False)
+        has_bias = {name: given.switch(name, False) for name in self.biases}
+        bias = has_bias.get("attention_bias", False)
         return {
             "vocab_size": given.whole("vocab_size"),
             "context_length": given.whole("max_position_embeddings", 2_048),
@@ -69,7 +70,7 @@ class Llama(Family):
             "activation": given.activation("hidden_act", "silu"),
             "qkv_bias": bias,
             "output_bias": bias,
-            "mlp_bias": given.switch("mlp_bias", False),
+            "mlp_bias": has_bias.get("mlp_bias", False),
             "tied": given.switch("tie_word_embeddings", False),
             **rotary(given, base=self.base),
         }

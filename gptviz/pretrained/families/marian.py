@@ -29,8 +29,8 @@ class Marian(Family):
             )
         if not given.switch("share_encoder_decoder_embeddings", True):
             raise ImportRefusedError(
-                "config.json: share_encoder_decoder_embeddings is false: sources and answers have a vocabulary each; gptviz opens "
-                "Marian models in which they share one, as most OPUS-MT models do"
+                "config.json: share_encoder_decoder_embeddings is false, so that sources and answers have a vocabulary each; of "
+                "Marian models gptviz opens those that have one vocabulary for both"
             )
         width, vocabulary = given.whole("d_model", 1_024), given.whole("vocab_size", 58_101)
         heads, neurons = given.whole("encoder_attention_heads", 16), given.whole("encoder_ffn_dim", 4_096)

@@ -192,14 +192,12 @@ class Tensors:
     def take(self, name: str) -> Tensor:
         """The tensor of this name, in the type it is stored in.
 
-        Some files leave out the first word of all names (`transformer.`), and some call the unembedding `lm_head` where others
-        call it `embed_out`.
+        It may have another name in the file: see `names_in_files`.
 
         Raises:
             ImportRefusedError: there is no such tensor, or its file is damaged.
         """
-        short = name.partition(".")[2]
-        for known in (name, short, ALIASES.get(name, name)):
+        for known in names_in_files(name):
             if known in self._where:
                 path, file = self._where[known]
                 self._taken.add(known)
@@ -210,6 +208,17 @@ class Tensors:
     def left(self) -> list[str]:
         """The names of tensors that nobody has taken."""
         return sorted(self._where.keys() - self._taken)
+
+
+def names_in_files(name: str) -> list[str]:
+    """The names that a tensor may have in files of all ages, today's first.
+
+    Some files leave out the first word of all names (`transformer.`), some call the unembedding `lm_head` where others call it
+    `embed_out`, and the oldest, which were made of TensorFlow's, call gain and bias of a LayerNorm `gamma` and `beta`.
+    """
+    known = [name, ALIASES.get(name, name)]
+    known += [name.replace(f"LayerNorm.{new}", f"LayerNorm.{old}") for new, old in (("weight", "gamma"), ("bias", "beta"))]
+    return list(dict.fromkeys(each for one in known for each in (one, one.partition(".")[2])))
 
 
 ALIASES = {"embed_out.weight": "lm_head.weight"}
