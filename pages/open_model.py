@@ -2,9 +2,10 @@
 
 import streamlit as st
 
+from gptviz.hosting import hosting
 from gptviz.runs import importing
 from gptviz.ui.pages.open_model.asked import field, look_at
-from gptviz.ui.pages.open_model.details import CODE, HOW, LIMITS, tries
+from gptviz.ui.pages.open_model.details import CODE, HOW, LIMITS, READ_ONLY, tries
 from gptviz.ui.pages.open_model.here import models_here, on_this_machine, reading, summaries
 from gptviz.ui.pages.open_model.opened_before import opened_before
 from gptviz.ui.pages.open_model.progress import note_the_end, progress
@@ -22,6 +23,11 @@ open_page(
     "Which model do you want to look into?",
     "Models that other programs made, on this machine and on the Hugging Face hub. Once opened, every page is about them too.",
 )
+if hosting().read_only:  # whoever types paths here learns which files there are
+    st.info(READ_ONLY)
+    opened_before()
+    next_step()
+    st.stop()
 active = importing.goes_on()
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from gptviz.files import in_place_of
@@ -34,7 +37,11 @@ def add(command: Command) -> None:
     page.add_argument("--prompt", metavar="TEXT", help="the prompt that it reads")
     page.add_argument("--out", type=Path, metavar="FILE", help="the file to write; default: here, by the page's name")
     page.add_argument(
-        "--state", action="append", default=[], metavar="KEY=VALUE", help="more of what the page's address says, such as block=1"
+        "--state",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="more of what the page's address says, such as block=1; -: an object in JSON, read from the standard input",
     )
     this.add_argument("--to", type=Path, metavar="PATH", help="the file or folder to make; default: here, by the model's name")
     this.add_argument("--without-snapshots", action="store_true", help="leave the snapshots of its training out of the zip file")
@@ -70,13 +77,34 @@ def _export_model(options: argparse.Namespace) -> None:
     print(f"{options.name} is in {to}")
 
 
+def _state(given: Sequence[str]) -> dict[str, str]:
+    """What a page's address says, by its keys."""
+    said: dict[str, str] = {}
+    for one in given:
+        if one == "-":
+            said |= _state_from_input()
+        else:
+            key, _, said[key] = one.partition("=")
+    return said
+
+
+def _state_from_input() -> dict[str, str]:
+    try:
+        said = json.load(sys.stdin)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"--state -: the standard input is no JSON: {error}") from None
+    if not isinstance(said, dict) or not all(isinstance(value, str) for value in said.values()):
+        raise UsageError('--state -: the standard input must be an object of texts, such as {"block": "1"}')
+    return said
+
+
 def _export_page(options: argparse.Namespace) -> None:
     from gptviz.memory import size
     from gptviz.takehome.notebook import as_notebook
     from gptviz.takehome.page import read_page
     from gptviz.takehome.page_file import as_html
 
-    asked = dict(one.partition("=")[::2] for one in options.state)
+    asked = _state(options.state)
     asked |= {key: value for key, value in (("model", options.model), ("prompt", options.prompt)) if value is not None}
     ending = "notebook" if options.out is not None and options.out.suffix == ".ipynb" else "html"
     form = options.format or ending

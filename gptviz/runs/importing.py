@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from gptviz.pretrained.places import hub
 
-from .checkpoints import CheckpointError
+from .checkpoints import CheckpointError, check_writable
 from .imports import Imported, import_model
 
 State = Literal["beginning", "fetching", "opening", "done", "failed", "stopped"]
@@ -113,9 +113,10 @@ def begin(given: str, suggested: str | None = None, said: Mapping[str, Any] | No
     """Begin to import a model, with these arguments of `import_model`.
 
     Raises:
-        CheckpointError: another import goes on.
+        CheckpointError: another import goes on, or this server is read-only.
     """
     global _current
+    check_writable(f"{given[:80]} is not opened")
     with _lock:
         if _current is not None and _current.is_active:
             raise CheckpointError(f"{_current.title} is being opened: wait until it is there, or stop it first")

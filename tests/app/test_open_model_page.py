@@ -336,3 +336,16 @@ def test_two_models_are_not_opened_at_once(user: Path, monkeypatch: pytest.Monke
     importing.dismiss()
     assert importing.goes_on()
     monkeypatch.setattr(importing, "_current", None)
+
+
+def test_a_read_only_server_looks_at_nothing_that_a_visitor_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = made(tmp_path / "theirs")
+    monkeypatch.setenv("GPTVIZ_READ_ONLY", "1")
+    for given in (str(folder), str(tmp_path / "missing"), "owner/name"):
+        at = opened(PAGE, source=given)
+        assert not at.exception
+        assert "opens no others: it is set to read-only" in says(at)
+        assert not at.text_input
+        assert given not in says(at)
+    with pytest.raises(checkpoints.CheckpointError, match="this server shows models and keeps nothing"):
+        importing.begin(str(folder))

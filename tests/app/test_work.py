@@ -115,6 +115,20 @@ def test_one_that_no_page_looks_at_gives_its_place_to_one_that_waits_and_the_oth
     assert ended(seen).results == {"ended": True}
 
 
+def test_one_that_waits_and_is_forgotten_is_given_up(clock: Clock) -> None:
+    go_on = Event()
+    first = [held(f"keeps its place {i}", go_on) for i in range(work.AT_ONCE)]
+    go(first)
+    left = [work.begin(f"left {i}", "Left", lambda one: one.results.update(ran=True)) for i in range(20)]
+    clock.now = work.FORGOTTEN
+    for one in first:
+        one.looked_at()
+    assert {ended(one).state for one in left} == {"stopped"}
+    assert all(one.state == "going on" for one in first)
+    go_on.set()
+    assert [ended(one).state for one in first] == ["done"] * work.AT_ONCE
+
+
 def test_one_that_is_forgotten_goes_on_while_nobody_waits_for_its_place(clock: Clock) -> None:
     go_on = Event()
     alone = held("alone", go_on)

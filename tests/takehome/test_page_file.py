@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
-from html import unescape
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import numpy as np
 import pytest
@@ -74,6 +76,21 @@ def test_every_page_has_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "there is no page 'missing'" in capsys.readouterr().err
     assert main(["export", "attention", "--model", "ladder-2", "--format", "nanogpt"]) == 2
     assert not (tmp_path / "x.html").exists()
+
+
+def test_what_the_address_says_may_come_by_the_standard_input(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "page.html"
+    said = {"model": "ladder-0", "prompt": "a=b --out\n" + "x" * 30}
+    command = ["export", "costs", "--state", "-", "--out", str(out)]
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(said)))
+    assert main(command) == 0
+    assert escape(urlencode(said)) in out.read_text(encoding="utf-8")
+    for broken in ("", "[1]", '{"block": 1}', "[" * 100_000):
+        monkeypatch.setattr("sys.stdin", io.StringIO(broken))
+        assert main(command) == 2
+        assert "--state -: the standard input" in capsys.readouterr().err
 
 
 def test_a_page_that_fails_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

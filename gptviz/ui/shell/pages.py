@@ -19,7 +19,7 @@ from gptviz.runs import checkpoints
 from gptviz.ui.widgets import buttons, controls, tries, visit
 from gptviz.ui.widgets.headings import say_below_titles
 
-from . import edits, glossary, kinds, lesson, present, prompts, scrubber, tour
+from . import edits, glossary, kinds, lesson, present, prompts, scrubber, server_log, tour
 from .share import share
 
 
@@ -250,6 +250,7 @@ def open_page(page: Page, title: str | Mapping[Kind, str], sentence: str | Mappi
     """Start a page: configuration, menu, the question it answers and one sentence on what it shows. Both may depend on the kind
     of the model asked for.
     """
+    server_log.protect()
     st.set_page_config(page_title=f"{page.title} · gptviz", page_icon="🔎", layout="wide", initial_sidebar_state=_sidebar())
     if st.session_state.get(OPEN_PAGE) != page.path:
         st.session_state[OPEN_PAGE] = page.path

@@ -1,7 +1,7 @@
 """Long computations: each in a thread of the server, where it goes on while a page is reloaded or left.
 
 A computation is found again by its key, which says all that it depends on: a page with the same address finds the same one. One
-that no page looks at any more is stopped as soon as another one waits for its place.
+that no page looks at any more is stopped as soon as another one waits for its place; if it waits itself, it is given up.
 """
 
 from __future__ import annotations
@@ -112,9 +112,11 @@ class Work:
             raise
 
     def _take_place(self) -> None:
-        """Wait for a place among those that go on; one that is forgotten is stopped to make room."""
+        """Wait for a place among those that go on; one that is forgotten is stopped to make room, and does not wait itself."""
         with _places:
             while len(_going) >= AT_ONCE:
+                if self.is_forgotten:
+                    self.stop()
                 self.report(0, 0)
                 if not any(other.is_stopping for other in _going):
                     forgotten = next((other for other in _going if other.is_forgotten), None)

@@ -12,6 +12,7 @@ from gptviz.ui.widgets.tries import Try
 from .asked import SOURCE
 from .words import problem
 
+READ_ONLY = "This server shows the models in its list, and opens no others: it is set to read-only."
 HOW = f"""
 A model of another program is laid out with the same parts as those that are trained here. A family is known by what its
 `config.json` or the head of its GGUF file says; there are {", ".join(sorted({family.title for family in FAMILIES.values()}))}.
