@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gptviz.model import IDENTITY, KVCache, Tap, Transformer, passes
+from gptviz.model import IDENTITY, KVCache, Tap, Transformer
 
 from .sampling import Sampling, choose
 
@@ -157,8 +157,7 @@ class Generation(Iterator[Step]):
         if window.start != self._cached_from or cache.length < first.stop - first.start:
             cache.truncate(0)
             self._cached_from = window.start
-            parts = passes(self.model.config, first.stop - first.start, batch=len(self.ids))
-            filling = [slice(first.start + part.start, first.start + part.stop) for part in parts]
+            filling = [first]
         done = first.stop if filling else window.start + cache.length
         return filling + [slice(position, position + 1) for position in range(done, window.stop)]
 

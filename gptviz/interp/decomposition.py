@@ -129,6 +129,8 @@ class Stream:
                 self.final = self.final + value[last].cpu()
             elif tap == "v":
                 kept = value[0].transpose(0, 1)  # [keys, n_kv_head, d_head]
+            elif name.endswith(".attention.pattern"):
+                kept = self._with_part(self.values.get(name), value[0], len(ids))
             elif tap in ("z", "pattern"):
                 kept = value[0].transpose(0, 1)[rows]  # [n, n_head, ...]
             elif tap == "final_norm":
@@ -142,10 +144,21 @@ class Stream:
                 self.values[name] = kept
 
         beside = None if source is None else torch.tensor([source], device=device)
-        watch = Watch((*_NAMES, *states), see)
+        watch = Watch((*_NAMES, *states), see, in_parts=True)
         self.logits = self.model(torch.tensor([ids], device=device), beside, tap=watch, logits_at=slice(last, last + 1))[0]
         if self.model.config.kind != "classifier":
             self.logits = self.logits[0]
+
+    def _with_part(self, kept: Tensor | None, part: Tensor, n_keys: int) -> Tensor:
+        """The rows of a pattern at the n positions, [n, n_head, keys], as far as they were `kept`, with those of a `part` of the
+        pattern [n_head, queries, keys]: its queries are the last of its keys.
+        """
+        n_head, queries, keys = part.shape
+        kept = part.new_zeros(len(self.rows), n_head, n_keys, device="cpu") if kept is None else kept
+        for index, row in enumerate(self.rows):
+            if keys - queries <= row < keys:
+                kept[index, :, :keys] = part[:, row - keys + queries].cpu()
+        return kept
 
     def leaf(self, name: str, value: Tensor) -> Tensor:
         """What the writer `name` wrote, [1, n, d_model], from its `value` [n, d_model] where it writes for the first time."""

@@ -77,6 +77,7 @@ def trace_stream(
     *,
     also: Iterable[str] = (),
     logits_at: slice = slice(-1, None),
+    last: int | None = None,
 ) -> Trace:
     """One forward pass of a decoder over `ids` [1, T] that keeps the stream at all its layers, for `stream_of`.
 
@@ -84,6 +85,7 @@ def trace_stream(
         also: names of other values to keep.
         source: what the encoder reads, [1, S]; for models that have one.
         logits_at: the positions to compute logits for.
+        last: as in `trace.run`.
 
     Raises:
         ValueError: the model is a classifier, or there are more ids than its context holds.
@@ -91,7 +93,7 @@ def trace_stream(
     if model.config.kind == "classifier":
         raise ValueError("this model is a classifier, which guesses no token: its stream is not read here")
     taps = [layer.tap for layer in layers(model.config) if layer.tap]
-    return run(model, ids, [*(taps or _BEFORE_BLOCKS), *also], source=source, logits_at=logits_at)
+    return run(model, ids, [*(taps or _BEFORE_BLOCKS), *also], source=source, logits_at=logits_at, last=last)
 
 
 def stream_of(trace: Trace, config: Config) -> Tensor:

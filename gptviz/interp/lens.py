@@ -102,12 +102,11 @@ def lens(
     count = min(len(ids), last or len(ids))
     compared = min(count, max(1, MOST_COMPARED // config.vocab_size))
     beside = None if source is None else torch.tensor([source], device=device)
-    trace = trace_stream(
-        model, torch.tensor([ids], device=device), beside, also=["logits"], logits_at=slice(len(ids) - compared, None)
-    )
+    at = slice(len(ids) - compared, None)
+    trace = trace_stream(model, torch.tensor([ids], device=device), beside, also=["logits"], logits_at=at, last=count)
     every = layers(config)
     read = ends_of_blocks(every) if blocks_only else range(len(every))
-    stream = stream_of(trace, config)[list(read), -count:]  # [layer, count, d_model]
+    stream = stream_of(trace, config)[list(read)]  # [layer, count, d_model]
     true = np.array([*ids, -1 if following is None else following][len(ids) - count + 1 :], np.int64)
     reading = _Reading(len(stream), count, min(top, config.vocab_size))
     flat = stream.flatten(0, 1)  # [layer · count, d_model]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gptviz.generate.sampling import Sampling, ledger
-from gptviz.model import IDENTITY, Transformer, Watch, read_in_passes
+from gptviz.model import IDENTITY, Transformer, Watch
 
 Numbers = npt.NDArray[np.float64]
 Logits = npt.NDArray[np.float32]
@@ -132,8 +132,8 @@ def places(model: Transformer, ids: Sequence[int], n: int = 8) -> Places:
     if model.config.n_layer:
         streams: list[Tensor] = []
         watch = Watch([f"blocks.{model.config.n_layer - 1}.resid_post"], lambda _name, stream: streams.append(stream[0]))
-        read_in_passes(model, torch.tensor([ids], device=model.embed.weight.device), watch)
-        states = torch.cat(streams)
+        model(torch.tensor([ids], device=model.embed.weight.device), tap=watch, logits_at=slice(-1, None))
+        (states,) = streams
     count, most = len(ids), min(n, model.config.vocab_size)
     probability, surest = np.full(count, np.nan), np.full(count, np.nan)
     likely, likely_probability = np.zeros((count, most), np.int64), np.full((count, most), np.nan)

@@ -68,14 +68,14 @@ def stream(model: Transformer, ids: Sequence[int], source: Sequence[int] | None 
     parallel = is_parallel(config)
     beside = None if source is None else torch.tensor([source], device=device)
     also = ["blocks.*.attention.out", "blocks.*.mlp.out"] if parallel else []
-    trace = trace_stream(model, torch.tensor([ids], device=device), beside, also=also)
-    states = stream_of(trace, config)[:, -count:].float().cpu()  # [layer, count, d_model]
+    trace = trace_stream(model, torch.tensor([ids], device=device), beside, also=also, last=count)
+    states = stream_of(trace, config).float().cpu()  # [layer, count, d_model]
     found, positions, shown = layers(config), range(len(ids) - count, len(ids)), tuple(ids[-count:])
     if not parallel:
         writers = tuple(one.name for one in found[1:])
         return Stream(found, states, writers, states[1:] - states[:-1], states[:-1], positions, shown)
     writers = tuple(f"blocks.{block}.{part}" for block in range(config.n_layer) for part in ("attention", "mlp"))
-    written = torch.stack([trace[f"{name}.out"][0, -count:].float().cpu() for name in writers])
+    written = torch.stack([trace[f"{name}.out"][0].float().cpu() for name in writers])
     return Stream(found, states, writers, written, states[:-1].repeat_interleave(2, dim=0), positions, shown)
 
 

@@ -54,6 +54,7 @@ def run(
     source: Tensor | None = None,
     edits: Mapping[str, Callable[[Tensor], Tensor]] | None = None,
     logits_at: slice = slice(None),
+    last: int | None = None,
 ) -> Trace:
     """Run `model` over `ids` [B, T] and keep the values whose names match one of `names` (shell patterns).
 
@@ -61,11 +62,12 @@ def run(
         source: what an encoder reads, [B, S] ids; for models that have one.
         edits: by tap name, a function from a value to its replacement; later parts read the replacement.
         logits_at: the positions to compute logits for.
+        last: of how many tokens at the end the values are kept; all unless given.
 
     Raises:
         ValueError: there are more tokens than the context holds, or an edit of something the model does not compute.
     """
-    record = Record(names)
+    record = Record(names, last)
     if edits:
         touched: set[str] = set()
 

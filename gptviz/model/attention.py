@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import copy
 from typing import NamedTuple
 
@@ -14,6 +15,9 @@ from .positions import PositionEncoding
 from .qk_norms import QK_NORMS
 from .residuals import Dropout
 from .tap import Tap
+
+# Of a longer text a block computes about so many scores at a time; a few arrays of them are in memory together.
+MOST_SCORES = 2**24
 
 
 class Memory(NamedTuple):
@@ -145,14 +149,18 @@ class AttentionBase(LightCall):
         return torch.bmm(together, shared.flatten(0, 1)).view(batch, heads, length, -1)
 
     def read(self, scores: Tensor, blocked: Tensor | None, v: Tensor, tap: Tap) -> Tensor:
-        """Scores [B, H, T, keys] and values v [B, n_kv_head, keys, d_head] → the output [B, T, d_model].
+        """Scores [B, H, T, keys] and values v [B, n_kv_head, keys, d_head] → `z` [B, H, T, d_head].
 
         `blocked` is as in `forward`.
         """
         scores = tap("scores", scores if self.cap is None else self.cap(scores))
         visible = scores if blocked is None else scores.masked_fill(blocked, float("-inf"))
         pattern = tap("pattern", visible.softmax(-1))  # [B, H, T, keys]
-        z = tap("z", self.grouped(self.dropout(pattern), v))  # [B, H, T, d_head]
+        return self.grouped(self.dropout(pattern), v)
+
+    def write(self, z: Tensor, tap: Tap) -> Tensor:
+        """What the heads read, `z` [B, H, T, d_head] → the output [B, T, d_model]."""
+        z = tap("z", z)
         return tap("out", self.output(z.transpose(1, 2).flatten(2)))  # [B, T, d_model]
 
 
@@ -160,12 +168,16 @@ class Attention(AttentionBase):
     """Self-attention: queries, keys and values all come from the stream.
 
     W_Q, W_K and W_V are stacked in one matrix of (n_head + 2 n_kv_head) · d_head rows, so that one product projects a token.
+
+    Every head has a score for every pair of tokens: over 8,192 tokens they take 270 MB a head. Of a long text they are computed
+    for some queries after the other, unless a tap needs them all at once.
     """
 
     def __init__(self, config: Config, positions: PositionEncoding) -> None:
         super().__init__(config)
         self.qkv = Linear(config.d_model, self.width + 2 * self.key_width, bias=config.qkv_bias)
         self.n_head, self.keys_end = config.n_head, config.n_head + config.key_heads
+        self.looks_ahead = config.mask != "causal"
         self.positions = positions
 
     def forward(self, x: Tensor, blocked: Tensor | None, at: slice, cache: LayerCache | None, tap: Tap) -> Tensor:
@@ -186,8 +198,35 @@ class Attention(AttentionBase):
         if cache is not None:
             k, v = cache.extend(k, v, at)  # [B, n_kv_head, keys, d_head]
         scaled = q * self.scale
+        if scaled.shape[0] * n_head * scaled.shape[2] * k.shape[2] > MOST_SCORES and self._may_be_parted(tap):
+            return self.write(torch.cat([*self._in_parts(scaled, k, v, blocked, at, tap)], dim=2), tap)
         scores = self.grouped(scaled, k.transpose(-2, -1))  # [B, H, T, keys]
-        return self.read(self.positions.weigh(scores, scaled, at), blocked, v, tap)
+        return self.write(self.read(self.positions.weigh(scores, scaled, at), blocked, v, tap), tap)
+
+    def _may_be_parted(self, tap: Tap) -> bool:
+        return not (self.training or self.looks_ahead or tap.needs_whole("scores") or tap.needs_whole("pattern"))
+
+    def _in_parts(self, q: Tensor, k: Tensor, v: Tensor, blocked: Tensor | None, at: slice, tap: Tap) -> Iterator[Tensor]:
+        """The `z` [B, H, queries, d_head] of some queries after the other. None has a key after the last query of its part.
+
+        Args:
+            q: [B, H, T, d_head], times the scale.
+            k: [B, n_kv_head, keys, d_head].
+            v: [B, n_kv_head, keys, d_head].
+            blocked: as in `forward`.
+            at: as in `forward`.
+            tap: as in `forward`.
+        """
+        batch, heads, length, _ = q.shape
+        each = max(1, MOST_SCORES // (batch * heads * k.shape[2]))
+        for start in range(0, length, each):
+            stop = min(start + each, length)
+            end = at.start + stop
+            rows = q[:, :, start:stop]
+            scores = self.grouped(rows, k[:, :, :end].transpose(-2, -1))  # [B, H, queries, end]
+            scores = self.positions.weigh(scores, rows, slice(at.start + start, end))
+            hidden = None if blocked is None else blocked[start:stop, :end]
+            yield self.read(scores, hidden, v[:, :, :end], tap)
 
 
 class CrossAttention(AttentionBase):
@@ -218,4 +257,4 @@ class CrossAttention(AttentionBase):
         else:
             k, v = cache.cross
         k, v = tap("k", k), tap("v", v)
-        return self.read(self.grouped(q * self.scale, k.transpose(-2, -1)), memory.blocked, v, tap)
+        return self.write(self.read(self.grouped(q * self.scale, k.transpose(-2, -1)), memory.blocked, v, tap), tap)

@@ -1,7 +1,8 @@
-"""A long text in several passes, each of which adds its keys and values to a cache.
+"""The patterns of a long text in several passes, each of which adds its keys and values to a cache.
 
-In one pass every head has a score for every pair of tokens at once: over 8,192 tokens they take 270 MB a head. What is computed
-of a token is the same in every number of passes, but for rounding.
+Where nobody looks at patterns, attention itself computes them for some queries after the other (`attention.Attention`). Here all
+blocks give theirs for the same queries, as many as a picture needs together. What is computed of a token is the same in every
+number of passes, but for rounding.
 """
 
 from __future__ import annotations
@@ -9,12 +10,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from .attention import MOST_SCORES
 from .config import Config
 from .tap import IDENTITY, Tap
 from .transformer import Transformer
-
-# A pass has about so many scores in a block at most; a few arrays of them are in memory at a time.
-MOST_SCORES = 2**26
 
 
 def passes(config: Config, length: int, *, batch: int = 1, multiple: int = 1) -> list[slice]:

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from .parts import ModelPart, distances
+from .parts import ModelPart, is_after
 
 
 class Mask(ModelPart):
@@ -40,7 +40,7 @@ class CausalMask(Mask):
 
         Padding stands at the end, after all tokens that could read it, and needs no mask of its own.
         """
-        return None if at.stop - at.start == 1 else distances(at, at.stop, ids.device) < 0
+        return None if at.stop - at.start == 1 else is_after(at, at.stop, ids.device)
 
 
 class WindowMask(CausalMask):
@@ -59,8 +59,8 @@ class WindowMask(CausalMask):
         """[queries, keys]; None for a single query at the end of a text that fits into the window."""
         if at.stop <= self.window:
             return super().forward(ids, at, padding)
-        distance = distances(at, at.stop, ids.device)  # [queries, keys]
-        return (distance < 0) | (distance >= self.window)
+        near = is_after(at, at.stop, ids.device, by=-self.window)  # [queries, keys]
+        return is_after(at, at.stop, ids.device) | ~near
 
 
 class FullMask(Mask):

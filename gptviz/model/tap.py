@@ -50,8 +50,19 @@ class Tap:
         """The tap for a part: it puts the part's path before names, such as `blocks.2.attention.pattern`."""
         return self
 
+    def needs_whole(self, name: str) -> bool:
+        """Whether it needs the scores or the pattern of this `name` at once, however long the text. If it does not, it gets
+        those of a long text in several calls: of some queries after the other, with the keys up to the last of them.
+        """
+        return True
 
-IDENTITY = Tap()
+
+class _Identity(Tap):
+    def needs_whole(self, name: str) -> bool:
+        return False
+
+
+IDENTITY: Tap = _Identity()
 
 
 class _Prefixed(Tap):
@@ -64,33 +75,58 @@ class _Prefixed(Tap):
     def at(self, part: str) -> Tap:
         return _Prefixed(self.tap, f"{self.prefix}.{part}")
 
+    def needs_whole(self, name: str) -> bool:
+        return self.tap.needs_whole(f"{self.prefix}.{name}")
+
 
 class Watch(Tap):
     """Hands to `see` the values whose full name matches one of `names` (shell style, as in `blocks.*.attention.pattern`).
 
     It keeps none of them: what `see` makes of a value may be far smaller than the value. The patterns of all blocks over a long
     text together take more memory than most machines have.
+
+    Args:
+        names: as above.
+        see: is given the name and the value.
+        in_parts: whether `see` takes scores and patterns of a long text in parts, as `needs_whole` says.
     """
 
-    def __init__(self, names: Iterable[str], see: Callable[[str, Tensor], object]) -> None:
+    def __init__(self, names: Iterable[str], see: Callable[[str, Tensor], object], *, in_parts: bool = False) -> None:
         self.names = (names,) if isinstance(names, str) else tuple(names)
-        self.see = see
+        self.see, self.in_parts = see, in_parts
 
     def __call__(self, name: str, value: Tensor) -> Tensor:
-        if any(fnmatchcase(name, wanted) for wanted in self.names):
+        if self._watches(name):
             self.see(name, value)
         return value
 
     def at(self, part: str) -> Tap:
         return _Prefixed(self, part)
 
+    def needs_whole(self, name: str) -> bool:
+        return not self.in_parts and self._watches(name)
+
+    def _watches(self, name: str) -> bool:
+        return any(fnmatchcase(name, wanted) for wanted in self.names)
+
 
 class Record(Watch):
-    """Keeps the values whose full name matches one of `names`, as in `Watch`."""
+    """Keeps the values whose full name matches one of `names`, as in `Watch`.
 
-    def __init__(self, names: Iterable[str] = ("*",)) -> None:
+    Args:
+        names: as in `Watch`.
+        last: of how many tokens at the end the values are kept; all unless given.
+    """
+
+    def __init__(self, names: Iterable[str] = ("*",), last: int | None = None) -> None:
         self.values: dict[str, Tensor] = {}
-        super().__init__(names, self.values.__setitem__)
+        self.last = last
+        super().__init__(names, self._keep)
+
+    def _keep(self, name: str, value: Tensor) -> None:
+        if self.last is not None and value.shape[-2] > self.last:  # tokens are the last axis but one of every value
+            value = value[..., -self.last :, :].clone()  # a view would keep all of them
+        self.values[name] = value
 
 
 class Edit(Tap):
@@ -109,3 +145,6 @@ class Edit(Tap):
     def at(self, part: str) -> Tap:
         # `then` decides itself what names it is told: some taps want them without their path.
         return Edit(self.edits, self.then.at(part), f"{self.path}{part}.")
+
+    def needs_whole(self, name: str) -> bool:
+        return self.path + name in self.edits or self.then.needs_whole(name)
