@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -49,6 +50,32 @@ def test_a_norm_of_nearly_nothing_stays_finite(kind: str) -> None:
     centred = x - x.mean() if kind == "layernorm" else x
     torch.testing.assert_close(part(x), centred / (centred.square().mean() + eps).sqrt())
     assert (part(torch.zeros(4)) == 0).all()
+
+
+@pytest.fixture
+def each_warning_is_an_error() -> Iterator[None]:
+    """PyTorch says most things once in a process alone."""
+    before = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+    torch.set_warn_always(before)
+
+
+@pytest.mark.parametrize("kind", ["layernorm", "rmsnorm"])
+def test_a_norm_of_bfloat16_is_computed_in_float32_without_a_warning(kind: str, each_warning_is_an_error: None) -> None:
+    """As in training in bfloat16, where gains stay in float32."""
+    part = new_norm(tiny(norm=kind), 8)
+    for parameter in part.parameters():
+        torch.nn.init.normal_(parameter)
+    x = torch.randn(3, 8, generator=torch.Generator().manual_seed(0)).bfloat16().requires_grad_()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = part(x)
+        y.float().sum().backward()
+    assert y.dtype is torch.bfloat16
+    torch.testing.assert_close(y, part(x.float()).bfloat16(), rtol=2**-7, atol=0)
+    assert all(parameter.grad is not None and parameter.grad.dtype is torch.float32 for parameter in part.parameters())
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
