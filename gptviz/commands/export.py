@@ -15,6 +15,7 @@ from .common import Command, UsageError, print_json
 
 # How a page is written, with the ending of its file.
 PAGE_FORMATS = {"html": "html", "notebook": "ipynb"}
+WORTH_SAYING = 50_000_000  # bytes: what is written of a larger model takes a moment
 LESSON = "lesson:"  # what a name begins with that is that of a lesson
 
 
@@ -65,16 +66,23 @@ def run(options: argparse.Namespace) -> None:
 
 def _export_model(options: argparse.Namespace) -> None:
     options.format = options.format or "zip"
+    from gptviz.memory import size
     from gptviz.runs import checkpoints
     from gptviz.runs.exports import FORMATS
 
     folder = checkpoints.find(options.name)
     to = options.to or Path(f"{folder.name}.zip" if options.format == "zip" else f"{folder.name}-{options.format}")
-    FORMATS[options.format].write(folder, to, snapshots=not options.without_snapshots)
+    chosen, with_snapshots = FORMATS[options.format], not options.without_snapshots
+    if chosen.why_not(folder) is None and (much := chosen.bytes(folder, snapshots=with_snapshots)) > WORTH_SAYING:
+        print(f"{options.name}: about {size(much)} are written to {to}", file=sys.stderr)
+    chosen.write(folder, to, snapshots=with_snapshots)
+    left_out = chosen.left_out(folder)
     if options.json:
-        print_json({"name": options.name, "format": options.format, "path": str(to.absolute())})
+        print_json({"name": options.name, "format": options.format, "path": str(to.absolute()), "left_out": left_out})
         return
     print(f"{options.name} is in {to}")
+    if left_out is not None:
+        print(f"Left out: {left_out}; a zip file keeps all of a model")
 
 
 def _state(given: Sequence[str]) -> dict[str, str]:

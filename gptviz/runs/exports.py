@@ -41,6 +41,10 @@ class Format(ABC):
             CheckpointError: its config cannot be read.
         """
 
+    def left_out(self, folder: Path) -> str | None:
+        """What the model in `folder` has and this format has no place for, in words; None where it takes everything."""
+        return None
+
     @abstractmethod
     def bytes(self, folder: Path, *, snapshots: bool = True) -> int:
         """About how many bytes it then has.
@@ -107,6 +111,12 @@ class _Files(Format):
         except NotExpressibleError as error:
             return str(error)
         return None
+
+    def left_out(self, folder: Path) -> str | None:
+        number = len(checkpoints.snapshots(folder))
+        parts = [f"its {number} snapshots" if number > 1 else "its snapshot"] if number else []
+        parts += ["the course of its training"] if checkpoints.read_card(folder).losses else []
+        return " and ".join(parts) or None
 
     def bytes(self, folder: Path, *, snapshots: bool = True) -> int:
         return sharing.packed_bytes(folder, snapshots=False)

@@ -412,13 +412,14 @@ def test_a_report_is_downloaded(tiny_model: TinyModel) -> None:
 
 
 def test_a_model_is_saved_in_the_formats_it_has_and_why_not_in_others(tiny_model: TinyModel) -> None:
-    tiny_model("all", tied=True, d_mlp=48)
+    tiny_model("all", tied=True, d_mlp=48, card={"losses": [{"step": 0, "validation": 3.0}]})
     tiny_model("one", residual="post-norm")
     at = page(model="all")
     assert not at.exception
     assert [label.partition(" (")[0].removesuffix(", zipped") for label in downloads(at)] == [
         each.title for each in FORMATS.values()
     ]
+    assert sum("Left out: the course of its training." in caption.value for caption in at.caption) == 2
     at = page(model="one")
     assert [label.partition(" (")[0] for label in downloads(at)] == [FORMATS["zip"].title]
     assert [caption.value for caption in at.caption if "residual (here post-norm)" in caption.value.replace("\\", "")]

@@ -69,6 +69,19 @@ def test_a_model_of_another_program_is_exported_as_its_family_in_its_precision(h
         assert torch.equal(checkpoints.load(again).model(ids), checkpoints.load(folder).model(ids))
 
 
+def test_what_a_format_leaves_out_is_said(tiny_model: TinyModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tiny_model("mine", card={"losses": [{"step": 0, "validation": 3.0}]}, **FOR_ALL)
+    for step in (0, 5):
+        checkpoints.snapshot_path(folder, step).parent.mkdir(exist_ok=True)
+        checkpoints.snapshot_path(folder, step).write_bytes((folder / "model.safetensors").read_bytes())
+    for kind in ("zip", "transformers", "nanogpt"):
+        assert main(["export", "mine", "--format", kind, "--to", str(tmp_path / kind)]) == 0
+        said = "Left out: its 2 snapshots and the course of its training;"
+        assert (said in capsys.readouterr().out) == (kind != "zip")
+    with zipfile.ZipFile(tmp_path / "zip") as archive:
+        assert sum("snapshots" in name for name in archive.namelist()) == 2
+
+
 def test_a_format_that_a_model_has_not_says_why_and_writes_nothing(
     tiny_model: TinyModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

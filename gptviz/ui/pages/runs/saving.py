@@ -36,7 +36,8 @@ def save_as(name: str) -> None:
                 st.caption(f"Not for this model: {escaped(why_not)}.")
                 continue
             _offer(name, key, each.bytes(folder, snapshots=with_snapshots), snapshots=with_snapshots)
-            st.caption(each.about)
+            left_out = each.left_out(folder)
+            st.caption(each.about + (f" Left out: {left_out}." if left_out else ""))
 
 
 def report_of(name: str) -> None:
