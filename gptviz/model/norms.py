@@ -75,7 +75,7 @@ class RMSNorm(Norm):
     def forward(self, x: Tensor) -> Tensor:
         if self.weight is None or self.weight.dtype == x.dtype:
             return torch.rms_norm(x, self.shape, self.weight, self.eps)
-        # In bfloat16 training x is short and the gain is not: of two types PyTorch makes the same numbers, slowly, with a warning.
+        # In bfloat16 training the gain stays in float32: of two types PyTorch makes the same numbers, slowly and with a warning.
         return torch.rms_norm(x.to(self.weight.dtype), self.shape, self.weight, self.eps).to(x.dtype)
 
     def frozen(self, x: Tensor, at: Tensor) -> Tensor:
