@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from .takehome.show import show
 
 
+def __dir__() -> list[str]:
+    """All that `__all__` names, so that editors and `help` know of what is imported later."""
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     # torch takes a second to import: it is imported only when a model is opened.
     if name in ("LanguageModel", "load"):

@@ -76,7 +76,7 @@ def parser() -> Parser:
         name: str, run: Callable[[argparse.Namespace], None], summary: str, *, as_json: bool = True, on_device: bool = True
     ) -> Parser:
         added = commands.add_parser(name, help=summary, description=summary)
-        added.set_defaults(run=run)
+        added.set_defaults(run=run, parser=added)
         if as_json:
             added.add_argument("--json", action="store_true", help="print JSON")
         if on_device:
@@ -96,7 +96,7 @@ def main(arguments: list[str] | None = None) -> int:
     if unknown and getattr(options, "run", None) is app.run:
         options.options += unknown
     elif unknown:
-        this.error(f"unrecognized arguments: {' '.join(unknown)}")
+        getattr(options, "parser", this).error(f"unrecognized arguments: {' '.join(unknown)}")
     if not hasattr(options, "run"):
         this.print_help()
         return 0

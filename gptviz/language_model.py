@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import islice, takewhile
 from pathlib import Path
 from types import FrameType
@@ -42,6 +43,7 @@ from .data.rows import held_out_rows, rows_of_text
 from .generate.decoding import Beams, beam_search, decode, until_end
 from .generate.generation import Generation, until_drawn, window_start, without_end
 from .generate.sampling import Sampling
+from .known_names import instead
 from .model.devices import device as choose_device
 from .model.precision import STORED, said
 from .model.precision import check as check_precision
@@ -166,8 +168,11 @@ class LanguageModel:
         """The token ids [T] of `text`. What the vocabulary lacks is named in a warning.
 
         Raises:
+            TypeError: it is no text.
             ValueError: the text is empty.
         """
+        if not isinstance(text, str):
+            raise TypeError(f'{text!r:.80} is no text: give a string, such as "O Romeo"')
         encoding = self.tokenizer.encode(text)
         if encoding.unknown:
             warnings.warn(encoding.unknown_sentence(), stacklevel=_depth() + 1)
@@ -229,7 +234,7 @@ class LanguageModel:
             raise ValueError(f"max_new_tokens is {max_new_tokens!r:.80}; it must be a whole number, 0 or more")
         if self.model.config.kind == "encoder-decoder":
             return self.answer(prompt, min(max_new_tokens, self.model.config.context_length), **sampling)
-        grown = self.generation(prompt, Sampling(**sampling), slide=slide)
+        grown = self.generation(prompt, _sampling(sampling), slide=slide)
         ends = frozenset() if go_on else self.end_tokens
         tokens = [int(step.tokens[0]) for step in until_drawn(islice(grown, min(max_new_tokens, sys.maxsize)), ends)]
         return self.tokenizer.continuation(without_end(tokens, ends)[0])
@@ -279,7 +284,7 @@ class LanguageModel:
         Raises:
             ValueError: as in `decoded`; a `sampling` that is not possible.
         """
-        return self.tokenizer.decode(self.decoded(text, longest, Sampling(**sampling) if sampling else None)[0])
+        return self.tokenizer.decode(self.decoded(text, longest, _sampling(sampling) if sampling else None)[0])
 
     def beams(self, text: str, width: int, longest: int | None = None, length_penalty: float = 0.0) -> Beams:
         """The answers to `text` that a beam search of this `width` finds: see `gptviz.generate.decoding.beam_search`.
@@ -375,8 +380,10 @@ class LanguageModel:
             blocks_only: leave out the layers within a block.
 
         Raises:
-            ValueError: as in `trace`; the model is a classifier.
+            ValueError: as in `trace`; the model is a classifier, or `top` is below 1.
         """
+        if top < 1:
+            raise ValueError(f"top is {top}; it must be 1 or more")
         ids, source = self.inputs(prompt, target)
         return lens(self.model, ids.tolist(), None if source is None else source.tolist(), top=top, blocks_only=blocks_only)
 
@@ -651,6 +658,20 @@ class LanguageModel:
         return costs(self.model.config, batch, context)
 
 
+def _sampling(settings: Mapping[str, Any]) -> Sampling:
+    """How tokens are drawn, from the fields of `Sampling` by name.
+
+    Raises:
+        TypeError: there is no such field.
+        ValueError: as in `Sampling`.
+    """
+    known = [field.name for field in fields(Sampling)]
+    for name in settings:
+        if name not in known:
+            raise TypeError(f"{name!r:.40} is no setting of how tokens are drawn{instead(name, known)}")
+    return Sampling(**settings)
+
+
 def _depth() -> int:
     """How many functions of this package, one inside the other, lead to the one that asks: a warning names the line outside."""
     depth = 0
@@ -676,12 +697,17 @@ def load(name: str | Path, device: str | None = None, step: int | None = None, p
 
     Raises:
         CheckpointError: there is no such checkpoint or snapshot, or it cannot be opened; the message says why and what to do.
+        TypeError: `name` is neither a text nor a `Path`.
         ValueError: there is no such device or precision.
     """
+    if not isinstance(name, str | Path):
+        raise TypeError(f'{name!r:.80} names no model: give a name such as "shakespeare", or a pathlib.Path')
     on = choose_device(device)
     check_precision(precision)
     if isinstance(name, Path):
         folder = name.absolute()
+        if not os.path.lexists(folder):
+            raise checkpoints.CheckpointError(f"there is no file and no folder at {name}")
         if step is None and (opened := imports.in_place(folder, on, precision)) is not None:
             return LanguageModel(opened.name, opened.model, opened.tokenizer, opened.card, precision=precision)
     else:
@@ -703,7 +729,8 @@ def _folder_called(name: str) -> Path:
     except checkpoints.CheckpointError as error:
         missing = error
     if not imports.could_be_on_hub(name):
-        raise missing
+        path = f". A file or folder is opened with load(pathlib.Path({name!r:.80}))" if set(name) & set("/\\") else ""
+        raise checkpoints.CheckpointError(f"{missing}{path}")
     try:
         return imports.of_hub(name)
     except checkpoints.CheckpointError as error:

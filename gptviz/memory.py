@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from pathlib import Path
 
 import torch
@@ -49,6 +50,8 @@ def _of_setting() -> int | None:
     most = hosting().memory
     if most is None:
         return None
+    if sys.platform == "win32":
+        return None
     with contextlib.suppress(OSError, ValueError, IndexError):
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
         return max(0, int(most * 1e6) - pages * os.sysconf("SC_PAGE_SIZE"))
@@ -57,7 +60,7 @@ def _of_setting() -> int | None:
 
 def _of_sysconf() -> int | None:
     """Other systems: the bytes in free pages; if these are not known, half of all memory."""
-    if not hasattr(os, "sysconf"):
+    if sys.platform == "win32":
         return None
     for name, share in (("SC_AVPHYS_PAGES", 1.0), ("SC_PHYS_PAGES", 0.5)):
         with contextlib.suppress(OSError, ValueError):

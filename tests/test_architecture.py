@@ -20,9 +20,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gptviz.byte_cache": set(),
     "gptviz.bounded": set(),
     "gptviz.fields": set(),
+    "gptviz.known_names": set(),
     "gptviz.hosting": {"gptviz.fields"},
     "gptviz.memory": {"torch", "gptviz.hosting"},
-    "gptviz.model": {"torch", "gptviz.fields", "gptviz.memory"},
+    "gptviz.model": {"torch", "gptviz.fields", "gptviz.known_names", "gptviz.memory"},
     "gptviz.text": {"numpy", "tokenizers", "sentencepiece", "jinja2", "gptviz.bounded", "gptviz.files"},
     "gptviz.generate": {"torch", "gptviz.byte_cache", "gptviz.model"},
     "gptviz.pretrained": {
@@ -39,7 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gptviz.text",
     },
     "gptviz.data": {"torch", "numpy", "sklearn", "gptviz.model", "gptviz.text", "gptviz.generate"},
-    "gptviz.train": {"torch", "numpy", "gptviz.fields", "gptviz.memory", "gptviz.model", "gptviz.data"},
+    "gptviz.train": {"torch", "numpy", "gptviz.fields", "gptviz.known_names", "gptviz.memory", "gptviz.model", "gptviz.data"},
     "gptviz.runs": {
         *(
             "torch",
@@ -50,6 +51,7 @@ MAY_IMPORT: dict[str, set[str]] = {
             "gptviz.bounded",
             "gptviz.files",
             "gptviz.hosting",
+            "gptviz.known_names",
             "gptviz.location",
             "gptviz.memory",
         ),
@@ -58,7 +60,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gptviz.labelled_array": {"numpy"},
     "gptviz.interp": {
         *("torch", "numpy", "sklearn", "umap", "threadpoolctl"),
-        *("gptviz.memory", "gptviz.model", "gptviz.text", "gptviz.labelled_array", "gptviz.generate.sampling"),
+        *("gptviz.known_names", "gptviz.memory", "gptviz.model", "gptviz.text", "gptviz.labelled_array"),
+        "gptviz.generate.sampling",
         *("gptviz.train.optimisers", "gptviz.train.recipe"),
     },
     "gptviz.figures": {"numpy", "plotly", "PIL", "gptviz.labelled_array"},
@@ -68,18 +71,19 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("streamlit", "pandas", "plotly", "markdown_it", "latex2mathml"),
         *("gptviz._version", "gptviz.components", "gptviz.fields", "gptviz.figures", "gptviz.language_model"),
         *("gptviz.interp.trace", "gptviz.learning_curves", "gptviz.lessons", "gptviz.location", "gptviz.model", "gptviz.runs"),
-        "gptviz.train",
+        *("gptviz.train", "gptviz.known_names", "gptviz.page_run"),
     },
     "gptviz._version": set(),
     "gptviz.files": {"filelock"},
     "gptviz.location": set(),
+    "gptviz.page_run": {"streamlit", "gptviz.location"},
     "gptviz.terminal": set(),
     "gptviz.language_model": {
         *("torch", "gptviz.model", "gptviz.text", "gptviz.generate"),
-        *("gptviz.data", "gptviz.runs", "gptviz.interp"),
+        *("gptviz.data", "gptviz.known_names", "gptviz.runs", "gptviz.interp"),
     },
     "gptviz.lessons": {
-        *("torch", "numpy", "yaml", "markdown_it", "streamlit"),
+        *("torch", "numpy", "yaml", "markdown_it", "gptviz.page_run"),
         *("gptviz.bounded", "gptviz.files", "gptviz.location", "gptviz.model", "gptviz.text", "gptviz.interp"),
         *("gptviz.generate.sampling", "gptviz.runs", "gptviz.language_model"),
     },
@@ -91,6 +95,7 @@ MAY_IMPORT: dict[str, set[str]] = {
             "gptviz",
             "gptviz.fields",
             "gptviz.hosting",
+            "gptviz.known_names",
             "gptviz.location",
             "gptviz.terminal",
             "gptviz.language_model",
@@ -103,6 +108,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "gptviz.__main__": {"gptviz", "gptviz.terminal", "gptviz.commands"},
 }
+# Modules of the standard library that are not everywhere.
+POSIX_ONLY = {"crypt", "curses", "fcntl", "grp", "posix", "pty", "pwd", "readline", "resource", "syslog", "termios", "tty"}
+
 # These may import what they like.
 FREE = ("app", "pages", "gptviz.ui")
 
@@ -195,6 +203,14 @@ def test_a_part_imports_only_what_its_layer_may(file: Path) -> None:
 @pytest.mark.parametrize("file", [file for file in FILES if file.parent == ROOT / "pages"], ids=lambda file: file.name)
 def test_a_page_touches_no_tensors(file: Path) -> None:
     assert not {name for name in imports(file) if below(name, "torch") or below(name, "numpy")}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_what_windows_lacks_is_imported_only_inside_of_functions(file: Path) -> None:
+    whole = [node for node in ast.parse(file.read_text(encoding="utf-8")).body if not isinstance(node, ast.FunctionDef)]
+    inner = [node for one in whole for node in ast.walk(one) if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = {node.module if isinstance(node, ast.ImportFrom) else alias.name for node in inner for alias in node.names}
+    assert not names & POSIX_ONLY
 
 
 def test_a_circle_is_named() -> None:

@@ -113,7 +113,7 @@ def test_models_are_listed_the_broken_ones_with_what_is_wrong(capsys: Capture, t
     assert "bad/config.json cannot be read" in bad["error"]
     lines = output(capsys, "models").splitlines()
     assert [line.split()[0] for line in lines] == ["bad", "good", "odd"]
-    assert "3,184 parameters   validation loss 1.5123" in lines[1]
+    assert "3,184 parameters   validation 1.5123 nats/token" in lines[1]
 
 
 def test_models_has_a_line_for_each_whatever_its_name_and_files_are(capsys: Capture, tiny_model: TinyModel) -> None:
@@ -633,7 +633,7 @@ ERRORS: list[tuple[tuple[str, ...], str]] = [
     ((*TRAIN, "--name", "precious", "--root", "FOLDER", "--replace"), "precious holds something other than a model"),
     ((*TRAIN, "--device", "abacus"), "no device 'abacus'"),
     ((*TRAIN, "--set", "n_layer"), "--set n_layer names no value; write --set FIELD=VALUE"),
-    ((*TRAIN, "--set", "layers=2"), "unknown config field 'layers'; known are .*n_layer"),
+    ((*TRAIN, "--set", "layers=2"), "unknown config field 'layers'; there are .*n_layer"),
     ((*TRAIN, "--set", "n_layer=two"), "n_layer is 'two'"),
     ((*TRAIN, "--set", "n_layer=" + "[" * 100_000), r"n_layer is '\[+"),
     ((*TRAIN, "--set", "vocab_size=500"), "vocab_size is 500; the tokenizer has"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -51,10 +52,39 @@ def test_a_model_or_device_that_is_not_there_is_an_error_that_says_so(tiny_model
     folder = tiny_model("mine")
     with pytest.raises(CheckpointError, match=r"no model named '\.\./checkpoints/mine'; there are .*mine"):
         gptviz.load("../checkpoints/mine")
-    with pytest.raises(CheckpointError, match="the model elsewhere lacks config.json"):
+    with pytest.raises(CheckpointError, match=r"A file or folder is opened with load\(pathlib.Path\('/no/model'\)\)"):
+        gptviz.load("/no/model")
+    with pytest.raises(CheckpointError, match="no file and no folder at .*elsewhere"):
         gptviz.load(folder.with_name("elsewhere"))
+    (emptied := folder.with_name("emptied")).mkdir()
+    with pytest.raises(CheckpointError, match="the model emptied lacks config.json"):
+        gptviz.load(emptied)
+    with pytest.raises(TypeError, match="None names no model"):
+        gptviz.load(None)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no device 'abacus'"):
         gptviz.load("mine", "abacus")
+
+
+def test_what_is_no_text_and_what_is_misspelt_is_named_with_what_to_write_instead(tiny_model: TinyModel) -> None:
+    lm = gptviz.load(tiny_model("shakespeare-2"))
+    wrong: dict[str, Callable[[], object]] = {
+        "did you mean 'shakespeare-2'": lambda: gptviz.load("shakespere-2x/."),
+        "5 is no text": lambda: lm.generate(5),  # type: ignore[arg-type]
+        "'temprature' is no setting .*: did you mean 'temperature'": lambda: lm.generate("the fox", temprature=1),
+        "top is 0": lambda: lm.lens("the fox", top=0),
+        "no neurons in block -1": lambda: lm.neurons(-1, "the fox"),
+        "did you mean 'blocks.1.mlp.out'": lambda: lm.trace("the fox", edits={"blocks.1.mpl.out": torch.zeros_like}),
+        "did you mean 'blocks.1.attention.pattern'": lambda: lm.trace("the fox")["blocks.1.attention.patern"],
+        "5 cannot be shown": lambda: gptviz.show(5),  # type: ignore[arg-type]
+        "no page 'atention': did you mean 'attention'": lambda: gptviz.show(lm, page="atention"),
+    }
+    for said, asked in wrong.items():
+        with pytest.raises((CheckpointError, TypeError, ValueError, KeyError), match=said):
+            asked()
+
+
+def test_an_editor_is_offered_all_that_the_package_gives() -> None:
+    assert set(gptviz.__all__) <= set(dir(gptviz))
 
 
 @pytest.mark.parametrize("slide", [1, 4])

@@ -83,7 +83,9 @@ def test_the_command_shows_one_neuron(tiny_model: TinyModel, tmp_path: Path, cap
     assert found["promoted"][0] == {"token": lm.tokenizer.piece(int(values.argmax())), "value": pytest.approx(values.max())}
     assert found["suppressed"][0] == {"token": lm.tokenizer.piece(int(values.argmin())), "value": pytest.approx(values.min())}
     assert main(["neurons", "mine", "--neuron", "7", "--corpus", str(file)]) == 0
-    assert "promoted: " in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"neuron 7 of block 1, over {lm.neurons(1, TEXT).n_tokens:,} tokens" in said
+    assert "promoted, by what is added to their logits" in said
 
 
 def test_a_neuron_or_block_that_there_is_not_is_an_error_in_one_line(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import gptviz
 from gptviz import terminal
 
-from .common import Command, UsageError, add_precision, opened, print_json, warn_of_unknown
+from .common import Command, add_precision, opened, print_json, warn_of_unknown
 
 if TYPE_CHECKING:
     from gptviz.interp.compare import Compared, Side
@@ -57,12 +57,28 @@ def run(options: argparse.Namespace) -> None:
         print(f"gptviz: {found.why}: there is no difference; --json gives both sides", file=sys.stderr)
         return
     table = found.difference.records()
-    *labels, values = (column for name, column in table.items() if not name.endswith(" position"))
+    names = [name for name in table if not name.endswith(" position")]
+    *labels, values = (table[name] for name in names)
     pairs = zip(found.a.values.ravel().tolist(), found.b.values.ravel().tolist(), strict=True)
     rows = [(*cell, *pair, value) for *cell, value, pair in zip(*labels, values, pairs, strict=True) if value == value]
-    print(f"{found.a.unit}: A, B and B − A where they differ most")
+    print(_title("A", options.name, options.step, options.without, options.prompt))
+    print(_title("B", name, options.b_step, options.b_without, prompt))
+    print(f"{found.a.unit}, where they differ most")
+    widths = [max(len(heading), *(len(row[i]) for row in rows)) if rows else 0 for i, heading in enumerate(names[:-1])]
+    print(f"{'A':>10} {'B':>10} {'B − A':>10}  {_cells(names[:-1], widths)}")
     for *cell, before, after, difference in sorted(rows, key=lambda row: -abs(row[-1]))[:MOST_LINES]:
-        print(f"{before:>10.4f} {after:>10.4f} {difference:>+10.4f}  {terminal.escaped('  '.join(cell))}")
+        print(f"{before:>10.4f} {after:>10.4f} {difference:>+10.4f}  {terminal.escaped(_cells(cell, widths))}")
+
+
+def _cells(cells: list[str], widths: list[int]) -> str:
+    return "  ".join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def _title(side: str, name: str, step: int | None, without: list[str], prompt: str) -> str:
+    """What a side is: its model, and what it reads."""
+    trained = "" if step is None else f" after {step:,} steps"
+    edits = f" without {', '.join(without)}" if without else ""
+    return f"{side}: {name}{trained}{edits}, reading {prompt!r}"
 
 
 def _side(options: argparse.Namespace, name: str, step: int | None, without: list[str], prompt: str) -> Side:
@@ -87,7 +103,5 @@ def _compared(a: Side, b: Side, options: argparse.Namespace) -> Compared:
             shares = compare.next_token(a, a).a.values
             return compare.attribution(a, b, options.token or a.vocabulary[int(shares.argmax())])
         case "heads":
-            if options.score not in compare.HEAD_SCORES:
-                raise UsageError(f"--score is {options.score!r:.80}; it must be one of {', '.join(compare.HEAD_SCORES)}")
             return compare.head_scores(a, b, options.score)
     return compare.next_token(a, b)

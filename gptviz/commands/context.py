@@ -55,6 +55,7 @@ def _print(lm: LanguageModel, found: ContextUse) -> None:
     for window, mean in zip(found.by_window.windows, found.by_window.mean, strict=True):
         print(f"{window:>11}  {mean:.3f}")
     guess = lm.tokenizer.label(found.ids[-1])
-    print(f"the guess at the next token is {guess}, with a loss of {found.loss[-1]:.3f}; without a token it rises by")
+    print(f"the guess at the next token is {guess}, with a loss of {found.loss[-1]:.3f} nats; without a token it rises by")
+    print("position  token             rise (nats)")
     for place, rise in zip(found.left_out.places, found.left_out.rise[-1], strict=True):
-        print(f"{place:>4} {lm.tokenizer.label(found.ids[place]):<16} {rise:+.3f}")
+        print(f"{place:>8}  {lm.tokenizer.label(found.ids[place]):<16}  {rise:+.3f}")

@@ -69,8 +69,14 @@ def _export_model(options: argparse.Namespace) -> None:
     from gptviz.memory import size
     from gptviz.runs import checkpoints
     from gptviz.runs.exports import FORMATS
+    from gptviz.takehome.page import names as page_names
 
-    folder = checkpoints.find(options.name)
+    try:
+        folder = checkpoints.find(options.name)
+    except checkpoints.CheckpointError as error:
+        if options.name in page_names():
+            raise UsageError(f"{options.name} is a page: name the model that it is to show, with --model NAME") from None
+        raise error
     to = options.to or Path(f"{folder.name}.zip" if options.format == "zip" else f"{folder.name}-{options.format}")
     chosen, with_snapshots = FORMATS[options.format], not options.without_snapshots
     if chosen.why_not(folder) is None and (much := chosen.bytes(folder, snapshots=with_snapshots)) > WORTH_SAYING:

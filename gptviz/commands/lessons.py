@@ -57,6 +57,7 @@ def export(name: str, out: Path, *, as_json: bool) -> None:
         ValueError: a page of it cannot be opened, or a value cannot be computed.
     """
     from gptviz.files import in_place_of
+    from gptviz.known_names import instead
     from gptviz.lessons.library import library
     from gptviz.lessons.quantities import Quantities
     from gptviz.lessons.real_model import about_what_is_open
@@ -68,7 +69,7 @@ def export(name: str, out: Path, *, as_json: bool) -> None:
     if why := known.refused.get(f"{name}.md"):
         raise UsageError(why)
     if (lesson := known.lessons.get(name)) is None:
-        raise UsageError(f"there is no lesson {name!r:.40}; there are {', '.join(known.lessons)}")
+        raise UsageError(f"there is no lesson {name!r:.40}{instead(name, known.lessons)}")
     lesson = about_what_is_open(lesson)
     content = as_html(lesson_content(lesson, Quantities(_opened, lesson.model).functions)).encode("utf-8", "replace")
     with in_place_of(out.absolute()) as beside:
@@ -95,6 +96,8 @@ def _check(options: argparse.Namespace) -> None:
             if lesson.any_decoder:
                 about = f"no decoder of another program is open here: skipped with such a model, checked with {lesson.model}"
                 print(f"{lesson.name}: {about}", file=sys.stderr)
+    if not lessons.lessons and not lessons.refused:
+        print(f"gptviz: there are no lessons in {folder}: a lesson is a file whose name ends in .md", file=sys.stderr)
     failed = list(problems(lessons, lambda lesson: Quantities(_opened, lesson.model).functions))
     steps = [step for lesson in lessons.lessons.values() for step in lesson.steps]
     n_question = sum(len(step.questions) for step in steps)

@@ -19,23 +19,26 @@ def run(options: argparse.Namespace) -> None:
     from gptviz.runs import checkpoints
 
     hidden = checkpoints.hidden()
-    rows = []
+    rows, losses = [], []
     for name, folder in checkpoints.folders().items():
-        row = {"name": name, **_row(folder)} | ({"hides": str(hidden[name])} if name in hidden else {})
+        known, loss = _row(folder)
+        losses.append(loss)
+        row = {"name": name, **known} | ({"hides": str(hidden[name])} if name in hidden else {})
         rows.append(row)
     if options.json:
         print_json(rows)
         return
-    for row in rows:
-        quality = f"   validation loss {nats(row['validation_loss'])}" if "validation_loss" in row else ""
+    for row, loss in zip(rows, losses, strict=True):
         family = f"   {row['family']}, licence {row.get('licence', 'not named')}" if "family" in row else ""
-        about = row.get("error") or f"{row['parameters']:>12,} parameters{quality}{family}"
+        about = row.get("error") or f"{row['parameters']:>12,} parameters{loss}{family}"
         notes = "   it diverged" * ("diverged" in row) + "   yours; it hides the one that came with gptviz" * ("hides" in row)
-        print(f"{row['name']:<28} {about}{notes}")
+        print(f"{row['name']:<24} {about}{notes}")
 
 
-def _row(folder: Path) -> dict[str, Any]:
-    """What `models` says about the model in `folder`: its size and its result, or what is wrong with its files."""
+def _row(folder: Path) -> tuple[dict[str, Any], str]:
+    """What `models` says about the model in `folder`: its size and its result, or what is wrong with its files. And the result
+    with its unit.
+    """
     from gptviz.model import parameter_count
     from gptviz.runs import checkpoints
     from gptviz.runs.divergence import diverged
@@ -44,9 +47,11 @@ def _row(folder: Path) -> dict[str, Any]:
         card, config = checkpoints.read_card(folder), checkpoints.read_config(folder)
         checkpoints.check_weights(folder, config)
     except checkpoints.CheckpointError as error:
-        return {"error": str(error)}
+        return {"error": str(error)}, ""
     known = {"preset": card.plan, "corpus": card.corpus, "validation_loss": card.validation_loss}
     known |= {"family": card.family, "imported_from": card.imported_from, "licence": card.licence}
     told = {key: value for key, value in known.items() if value is not None}
     problem = diverged(card, config)
-    return {"parameters": parameter_count(config), **told} | ({"diverged": problem} if problem else {})
+    unit = "text" if config.kind == "classifier" else "token"
+    loss = "" if card.validation_loss is None else f"   validation {nats(card.validation_loss)} nats/{unit}"
+    return {"parameters": parameter_count(config), **told} | ({"diverged": problem} if problem else {}), loss

@@ -94,11 +94,15 @@ def _print_one(lm: LanguageModel, seen: Activity, rows: list[Tensor], neuron: in
     if as_json:
         print_json(about | {"contexts": contexts} | speaks)
         return
-    print(", ".join(f"{name} {value:,.4g}" for name, value in about.items()))
+    print(f"neuron {neuron} of block {seen.block}, over {seen.n_tokens:,} tokens")
+    print(f"activation from {about['smallest']:.4g} to {about['largest']:.4g}, above 0 at {about['active']:.1%} of the tokens")
+    print(f"it adds a vector of the mean length {about['effect']:.4g} to the residual stream")
+    print("its highest activations, with the text before, at [ ] and behind:")
     for one in contexts:
         print(f"{one['activation']:>9.4g}  {one['before']!r} [{one['token']!r}] {one['behind']!r}")
     for name, tokens in speaks.items():
-        print(f"{name}: " + ", ".join(f"{one['token']!r} {one['value']:+.3g}" for one in tokens))
+        print(f"{name}, by what is added to their logits, but for one common factor:", end=" ")
+        print(", ".join(f"{one['token']!r} {one['value']:+.3g}" for one in tokens))
 
 
 def _texts(lm: LanguageModel, rows: list[Tensor], places: list[tuple[int, int]]) -> list[tuple[str, str, str]]:

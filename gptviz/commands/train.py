@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from gptviz.fields import field_infos
 from gptviz.hosting import hosting
+from gptviz.known_names import instead
 from gptviz.train.recipe import Recipe
 
 from .common import Command, UsageError, nats, setting
@@ -69,7 +70,7 @@ def run(options: argparse.Namespace) -> None:
     if options.resume and (given := _given(options)):
         raise UsageError(f"--resume continues a run with its own settings: leave {given} out, or begin another run")
     if options.preset and options.preset not in PLANS:
-        raise UsageError(f"no plan named {options.preset!r}; there are {', '.join(PLANS)}")
+        raise UsageError(f"no plan named {options.preset!r}{instead(options.preset, PLANS)}")
     on = device(options.device, local_rank())
     with joined(on) as world, contextlib.ExitStack() as held:
         claim = None

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from gptviz.known_names import instead
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Transformer
 
@@ -387,7 +388,13 @@ HEAD_SCORES = tuple(name for name in SCORES if name != "delta_loss")
 
 
 def head_scores(a: Side, b: Side, score: str) -> Compared:
-    """One of `HEAD_SCORES` of every head, [block, head]: see `gptviz.interp.head_scores`."""
+    """One of `HEAD_SCORES` of every head, [block, head]: see `gptviz.interp.head_scores`.
+
+    Raises:
+        ValueError: there is no such score.
+    """
+    if score not in HEAD_SCORES:
+        raise ValueError(f"there is no score {score!r:.80} of heads{instead(score, HEAD_SCORES)}")
     return compared(*(_scores(side, score) for side in (a, b)))
 
 

@@ -184,9 +184,7 @@ def activations(model: Transformer, ids: Tensor, block: int) -> Tensor:
     Raises:
         ValueError: the model has no such block, no MLP, or not so much context.
     """
-    if not model.config.mlp_size or block >= model.config.n_layer:
-        sizes = f"{model.config.n_layer} blocks with MLPs of {model.config.mlp_size} neurons"
-        raise ValueError(f"there are no neurons in block {block}: the model has {sizes}")
+    _check_block(model, block)
     found: list[Tensor] = []
 
     def see(_name: str, value: Tensor) -> None:
@@ -196,6 +194,12 @@ def activations(model: Transformer, ids: Tensor, block: int) -> Tensor:
     with suppress(_EnoughError):
         model(ids.to(model.embed.weight.device), tap=Watch([f"blocks.{block}.mlp.neurons"], see))
     return found[0]
+
+
+def _check_block(model: Transformer, block: int) -> None:
+    if not model.config.mlp_size or block not in range(model.config.n_layer):
+        sizes = f"{model.config.n_layer} blocks, counted from 0, with MLPs of {model.config.mlp_size} neurons"
+        raise ValueError(f"there are no neurons in block {block!r:.40}: the model has {sizes}")
 
 
 def observe(model: Transformer, block: int, rows: Sequence[Tensor]) -> Iterator[Observation]:
@@ -210,6 +214,7 @@ def observe(model: Transformer, block: int, rows: Sequence[Tensor]) -> Iterator[
     Raises:
         ValueError: as in `activations`.
     """
+    _check_block(model, block)
     observation = Observation(Unit("mlp", block), _columns(model, block).norm(dim=0).cpu())
     start = 0
     while start < len(rows):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from gptviz.known_names import instead
 from gptviz.labelled_array import Axis
 from gptviz.model import Config
 from gptviz.model.residuals import RESIDUALS
@@ -114,5 +115,5 @@ def quantity(name: str, config: Config) -> Quantity:
     if not has:
         raise ValueError("this model has no blocks, so there is nothing between its embedding and its answer to patch")
     if name not in has:
-        raise ValueError(f"{name!r:.80} cannot be patched in this model; there is {', '.join(has)}")
+        raise ValueError(f"{name!r:.80} cannot be patched in this model{instead(name, has)}")
     return has[name]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import torch
 from torch import Tensor
 
+from gptviz.known_names import instead
 from gptviz.model import Edit, Record, Transformer
 
 
@@ -36,7 +37,7 @@ class Trace(Mapping[str, Tensor]):
         try:
             return self._values[name]
         except KeyError:
-            raise KeyError(f"nothing was recorded as {name!r}; there is {', '.join(self._values)}") from None
+            raise KeyError(f"nothing was recorded as {name!r}{instead(name, self._values)}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -81,7 +82,8 @@ def run(
         tap = Edit({name: counted(name, edit) for name, edit in edits.items()}, record)
         model(ids, source, tap=tap, logits_at=logits_at)
         if missed := sorted(set(edits) - touched):
-            raise ValueError(f"the model computes nothing called {missed[0]!r}")
+            known = run(model, ids, source=source)
+            raise ValueError(f"the model computes nothing called {missed[0]!r}{instead(missed[0], known)}")
     else:
         model(ids, source, tap=record, logits_at=logits_at)
     return Trace(ids, record.values, source)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -92,20 +91,13 @@ def with_model(page: PageState, lesson: Lesson) -> PageState:
 
 def open_page(page: PageState) -> list[str]:
     """What is wrong with a page in this state: there is no such page, it fails, or it cannot show what its address asks for."""
-    from streamlit.testing.v1 import AppTest
-
-    logging.getLogger("streamlit").setLevel(logging.ERROR)  # it warns that there is no server
+    from gptviz.page_run import run_page
 
     path = APP if page.page == "home" else FOLDER / "pages" / f"{page.page}.py"
     if not page.page.isidentifier() or not path.is_file():
         return [f"there is no page {page.page!r:.40}"]
-    at = AppTest.from_file(str(APP), default_timeout=PATIENCE)
-    if path != APP:
-        at.switch_page(f"pages/{page.page}.py")
-    for name, value in page.query.items():
-        at.query_params[name] = value
     try:
-        at.run()
+        at = run_page(page.page, page.query, PATIENCE)
     except RuntimeError as error:
         return [f"the page {page.page} does not open: {error}"]
     failed = [f"the page {page.page} fails: {error.message}" for error in at.exception]

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 import mmap
+import sys
 from contextlib import suppress
 
 import torch
 from torch import Tensor
 
-HAS_LARGE_PAGES = hasattr(mmap, "MADV_HUGEPAGE")
+HAS_LARGE_PAGES = sys.platform == "linux" and hasattr(mmap, "MADV_HUGEPAGE")
 # Memory is taken in pieces of this size, or of one tensor that is larger.
 PIECE = 64 * 2**20
 # A tensor begins where one of a processor's cache lines does.
@@ -48,6 +49,8 @@ class Arena:
 
 def _piece(size: int) -> mmap.mmap:
     """So many bytes of this process alone."""
+    if sys.platform != "linux":  # where nobody asks for a piece
+        return mmap.mmap(-1, size)
     piece = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     with suppress(OSError):  # a system that was built without large pages
         piece.madvise(mmap.MADV_HUGEPAGE)

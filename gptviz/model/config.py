@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from gptviz.fields import FieldInfo, check_choices, check_numbers, field_info, setting
+from gptviz.known_names import instead
 
 from .activations import ACTIVATIONS
 from .heads import HEADS
@@ -515,7 +516,7 @@ class Config:
             raise ValueError(f"a config is a table of fields, not {type(values).__name__}")
         known = {field.name for field in fields(cls)}
         if unknown := sorted(set(values) - known):
-            raise ValueError(f"unknown config field {unknown[0]!r:.80}; known are {', '.join(sorted(known))}")
+            raise ValueError(f"unknown config field {unknown[0]!r:.80}{instead(unknown[0], sorted(known))}")
         if missing := [name for name in ("vocab_size", "context_length", "d_model", "n_layer") if name not in values]:
             raise ValueError(f"the config lacks {', '.join(missing)}")
         return cls(**values)

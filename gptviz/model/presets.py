@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from gptviz.known_names import instead
+
 from .config import Config
 
 _POST_NORM: dict[str, Any] = {
@@ -153,7 +155,7 @@ def preset(name: str, **changes: Any) -> Config:
         ValueError: no preset of that name, or an impossible change.
     """
     if name not in PRESETS:
-        raise ValueError(f"no preset named {name!r}; there are {', '.join(PRESETS)}")
+        raise ValueError(f"no preset named {name!r}{instead(name, PRESETS)}")
     return changed(PRESETS[name], **changes)
 
 
@@ -166,7 +168,7 @@ def changed(config: Config, **changes: Any) -> Config:
         ValueError: an unknown field, or an impossible change.
     """
     if unknown := sorted(set(changes) - set(config.to_dict())):
-        raise ValueError(f"unknown config field {unknown[0]!r:.80}; known are {', '.join(config.to_dict())}")
+        raise ValueError(f"unknown config field {unknown[0]!r:.80}{instead(unknown[0], config.to_dict())}")
     derived: dict[str, Any] = {"d_head": None} if {"d_model", "n_head"} & set(changes) else {}
     if "d_model" in changes and config.d_mlp:
         derived["d_mlp"] = None

@@ -30,6 +30,7 @@ from gptviz import memory
 from gptviz.bounded import parse_json, read_regular, require_regular
 from gptviz.files import beside, home, in_place_of, swap
 from gptviz.hosting import NotAllowedError, hosting, require_writable
+from gptviz.known_names import instead
 from gptviz.location import BUNDLED
 from gptviz.model import Config, Transformer, memory_needed, parameter_count
 from gptviz.model.build import lay_out
@@ -136,7 +137,7 @@ def find(name: str) -> Path:
     """
     by_name = folders()
     if name not in by_name:
-        raise CheckpointError(f"no model named {name[:80]!r}; there are {', '.join(by_name) or 'none'}")
+        raise CheckpointError(f"no model named {name[:80]!r}{instead(name, by_name)}")
     return by_name[name]
 
 

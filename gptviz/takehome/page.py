@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
-from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Block, Node
 
-from gptviz.location import APP, FOLDER
+from gptviz.known_names import instead
+from gptviz.location import FOLDER
+from gptviz.page_run import run_page
 from gptviz.runs import checkpoints
 
 PATIENCE = 600  # seconds, for a page to open
@@ -157,19 +157,13 @@ def read_page(name: str, query: Mapping[str, str]) -> PageContent:
         PageError: there is no such page or model, or the page fails.
     """
     if name not in names():
-        raise PageError(f"there is no page {name!r:.40}; there are {', '.join(names())}")
+        raise PageError(f"there is no page {name!r:.40}{instead(name, names())}")
     if "model" in query:  # a page opens another model instead, and says so: not what was asked for
         try:
             checkpoints.find(query["model"])
         except checkpoints.CheckpointError as error:
             raise PageError(f"the page {name} cannot be opened: {error}") from None
-    logging.getLogger("streamlit").setLevel(logging.ERROR)  # it warns that there is no server
-    at = AppTest.from_file(str(APP), default_timeout=PATIENCE)
-    if name != "home":
-        at.switch_page(f"pages/{name}.py")
-    for key, value in query.items():
-        at.query_params[key] = value
-    at.run()
+    at = run_page(name, query, PATIENCE)
     if at.exception:
         raise PageError(f"the page {name} fails: {at.exception[0].message}")
     return PageContent(name, dict(query), tuple(piece for piece in _pieces(at.main) if piece != TRY_THIS))

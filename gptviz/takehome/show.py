@@ -50,12 +50,15 @@ def show(
         state: more of what the page's address says.
 
     Raises:
+        TypeError: `what` is none of these.
         ValueError: there is no such page, or it cannot be shown; or no page can compute what the trace recorded.
     """
     if isinstance(what, Trace):
         if prompt is not None:
             raise ValueError(f"a trace has its text already, and {prompt!r:.40} is another: name a page as page={prompt!r:.40}")
         what, prompt = _of_trace(what)
+    if not isinstance(what, str | LanguageModel):
+        raise TypeError(f"{what!r:.80} cannot be shown: give a trace, a model or the name of a model")
     query = {"model": what} if isinstance(what, str) else _query(what)
     if prompt is not None:
         query["prompt"] = prompt

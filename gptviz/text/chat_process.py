@@ -12,18 +12,17 @@ if TYPE_CHECKING:
     from jinja2.nodes import Node
     from jinja2.parser import Parser
 
-if TYPE_CHECKING:
-    pass
-
 MOST_SECONDS = 3  # of a processor
 MOST_MEMORY = 2**29  # bytes
 
 
 def limit() -> None:
     """Let this process have little memory and time, where the system can do that (Windows cannot)."""
-    with suppress(ImportError, OSError, ValueError):
-        import resource
+    if sys.platform == "win32":
+        return
+    import resource
 
+    with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS))
         resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))

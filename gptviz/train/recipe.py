@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
 from gptviz.fields import check_choices, check_numbers, setting
+from gptviz.known_names import instead
 
 Optimiser = Literal["adamw", "adam", "sgd", "muon"]
 Schedule = Literal["cosine", "linear", "constant"]
@@ -217,5 +218,5 @@ class Recipe:
         """
         known = {one.name for one in fields(cls)}
         if unknown := sorted(set(values) - known):
-            raise ValueError(f"unknown setting {unknown[0]!r:.80}; known are {', '.join(sorted(known))}")
+            raise ValueError(f"unknown setting {unknown[0]!r:.80}{instead(unknown[0], sorted(known))}")
         return cls(**values)

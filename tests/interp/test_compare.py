@@ -251,6 +251,9 @@ def test_the_command_line_says_what_the_library_says(capsys: pytest.CaptureFixtu
         np.testing.assert_allclose(shown, found.difference.values, atol=1e-6)
         assert [axis["labels"] for axis in said["a"]["axes"]] == [list(axis.labels) for axis in found.a.axes]
     assert main([*asked, "--what", "attribution"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) > 4
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "A: induction after 0 steps, reading '1 2 3 1 2'"
+    assert said[1] == "B: induction without blocks.0.attention.head.1, reading '1 2 3 1 3'"
+    assert len(said) > 8
     assert main([*asked, "--what", "heads", "--score", "delta"]) == 2
-    assert "must be one of previous_token, induction" in capsys.readouterr().err
+    assert "no score 'delta' of heads; there are previous_token, induction" in capsys.readouterr().err

@@ -157,7 +157,7 @@ def test_prompts_of_two_lengths_are_refused_with_both() -> None:
 def test_what_a_model_does_not_have_is_named() -> None:
     pair = pair_for(tiny())
     with pytest.raises(
-        ValueError, match=r"'resid_mid' cannot be patched in this model; there is resid_pre, resid_post, attention\.out"
+        ValueError, match=r"'resid_mid' cannot be patched in this model; there are resid_pre, resid_post, attention\.out"
     ):
         patch(scrambled(tiny(d_mlp=0)), pair, "resid_mid")
     with pytest.raises(ValueError, match="no blocks"):

@@ -38,7 +38,7 @@ def test_a_trace_says_what_it_holds() -> None:
 def test_what_was_not_recorded_is_named_with_what_was() -> None:
     trace = run(scrambled(tiny()), some_ids(), ["embed", "logits"])
     assert "blocks.9.mlp.out" not in trace
-    with pytest.raises(KeyError, match="nothing was recorded as 'blocks.9.mlp.out'; there is embed, logits"):
+    with pytest.raises(KeyError, match="nothing was recorded as 'blocks.9.mlp.out'; there are embed, logits"):
         trace["blocks.9.mlp.out"]
 
 

@@ -60,7 +60,7 @@ def test_an_impossible_field_is_named_with_its_value(changes: dict[str, Any], na
         ([1], "a table of fields, not list"),
         (None, "a table of fields, not NoneType"),
         ({}, "lacks vocab_size, context_length, d_model, n_layer"),
-        ({"vocab_size": 1, "n_haed": 2}, "unknown config field 'n_haed'; known are .*n_head"),
+        ({"vocab_size": 1, "n_haed": 2}, "unknown config field 'n_haed': did you mean 'n_head'"),
     ],
 )
 def test_what_is_no_config_is_said(values: Any, named: str) -> None:

@@ -148,7 +148,7 @@ def test_a_change_leaves_alone_what_it_does_not_name() -> None:
     assert changed(config, d_model=24, d_head=5, d_mlp=7).to_dict() == config.to_dict() | {"d_model": 24}
     assert changed(tiny(d_mlp=0), d_model=24).d_mlp == 0
     assert changed(tiny(), n_head=2, d_model=24).to_dict() == tiny(n_head=2, d_model=24, d_head=12, d_mlp=96).to_dict()
-    with pytest.raises(ValueError, match="unknown config field 'layers'; known are vocab_size, .*dropout"):
+    with pytest.raises(ValueError, match="unknown config field 'layers'; there are vocab_size, .*dropout"):
         changed(config, layers=3)
     with pytest.raises(ValueError, match="d_model 12 does not divide into n_head 5 heads"):
         changed(tiny(), n_head=5)

@@ -1,0 +1,33 @@
+"""A page of the app, run once without a server and without a browser."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from streamlit.testing.v1 import AppTest
+
+from .location import APP
+
+# What warns, many times over, that a page is computed without a server: whoever runs one here means to.
+_WARNS = "streamlit.runtime.scriptrunner_utils.script_run_context"
+
+
+def run_page(name: str, query: Mapping[str, str], patience: float) -> AppTest:
+    """What the page called `name` ("home" for the first) shows where its address says `query`.
+
+    Args:
+        name: that of a script in `pages/`, without its ending.
+        query: what the address says.
+        patience: how many seconds the page may take.
+
+    Raises:
+        RuntimeError: the page takes longer.
+    """
+    logging.getLogger(_WARNS).disabled = True
+    at = AppTest.from_file(str(APP), default_timeout=patience)
+    if name != "home":
+        at.switch_page(f"pages/{name}.py")
+    for key, value in query.items():
+        at.query_params[key] = value
+    return at.run()
