@@ -205,11 +205,13 @@ TOKENIZERS = [
 def test_a_tokenizer_written_there_gives_the_same_ids_and_texts(tokenizer: Tokenizer, tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")
     write_transformers(written(scrambled(Config(**BASICS | {"vocab_size": tokenizer.vocab_size})), tokenizer), tmp_path)
-    there = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    there, again = transformers.AutoTokenizer.from_pretrained(tmp_path), source_at(tmp_path).opened().tokenizer
     for text in TEXTS:
         ids = tokenizer.encode(text).ids
         assert there.encode(text) == ids
         assert there.decode(ids) == tokenizer.decode(ids)
+        assert again.encode(text).ids == ids
+        assert {one.character for one in again.encode(text).unknown} == {one.character for one in tokenizer.encode(text).unknown}
 
 
 @pytest.mark.parametrize("kind", [LLAMA, GEMMA], ids=["llama", "gemma"])

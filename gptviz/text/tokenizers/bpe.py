@@ -283,12 +283,13 @@ class BPETokenizer(Tokenizer):
 
     def _read_as_unknown(self, text: str, read: "tokenizers.Encoding") -> _Gaps:
         """The places in `text` that the unknown token stands for, and those that no token covers."""
-        instead = self.label(self._unknown_id or 0)
+        instead, own = self.label(self._unknown_id or 0), self.piece(self._unknown_id or 0)
         gaps: _Gaps = {}
         covered = np.zeros(len(text), bool)
         for at, (token, (start, end)) in enumerate(zip(read.ids, read.offsets, strict=True)):
             covered[start:end] = True
-            if token == self._unknown_id and start < end:
+            # The unknown token may stand for a text of its own too: an exported vocabulary of characters has the space for both.
+            if token == self._unknown_id and start < end and text[start:end] != own:
                 step = 1 if self._lacks_characters else end - start
                 for place in range(start, end, step):
                     gaps.setdefault((place, place + step), (at, instead))
