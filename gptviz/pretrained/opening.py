@@ -17,7 +17,7 @@ from gptviz.model.build import lay_out
 from gptviz.model.precision import are_finite, kept, place
 
 from .families import ImportRefusedError
-from .families.base import ShapeError
+from .families.base import MISMATCHED, ShapeError, lacking
 from .sources.folder import Folder
 from .sources.gguf import GGUF
 from .sources.mapped import Mapped
@@ -123,7 +123,7 @@ def filled(
     if numbers > MOST_NUMBERS_PER_BYTE * size:
         raise ImportRefusedError(
             f"{source.path.name}: the config describes {numbers:,} parameters, more than its files of {size:,} bytes can hold: "
-            "they are not from one model"
+            f"{MISMATCHED}"
         )
     needs = memory_needed.needed(config, number_bytes(size, numbers, precision, keeps_types=source.keeps_types))
     if problem := memory_needed.refusal(needs, memory.available(device)):
@@ -147,7 +147,7 @@ def _checked(source: Source, config: Config, expected: dict[str, tuple[int, ...]
         if expected.get(name) != tuple(tensor.shape):
             raise ImportRefusedError(
                 f"{source.path.name}: {name} has the shape {tuple(tensor.shape)}, "
-                f"the config asks for {expected.get(name, 'no such tensor')}: they are not from one model"
+                f"the config asks for {expected.get(name, 'no such tensor')}: {MISMATCHED}"
             )
         if tensor.is_complex():
             raise ImportRefusedError(
@@ -160,7 +160,7 @@ def _checked(source: Source, config: Config, expected: dict[str, tuple[int, ...]
         missing.remove(name)
         yield name, number
     if missing:
-        raise ImportRefusedError(f"{source.path.name}: the tensor {min(missing)} is missing")
+        raise lacking(source.path.name, min(missing))
 
 
 def _parameters(source: Source, config: Config) -> Iterator[tuple[str, Tensor]]:

@@ -132,7 +132,9 @@ class _Files(Format):
         except NotExpressibleError as error:
             raise CheckpointError(f"{name} is not written: {error}") from None
         except (OSError, SafetensorError, RuntimeError) as error:  # PyTorch says with the last one that the disk is full
-            raise CheckpointError(f"{name} cannot be written to {to} ({error})") from None
+            raise CheckpointError(
+                f"{name} cannot be written to {to} ({error}): make room there, or choose another place"
+            ) from None
 
     def write_zip(self, folder: Path, file: BinaryIO, *, snapshots: bool = True) -> None:
         name = names.possible(folder.name)

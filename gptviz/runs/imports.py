@@ -90,7 +90,7 @@ def import_model(
         **({"command": command} if command else {}),
     }
     there = source.path.stem if source.path.is_file() else Path(given).resolve().name
-    wanted = name or names.possible(suggested or there)
+    wanted = names.possible(suggested or there) if name is None else name
     with names.claimed(wanted, or_next=name is None) as claim:
         folder = checkpoints.save_reference(claim.name, opened.config, opened.tokenizer, card, reference(source))
     return Imported(folder, opened.family, parameter_count(opened.config), opened.notes)

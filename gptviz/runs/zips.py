@@ -136,7 +136,9 @@ def _explained() -> Iterator[None]:
     except ZipError:
         raise
     except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
-        raise ZipError(f"it is no zip file, or damaged ({str(error)[:120] or type(error).__name__})") from None
+        raise ZipError(
+            f"it is no zip file, or damaged ({str(error)[:120] or type(error).__name__}): copy or download it again"
+        ) from None
 
 
 def _check_kind(entry: zipfile.ZipInfo) -> None:

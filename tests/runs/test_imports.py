@@ -57,7 +57,7 @@ def test_an_imported_model_is_listed_opened_and_writes_what_it_wrote_there(
 def test_a_name_in_use_gets_a_number_and_an_impossible_one_is_refused(model: Any, tmp_path: Path) -> None:
     source = str(tmp_path / "Tiny llama!")
     assert [import_model(source).folder.name for _ in range(2)] == ["Tiny-llama", "Tiny-llama-2"]
-    for name in ("../x", "shakespeare", "Tiny-llama"):
+    for name in ("../x", "", "shakespeare", "Tiny-llama"):
         with pytest.raises(checkpoints.CheckpointError, match="cannot name a model|there is a model|in use"):
             import_model(source, name)
     assert {file.name for file in (tmp_path / "home" / "checkpoints").iterdir() if not file.name.startswith(".")} == {

@@ -38,6 +38,25 @@ class ShapeError(ImportRefusedError):
     """A tensor has a shape that does not go with the config; the message names the tensor, but not the file."""
 
 
+MISMATCHED = "they are not from one model: copy or download all its files again"
+
+
+def lacking(files: str, tensor: str) -> ImportRefusedError:
+    """The error about a tensor that these files lack."""
+    return ImportRefusedError(
+        f"{files}: the tensor {tensor} is missing: copy or download the model again, or see whether the config says what it is"
+    )
+
+
+def without_place(files: str, tensors: Sequence[str], model: str) -> ImportRefusedError:
+    """The error about tensors in these files that a `model` does not have."""
+    number = "1 tensor has" if len(tensors) == 1 else f"{len(tensors):,} tensors have"
+    return ImportRefusedError(
+        f"{files}: {number} no place in {model}, such as {min(tensors)!r:.80}; without them it would compute something else: see "
+        "whether the config says what it is"
+    )
+
+
 class Given:
     """The fields of a family's `config.json`.
 
@@ -166,9 +185,7 @@ class Family(ABC):
             try:
                 made = match.to_ours([take(name) for name in match.theirs])
             except (RuntimeError, IndexError):
-                raise ShapeError(
-                    f"the shape of {' or '.join(match.theirs)} does not go with the config: they are not from one model"
-                ) from None
+                raise ShapeError(f"the shape of {' or '.join(match.theirs)} does not go with the config: {MISMATCHED}") from None
             yield match.ours, made
 
 

@@ -15,6 +15,7 @@ from gptviz.bounded import parse_json, read_regular
 from gptviz.model import Config
 
 from ..families import Family, Given, ImportRefusedError, family_of
+from ..families.base import without_place
 from .folder_tokens import FolderTokens
 from .source import Opened, Outline, Source, fitted
 from .tensors import files_in, in_folder, reading
@@ -52,7 +53,7 @@ class Folder(Source):
         in_folder(self.path)  # weights that could run code, or of which a part is missing, are refused first
         words = FolderTokens(self.path)
         found = words.tokenizer()
-        tokenizer, notes = fitted(found, outline.config.vocab_size)
+        tokenizer, notes = fitted(found, outline.config.vocab_size, words.file)
         family, given = described(fields)
         ends, labels = words.ends(given.optional("eos_token_id"), found), family.labels(given)
         return Opened(outline.family, outline.config, tokenizer, notes, outline.licence, words.chat(), ends, labels)
@@ -65,10 +66,8 @@ class Folder(Source):
         if config.tied:  # the same matrix once more
             left = [name for name in left if name not in ("lm_head.weight", "embed_out.weight")]
         if left:
-            raise ImportRefusedError(
-                f"{', '.join(path.name for path in tensors.files[:3])}: {len(left)} tensors have no place in a {family.title} "
-                f"model as gptviz has it, among them {left[0]!r:.80}"
-            )
+            files = ", ".join(path.name for path in tensors.files[:3])
+            raise without_place(files, left, f"a {family.title} model as gptviz has it")
 
     def files(self) -> list[Path]:
         return files_in(self.path)

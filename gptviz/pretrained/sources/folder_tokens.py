@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,10 +28,22 @@ PLAIN = "default"
 
 
 class FolderTokens:
-    """What the files of a folder say of tokens."""
+    """What the files of a folder say of tokens.
+
+    Attributes:
+        folder: the folder.
+        file: the name of the file that the tokenizer was read from last; empty for none.
+    """
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder, self.file = folder, ""
+
+    @contextmanager
+    def _reading(self, path: Path) -> Iterator[None]:
+        """The tokenizer is in this file."""
+        self.file = path.name
+        with reading(path):
+            yield
 
     def _fields(self, name: str) -> dict[str, Any]:
         """The fields of a file with settings, none where there is no such file.
@@ -70,22 +84,22 @@ class FolderTokens:
             ImportRefusedError: its file is damaged, or of a kind that gptviz does not read.
         """
         if all(os.path.lexists(self.folder / name) for name in MARIAN):
-            with reading(self.folder / MARIAN[0]):
+            with self._reading(self.folder / MARIAN[2]):
                 return self._of_marian()
         names = ("tokenizer.json", "vocab.json", "merges.txt", "tokenizer.model", "vocab.txt")
         whole, vocabulary, merges, pieces, words = (self.folder / name for name in names)
         if os.path.lexists(whole):
-            with reading(whole):
+            with self._reading(whole):
                 return from_json(read_regular(whole, LONGEST_TOKENIZER).decode("utf-8"))
         if os.path.lexists(vocabulary) and os.path.lexists(merges):
-            with reading(vocabulary):
+            with self._reading(vocabulary):
                 return BPETokenizer.from_gpt2(vocabulary, merges)
         if os.path.lexists(pieces):
             start, end = (self._settings.get(name) is True for name in ("add_bos_token", "add_eos_token"))
-            with reading(pieces):
+            with self._reading(pieces):
                 return from_sentencepiece(read_regular(pieces, LONGEST_TOKENIZER), start=start, end=end)
         if os.path.lexists(words):
-            with reading(words):
+            with self._reading(words):
                 return from_wordpiece(
                     read_regular(words, LONGEST_TOKENIZER).decode("utf-8"),
                     small_letters=self._settings.get("do_lower_case") is not False,

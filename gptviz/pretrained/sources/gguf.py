@@ -20,6 +20,7 @@ from gptviz.bounded import read_regular, require_regular
 from gptviz.model import Config
 
 from ..families import FAMILIES, Given, ImportRefusedError
+from ..families.base import lacking, without_place
 from .gguf_rotary import llama3_rule
 from .gguf_tokenizer import HeaderTokens
 from .source import Opened, Outline, Source, fitted
@@ -206,7 +207,7 @@ class GGUF(Source):
 
     def _rows(self, name: str) -> int:
         if not self._has(name):
-            raise ImportRefusedError(f"{self.path.name}: the tensor {name} is missing")
+            raise lacking(self.path.name, name)
         return int(self._by_name[name].shape[-1])
 
     def outline(self) -> Outline:
@@ -250,16 +251,14 @@ class GGUF(Source):
         def take(name: str) -> Tensor:
             own = theirs.get(name, name)
             if own not in self._by_name:
-                raise ImportRefusedError(f"{self.path.name}: the tensor {own} is missing")
+                raise lacking(self.path.name, own)
             taken.add(own)
             return self._back(kind, own, self._tensor(own), config)
 
         yield from FAMILIES[kind].tensors(config, given, take)
         left = [name for name in sorted(self._by_name.keys() - taken) if not name.endswith(UNUSED)]
         if left:
-            raise ImportRefusedError(
-                f"{self.path.name}: {len(left)} tensors have no place in the model, among them {left[0]!r:.80}"
-            )
+            raise without_place(self.path.name, left, "the model as gptviz has it")
 
     def _tensor(self, name: str) -> Tensor:
         from gguf import dequantize

@@ -16,6 +16,7 @@ from gptviz.bounded import parse_json, read_regular
 from gptviz.model import Config
 
 from ..families import FAMILIES, Given, ImportRefusedError
+from ..families.base import lacking, without_place
 from ..families.expressing import Expressed, NotExpressibleError, differences, differing
 from .characters import characters_beside
 from .folder import LONGEST_CONFIG
@@ -81,8 +82,9 @@ class _OfGPT2(Source):
 
     def opened(self) -> Opened:
         outline = self.outline()
-        words = characters_beside(self.path) or FolderTokens(self.path.parent).tokenizer()
-        tokenizer, notes = fitted(words, outline.config.vocab_size)
+        beside, others = characters_beside(self.path), FolderTokens(self.path.parent)
+        words = beside or others.tokenizer()
+        tokenizer, notes = fitted(words, outline.config.vocab_size, others.file or "meta.pkl")
         return Opened(outline.family, outline.config, tokenizer, notes)
 
     def parameters(self, config: Config) -> Iterator[tuple[str, Tensor]]:
@@ -94,14 +96,12 @@ class _OfGPT2(Source):
             if name.endswith(".bias") and name not in self._tensors:
                 return Tensor()  # of a model without biases
             if name not in left:
-                raise ImportRefusedError(f"{self.path.name}: the tensor {name} is missing")
+                raise lacking(self.path.name, name)
             return _turned(name, left.pop(name))
 
         yield from ((name, tensor) for name, tensor in FAMILIES["gpt2"].tensors(config, self._given, take) if tensor.numel())
         if left:
-            raise ImportRefusedError(
-                f"{self.path.name}: {len(left)} tensors have no place in a {self.title} model, among them {min(left)!r:.80}"
-            )
+            raise without_place(self.path.name, list(left), f"a {self.title} model")
 
 
 class NanoGPT(_OfGPT2):

@@ -17,6 +17,7 @@ from gptviz.text.tokenizers.padded import PaddedTokenizer
 from gptviz.text.tokenizers.symbols import MOST_SYMBOLS, SymbolTokenizer
 
 from ..families import ImportRefusedError
+from ..families.base import MISMATCHED
 
 
 @dataclass(frozen=True)
@@ -117,10 +118,15 @@ class Source(ABC):
         """The files that the weights are read from."""
 
 
-def fitted(tokenizer: Tokenizer | None, size: int) -> tuple[Tokenizer, tuple[str, ...]]:
+def fitted(tokenizer: Tokenizer | None, size: int, file: str = "") -> tuple[Tokenizer, tuple[str, ...]]:
     """A tokenizer with exactly `size` tokens, and what there is to say about it.
 
     Without a tokenizer, the ids themselves are the text.
+
+    Args:
+        tokenizer: as the source has it.
+        size: how many tokens the model knows.
+        file: the name of the file that the tokenizer is in, where it is another than that of the weights.
 
     Raises:
         ImportRefusedError: the tokenizer has more tokens than the model.
@@ -132,7 +138,8 @@ def fitted(tokenizer: Tokenizer | None, size: int) -> tuple[Tokenizer, tuple[str
         return SymbolTokenizer.numbers(size), (note,)
     if tokenizer.vocab_size > size:
         raise ImportRefusedError(
-            f"the tokenizer has {tokenizer.vocab_size:,} tokens, the model {size:,} rows for them: they are not from one model"
+            f"{f'{file}: ' if file else ''}the tokenizer has {tokenizer.vocab_size:,} tokens, the model {size:,} rows for them: "
+            f"{MISMATCHED}"
         )
     if tokenizer.vocab_size == size:
         return tokenizer, ()

@@ -16,6 +16,7 @@ from torch import Tensor
 from gptviz.bounded import parse_json, read_regular, require_regular
 
 from ..families import ImportRefusedError
+from ..families.base import lacking
 
 LONGEST_INDEX = 16 * 2**20  # bytes
 MOST_NAMES = 500_000
@@ -158,7 +159,7 @@ def reading(path: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise ImportRefusedError(f"{path.name} is missing from {path.parent}") from None
+        raise ImportRefusedError(f"{path.name} is missing from {path.parent}: copy or download it too") from None
     except pickle.UnpicklingError:
         raise ImportRefusedError(
             f"{path.name} holds more than tensors, and opening it could run code: it is not opened. Ask for a .safetensors file"
@@ -203,7 +204,7 @@ class Tensors:
                 self._taken.add(known)
                 with reading(path):
                     return file.tensor(known)
-        raise ImportRefusedError(f"{', '.join(path.name for path in self.files[:3])}: the tensor {name} is missing")
+        raise lacking(", ".join(path.name for path in self.files[:3]), name)
 
     def left(self) -> list[str]:
         """The names of tensors that nobody has taken."""
@@ -276,5 +277,7 @@ def _parts(index: Path) -> list[Path]:
     names = sorted(set(table.values()))
     for name in names:
         if Path(name).name != name or name in ("", ".", ".."):
-            raise ImportRefusedError(f"{index.name} points out of its folder, to {name!r:.80}: it is not opened")
+            raise ImportRefusedError(
+                f"{index.name} points out of its folder, to {name!r:.80}: it is not opened. Put the files that it names beside it"
+            )
     return [index.parent / name for name in names]
