@@ -152,6 +152,36 @@ def test_a_model_that_turns_out_unsound_is_an_error_on_the_page_and_leaves_nothi
     assert importing.current() is None
 
 
+@pytest.mark.full
+def test_what_the_head_of_a_model_gives_away_is_said_before_there_is_a_button(user: Path) -> None:
+    class Call:
+        def __reduce__(self) -> Any:
+            return os.system, (f"touch '{user / 'it ran'}'",)
+
+    gguf_files = pytest.importorskip("tests.pretrained.gguf_files")
+    parts, outside, huge = (made(user / name) for name in ("parts", "outside", "huge"))
+    index = {"weight_map": {"model.norm.weight": "model-00001.safetensors"}}
+    (parts / "model.safetensors.index.json").write_text(json.dumps(index))
+    (outside / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"model.norm.weight": "../x"}}))
+    fields = json.loads((huge / "config.json").read_text())
+    (huge / "config.json").write_text(json.dumps(fields | {"hidden_size": 10**6, "intermediate_size": 10**6}))
+    torch.save({"model": Call(), "model_args": {}}, user / "ckpt.pt")
+    gguf_files.saved(theirs("llama", GROUPED), user / "half.gguf")
+    os.truncate(user / "half.gguf", (user / "half.gguf").stat().st_size // 2)
+    for place, why in {
+        parts: "model-00001.safetensors is missing",
+        outside: "model.safetensors.index.json points out of its folder, to '../x'",
+        huge: "it needs about",
+        user / "ckpt.pt": "ckpt.pt holds more than tensors, and opening it could run code",
+        user / "half.gguf": "half.gguf is damaged or cut short",
+    }.items():
+        at = opened(PAGE, source=str(place))
+        assert why in says(at)
+        assert not at.exception
+        assert not [one for one in at.button if one.label == "Open"]
+    assert not (user / "it ran").exists()
+
+
 def test_a_file_of_tensors_is_opened_with_the_mapping_that_is_drafted_for_it_and_what_does_not_match_is_shown(
     user: Path,
 ) -> None:
