@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -58,7 +58,8 @@ class LayerNorm(Norm):
     about = "Subtracts the mean of a vector's numbers and divides by their standard deviation."
 
     def forward(self, x: Tensor) -> Tensor:
-        return torch.layer_norm(x, self.shape, self.weight, self.bias, self.eps)
+        own: dict[str, Any] = self._parameters
+        return torch.layer_norm(x, self.shape, own.get("weight"), own.get("bias"), self.eps)
 
     def frozen(self, x: Tensor, at: Tensor) -> Tensor:
         return (x - x.mean(-1, keepdim=True)) * (at.var(-1, correction=0, keepdim=True) + self.eps).rsqrt()
@@ -72,7 +73,17 @@ class RMSNorm(Norm):
     may_have_bias = False
     usual_eps = 1e-6
 
+    def __init__(self, size: int, gain: bool, bias: bool, eps: float | None = None) -> None:
+        super().__init__(size, gain, bias, eps)
+        self.added = torch.tensor(self.eps)  # as a number it would become a tensor at every call
+
     def forward(self, x: Tensor) -> Tensor:
+        if x.is_cpu and x.dtype == torch.float32 and not x.requires_grad:
+            # `rms_norm` has no kernel of its own on a processor, and comes to the same numbers in twice as many operations.
+            length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)  # [..., 1]
+            normed = x * torch.addcmul(self.added, length, length, value=1 / x.shape[-1]).rsqrt()
+            gain = self._parameters.get("weight")
+            return normed if gain is None else normed * gain
         if self.weight is None or self.weight.dtype == x.dtype:
             return torch.rms_norm(x, self.shape, self.weight, self.eps)
         # In bfloat16 training the gain stays in float32: of two types PyTorch makes the same numbers, slowly and with a warning.

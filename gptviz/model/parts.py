@@ -82,8 +82,15 @@ class NamedTensor(NamedTuple):
 class LightCall(nn.Module):
     """A module whose call, in evaluation, is its forward pass and nothing else, unless a hook of its own waits for it.
 
-    At each call torch looks for hooks of many kinds and for a tracer; generation makes a hundred calls for every token.
+    At each call torch looks for hooks of many kinds and for a tracer; generation makes a hundred calls for every token. It finds
+    a part of a module only after Python has looked for an attribute in vain, and raised an error: here a part is an attribute
+    too. Parameters and buffers are not, since others may take their place; who wants them fast reads `_parameters`.
     """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name in self.__dict__.get("_modules", ()):
+            self.__dict__[name] = value
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.training or self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks:
@@ -134,6 +141,16 @@ class Embedding(LightCall, nn.Embedding):
         return self.look_up(ids, self.weight)
 
 
+def product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """x · Wᵀ + b: [..., in] → [..., out]."""
+    if x.numel() != weight.shape[1] or x.requires_grad:
+        return F.linear(x, weight, bias)
+    # One token, as in every step of generation: `linear` comes to the same product by way of several other operations.
+    vector = x.reshape(-1)
+    result = torch.mv(weight, vector) if bias is None else torch.addmv(bias, weight, vector)
+    return result.view(*x.shape[:-1], -1)
+
+
 class Linear(LightCall, nn.Linear):
     """x · Wᵀ + b, with numbers that are still to be drawn or read; torch's own draws them at once.
 
@@ -141,14 +158,15 @@ class Linear(LightCall, nn.Linear):
         multiply: computes it, with a matrix in the type that it is kept in (see `precision`).
     """
 
-    multiply: Callable[[Tensor, Tensor, Tensor | None], Tensor] = staticmethod(F.linear)
+    multiply: Callable[[Tensor, Tensor, Tensor | None], Tensor] = staticmethod(product)
 
     def reset_parameters(self) -> None:
         """Nothing."""
 
     def forward(self, x: Tensor) -> Tensor:
         """[..., in] → [..., out]."""
-        return self.multiply(x, self.weight, self.bias)
+        own: dict[str, Any] = self._parameters
+        return self.multiply(x, own["weight"], own["bias"])
 
 
 def fixed(shape: tuple[int, ...], compute: Callable[[], Tensor]) -> Tensor:

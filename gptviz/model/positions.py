@@ -5,7 +5,7 @@ Positions count from 0.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor, nn
@@ -287,11 +287,13 @@ class Rotary(PositionEncoding):
         self.register_buffer("sin", fixed(shape, signed_sin), persistent=False)
 
     def turn(self, heads: Tensor, at: slice) -> Tensor:
-        swapped = heads.roll(heads.shape[-1] // 2, dims=-1)  # [B, H, T, d_head]
+        first, second = heads.chunk(2, dim=-1)
+        swapped = torch.cat((second, first), dim=-1)  # [B, H, T, d_head]
         # `narrow` takes half the time of an index, and generation asks in every block for every token.
+        own: dict[str, Any] = self._buffers
         length = at.stop - at.start
-        cos = self.cos.narrow(0, at.start, length).to(heads.dtype)  # [T, d_head]
-        sin = self.sin.narrow(0, at.start, length).to(heads.dtype)  # [T, d_head]
+        cos = own["cos"].narrow(0, at.start, length).to(heads.dtype)  # [T, d_head]
+        sin = own["sin"].narrow(0, at.start, length).to(heads.dtype)  # [T, d_head]
         return torch.addcmul(heads * cos, swapped, sin)
 
     def without_effect(self) -> Self:
