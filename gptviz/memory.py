@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import sys
 from pathlib import Path
@@ -50,11 +51,16 @@ def _of_setting() -> int | None:
     most = hosting().memory
     if most is None:
         return None
+    held = _resident()
+    return None if held is None else max(0, int(most * 1e6) - held)
+
+
+def _resident() -> int | None:
+    """Linux: the bytes of memory that this process takes now."""
     if sys.platform == "win32":
         return None
     with contextlib.suppress(OSError, ValueError, IndexError):
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-        return max(0, int(most * 1e6) - pages * os.sysconf("SC_PAGE_SIZE"))
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return None
 
 
@@ -66,6 +72,26 @@ def _of_sysconf() -> int | None:
         with contextlib.suppress(OSError, ValueError):
             return int(share * os.sysconf(name) * os.sysconf("SC_PAGE_SIZE"))
     return None
+
+
+# Where less than this was added since memory was given back last, it is not looked for.
+LEAST_GIVEN_BACK = 64 * 2**20
+_held_before = 0
+
+
+def give_back() -> None:
+    """Give back to the system what was freed and the allocator still holds, where that may be much.
+
+    Every thread of a server has a heap of its own, and glibc gives back only what was freed at the end of a heap: after a model
+    was opened, and after pages over long texts, several hundred MB stayed.
+    """
+    global _held_before
+    held = _resident()
+    if sys.platform != "linux" or held is None or held < _held_before + LEAST_GIVEN_BACK:
+        return
+    with contextlib.suppress(OSError, AttributeError):  # another C library has no such function
+        ctypes.CDLL(None).malloc_trim(0)
+    _held_before = _resident() or 0
 
 
 def size(count: float) -> str:

@@ -16,7 +16,7 @@ open_page(
     "From the tokens at the bottom to the logit (the score of the next token) at the top: each box is a part of the model at a "
     "token, each line what it adds to what the upper box reads.",
 )
-subject = subject_bar()
+subject = circuit.with_room(subject_bar())
 chosen = circuit.choose(subject)
 if chosen is None:
     st.stop()

@@ -1,7 +1,7 @@
 """Patching: which piece of a model's computation carries the answer from one prompt to another."""
 
 from gptviz.ui.pages.patching import heatmaps, method
-from gptviz.ui.pages.patching.prompts import prompts
+from gptviz.ui.pages.patching.prompts import prompts, with_room
 from gptviz.ui.pages.patching.tries import to_try
 from gptviz.ui.shell import pages
 from gptviz.ui.shell.next_step import next_step
@@ -15,7 +15,7 @@ open_page(
     "Which part carries the answer?",
     "Put a piece of what the model computed for one prompt into its pass over another: how much of the answer comes back?",
 )
-subject = subject_bar()
+subject = with_room(subject_bar())
 both = prompts(subject)
 if both is not None:
     found = heatmaps.maps(subject, both)

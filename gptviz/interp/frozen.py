@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from gptviz.interp.trace import run
 from gptviz.interp.units import Unit
-from gptviz.model import Transformer
+from gptviz.model import Config, Transformer
 from gptviz.model.attention import Attention
 from gptviz.model.blocks import Block, ParallelBlock
 from gptviz.model.heads import Unembed
@@ -39,7 +39,7 @@ from gptviz.model.residuals import Residual
 # How a source reaches what reads it: as a value, key or query of a head, as the input of an MLP, or directly as a logit.
 Kind = Literal["value", "key", "query", "mlp", "logit"]
 WRITTEN = ("embed", "positions", "blocks.*.attention.z", "blocks.*.mlp.out")
-READ = ("embed_norm", "blocks.*.resid_*", "blocks.*.attention.[qkv]", "blocks.*.attention.out")
+READ = ("embed_norm", "blocks.*.resid_pre", "blocks.*.resid_mid", "blocks.*.attention.[qkv]", "blocks.*.attention.out")
 # Points between −1 and 1 in each panel of the integral in `choice`, and their weights (Gauss–Legendre).
 POINTS = np.polynomial.legendre.leggauss(12)
 
@@ -204,9 +204,13 @@ class Frozen:
         if ids.dim() != 1 or not len(ids):
             raise ValueError("there are no tokens to read")
         self.model, self.ids, self._usual = model, ids, usual or {}
-        trace = run(model, ids[None], (*WRITTEN, *READ), logits_at=slice(-1, None))
-        # Tensors of inference mode cannot take part in a gradient; copies can.
-        self._values = {name: (value if name == "positions" else value[0]).clone() for name, value in trace.items()}
+        end = f"blocks.{len(model.blocks) - 1}.resid_post"
+        found = dict(run(model, ids[None], (*WRITTEN, *READ, end), logits_at=slice(-1, None)))
+        # Tensors of inference mode cannot take part in a gradient; copies can. Of a long text there is no room for both of all.
+        self._values: dict[str, Tensor] = {}
+        for name in list(found):
+            value = found.pop(name)
+            self._values[name] = (value if name == "positions" else value[0]).clone()
         self.first = [name for name in ("embed", "positions") if name in self._values]
         self._embed_norm: KeptNorm | None = None
         if model.embed_norm is not None:
@@ -531,6 +535,15 @@ def _kept(residual: Residual, stream: Tensor, out: Tensor) -> tuple[dict[str, Ke
             norms[step] = KeptNorm(getattr(residual, step), value)
             value = norms[step](value)
     return norms, inputs
+
+
+def numbers_of_a_token(config: Config) -> int:
+    """About how many numbers a run over a text and the search in it hold for each token: what `Frozen` keeps, and what a head
+    reads in its three ways, each a direction for every sublayer.
+    """
+    heads = (2 * config.n_head + 2 * config.key_heads) * config.head_size
+    kept = 4 * config.d_model + heads  # two places of the stream, and what attention and MLP wrote
+    return config.d_model + config.n_layer * (kept + 3 * 2 * config.d_model)
 
 
 def means(model: Transformer, texts: Tensor) -> dict[str, Tensor]:

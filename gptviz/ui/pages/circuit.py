@@ -15,11 +15,12 @@ from gptviz.figures.format import percent
 from gptviz.interp.circuit import MOST_NODES, Circuit, Edge, Node, circuit
 from gptviz.interp.circuit_check import Checked
 from gptviz.interp.circuit_check import check as check_of
-from gptviz.interp.frozen import means
+from gptviz.interp.frozen import means, numbers_of_a_token
+from gptviz.memory import FLOAT32
 from gptviz.text.datasets.base import Contrast
 from gptviz.ui.shell import pages
 from gptviz.ui.shell.models import ModelKey, language_model, load_call
-from gptviz.ui.shell.subject import Subject
+from gptviz.ui.shell.subject import Subject, shortened
 from gptviz.ui.views import edits
 from gptviz.ui.views.contrasts import known_contrasts
 from gptviz.ui.views.guesses import logits_after
@@ -42,6 +43,8 @@ CORE = 0.5
 MOST_NAMED = 4
 # Models of more parameters take longer than a reader waits without a word.
 LARGE = 20_000_000
+# What the parts of a model wrote at every token may take so many bytes.
+MOST_BYTES = 384 * 2**20
 
 HOW = r"""**An edge** (a line) is what the lower box adds to what the upper one reads, in units of the logit: what it wrote into
 the stream, times what the logit gains from that by way of the boxes above it. Patterns and norms are *frozen* (kept as they
@@ -92,6 +95,12 @@ class Chosen:
     against: int | None
     share: float
     beyond_mean: bool = True
+
+
+def with_room(subject: Subject) -> Subject:
+    """The subject with as much of its prompt as there is room for: a circuit needs all that every part wrote."""
+    most = max(1, MOST_BYTES // (FLOAT32 * numbers_of_a_token(subject.lm.model.config)))
+    return shortened(subject, most, "For a circuit all that every part writes at every token is held in memory")
 
 
 @st.cache_resource(max_entries=24, show_spinner="Finding the circuit")

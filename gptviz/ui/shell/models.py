@@ -12,6 +12,7 @@ import streamlit as st
 from gptviz.byte_cache import ByteCache
 from gptviz.interp.edits import counted
 from gptviz.language_model import LanguageModel, load
+from gptviz.memory import give_back
 from gptviz.model.precision import STORED
 from gptviz.runs import checkpoints
 
@@ -117,7 +118,9 @@ def _large_model(key: ModelKey) -> LanguageModel:
 
 
 def _opened(key: ModelKey) -> LanguageModel:
-    return load(checkpoints.find(key.name), key.device, precision=key.precision)  # pages say themselves which model hides another
+    lm = load(checkpoints.find(key.name), key.device, precision=key.precision)  # pages say themselves which model hides another
+    give_back()
+    return lm
 
 
 class SnapshotCache:

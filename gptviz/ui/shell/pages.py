@@ -12,6 +12,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from gptviz.components import kit
+from gptviz.memory import give_back
 from gptviz.model import devices
 from gptviz.model.kinds import MODEL_KINDS, Kind
 from gptviz.model.precision import STORED
@@ -229,6 +230,8 @@ DEFAULT_MODEL = kinds.BEST["decoder"]
 DEFAULT_PROMPT = prompts.LINES
 # Keys of the session's state: the default prompt of the model shown last, and the page that is open.
 DEFAULT_SHOWN, OPEN_PAGE = "default prompt", "page open"
+# In the address: whether all of a long prompt is read.
+WHOLE = "whole"
 
 
 def page_about(kind: Kind) -> Page:
@@ -251,6 +254,7 @@ def open_page(page: Page, title: str | Mapping[Kind, str], sentence: str | Mappi
     of the model asked for.
     """
     server_log.protect()
+    give_back()  # what the page before needed
     st.set_page_config(page_title=f"{page.title} · gptviz", page_icon="🔎", layout="wide", initial_sidebar_state=_sidebar())
     if st.session_state.get(OPEN_PAGE) != page.path:
         st.session_state[OPEN_PAGE] = page.path
@@ -311,12 +315,12 @@ def _open_linked_model() -> None:
 
 
 def shared_state() -> dict[str, str]:
-    """What all pages share, as a link carries it: model, step, prompt, device, precision and edits, where they are not the
-    defaults, and the lesson that is open.
+    """What all pages share, as a link carries it: model, step, prompt and whether all of it is read, device, precision and edits,
+    where they are not the defaults, and the lesson that is open.
     """
     prompt = st.session_state.get(DEFAULT_SHOWN, DEFAULT_PROMPT)
     defaults = {"model": DEFAULT_MODEL, "step": scrubber.LAST, "prompt": prompt, "device": devices.devices()[0]}
-    defaults |= {"precision": STORED}
+    defaults |= {"precision": STORED, WHOLE: "False"}
     now = {key: st.session_state.get(key, st.query_params.get(key)) for key in defaults} | {"prompt": controls.in_link("prompt")}
     now |= {edits.EDITS: st.query_params.get(edits.EDITS), edits.TEXT: controls.in_link(edits.TEXT)}
     state = {key: str(value) for key, value in now.items() if value is not None and value != defaults.get(key, "")}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
+from gptviz.figures.format import duration
 from gptviz.hosting import hosting
 from gptviz.language_model import LanguageModel
 from gptviz.model import devices
@@ -21,7 +22,7 @@ from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.headings import say_below_titles
 from gptviz.ui.widgets.markdown import escaped
 
-from . import edits, hidden, kinds, pages, prompts, reading, scrubber
+from . import edits, hidden, kinds, long_prompts, pages, prompts, reading, scrubber
 from .chat_turn import chat_turn_button
 from .model_list import line_about, model_groups, model_list, names_of
 from .models import ModelKey, language_model, model_key
@@ -41,6 +42,7 @@ class Subject:
             the first; of an encoder–decoder what its encoder reads, with the end token.
         default: the prompt that the page opens on: where the model was not trained to go on with a text, an example of what it
             was trained on.
+        left_off: what stands before the text in a prompt of which only the end is read: see `shortened`.
     """
 
     key: ModelKey
@@ -49,6 +51,7 @@ class Subject:
     encoding: Encoding
     seen: tuple[int, ...]
     default: str = DEFAULT_PROMPT
+    left_off: str = ""
 
     @property
     def kind(self) -> Kind:
@@ -130,6 +133,8 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
         explain_wrong_kind(name, lm.model.config.kind)
         st.stop()
     subject = read_prompt(key, lm, prompt, default, needs_prompt=needs_prompt)
+    if needs_prompt and MODEL_KINDS[subject.kind].reads_end:
+        subject = _read_in_seconds(subject)
     model = key.title if key.step is None else f"{key.title}, step {key.step:,}"
     changed = [f"edits: {', '.join(key.edits)}"] if key.edits else []
     say_below_titles(model, subject.prompt if needs_prompt else "", [pages.current_page().title, *changed])
@@ -245,6 +250,42 @@ def read_prompt(key: ModelKey, lm: LanguageModel, prompt: str, default: str, *, 
             icon=":material/content_cut:",
         )
     return Subject(key, lm, prompt, encoding, tuple(reading.tokens_read(lm, encoding.ids)), default)
+
+
+def _read_in_seconds(subject: Subject) -> Subject:
+    """The subject with as much of its prompt as is read in some seconds, or with all of it where the reader asks for that."""
+    config, count = subject.lm.model.config, len(subject.seen)
+    most = long_prompts.read_in_seconds(config)
+    if count <= most:
+        return subject
+    needed = duration(long_prompts.seconds_to_read(config, count, str(subject.lm.device)))
+    notice = st.container()
+    about = f"One reading of them takes this model about {needed} on this machine. Some pages read a text several times."
+    if controls.switch(f"Read all {count:,} tokens", key=pages.WHOLE, help=about, notices=notice):
+        return subject
+    with notice:
+        return shortened(subject, most, f"To read all of them takes about {needed}, and longer on some pages")
+
+
+def shortened(subject: Subject, most: int, why: str) -> Subject:
+    """The subject with the last `most` tokens of its prompt, which is said with the reason; unchanged where it has no more.
+
+    Args:
+        subject: of a model that reads the end of a text.
+        most: how many tokens are read at most.
+        why: the reason, a sentence without its full stop.
+    """
+    count = len(subject.seen)
+    if count <= most:
+        return subject
+    prompt, encoding = long_prompts.end_of(subject.lm, subject.prompt, subject.seen, most) or (subject.prompt, subject.encoding)
+    end = tuple(encoding.ids)[-most:]
+    st.info(
+        f"The prompt has {count:,} tokens. {why}: here the model reads the last {len(end):,}.",
+        icon=":material/content_cut:",
+    )
+    left_off = subject.left_off + subject.prompt.removesuffix(prompt)
+    return replace(subject, prompt=prompt, encoding=encoding, seen=end, left_off=left_off)
 
 
 def _why_no_tokens(lm: LanguageModel, prompt: str) -> str:

@@ -38,7 +38,7 @@ def append_token(subject: Subject, ids: Sequence[int], token: int) -> None:
     if text is None:
         st.session_state[REFUSED] = subject.lm.tokenizer.label(token)
         return
-    st.session_state["prompt"] = text
+    st.session_state["prompt"] = subject.left_off + text
     st.query_params.pop("position", None)
 
 

@@ -14,6 +14,8 @@ from typing import Any, Literal
 
 import streamlit as st
 
+from gptviz.memory import give_back
+
 from .buttons import pressed
 from .markdown import escaped
 
@@ -98,6 +100,7 @@ class Work:
                 self.report(0, 0)
                 self._compute(self)
             finally:
+                give_back()
                 with _places:
                     _going.remove(self)
                     _places.notify_all()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import html
+from bisect import bisect_left
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,8 +15,12 @@ from gptviz.figures.format import percent
 from gptviz.interp.corrupting import one_token_changed
 from gptviz.interp.next_token import Logits
 from gptviz.interp.patching import Pair, is_difference
+from gptviz.memory import FLOAT32
+from gptviz.model import Config
+from gptviz.model.kept import kept
+from gptviz.model.kinds import MODEL_KINDS
 from gptviz.ui.shell.models import ModelKey, language_model
-from gptviz.ui.shell.subject import Subject, longest_prompt
+from gptviz.ui.shell.subject import Subject, longest_prompt, shortened
 from gptviz.ui.views.contrasts import known_contrasts
 from gptviz.ui.views.guesses import logits_after
 from gptviz.ui.widgets import controls
@@ -24,6 +30,8 @@ CORRUPTED, RIGHT, WRONG = "corrupted", "right", "wrong"
 LIKELIEST = "the likeliest"
 # So many of the likeliest tokens after either prompt are offered as answers.
 MOST_ANSWERS = 50
+# What is held of the passes over both prompts may take so many bytes; of a large model so many tokens are read all the same.
+MOST_BYTES, FEWEST_TOKENS = 512 * 2**20, 64
 # The key of the session's state: the corrupted prompt that was suggested last.
 _SUGGESTED = "corrupted prompt suggested last"
 
@@ -56,6 +64,24 @@ class Prompts:
         """The logit of the right answer minus that of the wrong one, after the clean prompt (0) or the corrupted one (1)."""
         logits = self.logits[which]
         return float(logits[self.pair.right]) - float(logits[self.pair.wrong])
+
+
+def with_room(subject: Subject) -> Subject:
+    """The subject with as much of its prompt as there is room for: of a decoder's preview all that a pass computes is held."""
+    if not MODEL_KINDS[subject.kind].reads_end or len(subject.seen) <= FEWEST_TOKENS:
+        return subject
+    return shortened(subject, _with_room(subject.lm.model.config), "The preview holds in memory all that a pass computes")
+
+
+@lru_cache(maxsize=64)
+def _with_room(config: Config) -> int:
+    """How many tokens of both prompts are read within `MOST_BYTES`: what is kept of one pass, and of the other its patterns."""
+
+    def is_too_long(tokens: int) -> bool:
+        patterns = FLOAT32 * config.n_layer * config.n_head * tokens**2
+        return kept(config).total(1, tokens) + patterns > MOST_BYTES
+
+    return max(FEWEST_TOKENS, bisect_left(range(config.context_length + 1), True, key=is_too_long) - 1)
 
 
 def prompts(subject: Subject) -> Prompts | None:
