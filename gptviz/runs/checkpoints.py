@@ -561,7 +561,10 @@ def _saved(
     except (OSError, SafetensorError) as error:
         if isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST):
             check_is_free(name, root)
-        raise CheckpointError(f"cannot write the model {name} below {root} ({error}): the last saved one is untouched") from None
+        kept = "; the last saved one is untouched" if replace else ""
+        raise CheckpointError(
+            f"cannot write the model {name} below {root} ({error}): see that there is room and that you may write there{kept}"
+        ) from None
     return target
 
 

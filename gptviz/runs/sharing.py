@@ -57,7 +57,9 @@ def pack(folder: Path, file: BinaryIO | Path, *, snapshots: bool = True) -> None
             with in_place_of(file) as fresh, fresh.open("wb") as out:
                 pack(folder, out, snapshots=snapshots)
         except OSError as error:
-            raise CheckpointError(f"{checkpoints.name_of(folder)} cannot be packed into {file} ({error})") from None
+            raise CheckpointError(
+                f"{checkpoints.name_of(folder)} cannot be packed into {file} ({error}): make room there, or choose another place"
+            ) from None
         return
     name = names.possible(folder.name)
     check_is_whole(folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -84,6 +85,20 @@ def test_what_cannot_be_opened_leaves_nothing_behind(model: Any, tmp_path: Path,
     assert "mixtral" in error
     assert error.count("\n") == 1
     assert not (tmp_path / "home" / "checkpoints").exists()
+
+
+def test_a_full_disk_is_said_with_its_folder_and_leaves_nothing_behind(
+    model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(checkpoints, "_write_json", full)
+    assert main(["import", str(tmp_path / "Tiny llama!"), "--name", "mine"]) != 0
+    error = capsys.readouterr().err
+    assert f"below {checkpoints.own()} ([Errno 28] No space left on device): see that there is room" in error
+    assert error.count("\n") == 1
+    assert not [path for path in checkpoints.own().iterdir() if path.name != ".locks"]
 
 
 def test_a_model_too_large_for_this_machine_is_refused_with_both_numbers_and_leaves_nothing(
