@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gptviz.model import Transformer
+from gptviz.model import IDENTITY, Transformer, Watch
 
 from .edits import Reading, UnitEdit, edited_by_each
 
-# Logits computed at a time: a quarter of a gigabyte; of one row more where it has more.
-MOST_LOGITS = 2**26
+# Logits computed at a time: 67 MB, with as many again for their loss.
+MOST_LOGITS = 2**24
 # The target of a prediction that does not count.
 NOT_COUNTED = -100
 
@@ -44,13 +44,40 @@ def loss(model: Transformer, texts: Iterable[Rows]) -> float:
         at_once = max(MOST_LOGITS // (model.config.vocab_size * ids.shape[1]), 1)
         for start in range(0, len(ids), at_once):
             some = slice(start, start + at_once)
-            logits: Tensor = model(
-                ids[some], None if source is None else source[some]
-            )  # [rows, T, vocab_size] or [rows, n_label]
-            flat = targets[some].flatten()
-            total += F.cross_entropy(logits.flatten(0, -2).float(), flat, ignore_index=NOT_COUNTED, reduction="sum").item()
-            count += int((flat != NOT_COUNTED).sum())
+            reading = Reading(ids[some], None if source is None else source[some])
+            total += summed(model, reading, targets[some])[0]
+            count += int((targets[some] != NOT_COUNTED).sum())
     return total / count if count else float("nan")
+
+
+@torch.inference_mode()
+def summed(model: Transformer, reading: Reading, targets: Tensor) -> tuple[float, Tensor]:
+    """The cross-entropy in nats, summed over all predictions that count; and the last logits, [vocab_size] or [n_label].
+
+    The logits of a long text are computed for some places after the other: with a large vocabulary those of all take gigabytes.
+
+    Args:
+        model: in evaluation mode.
+        reading: what it reads, [B, T].
+        targets: as in `Rows`.
+    """
+    (rows, length), config = reading.ids.shape, model.config
+    if config.kind == "classifier" or not config.n_layer or rows * length * config.vocab_size <= MOST_LOGITS:
+        logits: Tensor = model(reading.ids, reading.source)  # [B, T, vocab_size] or [B, n_label]
+        return _nats(logits, targets), logits.flatten(0, -2)[-1]
+    streams: list[Tensor] = []
+    watch = Watch([f"blocks.{config.n_layer - 1}.resid_post"], lambda _name, stream: streams.append(stream))
+    last = model(reading.ids, reading.source, tap=watch, logits_at=slice(-1, None))
+    each, total = max(1, MOST_LOGITS // (rows * config.vocab_size)), 0.0
+    for start in range(0, length, each):
+        at = slice(start, start + each)
+        total += _nats(model.head(streams[0], None, at, IDENTITY), targets[:, at])
+    return total, last[-1, -1]
+
+
+def _nats(logits: Tensor, targets: Tensor) -> float:
+    flat = logits.flatten(0, -2).float()
+    return F.cross_entropy(flat, targets.flatten(), ignore_index=NOT_COUNTED, reduction="sum").item()
 
 
 def loss_with_each(

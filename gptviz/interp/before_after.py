@@ -9,12 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Transformer
 
-from .ablation import NOT_COUNTED
+from .ablation import NOT_COUNTED, summed
 from .edits import Reading
 
 Numbers = npt.NDArray[np.float64]
@@ -23,7 +22,7 @@ Numbers = npt.NDArray[np.float64]
 @torch.inference_mode()
 def guess(model: Transformer, reading: Reading) -> Numbers:
     """The probabilities [vocab_size] of the token after the last one that is read, or [n_label] of a classifier's labels."""
-    return _probabilities(model(reading.ids, reading.source, logits_at=slice(-1, None)))
+    return _probabilities(model(reading.ids, reading.source, logits_at=slice(-1, None)).flatten(0, -2)[-1])
 
 
 @torch.inference_mode()
@@ -35,13 +34,14 @@ def guess_and_loss(model: Transformer, reading: Reading, targets: Tensor) -> tup
         reading: one text.
         targets: [1, T], the token to predict at each place, or `NOT_COUNTED`. The loss is NaN where none counts.
     """
-    logits: Tensor = model(reading.ids, reading.source)  # [1, T, vocab_size]
-    return _probabilities(logits), F.cross_entropy(logits[0].float(), targets[0], ignore_index=NOT_COUNTED).item()
+    total, last = summed(model, reading, targets)
+    count = int((targets != NOT_COUNTED).sum())
+    return _probabilities(last), total / count if count else float("nan")
 
 
 def _probabilities(logits: Tensor) -> Numbers:
-    """Those of the last row of the logits."""
-    return np.asarray(logits.flatten(0, -2)[-1].cpu().double().softmax(-1).numpy())
+    """Those of logits [n]."""
+    return np.asarray(logits.cpu().double().softmax(-1).numpy())
 
 
 @dataclass(frozen=True)

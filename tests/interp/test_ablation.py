@@ -54,7 +54,9 @@ def test_a_text_without_predictions_has_no_loss() -> None:
     assert torch.isnan(torch.tensor(loss(scrambled(tiny()), [rows])))
 
 
-def test_a_pass_for_both_gives_the_guess_and_the_loss() -> None:
+@pytest.mark.parametrize("most", [40, ablation.MOST_LOGITS])
+def test_a_pass_for_both_gives_the_guess_and_the_loss(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ablation, "MOST_LOGITS", most)  # logits of some places at a time, or of all
     model, rows = scrambled(tiny()), texts("decoder")[1]
     found, nats = guess_and_loss(model, rows.reading, rows.targets)
     assert found == pytest.approx(guess(model, rows.reading), abs=1e-6)
