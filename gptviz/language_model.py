@@ -458,6 +458,8 @@ class LanguageModel:
         Raises:
             ValueError: the model is not a decoder, or as in `encode`, `token` and `gptviz.interp.circuit.circuit`.
         """
+        if self.model.config.kind != "decoder":
+            raise ValueError(f"a circuit is that of a decoder's guess, and {self.name} is a {self.model.config.kind}")
         ids, _ = self.inputs(prompt)
         chosen, other = (self.token(each) if isinstance(each, str) else each for each in (token, against))
         usual = means(self.model, ids[None]) if beyond_mean and len(ids) > 1 else None

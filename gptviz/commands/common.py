@@ -7,10 +7,12 @@ import json
 import math
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import gptviz
 from gptviz import terminal
+from gptviz.files import in_place_of
 
 if TYPE_CHECKING:
     from gptviz.language_model import LanguageModel
@@ -88,6 +90,33 @@ def answer(lm: LanguageModel, number: int) -> str:
 def warn_of_unknown(encoding: Encoding) -> None:
     if encoding.unknown:
         print(f"gptviz: {encoding.unknown_sentence()}", file=sys.stderr)
+
+
+def require_place(out: Path) -> None:
+    """Find out, before long work, that a file cannot be written to this path.
+
+    Raises:
+        UsageError: its folder does not exist, or there is a folder at its place.
+    """
+    if not out.absolute().parent.is_dir():
+        raise UsageError(f"there is no folder {out.parent}: make it, or choose another place for {out.name}")
+    if out.is_dir():
+        raise UsageError(f"{out} is a folder: give the name of a file in it, such as {out / 'page.html'}")
+
+
+def write_whole(out: Path, text: str) -> int:
+    """Write a file, so that what was there stays until the new file is complete; the number of its bytes.
+
+    Raises:
+        UsageError: it cannot be written.
+    """
+    content = text.encode("utf-8", "replace")
+    try:
+        with in_place_of(out.absolute()) as beside:
+            beside.write_bytes(content)
+    except OSError as error:
+        raise UsageError(f"{out} cannot be written ({error.strerror or error}): choose another place") from None
+    return len(content)
 
 
 def print_json(content: Any) -> None:

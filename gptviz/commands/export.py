@@ -8,10 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from gptviz.files import in_place_of
-
 from . import lessons
-from .common import Command, UsageError, print_json
+from .common import Command, UsageError, print_json, require_place, write_whole
 
 # How a page is written, with the ending of its file.
 PAGE_FORMATS = {"html": "html", "notebook": "ipynb"}
@@ -125,10 +123,9 @@ def _export_page(options: argparse.Namespace) -> None:
     if form not in PAGE_FORMATS:
         raise UsageError(f"a page is written as {' or '.join(PAGE_FORMATS)}, not as {form}")
     out = options.out or Path(f"{options.name}.{PAGE_FORMATS[form]}")
-    content = (as_html if form == "html" else as_notebook)(read_page(options.name, asked)).encode("utf-8", "replace")
-    with in_place_of(out.absolute()) as beside:
-        beside.write_bytes(content)
+    require_place(out)
+    written = write_whole(out, (as_html if form == "html" else as_notebook)(read_page(options.name, asked)))
     if options.json:
-        print_json({"page": options.name, "format": form, "path": str(out.absolute()), "bytes": len(content)})
+        print_json({"page": options.name, "format": form, "path": str(out.absolute()), "bytes": written})
         return
-    print(f"The page {options.name} is in {out} ({size(len(content))})")
+    print(f"The page {options.name} is in {out} ({size(written)})")

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .common import Command, UsageError, print_json
+from .common import Command, UsageError, print_json, require_place, write_whole
 
 if TYPE_CHECKING:
     from gptviz.language_model import LanguageModel
@@ -56,7 +56,6 @@ def export(name: str, out: Path, *, as_json: bool) -> None:
         UsageError: there is no such lesson, or it is in a file that is no lesson.
         ValueError: a page of it cannot be opened, or a value cannot be computed.
     """
-    from gptviz.files import in_place_of
     from gptviz.known_names import instead
     from gptviz.lessons.library import library
     from gptviz.lessons.quantities import Quantities
@@ -70,14 +69,13 @@ def export(name: str, out: Path, *, as_json: bool) -> None:
         raise UsageError(why)
     if (lesson := known.lessons.get(name)) is None:
         raise UsageError(f"there is no lesson {name!r:.40}{instead(name, known.lessons)}")
+    require_place(out)
     lesson = about_what_is_open(lesson)
-    content = as_html(lesson_content(lesson, Quantities(_opened, lesson.model).functions)).encode("utf-8", "replace")
-    with in_place_of(out.absolute()) as beside:
-        beside.write_bytes(content)
+    written = write_whole(out, as_html(lesson_content(lesson, Quantities(_opened, lesson.model).functions)))
     if as_json:
-        print_json({"lesson": name, "path": str(out.absolute()), "bytes": len(content)})
+        print_json({"lesson": name, "path": str(out.absolute()), "bytes": written})
     else:
-        print(f"The lesson {name} is in {out} ({size(len(content))})")
+        print(f"The lesson {name} is in {out} ({size(written)})")
 
 
 def _check(options: argparse.Namespace) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .common import Command, print_json
+from .common import Command, print_json, require_place, write_whole
 
 
 def add(command: Command) -> None:
@@ -18,17 +18,15 @@ def add(command: Command) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """The command `report NAME [--out FILE] [--json]`."""
-    from gptviz.files import in_place_of
     from gptviz.memory import size
     from gptviz.runs import checkpoints
     from gptviz.takehome.page_file import as_html
     from gptviz.takehome.report import report
 
     out = options.out or Path(f"{checkpoints.find(options.name).name}-report.html")
-    content = as_html(report(options.name)).encode("utf-8", "replace")
-    with in_place_of(out.absolute()) as beside:
-        beside.write_bytes(content)
+    require_place(out)
+    written = write_whole(out, as_html(report(options.name)))
     if options.json:
-        print_json({"name": options.name, "path": str(out.absolute()), "bytes": len(content)})
+        print_json({"name": options.name, "path": str(out.absolute()), "bytes": written})
         return
-    print(f"The report of {options.name} is in {out} ({size(len(content))})")
+    print(f"The report of {options.name} is in {out} ({size(written)})")

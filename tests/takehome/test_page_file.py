@@ -76,6 +76,11 @@ def test_every_page_has_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "there is no page 'missing'" in capsys.readouterr().err
     assert main(["export", "attention", "--model", "ladder-2", "--format", "nanogpt"]) == 2
     assert not (tmp_path / "x.html").exists()
+    for place, said in ((tmp_path, "is a folder"), (tmp_path / "none" / "x.html", "there is no folder")):
+        assert main(["export", "positions", "--model", "ladder-2", "--out", str(place)]) == 2
+        assert said in capsys.readouterr().err
+    assert main(["export", "positions"]) == 2
+    assert "positions is a page: name the model" in capsys.readouterr().err
 
 
 def test_what_the_address_says_may_come_by_the_standard_input(

@@ -31,11 +31,11 @@ LIMITS = (
     "quoted as the files or the hub name it."
 )
 CODE = """import gptviz
-from pathlib import Path
 
-lm = gptviz.load("HuggingFaceTB/SmolLM2-135M")  # from the cache, or fetched from the hub
-lm = gptviz.load(Path("SmolLM2-135M.Q8_0.gguf"))  # where it is
-print(lm.generate("The capital of France is", max_new_tokens=20))"""
+lm = gptviz.load("shakespeare")  # the name of a model that is open already
+# lm = gptviz.load("HuggingFaceTB/SmolLM2-135M")  # a name on the hub: from the cache, or fetched
+# lm = gptviz.load(pathlib.Path("SmolLM2-135M.Q8_0.gguf"))  # a file or folder, where it is; needs import pathlib
+print(lm.generate("Where is ", max_new_tokens=20))"""
 
 
 def tries(known: Sequence[tuple[Place, Summary]]) -> list[Try]:
