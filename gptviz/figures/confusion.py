@@ -7,6 +7,7 @@ import html
 import numpy as np
 import plotly.graph_objects as go
 
+from gptviz.figures.cells import written
 from gptviz.figures.theme import OUTPUT, Theme, base, plain, sequential
 from gptviz.labelled_array import LabelledArray
 
@@ -32,7 +33,6 @@ def confusion(counts: LabelledArray, theme: Theme, *, height: int = 360) -> go.F
         xgap=2 if numbered else 0,
         ygap=2 if numbered else 0,
         text=counts.values,
-        texttemplate="%{text:,}<br>%{z:.1%}" if numbered else "",
         customdata=[[[html.escape(row), html.escape(column)] for column in predicted.labels] for row in truth.labels],
         hovertemplate=(
             "%{customdata[0]}, taken for %{customdata[1]}:<br><b>%{text:,}</b> "
@@ -59,6 +59,10 @@ def confusion(counts: LabelledArray, theme: Theme, *, height: int = 360) -> go.F
         "tickfont": font,
     } | ticks
     figure = go.Figure([heatmap], base(theme, height=height))
+    if numbered:
+        each = zip(counts.values.tolist(), shares.tolist(), strict=True)
+        texts = [[f"{count:,}<br>{share:.1%}" for count, share in zip(*row, strict=True)] for row in each]
+        figure.add_trace(written(heatmap, texts))
     figure.update_layout(
         margin={"l": 8, "r": 8, "t": 26, "b": 8},
         dragmode=False,

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import plotly.graph_objects as go
 
-from gptviz.figures.cells import clickable
+from gptviz.figures.cells import clickable, written
 from gptviz.figures.matrix import axis
 from gptviz.figures.theme import PATTERN, Theme, base, diverging, sequential
 from gptviz.labelled_array import LabelledArray
@@ -37,12 +37,12 @@ def grid(scores: LabelledArray, theme: Theme, *, low: float, high: float, chosen
         ygap=2,
         hoverinfo="skip",
         colorbar=_scale(low, high),
-        texttemplate="%{z:.2f}" if n_head <= MOST_NUMBERED and not np.isnan(values).all() else "",
-        textfont={"size": 12},
     )
     where = [(block, head) for block in range(n_block) for head in range(n_head)]
     says = [f"block {block}, head {head}<br>{scores.unit} <b>{values[block, head]:.3f}</b>" for block, head in where]
     figure = go.Figure([heatmap, clickable(where, says, (height - AROUND) // n_block)], base(theme, height=height))
+    if n_head <= MOST_NUMBERED:
+        figure.add_trace(written(heatmap, [[f"{value:.2f}".replace("-", "−") for value in row] for row in values]))
     figure.update_layout(
         margin=MARGIN,
         dragmode=False,

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import plotly.graph_objects as go
 
-from gptviz.figures.cells import clickable
+from gptviz.figures.cells import clickable, written
 from gptviz.figures.format import side_by_side, signed
 from gptviz.figures.matrix import axis
 from gptviz.figures.theme import KEY, OUTPUT, QUERY, STREAM, Theme, base, diverging, plain
@@ -129,9 +129,6 @@ def grid(parts: LabelledArray, theme: Theme, *, above: str, below: str, chosen: 
         ygap=2,
         hoverinfo="skip",
         showscale=False,
-        text=[numbers[start : start + n_column] for start in range(0, len(numbers), n_column)],
-        texttemplate="%{text}" if n_column <= MOST_NUMBERED else "",
-        textfont={"size": 12},
     )
     where = [(row, column) for row, column in np.argwhere(np.isfinite(values)).tolist()]
     says = [
@@ -139,6 +136,8 @@ def grid(parts: LabelledArray, theme: Theme, *, above: str, below: str, chosen: 
         for row, column in where
     ]
     figure = go.Figure([heatmap, clickable(where, says, (height - AROUND) // n_row)], base(theme, height=height))
+    if n_column <= MOST_NUMBERED:
+        figure.add_trace(written(heatmap, [numbers[start : start + n_column] for start in range(0, len(numbers), n_column)]))
     figure.update_layout(
         margin={"l": 52, "r": 8, "t": 28, "b": 48},
         dragmode=False,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import html
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +55,18 @@ def blend(colour: str, ground: str, share: float) -> str:
     """`share` of `colour` over `ground`, both "#RRGGBB"."""
     pairs = zip((int(colour[i : i + 2], 16) for i in (1, 3, 5)), (int(ground[i : i + 2], 16) for i in (1, 3, 5)), strict=True)
     return "#" + "".join(f"{round(share * c + (1 - share) * g):02X}" for c, g in pairs)
+
+
+def luminance(colour: Sequence[float]) -> float:
+    """How light a colour of red, green and blue from 0 to 1 is: from 0, black, to 1, white (WCAG 2.2, relative luminance)."""
+    red, green, blue = (one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in colour)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def ink(ground: Sequence[float]) -> str:
+    """Black or white, whichever is read better on a colour of red, green and blue from 0 to 1: its contrast is 4.5 at least."""
+    light = luminance(ground) + 0.05
+    return "#000000" if light / 0.05 > 1.05 / light else "#FFFFFF"
 
 
 def sequential(colour: str, theme: Theme) -> list[list[Any]]:

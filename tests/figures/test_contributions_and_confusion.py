@@ -77,23 +77,24 @@ def test_labels_stand_in_their_order_on_the_whole_scale_with_their_numbers() -> 
 
 def test_a_row_of_shares_sums_to_one_and_the_counts_stand_in_it() -> None:
     figure = confusion(square([[8, 2, 0], [1, 1, 2], [0, 0, 5]], ("a", "b", "c")), LIGHT)
-    heatmap = figure.data[0]
+    heatmap, texts = figure.data
     np.testing.assert_allclose(heatmap.z, [[0.8, 0.2, 0], [0.25, 0.25, 0.5], [0, 0, 1]])
-    assert np.asarray(heatmap.text).tolist() == [[8, 2, 0], [1, 1, 2], [0, 0, 5]]
+    assert np.asarray(heatmap.text).tolist() == [[8, 2, 0], [1, 1, 2], [0, 0, 5]], "for the pointer"
+    assert list(texts.text[:3]) == ["8<br>80.0%", "2<br>20.0%", "0<br>0.0%"]
     assert (heatmap.zmin, heatmap.zmax) == (0, 1)
     assert figure.layout.yaxis.autorange == "reversed"
 
 
 def test_a_label_without_texts_is_blank_not_zero() -> None:
-    heatmap = confusion(square([[3, 1], [0, 0]], ("a", "b")), LIGHT).data[0]
+    heatmap, texts = confusion(square([[3, 1], [0, 0]], ("a", "b")), LIGHT).data
     assert np.isnan(np.asarray(heatmap.z)[1]).all()
+    assert set(texts.y) == {0}
 
 
 def test_fifty_long_labels_stay_apart() -> None:
     names = tuple(f"a long name of a label, number {i}" for i in range(50))
-    heatmap = confusion(square(np.eye(50, dtype=int).tolist(), names), LIGHT).data[0]
+    (heatmap,) = confusion(square(np.eye(50, dtype=int).tolist(), names), LIGHT).data
     assert len(set(heatmap.x)) == len(set(heatmap.y)) == 50
-    assert not heatmap.texttemplate
 
 
 def test_distances_of_model_and_baseline_stand_side_by_side_on_one_scale() -> None:

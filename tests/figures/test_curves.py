@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from gptviz.figures import curves, thumbnail
 from gptviz.figures.curves import Accuracy, Curve
 from gptviz.figures.theme import DARK, LIGHT, Theme
+from tests.figures.contrast import contrast
 
 
 def curve(
@@ -98,18 +99,6 @@ def test_runs_are_told_apart_by_stroke_and_marker_too(theme: Theme) -> None:
     assert len({(trace.line.dash, trace.marker.symbol) for trace in shown}) == 12
     assert len({trace.line.color for trace in shown[:6]}) == 6
     assert all(contrast(trace.line.color, theme.background) >= 3 for trace in shown)
-
-
-def contrast(one: str, other: str) -> float:
-    """The contrast ratio of WCAG 2.1."""
-
-    def luminance(colour: str) -> float:
-        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    low, high = sorted((luminance(one), luminance(other)))
-    return (high + 0.05) / (low + 0.05)
 
 
 @pytest.mark.parametrize("log_loss", [False, True])
