@@ -31,7 +31,7 @@ LIKELIEST = "the likeliest"
 # So many of the likeliest tokens after either prompt are offered as answers.
 MOST_ANSWERS = 50
 # What is held of the passes over both prompts may take so many bytes; of a large model so many tokens are read all the same.
-MOST_BYTES, FEWEST_TOKENS = 512 * 2**20, 64
+MOST_BYTES, FEWEST_TOKENS = 320 * 2**20, 64
 # The key of the session's state: the corrupted prompt that was suggested last.
 _SUGGESTED = "corrupted prompt suggested last"
 
