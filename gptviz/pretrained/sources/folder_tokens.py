@@ -84,8 +84,7 @@ class FolderTokens:
             ImportRefusedError: its file is damaged, or of a kind that gptviz does not read.
         """
         if all(os.path.lexists(self.folder / name) for name in MARIAN):
-            with self._reading(self.folder / MARIAN[2]):
-                return self._of_marian()
+            return self._of_marian()
         names = ("tokenizer.json", "vocab.json", "merges.txt", "tokenizer.model", "vocab.txt")
         whole, vocabulary, merges, pieces, words = (self.folder / name for name in names)
         if os.path.lexists(whole):
@@ -109,15 +108,18 @@ class FolderTokens:
         return None
 
     def _of_marian(self) -> MarianTokenizer:
-        source, target, vocabulary = (read_regular(self.folder / name, LONGEST_TOKENIZER) for name in MARIAN)
-        ids = parse_json(vocabulary, MOST_SETTINGS)
-        if not isinstance(ids, dict):
-            raise ValueError("vocab.json is not a table of pieces and their ids")
-        pieces = sorted(ids, key=lambda piece: ids[piece] if isinstance(ids[piece], int) else -1)
-        if [ids[piece] for piece in pieces] != list(range(len(pieces))):
-            raise ValueError(f"the ids in vocab.json must run from 0 to {len(pieces) - 1}")
         usual = {"unk_token": "<unk>", "eos_token": "</s>", "pad_token": "<pad>"} | self.named
-        return MarianTokenizer(source, target, pieces, usual["unk_token"], usual["eos_token"], usual["pad_token"])
+        first, second, table = (self.folder / name for name in MARIAN)
+        with self._reading(table):
+            ids = parse_json(read_regular(table, LONGEST_TOKENIZER), MOST_SETTINGS)
+            if not isinstance(ids, dict):
+                raise ValueError("it is not a table of pieces and their ids")
+            pieces = sorted(ids, key=lambda piece: ids[piece] if isinstance(ids[piece], int) else -1)
+            if [ids[piece] for piece in pieces] != list(range(len(pieces))):
+                raise ValueError(f"its ids must run from 0 to {len(pieces) - 1}")
+        with reading(first):
+            source, target = (read_regular(file, LONGEST_TOKENIZER) for file in (first, second))
+            return MarianTokenizer(source, target, pieces, usual["unk_token"], usual["eos_token"], usual["pad_token"])
 
     def ends(self, configured: object, tokenizer: Tokenizer | None) -> tuple[int, ...]:
         """The tokens that end a text: those that generating stops at elsewhere, and the tokenizer's own.
