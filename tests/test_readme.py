@@ -18,6 +18,19 @@ def test_its_pictures_are_there_and_no_others() -> None:
     assert sorted(shown) == sorted(file.name for file in (README.parent / "docs").iterdir())
 
 
+def test_the_map_of_the_house_has_every_room_and_no_other() -> None:
+    root = README.parent
+    block = (root / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("\nImports go upwards")[0]
+    outer = re.findall(r"^ {4}(?:app\.py, )?(\w+)/ ", block, re.MULTILINE)
+    inner = re.findall(r"^ {6}([\w/.]+) ", block, re.MULTILINE)
+    assert all((root / "gptviz" / room.removesuffix("/x")).exists() for room in inner)
+    package = {path.name for path in (root / "gptviz").iterdir()} - {"__init__.py", "__pycache__", "_version.py"}
+    assert {room.partition("/")[0] for room in inner} == package
+    known = {path.name for path in root.iterdir() if path.is_dir() and not path.name.startswith(".")} - {"node_modules", "dist"}
+    assert {"gptviz", *outer} >= known - {"gptviz", "film-reviews"}
+    assert all((root / room).is_dir() for room in outer)
+
+
 def test_the_readme_has_examples_in_python() -> None:
     assert EXAMPLES
 

@@ -33,5 +33,10 @@ def test_its_views_are_alive_without_a_server(browser: Browser, tmp_path: Path) 
     other = page.locator(".head").first
     other.click()
     expect(other).to_have_attribute("aria-pressed", "true")
+    # Home has pictures that are wider than their columns.
+    file.write_text(as_html(read_page("home", {"model": "ladder-8", "prompt": prompt})), "utf-8")
+    page.goto(file.as_uri())
+    expect(page.locator("img").first).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     assert not troubles
     context.close()
