@@ -15,7 +15,7 @@ Its last token is only guessed and never read, so it may be a guess of the model
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, cast, get_args
 
 import numpy as np
@@ -26,7 +26,6 @@ from torch.nn import functional as F
 
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import IDENTITY, Edit, Tap, Transformer
-from gptviz.model.attention import KVCache
 
 Numbers = npt.NDArray[np.float64]
 Watch = Callable[[int, int], object]
@@ -343,14 +342,9 @@ class _Beginning:
 
     def __init__(self, model: Transformer, ids: Sequence[int]) -> None:
         self.model, self.ids = model, torch.tensor(ids, device=model.embed.weight.device)
-        self._cache = self._new_cache(1) if _is_causal(model) else None
+        self._cache = model.new_cache(1, len(ids)) if _is_causal(model) else None
         logits = model(self.ids[None, :-1], cache=self._cache)
         self.losses = np.concatenate(([np.nan], _losses(logits, self.ids[None, 1:])[0]))
-
-    def _new_cache(self, rows: int) -> KVCache:
-        weight = self.model.embed.weight
-        config = replace(self.model.config, context_length=len(self.ids))
-        return KVCache(config, rows, weight.device, torch.promote_types(weight.dtype, torch.float32))
 
     def unchanged(self, places: Sequence[int]) -> int:
         """The first position from which on rows that differ from the text at these places have to be read."""
@@ -360,7 +354,7 @@ class _Beginning:
         """The logits [B, n, vocab_size] of the rows [B, n] that follow the text up to position `start`."""
         if self._cache is None or not start:
             return cast(Tensor, self.model(rows, tap=tap))
-        cache = self._new_cache(len(rows))
+        cache = self.model.new_cache(len(rows), len(self.ids))
         for layer, kept in zip(cache.layers, self._cache.layers, strict=True):
             layer.keys[:, :, :start], layer.values[:, :, :start] = kept.keys[:, :, :start], kept.values[:, :, :start]
         cache.length = start

@@ -19,6 +19,8 @@ from .tap import Tap
 # Of a longer text a block computes about so many scores at a time, a few arrays of which are in memory together. A pass of
 # SmolLM2-135M over 2,048 tokens takes 6.8 s so, and 9.5 s with four times as many: smaller arrays stay nearer to the processor.
 MOST_SCORES = 2**22
+# Room for keys and values is taken for so many tokens at a time.
+ROOM = 256
 
 
 class Memory(NamedTuple):
@@ -39,25 +41,38 @@ class LayerCache:
     Each block has tensors of its own: torch.compile cannot handle writing into one tensor for all blocks well.
 
     Attributes:
-        keys: [B, n_kv_head, context_length, d_head], allocated in advance.
+        keys: [B, n_kv_head, room, d_head], allocated in advance. There is more room as soon as it is needed: a system hands out
+            memory in pages, and where there is room for a long context a short text would write to thousands of them.
         values: the same for values.
         cross: keys and values of the memory, [B, n_kv_head, S, d_head] each, which stay the same while the output grows; None
             until they are computed, and in a model without an encoder.
     """
 
-    def __init__(self, keys: Tensor, values: Tensor) -> None:
-        self.keys, self.values = keys, values
+    def __init__(self, rows: int, heads: int, room: int, size: int, device: torch.device | str, dtype: torch.dtype) -> None:
+        # A query is multiplied with all keys number by number: the numbers of a place in a key lie side by side.
+        with torch.inference_mode(False):  # what is allocated in that mode cannot be written to outside of it
+            self.keys = torch.empty(rows, heads, size, room, device=device, dtype=dtype).transpose(-2, -1)
+            self.values = torch.empty(rows, heads, room, size, device=device, dtype=dtype)
         self.cross: tuple[Tensor, Tensor] | None = None
 
     def copy(self, length: int) -> LayerCache:
         """The same, with keys and values of the first `length` positions in tensors of their own; room alone is not copied."""
-        copied = LayerCache(torch.empty_like(self.keys), torch.empty_like(self.values))
-        copied.extend(self.keys[:, :, :length], self.values[:, :, :length], slice(0, length))
+        copied = self._with_room(self.keys.shape[2], length)
         copied.cross = self.cross
         return copied
 
+    def _with_room(self, room: int, length: int) -> LayerCache:
+        """The keys and values of the first `length` positions, in tensors with so much room."""
+        rows, heads, _, size = self.keys.shape
+        fresh = LayerCache(rows, heads, room, size, self.keys.device, self.keys.dtype)
+        fresh.extend(self.keys[:, :, :length], self.values[:, :, :length], slice(0, length))
+        return fresh
+
     def extend(self, k: Tensor, v: Tensor, at: slice) -> tuple[Tensor, Tensor]:
         """Keep k and v [B, n_kv_head, T, d_head] of the positions `at`; return views of all up to there."""
+        if at.stop > self.keys.shape[2]:
+            larger = self._with_room(-(-at.stop // ROOM) * ROOM, at.start)
+            self.keys, self.values = larger.keys, larger.values
         # `narrow` takes three quarters of the time of an index, and generation asks in every block for every token.
         self.keys.narrow(2, at.start, k.shape[2]).copy_(k)
         self.values.narrow(2, at.start, v.shape[2]).copy_(v)
@@ -65,11 +80,12 @@ class LayerCache:
 
 
 class KVCache:
-    """What generation does not have to compute again: a `LayerCache` per block, with room for `room` tokens.
+    """What generation does not have to compute again: a `LayerCache` per block.
 
     It is for causal models: under a full mask every new token changes the keys of all tokens before it.
 
-    It holds 2 · n_layer · batch · room · n_kv_head · d_head numbers; `room` is the context where it is not given.
+    Of each token it holds 2 · n_layer · batch · n_kv_head · d_head numbers. It begins with room for `room` tokens, where that is
+    given, and takes more when it is full.
 
     Attributes:
         length: how many tokens it holds.
@@ -83,14 +99,9 @@ class KVCache:
         dtype: torch.dtype = torch.float32,
         room: int | None = None,
     ) -> None:
-        rows, length, size = (batch, config.key_heads), config.context_length if room is None else room, config.head_size
-
-        def layer() -> LayerCache:
-            # A query is multiplied with all keys number by number: the numbers of a place in a key lie side by side.
-            keys = torch.empty(*rows, size, length, device=device, dtype=dtype).transpose(-2, -1)
-            return LayerCache(keys, torch.empty(*rows, length, size, device=device, dtype=dtype))
-
-        self.layers = [layer() for _ in range(config.n_layer)]
+        room = min(config.context_length, ROOM) if room is None else room
+        heads, size = config.key_heads, config.head_size
+        self.layers = [LayerCache(batch, heads, room, size, device, dtype) for _ in range(config.n_layer)]
         self.length = 0
 
     @property

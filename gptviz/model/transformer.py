@@ -111,7 +111,7 @@ class Transformer(nn.Module):
 
         Args:
             batch: the number of rows.
-            room: for how many tokens; by default for as many as the model reads.
+            room: for how many tokens there is room at first, where that is known.
         """
         weight = self.embed.weight
         return KVCache(self.config, batch, weight.device, torch.promote_types(weight.dtype, torch.float32), room)

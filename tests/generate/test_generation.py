@@ -60,6 +60,21 @@ def test_the_cache_changes_nothing_for_any_kind_of_positions(positions: str) -> 
         torch.testing.assert_close(cached.logits, whole.logits, rtol=1e-9, atol=1e-9)
 
 
+def test_a_cache_that_is_full_takes_more_room_and_can_be_written_to_in_every_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gptviz.model.attention.ROOM", 3)
+    model, ids = scrambled(tiny(positions="rotary")), some_ids(2, batch=1)[0]
+    grown, whole = (Generation(model, ids, Sampling(temperature=0), samples=2, use_cache=cache) for cache in (True, False))
+    assert grown.cache is not None
+    rooms = []
+    for step, expected in zip(islice(grown, 6), islice(whole, 6), strict=True):
+        torch.testing.assert_close(step.logits, expected.logits, rtol=1e-4, atol=1e-4)
+        rooms.append(grown.cache.layers[0].keys.shape[2])
+    assert rooms == [3, 3, 6, 6, 6, 9]
+    before = grown.cache.layers[0].keys[:, :, :7].clone()
+    grown.cache.reorder(torch.tensor([1, 0]))  # as a search with beams does, outside of inference
+    assert torch.equal(grown.cache.layers[0].keys[:, :, :7], before.flip(0))
+
+
 @pytest.mark.parametrize(
     ("slide", "passes"),
     [
