@@ -87,7 +87,8 @@ class RMSNorm(Norm):
         if self.weight is None or self.weight.dtype == x.dtype:
             return torch.rms_norm(x, self.shape, self.weight, self.eps)
         # In bfloat16 training the gain stays in float32: of two types PyTorch makes the same numbers, slowly and with a warning.
-        return torch.rms_norm(x.to(self.weight.dtype), self.shape, self.weight, self.eps).to(x.dtype)
+        wide = torch.promote_types(x.dtype, self.weight.dtype)
+        return torch.rms_norm(x.to(wide), self.shape, self.weight.to(wide), self.eps).to(x.dtype)
 
     def frozen(self, x: Tensor, at: Tensor) -> Tensor:
         return x * (at.square().mean(-1, keepdim=True) + self.eps).rsqrt()
