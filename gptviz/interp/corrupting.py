@@ -13,6 +13,8 @@ from .patching import Pair
 
 # How many tokens before the last one may change, and how many tokens are tried in the place of each.
 MOST_PLACES, EACH = 24, 3
+# So many tokens are read in one pass.
+AT_ONCE = 2_048
 # What may be computed to find one, in multiplications: less than a second's work.
 MOST_WORK, FEWEST_TRIED = 2e10, 3
 
@@ -39,14 +41,25 @@ def one_token_changed(model: Transformer, ids: Sequence[int]) -> list[tuple[int,
     """
     device = model.embed.weight.device
     first = max(0, len(ids) - MOST_PLACES)
-    guesses = logits_after(model, ids, slice(max(0, first - 1), len(ids)))
+    each = AT_ONCE // len(ids)
+    # What stands before the first place that may change is read once, where a text is so long that its changes are read alone.
+    is_long = each < 2 and first > 0 and model.config.kind == "decoder" and model.config.mask == "causal"
+    cache = model.new_cache(1, len(ids)) if is_long else None
+    if cache is not None:
+        at = slice(first - 1, None)
+        guesses: Logits = model(torch.tensor([ids], device=device), cache=cache, logits_at=at)[0].float().cpu().numpy()
+    else:
+        guesses = logits_after(model, ids, slice(max(0, first - 1), len(ids)))
     before, tried = torch.from_numpy(guesses[-1]).double(), _changes(model, ids, first, guesses[:-1])
     right = int(before.argmax())
     found: list[tuple[int, float, tuple[int, ...]]] = []
-    each = max(1, 2_048 // len(ids))
+    each = max(1, each)
     for start in range(0, len(tried), each):
         rows = torch.tensor(tried[start : start + each], device=device)
-        after = model(rows, logits_at=slice(-1, None))[:, -1].cpu().double()  # [rows, vocab_size]
+        if cache is not None:
+            cache.truncate(first)
+        read = rows if cache is None else rows[:, first:]
+        after = model(read, cache=cache, logits_at=slice(-1, None))[:, -1].cpu().double()  # [rows, vocab_size]
         others = after.clone()
         others[:, right] = float("-inf")
         wrong = others.argmax(-1)

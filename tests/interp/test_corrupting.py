@@ -45,6 +45,18 @@ def test_the_first_prompt_takes_the_answer_away_furthest_and_the_last_token_stay
         assert before[:2] > after[:2] or (before[:2] == after[:2] and before[2] >= after[2] - 1e-4)
 
 
+def test_of_a_long_text_the_beginning_is_read_once_and_the_prompts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, ids = scrambled(tiny(context_length=40)), some_ids(33, batch=1)[0].tolist()
+    expected = one_token_changed(model, ids)
+    monkeypatch.setattr(corrupting, "AT_ONCE", 40)
+    read: list[int] = []
+    hook = model.embed.register_forward_pre_hook(lambda _part, args: read.append(args[0].numel()))
+    assert one_token_changed(model, ids) == expected
+    hook.remove()
+    assert read[0] == 33
+    assert max(read[1:]) == corrupting.MOST_PLACES
+
+
 def test_what_is_tried_is_bounded_by_its_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(corrupting, "MOST_WORK", 1)
     ids = tuple(some_ids(7, batch=1)[0].tolist())

@@ -44,7 +44,7 @@ MOST_NAMED = 4
 # Models of more parameters take longer than a reader waits without a word.
 LARGE = 20_000_000
 # What the parts of a model wrote at every token may take so many bytes.
-MOST_BYTES = 384 * 2**20
+MOST_BYTES = 288 * 2**20
 
 HOW = r"""**An edge** (a line) is what the lower box adds to what the upper one reads, in units of the logit: what it wrote into
 the stream, times what the logit gains from that by way of the boxes above it. Patterns and norms are *frozen* (kept as they
