@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from . import lessons
-from .common import Command, UsageError, print_json, require_place, write_whole
+from .common import Command, UsageError, one_line, print_json, require_place, write_whole
 
 # How a page is written, with the ending of its file.
 PAGE_FORMATS = {"html": "html", "notebook": "ipynb"}
@@ -124,7 +124,10 @@ def _export_page(options: argparse.Namespace) -> None:
         raise UsageError(f"a page is written as {' or '.join(PAGE_FORMATS)}, not as {form}")
     out = options.out or Path(f"{options.name}.{PAGE_FORMATS[form]}")
     require_place(out)
-    written = write_whole(out, (as_html if form == "html" else as_notebook)(read_page(options.name, asked)))
+    page = read_page(options.name, asked)
+    for sentence in page.refused:
+        print(f"gptviz: {one_line(sentence)}", file=sys.stderr)
+    written = write_whole(out, (as_html if form == "html" else as_notebook)(page))
     if options.json:
         print_json({"page": options.name, "format": form, "path": str(out.absolute()), "bytes": written})
         return

@@ -11,6 +11,7 @@ import pandas as pd
 from streamlit.testing.v1.element_tree import Block, Node
 
 from gptviz.known_names import instead
+from gptviz.lessons.checking import REFUSED
 from gptviz.location import FOLDER
 from gptviz.page_run import run_page
 from gptviz.runs import checkpoints
@@ -133,6 +134,11 @@ class PageContent:
     def title(self) -> str:
         """The title of the page."""
         return next((piece.text for piece in self.all(Heading)), self.name)
+
+    @property
+    def refused(self) -> list[str]:
+        """What the page says of its address that it cannot show, a sentence for each."""
+        return [piece.body for piece in self.all(Text) if piece.look == "warning" and REFUSED in piece.body]
 
 
 Piece = Heading | Text | Plain | Code | Figure | View | Table | Image | Setting | Group | PageContent

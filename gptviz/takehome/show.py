@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from html import escape
 
 from gptviz.interp.trace import Trace
@@ -62,7 +63,10 @@ def show(
     query = {"model": what} if isinstance(what, str) else _query(what)
     if prompt is not None:
         query["prompt"] = prompt
-    return Shown(read_page(page, query | {key: str(value) for key, value in state.items()}), height)
+    content = read_page(page, query | {key: str(value) for key, value in state.items()})
+    for sentence in content.refused:
+        warnings.warn(sentence, stacklevel=2)
+    return Shown(content, height)
 
 
 def _of_trace(trace: Trace) -> tuple[LanguageModel, str]:

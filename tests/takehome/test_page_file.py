@@ -98,6 +98,26 @@ def test_what_the_address_says_may_come_by_the_standard_input(
         assert "--state -: the standard input" in capsys.readouterr().err
 
 
+def test_what_an_address_asks_for_in_vain_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.warns(UserWarning, match="The link asks for step = “999999”"):
+        gptviz.show("reversal", page="attention", step=999_999)
+    asked = [
+        "export",
+        "attention",
+        "--model",
+        "reversal",
+        "--state",
+        "step=999999",
+        "--out",
+        str(tmp_path / "page.html"),
+        "--json",
+    ]
+    assert main(asked) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["page"] == "attention"
+    assert "The link asks for step = “999999”" in said.err
+
+
 def test_a_page_that_fails_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(PageError, match="there is no page '../app'"):
         read_page("../app", {})
