@@ -18,8 +18,8 @@ LIMIT = 1.0
 MOST_CLICKED = 2_500
 # Labels on an axis, where they are single characters, and where they are longer.
 MOST_CHARACTERS, MOST_WORDS = 24, 14
-LONGEST_LABEL = 10
-PITCH, LEAST, MOST = 24, 84, 420  # pixels: of a row, and of all rows
+LONGEST_LABEL = 16  # "10 (heads 30–32)" is a key head with the heads that it serves
+PITCH, LEAST, MOST = 24, 84, 420  # pixels: of a row, of what is above all rows, and of all rows
 # Rows that stay free above the first one for the marks of columns, and how far above it a mark stands.
 FREE, MARKED_AT = 0.6, 0.3
 
@@ -63,7 +63,8 @@ def heatmap(
         ygap=1,
     )
     above = FREE if marked else 0.0
-    figure = go.Figure([drawn], base(theme, height=LEAST + 78 + round(min(MOST, PITCH * (rows + above)))))
+    below = _below(places)
+    figure = go.Figure([drawn], base(theme, height=LEAST + below + round(min(MOST, PITCH * (rows + above)))))
     if rows * len(x) <= MOST_CLICKED:
         _add_clicked(figure, escaped, range(first, columns))
     if marked:
@@ -72,7 +73,7 @@ def heatmap(
         _add_frame(figure, chosen, theme)
     look = {"showgrid": False, "zeroline": False, "fixedrange": True}
     figure.update_layout(
-        margin={"l": 44, "r": 8, "t": 52, "b": 84 if _is_long(places) else 56},
+        margin={"l": 44, "r": 8, "t": 52, "b": below},
         dragmode=False,
         title=_title(title),
         modebar={"orientation": "v", "bgcolor": "rgba(0,0,0,0)", "color": theme.text},
@@ -123,6 +124,11 @@ def _title(text: str) -> dict[str, object]:
 
 def _is_long(axis: Axis) -> bool:
     return max(map(len, axis.labels)) > 2
+
+
+def _below(axis: Axis) -> int:
+    """Pixels below the cells for labels, which lean where they are long, and for the name of the axis."""
+    return 24 + round(6.25 * min(LONGEST_LABEL, max(map(len, axis.labels)))) if _is_long(axis) else 56
 
 
 def _ticks(axis: Axis, theme: Theme, first: int = 0) -> dict[str, object]:

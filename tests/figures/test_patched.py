@@ -55,3 +55,11 @@ def test_a_large_map_has_no_marks_to_click_and_labels_that_do_not_overlap() -> N
     assert len(figure.layout.xaxis.ticktext) <= patched.MOST_WORDS
     assert len(figure.layout.yaxis.ticktext) <= patched.MOST_CHARACTERS
     assert figure.layout.height < 600
+
+
+def test_a_key_head_is_named_with_all_the_heads_that_it_serves_and_has_room_for_it() -> None:
+    names = tuple(f"{i} (heads {3 * i}–{3 * i + 2})" for i in range(12))
+    shares = LabelledArray(np.zeros((2, 12)), (Axis("block", ("0", "1")), Axis("key head", names)), "share")
+    layout = heatmap(shares, LIGHT, title="Keys", words=[[""] * 12] * 2).layout
+    assert [text.strip("\u2068\u2069") for text in layout.xaxis.ticktext] == list(names)
+    assert layout.margin.b >= 22 + 7.2 * 0.87 * max(map(len, names)), "characters of 7.2 pixels that lean by 60 degrees"

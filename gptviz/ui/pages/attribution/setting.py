@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import streamlit as st
 
 from gptviz.interp.attribution import Attribution, attributed, stream_at
 from gptviz.interp.decomposition import Stream
+from gptviz.text.datasets.base import Contrast
 from gptviz.ui.shell import reading
 from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import encoder_decoder, text_position
+from gptviz.ui.views.contrasts import known_contrasts
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import controls
 
 LIKELIEST, NEXT, ALONE = "the likeliest", "the next likeliest", "none: its logit alone"
+# The wrong answer where a prompt has a known one, else the next likeliest token.
+RIVAL = "the other answer"
 # So many tokens are listed; any other one can be typed.
 LISTED = 30
 # How many tokens before a guess a sentence quotes.
@@ -61,6 +65,15 @@ class Setting:
     def name(self, token: int) -> str:
         """The token or the label, as text."""
         return name(self.subject, token)
+
+    @property
+    def known(self) -> Contrast | None:
+        """The prompt as one with a known answer, where the page is about that answer; else None."""
+        if self.position != len(self.text.ids) - 1:
+            return None
+        lm, prompt = self.subject.lm, self.subject.prompt
+        found = (one for one in known_contrasts(lm) if one.clean == prompt)
+        return next((one for one in found if lm.token(one.right) == self.token), None)
 
     @property
     def whole(self) -> str:
@@ -158,15 +171,18 @@ def setting(subject: Subject, text: Text, position: int | None, notices: Any) ->
     with less:
         about = (
             f"A {what} to compare with: its logit is taken from the other one. Only differences of logits count: what adds the "
-            f"same to every {what} changes no probability.{typed}"
+            f"same to every {what} changes no probability. “{RIVAL.capitalize()}” is the wrong answer where the prompt is one "
+            f"with a known answer, else the next likeliest {what}.{typed}"
         )
-        options = (NEXT, ALONE, *listed) if len(best) > 1 else (ALONE,)
+        options = (RIVAL, NEXT, ALONE, *listed) if len(best) > 1 else (ALONE,)
         minus = controls.select("Minus the logit of", options, key="minus", help=about, other=other, notices=notices)
     token = best[0] if chosen == LIKELIEST else names.index(chosen)
     if minus == ALONE:
         return Setting(subject, text, position, token, None)
-    against = next(i for i in best if i != token) if minus == NEXT else names.index(minus)
-    return Setting(subject, text, position, token, against)
+    following = next(i for i in best if i != token) if minus in (RIVAL, NEXT) else names.index(minus)
+    made = Setting(subject, text, position, token, following)
+    known = made.known
+    return replace(made, against=subject.lm.token(known.wrong)) if minus == RIVAL and known is not None else made
 
 
 def quoted(setting: Setting, position: int) -> str:

@@ -86,7 +86,9 @@ def _sentence(setting: Setting, found: Attribution) -> str:
         return f"The logit of {token}{place} is **{_number(found.logit)}**.{cap}"
     other = f"**{escaped(setting.name(setting.against))}**"
     minus = f"The logit of {token}{place} minus that of {other} is **{signed(found.logit)}**"
-    return f"{minus}{f'.{cap} So' if cap else ':'} {token} is {_times(found.capped)} {other}."
+    known = setting.known
+    means = "" if known is None or setting.against != setting.subject.lm.token(known.wrong) else f" {known.about}"
+    return f"{minus}{f'.{cap} So' if cap else ':'} {token} is {_times(found.capped)} {other}.{means}"
 
 
 def _number(value: float) -> str:
