@@ -241,8 +241,9 @@ def _is_tiny_shakespeare(data: bytes) -> bool:
 
 
 def _no_shakespeare(reason: str) -> CorpusUnavailableError:
+    end = "" if reason.endswith("?") else "."
     return CorpusUnavailableError(
-        f"Tiny Shakespeare is not here: {reason}. Without it there are the Python reference (python-reference), "
+        f"Tiny Shakespeare is not here: {reason}{end} Without it there are the Python reference (python-reference), "
         "a text file of yours and the generated tasks"
     )
 
