@@ -48,8 +48,8 @@ OPENED: dict[str, tuple[str, dict[str, str], str]] = {
     "circuit": ("pages/circuit.py", {}, ""),
     "context": ("pages/context.py", {}, ""),
     "compare": ("pages/compare.py", {}, ""),
-    "compare, attention": ("pages/compare.py", {"view": "Attention"}, ""),
-    "compare, lens": ("pages/compare.py", {"view": "Logit lens"}, ""),
+    "compare, attention": ("pages/compare.py", {"compared": "Attention"}, ""),
+    "compare, lens": ("pages/compare.py", {"compared": "Logit lens"}, ""),
 }
 NAME = "measured"
 HEADING = "| page | tokens | seconds | of the processor | most memory, MB |\n|---|---|---|---|---|"

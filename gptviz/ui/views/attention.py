@@ -35,8 +35,8 @@ STACKS = (encoder_decoder.ENCODER, encoder_decoder.DECODER, CROSS)
 # The key of the session's state under which the last command of a "Try this" to the view stands.
 ASKED = "attention asked"
 # One block takes at most this many bytes: of a text for which it would take more the explorer shows a part. A message to the
-# browser may have 64 million.
-MOST_OF_BLOCK = 56 * 2**20
+# browser may have 64 million, and while a block is computed several arrays of twice its size are in memory.
+MOST_OF_BLOCK = 36 * 2**20
 # A head is said to look at what followed an earlier copy of its token from this share on, and so many times the share by chance.
 LEAST_FOLLOWED, CLEARLY = 0.2, 3.0
 # It is said how many heads rest on the first token where more than this share of them do.
