@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from torch import Tensor
 from gptviz.model import IDENTITY, Record
 from gptviz.model.blocks import MLP, Block
 from gptviz.model.norms import new_norm
+from gptviz.model.parts import sharing
 from tests.tiny import scrambled, some_ids, tiny
 
 ACTIVATIONS: dict[str, Callable[[float], float]] = {
@@ -157,3 +159,30 @@ def test_a_model_of_no_blocks_is_a_table_of_next_tokens() -> None:
     table = model.embed.weight @ model.head.unembed.weight.T + model.head.unembed.bias
     ids = some_ids()
     torch.testing.assert_close(model(ids), table[ids])
+
+
+def test_a_part_that_is_put_in_place_of_another_is_the_one_that_is_found() -> None:
+    block = scrambled(tiny()).blocks[0]
+    old, new = block.attention_residual.norm, copy.deepcopy(block.attention_residual.norm)
+    twin = sharing(block.attention_residual, norm=new)
+    assert (twin.norm, dict(twin.named_children())["norm"]) == (new, new)
+    assert block.attention_residual.norm is old
+    twin.norm = None
+    assert twin.norm is None
+    assert new not in twin.modules()
+
+
+@pytest.mark.parametrize("gain", [True, False])
+def test_rmsnorm_gives_the_numbers_of_torch_with_gradients_and_without(gain: bool) -> None:
+    part = new_norm(tiny(norm="rmsnorm", norm_gain=gain, norm_bias=False), 5)
+    x = torch.stack(
+        (
+            torch.randn(5, generator=torch.Generator().manual_seed(3)),
+            torch.zeros(5),
+            1e3 * torch.randn(5, generator=torch.Generator().manual_seed(3)),
+        )
+    ).requires_grad_()
+    expected = torch.rms_norm(x, (5,), part.weight, part.eps)
+    torch.testing.assert_close(part(x), expected)
+    with torch.no_grad():
+        torch.testing.assert_close(part(x.detach()), expected.detach())
