@@ -8,12 +8,13 @@ import numpy as np
 from streamlit.testing.v1 import AppTest
 
 from gptviz.components.kit import unpack
+from tests.app.opening import views
 
 
 def sent(at: AppTest) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The header and the arrays of the one explorer on the page."""
     assert not at.exception, at.exception
-    found = [unpack(one.proto.bytes) for one in at.get("bidi_component") if b'"thumbnails"' in one.proto.bytes]
+    found = [unpack(one.proto.bytes) for one in views(at) if b'"thumbnails"' in one.proto.bytes]
     (header, arrays) = found[0]
     assert len(found) == 1
     return header, arrays

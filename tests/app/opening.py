@@ -27,22 +27,27 @@ def opened(path: str, **query: str | list[str]) -> AppTest:
 
 def headings(at: AppTest) -> list[dict[str, Any]]:
     """What the pictures of the figures of a page say above the drawing."""
-    packed = [
-        unpack(one.proto.bytes)[0]
-        for one in at.get("bidi_component")
-        if one.proto.bytes and "figure_tools" in one.proto.component_name
-    ]
+    packed = [unpack(one.proto.bytes)[0] for one in views(at) if one.proto.bytes and "figure_tools" in one.proto.component_name]
     return [one["heading"] for one in packed]
 
 
-def buttons_in_sight(at: AppTest) -> list[Button]:
-    """The buttons of the page itself: not those that a popover unfolds, which is how all pages offer what they share."""
+def views(at: AppTest) -> list[Any]:
+    """The components of the page itself, the scripts that draw them included."""
+    return [node for node in in_sight(at) if type(getattr(node, "proto", None)).__name__ == "BidiComponent"]
 
-    def within(node: Node) -> Iterator[Button]:
-        if isinstance(node, Button):
-            yield node
-        elif isinstance(node, Block) and node.type != "popover":
+
+def buttons_in_sight(at: AppTest) -> list[Button]:
+    """The buttons of the page itself."""
+    return [node for node in in_sight(at) if isinstance(node, Button)]
+
+
+def in_sight(at: AppTest) -> Iterator[Node]:
+    """All on the page but what a popover unfolds, which is how all pages offer what they share."""
+
+    def within(node: Node) -> Iterator[Node]:
+        yield node
+        if isinstance(node, Block) and node.type != "popover":
             for child in node.children.values():
                 yield from within(child)
 
-    return list(within(at.main))
+    return within(at.main)

@@ -15,7 +15,7 @@ import gptviz
 from gptviz.ui.shell import pages
 from gptviz.ui.views import attention
 from tests.app.explorer import pattern, sent
-from tests.app.opening import opened
+from tests.app.opening import opened, views
 
 Tiny = Callable[..., Path]
 
@@ -77,7 +77,7 @@ def test_the_queries_and_keys_that_are_sent_are_the_models_and_give_its_pattern(
 def test_what_the_browser_keeps_in_the_address_changes_nothing_that_is_sent(seed_sized: Path) -> None:
     plain, chosen = page(), page(block="1", head="0", show="value", query="3", log="true", heads="all")
     assert sent(plain)[0] == sent(chosen)[0]
-    assert plain.get("bidi_component")[0].proto.bytes == chosen.get("bidi_component")[0].proto.bytes
+    assert views(plain)[0].proto.bytes == views(chosen)[0].proto.bytes
 
 
 def test_an_empty_prompt_shows_the_default_one_and_says_so(seed_sized: Path) -> None:
@@ -116,7 +116,7 @@ def test_full_attention_has_nothing_blank(tiny_model: Tiny) -> None:
 def test_a_model_without_attention_says_so_and_leads_on(tiny_model: Tiny) -> None:
     tiny_model(n_layer=0)
     at = page(prompt="the dog")
-    assert not at.get("bidi_component")
+    assert not views(at)
     assert any("no attention" in info.value for info in at.info)
     assert any("See its guesses" in str(link.proto) for link in at.get("page_link"))
 

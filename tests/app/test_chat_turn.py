@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from gptviz.runs import checkpoints
 from gptviz.text import BPETokenizer
 from gptviz.text.tokenizers.byte_pairs import CUTS, byte_pairs
-from tests.app.opening import opened
+from tests.app.opening import opened, views
 from tests.tiny import scrambled, tiny
 
 CHATML = (
@@ -55,7 +55,7 @@ def test_the_prompt_becomes_a_turn_with_its_special_tokens_and_back(chats: Any) 
     assert not at.exception
     assert at.text_area(key="prompt").value == TURN
     assert TURN in at.query_params["prompt"]
-    chips = b"".join(view.proto.bytes for view in at.get("bidi_component"))
+    chips = b"".join(view.proto.bytes for view in views(at))
     assert [chips.count(b'["<|im_%s|>", ' % name) for name in (b"start", b"end")] == [2, 1], "each is a chip of its own"
     assert page(prompt=TURN).button(key="as plain text")  # a link that somebody sends leads to the same
     at.button(key="as plain text").click().run()
@@ -68,7 +68,7 @@ def test_the_token_that_is_put_before_a_text_is_the_first_chip(home: Path) -> No
     checkpoints.save("starts", scrambled(tiny(vocab_size=257, context_length=64)), tokenizer, {})
     at = opened("pages/next_token.py", model="starts", prompt="How")
     assert not at.exception
-    chips = b"".join(view.proto.bytes for view in at.get("bidi_component"))
+    chips = b"".join(view.proto.bytes for view in views(at))
     assert b'{"tokens": [["<s>", ' in chips
 
 

@@ -13,7 +13,7 @@ from gptviz.components.kit import unpack
 from gptviz.interp.circuit import Circuit
 from gptviz.ui.pages import circuit as page_code
 from gptviz.ui.views import guesses
-from tests.app.opening import opened
+from tests.app.opening import opened, views
 from tests.tiny import TinyModel
 from tests.waiting import wait_until
 
@@ -27,7 +27,7 @@ def page(**query: str) -> AppTest:
 
 
 def shown(at: AppTest) -> dict[str, Any]:
-    (view,) = (view for view in at.get("bidi_component") if view.proto.id.endswith("-circuit graph"))
+    (view,) = (view for view in views(at) if view.proto.id.endswith("-circuit graph"))
     return unpack(view.proto.bytes)[0]
 
 
@@ -139,7 +139,7 @@ def test_the_search_in_a_large_model_goes_on_by_itself_and_gives_the_same_graph(
     tiny_model()
     monkeypatch.setattr(page_code, "LARGE", 0)
     at = page(share="0.7")
-    wait_until(lambda: any(view.proto.id.endswith("-circuit graph") for view in at.run().get("bidi_component")))
+    wait_until(lambda: any(view.proto.id.endswith("-circuit graph") for view in views(at.run())))
     assert sent_edges(shown(at)) == edges_of(gptviz.load("tiny").circuit(PROMPT, share=0.7))
 
 

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 import gptviz
 from gptviz.components.kit import unpack
-from tests.app.opening import opened
+from tests.app.opening import opened, views
 from tests.tiny import TinyModel
 
 HEAD, MEAN, MISSING = "blocks.1.attention.head.2", "blocks.0.mlp=mean", "blocks.9.mlp"
@@ -24,7 +24,7 @@ def page(**query: str) -> AppTest:
 
 
 def shown(at: AppTest) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
-    (view,) = (view for view in at.get("bidi_component") if view.proto.id.endswith("-ledger"))
+    (view,) = (view for view in views(at) if view.proto.id.endswith("-ledger"))
     return unpack(view.proto.bytes)
 
 

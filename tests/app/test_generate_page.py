@@ -35,7 +35,7 @@ from gptviz.ui.pages.generate.picture import Picture
 from gptviz.ui.pages.generate.shelf import Shelf
 from gptviz.ui.pages.generate.writing import Writing
 from tests.app.conftest import clear_caches
-from tests.app.opening import opened
+from tests.app.opening import opened, views
 from tests.tiny import scrambled, tiny
 
 ROOT_FOLDER = Path(__file__).resolve().parents[2]
@@ -91,7 +91,7 @@ def press(at: AppTest, key: str) -> AppTest:
 
 def shown(at: AppTest) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the tree's view gets: header and arrays."""
-    (found,) = [one.proto for one in at.get("bidi_component") if one.proto.id.endswith("-tree")]
+    (found,) = [one.proto for one in views(at) if one.proto.id.endswith("-tree")]
     return unpack(found.bytes)
 
 

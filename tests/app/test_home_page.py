@@ -20,6 +20,7 @@ from gptviz.ui.pages.home import shape_of
 from gptviz.ui.shell.pages import DEFAULT_PROMPT, GROUPS, PAGES
 from gptviz.ui.views import append_token, model_map
 from gptviz.ui.widgets.markdown import escaped
+from tests.app.opening import views
 from tests.tiny import TinyModel, tiny
 from tests.waiting import PATIENCE
 
@@ -88,7 +89,7 @@ def test_every_kind_of_model_has_a_home(tiny_model: TinyModel, positions: str, n
 def test_the_map_is_the_first_thing_on_home_and_shows_the_tokens_and_the_guesses(tiny_model: TinyModel) -> None:
     tiny_model("mine", text=ALPHABET)
     app = opened(model="mine", prompt="hello")
-    (drawn,) = (view for view in app.get("bidi_component") if view.proto.bytes)
+    (drawn,) = (view for view in views(app) if view.proto.bytes)
     header, arrays = unpack(drawn.proto.bytes)
     assert [label for label, _ in header["tokens"]] == list("hello")
     assert header["tokens"][0][1] is None
@@ -112,7 +113,7 @@ def test_the_thumbnails_of_the_map_are_made_block_by_block(tiny_model: TinyModel
     monkeypatch.setattr(model_map.view, "thumbnails", counted)
     app = opened(model="tiny", prompt="How now")
     assert (len(alive), max(alive)) == (5, 1), "the patterns of all blocks over a long text take gigabytes"
-    (drawn,) = (view for view in app.get("bidi_component") if view.proto.bytes)
+    (drawn,) = (view for view in views(app) if view.proto.bytes)
     _, arrays = unpack(drawn.proto.bytes)
     trace = gptviz.load("tiny").trace("How now", ["*.pattern"])
     for block in range(5):
@@ -185,7 +186,7 @@ def test_a_model_whose_logits_are_no_numbers_has_a_home_too(tiny_model: TinyMode
     app.session_state["map look"] = Look("logits", 0, (0, 0))
     app.run()
     assert not app.exception
-    header, arrays = unpack(app.get("bidi_component")[0].proto.bytes)
+    header, arrays = unpack(views(app)[0].proto.bytes)
     assert {p for _, p in header["guesses"]} == {None}
     assert np.isnan(arrays["summary"]).all()
 

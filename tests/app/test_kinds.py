@@ -26,7 +26,7 @@ from gptviz.ui.shell import kinds, pages, prompts, reading, scrubber
 from gptviz.ui.views.learning_curves import curve_of
 from gptviz.ui.widgets.markdown import escaped
 from tests.app.explorer import pattern, sent
-from tests.app.opening import opened
+from tests.app.opening import opened, views
 from tests.tiny import TinyModel, scrambled
 
 REVIEW = "The film was never dull, and good"
@@ -118,7 +118,7 @@ def test_a_page_about_other_models_offers_to_stay_with_one_of_those() -> None:
     stay.click().run()
     assert not at.exception
     assert at.selectbox(key="model").value == "writer"
-    assert any(view.proto.id.endswith("-ledger") for view in at.get("bidi_component"))
+    assert any(view.proto.id.endswith("-ledger") for view in views(at))
 
 
 def test_where_there_is_no_such_model_a_page_leads_to_training_one(
@@ -159,7 +159,7 @@ def test_home_shows_the_probabilities_of_the_labels_and_leads_to_classify() -> N
     with torch.inference_mode():
         ids = gptviz.load("judge").encode(REVIEW)
         expected = gptviz.load("judge").model(ids[None])[0].softmax(-1)
-    header, _ = unpack(at.get("bidi_component")[0].proto.bytes)
+    header, _ = unpack(views(at)[0].proto.bytes)
     assert dict(header["guesses"]) == {f"label {i}": pytest.approx(expected[i].item(), abs=1e-6) for i in range(2)}
     assert not header["takes"]
     assert "it gives a whole text a label" in says(at)
@@ -172,7 +172,7 @@ def test_home_shows_the_answer_with_its_probabilities_and_leads_to_translate() -
     lm = gptviz.load("pair")
     source = tuple(lm.source("one").tolist())
     ids = answer_by_loop("pair", source)
-    header, _ = unpack(at.get("bidi_component")[0].proto.bytes)
+    header, _ = unpack(views(at)[0].proto.bytes)
     shown = header["guesses"]
     assert [token[0] for token in shown] == [lm.tokenizer.label(i) for i in ids[1:]]
     assert [token[0] for token in header["source"]] == [lm.tokenizer.label(i) for i in source]

@@ -19,7 +19,7 @@ from gptviz.text.datasets.sentences import Sentences
 from gptviz.ui.pages import lens as page
 from gptviz.ui.shell.pages import DEFAULT_PROMPT
 from gptviz.ui.widgets import visit
-from tests.app.opening import opened
+from tests.app.opening import opened, views
 from tests.tiny import TinyModel
 
 PAGE = "pages/lens.py"
@@ -29,7 +29,7 @@ TEXT = "hello you"
 def sent(at: AppTest) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The payload of the grid."""
     assert not at.exception
-    return unpack(max((view.proto.bytes for view in at.get("bidi_component")), key=len))
+    return unpack(max((view.proto.bytes for view in views(at)), key=len))
 
 
 def codes(at: AppTest) -> list[str]:

@@ -26,7 +26,7 @@ from gptviz.ui.shell.subject import longest_prompt
 from gptviz.ui.views import guesses
 from gptviz.ui.views.append_token import prompt_with
 from gptviz.ui.widgets.markdown import escaped
-from tests.app.opening import opened
+from tests.app.opening import opened, views
 from tests.tiny import scrambled, tiny
 
 PROMPT = "the fox"
@@ -40,12 +40,12 @@ def page(**query: str) -> AppTest:
 
 def shown(at: AppTest) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
     """Header and arrays, as the browser gets them."""
-    (view,) = (view for view in at.get("bidi_component") if view.proto.id.endswith("-ledger"))
+    (view,) = (view for view in views(at) if view.proto.id.endswith("-ledger"))
     return unpack(view.proto.bytes)
 
 
 def strip(at: AppTest) -> dict[str, Any]:
-    return json.loads(at.get("bidi_component")[0].proto.bytes)
+    return json.loads(views(at)[0].proto.bytes)
 
 
 def logits(text: str = PROMPT) -> torch.Tensor:
@@ -269,7 +269,7 @@ def test_a_damaged_model_is_named_and_the_page_stays(tiny_model: Callable[..., P
     monkeypatch.setattr(guesses, "logits_at", lambda *given: compute(*given) * np.float32("nan"))
     at = page()
     assert any("not numbers" in error.value for error in at.error)
-    assert len([view for view in at.get("bidi_component") if view.proto.bytes]) == 1
+    assert len([view for view in views(at) if view.proto.bytes]) == 1
 
 
 # Taking a token

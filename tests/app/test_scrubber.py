@@ -26,7 +26,7 @@ from gptviz.ui.shell import models, pages, scrubber
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets.markdown import escaped
 from tests.app.explorer import pattern
-from tests.app.opening import opened
+from tests.app.opening import opened, views
 from tests.tiny import scrambled
 
 Tiny = Callable[..., Path]
@@ -65,13 +65,13 @@ def charts(at: AppTest) -> list[dict[str, Any]]:
 
 def ledger(at: AppTest) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Header and arrays of the sampling ledger, as the browser gets them."""
-    (view,) = (view for view in at.get("bidi_component") if view.proto.id.endswith("-ledger"))
+    (view,) = (view for view in views(at) if view.proto.id.endswith("-ledger"))
     return unpack(view.proto.bytes)
 
 
 def codes(at: AppTest) -> list[str]:
     """The lines of code on the page, those behind the views made by hand among them."""
-    packed = [view.proto.bytes for view in at.get("bidi_component") if view.proto.bytes[4:5] == b"{"]  # after its length
+    packed = [view.proto.bytes for view in views(at) if view.proto.bytes[4:5] == b"{"]  # after its length
     behind = [code for code in (unpack(one)[0].get("code") for one in packed) if code]
     # Of the ledger's, the browser fills in how the token is drawn.
     return [*(one.value for one in at.code), *(code if isinstance(code, str) else "Sampling()".join(code) for code in behind)]

@@ -24,7 +24,7 @@ from gptviz.text.datasets.sentences import Sentences
 from gptviz.ui.pages.switch_off import choosing, compare, grid, texts
 from gptviz.ui.shell.models import model_key
 from gptviz.ui.views.contrasts import right_by_task
-from tests.app.opening import opened
+from tests.app.opening import opened, views
 from tests.tiny import TinyModel, tiny
 from tests.waiting import PATIENCE, wait_until
 
@@ -39,7 +39,7 @@ def page(**query: str) -> AppTest:
 
 def cells(at: AppTest) -> dict[str, dict[str, Any]]:
     """The cells of the grid, as the browser gets them, by unit."""
-    (view,) = (view for view in at.get("bidi_component") if view.proto.id.endswith("unit grid"))
+    (view,) = (view for view in views(at) if view.proto.id.endswith("unit grid"))
     rows = unpack(view.proto.bytes)[0]["rows"]
     return {cell["unit"]: cell for row in rows for cell in row["cells"] if cell}
 
@@ -173,11 +173,11 @@ def test_the_list_has_every_piece_once(config: Any) -> None:
 def test_the_code_computes_the_changes_that_are_shown(to: str, over: str) -> None:
     at = opened("pages/switch_off.py", model="reversal", by=to, over=over, edits="blocks.0.mlp")
     assert not at.exception
-    (view,) = (view for view in at.get("bidi_component") if view.proto.id.endswith("unit grid"))
+    (view,) = (view for view in views(at) if view.proto.id.endswith("unit grid"))
     if not any(cell["change"] is not None for cell in cells(at).values()):
         at.button(key="compute losses").click().run()
         wait_until(lambda: all(cell["change"] is not None for cell in cells(at.run()).values()))
-    (view,) = (view for view in at.get("bidi_component") if view.proto.id.endswith("unit grid"))
+    (view,) = (view for view in views(at) if view.proto.id.endswith("unit grid"))
     space: dict[str, Any] = {}
     exec(unpack(view.proto.bytes)[0]["code"], space)
     shown = {name: cell["change"] for name, cell in cells(at).items()}

@@ -36,7 +36,7 @@ from gptviz.ui.shell.models import model_key
 from gptviz.ui.views import encoder_decoder
 from gptviz.ui.widgets.markdown import escaped
 from tests.app.explorer import pattern, sent
-from tests.app.opening import opened
+from tests.app.opening import opened, views
 from tests.text import marian_vocabulary
 from tests.tiny import scrambled, tiny
 
@@ -117,13 +117,13 @@ def run_code(at: AppTest) -> Any:
 
 
 def strip(at: AppTest) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(at.get("bidi_component")[0].proto.bytes)
+    found: dict[str, Any] = json.loads(views(at)[0].proto.bytes)
     return found
 
 
 def ledger(at: AppTest) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
     """Header and arrays of the ledger, as the browser gets them."""
-    (view,) = (view for view in at.get("bidi_component") if view.proto.id.endswith("-ledger"))
+    (view,) = (view for view in views(at) if view.proto.id.endswith("-ledger"))
     return unpack(view.proto.bytes)
 
 
@@ -416,7 +416,7 @@ def test_a_model_that_writes_on_is_sent_where_that_is_shown_and_one_without_mark
     config = tiny(vocab_size=5, mask="causal")
     checkpoints.save("plain", scrambled(config), CharTokenizer("abcde"), {})
     at = page(model="plain", prompt="abc")
-    assert not at.get("bidi_component")
+    assert not views(at)
     assert any("decoder" in info.value for info in at.info)
     assert any("pages/generate" in str(link.proto) or "generate" in str(link.proto) for link in at.get("page_link"))
     checkpoints.save("plain", scrambled(tiny(vocab_size=5, n_encoder_layer=1)), CharTokenizer("abcde"), {}, replace=True)
@@ -428,7 +428,7 @@ def test_a_decoder_without_blocks_reads_no_source_and_says_so(home: Path) -> Non
     sizes: dict[str, Any] = {"vocab_size": TOKENIZER.vocab_size, "context_length": CONTEXT, "padding": TOKENIZER.padding}
     checkpoints.save("tiny", scrambled(tiny(**sizes, n_layer=0, n_encoder_layer=1)), TOKENIZER, {})
     at = page()
-    assert not at.get("bidi_component")
+    assert not views(at)
     assert any("no cross-attention" in info.value for info in at.info)
 
 
@@ -444,7 +444,7 @@ def test_without_a_model_in_the_link_it_opens_one_that_translates(answer: list[i
 def test_what_is_not_to_be_had_is_named_and_the_page_goes_on(answer: list[int], view: str, key: str, asked: str) -> None:
     at = page(**{"view": view} | {key: asked})
     assert any(f"The link asks for {key}" in warning.value for warning in at.warning)
-    assert charts(at) or at.get("bidi_component")
+    assert charts(at) or views(at)
 
 
 def test_what_one_may_try_shows_what_it_says(answer: list[int]) -> None:
