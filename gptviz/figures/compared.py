@@ -10,6 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from gptviz.figures.format import percent as in_percent
+from gptviz.figures.format import side_by_side
 from gptviz.figures.special_tokens import short_label
 from gptviz.figures.theme import KEY, OUTPUT, QUERY, STREAM, Theme, base, blend, diverging, plain, sequential
 from gptviz.labelled_array import Axis, LabelledArray
@@ -131,6 +132,7 @@ def differences(difference: LabelledArray, theme: Theme, *, limit: float, percen
         signed: whether there are two sides; a distance has one.
     """
     names, values = _names(difference.axes[0], LONGEST_NAME), difference.values.tolist()
+    texts = _differences(values, percent) if signed else [_written(value, percent, "only in one") for value in values]
     # As high as the pair of bars beside it.
     figure = go.Figure(layout=base(theme, height=((ROW_OF_TWO if signed else ROW) + _room(names)) * len(names) + 90))
     figure.add_bar(
@@ -138,7 +140,9 @@ def differences(difference: LabelledArray, theme: Theme, *, limit: float, percen
         x=_drawable(difference),
         y=names,
         marker={"color": [STREAM if not signed else QUERY if value >= 0 else KEY for value in values]},
-        text=["only in one" if math.isnan(value) else _written(value, percent, sign=signed) for value in values],
+        text=_differences(values, percent)
+        if signed
+        else ["only in one" if math.isnan(v) else _written(v, percent) for v in values],
         textposition="outside",
         textfont={"color": theme.text, "size": 12},
         cliponaxis=False,
@@ -165,14 +169,16 @@ def _drawable(one: LabelledArray) -> list[float]:
     return [float(value) for value in np.nan_to_num(one.values)]
 
 
-def _written(value: float, percent: bool, *, sign: bool = False) -> str:
+def _written(value: float, percent: bool, none: str = "has none") -> str:
     if math.isnan(value):
-        return "has none"
-    if percent and not sign:
-        return in_percent(value)
-    plus = "+" if sign else ""
-    text = f"{100 * value:{plus}.1f} %" if percent else f"{value:{plus}.3f}"
-    return text.replace("-", "−")
+        return none
+    return in_percent(value) if percent else f"{value:.3f}".replace("-", "−")
+
+
+def _differences(values: Sequence[float], percent: bool) -> list[str]:
+    """Differences as a reader compares them."""
+    texts = side_by_side([100 * value if percent else value for value in values])
+    return [f"{text} %" if text and percent else text or "only in one" for text in texts]
 
 
 def _lay_out(figure: go.Figure, names: Sequence[str], name: str, unit: str, span: tuple[float, float], theme: Theme) -> None:

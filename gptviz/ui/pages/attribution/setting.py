@@ -20,7 +20,7 @@ from gptviz.ui.widgets import controls
 
 LIKELIEST, NEXT, ALONE = "the likeliest", "the next likeliest", "none: its logit alone"
 # The wrong answer where a prompt has a known one, else the next likeliest token.
-RIVAL = "the other answer"
+RIVAL = "the rival answer"
 # So many tokens are listed; any other one can be typed.
 LISTED = 30
 # How many tokens before a guess a sentence quotes.
