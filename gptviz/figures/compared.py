@@ -140,9 +140,7 @@ def differences(difference: LabelledArray, theme: Theme, *, limit: float, percen
         x=_drawable(difference),
         y=names,
         marker={"color": [STREAM if not signed else QUERY if value >= 0 else KEY for value in values]},
-        text=_differences(values, percent)
-        if signed
-        else ["only in one" if math.isnan(v) else _written(v, percent) for v in values],
+        text=texts,
         textposition="outside",
         textfont={"color": theme.text, "size": 12},
         cliponaxis=False,
