@@ -25,6 +25,7 @@ from gptviz.lessons.lesson import Lesson, PageState, Question
 from gptviz.lessons.library import Library, library
 from gptviz.lessons.real_model import about_what_is_open
 from gptviz.runs.checkpoints import CheckpointError
+from gptviz.text.visible import visible
 from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.markdown import escaped
 
@@ -284,7 +285,9 @@ def _reveal(question: Question, right: bool, about: ModelKey) -> None:
 
 def _in_words(answer: Answer) -> str:
     if isinstance(answer.value, str):
-        return f"“{escaped(answer.value.replace(' ', '␣').replace(chr(10), '⏎') or '␣')}”"
+        # A token's spaces are part of the answer; those of an option only stand between its words.
+        is_token = answer.question.kind == "token"
+        return f"“{escaped(visible(answer.value) if is_token else answer.value)}”"
     return escaped(f"{answer.value:.4g} {answer.question.unit}".strip())
 
 
