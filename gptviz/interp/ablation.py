@@ -13,8 +13,8 @@ from gptviz.model import IDENTITY, Transformer, Watch
 
 from .edits import Reading, UnitEdit, edited_by_each
 
-# Logits computed at a time: 67 MB, with as many again for their loss.
-MOST_LOGITS = 2**24
+# Logits computed at a time: 17 MB, with as many again for their loss.
+MOST_LOGITS = 2**22
 # The target of a prediction that does not count.
 NOT_COUNTED = -100
 

@@ -278,15 +278,16 @@ def _pattern(part: Unit, to: str | float, stored: Tensor | None) -> Replacement:
 
     def replace(value: Tensor, seen: Pass) -> Tensor:
         """The pattern [B, H, query, key] with other rows; those that cannot be replaced stay."""
-        hidden = seen.hidden(block, crosses=crosses)
+        at = seen.queries(value, crosses=crosses)
+        hidden = seen.hidden(block, at, crosses=crosses)
         open_to = torch.ones_like(value[:1, :1]) if hidden is None else (~hidden).to(value).expand_as(value[:, :1])
         if to == UNIFORM:
             rows = open_to
         elif to == PREVIOUS:
-            rows = _on_previous(value, seen.at) * open_to
+            rows = _on_previous(value, at) * open_to
         else:
             assert stored is not None
-            rows = _of_reference(value, seen.at, stored[heads]) * open_to
+            rows = _of_reference(value, at, stored[heads]) * open_to
         total = rows.sum(-1, keepdim=True)
         # Where nothing was hidden or cut, the rows of another text add up to 1 but for rounding, and stay to the bit.
         whole = (total - 1).abs() < WHOLE

@@ -37,19 +37,32 @@ class Pass:
     at: slice
     memory: Memory | None
 
-    def hidden(self, block: int, *, crosses: bool = False) -> Tensor | None:
-        """True where a query of this block must not look at a key, to be broadcast to [B, H, T, keys]; None where all may.
+    def queries(self, pattern: Tensor, *, crosses: bool = False) -> slice:
+        """The positions of the queries of a pattern [B, H, query, key]: those of the pass, or of a long text some of them. In
+        self-attention the last query is also the last key.
 
         Args:
-            crosses: whether cross-attention is meant, whose keys are those of the memory.
+            pattern: of a block.
+            crosses: whether it is that of cross-attention, whose keys are those of the memory.
+        """
+        return self.at if crosses else slice(pattern.shape[-1] - pattern.shape[-2], pattern.shape[-1])
+
+    def hidden(self, block: int, at: slice, *, crosses: bool = False) -> Tensor | None:
+        """True where a query of this block must not look at a key, to be broadcast to [B, H, query, key]; None where all may.
+
+        Args:
+            block: the block.
+            at: the positions of the queries, as `queries` gives them.
+            crosses: as in `queries`.
         """
         if crosses:
             return None if self.memory is None else self.memory.blocked
         mask = self.model.masks[self.model.mask_of[block]]
-        return cast(Tensor | None, mask(self.ids, self.at, self.model.config.padding))
+        return cast(Tensor | None, mask(self.ids, at, self.model.config.padding))
 
 
-# From a value (a copy, which may be changed in place) and the pass to what takes its place.
+# From a value (a copy, which may be changed in place) and the pass to what takes its place. A pattern over a long text comes in
+# parts, of some queries after the other (`Tap.needs_whole`).
 Replacement = Callable[[Tensor, Pass], Tensor]
 Reposition = Callable[[PositionEncoding], PositionEncoding]
 
@@ -106,7 +119,7 @@ class EditedTransformer(Transformer):
         start = 0 if cache is None else cache.length
         seen = Pass(self, ids, slice(start, start + ids.shape[1]), memory)
         edits = {name: _in_pass(act, seen) for name, act in self.replacements.items()}
-        edited = Edit(edits, tap)
+        edited = Edit(edits, tap, in_parts=True)
         return super().forward(ids, source, memory=memory, cache=cache, tap=edited, logits_at=logits_at, resume=resume)
 
 

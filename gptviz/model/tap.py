@@ -133,10 +133,18 @@ class Edit(Tap):
     """Replaces named values: the pass continues with `edits[name](value)`, and the tap `then` sees that edited value.
 
     An edit receives a copy: changing it in place changes neither weights nor values recorded before.
+
+    Args:
+        edits: by full name, from a value to its replacement.
+        then: as above.
+        path: of the part that this tap is for.
+        in_parts: whether the edits take scores and patterns of a long text in parts, as `needs_whole` says.
     """
 
-    def __init__(self, edits: Mapping[str, Callable[[Tensor], Tensor]], then: Tap = IDENTITY, path: str = "") -> None:
-        self.edits, self.then, self.path = edits, then, path
+    def __init__(
+        self, edits: Mapping[str, Callable[[Tensor], Tensor]], then: Tap = IDENTITY, path: str = "", *, in_parts: bool = False
+    ) -> None:
+        self.edits, self.then, self.path, self.in_parts = edits, then, path, in_parts
 
     def __call__(self, name: str, value: Tensor) -> Tensor:
         edit = self.edits.get(self.path + name)
@@ -144,7 +152,7 @@ class Edit(Tap):
 
     def at(self, part: str) -> Tap:
         # `then` decides itself what names it is told: some taps want them without their path.
-        return Edit(self.edits, self.then.at(part), f"{self.path}{part}.")
+        return Edit(self.edits, self.then.at(part), f"{self.path}{part}.", in_parts=self.in_parts)
 
     def needs_whole(self, name: str) -> bool:
-        return self.path + name in self.edits or self.then.needs_whole(name)
+        return (not self.in_parts and self.path + name in self.edits) or self.then.needs_whole(name)

@@ -16,7 +16,7 @@ from gptviz.interp import edits as unit_edits
 from gptviz.interp.edits import MOST_EDITS, Reading, edit, edits, fitting
 from gptviz.interp.trace import run
 from gptviz.interp.units import heads, heads_and_mlps, unit
-from gptviz.model import Config, Record, Transformer
+from gptviz.model import Config, Record, Transformer, Watch
 from gptviz.model.attention import AttentionBase
 from gptviz.model.mlps import MLP
 from gptviz.model.positions import POSITIONS
@@ -139,6 +139,21 @@ def test_a_replaced_pattern_is_that_of_a_loop(to: str, window: int | None, lengt
     one = run(edited(model, f"blocks.1.attention.head.2={to}", reference=[reading]), ids)["blocks.1.attention.pattern"]
     torch.testing.assert_close(one[:, 2], wanted[:, 2])
     assert torch.equal(one[:, :2], before[:, :2])
+
+
+@pytest.mark.parametrize("to", unit_edits.PATTERNS)
+@pytest.mark.parametrize("window", [None, 3])
+def test_the_pattern_of_a_long_text_is_replaced_in_parts(to: str, window: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, ids = scrambled(tiny(context_length=20, window=window)), some_ids(20, 1)
+    changed = edited(model, f"blocks.0.attention.head.1={to}", reference=[Reading(some_ids(12, 1, seed=5))])
+    with torch.no_grad():
+        expected, cache, sizes = changed(ids), changed.new_cache(1), list[int]()
+        monkeypatch.setattr("gptviz.model.attention.MOST_SCORES", 200)
+        watch = Watch(["blocks.*.pattern"], lambda _name, pattern: sizes.append(pattern.numel()), in_parts=True)
+        torch.testing.assert_close(changed(ids, tap=watch), expected)
+        begun = changed(ids[:, :7], cache=cache)
+        torch.testing.assert_close(torch.cat((begun, changed(ids[:, 7:], cache=cache)), 1), expected, atol=1e-5, rtol=1e-5)
+    assert max(sizes) <= 200
 
 
 @pytest.mark.parametrize("to", unit_edits.PATTERNS)
