@@ -133,13 +133,18 @@ def _count(axis: Axis, name: str) -> str:
     return f"{len(axis.labels):,} {name if len(axis.labels) == 1 else plural}"
 
 
-def next_token(a: Side, b: Side) -> Compared:
+def next_token(a: Side, b: Side, known: tuple[Numbers, Numbers] | None = None) -> Compared:
     """The probability of every token [token] to come next.
 
     Where the vocabularies differ, tokens are matched by their visible form; those that one side lacks are NaN there and in the
     difference. A form that several tokens of a vocabulary have counts as one, with the sum of their probabilities.
+
+    Args:
+        a: the first side.
+        b: the second side.
+        known: what `distribution` gave of both; computed unless given.
     """
-    shares = [_distribution(side) for side in (a, b)]
+    shares = known or (distribution(a), distribution(b))
     if a.vocabulary == b.vocabulary:
         axes = (Axis("token", a.vocabulary),)
         return compared(*(LabelledArray(share, axes, PROBABILITY) for share in shares))
@@ -149,7 +154,8 @@ def next_token(a: Side, b: Side) -> Compared:
     return compared(*(LabelledArray(one, (Axis("token", forms),), PROBABILITY) for one in values))
 
 
-def _distribution(side: Side) -> Numbers:
+def distribution(side: Side) -> Numbers:
+    """The probability of every token [vocab_size] to come after the text."""
     logits = logits_after(side.model, side.ids, slice(len(side.ids) - 1, len(side.ids)))[0]
     return torch.from_numpy(logits).double().softmax(-1).numpy()
 

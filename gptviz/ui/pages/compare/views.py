@@ -45,20 +45,21 @@ class Shown:
     call: str
 
 
-# Shared by all sessions: read-only.
-@st.cache_resource(max_entries=16, show_spinner="Comparing")
-def _next_token(key: Key) -> Compared:
-    return compare.next_token(side(*key[:2]), side(*key[2:]))
+# Shared by all sessions: read-only. A long text is read once, whatever it is compared with.
+@st.cache_resource(max_entries=32, show_spinner="Reading the text")
+def _distribution(key: ModelKey, ids: tuple[int, ...]) -> compare.Numbers:
+    return compare.distribution(side(key, ids))
 
 
-def distributions(sides: Sides) -> Compared:
-    """The probabilities of the next token of both."""
-    return _next_token(sides.key)
+@st.cache_resource(max_entries=16, show_spinner=False)
+def distributions(key: Key) -> Compared:
+    """The probabilities of the next token of both sides."""
+    return compare.next_token(side(*key[:2]), side(*key[2:]), (_distribution(*key[:2]), _distribution(*key[2:])))
 
 
 def next_token(sides: Sides, notices: object) -> Shown:
     """The probability of each token to come next."""
-    found = _next_token(sides.key)
+    found = distributions(sides.key)
     some = compare.chosen(found, SHOWN)
     assert some.difference is not None
     tops = [int(np.nanargmax(one.values)) for one in (found.a, found.b)]
@@ -289,7 +290,7 @@ def _attribution(key: Key, token: str) -> Compared:
 
 def attribution(sides: Sides, notices: object) -> Shown | None:
     """What each part adds to the logit of a token; None where nothing can be added up."""
-    some = compare.chosen(_next_token(sides.key), SHOWN)
+    some = compare.chosen(distributions(sides.key), SHOWN)
     assert some.difference is not None
     by_name = dict(zip(some.difference.axes[0].labels, some.difference.values.tolist(), strict=True))
     names = [name for name, value in by_name.items() if not np.isnan(value)]

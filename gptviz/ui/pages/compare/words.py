@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import streamlit as st
 from gptviz.figures.format import percent
 from gptviz.interp import compare
 from gptviz.interp.attribution import attribute
-from gptviz.ui.pages.compare.sides import EDITS, MODEL, PROMPT, SAME, STEP, Sides, other_prompt, side
+from gptviz.ui.pages.compare.sides import EDITS, MODEL, PROMPT, SAME, STEP, Sides, other_prompt
 from gptviz.ui.pages.compare.views import Shown, distributions
 from gptviz.ui.shell import scrubber
 from gptviz.ui.shell.models import ModelKey, language_model, load_call
@@ -79,7 +80,7 @@ def to_try(sides: Sides) -> list[Try]:
     """What to try: a step of training, another token, a head switched off; each sentence is computed for this model."""
     offers = [_training(sides.a), _other_token(sides.a), _without_head(sides.a)]
     found = [offer for offer in offers if offer is not None]
-    if np.isfinite(distributions(sides).a.values).any():
+    if np.isfinite(distributions(sides.key).a.values).any():
         return found
     return []
 
@@ -88,10 +89,9 @@ def _state(**chosen: Any) -> dict[str, Any]:
     return {MODEL: SAME, PROMPT: "", EDITS: "", **chosen}
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
 def _moved(a: ModelKey, a_ids: tuple[int, ...], b: ModelKey, b_ids: tuple[int, ...]) -> tuple[float, str, float, float]:
     """How much probability moves, and the likeliest token of A with its probability in A and in B."""
-    found = compare.next_token(side(a, a_ids), side(b, b_ids))
+    found = distributions((a, a_ids, b, b_ids))
     top = int(np.nanargmax(found.a.values))
     before, after = float(found.a.values[top]), float(np.nan_to_num(found.b.values[top]))
     return compare.total_variation(found), in_quotes(found.a.axes[0].labels[top]), before, after
@@ -135,22 +135,15 @@ def _without_head(a: Subject) -> Try | None:
     name, title, value = found
     listed = [*(edit for edit in a.key.edits if edit.partition("=")[0] != name), name]
     try:
-        lm = language_model(a.key).edited(name)
-    except ValueError:  # it is edited already
+        _, token, before, after = _moved(a.key, a.seen, replace(a.key, edits=tuple(listed)), a.seen)
+    except ValueError:  # there are as many edits as a model may have
         return None
-    without = compare.next_token(side(a.key, a.seen), _of(lm, a))
-    top = int(np.nanargmax(without.a.values))
-    token, before, after = in_quotes(without.a.axes[0].labels[top]), float(without.a.values[top]), float(without.b.values[top])
     notice = (
         f"Of all heads, {title} adds most to the logit of the likeliest token, {token}: {value:.2f}. Switched off in B, that "
         f"token goes from {percent(before)} to {percent(after)}."
     )
     step = {STEP: scrubber.LAST if a.key.step is None else str(a.key.step)} if scrubber.steps(a.key.name) else {}
     return Try("Without its strongest head", notice, _state(**{EDITS: ", ".join(listed), **step}))
-
-
-def _of(lm: Any, a: Subject) -> compare.Side:
-    return compare.Side(lm.model, a.seen, side(a.key, a.seen).vocabulary, a.key.name)
 
 
 @st.cache_data(max_entries=32, show_spinner=False)
