@@ -123,7 +123,9 @@ class Generation(Iterator[Step]):
         self.ids = ids.to(self.device).expand(samples, -1)  # [B, T]
         self.prompt_length = self.ids.shape[1]
         cached = use_cache and model.config.mask == "causal"
-        self.cache = model.new_cache(samples) if cached else None
+        # Room for the whole prompt at once: what is taken block by block, while a pass holds other values for a moment, leaves
+        # gaps in memory that nothing else fits into.
+        self.cache = model.new_cache(samples, self.prompt_length + 1) if cached else None
         self._cached_from = 0
         self._logits: Tensor | None = None
 

@@ -84,8 +84,8 @@ class KVCache:
 
     It is for causal models: under a full mask every new token changes the keys of all tokens before it.
 
-    Of each token it holds 2 · n_layer · batch · n_kv_head · d_head numbers. It begins with room for `room` tokens, where that is
-    given, and takes more when it is full.
+    Of each token it holds 2 · n_layer · batch · n_kv_head · d_head numbers. It begins with room for `room` tokens at least, where
+    that is given, and takes more when it is full.
 
     Attributes:
         length: how many tokens it holds.
@@ -99,7 +99,7 @@ class KVCache:
         dtype: torch.dtype = torch.float32,
         room: int | None = None,
     ) -> None:
-        room = min(config.context_length, ROOM) if room is None else room
+        room = min(config.context_length, -(-(room or 1) // ROOM) * ROOM)
         heads, size = config.key_heads, config.head_size
         self.layers = [LayerCache(batch, heads, room, size, device, dtype) for _ in range(config.n_layer)]
         self.length = 0
