@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from threading import Lock
 
 import streamlit as st
 import torch
@@ -16,6 +17,7 @@ from gptviz.generate.sampling import Sampling
 from gptviz.interp.before_after import Change
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import LanguageModel
+from gptviz.memory import give_back
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.shell import edits, pages
 from gptviz.ui.shell.models import ModelKey, language_model, load_call
@@ -34,6 +36,8 @@ MOST_SHOWN, MOST_WRITTEN = 8, 80
 # A text that takes no more multiplications, a fifth of a second on two cores, is written before the page goes on.
 AT_ONCE = 3e9
 _TEXT = "text"
+# One prompt is read at a time: of a long one, what a pass holds for a moment would else be in memory twice.
+_reading = Lock()
 
 
 def _change(key: ModelKey, ids: tuple[int, ...]) -> Change:
@@ -168,8 +172,14 @@ def _write(job: work.Work, key: ModelKey, ids: tuple[int, ...], sampling: Sampli
     """The same of a large model, a token at a time; when it is stopped, what was written stays."""
     lm, tokens = language_model(key), list[int]()
     most = affordable(lm.model, len(ids), MOST_WRITTEN)
+    drawn = _tokens(lm, ids, sampling, most)
     try:
-        for token in _tokens(lm, ids, sampling, most):
+        job.report(0, most, "reading the prompt")
+        with _reading:
+            tokens += islice(drawn, 1)
+            give_back()
+        job.report(len(tokens), most, "writing")
+        for token in drawn:
             tokens.append(token)
             job.report(len(tokens), most)
     finally:

@@ -12,6 +12,7 @@ from gptviz.interp.before_after import Numbers, guess, guess_and_loss
 from gptviz.interp.edits import Reading, UnitEdit, edited_by_each
 from gptviz.interp.units import Unit, heads_and_mlps
 from gptviz.language_model import LanguageModel
+from gptviz.memory import give_back
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.shell.subject import Subject
@@ -152,4 +153,6 @@ def _guessed(key: ModelKey, ids: tuple[int, ...]) -> Reading:
 @st.cache_data(max_entries=64, show_spinner="Reading the prompt")
 def _read(key: ModelKey, ids: tuple[int, ...]) -> tuple[Numbers, float]:
     (prompt,) = rows(key.unedited, Text(PROMPT, ids))
-    return guess_and_loss(language_model(key).model, prompt.reading, prompt.targets)
+    found = guess_and_loss(language_model(key).model, prompt.reading, prompt.targets)
+    give_back()  # while two texts are written beside it, each in a thread with a heap of its own
+    return found
