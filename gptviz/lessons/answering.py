@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gptviz.text.visible import visible
+
 from .expression import ExpressionError, computed
 from .lesson import EXPRESSION, Question
 
@@ -38,6 +40,18 @@ class Answer:
         if not isinstance(given, int | float) or not isinstance(self.value, int | float):
             return False
         return math.isfinite(given) and abs(given - self.value) <= self.question.within + 1e-9 * abs(self.value)
+
+    @property
+    def in_words(self) -> str:
+        """As a reader sees it: a number with its unit, a token with signs for what cannot be seen, an option as it is written."""
+        question, value = self.question, self.value
+        if not isinstance(value, str):
+            return f"{value:,.0f} {question.unit}".strip() if abs(value) >= 10_000 else f"{value:.4g} {question.unit}".strip()
+        if question.kind == "token":
+            return f"“{visible(value)}”"
+        if len(question.state) > 1:
+            return ", ".join(f"{name} {chosen}" for name, chosen in question.in_address(value).items())
+        return f"“{value}”"
 
 
 def answer_to(question: Question, functions: Functions) -> Answer:

@@ -18,7 +18,7 @@ from gptviz.interp.next_token import logits_after
 from gptviz.language_model import LanguageModel
 from gptviz.model import Config, parameter_count
 from gptviz.runs import checkpoints
-from gptviz.text.visible import visible
+from gptviz.text import GENERATED, cleaned, visible
 
 LONGEST_TEXT = 20_000  # characters
 MOST_ENTRIES = 50
@@ -94,6 +94,12 @@ def _token(lm: LanguageModel, token: str) -> int:
     return found
 
 
+def _text(lm: LanguageModel, token: int) -> str:
+    """The text of a token; of a whole word without the space before it, as pages and lessons write it."""
+    label = lm.tokenizer.label(token)
+    return label if lm.tokenizer.id_of(label) == token else lm.tokenizer.piece(token)
+
+
 def _logits(lm: LanguageModel, prompt: str) -> np.ndarray[Any, np.dtype[np.float64]]:
     """The logits [vocab_size] of the token after a prompt."""
     ids = _ids(lm, prompt)
@@ -137,7 +143,7 @@ def likeliest(lm: LanguageModel, prompt: str, count: int = 1) -> str | list[str]
     if not 1 <= count <= MOST_ENTRIES:
         raise ValueError(f"count is {count}; it must be from 1 to {MOST_ENTRIES}")
     order = np.argsort(-_logits(lm, prompt), kind="stable")[:count]
-    texts = [lm.tokenizer.piece(int(i)) for i in order]
+    texts = [_text(lm, int(i)) for i in order]
     return texts[0] if count == 1 else texts
 
 
@@ -396,7 +402,7 @@ def nearest(lm: LanguageModel, token: str, space: str = "embedding") -> str:
     own = _token(lm, token)
     cosines = rows @ rows[own]
     cosines[own] = -2.0
-    return lm.tokenizer.piece(int(cosines.argmax()))
+    return _text(lm, int(cosines.argmax()))
 
 
 def position_similarity(lm: LanguageModel, one: int, other: int, kind: str | None = None) -> float:
@@ -435,14 +441,26 @@ def _reaching(residual: str, depth: int) -> float:
     return float(sizes[0] / sizes[-1])
 
 
+@lru_cache(maxsize=8)
+def chance(data: str) -> float:
+    """Of generated texts with labels, such as "stars": the share of the most frequent label, which a model that always says
+    this label would have right.
+    """
+    if data not in GENERATED:
+        raise ValueError(f"there are no texts {data!r:.40}; there are {', '.join(GENERATED)}")
+    labels = GENERATED[data]().labels
+    return max(labels.count(label) for label in set(labels)) / len(labels)
+
+
 def occurrences(text: str, piece: str) -> int:
     """How often a piece stands in a text."""
     return text.count(piece)
 
 
 def percent(value: float, digits: int = 0) -> str:
-    """A share as a percentage."""
-    return f"{100 * value:.{_digits(digits)}f} %"
+    """A share as a percentage; what is more than nothing, but too little for these digits, as less than the smallest of them."""
+    least = 10.0 ** -_digits(digits)
+    return f"< {least:.{digits}f} %" if 0 < 100 * value < least / 2 else f"{100 * value:.{digits}f} %"
 
 
 def rounded(value: float, digits: int = 2) -> str:
@@ -483,6 +501,8 @@ PLAIN: dict[str, Function] = {
     "rounded": rounded,
     "quoted": quoted,
     "occurrences": occurrences,
+    "cleaned": cleaned,
+    "chance": chance,
     "gradient_reaching": gradient_reaching,
     "count": count,
     "exp": math.exp,

@@ -56,14 +56,9 @@ def _question(question: Question, functions: Functions) -> Iterator[Piece]:
         yield Group(tuple(Plain(f"○ {option}") for option in question.options))
     answer = answer_to(question, functions)
     more = (Text(filled(question.reveal, functions)),) if question.reveal else ()
-    yield Group((Plain(in_words(answer)), *more), "folded", "The answer")
+    yield Group((Plain(_in_words(answer)), *more), "folded", "The answer")
 
 
-def in_words(answer: Answer) -> str:
-    """The answer as a reader sees it, with signs for what cannot be seen."""
-    question, value = answer.question, answer.value
-    if question.kind == "number":
-        within = f" (an answer within {question.within:g} counts as right)" if question.within else ""
-        return f"{value:.4g}{f' {question.unit}' if question.unit else ''}{within}"
-    shown = str(value).replace(" ", "␣").replace("\n", "⏎") if question.kind == "token" else str(value)
-    return f"“{shown}”"
+def _in_words(answer: Answer) -> str:
+    within = answer.question.within
+    return f"{answer.in_words} (an answer within {within:g} counts as right)" if within else answer.in_words

@@ -23,7 +23,7 @@ from .tokenizers.characters import CharTokenizer
 from .tokenizers.registry import from_json
 from .tokenizers.special_tokens import SpecialTokensTokenizer
 from .tokenizers.symbols import SymbolTokenizer
-from .tokenizers.words import WordTokenizer, words_of
+from .tokenizers.words import WordTokenizer, cleaned, words_of
 from .visible import TOKEN_KINDS, character_name, kind_of_text, visible
 
 __all__ = [
@@ -48,6 +48,7 @@ __all__ = [
     "Unknown",
     "WordTokenizer",
     "character_name",
+    "cleaned",
     "corpora",
     "corpus_of",
     "from_json",

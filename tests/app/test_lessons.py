@@ -110,7 +110,7 @@ def test_an_answer_is_judged_by_the_model_and_stands_in_the_address() -> None:
     at.sidebar.number_input[0].set_value(n_parameter + 11)
     assert re.search(r"Not quite: it is \S+ numbers", says(check(at, 0)))
     at.sidebar.number_input[0].set_value(n_parameter - 10)
-    assert f"That is right. Exactly {n_parameter}" in says(check(at, 0))
+    assert re.search(rf"That is right: it is \S+ numbers\. Exactly {n_parameter}", says(check(at, 0)))
     best = lm.tokenizer.label(int(lm.trace("a", ["logits"])["logits"][0, -1].argmax()))
     at.sidebar.text_input[0].set_value(best)
     check(at, 1)

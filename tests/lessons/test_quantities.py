@@ -253,3 +253,31 @@ def test_a_gradient_that_reaches_the_first_block_is_a_share(functions):
     with pytest.raises(ExpressionError, match="no residual"):
         computed("gradient_reaching('nothing')", functions)
     assert computed("occurrences('banana', 'an')", functions) == 2
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [("percent(0)", "0 %"), ("percent(0.004)", "< 1 %"), ("percent(0.006)", "1 %"), ("percent(0.0004, 1)", "< 0.1 %")],
+)
+def test_a_share_that_is_more_than_nothing_is_not_said_to_be_nothing(functions, said: str, words: str) -> None:
+    assert computed(said, functions) == words
+
+
+def test_a_word_is_written_without_the_space_before_it(functions) -> None:
+    prompt = "When Mary and John went to the shop, John gave a book to"
+    best = gptviz.load("sentences", "cpu").trace(prompt, ["logits"])["logits"][0, -1].argmax()
+    word = computed(f"likeliest({prompt!r}, model='sentences')", functions)
+    assert word == word.strip()
+    assert gptviz.load("sentences", "cpu").tokenizer.id_of(word) == best
+    assert computed("nearest('Mary', model='sentences')", functions).isalpha()
+
+
+def test_chance_is_how_often_the_most_frequent_label_is_right(functions) -> None:
+    labels = gptviz.text.starred_opinions().labels
+    assert computed("chance('stars')", functions) == max(labels.count(label) for label in set(labels)) / len(labels)
+    with pytest.raises(ExpressionError, match="no texts 'cats'"):
+        computed("chance('cats')", functions)
+
+
+def test_a_text_is_cleaned_as_a_model_of_words_reads_it(functions) -> None:
+    assert computed("cleaned('DON\\'T miss É!')", functions) == "dont miss e!"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import gptviz
 from gptviz.lessons.answering import answer_to
 from gptviz.lessons.checking import problems
+from gptviz.lessons.lesson import EXPRESSION
 from gptviz.lessons.library import SHIPPED, Library, library
 from gptviz.lessons.quantities import Quantities
 
@@ -36,6 +38,14 @@ def test_a_lesson_asks_says_what_it_is_based_on_and_takes_minutes(name: str) -> 
     assert any(step.page is not None for step in lesson.steps)
     assert lesson.based_on
     assert 3 <= lesson.minutes <= 10
+
+
+@pytest.mark.parametrize("name", LESSONS.lessons)
+def test_what_is_said_after_an_answer_does_not_say_it_again(name: str) -> None:
+    for question in (question for step in LESSONS.lessons[name].steps for question in step.questions):
+        answer = question.answer.removeprefix("100 * ")
+        again = re.compile(rf"(?:(?:percent|rounded|quoted)\()?{re.escape(answer)}(?:, \d+)?\)?")
+        assert not [said[1] for said in EXPRESSION.finditer(question.reveal) if again.fullmatch(said[1].strip())]
 
 
 @pytest.mark.parametrize("name", LESSONS.lessons)

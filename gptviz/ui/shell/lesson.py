@@ -25,7 +25,6 @@ from gptviz.lessons.lesson import Lesson, PageState, Question
 from gptviz.lessons.library import Library, library
 from gptviz.lessons.real_model import about_what_is_open
 from gptviz.runs.checkpoints import CheckpointError
-from gptviz.text.visible import visible
 from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.markdown import escaped
 
@@ -279,16 +278,8 @@ def _reveal(question: Question, right: bool, about: ModelKey) -> None:
     except (ExpressionError, ValueError) as error:
         st.error(f"The answer cannot be computed: {escaped(str(error))}")
         return
-    said = "That is right." if right else f"Not quite: it is {_in_words(answer)}."
+    said = f"{'That is right' if right else 'Not quite'}: it is {escaped(answer.in_words)}."
     (st.success if right else st.warning)(f"{said} {more}", icon=":material/check:" if right else ":material/close:")
-
-
-def _in_words(answer: Answer) -> str:
-    if isinstance(answer.value, str):
-        # A token's spaces are part of the answer; those of an option only stand between its words.
-        is_token = answer.question.kind == "token"
-        return f"“{escaped(visible(answer.value) if is_token else answer.value)}”"
-    return escaped(f"{answer.value:.4g} {answer.question.unit}".strip())
 
 
 def _ways(one: OpenLesson) -> None:
