@@ -26,7 +26,8 @@ def test_the_map_of_the_house_has_every_room_and_no_other() -> None:
     assert all((root / "gptviz" / room.removesuffix("/x")).exists() for room in inner)
     package = {path.name for path in (root / "gptviz").iterdir()} - {"__init__.py", "__pycache__", "_version.py"}
     assert {room.partition("/")[0] for room in inner} == package
-    known = {path.name for path in root.iterdir() if path.is_dir() and not path.name.startswith(".")} - {"node_modules", "dist"}
+    made = {"node_modules", "dist", "build", "__pycache__"}
+    known = {path.name for path in root.iterdir() if path.is_dir() and not path.name.startswith(".")} - made
     assert {"gptviz", *outer} >= known - {"gptviz", "film-reviews"}
     assert all((root / room).is_dir() for room in outer)
 

@@ -16,7 +16,6 @@ the same output in this run:
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -34,6 +33,7 @@ from gptviz.model.blocks import Block, ParallelBlock
 from gptviz.model.heads import Unembed
 from gptviz.model.mlps import MLP, GatedMLP
 from gptviz.model.norms import Norm
+from gptviz.model.parts import sharing
 from gptviz.model.residuals import Residual
 
 # How a source reaches what reads it: as a value, key or query of a head, as the input of an MLP, or directly as a logit.
@@ -500,9 +500,7 @@ def _kept_inside(module: nn.Module) -> nn.Module:
     """A copy of a module in which every norm keeps the scale of what it gets first; the module itself stays as it is."""
     if isinstance(module, Norm):
         return KeptNorm(module)
-    kept = copy.copy(module)
-    kept._modules = {name: child and _kept_inside(child) for name, child in module._modules.items()}
-    return kept
+    return sharing(module, **{name: _kept_inside(child) for name, child in module.named_children()})
 
 
 def _kept_mlp(mlp: MLP, inputs: Tensor) -> Callable[[Tensor], Tensor]:

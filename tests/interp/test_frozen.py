@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 from gptviz.interp.attribution import attribute
 from gptviz.interp.frozen import Frozen, choice, means
@@ -24,6 +24,7 @@ def _scale(*values: float) -> float:
 
 
 @given(families(n_encoder_layer=0))
+@example(tiny(norm="layernorm", qk_norm="separate"))
 @settings(max_examples=60, deadline=None)
 def test_what_all_parts_add_sums_to_what_is_read_on_every_way_down_and_of_every_architecture(config: Config) -> None:
     model, ids = scrambled(config), some_ids(6, 1)[0]

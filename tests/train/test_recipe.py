@@ -104,7 +104,7 @@ def test_a_recipe_survives_json(of: Recipe) -> None:
 
 
 def test_an_unknown_setting_is_named_with_those_there_are() -> None:
-    with pytest.raises(ValueError, match="unknown setting 'epochs'; known are batch_size, .*warmup"):
+    with pytest.raises(ValueError, match="unknown setting 'epochs'; there are batch_size, .*warmup"):
         Recipe.from_dict({"steps": 3, "epochs": 2})
 
 
