@@ -84,8 +84,8 @@ class LightCall(nn.Module):
 
     At each call torch looks for hooks of many kinds and for a tracer; generation makes a hundred calls for every token. It finds
     a part of a module only after Python has looked for an attribute in vain, and raised an error: here a part is an attribute
-    too, so it is replaced by assignment (see `sharing`), and never in `_modules`. Parameters and buffers are not, since others may
-    take their place; who wants them fast reads `_parameters`.
+    too, so it is replaced by assignment (see `sharing`), and never in `_modules`. Parameters and buffers are not, since others
+    may take their place; who wants them fast reads `_parameters`.
     """
 
     def __setattr__(self, name: str, value: Any) -> None:
