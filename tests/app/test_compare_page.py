@@ -148,8 +148,16 @@ def test_an_edit_or_a_model_that_there_is_not_is_named(trained: Path) -> None:
     assert "b_model = “nobody”" in said(page(b_model="nobody"))
 
 
-def test_a_suggestion_sets_b_and_what_it_says_is_true(trained: Path) -> None:
+def test_a_suggestion_sets_b_and_what_it_says_is_true(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, distribution = list[tuple[int, tuple[int, ...]]](), compare.distribution
+
+    def counted(side: compare.Side) -> compare.Numbers:
+        read.append((id(side.model), side.ids))
+        return distribution(side)
+
+    monkeypatch.setattr(compare, "distribution", counted)
     at = page()
+    assert len(read) == len(set(read)) >= 4, "A, B, and what is suggested: each is read once"
     at.button(key="try Without its strongest head").click().run()
     assert not at.exception
     edit = str(at.query_params["b_edits"])
