@@ -8,7 +8,7 @@ from gptviz.ui.pages.runs.differences import table_of_differences
 from gptviz.ui.pages.runs.experiments import experiments
 from gptviz.ui.pages.runs.ladder import ladder
 from gptviz.ui.pages.runs.manage import one_model
-from gptviz.ui.pages.runs.selection import chosen, to_try
+from gptviz.ui.pages.runs.selection import by_name, chosen, to_try
 from gptviz.ui.pages.runs.table import BESIDE, CURVES, HEIGHT, STYLE, table
 from gptviz.ui.shell import pages
 from gptviz.ui.shell.next_step import next_step
@@ -46,7 +46,8 @@ def compare() -> None:
             if compared:
                 chart(compared, log_steps=log_steps, log_loss=log_loss, training=training, height=HEIGHT)
             else:
-                st.info("Nothing is chosen. Tick a model in the table.", icon=":material/check_box:")
+                st.info("Nothing is chosen. Tick a model in the table, or choose one by name.", icon=":material/check_box:")
+            by_name(now, [entry.name for entry in compared])
     table_of_differences(compared)
 
 

@@ -207,6 +207,21 @@ def test_choosing_nothing_is_said_and_stays_so(trained: Callable[..., Path]) -> 
     assert any("Nothing is chosen" in info.value for info in at.info)
 
 
+def test_models_are_chosen_by_name_as_by_ticks(trained: Callable[..., Path]) -> None:
+    for name in ("a", "b", "c"):
+        trained(name, [4.0, 3.0])
+    at = page(chosen="c")
+    (names,) = (one for one in at.multiselect if one.label == "Models compared")
+    assert names.value == ["c"]
+    names.set_value(["c", "a"]).run()
+    assert not at.exception
+    assert list(curves(at)) == ["c", "a"]
+    assert at.query_params["chosen"] == "c,a"
+    assert len(at.session_state["table of models"]["selection"]["rows"]) == 2
+    next(one for one in at.multiselect if one.label == "Models compared").set_value([]).run()
+    assert any("Nothing is chosen" in info.value for info in at.info)
+
+
 def test_the_switches_change_the_scales(trained: Callable[..., Path]) -> None:
     trained("mine", [4.0, 3.0])
 

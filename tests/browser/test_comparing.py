@@ -1,4 +1,4 @@
-"""The Runs page in a real browser: what only a pointer can do."""
+"""The Runs page in a real browser: what is ticked by a pointer, and the same by keys."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, expect
 
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer
+from tests.browser.keyboard import tab_to, to_start
 from tests.browser.machinery import serve, visiting
 from tests.tiny import scrambled, tiny
 
@@ -41,6 +42,15 @@ def test_rows_are_ticked_and_a_model_is_taken_along_deleted_and_brought_back(bro
         expect(page).to_have_url(re.compile("chosen=first%2Csecond"))
         page.mouse.click(place["x"] + 16, place["y"] + 1.5 * ROW)
         expect(names).to_have_text(["second"])
+        # The same by keys alone.
+        to_start(page)
+        tab_to(page, "Models compared")
+        page.keyboard.type("fir")
+        page.keyboard.press("Enter")
+        expect(names).to_have_text(["second", "first"])
+        page.keyboard.press("Backspace")
+        expect(names).to_have_text(["second"])
+        page.keyboard.press("Escape")
 
         page.get_by_role("button", name="Save as").click()
         with page.expect_download() as download:

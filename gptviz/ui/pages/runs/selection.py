@@ -13,6 +13,7 @@ from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.tries import Try
 
 LONGEST = 2_000  # characters of all names in the link: far more models than a chart compares
+_BY_NAME = "models compared"
 NONE = "-"  # what the link says where nothing is chosen; no model can have this name
 
 
@@ -39,6 +40,24 @@ def chosen(entries: Mapping[str, Entry], *, quiet: bool = False) -> list[Entry]:
 def choose(names: Sequence[str]) -> None:
     """Put the models compared into the link."""
     st.query_params["chosen"] = _in_link(names)
+
+
+def by_name(entries: Mapping[str, Entry], compared: Sequence[str]) -> None:
+    """The same choice by names: the keyboard and a screen reader do not reach the ticks of the table, which is a picture."""
+    st.session_state[_BY_NAME] = list(compared)
+
+    def take() -> None:
+        choose(st.session_state[_BY_NAME])
+
+    st.multiselect(
+        "Models compared",
+        [name for name in entries if entries[name].has_curve],
+        key=_BY_NAME,
+        on_change=take,
+        max_selections=MOST_COMPARED,
+        placeholder="Type a name",
+        help="What the ticks in the table say: type a part of a name and press Enter; Backspace takes the last one away.",
+    )
 
 
 def _in_link(names: Sequence[str]) -> str:
