@@ -44,7 +44,7 @@ def test_rows_are_ticked_and_a_model_is_taken_along_deleted_and_brought_back(bro
         expect(names).to_have_text(["second"])
         # The same by keys alone.
         to_start(page)
-        tab_to(page, "Models compared")
+        tab_to(page, "input Models compared")
         page.keyboard.type("fir")
         page.keyboard.press("Enter")
         expect(names).to_have_text(["second", "first"])

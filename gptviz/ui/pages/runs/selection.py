@@ -55,6 +55,8 @@ def by_name(entries: Mapping[str, Entry], compared: Sequence[str]) -> None:
         key=_BY_NAME,
         on_change=take,
         max_selections=MOST_COMPARED,
+        filter_mode="contains",
+        select_all=False,  # Enter takes the first row of the list: that is a model, not all that match
         placeholder="Type a name",
         help="What the ticks in the table say: type a part of a name and press Enter; Backspace takes the last one away.",
     )
