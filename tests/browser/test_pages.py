@@ -32,7 +32,7 @@ def check_frame(page: Page, path: str) -> None:
         expect(sidebar.get_by_role("link", name=title, exact=True)).to_be_visible()
     expect(page.get_by_role("heading", level=1)).to_contain_text("?")
     if path not in ("gradients", "open_model", "lessons"):  # which are about no one model that is here
-        expect(page.get_by_role("combobox", name=re.compile("Model"))).to_be_visible()
+        expect(page.get_by_role("combobox", name=re.compile(r"Model\b"))).to_be_visible()
     expect(page.get_by_test_id("stSidebarNav")).to_have_count(0)
 
 
@@ -121,7 +121,7 @@ def test_a_link_with_an_impossible_model_says_so_and_shows_another(visit: Visit)
     page = visit.open("attention", model="../../etc/passwd", block=99)
     expect(page.get_by_text("The link asks for model")).to_be_visible()
     expect(page.get_by_text("The link asks for block")).to_be_visible()
-    expect(page.get_by_role("combobox", name=re.compile("Model"))).to_be_visible()
+    expect(page.get_by_role("combobox", name=re.compile(r"Model\b"))).to_be_visible()
 
 
 @pytest.mark.parametrize("path", PAGES)
