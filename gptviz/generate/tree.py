@@ -144,8 +144,14 @@ class Attended(Tap):
 
     def __call__(self, name: str, value: Tensor) -> Tensor:
         if name == "pattern":
+            if self.rows and self.rows[-1].shape[-1] < value.shape[-1]:  # of an earlier part of the text in the same block
+                self.rows.pop()
             self.rows.append(value[0, :, -1].clone())  # a view would keep the whole pattern in memory
         return value
+
+    def needs_whole(self, name: str) -> bool:
+        """No: the last token is in the last part."""
+        return False
 
 
 class Tree:

@@ -16,9 +16,10 @@ from .qk_norms import QK_NORMS
 from .residuals import Dropout
 from .tap import Tap
 
-# Of a longer text a block computes about so many scores at a time, a few arrays of which are in memory together. A pass of
-# SmolLM2-135M over 2,048 tokens takes 6.8 s so, and 9.5 s with four times as many: smaller arrays stay nearer to the processor.
-MOST_SCORES = 2**22
+# Of a longer text a block computes about so many scores at a time, a few arrays of which are in memory together. Larger arrays
+# are not faster, and leave larger holes in the memory of a server's threads: with four times as many, a pass of SmolLM2-135M over
+# 2,048 tokens left 230 MB of them.
+MOST_SCORES = 2**20
 # Room for keys and values is taken for so many tokens at a time.
 ROOM = 256
 
@@ -160,15 +161,15 @@ class AttentionBase(LightCall):
         together = rows.reshape(batch * shared.shape[1], -1, inner)  # [B · n_kv_head, H / n_kv_head · T, n]
         return torch.bmm(together, shared.flatten(0, 1)).view(batch, heads, length, -1)
 
-    def read(self, scores: Tensor, blocked: Tensor | None, v: Tensor, tap: Tap) -> Tensor:
-        """Scores [B, H, T, keys] and values v [B, n_kv_head, keys, d_head] → `z` [B, H, T, d_head].
-
-        `blocked` is as in `forward`.
-        """
+    def shares(self, scores: Tensor, blocked: Tensor | None, tap: Tap) -> Tensor:
+        """Scores → the pattern, both [B, H, T, keys]; `blocked` is as in `forward`."""
         scores = tap("scores", scores if self.cap is None else self.cap(scores))
         visible = scores if blocked is None else scores.masked_fill(blocked, float("-inf"))
-        pattern = tap("pattern", visible.softmax(-1))  # [B, H, T, keys]
-        return self.grouped(self.dropout(pattern), v)
+        return visible.softmax(-1)
+
+    def read(self, pattern: Tensor, v: Tensor, tap: Tap) -> Tensor:
+        """A pattern [B, H, T, keys] and values v [B, n_kv_head, keys, d_head] → `z` [B, H, T, d_head]."""
+        return self.grouped(self.dropout(tap("pattern", pattern)), v)
 
     def write(self, z: Tensor, tap: Tap) -> Tensor:
         """What the heads read, `z` [B, H, T, d_head] → the output [B, T, d_model]."""
@@ -182,7 +183,8 @@ class Attention(AttentionBase):
     W_Q, W_K and W_V are stacked in one matrix of (n_head + 2 n_kv_head) · d_head rows, so that one product projects a token.
 
     Every head has a score for every pair of tokens: over 8,192 tokens they take 270 MB a head. Of a long text they are computed
-    for some queries after the other, unless a tap needs them all at once.
+    for some queries after the other, unless a tap needs all scores at once. Where a tap needs the whole pattern, that is put
+    together of its parts: the scores are never all in memory beside it.
     """
 
     def __init__(self, config: Config, positions: PositionEncoding) -> None:
@@ -211,20 +213,35 @@ class Attention(AttentionBase):
             k, v = cache.extend(k, v, at)  # [B, n_kv_head, keys, d_head]
         scaled = q * self.scale
         if n_head * scaled.shape[2] * k.shape[2] > MOST_SCORES and self._may_be_parted(tap):
-            return self.write(torch.cat([*self._in_parts(scaled, k, v, blocked, at, tap)], dim=2), tap)
+            return self.write(self._read_long(scaled, k, v, blocked, at, tap), tap)
         scores = self.grouped(scaled, k.transpose(-2, -1))  # [B, H, T, keys]
-        return self.write(self.read(self.positions.weigh(scores, scaled, at), blocked, v, tap), tap)
+        return self.write(self.read(self.shares(self.positions.weigh(scores, scaled, at), blocked, tap), v, tap), tap)
 
     def _may_be_parted(self, tap: Tap) -> bool:
-        return not (self.training or self.looks_ahead or tap.needs_whole("scores") or tap.needs_whole("pattern"))
+        if self.training or self.looks_ahead or tap.needs_whole("scores"):
+            return False
+        # The derivative of a whole that was put together of parts would be as large as the whole, for each of the parts.
+        return not (torch.is_grad_enabled() and tap.needs_whole("pattern"))
 
-    def _in_parts(self, q: Tensor, k: Tensor, v: Tensor, blocked: Tensor | None, at: slice, tap: Tap) -> Iterator[Tensor]:
-        """The `z` [B, H, queries, d_head] of some queries after the other. None has a key after the last query of its part.
+    def _read_long(self, q: Tensor, k: Tensor, v: Tensor, blocked: Tensor | None, at: slice, tap: Tap) -> Tensor:
+        """The `z` [B, H, T, d_head] of a text that has many scores.
+
+        Arguments are as in `_in_parts`, and v [B, n_kv_head, keys, d_head].
+        """
+        parts = self._in_parts(q, k, blocked, at, tap)
+        if not tap.needs_whole("pattern"):
+            return torch.cat([self.read(part, v[:, :, : part.shape[3]], tap) for _, part in parts], dim=2)
+        pattern = q.new_zeros(*q.shape[:3], k.shape[2])  # [B, H, T, keys]
+        for queries, part in parts:
+            pattern[:, :, queries, : part.shape[3]] = part
+        return self.read(pattern, v, tap)
+
+    def _in_parts(self, q: Tensor, k: Tensor, blocked: Tensor | None, at: slice, tap: Tap) -> Iterator[tuple[slice, Tensor]]:
+        """Some queries after the other, with their pattern [B, H, queries, end]. None has a key after the last query of its part.
 
         Args:
             q: [B, H, T, d_head], times the scale.
             k: [B, n_kv_head, keys, d_head].
-            v: [B, n_kv_head, keys, d_head].
             blocked: as in `forward`.
             at: as in `forward`.
             tap: as in `forward`.
@@ -238,7 +255,7 @@ class Attention(AttentionBase):
             scores = self.grouped(rows, k[:, :, :end].transpose(-2, -1))  # [B, H, queries, end]
             scores = self.positions.weigh(scores, rows, slice(at.start + start, end))
             hidden = None if blocked is None else blocked[start:stop, :end]
-            yield self.read(scores, hidden, v[:, :, :end], tap)
+            yield slice(start, stop), self.shares(scores, hidden, tap)
 
 
 class CrossAttention(AttentionBase):
@@ -269,4 +286,5 @@ class CrossAttention(AttentionBase):
         else:
             k, v = cache.cross
         k, v = tap("k", k), tap("v", v)
-        return self.write(self.read(self.grouped(q * self.scale, k.transpose(-2, -1)), memory.blocked, v, tap), tap)
+        scores = self.grouped(q * self.scale, k.transpose(-2, -1))  # [B, H, T, S]
+        return self.write(self.read(self.shares(scores, memory.blocked, tap), v, tap), tap)

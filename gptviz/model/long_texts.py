@@ -10,10 +10,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .attention import MOST_SCORES
 from .config import Config
 from .tap import IDENTITY, Tap
 from .transformer import Transformer
+
+# A pass has about so many scores of a block at most. With fewer the weights would be read for few tokens at a time.
+MOST_SCORES = 2**22
 
 
 def passes(config: Config, length: int, *, batch: int = 1, multiple: int = 1) -> list[slice]:
