@@ -12,6 +12,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from gptviz.components import kit
+from gptviz.components.popover_keys import popover_keys
 from gptviz.memory import give_back
 from gptviz.model import devices
 from gptviz.model.kinds import MODEL_KINDS, Kind
@@ -272,6 +273,7 @@ def open_page(page: Page, title: str | Mapping[Kind, str], sentence: str | Mappi
         has_lesson, is_presenting = lesson.panel(), present.is_presenting()
         with st.expander("All pages") if has_lesson or is_presenting else st.container():
             _menu()
+        popover_keys(key="popover keys")
     kind = kinds.kind_of(checkpoints.folders().get(state.get("model", DEFAULT_MODEL))) or "decoder"
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.title(title if isinstance(title, str) else title[kind], anchor=False, width="content")

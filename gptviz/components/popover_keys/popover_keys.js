@@ -1,0 +1,90 @@
+// The keyboard and the popovers of a page ("Share", "?"). Streamlit draws what a popover holds at the end of the page and leaves the
+// focus on its button, so that all other controls of the page would come first. Here a popover that a key opens has the focus, Tab
+// leads from its button into it, and from its end to what follows the button; it shuts then, so that it covers nothing that has the
+// focus. Escape shuts it too: that is Streamlit's, as is the way back to the button.
+
+import { make } from "../kit/elements.js";
+import { view } from "../kit/view.js";
+
+const BUTTON = "[data-testid=stPopoverButton]";
+const OPENED = "[data-testid=stPopoverBody]";
+const STOPS = "a[href], button, input, select, textarea, summary, [tabindex]";
+
+/**
+ * What the Tab key stops at within a part of the page, also within views made by hand, from first to last.
+ *
+ * @param {ParentNode} part
+ * @returns {HTMLElement[]}
+ */
+function stopsOf(part) {
+  return [...part.querySelectorAll("*")].flatMap((one) => {
+    const own = one instanceof HTMLElement && isStop(one) ? [one] : [];
+    return one.shadowRoot ? [...own, ...stopsOf(one.shadowRoot)] : own;
+  });
+}
+
+/** @param {HTMLElement} one */
+function isStop(one) {
+  return one.matches(STOPS) && one.tabIndex >= 0 && !one.matches(":disabled") && !isPassed(one) && one.checkVisibility();
+}
+
+/** Whether Tab passes a round button by, since another one of its group is chosen. @param {HTMLElement} one */
+function isPassed(one) {
+  if (!(one instanceof HTMLInputElement) || one.type !== "radio" || one.checked) return false;
+  const all = /** @type {ParentNode} */ (one.getRootNode()).querySelectorAll("input[type=radio]:checked");
+  return [...all].some((other) => other instanceof HTMLInputElement && other.name === one.name && other.form === one.form);
+}
+
+class PopoverKeys {
+  /** @param {HTMLElement} root */
+  constructor(root) {
+    root.replaceChildren(make("span")); // a view that is empty has not come yet
+    this.pressed = (/** @type {KeyboardEvent} */ event) => this.key(event);
+    this.clicked = (/** @type {MouseEvent} */ event) => this.click(event);
+    window.addEventListener("keydown", this.pressed);
+    window.addEventListener("click", this.clicked);
+  }
+
+  show() {}
+
+  close() {
+    window.removeEventListener("keydown", this.pressed);
+    window.removeEventListener("click", this.clicked);
+  }
+
+  /** A popover can have the focus, and gets it if a key opened it: what is in it is read aloud. @param {MouseEvent} event */
+  click(event) {
+    if (!(event.target instanceof Element) || !event.target.closest(BUTTON)) return;
+    const isKey = event.detail === 0; // a pointer counts its clicks
+    requestAnimationFrame(() => {
+      const opened = document.querySelector(OPENED);
+      if (!(opened instanceof HTMLElement)) return;
+      opened.tabIndex = stopsOf(opened).length ? -1 : 0; // a text alone may have to be scrolled by the arrow keys
+      if (isKey) opened.focus({ preventScroll: true });
+    });
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    if (event.key !== "Tab" || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+    const button = document.querySelector(`${BUTTON}[aria-expanded=true]`),
+      opened = document.querySelector(OPENED);
+    if (!(button instanceof HTMLElement) || !(opened instanceof HTMLElement)) return;
+    const at = event.composedPath()[0],
+      stops = stopsOf(opened);
+    if (event.shiftKey) {
+      if (at !== opened && at !== stops[0]) return;
+      event.preventDefault();
+      button.focus();
+    } else if (at === button) {
+      event.preventDefault();
+      (stops[0] ?? opened).focus();
+    } else if (at === (stops.at(-1) ?? opened)) {
+      // The browser goes on from what has the focus: from the button to what follows it.
+      button.focus();
+      button.click();
+    }
+  }
+}
+
+export default view(PopoverKeys);
