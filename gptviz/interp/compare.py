@@ -22,6 +22,7 @@ from gptviz.model import Transformer
 from . import attention as attending
 from .attention import Patterns
 from .attribution import attribute
+from .corrupting import guesses_kept
 from .embeddings import Axes, Vectors, principal_axes, vectors
 from .head_scores import SCORES
 from .head_scores import head_scores as scores_of
@@ -156,7 +157,9 @@ def next_token(a: Side, b: Side, known: tuple[Numbers, Numbers] | None = None) -
 
 def distribution(side: Side) -> Numbers:
     """The probability of every token [vocab_size] to come after the text."""
-    logits = logits_after(side.model, side.ids, slice(len(side.ids) - 1, len(side.ids)))[0]
+    # As many positions as in `read_once`: products of another size are rounded otherwise, and a text is to have the same numbers
+    # on both sides.
+    logits = logits_after(side.model, side.ids, slice(len(side.ids) - guesses_kept(side.ids), len(side.ids)))[-1]
     return torch.from_numpy(logits).double().softmax(-1).numpy()
 
 

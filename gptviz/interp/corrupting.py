@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 
-from gptviz.model import Transformer
+from gptviz.model import KVCache, Transformer
 
 from .next_token import Logits, logits_after
 from .patching import Pair
@@ -31,29 +32,61 @@ def likeliest_answers(model: Transformer, pair: Pair) -> tuple[int, int]:
     return right, int(logits[1].argmax())
 
 
+@dataclass(frozen=True)
+class Before:
+    """What a pass over a prompt leaves for its changes, so that they need not read the prompt again.
+
+    Attributes:
+        guesses: the logits [places, vocab_size] after the last tokens of the prompt, as many as `guesses_kept`.
+        cache: keys and values of the prompt, where a change is read from the changed token on; None where it is read as a whole.
+    """
+
+    guesses: Logits
+    cache: KVCache | None
+
+
+def guesses_kept(ids: Sequence[int]) -> int:
+    """After how many tokens at the end of a prompt guesses are needed: before each place that may change, and after the last."""
+    return min(len(ids), MOST_PLACES + 1)
+
+
+def cache_kept(model: Transformer, ids: Sequence[int]) -> KVCache | None:
+    """An empty cache for a prompt that is so long that its changes are read from the changed token on; else None."""
+    config, first = model.config, len(ids) - MOST_PLACES
+    is_long = AT_ONCE // len(ids) < 2 and first > 0 and config.kind == "decoder" and config.mask == "causal"
+    return model.new_cache(1, len(ids)) if is_long else None
+
+
+def _read(model: Transformer, ids: Sequence[int]) -> Before:
+    cache = cache_kept(model, ids)
+    if cache is None:
+        return Before(logits_after(model, ids, slice(len(ids) - guesses_kept(ids), len(ids))), None)
+    at = slice(-guesses_kept(ids), None)
+    logits = model(torch.tensor([ids], device=model.embed.weight.device), cache=cache, logits_at=at)[0]
+    return Before(logits.float().cpu().numpy(), cache)
+
+
 @torch.inference_mode()
-def one_token_changed(model: Transformer, ids: Sequence[int]) -> list[tuple[int, ...]]:
+def one_token_changed(model: Transformer, ids: Sequence[int], before: Before | None = None) -> list[tuple[int, ...]]:
     """The prompts that differ from `ids` in one token, those that change the model's answer most first.
 
     Each of the last tokens is replaced by what the model found likely in its place, so that a changed prompt is still one that
     could be. How much the answer changes is measured between the likeliest tokens after both prompts. Changes of the very last
     token come after those that take the answer away from further off: that a model reads its last token is no discovery.
+
+    Args:
+        model: the model.
+        ids: the prompt.
+        before: what a pass over `ids` left, where there was one; its cache is used up.
     """
     device = model.embed.weight.device
     first = max(0, len(ids) - MOST_PLACES)
-    each = AT_ONCE // len(ids)
-    # What stands before the first place that may change is read once, where a text is so long that its changes are read alone.
-    is_long = each < 2 and first > 0 and model.config.kind == "decoder" and model.config.mask == "causal"
-    cache = model.new_cache(1, len(ids)) if is_long else None
-    if cache is not None:
-        at = slice(first - 1, None)
-        guesses: Logits = model(torch.tensor([ids], device=device), cache=cache, logits_at=at)[0].float().cpu().numpy()
-    else:
-        guesses = logits_after(model, ids, slice(max(0, first - 1), len(ids)))
-    before, tried = torch.from_numpy(guesses[-1]).double(), _changes(model, ids, first, guesses[:-1])
-    right = int(before.argmax())
+    left = before or _read(model, ids)
+    guesses, cache = left.guesses, left.cache
+    unchanged, tried = torch.from_numpy(guesses[-1]).double(), _changes(model, ids, first, guesses[:-1])
+    right = int(unchanged.argmax())
     found: list[tuple[int, float, tuple[int, ...]]] = []
-    each = max(1, each)
+    each = max(1, AT_ONCE // len(ids))
     for start in range(0, len(tried), each):
         rows = torch.tensor(tried[start : start + each], device=device)
         if cache is not None:
@@ -63,7 +96,7 @@ def one_token_changed(model: Transformer, ids: Sequence[int]) -> list[tuple[int,
         others = after.clone()
         others[:, right] = float("-inf")
         wrong = others.argmax(-1)
-        lost = (before[right] - before[wrong]) - (after[:, right] - after.gather(1, wrong[:, None])[:, 0])  # [rows]
+        lost = (unchanged[right] - unchanged[wrong]) - (after[:, right] - after.gather(1, wrong[:, None])[:, 0])  # [rows]
         flips = (after.argmax(-1) != right).int() * (2 - (rows[:, -1] != ids[-1]).int().cpu())  # 0 where the answer stays
         found += zip(flips.tolist(), lost.tolist(), tried[start : start + each], strict=True)
     return [changed for _, _, changed in sorted(found, key=lambda one: one[:2], reverse=True)]

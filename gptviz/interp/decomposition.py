@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from gptviz.model import IDENTITY, Memory, Transformer, Watch
-from gptviz.model.attention import AttentionBase
+from gptviz.model.attention import AttentionBase, KVCache
 from gptviz.model.edited import EditedTransformer
 from gptviz.model.mlps import MLP
 from gptviz.model.norms import Norm
@@ -89,15 +89,26 @@ class Stream:
         inputs: by reader, what it reads, [1, n, d_model] in float64, with its history.
         final: what the head reads at the last of the n positions, behind the final norm, [d_model], as the model computed it.
         logits: the model's own logits at the last of the n positions, [vocab_size]; of a classifier, [n_label].
+        guesses: the logits of some positions up to there, [positions, vocab_size], those of the last one being `logits`; empty
+            of a classifier.
     """
 
     def __init__(
-        self, model: Transformer, ids: Sequence[int], rows: Sequence[int] | None = None, source: Sequence[int] | None = None
+        self,
+        model: Transformer,
+        ids: Sequence[int],
+        rows: Sequence[int] | None = None,
+        source: Sequence[int] | None = None,
+        *,
+        cache: KVCache | None = None,
+        guesses: int = 1,
     ) -> None:
         """Run `model` over `ids` and keep what is needed of the positions `rows`, by default of all.
 
         Args:
             source: what the encoder of an encoder–decoder reads.
+            cache: an empty one, to which the run adds its keys and values, for who goes on from there; none unless given.
+            guesses: of how many positions up to the last of `rows` the logits are kept.
 
         Raises:
             ValueError: there is no such position, a norm or a residual has no linear form, or as in `Transformer.forward`.
@@ -106,18 +117,18 @@ class Stream:
         self.rows = tuple(range(len(ids)) if rows is None else rows)
         if not self.rows or not all(0 <= row < len(ids) for row in self.rows):
             raise ValueError(f"the positions are {list(self.rows)}; they must be from 0 to {len(ids) - 1}")
-        self.final, self.logits = torch.empty(0), torch.empty(0)
+        self.final, self.logits, self.guesses = (torch.empty(0) for _ in range(3))
         self.values: dict[str, Tensor] = {}
         self.inputs: dict[str, Tensor] = {}
         self._leaves: dict[str, Tensor] = {}
         self._before: dict[str, tuple[str, ...]] = {}
-        self._record(ids, source)
+        self._record(ids, source, cache, guesses)
         with torch.inference_mode(False), torch.enable_grad():
             self._follow()
         self.written = {name: leaf.detach()[0] for name, leaf in self._leaves.items()}
 
     @torch.no_grad()
-    def _record(self, ids: Sequence[int], source: Sequence[int] | None) -> None:
+    def _record(self, ids: Sequence[int], source: Sequence[int] | None, cache: KVCache | None, guesses: int) -> None:
         device, last = self.model.embed.weight.device, self.rows[-1]
         rows = torch.tensor(self.rows, device=device)
         states = ("embed", "embed_norm", "final_norm", f"blocks.{len(self.model.blocks) - 1}.resid_post")
@@ -145,9 +156,10 @@ class Stream:
 
         beside = None if source is None else torch.tensor([source], device=device)
         watch = Watch((*_NAMES, *states), see, in_parts=True)
-        self.logits = self.model(torch.tensor([ids], device=device), beside, tap=watch, logits_at=slice(last, last + 1))[0]
+        at = slice(max(0, last + 1 - guesses), last + 1)
+        self.logits = self.model(torch.tensor([ids], device=device), beside, cache=cache, tap=watch, logits_at=at)[0]
         if self.model.config.kind != "classifier":
-            self.logits = self.logits[0]
+            self.guesses, self.logits = self.logits, self.logits[-1]
 
     def _with_part(self, kept: Tensor | None, part: Tensor, n_keys: int) -> Tensor:
         """The rows of a pattern at the n positions, [n, n_head, keys], as far as they were `kept`, with those of a `part` of the

@@ -81,7 +81,9 @@ def stream(model: Transformer, ids: Sequence[int], source: Sequence[int] | None 
 
 def lengths(seen: Stream, tokens: Sequence[str]) -> LabelledArray:
     """How long the vector of each position is after each layer, [layer, position]; `tokens` are their labels."""
-    return LabelledArray(seen.states.double().norm(dim=-1).numpy(), _axes(seen, tokens), "length")
+    # Here and below layer by layer: in double precision all layers of a large model over a long text are several hundred MB.
+    values = torch.stack([one.double().norm(dim=-1) for one in seen.states])
+    return LabelledArray(values.numpy(), _axes(seen, tokens), "length")
 
 
 def cosines(seen: Stream, index: int | None = None) -> LabelledArray:
@@ -91,9 +93,12 @@ def cosines(seen: Stream, index: int | None = None) -> LabelledArray:
         seen: the stream.
         index: the place among `seen.positions`; None for the mean over all of them.
     """
-    directions = _directions(seen.states if index is None else seen.states[:, index : index + 1])  # [layer, T, d_model]
-    count = directions.shape[1]
-    found = (directions.flatten(1) @ directions.flatten(1).T / count).clamp(-1, 1).numpy()
+    places = range(len(seen.positions)) if index is None else (index,)
+    total = torch.zeros(len(seen.states), len(seen.states), dtype=torch.float64)
+    for place in places:
+        directions = _directions(seen.states[:, place])  # [layer, d_model]
+        total += directions @ directions.T
+    found = (total / len(places)).clamp(-1, 1).numpy()
     names = tuple(layer.name for layer in seen.layers)
     return LabelledArray(found, (Axis("layer", names), Axis("other layer", names)), "cosine")
 
@@ -104,10 +109,12 @@ def shares(seen: Stream, tokens: Sequence[str]) -> LabelledArray:
     "size" is the length of what it wrote, divided by the length of the stream. "along" is its projection on the stream, in the
     same measure: 0.2 adds a fifth of the stream to it, −0.2 takes a fifth away; all else that was written turns the stream.
     """
-    found, wrote = seen.read.double(), seen.written.double()
-    length = found.norm(dim=-1).clamp(min=NOTHING)  # [sublayer, T]
-    along = (wrote * found).sum(-1) / length.square()
-    values = torch.stack((wrote.norm(dim=-1) / length, along)).numpy()
+    sizes, along = list[Tensor](), list[Tensor]()
+    for found, wrote in zip(seen.read, seen.written, strict=True):
+        length = found.double().norm(dim=-1).clamp(min=NOTHING)  # [T]
+        sizes.append(wrote.double().norm(dim=-1) / length)
+        along.append((wrote.double() * found.double()).sum(-1) / length.square())
+    values = torch.stack((torch.stack(sizes), torch.stack(along))).numpy()
     places = Axis("position", tuple(tokens))
     return LabelledArray(values, (Axis("quantity", (SIZE, ALONG)), Axis("sublayer", seen.writers), places), "share of the stream")
 
@@ -123,8 +130,7 @@ def _directions(vectors: Tensor) -> Tensor:
 
 def rows(seen: Stream, *, unit: bool) -> list[Vectors]:
     """The vectors of all positions after each layer, [T, d_model]; where `unit` asks for it, all of length 1."""
-    states = _directions(seen.states) if unit else seen.states.double()
-    return [np.asarray(one, np.float32) for one in states.numpy()]
+    return [np.asarray((_directions(one) if unit else one.double()).numpy(), np.float32) for one in seen.states]
 
 
 def maps(by_layer: Sequence[Vectors], tokens: Sequence[str]) -> list[Projection]:

@@ -210,7 +210,9 @@ class Attention(AttentionBase):
         k = tap("k", turned.narrow(1, n_head, end - n_head))  # [B, n_kv_head, T, d_head]
         v = tap("v", stacked.narrow(1, end, every - end))  # [B, n_kv_head, T, d_head]
         if cache is not None:
-            k, v = cache.extend(k, v, at)  # [B, n_kv_head, keys, d_head]
+            held = cache.extend(k, v, at)
+            if at.start:  # else k and v are all there are, and the numbers are those of a pass without a cache to the last digit
+                k, v = held  # [B, n_kv_head, keys, d_head]
         scaled = q * self.scale
         if n_head * scaled.shape[2] * k.shape[2] > MOST_SCORES and self._may_be_parted(tap):
             return self.write(self._read_long(scaled, k, v, blocked, at, tap), tap)

@@ -157,7 +157,7 @@ def test_a_suggestion_sets_b_and_what_it_says_is_true(trained: Path, monkeypatch
 
     monkeypatch.setattr(compare, "distribution", counted)
     at = page()
-    assert len(read) == len(set(read)) >= 4, "A, B, and what is suggested: each is read once"
+    assert len(read) == len(set(read)) >= 3, "B, and what is suggested: each is read once; A gives more than this"
     at.button(key="try Without its strongest head").click().run()
     assert not at.exception
     edit = str(at.query_params["b_edits"])

@@ -12,8 +12,8 @@ from typing import Any
 import streamlit as st
 
 from gptviz.interp.compare import Side
-from gptviz.interp.corrupting import one_token_changed
 from gptviz.interp.edits import fitting
+from gptviz.interp.read_once import ReadOnce, read_once
 from gptviz.runs import checkpoints
 from gptviz.ui.shell import edits, kinds, scrubber
 from gptviz.ui.shell.models import ModelKey, language_model, model_key
@@ -149,14 +149,21 @@ def _step(name: str, a: Subject, differs: bool, notices: Any) -> int | None:
     return None if chosen == scrubber.LAST else int(chosen)
 
 
-@st.cache_data(max_entries=16, show_spinner="Looking for a token that matters")
+# Shared by all sessions: read-only. All that the page asks of the text of A is computed in one pass over it.
+@st.cache_resource(max_entries=16, show_spinner="Reading the text")
+def own_text(key: ModelKey, ids: tuple[int, ...]) -> ReadOnce:
+    """What the text of A tells, with what it may be compared with."""
+    return read_once(language_model(key).model, ids)
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
 def other_prompt(key: ModelKey, ids: tuple[int, ...], prompt: str) -> str:
     """The prompt with one other token: the change that takes away the most of the model's guess. Where no such prompt can be
     written as a text, the prompt without its last token.
     """
     lm = language_model(key)
     around = len(lm.tokenizer.before), len(lm.tokenizer.after)
-    for changed in one_token_changed(lm.model, ids):
+    for changed in own_text(key, ids).changed:
         text = lm.tokenizer.decode(list(changed[around[0] : len(changed) - around[1]]))
         if tuple(lm.tokenizer.encode(text).ids) == changed:
             return text

@@ -17,7 +17,7 @@ from gptviz.interp.head_scores import SCORES
 from gptviz.interp.units import Unit
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Config
-from gptviz.ui.pages.compare.sides import Sides, side
+from gptviz.ui.pages.compare.sides import Sides, own_text, side
 from gptviz.ui.shell.models import ModelKey
 from gptviz.ui.shell.theme import theme
 from gptviz.ui.widgets import controls
@@ -54,7 +54,9 @@ def _distribution(key: ModelKey, ids: tuple[int, ...]) -> compare.Numbers:
 @st.cache_resource(max_entries=16, show_spinner=False)
 def distributions(key: Key) -> Compared:
     """The probabilities of the next token of both sides."""
-    return compare.next_token(side(*key[:2]), side(*key[2:]), (_distribution(*key[:2]), _distribution(*key[2:])))
+    a, b = key[:2], key[2:]
+    of_a = own_text(*a).distribution
+    return compare.next_token(side(*a), side(*b), (of_a, of_a if a == b else _distribution(*b)))
 
 
 def next_token(sides: Sides, notices: object) -> Shown:

@@ -6,15 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import streamlit as st
 
 from gptviz.figures.format import percent
 from gptviz.interp import compare
-from gptviz.interp.attribution import attribute
-from gptviz.ui.pages.compare.sides import EDITS, MODEL, PROMPT, SAME, STEP, Sides, other_prompt
+from gptviz.ui.pages.compare.sides import EDITS, MODEL, PROMPT, SAME, STEP, Sides, other_prompt, own_text
 from gptviz.ui.pages.compare.views import Shown, distributions
 from gptviz.ui.shell import scrubber
-from gptviz.ui.shell.models import ModelKey, language_model, load_call
+from gptviz.ui.shell.models import ModelKey, load_call
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.widgets.markdown import escaped, in_quotes
 from gptviz.ui.widgets.tries import Try
@@ -129,10 +127,10 @@ def _other_token(a: Subject) -> Try | None:
 
 def _without_head(a: Subject) -> Try | None:
     """B without the head that adds most to the model's guess."""
-    found = _strongest_head(a.key, a.seen)
-    if found is None:
+    strongest = own_text(a.key, a.seen).strongest
+    if strongest is None:
         return None
-    name, title, value = found
+    name, title, value = strongest.name, strongest.title, strongest.value
     listed = [*(edit for edit in a.key.edits if edit.partition("=")[0] != name), name]
     try:
         _, token, before, after = _moved(a.key, a.seen, replace(a.key, edits=tuple(listed)), a.seen)
@@ -144,15 +142,3 @@ def _without_head(a: Subject) -> Try | None:
     )
     step = {STEP: scrubber.LAST if a.key.step is None else str(a.key.step)} if scrubber.steps(a.key.name) else {}
     return Try("Without its strongest head", notice, _state(**{EDITS: ", ".join(listed), **step}))
-
-
-@st.cache_data(max_entries=32, show_spinner=False)
-def _strongest_head(key: ModelKey, ids: tuple[int, ...]) -> tuple[str, str, float] | None:
-    """The head that adds most to the logit of the likeliest token: its name, its title and what it adds."""
-    try:
-        parts = attribute(language_model(key).model, ids).parts
-    except ValueError:
-        return None
-    heads = [part for part in parts if ".head." in part.name]
-    best = max(heads, key=lambda part: part.value, default=None)
-    return None if best is None or not best.value > 0 else (best.name, best.title, best.value)
