@@ -408,6 +408,6 @@ def rollout(patterns: Patterns) -> Numbers:
 
 def _rolled(block: Tensor, before: Tensor | None) -> Tensor:
     """The rollout [query, key] up to a block with these patterns [n_head, query, key], from that up to the block before it."""
-    step = block.float().mean(0) / 2
+    step = block.float().mean(0).div_(2)
     step.diagonal().add_(0.5)
     return step if before is None else step @ before

@@ -19,6 +19,7 @@ from gptviz.interp import attention
 from gptviz.interp.cross_attention import SOURCE, WRITES, hidden
 from gptviz.interp.overview import Facts, Overview, overview, overview_of, strongest
 from gptviz.interp.units import Unit
+from gptviz.memory import give_back
 from gptviz.model import Config, Transformer
 from gptviz.model.kinds import MODEL_KINDS
 from gptviz.model.positions import POSITIONS
@@ -157,7 +158,9 @@ def view(key: ModelKey, read: Read) -> View:
     triangle = alone and attention_explorer.is_causal(attention.blocked(model, read.ids), len(read.ids), keys)
     size = _size(model.config, len(read.ids), keys, triangle, alone)
     if len(attention_explorer.blocks_sent(size, model.config.n_layer, 0)) < model.config.n_layer:
-        return View(overview(model, read.ids, read.source, part), None)
+        seen = overview(model, read.ids, read.source, part)
+        give_back()  # a block is read next
+        return View(seen, None)
     whole = attention.read(model, read.ids, read.source, part)
     return View(overview_of(whole.patterns, read.ids if alone else None), whole)
 
@@ -204,7 +207,9 @@ def heads(key: ModelKey, read: Read, block: int) -> attention_explorer.Heads:
 # An entry is within `attention_explorer.MOST_BYTES`, or, of a single block, within `MOST_OF_BLOCK`.
 @st.cache_resource(max_entries=3, show_spinner="Reading the prompt")
 def _packed(key: ModelKey, read: Read, header: str, block: int) -> bytes:
-    return attention_explorer.payload(heads(key, read, block), json.loads(header))
+    shown = heads(key, read, block)
+    give_back()  # what the passes over a long text needed
+    return attention_explorer.payload(shown, json.loads(header))
 
 
 def show(subject: Subject, stack: str, *, default: int) -> None:
