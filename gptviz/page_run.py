@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from streamlit.testing.v1 import AppTest
 
+from . import address_values
 from .location import APP
 
 # What warns, many times over, that a page is computed without a server: whoever runs one here means to.
@@ -31,3 +32,8 @@ def run_page(name: str, query: Mapping[str, str], patience: float) -> AppTest:
     for key, value in query.items():
         at.query_params[key] = value
     return at.run()
+
+
+def in_vain(at: AppTest, name: str, query: Mapping[str, str]) -> list[str]:
+    """What of `query` the page called `name`, which ran with it, does not take: a sentence for each."""
+    return address_values.in_vain(name, query, at.session_state[address_values.NOTED])

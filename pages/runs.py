@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from gptviz.address_values import ANY
 from gptviz.ui.pages.runs.curves import chart, switches, validation_losses
 from gptviz.ui.pages.runs.details import HOW, LIMITS, code
 from gptviz.ui.pages.runs.differences import table_of_differences
@@ -14,6 +15,7 @@ from gptviz.ui.shell import pages
 from gptviz.ui.shell.next_step import next_step
 from gptviz.ui.shell.pages import open_page
 from gptviz.ui.views.entries import entries
+from gptviz.ui.widgets import addresses
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
@@ -53,6 +55,7 @@ def compare() -> None:
 
 compare()
 try_this(to_try(models))
+addresses.takes("below", ANY)
 bought, offered = st.tabs(["What does each part bring?", "The experiments"], key="below", bind="query-params")
 with bought:
     ladder(models)

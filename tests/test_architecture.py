@@ -21,6 +21,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gptviz.bounded": set(),
     "gptviz.fields": set(),
     "gptviz.known_names": set(),
+    "gptviz.address_values": {"gptviz.known_names"},
     "gptviz.hosting": {"gptviz.fields"},
     "gptviz.memory": {"torch", "gptviz.hosting"},
     "gptviz.model": {"torch", "gptviz.fields", "gptviz.known_names", "gptviz.memory"},
@@ -65,7 +66,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("gptviz.train.optimisers", "gptviz.train.recipe"),
     },
     "gptviz.figures": {"numpy", "plotly", "PIL", "gptviz.labelled_array"},
-    "gptviz.components": {"streamlit", "numpy", "gptviz.figures.theme", "gptviz.interp", "gptviz.generate.tree"},
+    "gptviz.components": {
+        *("streamlit", "numpy", "gptviz.address_values", "gptviz.figures.theme", "gptviz.interp", "gptviz.generate.tree")
+    },
     "gptviz.learning_curves": {"numpy", "gptviz.figures", "gptviz.runs"},
     "gptviz.takehome": {
         *("streamlit", "pandas", "plotly", "markdown_it", "latex2mathml"),
@@ -76,7 +79,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gptviz._version": set(),
     "gptviz.files": {"filelock"},
     "gptviz.location": set(),
-    "gptviz.page_run": {"streamlit", "gptviz.location"},
+    "gptviz.page_run": {"streamlit", "gptviz.address_values", "gptviz.location"},
     "gptviz.terminal": set(),
     "gptviz.language_model": {
         *("torch", "gptviz.model", "gptviz.text", "gptviz.generate"),

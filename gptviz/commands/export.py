@@ -40,7 +40,8 @@ def add(command: Command) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="more of what the page's address says, such as block=1; -: an object in JSON, read from the standard input",
+        help="more of what the page's address says, such as block=1; -: an object in JSON from the standard input, which may say "
+        "more than the page takes",
     )
     this.add_argument("--to", type=Path, metavar="PATH", help="the file or folder to make; default: here, by the model's name")
     this.add_argument("--without-snapshots", action="store_true", help="leave the snapshots of its training out of the zip file")
@@ -96,7 +97,10 @@ def _state(given: Sequence[str]) -> dict[str, str]:
         if one == "-":
             said |= _state_from_input()
         else:
-            key, _, said[key] = one.partition("=")
+            key, equals, value = one.partition("=")
+            if not equals:
+                raise UsageError(f"--state {one} names no value; write --state KEY=VALUE, as in --state block=1")
+            said[key] = value
     return said
 
 
@@ -125,6 +129,8 @@ def _export_page(options: argparse.Namespace) -> None:
     out = options.out or Path(f"{options.name}.{PAGE_FORMATS[form]}")
     require_place(out)
     page = read_page(options.name, asked)
+    if page.refused and "-" not in options.state:
+        raise UsageError("; ".join(page.refused))
     for sentence in page.refused:
         print(f"gptviz: {one_line(sentence)}", file=sys.stderr)
     written = write_whole(out, (as_html if form == "html" else as_notebook)(page))

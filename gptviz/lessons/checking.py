@@ -14,8 +14,6 @@ from .lesson import Lesson, PageState, Question, Step
 from .library import Library
 
 PATIENCE = 120  # seconds, for a page to open
-# How a page says that it cannot show what a link asks for.
-REFUSED = "The link asks for"
 
 Opened = Callable[[PageState], list[str]]
 
@@ -91,7 +89,7 @@ def with_model(page: PageState, lesson: Lesson) -> PageState:
 
 def open_page(page: PageState) -> list[str]:
     """What is wrong with a page in this state: there is no such page, it fails, or it cannot show what its address asks for."""
-    from gptviz.page_run import run_page
+    from gptviz.page_run import in_vain, run_page
 
     path = APP if page.page == "home" else FOLDER / "pages" / f"{page.page}.py"
     if not page.page.isidentifier() or not path.is_file():
@@ -101,5 +99,4 @@ def open_page(page: PageState) -> list[str]:
     except RuntimeError as error:
         return [f"the page {page.page} does not open: {error}"]
     failed = [f"the page {page.page} fails: {error.message}" for error in at.exception]
-    refused = [f"the page {page.page} says: {said.value}" for said in (*at.warning, *at.error) if REFUSED in said.value]
-    return failed + refused + [f"the page {page.page} says: {said.value}" for said in at.error if REFUSED not in said.value]
+    return failed + in_vain(at, page.page, page.query) + [f"the page {page.page} says: {said.value}" for said in at.error]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +11,8 @@ import pandas as pd
 from streamlit.testing.v1.element_tree import Block, Node
 
 from gptviz.known_names import instead
-from gptviz.lessons.checking import REFUSED
 from gptviz.location import FOLDER
-from gptviz.page_run import run_page
+from gptviz.page_run import in_vain, run_page
 from gptviz.runs import checkpoints
 
 PATIENCE = 600  # seconds, for a page to open
@@ -119,12 +118,14 @@ class PageContent:
         query: what its address said.
         pieces: what it shows.
         source: what its last line says that it is; by default, which page.
+        refused: what its address asked for that it does not take, a sentence for each.
     """
 
     name: str
     query: Mapping[str, str]
     pieces: tuple[Piece, ...]
     source: str = ""
+    refused: Sequence[str] = ()
 
     def all(self, kind: type) -> list[Any]:
         """Every piece of a kind, in their order."""
@@ -134,11 +135,6 @@ class PageContent:
     def title(self) -> str:
         """The title of the page."""
         return next((piece.text for piece in self.all(Heading)), self.name)
-
-    @property
-    def refused(self) -> list[str]:
-        """What the page says of its address that it cannot show, a sentence for each."""
-        return [piece.body for piece in self.all(Text) if piece.look == "warning" and REFUSED in piece.body]
 
 
 Piece = Heading | Text | Plain | Code | Figure | View | Table | Image | Setting | Group | PageContent
@@ -172,7 +168,8 @@ def read_page(name: str, query: Mapping[str, str]) -> PageContent:
     at = run_page(name, query, PATIENCE)
     if at.exception:
         raise PageError(f"the page {name} fails: {at.exception[0].message}")
-    return PageContent(name, dict(query), tuple(piece for piece in _pieces(at.main) if piece != TRY_THIS))
+    pieces = tuple(piece for piece in _pieces(at.main) if piece != TRY_THIS)
+    return PageContent(name, dict(query), pieces, refused=in_vain(at, name, query))
 
 
 def _pieces(block: Block) -> Iterator[Piece]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from html import escape
 
 from gptviz.interp.trace import Trace
 from gptviz.language_model import LanguageModel, TextTrace
 
-from .page import PageContent, read_page
+from .page import PageContent, PageError, read_page
 from .page_file import as_html
 
 
@@ -52,7 +51,8 @@ def show(
 
     Raises:
         TypeError: `what` is none of these.
-        ValueError: there is no such page, or it cannot be shown; or no page can compute what the trace recorded.
+        ValueError: there is no such page, or it cannot be shown; it does not take what `state` says; or no page can compute what
+            the trace recorded.
     """
     if isinstance(what, Trace):
         if prompt is not None:
@@ -64,8 +64,8 @@ def show(
     if prompt is not None:
         query["prompt"] = prompt
     content = read_page(page, query | {key: str(value) for key, value in state.items()})
-    for sentence in content.refused:
-        warnings.warn(sentence, stacklevel=2)
+    if content.refused:
+        raise PageError("; ".join(content.refused))
     return Shown(content, height)
 
 

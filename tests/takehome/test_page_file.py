@@ -98,24 +98,33 @@ def test_what_the_address_says_may_come_by_the_standard_input(
         assert "--state -: the standard input" in capsys.readouterr().err
 
 
-def test_what_an_address_asks_for_in_vain_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.warns(UserWarning, match="The link asks for step = “999999”"):
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ("blok=1", "takes no 'blok' here: did you mean 'block'? There are block,"),
+        ("block=99", "has no block = '99'; it takes a whole number from 0 to "),
+        ("step=999999", "has no step = '999999'; there are 0, 1, 2,"),
+        ("sort=previou", "did you mean 'previous'"),
+        ("edits=blocks.9.mlp", "blocks.9.mlp"),
+        ("block", "--state block names no value"),
+    ],
+)
+def test_what_a_state_asks_for_in_vain_is_an_error_that_names_it(
+    state: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "page.html"
+    assert main(["export", "attention", "--model", "reversal", "--state", state, "--out", str(out)]) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert err.count("\n") == 1
+    assert not out.exists()
+
+
+def test_a_notebook_refuses_what_a_page_does_not_take() -> None:
+    with pytest.raises(ValueError, match="has no step = '999999'"):
         gptviz.show("reversal", page="attention", step=999_999)
-    asked = [
-        "export",
-        "attention",
-        "--model",
-        "reversal",
-        "--state",
-        "step=999999",
-        "--out",
-        str(tmp_path / "page.html"),
-        "--json",
-    ]
-    assert main(asked) == 0
-    said = capsys.readouterr()
-    assert json.loads(said.out)["page"] == "attention"
-    assert "The link asks for step = “999999”" in said.err
+    with pytest.raises(ValueError, match="did you mean 'block'"):
+        gptviz.show("reversal", blok=1)
 
 
 def test_a_page_that_fails_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ the reader looks at a block whose numbers did not fit into what was sent.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import streamlit as st
 
+from gptviz.address_values import ON_OR_OFF, Values, one_of, whole
 from gptviz.components.kit import event, pack, register
 
 _mount = register(Path(__file__).parent)
@@ -160,6 +162,35 @@ def payload(heads: Heads, header: Mapping[str, Any]) -> bytes:
     sizes = {"n_block": n_block, "n_head": size.n_head, "first": heads.first, "count": count, **half_is}
     arithmetic = {"scale": heads.scale, "cap": heads.cap, "sharing": heads.sharing, "windows": list(heads.windows)}
     return pack({**header, **sizes, **arithmetic, "facts": list(heads.facts)}, **arrays)
+
+
+# What the view shows, by the numbers that this needs beside the patterns.
+_SHOWS = {"pattern": "", "rest": "without_first", "value": "", "rollout": "rollout"}
+_COMPARED = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})")
+
+
+def address(heads: Heads) -> dict[str, Values]:
+    """What the address may say of the view: as `READERS` in choice.js."""
+    n_block, size = len(heads.thumbnails), heads.size
+
+    def are_heads(text: str) -> bool:
+        found = [_COMPARED.fullmatch(one) for one in text.split(" ")]
+        return all(one is not None and int(one[1]) < n_block and int(one[2]) < size.n_head for one in found)
+
+    ways = ("one", "mean", "all")
+    compared = f"{', '.join(ways)}, or heads as block.head with spaces between"
+    return {
+        "block": whole(0, n_block - 1),
+        "head": whole(0, size.n_head - 1),
+        "heads": Values(compared, lambda text: text in ways or are_heads(text)),
+        "show": one_of([name for name, needs in _SHOWS.items() if not needs or getattr(heads, needs) is not None]),
+        "direction": one_of(("out", "in")),
+        "query": whole(0, size.queries - 1),
+        "key": whole(0, size.keys - 1),
+        "sort": one_of(list(heads.facts)),
+        "least": whole(0, 9_999),
+        "log": ON_OR_OFF,
+    }
 
 
 def _blank(values: Numbers, blocked: npt.NDArray[np.bool_] | None) -> Numbers:

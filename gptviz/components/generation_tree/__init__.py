@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import streamlit as st
 
+from gptviz.address_values import Values, one_of
 from gptviz.components.kit import event, pack, register
 from gptviz.generate.tree import ROOT, Tree, TreeNode
 
@@ -105,6 +106,11 @@ def generation_tree(
 
     events = {"go": on_go, "take": on_take, "attend": on_attend, "lost": on_lost}
     _mount(key=key, data=shown, **{f"on_{name}_change": hear(name, act) for name, act in events.items()})
+
+
+def address(n_layer: int, n_head: int) -> dict[str, Values]:
+    """What the address may say of the view: whose attention is shown, as block.head."""
+    return {"attended": one_of([f"{block}.{head}" for block in range(n_layer) for head in range(n_head)])}
 
 
 def place(fields: dict[str, Any], tree: Tree, number: int) -> int | None:

@@ -14,11 +14,15 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from gptviz.address_values import ON_OR_OFF, Values, one_of, whole
 from gptviz.components.kit import event, pack, register
 from gptviz.components.kit.command import NO_COMMAND, Command
 from gptviz.interp.lens import Lens
 
 _mount = register(Path(__file__).parent)
+
+# What cells are coloured by: as in cells.js.
+COLOURS = ("probability", "entropy", "rank")
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,12 @@ def payload(
         rank=seen.rank.astype(np.int32),
         really=seen.true_probability,
     )
+
+
+def address(names: Sequence[str], positions: range) -> dict[str, Values]:
+    """What the address may say of the view, by the names of its layers and its positions."""
+    place = whole(positions[0], positions[-1])
+    return {"layer": one_of(names), "position": place, "colour": one_of(COLOURS), "words": ON_OR_OFF}
 
 
 def lens_grid(packed: bytes, *, key: str, on_open: Callable[[object], None]) -> None:

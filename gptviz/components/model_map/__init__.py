@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import streamlit as st
 
+from gptviz.address_values import Values, one_of, whole
 from gptviz.components.kit import event, register
 from gptviz.interp.anatomy import Anatomy, Box, Piece
 
@@ -66,6 +67,18 @@ def model_map(
         on_look_change=answer("look", on_look),
         on_shut_change=answer("shut", on_shut),
     )
+
+
+def address(drawn: Anatomy) -> dict[str, Values]:
+    """What the address may say of the view: `KEYS` in opened.js."""
+    config = drawn.config
+    blocks = [*map(str, range(config.n_layer)), *(f"encoder.{block}" for block in range(config.n_encoder_layer))]
+    return {
+        "box": one_of([box.path for box in drawn.boxes]),
+        "block": one_of(blocks),
+        "tensor": whole(0, max(len(box.pieces) for box in drawn.boxes) - 1),
+        "head": whole(0, config.n_head - 1),
+    }
 
 
 def taken(value: object, text: str, guesses: int) -> int | None:

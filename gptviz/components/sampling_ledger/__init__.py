@@ -18,10 +18,15 @@ import numpy as np
 import numpy.typing as npt
 import streamlit as st
 
+from gptviz.address_values import Values, one_of, real, whole
 from gptviz.components.kit import event, pack, register
 from gptviz.components.kit.command import NO_COMMAND, Command
 
 _mount = register(Path(__file__).parent)
+
+# As in choices.js.
+ORDERS = ("All, by probability", "All, by vocabulary")
+SEEDS = 100
 
 
 @dataclass(frozen=True)
@@ -119,6 +124,15 @@ def sampling_ledger(shown: Payload, *, key: str, on_take: Callable[[int], None] 
     if vocabulary != shown.vocabulary:
         vocabulary, carrier = st.session_state[with_labels] = this_one
     _mount(key=key, data=shown.data if (vocabulary, carrier) == this_one else shown.bare, **events)
+
+
+def address(vocab_size: int, *, draws: bool) -> dict[str, Values]:
+    """What the address may say of the view, as `CHOICES` in choices.js; settings of the draw only where it `draws` a token."""
+    shown = {"tokens": one_of(ORDERS), "log": one_of(("true", "false"))}
+    if not draws:
+        return shown
+    of_the_draw = {"temperature": real(0, 2), "top_k": whole(0, max(vocab_size, 100)), "top_p": real(0.05, 1)}
+    return {**of_the_draw, "seed": whole(0, SEEDS - 1), **shown}
 
 
 def _answer(key: str, shown: Payload, act: Callable[[int], None]) -> None:

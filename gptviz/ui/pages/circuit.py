@@ -10,6 +10,7 @@ import numpy as np
 import streamlit as st
 import torch
 
+from gptviz.address_values import one_of
 from gptviz.components.circuit_graph import circuit_graph, payload
 from gptviz.figures.format import percent
 from gptviz.interp.circuit import MOST_NODES, Circuit, Edge, Node, circuit
@@ -25,7 +26,7 @@ from gptviz.ui.views import edits
 from gptviz.ui.views.contrasts import known_contrasts
 from gptviz.ui.views.guesses import logits_after
 from gptviz.ui.views.text_position import END, position, strip
-from gptviz.ui.widgets import controls, work
+from gptviz.ui.widgets import addresses, controls, work
 from gptviz.ui.widgets.headings import settings
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.tries import Try
@@ -281,6 +282,7 @@ def _answer(subject: Subject, chosen: Chosen) -> str:
 
 def check(subject: Subject, chosen: Chosen, data: Circuit) -> None:
     """The button that checks the graph, or its result."""
+    addresses.takes(CHECKED, one_of(["true"]))
     if st.query_params.get(CHECKED) != "true":
         st.button(
             "Check the graph",
@@ -312,6 +314,7 @@ def _kept(share: float) -> str:
 
 def opened(subject: Subject, chosen: Chosen, data: Circuit) -> None:
     """The node that was opened: what it is, and where to look into it."""
+    addresses.takes(OPENED, one_of([node.name for node in data.nodes]))
     name = st.query_params.get(OPENED)
     node = next((node for node in data.nodes if node.name == name), None)
     if node is None:

@@ -25,7 +25,7 @@ from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.theme import theme
 from gptviz.ui.views.contrasts import Question, answered
 from gptviz.ui.views.decoder_text import Read, opening_code
-from gptviz.ui.widgets import controls, visit
+from gptviz.ui.widgets import addresses, controls, visit
 from gptviz.ui.widgets.figure import show_figure
 from gptviz.ui.widgets.markdown import escaped, in_quotes
 from gptviz.ui.widgets.tries import Try
@@ -148,6 +148,7 @@ def grid(subject: Subject, read: Rows) -> bool:
         if cell is not None:
             visit.remember(_OPENED, (of, cell))
 
+    addresses.takes_all(lens_grid.address([layer.name for layer in seen.layers], seen.positions))
     lens_grid.lens_grid(packed, key="lens", on_open=give)
     return True
 

@@ -13,7 +13,7 @@ import streamlit as st
 import torch
 
 from gptviz.components.kit.command import NO_COMMAND, Command
-from gptviz.components.sampling_ledger import Payload, payload, sampling_ledger
+from gptviz.components.sampling_ledger import SEEDS, Payload, address, payload, sampling_ledger
 from gptviz.figures.format import percent
 from gptviz.generate.sampling import Sampling, uniform
 from gptviz.generate.sampling import ledger as stages
@@ -24,11 +24,11 @@ from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views.append_token import append_token
 from gptviz.ui.views.guesses import guesses, logits_after
 from gptviz.ui.views.text_position import END
+from gptviz.ui.widgets import addresses
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.sampling import PLAIN
 from gptviz.ui.widgets.tries import Try
 
-SEEDS = 100
 # How many tokens before a guess a sentence quotes.
 WORDS_BEFORE = 12
 # What "Cut the tail" asks for.
@@ -218,6 +218,7 @@ def ledger(subject: Subject, position: int) -> None:
         st.error(escaped(f"{subject.key.name}: {error}. Choose another model or step above."))
         return
     ids = subject.encoding.ids[: gone + position + 1]
+    addresses.takes_all(address(data.vocab_size, draws=True))
     sampling_ledger(data, key="ledger", on_take=lambda token: append_token(subject, ids, token))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import streamlit as st
 
+from gptviz.address_values import Values, whole
 from gptviz.components.token_strip import Token, token_strip
 from gptviz.figures import scatter
 from gptviz.figures import stream as figures
@@ -25,7 +26,7 @@ from gptviz.ui.shell.theme import theme
 from gptviz.ui.views import projections
 from gptviz.ui.views.decoder_text import Read, opening_code
 from gptviz.ui.views.projections import Job, begun
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import addresses, controls
 from gptviz.ui.widgets.figure import show_figure
 from gptviz.ui.widgets.headings import say_chosen
 from gptviz.ui.widgets.markdown import escaped
@@ -154,7 +155,9 @@ def position_control(subject: Subject, read: Read, notices: Any) -> int | None:
     """
     seen, tokens = stream_of(subject.key, read), labels(subject.key, read)
     asked = st.query_params.get("position", ALL)
-    is_there = asked.isdecimal() and len(asked) < 10 and int(asked) in seen.positions
+    values = whole(seen.positions.start, seen.positions[-1])
+    addresses.takes("position", Values(values.words, lambda text: text == ALL or values.has(text)))
+    is_there = values.has(asked)
     if asked != ALL and not is_there:
         notices.warning(
             f"The address asks for position = “{escaped(asked[:80])}”, which is not in this text; all positions are shown.",

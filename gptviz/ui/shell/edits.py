@@ -11,6 +11,7 @@ from typing import Any
 
 import streamlit as st
 
+from gptviz.address_values import refused
 from gptviz.interp.edits import Fitting, counted, fitting
 from gptviz.ui.widgets import addresses, controls
 from gptviz.ui.widgets.markdown import escaped
@@ -81,6 +82,8 @@ def edited(key: ModelKey, default: str, bar: Any, notices: Any) -> ModelKey:
     if not texts:
         return key
     found = fitting(texts, language_model(key).model.config)
+    if found.refused:
+        addresses.takes(EDITS, refused("; ".join(found.refused)))
     warn_of_refused(key.name, found, notices)
     with bar:
         typed = _chip(texts, found, default)

@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
+from gptviz.address_values import one_of
 from gptviz.components.address_button import address_button
 from gptviz.language_model import LanguageModel
 from gptviz.lessons.answering import Answer, answer_to, filled
@@ -25,6 +26,7 @@ from gptviz.lessons.lesson import Lesson, PageState, Question
 from gptviz.lessons.library import Library, library
 from gptviz.lessons.real_model import about_what_is_open
 from gptviz.runs.checkpoints import CheckpointError
+from gptviz.ui.widgets import addresses
 from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.markdown import escaped
 
@@ -33,7 +35,7 @@ from .models import ModelKey, language_model, model_key
 from .take_home import take_lesson_home
 
 # What the address says: the lesson, the number of the step (from 1), and the answered questions.
-LESSON, STEP, DONE = "lesson", "lesson_step", "lesson_done"
+KEYS = LESSON, STEP, DONE = "lesson", "lesson_step", "lesson_done"
 _DONE = re.compile(r"(\d{1,2})\.(\d{1,2})([rw])")
 MOST_ANSWERS = 200
 # The key of the session's state with the answered questions of every lesson that was open, by its name.
@@ -91,7 +93,7 @@ def lessons() -> Library:
 
 def opened() -> OpenLesson | None:
     """The lesson that the address names, else the one that was open on the page before; None where there is none."""
-    asked = {key: st.query_params.get(key, st.session_state.get(key, "")) for key in (LESSON, STEP, DONE)}
+    asked = {key: st.query_params.get(key, st.session_state.get(key, "")) for key in KEYS}
     lesson = lessons().lessons.get(asked[LESSON])
     if lesson is None:
         return None
@@ -106,7 +108,7 @@ def keep(one: OpenLesson | None) -> None:
     state = {} if one is None else one.state
     if one is not None:
         st.session_state.setdefault(_ANSWERED, {})[one.lesson.name] = one.done
-    for key in (LESSON, STEP, DONE):
+    for key in KEYS:
         if key in state:
             st.session_state[key] = state[key]
             if st.query_params.get(key) != state[key]:
@@ -123,7 +125,7 @@ def begun(lesson: Lesson) -> OpenLesson:
 
 def state() -> dict[str, str]:
     """What a link to another page says of the lesson that is open."""
-    return {key: st.session_state[key] for key in (LESSON, STEP, DONE) if key in st.session_state}
+    return {key: st.session_state[key] for key in KEYS if key in st.session_state}
 
 
 def is_asked() -> bool:
@@ -134,6 +136,7 @@ def is_asked() -> bool:
 def panel() -> bool:
     """Show the lesson that is open; whether there is one."""
     asked, one = st.query_params.get(LESSON), opened()
+    addresses.takes(LESSON, one_of(lessons().lessons))
     if one is None:
         if asked is not None:
             st.warning(f"There is no lesson “{escaped(asked[:60])}”.", icon=":material/link_off:")

@@ -11,6 +11,7 @@ from urllib.parse import parse_qs
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from gptviz.address_values import ANY
 from gptviz.components import kit
 from gptviz.components.popover_keys import popover_keys
 from gptviz.memory import give_back
@@ -18,7 +19,7 @@ from gptviz.model import devices
 from gptviz.model.kinds import MODEL_KINDS, Kind
 from gptviz.model.precision import STORED
 from gptviz.runs import checkpoints
-from gptviz.ui.widgets import buttons, controls, tries, visit
+from gptviz.ui.widgets import addresses, buttons, controls, tries, visit
 from gptviz.ui.widgets.headings import say_below_titles
 
 from . import edits, glossary, kinds, lesson, present, prompts, scrubber, server_log, tour
@@ -233,6 +234,8 @@ DEFAULT_PROMPT = prompts.LINES
 DEFAULT_SHOWN, OPEN_PAGE = "default prompt", "page open"
 # In the address: whether all of a long prompt is read.
 WHOLE = "whole"
+# What the address of any page may say, also of one that does not show it: links carry it from page to page.
+SHARED = ("model", "step", "prompt", "device", "precision", WHOLE, edits.EDITS, edits.TEXT, *lesson.KEYS, present.PRESENT)
 
 
 def page_about(kind: Kind) -> Page:
@@ -264,6 +267,8 @@ def open_page(page: Page, title: str | Mapping[Kind, str], sentence: str | Mappi
         buttons.forget_pressed()
         visit.forget()
         _open_linked_model()
+    addresses.forget_taken()
+    addresses.takes_all(dict.fromkeys(SHARED, ANY))
     say_below_titles()  # until the page has a subject
     st.html(f"<style>{kit.page_style()}</style>")
     present.listen()

@@ -11,9 +11,10 @@ from typing import Any
 
 import streamlit as st
 
+from gptviz.address_values import one_of
 from gptviz.runs import checkpoints
 from gptviz.runs.card import Card
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import addresses, controls
 from gptviz.ui.widgets.markdown import escaped
 
 from .models import ModelKey, language_model, model_key
@@ -68,6 +69,7 @@ def without_snapshots(notices: Any) -> None:
     """Used instead of `scrubber` for a model without snapshots: forgets a step chosen before, and warns if a link asks for
     one.
     """
+    addresses.takes("step", one_of([LAST]))
     if st.session_state.pop("step", LAST) == LAST and (asked := st.query_params.get("step", LAST)) != LAST:
         notices.warning(
             f"The link asks for step = “{escaped(asked[:80])}”, which is not available here; showing the model as it was saved.",

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from gptviz.address_values import Values
 from gptviz.components import attention_explorer
 from gptviz.components.kit.command import NO_COMMAND, Command
 from gptviz.figures.format import percent
@@ -28,7 +29,7 @@ from gptviz.ui.shell import pages, reading
 from gptviz.ui.shell.models import ModelKey, language_model, load_call
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import edits, encoder_decoder
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import addresses, controls
 from gptviz.ui.widgets.tries import Try
 
 CROSS = "cross"
@@ -206,10 +207,11 @@ def heads(key: ModelKey, read: Read, block: int) -> attention_explorer.Heads:
 
 # An entry is within `attention_explorer.MOST_BYTES`, or, of a single block, within `MOST_OF_BLOCK`.
 @st.cache_resource(max_entries=3, show_spinner="Reading the prompt")
-def _packed(key: ModelKey, read: Read, header: str, block: int) -> bytes:
+def _packed(key: ModelKey, read: Read, header: str, block: int) -> tuple[bytes, dict[str, Values]]:
+    """The payload, and what the address may say of the view."""
     shown = heads(key, read, block)
     give_back()  # what the passes over a long text needed
-    return attention_explorer.payload(shown, json.loads(header))
+    return attention_explorer.payload(shown, json.loads(header)), attention_explorer.address(shown)
 
 
 def show(subject: Subject, stack: str, *, default: int) -> None:
@@ -268,7 +270,8 @@ def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any], k
         if asked is not None:
             edits.off_or_on(_unit(read, *asked))
 
-    packed = _packed(subject.key, read, json.dumps(header), first)
+    packed, values = _packed(subject.key, read, json.dumps(header), first)
+    addresses.takes_all(values)
     attention_explorer.attention_explorer(packed, key=key, on_block=give, on_switch=switch)
 
 

@@ -29,6 +29,7 @@ from gptviz.ui.shell.models import ModelKey, language_model, load_call
 from gptviz.ui.shell.pages import Page
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import append_token, edits, encoder_decoder
+from gptviz.ui.widgets import addresses
 
 # Keys of the session's state: the map, what was looked at on it last, and whether its box was closed since.
 KEY, _LOOK, _SHUT = "map", "map look", "map shut"
@@ -353,6 +354,7 @@ def show(subject: Subject, tokens: tuple[Token, ...], guesses: tuple[Token, ...]
 
     looked_at: view.Look | None = st.session_state.get(_LOOK)
     packed = payload(subject.key, read, tokens, guesses, bool(guess_ids), size, looked_at)
+    addresses.takes_all(view.address(whole))
     view.model_map(packed, key=KEY, on_take=take, on_look=look, on_shut=shut)
     append_token.explain_refusal()
     opened = None if st.session_state.get(_SHUT) else looked_at

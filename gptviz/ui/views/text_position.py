@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from gptviz.address_values import Values, whole
 from gptviz.components.token_strip import Token, token_strip
 from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.shell.subject import Subject
+from gptviz.ui.widgets import addresses
 from gptviz.ui.widgets.headings import say_chosen
 from gptviz.ui.widgets.markdown import escaped
 
@@ -43,7 +45,9 @@ def position(last: int, default: int | None = None) -> int:
     the value of the link as it was before, whatever a new text asks for.
     """
     asked = st.query_params.get("position", "")
-    possible = asked.isdecimal() and len(asked) < 10 and int(asked) <= last
+    values = whole(0, last)
+    addresses.takes("position", Values(values.words, lambda text: text in ("", END["position"]) or values.has(text)))
+    possible = values.has(asked)
     usual = last if default is None else default
     chosen = int(asked) if possible else last if asked == END["position"] else usual
     if asked not in ("", "-1") and not possible and _SLIDER not in st.session_state:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote_plus
 
 import streamlit as st
 
+from gptviz.address_values import NOTED, Values
 from gptviz.bounded import read_regular
 from gptviz.files import home, in_place_of
 from gptviz.hosting import hosting
@@ -30,6 +32,22 @@ _KEY = re.compile(r"kept-[0-9a-f]{32}")
 
 class NotKeptError(ValueError):
     """A text that an address names by a key is not on this machine; the message says so."""
+
+
+def takes(key: str, values: Values) -> None:
+    """Note which values the page takes of its address as `key`."""
+    st.session_state.setdefault(NOTED, {})[key] = values
+
+
+def takes_all(values: Mapping[str, Values]) -> None:
+    """The same for several keys."""
+    for key, each in values.items():
+        takes(key, each)
+
+
+def forget_taken() -> None:
+    """Forget what was noted: a page begins to run."""
+    st.session_state[NOTED] = {}
 
 
 def put(key: str, text: str | None) -> None:

@@ -4,11 +4,13 @@ message names it. The pictures below a control say what it is set to (`headings`
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Literal
 
 import streamlit as st
+
+from gptviz.address_values import ANY, ON_OR_OFF, Values, one_of
+from gptviz.address_values import real as real_number
 
 from . import addresses
 from .headings import say_chosen
@@ -24,25 +26,18 @@ def _forget_impossible(key: str, possible: Callable[[Any], bool]) -> None:
         del st.session_state[key]
 
 
-def _warn(key: str, possible: bool, instead: str, notices: Any) -> None:
-    """Warn about a value in the link that is not possible.
+def _warn(key: str, values: Values, instead: str, notices: Any) -> None:
+    """Warn about a value in the link that is not possible, and note which are.
 
     There is no warning about a value that was chosen here before, for a model that offered it.
     """
+    addresses.takes(key, values)
     asked = st.query_params.get(key)
-    if asked is not None and not possible and key not in st.session_state:
+    if asked is not None and not values.has(asked) and key not in st.session_state:
         notices.warning(
             f"The link asks for {key} = “{escaped(asked[:80])}”, which is not available here; showing {escaped(instead)}.",
             icon=":material/link_off:",
         )
-
-
-def _number(key: str) -> float:
-    """The number the link asks for, NaN if it asks for none."""
-    try:
-        return float(st.query_params.get(key, "nan"))
-    except ValueError:
-        return math.nan
 
 
 def select(
@@ -71,8 +66,9 @@ def select(
     first = default if default is not None and default in options else options[0]
     labels = [format_func(option) for option in options]
     may_be = other or (lambda _: False)
-    asked = st.query_params.get(key, "")
-    _warn(key, asked in labels or may_be(asked), f"“{format_func(first)}”", notices)
+    listed = one_of(labels)
+    values = Values(listed.words, lambda asked: asked in labels or may_be(asked), labels)
+    _warn(key, values, f"“{format_func(first)}”", notices)
     if other is not None and (typed := st.session_state.get(key, first)) not in options and not may_be(typed):
         notices.warning(f"{label}: there is no “{escaped(str(typed)[:80])}”; showing “{escaped(first)}”.")
     _forget_impossible(key, lambda value: value in options or may_be(value))
@@ -112,7 +108,7 @@ def notch(
     Streamlit knows this slider by its key alone, whatever options it has. A slider made by st.slider counts as a new one when
     its ends change, and would then take the value in the URL instead of the value that a "Try this" has just set.
     """
-    _warn(key, st.query_params.get(key) in list(map(format_func, options)), format_func(default), notices)
+    _warn(key, one_of(list(map(format_func, options))), format_func(default), notices)
     _forget_impossible(key, lambda value: value in options)
     common: dict[str, Any] = {"key": key, "help": help or None, "bind": "query-params", "format_func": format_func}
     chosen = st.select_slider(label, options, default, label_visibility=label_visibility, **common)
@@ -125,13 +121,14 @@ def whole(label: str, low: int, high: int, *, key: str, help: str, default: int,
     nothing to choose.
     """
     if low == high:
+        addresses.takes(key, one_of([str(low)]))
         return low
     return int(notch(label, range(low, high + 1), key=key, help=help, default=min(max(default, low), high), notices=notices))
 
 
 def real(label: str, low: float, high: float, *, key: str, help: str, default: float, step: float, notices: Any = st) -> float:
     """A number from `low` to `high`, kept in the URL as `key`."""
-    _warn(key, low <= _number(key) <= high, f"{default:g}", notices)
+    _warn(key, real_number(low, high), f"{default:g}", notices)
     _forget_impossible(key, lambda value: isinstance(value, int | float) and low <= value <= high)
     chosen = st.slider(label, low, high, default, step, key=key, help=help, bind="query-params")
     say_chosen(label, f"{chosen:g}")
@@ -140,7 +137,7 @@ def real(label: str, low: float, high: float, *, key: str, help: str, default: f
 
 def switch(label: str, *, key: str, help: str, default: bool = False, notices: Any = st) -> bool:
     """On or off, kept in the URL as `key`."""
-    _warn(key, st.query_params.get(key, "").lower() in ("true", "false"), "on" if default else "off", notices)
+    _warn(key, ON_OR_OFF, "on" if default else "off", notices)
     chosen = st.toggle(label, default, key=key, help=help, bind="query-params")
     say_chosen(label, "on" if chosen else "off")
     return chosen
@@ -170,6 +167,7 @@ def text(
         notices: the container for messages about a text that the address cannot hold, or that is no longer on this machine.
     """
     said, missing, linked = st.session_state.setdefault(_SAID, {}), "", None
+    addresses.takes(key, ANY)
     try:
         linked = addresses.get(key)
     except addresses.NotKeptError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from gptviz.address_values import ANY, refused
 from gptviz.generate.budget import BUDGET, affordable
 from gptviz.generate.route import Route
 from gptviz.generate.tree import ROOT
@@ -57,6 +58,7 @@ def open_linked(writing: Writing) -> bool:
     What takes longer than a moment is written while the reader looks on, as when the text plays.
     """
     asked, key = _asked(ROUTE), _asked(TREE)
+    addresses.takes_all({ROUTE: ANY, TREE: ANY})
     kept = shelf().find(key, writing.about)
     if kept is not None:
         writing.tree.restore(kept)
@@ -66,6 +68,7 @@ def open_linked(writing: Writing) -> bool:
     try:
         found = Route.read(asked, vocab_size=size, most=MOST_TOKENS)
     except ValueError as error:
+        addresses.takes(ROUTE, refused(str(error)))
         st.warning(f"The link asks for route = “{escaped(asked[:80])}”: {escaped(str(error))}.", icon=":material/link_off:")
         return kept is not None
     writing.follow(found, asked)

@@ -9,7 +9,7 @@ from gptviz.generate.repetition import loop_at_end
 from gptviz.generate.sampling import Sampling
 from gptviz.ui.shell import scrubber
 from gptviz.ui.shell.subject import Subject
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import addresses, controls
 from gptviz.ui.widgets.markdown import escaped
 
 from . import beginning, clicks, link
@@ -168,6 +168,8 @@ def show(writing: Writing, speed: str) -> None:
     """The tree; while the text plays, in a fragment that runs at regular times."""
     timed = writing.playing
     picture: Picture = st.session_state["picture"]
+    config = writing.lm.model.config
+    addresses.takes_all(generation_tree.address(config.n_layer, config.n_head))
 
     def body() -> None:
         if timed and writing.playing:

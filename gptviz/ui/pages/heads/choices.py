@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from gptviz.address_values import ANY, refused
 from gptviz.interp.head_scores import SCORES, Part
 from gptviz.interp.units import Unit, unit
 from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import attention, encoder_decoder, held_out
 from gptviz.ui.views.contrasts import known_contrasts
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import addresses, controls
 from gptviz.ui.widgets.markdown import escaped
 
 RANDOM, PROMPT, HELD_OUT = "Repeated random tokens", "The prompt", "Held-out data"
@@ -96,11 +97,13 @@ def score(names: tuple[str, ...], first: str) -> str:
 def chosen(setting: Setting, first: tuple[int, int]) -> tuple[int, int]:
     """The block and the head that the address asks for; `first` where it asks for none of this stack."""
     asked = st.query_params.get(CHOSEN)
+    addresses.takes(CHOSEN, ANY)
     if asked is None:
         return first
     try:
         found = unit(asked, language_model(setting.key).model.config)
     except ValueError as error:
+        addresses.takes(CHOSEN, refused(str(error)))
         st.warning(f"The link asks for {CHOSEN} = “{escaped(asked[:80])}”: {escaped(str(error))}.", icon=":material/link_off:")
         return first
     if found.block is None or found.index is None or found != setting.unit(found.block, found.index):

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from gptviz.address_values import ANY, refused
 from gptviz.interp.units import Unit, unit
 from gptviz.language_model import LanguageModel
 from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import held_out
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import addresses, controls
 from gptviz.ui.widgets.markdown import escaped
 
 HELD_OUT, WRITTEN, PROMPT, OWN = "Held-out data", "What it writes", "The prompt", "A text of yours"
@@ -102,11 +103,13 @@ def ranking() -> str:
 def chosen(setting: Setting, first: int) -> int:
     """The neuron that the address asks for; `first` where it asks for none of this block."""
     asked = st.query_params.get(CHOSEN)
+    addresses.takes(CHOSEN, ANY)
     if asked is None:
         return first
     try:
         found = unit(asked, language_model(setting.key).model.config)
     except ValueError as error:
+        addresses.takes(CHOSEN, refused(str(error)))
         st.warning(f"The link asks for {CHOSEN} = “{escaped(asked[:80])}”: {escaped(str(error))}.", icon=":material/link_off:")
         return first
     return found.index if found.is_neuron and found.index is not None and found.block == setting.block else first

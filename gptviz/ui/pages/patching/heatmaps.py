@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import streamlit as st
 
+from gptviz.address_values import Values
 from gptviz.figures.patched import heatmap
 from gptviz.interp.attribution_patching import correlation
 from gptviz.interp.patchable import Quantity
@@ -17,7 +18,7 @@ from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.ui.shell import pages
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.theme import theme
-from gptviz.ui.widgets import controls, work
+from gptviz.ui.widgets import addresses, controls, work
 from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.figure import show_figure
 from gptviz.ui.widgets.markdown import escaped
@@ -298,7 +299,13 @@ def summary(found: Maps) -> None:
 
 def chosen_cell(found: Maps) -> Cell | None:
     """The cell that the address names; None where it names none, or one that this model and these prompts do not have."""
-    what, _, rest = st.query_params.get(CELL, "").partition("/")
+    about = "a cell such as attention.z/0/1: what is replaced, the block, and the head or position"
+    addresses.takes(CELL, Values(about, lambda asked: _cell(found, asked) is not None))
+    return _cell(found, st.query_params.get(CELL, ""))
+
+
+def _cell(found: Maps, asked: str) -> Cell | None:
+    what, _, rest = asked.partition("/")
     block, _, place = rest.partition("/")
     if what not in found.guessed or not (block.isdecimal() and place.isdecimal()) or len(rest) > 12:
         return None

@@ -7,8 +7,10 @@ from urllib.parse import quote, unquote
 
 import streamlit as st
 
+from gptviz.address_values import Values
 from gptviz.runs.experiments import GROUPS
 from gptviz.ui.views.entries import MOST_COMPARED, Entry, default_comparison
+from gptviz.ui.widgets import addresses
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.tries import Try
 
@@ -24,17 +26,27 @@ def chosen(entries: Mapping[str, Entry], *, quiet: bool = False) -> list[Entry]:
     models of the link are missing, unless `quiet`.
     """
     in_link = st.query_params.get("chosen")
+    addresses.takes("chosen", Values("names of models with commas between", lambda asked: not _missing(entries, _names(asked))))
     if in_link is None:
         return [entries[name] for name in default_comparison(entries)]
-    names = list(dict.fromkeys(map(unquote, in_link[:LONGEST].split(","))))
-    with_curve = [name for name in names if name in entries and entries[name].has_curve]
-    missing = [name for name in names if name not in with_curve and name != NONE]
+    names = _names(in_link)
+    missing = _missing(entries, names)
+    with_curve = [name for name in names if name not in missing and name != NONE]
     if missing and not quiet:
         why = "has no curve yet" if missing[0] in entries else "is not available here"
         st.warning(f"The link asks for the model “{escaped(missing[0][:80])}”, which {why}.", icon=":material/link_off:")
     if len(with_curve) > MOST_COMPARED and not quiet:
         st.info(f"{len(with_curve)} models are chosen; the curves of the first {MOST_COMPARED} are shown.")
     return [entries[name] for name in with_curve[:MOST_COMPARED]]
+
+
+def _names(in_link: str) -> list[str]:
+    return list(dict.fromkeys(map(unquote, in_link[:LONGEST].split(","))))
+
+
+def _missing(entries: Mapping[str, Entry], names: Sequence[str]) -> list[str]:
+    """Those of the names that have no curve to show."""
+    return [name for name in names if name != NONE and not (name in entries and entries[name].has_curve)]
 
 
 def choose(names: Sequence[str]) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
+from gptviz.address_values import ANY
 from gptviz.figures import curves, places
 from gptviz.runs import checkpoints
 from gptviz.runs.checkpoints import CheckpointError
@@ -19,7 +20,7 @@ from gptviz.runs.log import LogLine, curve_points
 from gptviz.ui.shell import hidden
 from gptviz.ui.shell.theme import theme
 from gptviz.ui.views.learning_curves import accuracy_of, curve_of, per_text
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import addresses, controls
 from gptviz.ui.widgets.figure import show_figure
 
 from .watched import WatchedRun
@@ -175,6 +176,7 @@ def compare_controls(run: WatchedRun) -> None:
     st.session_state[_BESIDE_OF] = run.name
     if is_another or any(name not in names for name in st.session_state.get("beside") or ()):
         st.session_state["beside"] = companions(run, names)
+    addresses.takes("beside", ANY)
     beside = st.multiselect(
         "Beside it",
         names,

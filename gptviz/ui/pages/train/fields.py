@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import streamlit as st
 
+from gptviz.address_values import ANY, ON_OR_OFF, real
 from gptviz.fields import FieldInfo
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import addresses, controls
 
 # The largest numbers the page offers, where the field itself allows more: enough for a laptop, and beyond what any lesson needs.
 # The command line takes all that the field allows.
@@ -81,16 +83,19 @@ def _control(info: FieldInfo, value: Any, *, disabled: bool = False) -> Any:
     """The control of one field, beginning with `value`; what was chosen in it."""
     key, label = key_of(info.name), f"{info.label} ({ZERO[info.name]})" if info.name in ZERO else info.label
     if info.kind == "switch":
+        addresses.takes(key, ON_OR_OFF)
         return st.toggle(label, value, key=key, help=info.help, bind="query-params", disabled=disabled)
     if info.kind == "choice":
         choices = [choice for choice in info.choices if choice != HEAD_WITHOUT_LABELS]
         return controls.select(label, choices, key=key, default=value, help=info.full_help, disabled=disabled)
     if info.kind == "text":
+        addresses.takes(key, ANY)
         return st.text_input(label, value, key=key, help=info.help, bind="query-params", disabled=disabled)
     common: dict[str, Any] = {"key": key, "help": info.help, "bind": "query-params", "disabled": disabled}
     if info.optional:
         common["placeholder"] = "as usual"
     low, high = limits(info)
+    addresses.takes(key, real(-math.inf if low is None else low, math.inf if high is None else high))
     if info.kind == "whole":
         return st.number_input(label, _as(int, low), _as(int, high), value, 1, **common)
     step = _notch(BEGIN.get(info.name, 0.0) if value is None else float(value))

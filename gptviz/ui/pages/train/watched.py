@@ -10,6 +10,7 @@ from typing import Any
 
 import streamlit as st
 
+from gptviz.address_values import one_of
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints, queue
 from gptviz.runs.card import Card
@@ -20,6 +21,7 @@ from gptviz.runs.status import RunError, Status, StopRequest, read_status, stop_
 from gptviz.train.recipe import Recipe
 from gptviz.ui.shell import hidden, kinds, pages
 from gptviz.ui.shell.models import ModelKey, model_key
+from gptviz.ui.widgets import addresses
 from gptviz.ui.widgets.markdown import escaped
 
 NUMBERS_OF_A_STEP = ("loss", "progress", "learning_rate", "gradient_norm", "tokens_per_second", "seconds_left")
@@ -91,6 +93,7 @@ def run_control(notices: Any) -> str | None:
     if not names:
         return None
     in_link = st.query_params.get("run")
+    addresses.takes("run", one_of(names))
     if (chosen := st.session_state.get(_NEXT)) in names:
         st.session_state["run"] = chosen
     if st.session_state.get("run") not in names:

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from gptviz.components.sampling_ledger import Payload, payload, sampling_ledger
+from gptviz.components.sampling_ledger import Payload, address, payload, sampling_ledger
 from gptviz.components.token_strip import Token, token_strip
 from gptviz.interp import next_token
 from gptviz.ui.shell import reading
 from gptviz.ui.shell.models import ModelKey, language_model, load_call
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import addresses, controls
 
 from .translation import Translation, output_of
 
@@ -70,9 +70,9 @@ def show_strip(translation: Translation, position: int) -> None:
 def show_ledger(translation: Translation, position: int) -> None:
     """The probabilities of the whole vocabulary at `position`. Nothing is drawn here."""
     written = translation.written[position]
-    sampling_ledger(
-        _payload(translation.subject.key, translation.subject.seen, translation.decoded, written, position), key="ledger"
-    )
+    shown = _payload(translation.subject.key, translation.subject.seen, translation.decoded, written, position)
+    addresses.takes_all(address(shown.vocab_size, draws=False))
+    sampling_ledger(shown, key="ledger")
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
