@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Callable
@@ -41,6 +42,7 @@ from .commands.common import Parser, UsageError, one_line
 
 # The help names the command as the user called it.
 PROGRAM = "gptviz" if Path(sys.argv[0]).stem == "gptviz" else "python -m gptviz"
+INTERRUPTED = 130  # the exit status of what Ctrl-C ended, as shells have it
 COMMANDS = (
     app,
     models,
@@ -89,7 +91,7 @@ def parser() -> Parser:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; the exit status: 0, or 2 for an error, which is one line on stderr."""
+    """Run one command; the exit status: 0; 2 for an error, which is one line on stderr; 130 where Ctrl-C ended it."""
     this = parser()
     arguments = sys.argv[1:] if arguments is None else arguments
     options, unknown = this.parse_known_args(arguments, argparse.Namespace(arguments=arguments))
@@ -112,7 +114,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"gptviz: {one_line(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
     return 0
 
 
@@ -126,7 +128,10 @@ def run() -> None:
         sys.stdout = cast(TextIO, terminal.Terminal(sys.stdout))
     try:
         status = main()
+        signal.signal(signal.SIGINT, lambda *_: os._exit(status))  # Python would print where in its own end it was interrupted
         sys.stdout.flush()
+    except KeyboardInterrupt:  # while another one ended the command
+        status = INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0

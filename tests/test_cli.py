@@ -19,6 +19,7 @@ from contextlib import AbstractContextManager
 from dataclasses import fields, replace
 from itertools import count, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,6 +33,7 @@ from gptviz.data.batches import consecutive_windows
 from gptviz.interp import stream
 from gptviz.model.precision import PRECISIONS
 from gptviz.runs import checkpoints
+from gptviz.runs import training as training_of_runs
 from gptviz.runs.experiments import PLANS
 from gptviz.runs.status import read_status
 from gptviz.text import BPETokenizer, read_corpus
@@ -757,6 +759,9 @@ def test_ctrl_c_stops_a_training_after_the_step_and_keeps_it_evaluated(corpus: P
     assert lm.card.validation_loss == evaluate(lm.model, consecutive_windows(held_out, 8)).loss
 
 
+AT_ONCE = "stopped at once: train --resume {} goes on from what was saved last\n"
+
+
 def test_a_second_ctrl_c_ends_at_once_and_the_run_goes_on_from_what_was_saved(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -773,7 +778,7 @@ def test_a_second_ctrl_c_ends_at_once_and_the_run_goes_on_from_what_was_saved(
         patch.setattr(Trainer, "advance", interrupted_twice)
         assert main([*TASK, "--steps", "3"]) == 130
     assert "stopping after this step" in said[0]
-    assert capsys.readouterr() == ("", "")
+    assert capsys.readouterr() == (AT_ONCE.format("reversal"), "")
     assert signal.getsignal(signal.SIGINT) is before
     folder = checkpoints.find("reversal")
     assert read_status(folder).state == "interrupted"
@@ -794,9 +799,56 @@ def test_a_second_ctrl_c_ends_a_process_at_once(corpus: Path) -> None:
         process.send_signal(signal.SIGINT)
         rest, errors = process.communicate(timeout=PATIENCE)
     assert (process.returncode, errors) == (130, ""), rest
+    assert rest.endswith(AT_ONCE.format("bigram"))
     folder = checkpoints.find("bigram")
     assert read_status(folder).state == "interrupted"
     assert checkpoints.load(folder).card.steps == 0
+
+
+@pytest.mark.parametrize("where", ["evaluate", "_write_weights", "state"])
+def test_a_second_ctrl_c_while_the_run_is_saved_leaves_a_model_that_loads(
+    where: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner: Any = training_of_runs._Recorder if where == "_write_weights" else Trainer
+    whole = getattr(owner, where)
+
+    def interrupted(self: Any, *given: Any, **named: Any) -> Any:
+        if asked:
+            signal.raise_signal(signal.SIGINT)
+        return whole(self, *given, **named)
+
+    asked: list[int] = []
+    step = Trainer.advance
+
+    def stop(self: Trainer, *given: Any) -> tuple[float, float, int]:
+        if not asked:
+            asked.append(1)
+            signal.raise_signal(signal.SIGINT)
+        return step(self, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "advance", stop)
+        patch.setattr(owner, where, interrupted)
+        assert main([*TASK, "--steps", "3"]) == 130
+    said = capsys.readouterr()
+    assert said.out.endswith(AT_ONCE.format("reversal"))
+    assert said.err == ""
+    checkpoints.load(checkpoints.find("reversal"))
+    assert output(capsys, "train", "--resume", "reversal").splitlines()[-1].startswith("finished: kept as")
+
+
+@pytest.mark.full
+@pytest.mark.alone
+def test_however_often_ctrl_c_is_pressed_there_is_no_traceback(corpus: Path) -> None:
+    with training("train", "bigram", "--corpus", corpus, "--steps", "1000000", *QUICK, "--evaluations", "10000") as process:
+        read_until(process, "step 100:")
+        while process.poll() is None:
+            process.send_signal(signal.SIGINT)
+        rest, errors = process.communicate(timeout=PATIENCE)
+    # Where Python has given its handlers back, the signal itself ends the process.
+    assert process.returncode in (130, -signal.SIGINT), rest
+    assert errors == ""
+    checkpoints.load(checkpoints.find("bigram"))
 
 
 def test_the_experiments_that_can_be_trained_are_said(capsys: Capture) -> None:

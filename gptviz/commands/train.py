@@ -232,6 +232,9 @@ def _watch(folder: Path, device: torch.device, world: World, claim: Claim | None
                 show(f"step {event.step:,}: {trained}validation {nats(event.loss)} nats/{what}{accuracy}")
             else:
                 show("    " + event.text.strip().replace("\n", "\n    "))
+    except KeyboardInterrupt:
+        show(f"stopped at once: train --resume {folder.name} goes on from what was saved last")
+        raise
     finally:
         bar.close()
         for number, handler in before.items():
