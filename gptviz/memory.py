@@ -74,20 +74,24 @@ def _of_sysconf() -> int | None:
     return None
 
 
-# Where less than this was added since memory was given back last, it is not looked for.
-LEAST_GIVEN_BACK = 64 * 2**20
+# Where less than this was added since memory was given back last, it is not looked for. Within a pass it is more: a block needs
+# some of what it would give back at once again.
+LEAST_GIVEN_BACK, LEAST_WITHIN_A_PASS = 64 * 2**20, 128 * 2**20
 _held_before = 0
 
 
-def give_back() -> None:
-    """Give back to the system what was freed and the allocator still holds, where that may be much.
+def give_back(least: int = LEAST_GIVEN_BACK) -> None:
+    """Give back to the system what was freed and the allocator still holds, where `least` bytes more are held than at the last time.
 
     Every thread of a server has a heap of its own, and glibc gives back only what was freed at the end of a heap: after a model
     was opened, and after pages over long texts, several hundred MB stayed.
     """
     global _held_before
     held = _resident()
-    if sys.platform != "linux" or held is None or held < _held_before + LEAST_GIVEN_BACK:
+    if sys.platform != "linux" or held is None:
+        return
+    _held_before = min(_held_before, held)  # what was freed since then may have been given back by itself
+    if held < _held_before + least:
         return
     with contextlib.suppress(OSError, AttributeError):  # another C library has no such function
         ctypes.CDLL(None).malloc_trim(0)

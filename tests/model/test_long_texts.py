@@ -127,3 +127,16 @@ def test_what_follows_a_long_prompt_is_the_same_where_it_is_read_in_parts(sample
     expected = written(config, samples)
     monkeypatch.setattr("gptviz.model.attention.MOST_SCORES", 300)
     assert torch.equal(written(config, samples), expected)
+
+
+def test_a_long_pass_gives_back_memory_after_every_block_and_a_short_one_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, given = scrambled(CONFIGS["learned"]), list[int]()
+    monkeypatch.setattr("gptviz.model.transformer.give_back", given.append)
+    monkeypatch.setattr("gptviz.model.transformer.LONG", 30)
+    with torch.inference_mode():
+        model(some_ids(29, 1))
+        assert not given
+        model(some_ids(30, 1))
+    assert len(given) == model.config.n_layer
+    model(some_ids(30, 1))  # what a derivative needs is not freed after a block
+    assert len(given) == model.config.n_layer
