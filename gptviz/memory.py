@@ -81,7 +81,8 @@ _held_before = 0
 
 
 def give_back(least: int = LEAST_GIVEN_BACK) -> None:
-    """Give back to the system what was freed and the allocator still holds, where `least` bytes more are held than at the last time.
+    """Give back to the system what was freed and the allocator still holds, where that may be much: where the process has grown
+    by `least` bytes since the last time.
 
     Every thread of a server has a heap of its own, and glibc gives back only what was freed at the end of a heap: after a model
     was opened, and after pages over long texts, several hundred MB stayed.
