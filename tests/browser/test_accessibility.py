@@ -1,71 +1,57 @@
-"""What axe-core, a checker of the rules of WCAG 2, says of every page, light and dark, the views made by hand included."""
+"""No page has a serious finding of axe-core, light and dark, the views made by hand and all that is folded included."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any
 
 import pytest
-from axe_playwright_python.base import AXE_SCRIPT
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser
 
 from gptviz.components.token_strip import Token, payload
+from gptviz.ui.pages.classify import view_names as classify
+from gptviz.ui.pages.compare.views import VIEWS as COMPARED
+from gptviz.ui.pages.heads.choices import VIEWS as OF_HEADS
+from gptviz.ui.pages.stream import VIEWS as OF_THE_STREAM
+from gptviz.ui.pages.translate import view_names as translate
+from tests.browser.axe import everywhere, findings
 from tests.browser.machinery import PAGES, Server, quick, visiting
 from tests.browser.mounting import Mounted
 
 pytestmark = pytest.mark.browser
 
-
-class Excused(NamedTuple):
-    """A finding that is none.
-
-    Attributes:
-        rule: of axe-core, by its name.
-        selector: of the elements that it is about.
-        why: what makes up for it, or why the app cannot mend it.
-    """
-
-    rule: str
-    selector: str
-    why: str
-
-
-EXCUSED = (
-    Excused(
-        "scrollable-region-focusable",
-        "[data-testid=stCode] pre",
-        "Streamlit draws code, and gives the box no stop of the Tab key. Chromium and Firefox stop at a box that scrolls by "
-        "themselves, and the button that copies all of the code is a stop everywhere.",
-    ),
-    Excused(
-        "scrollable-region-focusable",
-        ".stage .run > .text",
-        "The tokens in a box of the generation tree are items of the tree, which is one stop of the Tab key: the arrow keys walk "
-        "them and bring each into sight. A stop for every box would make the way through the tree long.",
-    ),
-)
-# Every finding that shuts somebody out or makes it hard for them, with the element and how to mend it.
-SERIOUS = """async (excused) => {
-    const { violations } = await axe.run(document, { resultTypes: ['violations'], elementRef: true });
-    const counts = (id, element) => !excused.some(([rule, selector]) => rule === id && element.matches(selector));
-    return violations.flatMap(({ id, nodes }) => nodes
-        .filter(({ impact, element }) => ['serious', 'critical'].includes(impact) && counts(id, element))
-        .map(({ impact, target, html, failureSummary }) =>
-            [`${id} (${impact}): ${target.flat(2).join(' ')}`, html.slice(0, 300), failureSummary].join('\\n')));
-}"""
+LOOKS = pytest.mark.parametrize("dark", [False, pytest.param(True, marks=pytest.mark.full)], ids=["light", "dark"])
+# What pages show but do not open with: the first of the views of a page is what it opens with.
+OPENED: list[tuple[str, dict[str, Any]]] = [
+    *(("classify", {"view": view}) for view in classify.VIEWS[1:]),
+    *(("translate", {"view": view}) for view in translate.VIEWS[1:]),
+    *(("stream", {"view": view}) for view in OF_THE_STREAM[1:]),
+    *(("heads", {"view": view}) for view in OF_HEADS[1:]),
+    *(("compare", {"compared": view}) for view in list(COMPARED)[1:]),
+    ("positions", {"model": "ladder-8", "lesson": "06-positions", "lesson_step": 2}),
+    ("attention", {"present": 1}),
+    ("switch_off", {"edits": "blocks.0.attention.head.1"}),
+    ("next_token", {"model": "../no such model", "top_k": "many"}),
+    ("lens", {"model": "bpe", "prompt": "\x00 "}),
+]
 
 
-def findings(page: Page) -> list[str]:
-    """The serious and critical findings on what the page shows now."""
-    page.evaluate(AXE_SCRIPT)
-    return page.evaluate(SERIOUS, [[one.rule, one.selector] for one in EXCUSED])
-
-
-@pytest.mark.parametrize("dark", [False, pytest.param(True, marks=pytest.mark.full)], ids=["light", "dark"])
+@LOOKS
 @pytest.mark.parametrize("path", quick(PAGES, "next_token"))
 def test_no_page_has_a_serious_finding(browser: Browser, server: Server, path: str, dark: bool) -> None:
     with visiting(browser, server, dark=dark) as visit:
         visit.open(path)
+        visit.drawn()
+        found = everywhere(visit)
+        assert not found, "\n\n".join(found)
+
+
+@pytest.mark.full
+@LOOKS
+@pytest.mark.parametrize(("path", "query"), OPENED)
+def test_nothing_that_is_opened_has_one(browser: Browser, server: Server, path: str, query: dict[str, Any], dark: bool) -> None:
+    with visiting(browser, server, dark=dark) as visit:
+        visit.open(path, **query)
         found = findings(visit.drawn())
         assert not found, "\n\n".join(found)
 

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from gptviz.runs.status import read_status, request_stop
+from tests.browser.axe import findings
 from tests.browser.machinery import Server, Visit, visiting
 from tests.waiting import wait_until
 
@@ -71,6 +72,7 @@ def test_a_run_is_begun_with_a_click_seen_to_move_reloaded_and_opened_elsewhere(
     points = "document.querySelector('.st-key-live .js-plotly-plot')?.calcdata?.[0].length ?? 0"
     before = page.evaluate(points)
     page.wait_for_function(f"{points} > {before}", timeout=ENOUGH)
+    assert not findings(page)
 
     page.reload()
     expect(page.get_by_role("combobox", name=re.compile("Model watched"))).to_have_value("mirror")

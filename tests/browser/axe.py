@@ -1,0 +1,89 @@
+"""What axe-core, a checker of the rules of WCAG 2, finds on what a page shows, also behind its folds and buttons."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from axe_playwright_python.base import AXE_SCRIPT
+from playwright.sync_api import Page, expect
+
+from tests.browser.machinery import Visit
+
+
+class Excused(NamedTuple):
+    """A finding that is none.
+
+    Attributes:
+        rule: of axe-core, by its name.
+        selector: of the elements that it is about.
+        why: what makes up for it, or why the app cannot mend it.
+    """
+
+    rule: str
+    selector: str
+    why: str
+
+
+EXCUSED = (
+    Excused(
+        "scrollable-region-focusable",
+        "[data-testid=stCode] pre",
+        "Streamlit draws code, and gives the box no stop of the Tab key. Chromium and Firefox stop at a box that scrolls by "
+        "themselves, and the button that copies all of the code is a stop everywhere.",
+    ),
+    Excused(
+        "scrollable-region-focusable",
+        ".stage .run > .text",
+        "The tokens in a box of the generation tree are items of the tree, which is one stop of the Tab key: the arrow keys walk "
+        "them and bring each into sight. A stop for every box would make the way through the tree long.",
+    ),
+)
+# Every finding that shuts somebody out or makes it hard for them, with the element and how to mend it.
+SERIOUS = """async ([part, excused]) => {
+    const { violations } = await axe.run(part, { resultTypes: ['violations'], elementRef: true });
+    const counts = (id, element) => !excused.some(([rule, selector]) => rule === id && element.matches(selector));
+    return violations.flatMap(({ id, nodes }) => nodes
+        .filter(({ impact, element }) => ['serious', 'critical'].includes(impact) && counts(id, element))
+        .map(({ impact, target, html, failureSummary }) =>
+            [`${id} (${impact}): ${target.flat(2).join(' ')}`, html.slice(0, 300), failureSummary].join('\\n')));
+}"""
+# Opens all that is folded; how much that was.
+UNFOLD = """() => {
+    const folded = document.querySelectorAll('details:not([open]) > summary');
+    for (const one of folded) one.click();
+    return folded.length;
+}"""
+POPOVER = "[data-testid=stPopoverBody]"
+
+
+def findings(page: Page, part: str = ":root") -> list[str]:
+    """The serious and critical findings on what a part of the page shows now."""
+    page.evaluate(AXE_SCRIPT)
+    return page.evaluate(SERIOUS, [part, [[one.rule, one.selector] for one in EXCUSED]])
+
+
+def everywhere(visit: Visit) -> list[str]:
+    """The findings on a page with all its folds open, and on each of its popovers, which the keyboard opens and shuts."""
+    while visit.page.evaluate(UNFOLD):
+        visit.settle()
+    return [*findings(visit.settle()), *(one for which in _buttons(visit.page) for one in _in_popover(visit, which))]
+
+
+def _buttons(page: Page) -> list[int]:
+    """Which of the buttons that open popovers can be used."""
+    buttons = page.get_by_test_id("stPopoverButton").all()
+    return [i for i, button in enumerate(buttons) if button.is_visible() and button.is_enabled()]
+
+
+def _in_popover(visit: Visit, which: int) -> list[str]:
+    page = visit.page
+    button = page.get_by_test_id("stPopoverButton").nth(which)
+    button.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(POPOVER)).to_be_focused()
+    found = findings(visit.settle(), POPOVER)
+    page.keyboard.press("Escape")
+    expect(page.locator(POPOVER)).to_have_count(0)
+    expect(button).to_be_focused()
+    visit.settle()
+    return found
