@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from axe_playwright_python.base import AXE_SCRIPT
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.machinery import Visit
 
@@ -62,22 +62,24 @@ def findings(page: Page, part: str = ":root") -> list[str]:
     return page.evaluate(SERIOUS, [part, [[one.rule, one.selector] for one in EXCUSED]])
 
 
-def everywhere(visit: Visit) -> list[str]:
-    """The findings on a page with all its folds open, and on each of its popovers, which the keyboard opens and shuts."""
+def everywhere(visit: Visit, popovers: str = "") -> list[str]:
+    """The findings on a page with all its folds open, and on its popovers, which the keyboard opens and shuts.
+
+    `popovers` is in the names of those that are opened.
+    """
     while visit.page.evaluate(UNFOLD):
         visit.settle()
-    return [*findings(visit.settle()), *(one for which in _buttons(visit.page) for one in _in_popover(visit, which))]
+    found = findings(visit.settle())
+    buttons = visit.page.get_by_test_id("stPopoverButton").filter(has_text=popovers, visible=True)
+    for which in range(buttons.count()):
+        found += _in_popover(visit, buttons.nth(which))
+    return found
 
 
-def _buttons(page: Page) -> list[int]:
-    """Which of the buttons that open popovers can be used."""
-    buttons = page.get_by_test_id("stPopoverButton").all()
-    return [i for i, button in enumerate(buttons) if button.is_visible() and button.is_enabled()]
-
-
-def _in_popover(visit: Visit, which: int) -> list[str]:
+def _in_popover(visit: Visit, button: Locator) -> list[str]:
+    if button.is_disabled():
+        return []
     page = visit.page
-    button = page.get_by_test_id("stPopoverButton").nth(which)
     button.focus()
     page.keyboard.press("Enter")
     expect(page.locator(POPOVER)).to_be_focused()
