@@ -34,8 +34,8 @@ Numbers = npt.NDArray[np.float64]
 
 A, B, DIFFERENCE = "A", "B", "B − A"
 PROBABILITY = "probability"
-# So many numbers of patterns are held at a time: 512 MB.
-MOST_HELD = 2**27
+# So many numbers of the patterns of a side are held at a time, 32 MB, or those of one block.
+MOST_HELD = 2**23
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ def _pattern(side: Side, block: int, head: int | None, last: int | None) -> Labe
     config = side.model.config
     if not block < config.n_layer or not (head or 0) < config.n_head:
         raise ValueError(f"there is no {f'head {head} in ' if head is not None else ''}block {block} in one of the models")
-    (pattern,) = _patterns(side, range(block, block + 1))
+    (pattern,), _ = _patterns(side, range(block, block + 1))
     window = attending.windows(side.model)[block]
     shown = pattern.mean(0, keepdims=True) if head is None else pattern
     own = Patterns((shown,), attending.blocked(side.model, side.ids), (window,))
@@ -226,17 +226,31 @@ def _pattern(side: Side, block: int, head: int | None, last: int | None) -> Labe
     return LabelledArray(whole.values[first:], (queries, whole.axes[1]), whole.unit)
 
 
-def _patterns(side: Side, blocks: range, last: int | None = None) -> list[npt.NDArray[np.float32]]:
-    """The patterns [n_head, query, key] of these blocks, of the `last` queries; the pass ends with the last of the blocks."""
+def _patterns(
+    side: Side, blocks: range, last: int | None = None, resume: tuple[int, Tensor] | None = None
+) -> tuple[list[npt.NDArray[np.float32]], tuple[int, Tensor] | None]:
+    """The patterns [n_head, query, key] of these blocks, of the `last` queries, and where the pass can go on after them.
+
+    Args:
+        side: the model and its text.
+        blocks: which blocks; the pass ends with the last of them.
+        last: how many queries at the end of the text; all unless given.
+        resume: where an earlier pass ended; None for the beginning.
+    """
     held: list[npt.NDArray[np.float32]] = []
+    after: list[tuple[int, Tensor]] = []
 
-    def see(block: int, _name: str, value: Tensor) -> None:
-        if block in blocks:
-            held.append(value[0, :, -(last or len(side.ids)) :].float().cpu().numpy())
+    def see(block: int, name: str, value: Tensor) -> None:
+        if name == "pattern":
+            # A copy: what is left of a view would keep the pattern of all queries.
+            held.append(value[0, :, -(last or len(side.ids)) :].to("cpu", torch.float32, copy=True).numpy())
+        else:
+            after.append((block + 1, value))
 
-    end = f"blocks.{blocks[-1]}.attention.pattern"
-    attending.watch(side.model, side.ids, None, ["blocks.*.attention.pattern"], see, end)
-    return held
+    end = f"blocks.{blocks[-1]}.resid_post"
+    names = [*(f"blocks.{block}.attention.pattern" for block in blocks), end]
+    attending.watch(side.model, side.ids, None, names, see, end, resume)
+    return held, next(iter(after), None)
 
 
 @torch.inference_mode()
@@ -258,9 +272,12 @@ def changed_heads(a: Side, b: Side, last: int | None = None) -> LabelledArray | 
     each = max(
         1, MOST_HELD // (max(side.model.config.n_head for side in (a, b)) * len(a.ids) * min(len(a.ids), last or len(a.ids)))
     )
+    of_a = of_b = None  # where the pass of each side goes on
     for start in range(0, n_layer, each):
         blocks = range(start, min(start + each, n_layer))
-        for one, other in zip(_patterns(a, blocks, last), _patterns(b, blocks, last), strict=True):
+        ours, of_a = _patterns(a, blocks, last, of_a)
+        theirs, of_b = _patterns(b, blocks, last, of_b)
+        for one, other in zip(ours, theirs, strict=True):
             rows.append(np.abs(other[:n_head] - one[:n_head]).sum(-1, dtype=np.float64).mean(-1) / 2)
     axes = Axis("block", tuple(map(str, range(n_layer)))), Axis("head", tuple(map(str, range(n_head))))
     return LabelledArray(np.array(rows).reshape(n_layer, n_head), axes, "share of the attention that moved")

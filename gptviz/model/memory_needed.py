@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from gptviz.memory import FLOAT32, MOST_OF_MEMORY, size
+from gptviz.memory import FLOAT32, LEAST_WITHIN_A_PASS, MOST_OF_MEMORY, size
 
 from .build import describe
 from .config import Config
@@ -60,6 +60,15 @@ def _forward(config: Config, tokens: int) -> int:
     attention = 3 * stream + 3 * heads + (3 * config.n_head + 2) * tokens * tokens
     mlp = 3 * stream + 3 * tokens * config.mlp_size
     return cache_numbers(config, 1, tokens, source=0) + max(attention, mlp, config.vocab_size)
+
+
+def to_read(config: Config, tokens: int) -> int:
+    """About how many bytes a page takes beside an open decoder to read a long text: its keys and values, what a block computes of
+    every token, two masks of a byte for each pair of tokens, and what was freed but is not given back before the end of a pass.
+    """
+    of_blocks = tokens * (8 * config.d_model + 4 * config.mlp_size)
+    kept = cache_numbers(config, 1, tokens, source=0)
+    return FLOAT32 * (kept + of_blocks + config.vocab_size) + 2 * tokens**2 + LEAST_WITHIN_A_PASS
 
 
 def refusal(needs: Needed, free: int | None) -> str | None:

@@ -8,6 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import gptviz
+from gptviz import memory
 from gptviz.model.costs import flops
 from gptviz.ui.shell import long_prompts
 from gptviz.ui.shell.pages import WHOLE
@@ -48,6 +49,22 @@ def test_of_a_prompt_that_takes_long_to_read_the_end_is_read_unless_all_of_it_is
     assert END not in says(at)
     assert at.slider[0].max == 79
     at = opened("pages/next_token.py", model="mine", prompt=PROMPT, **{WHOLE: "true"})
+    assert END not in says(at)
+
+
+def test_a_prompt_for_which_there_is_too_little_memory_is_refused_with_what_it_would_take(
+    slow: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = [100_000_000]
+    monkeypatch.setattr(memory, "available", lambda *_: free[0])
+    at = opened("pages/next_token.py", model="mine", prompt=PROMPT, **{WHOLE: "true"})
+    assert not at.exception
+    assert "To read all of them takes about 134 MB of memory, and 100 MB is free: here the model reads the last 20." in says(at)
+    free[0] = 200_000_000
+    at.run()
+    assert END not in says(at)
+    free[0] = 100_000_000  # some of it is taken now by what was read
+    at.run()
     assert END not in says(at)
 
 

@@ -141,7 +141,11 @@ def test_in_parts_of_the_blocks_the_heads_that_changed_are_the_same(monkeypatch:
     a, b = side(tiny(n_layer=4)), side(tiny(n_layer=4), seed=1)
     whole = compare.changed_heads(a, b)
     monkeypatch.setattr(compare, "MOST_HELD", 1)
+    ran: list[int] = []
+    for index, block in enumerate(a.model.blocks):
+        block.register_forward_pre_hook(lambda _block, _args, index=index: ran.append(index))
     parts = compare.changed_heads(a, b)
+    assert ran == [0, 1, 2, 3], "the pass goes on where it ended"
     assert whole is not None
     assert parts is not None
     np.testing.assert_array_equal(whole.values, parts.values)

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 import torch
 
+from gptviz.memory import LEAST_WITHIN_A_PASS
 from gptviz.model import Config, build, preset
 from gptviz.model.build import lay_out
-from gptviz.model.memory_needed import Needed, needed, refusal
+from gptviz.model.memory_needed import Needed, needed, refusal, to_read
 from gptviz.train.estimate import _Follow
 from tests.tiny import tiny
 
@@ -35,6 +36,19 @@ def test_a_text_takes_about_what_the_tensors_of_a_pass_take_at_once(name: str) -
         cache = 8 * config.n_layer * tokens * config.key_heads * config.head_size
         said, counted = needed(config, tokens=tokens).beside, follow.work().peak
         assert max(counted, largest) <= said <= max(1.5 * counted + cache, largest)
+
+
+@pytest.mark.parametrize("tokens", [2_048, 8_000])
+def test_a_long_text_takes_no_more_than_is_said_and_not_much_less(tokens: int) -> None:
+    config = preset("gpt2", **WIDE, context_length=8_192)
+    with torch.device("meta"):
+        model = lay_out(config).eval()
+    with torch.inference_mode(), _Follow() as follow:
+        follow._known |= {tensor.untyped_storage()._cdata for tensor in (*model.parameters(), *model.buffers())}
+        cache = model.new_cache(1, tokens)
+        model(torch.zeros(1, tokens, dtype=torch.long, device="meta"), cache=cache, logits_at=slice(-1, None))
+    counted = follow.work().peak
+    assert counted <= to_read(config, tokens) <= 3 * counted + LEAST_WITHIN_A_PASS
 
 
 def test_weights_take_as_many_bytes_as_their_numbers() -> None:

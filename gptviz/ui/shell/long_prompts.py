@@ -9,15 +9,19 @@ from time import perf_counter
 import streamlit as st
 import torch
 
+from gptviz import memory
 from gptviz.language_model import LanguageModel
 from gptviz.model import Config
 from gptviz.model.costs import flops
+from gptviz.model.memory_needed import to_read
 from gptviz.text import Encoding
 
 # A pass of more operations takes a usual processor more than some ten seconds, and a page may need several.
 MOST_OPERATIONS, FEWEST_TOKENS = 10**12, 256
 # A text that begins at another token may be read as other tokens: so many beginnings are tried.
 BEGINNINGS = 32
+# The key of the session's state: the configs and numbers of tokens for which there was memory.
+ALLOWED = "long texts with room"
 # The side of the matrices that are multiplied to see how fast a machine is.
 SIDE = 768
 
@@ -32,6 +36,19 @@ def read_in_seconds(config: Config) -> int:
 def seconds_to_read(config: Config, tokens: int, device: str) -> float:
     """About how long one pass over so many tokens takes on a `device`; a second at least."""
     return max(1.0, flops(config, 1, tokens)[0] / _operations_per_second(device))
+
+
+def too_little_memory(config: Config, tokens: int, device: str) -> str | None:
+    """Why so many tokens are not read on a `device`, a sentence without its full stop; None where there is room for them.
+
+    What was read once in a session is not refused later, when what is kept of it takes some of the memory that was free.
+    """
+    allowed: set[tuple[Config, int]] = st.session_state.setdefault(ALLOWED, set())
+    needs, free = to_read(config, tokens), memory.available(device)
+    if (config, tokens) in allowed or free is None or needs <= memory.MOST_OF_MEMORY * free:
+        allowed.add((config, tokens))
+        return None
+    return f"To read all of them takes about {memory.size(needs)} of memory, and {memory.size(free)} is free"
 
 
 @st.cache_resource(ttl=600, max_entries=4, show_spinner=False)

@@ -258,6 +258,8 @@ def _read_in_seconds(subject: Subject) -> Subject:
     most = long_prompts.read_in_seconds(config)
     if count <= most:
         return subject
+    if why := long_prompts.too_little_memory(config, count, str(subject.lm.device)):
+        return shortened(subject, most, why)
     needed = duration(long_prompts.seconds_to_read(config, count, str(subject.lm.device)))
     notice = st.container()
     about = f"One reading of them takes this model about {needed} on this machine. Some pages read a text several times."
