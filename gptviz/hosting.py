@@ -30,7 +30,11 @@ class Hosting:
 
     read_only: bool = field(
         default=False,
-        metadata=setting("Read-only", "1: models are shown, and nothing is trained, saved, deleted, imported or uploaded."),
+        metadata=setting(
+            "Read-only",
+            "1: models are shown, and nothing is trained, saved, deleted, imported or uploaded; “Open a model” looks at no path "
+            "and at no name of the hub.",
+        ),
     )
     models: str | None = field(
         default=None, metadata=setting("Models", "The names of the models that are shown, separated by commas; default: all.")

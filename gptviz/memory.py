@@ -22,7 +22,7 @@ def available(device: torch.device | str = "cpu") -> int | None:
     device = torch.device(device)
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
-    limits = [free for free in (_meminfo(), _of_container(), _of_setting()) if free is not None]
+    limits = [free for free in (_meminfo(), _of_container(), _of_windows(), _of_setting()) if free is not None]
     return min(limits) if limits else _of_sysconf()
 
 
@@ -44,6 +44,27 @@ def _of_container() -> int | None:
         stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
         return limit - taken + int(stat.get("inactive_file", 0))
     return None
+
+
+class _Windows(ctypes.Structure):
+    """What Windows says of its memory (MEMORYSTATUSEX), in bytes."""
+
+    _fields_ = (
+        ("length", ctypes.c_uint32),
+        ("percent_taken", ctypes.c_uint32),
+        ("memory", ctypes.c_uint64),
+        ("free_memory", ctypes.c_uint64),
+        *((f"other_{number}", ctypes.c_uint64) for number in range(5)),
+    )
+
+
+def _of_windows() -> int | None:
+    """Windows: the bytes of memory that are free without swapping."""
+    if sys.platform != "win32":
+        return None
+    status = _Windows(length=ctypes.sizeof(_Windows))
+    answered = ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status))
+    return int(status.free_memory) if answered else None
 
 
 def _of_setting() -> int | None:

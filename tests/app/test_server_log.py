@@ -72,6 +72,18 @@ def test_errors_that_caused_others_and_groups_of_them_say_their_texts_in_one_lin
     assert log.count("FORGED\\x1b[2J") == 4
 
 
+def test_a_note_of_an_error_stays_in_its_line(written: io.StringIO) -> None:
+    first, member = ValueError("x"), KeyError("y")
+    for one in (first, member):
+        one.add_note(f'File "{FORGED}')
+    group = ExceptionGroup("both", [member])
+    group.add_note(FORGED)
+    first.__context__ = group
+    logging.getLogger("tests.log").error("it failed", exc_info=first)
+    check(written.getvalue())
+    assert written.getvalue().count("FORGED\\x1b[2J") == 3
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 @given(st.text(st.characters(codec=None)))
 def test_any_text_stays_within_the_line_that_quotes_it(written: io.StringIO, text: str) -> None:

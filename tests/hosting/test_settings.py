@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
+import struct
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -126,3 +130,25 @@ def test_the_app_does_not_start_with_a_setting_that_makes_no_sense(
     monkeypatch.delenv(variable("minutes"))
     assert main(["app", "--lessons", str(tmp_path / "missing")]) == 2
     assert "is no folder" in capsys.readouterr().err
+
+
+def test_the_help_of_the_app_says_what_a_read_only_server_does_not_look_at(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["app", "--help"])
+    assert "looks at no path and at no name of the hub" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_windows_is_asked_how_much_memory_is_free(monkeypatch: pytest.MonkeyPatch, answered: bool) -> None:
+    def told(reference: Any) -> int:
+        status = reference._obj
+        assert (status.length, ctypes.sizeof(status)) == (64, 64)  # what Windows asks for of MEMORYSTATUSEX
+        ctypes.memmove(ctypes.addressof(status), struct.pack("<IIQQQQQQQ", 64, 75, 8 * 2**30, 2 * 2**30, 0, 0, 0, 0, 0), 64)
+        return int(answered)
+
+    monkeypatch.setattr(memory.sys, "platform", "win32")
+    windll = SimpleNamespace(kernel32=SimpleNamespace(GlobalMemoryStatusEx=told))
+    monkeypatch.setattr(ctypes, "windll", windll, raising=False)
+    for other in ("_meminfo", "_of_container"):
+        monkeypatch.setattr(memory, other, lambda: None)
+    assert memory.available() == (2 * 2**30 if answered else None)

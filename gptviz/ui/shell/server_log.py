@@ -10,6 +10,7 @@ import logging
 import re
 import threading
 import traceback
+from collections.abc import Iterator
 from typing import Any
 
 from gptviz.terminal import escaped
@@ -45,8 +46,20 @@ def _log_end(ended: threading.ExceptHookArgs) -> None:
 
 def _traceback(error: BaseException) -> str:
     """The traceback of an error and of those that caused it; each error says its text in one line."""
-    parts = (part.rstrip("\n") for part in traceback.format_exception(error))
+    known = traceback.TracebackException.from_exception(error)
+    for one in _all(known):
+        if isinstance(one.__notes__, list):  # each line of a note would be a part of its own
+            one.__notes__ = [_in_one_line(note) if isinstance(note, str) else note for note in one.__notes__]
+    parts = (part.rstrip("\n") for part in known.format())
     return "\n".join(escaped(part) if _PLACE.match(part) else _in_one_line(part.strip("\n")) for part in parts)
+
+
+def _all(known: traceback.TracebackException | None) -> Iterator[traceback.TracebackException]:
+    """An error, those that caused it, and those of its group."""
+    if known is not None:
+        yield known
+        for other in (known.__cause__, known.__context__, *(known.exceptions or ())):
+            yield from _all(other)
 
 
 def _in_one_line(text: str) -> str:
