@@ -759,6 +759,35 @@ def test_ctrl_c_stops_a_training_after_the_step_and_keeps_it_evaluated(corpus: P
     assert lm.card.validation_loss == evaluate(lm.model, consecutive_windows(held_out, 8)).loss
 
 
+@pytest.mark.parametrize("columns", [50, 80, 100, 1_000])
+def test_a_table_keeps_all_its_numbers_in_a_narrow_terminal(
+    columns: int, capsys: Capture, monkeypatch: pytest.MonkeyPatch, tiny_model: TinyModel
+) -> None:
+    tiny_model("mine")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    rows = json.loads(output(capsys, "heads", "mine", "--json"))
+    printed = output(capsys, "heads", "mine")
+    assert max(map(len, printed.splitlines())) <= columns
+    read: dict[str, dict[str, str]] = {}
+    for part in printed.rstrip().split("\n\n"):
+        names, *lines = part.splitlines()
+        for line in lines:
+            name, *values = line.split()
+            read.setdefault(name, {}).update(zip(names.split(), values, strict=True))
+    scores = [name for name in rows[0] if name not in ("name", "block", "head") and rows[0][name] is not None]
+    assert read == {row["name"]: {name: f"{row[name]:.3f}" for name in scores} for row in rows}
+    assert (len(printed.split("\n\n")) == 1) == (columns == 1_000)
+
+
+def test_lines_of_a_narrow_terminal_go_on_below(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
+    whole = output(capsys, "describe", "--preset", "gpt2")
+    monkeypatch.setenv("COLUMNS", "80")
+    narrow = output(capsys, "describe", "--preset", "gpt2")
+    assert max(map(len, narrow.splitlines())) <= 80 < max(map(len, whole.splitlines()))
+    assert narrow.split() == whole.split()
+
+
 AT_ONCE = "stopped at once: train --resume {} goes on from what was saved last\n"
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import shutil
 import sys
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -117,6 +119,37 @@ def write_whole(out: Path, text: str) -> int:
     except OSError as error:
         raise UsageError(f"{out} cannot be written ({error.strerror or error}): choose another place") from None
     return len(content)
+
+
+def _room() -> int:
+    """How many characters a line has: those of the terminal, or COLUMNS. A file or another program takes lines of any length."""
+    return shutil.get_terminal_size(fallback=(sys.maxsize, 1)).columns
+
+
+def print_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows of texts below the names of their columns; the first column names the rows.
+
+    Where they are wider than the terminal, the table goes on below itself with its other columns: no number is cut.
+    """
+    room = _room()
+    widths = [max(len(row[column]) for row in (names, *rows)) for column in range(len(names))]
+    left = list(range(1, len(names)))
+    while left:
+        taken = 1
+        while taken < len(left) and widths[0] + sum(2 + widths[column] for column in left[: taken + 1]) <= room:
+            taken += 1
+        for row in (names, *rows):
+            print(f"{row[0]:<{widths[0]}}", *(f"{row[column]:>{widths[column]}}" for column in left[:taken]), sep="  ")
+        left = left[taken:]
+        if left:
+            print()
+
+
+def print_folded(text: str, indent: int = 0) -> None:
+    """Print a line of words; where it is longer than the terminal, it goes on below, `indent` characters from the left."""
+    room = max(_room(), indent + 20)
+    lines = textwrap.wrap(text, room, subsequent_indent=" " * indent, break_on_hyphens=False, drop_whitespace=True)
+    print("\n".join(lines))
 
 
 def print_json(content: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from .common import Command, UsageError, print_json
+from .common import Command, UsageError, print_folded, print_json
 
 
 def add(command: Command) -> None:
@@ -31,5 +31,5 @@ def run(options: argparse.Namespace) -> None:
     width = max(len(layer.name) for layer in layers)
     for layer in layers:
         shapes = ", ".join(f"{name} {' × '.join(map(str, shape))}" for name, shape in layer.shapes.items())
-        print(f"{layer.name:<{width}} {layer.kind:<16} {layer.parameters:>12,}   {shapes}")
+        print_folded(f"{layer.name:<{width}} {layer.kind:<16} {layer.parameters:>12,}   {shapes}", indent=4)
     print(f"{'total':<{width + 17}} {total:>12,}")

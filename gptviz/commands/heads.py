@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from .common import Command, add_precision, opened, print_json, warn_of_unknown
+from .common import Command, add_precision, opened, print_json, print_table, warn_of_unknown
 
 
 def add(command: Command) -> None:
@@ -27,8 +27,5 @@ def run(options: argparse.Namespace) -> None:
         return
     named = [name for name in rows[0] if name not in ("name", "block", "head")]
     names = [name for name in named if any(row[name] is not None for row in rows)]
-    width = max(len(row["name"]) for row in rows)
-    print(" " * width, *(f"{name:>15}" for name in names))
-    for row in rows:
-        values = ("" if row[name] is None else f"{row[name]:.3f}" for name in names)
-        print(f"{row['name']:<{width}}", *(f"{value:>15}" for value in values))
+    values = [["" if row[name] is None else f"{row[name]:.3f}" for name in names] for row in rows]
+    print_table(["", *names], [[row["name"], *cells] for row, cells in zip(rows, values, strict=True)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from .common import Command, UsageError, add_precision, opened, print_json, warn_of_unknown, written
+from .common import Command, UsageError, add_precision, opened, print_folded, print_json, warn_of_unknown, written
 
 if TYPE_CHECKING:
     from gptviz.interp.lens import Lens
@@ -55,5 +55,5 @@ def _print(lm: LanguageModel, seen: Lens) -> None:
     print("after the last token:")
     for layer, tokens, probabilities in zip(seen.layers, seen.top[:, -1], seen.probability[:, -1], strict=True):
         likely = "  ".join(f"{lm.tokenizer.label(int(i))} {p:.1%}" for i, p in zip(tokens, probabilities, strict=True))
-        print(f"{layer.name:<{widest}}  {likely}")
+        print_folded(f"{layer.name:<{widest}}  {likely}", indent=widest + 2)
     print(f"the last row differs from the model's own logits by at most {seen.final_error:.2g}")

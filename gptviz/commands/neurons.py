@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from .common import Command, UsageError, add_precision, opened, print_json, written
+from .common import Command, UsageError, add_precision, opened, print_json, print_table, written
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -71,9 +71,8 @@ def _print_ranking(seen: Activity, by: str, *, as_json: bool) -> None:
     if as_json:
         print_json([{"block": seen.block, "neuron": n} | {name: of[n] for name, of in numbers.items()} for n in order])
         return
-    print(f"block {seen.block}, over {seen.n_tokens:,} tokens", *(f"{name:>12}" for name in numbers))
-    for n in order[:LISTED]:
-        print(f"{f'neuron {n}':<32}", *(f"{of[n]:>12.4g}" for of in numbers.values()))
+    title = f"block {seen.block}, over {seen.n_tokens:,} tokens"
+    print_table([title, *numbers], [[f"neuron {n}", *(f"{of[n]:.4g}" for of in numbers.values())] for n in order[:LISTED]])
 
 
 def _print_one(lm: LanguageModel, seen: Activity, rows: list[Tensor], neuron: int, *, as_json: bool) -> None:
