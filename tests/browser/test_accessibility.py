@@ -15,7 +15,7 @@ from gptviz.ui.pages.heads.choices import VIEWS as OF_HEADS
 from gptviz.ui.pages.stream import VIEWS as OF_THE_STREAM
 from gptviz.ui.pages.translate import view_names as translate
 from tests.browser.axe import everywhere, findings
-from tests.browser.machinery import PAGES, Server, quick, visiting
+from tests.browser.machinery import PAGES, Server, Visit, quick, visiting
 from tests.browser.mounting import Mounted
 
 pytestmark = pytest.mark.browser
@@ -56,6 +56,26 @@ def test_nothing_that_is_opened_has_one(browser: Browser, server: Server, path: 
         visit.open(path, **query)
         found = findings(visit.drawn())
         assert not found, "\n\n".join(found)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("path", "painted"),
+    [
+        ("switch_off", "[role=radio][aria-checked=true]"),
+        ("switch_off", "[data-testid=stSlider] [data-rac]:has(> div > input)"),
+        ("circuit", "[data-testid=stCheckbox] [data-selected] > div:not([data-testid])"),
+    ],
+)
+def test_what_streamlit_paints_is_seen_where_the_system_chooses_the_colours(visit: Visit, path: str, painted: str) -> None:
+    page = visit.open(path)
+    page.emulate_media(forced_colors="active")
+    ground = "one => getComputedStyle(one).backgroundColor"
+    plain = page.locator("body").evaluate(ground)
+    grounds = [one.evaluate(ground) for one in page.locator(painted).all()]
+    assert grounds
+    assert plain not in grounds
+    assert not any(one.endswith(", 0)") for one in grounds), "nothing is painted"
 
 
 def test_a_fault_in_a_view_is_found(mounted: Callable[..., Mounted]) -> None:

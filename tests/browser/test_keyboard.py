@@ -19,6 +19,7 @@ Points of a figure and rows of a table are no stops: what a click on one chooses
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -80,6 +81,7 @@ def test_the_graph_of_a_circuit(mounted: Mount) -> None:
     to_start(view.page)
     press(view.page, "Tab")
     expect(view.page.locator(".card")).to_be_visible()
+    expect(view.page.locator(".node:focus")).to_have_accessible_description(re.compile("It reads|It adds to"))  # said aloud
     press(view.page, "Enter")
     assert view.sent[-1].value == {"node": int(view.page.locator(".node:focus").get_attribute("data-index")), "of": "this"}
     press(view.page, "Escape")

@@ -66,6 +66,7 @@ class Graph {
     this.near = null; // the node whose card is open
     this.stop = new TabStop();
     this.card = new Floating();
+    this.card.element.id = "card";
     this.frame = make("div", "frame", undefined, { tabindex: "-1" });
     this.stage = make("div", "stage", undefined, { role: "group" });
     this.legend = make("div", "legend");
@@ -233,7 +234,8 @@ class Graph {
     const { x, y, width } = this.layout.nodes[i];
     Object.assign(button.style, { left: rems(x), top: rems(y), width: rems(width), height: rems(NODE.height) });
     const place = `position ${node.place}, ${spoken(data.tokens[node.place])}`;
-    button.setAttribute("aria-label", `${node.title} at ${place}: ${signed(node.value)}; ${this.edgesInWords(i)}`);
+    const gives = node.part === "logit" ? `is ${brief(node.value)}` : `gives ${signed(node.value)} of the logit`;
+    button.setAttribute("aria-label", `${node.title} at ${place}: ${gives}; ${this.edgesInWords(i)}`);
     return button;
   }
 
@@ -241,7 +243,7 @@ class Graph {
   edgesInWords(i) {
     const into = this.data.edges.filter((edge) => edge.to === i).length,
       out = this.data.edges.filter((edge) => edge.from === i).length;
-    return `${into} edges from below, ${out} upwards`;
+    return `${into} ${into === 1 ? "edge" : "edges"} from below, ${out} upwards`;
   }
 
   /** Bring a node and its edges out, and open its card; null for none. @param {number | null} i */
@@ -257,6 +259,8 @@ class Graph {
     });
     nodes.forEach((node, n) => {
       node.classList.toggle("near", near.has(n));
+      if (n === i) node.setAttribute("aria-describedby", "card");
+      else node.removeAttribute("aria-describedby");
     });
     if (i === null) return this.card.close();
     this.fill(i);
