@@ -22,9 +22,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gptviz.fields": set(),
     "gptviz.known_names": set(),
     "gptviz.address_values": {"gptviz.known_names"},
+    "gptviz.progress": set(),
     "gptviz.hosting": {"gptviz.fields"},
     "gptviz.memory": {"torch", "gptviz.hosting"},
-    "gptviz.model": {"torch", "gptviz.fields", "gptviz.known_names", "gptviz.memory"},
+    "gptviz.model": {"torch", "gptviz.fields", "gptviz.known_names", "gptviz.memory", "gptviz.progress"},
     "gptviz.text": {"numpy", "tokenizers", "sentencepiece", "jinja2", "gptviz.bounded", "gptviz.files"},
     "gptviz.generate": {"torch", "gptviz.byte_cache", "gptviz.model"},
     "gptviz.pretrained": {
@@ -61,7 +62,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gptviz.labelled_array": {"numpy"},
     "gptviz.interp": {
         *("torch", "numpy", "sklearn", "umap", "threadpoolctl"),
-        *("gptviz.known_names", "gptviz.memory", "gptviz.model", "gptviz.text", "gptviz.labelled_array"),
+        *("gptviz.known_names", "gptviz.memory", "gptviz.progress", "gptviz.model", "gptviz.text", "gptviz.labelled_array"),
         "gptviz.generate.sampling",
         *("gptviz.train.optimisers", "gptviz.train.recipe"),
     },

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gptviz import progress
 from gptviz.model import Edit, Transformer, Watch
 
 from .patchable import quantity
@@ -32,7 +33,8 @@ def preview(model: Transformer, pair: Pair, whats: Sequence[str] = ("resid_pre",
     chosen = [quantity(what, model.config) for what in whats]
     ids, source = pair.ids(model.embed.weight.device), pair.sources(model.embed.weight.device)
     kept = {one.tap(block) for one in chosen for block in range(one.blocks(model.config))}
-    clean = run(model, ids[:1], [*kept, "logits"], source=None if source is None else source[:1], logits_at=slice(-1, None))
+    with progress.part(0, 2):
+        clean = run(model, ids[:1], [*kept, "logits"], source=None if source is None else source[:1], logits_at=slice(-1, None))
     clean_answer, values = float(pair.answer(clean["logits"])[0]), dict(clean)
     del clean
     gains: dict[str, Tensor] = {}
@@ -47,7 +49,8 @@ def preview(model: Transformer, pair: Pair, whats: Sequence[str] = ("resid_pre",
         if value.requires_grad:  # not where an edit has put in what does not depend on the prompt
             value.register_hook(gain)
 
-    corrupted = _backward(model, pair, Watch(kept, see))
+    with progress.part(1, 2):
+        corrupted = _backward(model, pair, Watch(kept, see))
     found: dict[str, Patched] = {}
     for one in chosen:
         places = one.places(model.config, len(pair.clean), len(pair.clean_source or ()))

@@ -6,15 +6,16 @@ Where there is no difference (other lengths, other numbers of heads), `Compared`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from gptviz import progress
 from gptviz.known_names import instead
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Transformer
@@ -31,6 +32,7 @@ from .lens import lens
 from .next_token import logits_after
 
 Numbers = npt.NDArray[np.float64]
+T = TypeVar("T")
 
 A, B, DIFFERENCE = "A", "B", "B − A"
 PROBABILITY = "probability"
@@ -134,6 +136,14 @@ def _count(axis: Axis, name: str) -> str:
     return f"{len(axis.labels):,} {name if len(axis.labels) == 1 else plural}"
 
 
+def _of_both(compute: Callable[[Side], T], a: Side, b: Side) -> tuple[T, T]:
+    """What `compute` gives of A and of B, of which each is half of the work."""
+    with progress.part(0, 2):
+        first = compute(a)
+    with progress.part(1, 2):
+        return first, compute(b)
+
+
 def next_token(a: Side, b: Side, known: tuple[Numbers, Numbers] | None = None) -> Compared:
     """The probability of every token [token] to come next.
 
@@ -209,7 +219,7 @@ def attention(a: Side, b: Side, block: int, head: int | None, last: int | None =
     Raises:
         ValueError: a model has no such block or head, or no blocks.
     """
-    return compared(*(_pattern(side, block, head, last) for side in (a, b)))
+    return compared(*_of_both(lambda side: _pattern(side, block, head, last), a, b))
 
 
 def _pattern(side: Side, block: int, head: int | None, last: int | None) -> LabelledArray:
@@ -275,8 +285,10 @@ def changed_heads(a: Side, b: Side, last: int | None = None) -> LabelledArray | 
     of_a = of_b = None  # where the pass of each side goes on
     for start in range(0, n_layer, each):
         blocks = range(start, min(start + each, n_layer))
-        ours, of_a = _patterns(a, blocks, last, of_a)
-        theirs, of_b = _patterns(b, blocks, last, of_b)
+        with progress.part(2 * (start // each), 2 * -(-n_layer // each)):
+            ours, of_a = _patterns(a, blocks, last, of_a)
+        with progress.part(2 * (start // each) + 1, 2 * -(-n_layer // each)):
+            theirs, of_b = _patterns(b, blocks, last, of_b)
         for one, other in zip(ours, theirs, strict=True):
             rows.append(np.abs(other[:n_head] - one[:n_head]).sum(-1, dtype=np.float64).mean(-1) / 2)
     axes = Axis("block", tuple(map(str, range(n_layer)))), Axis("head", tuple(map(str, range(n_head))))
@@ -380,7 +392,7 @@ def logit_lens(a: Side, b: Side, quantity: str = "probability", last: int | None
         quantity: one of `LENS`. The token that comes after the last one is not known: NaN.
         last: how many tokens at the end of the text; all unless given.
     """
-    return compared(*(_lens(side, quantity, last) for side in (a, b)))
+    return compared(*_of_both(lambda side: _lens(side, quantity, last), a, b))
 
 
 def _lens(side: Side, quantity: str, last: int | None) -> LabelledArray:
@@ -398,12 +410,11 @@ def attribution(a: Side, b: Side, token: str) -> Compared:
     Raises:
         ValueError: one of the vocabularies has no such token.
     """
-    values = []
     for name, side in ((A, a), (B, b)):
         if token not in side.vocabulary:
             raise ValueError(f"the vocabulary of {name} has no token {token!r:.80}")
-        parts = attribute(side.model, side.ids, side.vocabulary.index(token)).parts
-        values.append({part.title: part.value for part in parts})
+    both = _of_both(lambda side: attribute(side.model, side.ids, side.vocabulary.index(token)), a, b)
+    values = [{part.title: part.value for part in one.parts} for one in both]
     names = tuple(dict.fromkeys((*values[0], *values[1])))
     made = (np.array([known.get(name, np.nan) for name in names]) for known in values)
     return compared(*(LabelledArray(one, (Axis("part", names),), "adds to the logit") for one in made))
@@ -421,7 +432,7 @@ def head_scores(a: Side, b: Side, score: str) -> Compared:
     """
     if score not in HEAD_SCORES:
         raise ValueError(f"there is no score {score!r:.80} of heads{instead(score, HEAD_SCORES)}")
-    return compared(*(_scores(side, score) for side in (a, b)))
+    return compared(*_of_both(lambda side: _scores(side, score), a, b))
 
 
 def _scores(side: Side, score: str) -> LabelledArray:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from gptviz import progress
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import IDENTITY, Config, Transformer
 from gptviz.model.residuals import RESIDUALS
@@ -103,7 +104,8 @@ def lens(
     compared = min(count, max(1, MOST_COMPARED // config.vocab_size))
     beside = None if source is None else torch.tensor([source], device=device)
     at = slice(len(ids) - compared, None)
-    trace = trace_stream(model, torch.tensor([ids], device=device), beside, also=["logits"], logits_at=at, last=count)
+    with progress.part(0, 2):
+        trace = trace_stream(model, torch.tensor([ids], device=device), beside, also=["logits"], logits_at=at, last=count)
     every = layers(config)
     read = ends_of_blocks(every) if blocks_only else range(len(every))
     stream = stream_of(trace, config)[list(read)]  # [layer, count, d_model]
@@ -120,6 +122,8 @@ def lens(
         if len(mine := logits[same]):
             first = max(start - end, 0)
             error = max(error, float((mine - trace["logits"][0, first : first + len(mine)].float()).abs().max()))
+        with progress.part(1, 2):
+            progress.report(min(start + each, len(flat)), len(flat), "cell")
     return Lens(
         tuple(every[index] for index in read),
         tuple(ids[-count:]),

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from gptviz import progress
 from gptviz.generate.sampling import Sampling, ledger
 from gptviz.model import IDENTITY, Transformer, Watch
 
@@ -132,7 +133,8 @@ def places(model: Transformer, ids: Sequence[int], n: int = 8) -> Places:
     if model.config.n_layer:
         streams: list[Tensor] = []
         watch = Watch([f"blocks.{model.config.n_layer - 1}.resid_post"], lambda _name, stream: streams.append(stream[0]))
-        model(torch.tensor([ids], device=model.embed.weight.device), tap=watch, logits_at=slice(-1, None))
+        with progress.part(0, 2):
+            model(torch.tensor([ids], device=model.embed.weight.device), tap=watch, logits_at=slice(-1, None))
         (states,) = streams
     count, most = len(ids), min(n, model.config.vocab_size)
     probability, surest = np.full(count, np.nan), np.full(count, np.nan)
@@ -146,6 +148,8 @@ def places(model: Transformer, ids: Sequence[int], n: int = 8) -> Places:
         known = behind.stop - behind.start
         probability[behind] = guess[:known].gather(1, torch.tensor(ids[behind])[:, None])[:, 0]
         likely[behind], likely_probability[behind] = top.indices[:known], top.values[:known]
+        with progress.part(1, 2):
+            progress.report(min(start + each, count), count, "token")
     return Places(states, TokenProbabilities(probability, likely, likely_probability), surest)
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from gptviz import progress
+
 from .config import Config
 from .tap import IDENTITY, Tap
 from .transformer import Transformer
@@ -43,6 +45,7 @@ def read_in_passes(model: Transformer, ids: Tensor, tap: Tap = IDENTITY, multipl
     batch, length = ids.shape
     each = passes(model.config, length, batch=batch, multiple=multiple)
     cache = model.new_cache(batch, length) if len(each) > 1 else None
-    for at in each:
-        logits: Tensor = model(ids[:, at], cache=cache, tap=tap, logits_at=slice(-1, None))
+    for index, at in enumerate(each):
+        with progress.part(index, len(each)):
+            logits: Tensor = model(ids[:, at], cache=cache, tap=tap, logits_at=slice(-1, None))
     return logits

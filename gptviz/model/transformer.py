@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor, nn
 
+from gptviz import progress
 from gptviz.memory import LEAST_WITHIN_A_PASS, give_back
 
 from .attention import KVCache, Memory
@@ -97,6 +98,7 @@ class Transformer(nn.Module):
         padding = self.config.padding
         blocked = [mask(ids, at, padding) for mask in self.masks]  # [T, end] or [B, 1, 1, T] each
         first, x = (0, self._embedded(ids, at, tap)) if resume is None else resume
+        is_heard = not torch.compiler.is_compiling() and progress.is_heard()
         for index, block in enumerate(self.blocks):
             if index < first:
                 continue
@@ -104,6 +106,8 @@ class Transformer(nn.Module):
             x = block(x, blocked[self.mask_of[index]], at, memory, layer_cache, tap.at(f"blocks.{index}"))
             if x.shape[1] >= LONG and x.is_cpu and not torch.is_grad_enabled():
                 give_back(LEAST_WITHIN_A_PASS)
+            if is_heard:
+                progress.report(index + 1, len(self.blocks), "block")
         if cache is not None:
             cache.length = end
         return self.head(x, None if padding is None else ids == padding, logits_at, tap)

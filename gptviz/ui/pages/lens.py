@@ -25,7 +25,7 @@ from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.theme import theme
 from gptviz.ui.views.contrasts import Question, answered
 from gptviz.ui.views.decoder_text import Read, opening_code
-from gptviz.ui.widgets import addresses, controls, visit
+from gptviz.ui.widgets import addresses, controls, stoppable, visit
 from gptviz.ui.widgets.figure import show_figure
 from gptviz.ui.widgets.markdown import escaped, in_quotes
 from gptviz.ui.widgets.tries import Try
@@ -87,7 +87,7 @@ def rows_of(subject: Subject, read: Read) -> Rows:
 
 
 # Shared by all sessions: read-only. An entry has the stream at the positions shown: 36 MB for 61 layers of 576 numbers.
-@st.cache_resource(max_entries=4, show_spinner="Reading every layer")
+@stoppable.resource("Reading every layer", max_entries=4)
 def seen_by(key: ModelKey, read: Rows) -> Lens:
     """What the model would guess after every layer, or after every block."""
     return interp.lens(

@@ -26,7 +26,7 @@ from gptviz.ui.shell.theme import theme
 from gptviz.ui.views import projections
 from gptviz.ui.views.decoder_text import Read, opening_code
 from gptviz.ui.views.projections import Job, begun
-from gptviz.ui.widgets import addresses, controls
+from gptviz.ui.widgets import addresses, controls, stoppable
 from gptviz.ui.widgets.figure import show_figure
 from gptviz.ui.widgets.headings import say_chosen
 from gptviz.ui.widgets.markdown import escaped
@@ -85,7 +85,7 @@ class Chosen:
 
 # Shared by all sessions: read-only. An entry has the stream at the positions shown, and what was written: 72 MB for 61 layers of
 # 576 numbers.
-@st.cache_resource(max_entries=3, show_spinner="Reading every layer")
+@stoppable.resource("Reading every layer", max_entries=3)
 def stream_of(key: ModelKey, read: Read) -> Stream:
     """The stream of a text."""
     return interp.stream(language_model(key).model, read.ids, read.source, last=MOST_POSITIONS)

@@ -47,6 +47,6 @@ def share() -> None:
     Threads of one visitor that wait for those of another take more of the processor than they save: with thirty visitors on two
     cores, an answer took three times as long with two threads each as with one.
     """
-    context = get_script_run_ctx()
+    context = get_script_run_ctx(suppress_warning=True)  # a thread beside those of visitors has none
     if context is not None:
         torch.set_num_threads(max(1, _all() // _visitors.count(context.session_id)))

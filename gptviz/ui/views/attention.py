@@ -29,7 +29,7 @@ from gptviz.ui.shell import pages, reading
 from gptviz.ui.shell.models import ModelKey, language_model, load_call
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import edits, encoder_decoder
-from gptviz.ui.widgets import addresses, controls
+from gptviz.ui.widgets import addresses, controls, stoppable
 from gptviz.ui.widgets.tries import Try
 
 CROSS = "cross"
@@ -151,7 +151,7 @@ def most_tokens(config: Config) -> int:
 
 
 # Two entries, each within the bytes that all blocks may take. Read-only, other sessions share it.
-@st.cache_resource(max_entries=2, show_spinner="Reading the prompt")
+@stoppable.resource("Reading the prompt", max_entries=2)
 def view(key: ModelKey, read: Read) -> View:
     """The attention of every head of one stack of the model over what it reads."""
     model, part = _stack(key, read)
@@ -206,7 +206,7 @@ def heads(key: ModelKey, read: Read, block: int) -> attention_explorer.Heads:
 
 
 # An entry is within `attention_explorer.MOST_BYTES`, or, of a single block, within `MOST_OF_BLOCK`.
-@st.cache_resource(max_entries=3, show_spinner="Reading the prompt")
+@stoppable.resource("Reading the prompt", max_entries=3)
 def _packed(key: ModelKey, read: Read, header: str, block: int) -> tuple[bytes, dict[str, Values]]:
     """The payload, and what the address may say of the view."""
     shown = heads(key, read, block)

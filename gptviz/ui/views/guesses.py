@@ -6,12 +6,13 @@ import streamlit as st
 
 from gptviz.interp.next_token import Logits, Places, logits_at, places
 from gptviz.ui.shell.models import ModelKey, language_model
+from gptviz.ui.widgets import stoppable
 
 LIKELY = 8
 
 
 # Shared by all sessions: read-only. An entry has a vector of the model's width for each token, and no logits.
-@st.cache_resource(max_entries=4, show_spinner="Reading the prompt")
+@stoppable.resource("Reading the prompt", max_entries=4)
 def guesses(key: ModelKey, ids: tuple[int, ...]) -> Places:
     """What the model guesses after each of `ids`."""
     return places(language_model(key).model, ids, LIKELY)

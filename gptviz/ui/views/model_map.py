@@ -29,7 +29,7 @@ from gptviz.ui.shell.models import ModelKey, language_model, load_call
 from gptviz.ui.shell.pages import Page
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import append_token, edits, encoder_decoder
-from gptviz.ui.widgets import addresses
+from gptviz.ui.widgets import addresses, stoppable
 
 # Keys of the session's state: the map, what was looked at on it last, and whether its box was closed since.
 KEY, _LOOK, _SHUT = "map", "map look", "map shut"
@@ -153,7 +153,7 @@ def _travels(path: str, blocks: Mapping[str, Sequence[int]]) -> bool:
     return not place.startswith("blocks.") or int(place.split(".")[1]) in blocks[stack]
 
 
-@st.cache_resource(max_entries=8, show_spinner="Reading the prompt")
+@stoppable.resource("Reading the prompt", max_entries=8)
 def patterns(key: ModelKey, ids: tuple[int, ...], source: tuple[int, ...]) -> dict[str, npt.NDArray[np.uint8]]:
     """Thumbnails of the patterns of each kind of attention [block, head, query, key], of as many blocks and heads as there is
     room for.

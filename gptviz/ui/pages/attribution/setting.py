@@ -16,7 +16,7 @@ from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import encoder_decoder, text_position
 from gptviz.ui.views.contrasts import known_contrasts
 from gptviz.ui.views.vocabulary import tokens
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import controls, stoppable
 
 LIKELIEST, NEXT, ALONE = "the likeliest", "the next likeliest", "none: its logit alone"
 # The wrong answer where a prompt has a known one, else the next likeliest token.
@@ -111,7 +111,7 @@ def text_of(subject: Subject) -> Text:
 
 
 # Shared by all sessions: read-only. An entry has the values of every block for every token of the text.
-@st.cache_resource(max_entries=4, show_spinner="Reading the prompt")
+@stoppable.resource("Reading the prompt", max_entries=4)
 def _stream(key: ModelKey, text: Text, position: int | None) -> Stream:
     return stream_at(language_model(key).model, text.ids, position, text.source)
 

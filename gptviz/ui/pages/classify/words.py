@@ -17,7 +17,7 @@ from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.theme import theme
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import controls, stoppable
 from gptviz.ui.widgets.figure import show_figure
 from gptviz.ui.widgets.markdown import escaped
 
@@ -34,7 +34,7 @@ SECONDS_WITHOUT_BAR = 0.5
 
 
 # Read-only, shared by all sessions.
-@st.cache_resource(max_entries=64, show_spinner="Reading the text")
+@stoppable.resource("Reading the text", max_entries=64)
 def judged(key: ModelKey, ids: tuple[int, ...]) -> Judged:
     """What the model makes of the text `ids`; where its head says what each token adds, that too."""
     lm = language_model(key)

@@ -20,7 +20,7 @@ from gptviz.model import Config
 from gptviz.ui.pages.compare.sides import Sides, own_text, side
 from gptviz.ui.shell.models import ModelKey
 from gptviz.ui.shell.theme import theme
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import controls, stoppable
 from gptviz.ui.widgets.figure import show_figure
 from gptviz.ui.widgets.markdown import escaped, in_quotes
 
@@ -46,7 +46,7 @@ class Shown:
 
 
 # Shared by all sessions: read-only. A long text is read once, whatever it is compared with.
-@st.cache_resource(max_entries=32, show_spinner="Reading the text")
+@stoppable.resource("Reading the text", max_entries=32)
 def _distribution(key: ModelKey, ids: tuple[int, ...]) -> compare.Numbers:
     return compare.distribution(side(key, ids))
 
@@ -108,12 +108,12 @@ def _say_what_is_missing(found: Compared) -> None:
     )
 
 
-@st.cache_resource(max_entries=8, show_spinner="Comparing every head")
+@stoppable.resource("Comparing every head", max_entries=8)
 def _changed_heads(key: Key, last: int | None) -> LabelledArray | None:
     return compare.changed_heads(side(*key[:2]), side(*key[2:]), last)
 
 
-@st.cache_resource(max_entries=16, show_spinner="Comparing")
+@stoppable.resource("Comparing", max_entries=16)
 def _attention(key: Key, block: int, head: int | None, last: int | None) -> Compared:
     return compare.attention(side(*key[:2]), side(*key[2:]), block, head, last)
 
@@ -255,7 +255,7 @@ def tokens(sides: Sides, notices: object) -> Shown | None:
     return Shown(found.points.table, f"compare.embeddings(a, b, {space!r}).points")
 
 
-@st.cache_resource(max_entries=8, show_spinner="Reading every layer")
+@stoppable.resource("Reading every layer", max_entries=8)
 def _lens(key: Key, quantity: str, last: int | None) -> Compared:
     return compare.logit_lens(side(*key[:2]), side(*key[2:]), quantity, last)
 
@@ -285,7 +285,7 @@ def _work_of_token(config: Config) -> float:
     return 2.0 * config.vocab_size * config.d_model * (1 + 2 * config.n_layer)
 
 
-@st.cache_resource(max_entries=8, show_spinner="Adding up")
+@stoppable.resource("Adding up", max_entries=8)
 def _attribution(key: Key, token: str) -> Compared:
     return compare.attribution(side(*key[:2]), side(*key[2:]), token)
 
@@ -338,7 +338,7 @@ def attribution(sides: Sides, notices: object) -> Shown | None:
     return Shown(found.table, f"compare.attribution(a, b, {token!r})")
 
 
-@st.cache_resource(max_entries=16, show_spinner="Scoring every head")
+@stoppable.resource("Scoring every head", max_entries=16)
 def _head_scores(key: Key, score: str) -> Compared:
     return compare.head_scores(side(*key[:2]), side(*key[2:]), score)
 

@@ -29,7 +29,7 @@ from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Transformer
 from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.views import attention, encoder_decoder, held_out
-from gptviz.ui.widgets import work
+from gptviz.ui.widgets import stoppable, work
 
 from .choices import Setting
 
@@ -76,7 +76,7 @@ def text(setting: Setting) -> Text:
     return Text((ids,), None if source is None else torch.tensor([source], device=lm.device))
 
 
-@st.cache_data(max_entries=32, show_spinner="Scoring the heads")
+@stoppable.data("Scoring the heads", max_entries=32)
 def scores(setting: Setting) -> HeadScores:
     """The scores of all heads of the stack."""
     lm, read = language_model(setting.key), text(setting)

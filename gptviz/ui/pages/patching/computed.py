@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from gptviz.interp.attribution_patching import preview
 from gptviz.interp.patchable import Quantity, quantities
 from gptviz.interp.patching import Pair, Patched, count, patch
 from gptviz.model import Config
 from gptviz.ui.shell.models import ModelKey, language_model
-from gptviz.ui.widgets import work
+from gptviz.ui.widgets import stoppable, work
 from gptviz.ui.widgets.work import Work
 
 BY_POSITION = ("resid_pre", "attention.out", "mlp.out")
@@ -22,7 +20,7 @@ def shown(config: Config, names: tuple[str, ...]) -> list[Quantity]:
     return [has[name] for name in names if name in has]
 
 
-@st.cache_resource(max_entries=8, show_spinner="Guessing what patches do")
+@stoppable.resource("Guessing what patches do", max_entries=8)
 def previews(key: ModelKey, pair: Pair) -> dict[str, Patched]:
     """By quantity, what attribution patching guesses; read-only, shared by all sessions."""
     model = language_model(key).model

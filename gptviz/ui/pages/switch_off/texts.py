@@ -17,7 +17,7 @@ from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import encoder_decoder, held_out
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import controls, stoppable
 from gptviz.ui.widgets.markdown import escaped
 
 PROMPT, HELD_OUT = "the prompt", "held-out data"
@@ -123,7 +123,7 @@ def _loss_over(key: ModelKey, text: Text) -> float:
     return loss(language_model(key).model, rows(key.unedited, text))
 
 
-@st.cache_data(max_entries=64, show_spinner="Reading the prompt")
+@stoppable.data("Reading the prompt", max_entries=64)
 def _guess_of(key: ModelKey, ids: tuple[int, ...]) -> Numbers:
     return guess(language_model(key).model, _guessed(key, ids))
 
@@ -150,7 +150,7 @@ def _guessed(key: ModelKey, ids: tuple[int, ...]) -> Reading:
 
 
 # One pass gives both.
-@st.cache_data(max_entries=64, show_spinner="Reading the prompt")
+@stoppable.data("Reading the prompt", max_entries=64)
 def _read(key: ModelKey, ids: tuple[int, ...]) -> tuple[Numbers, float]:
     (prompt,) = rows(key.unedited, Text(PROMPT, ids))
     found = guess_and_loss(language_model(key).model, prompt.reading, prompt.targets)

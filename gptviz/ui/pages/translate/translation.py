@@ -17,7 +17,7 @@ from gptviz.ui.shell.models import ModelKey, language_model
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import encoder_decoder
 from gptviz.ui.views.encoder_decoder import Answer, longest_answer
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import controls, stoppable
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.sampling import sampling_controls
 
@@ -51,7 +51,7 @@ class Translation:
 
 
 # Two entries, as of `attention.view`: patterns may take hundreds of MB. Shared by all sessions: read-only.
-@st.cache_resource(max_entries=2, show_spinner="Reading the source")
+@stoppable.resource("Reading the source", max_entries=2)
 def output_of(key: ModelKey, source: tuple[int, ...], decoded: tuple[int, ...]) -> Output:
     """What the model computed of a `source` and the ids that the decoder reads."""
     return cross_attention.read(language_model(key).model, source, decoded)
