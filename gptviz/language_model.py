@@ -275,7 +275,7 @@ class LanguageModel:
             ValueError: as in `source`, or an impossible `longest`.
         """
         source, special = self.source(text), self.special_tokens
-        ids = decode(self.model, source[None], special.start, special.end, sampling, longest)[0]
+        ids = decode(self.model, source[None], special.start, special.end, sampling, longest, special.unused_ids)[0]
         return until_end(ids, special.end)
 
     def answer(self, text: str, longest: int | None = None, **sampling: Any) -> str:
@@ -293,7 +293,8 @@ class LanguageModel:
             ValueError: as in `source`, or an impossible width or `longest`.
         """
         source, special = self.source(text), self.special_tokens
-        return beam_search(self.model, source, special.start, special.end, width, longest, length_penalty)
+        ends = special.start, special.end
+        return beam_search(self.model, source, *ends, width, longest, length_penalty, special.unused_ids)
 
     @property
     def labels(self) -> tuple[str, ...]:

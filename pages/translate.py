@@ -11,7 +11,7 @@ from gptviz.ui.pages.translate.details import (
     LIMITS_BEAMS,
     LIMITS_NEXT,
 )
-from gptviz.ui.pages.translate.known import warn_of_unknown_words
+from gptviz.ui.pages.translate.known import say_languages, warn_of_unknown_words
 from gptviz.ui.pages.translate.translation import output_control, remark, sampling_control
 from gptviz.ui.pages.translate.tries import tries
 from gptviz.ui.pages.translate.view_names import BEAM_SEARCH, CROSS_ATTENTION, NEXT_TOKEN, VIEWS
@@ -30,6 +30,7 @@ open_page(
 )
 subject = subject_bar()
 notices = st.container()
+say_languages(subject)
 warn_of_unknown_words(subject, notices)
 left, right = st.columns(2, vertical_alignment="center")
 with left:

@@ -26,6 +26,7 @@ class Decoder:
         source: [B, S] ids to read; B is `rows`, or 1 where all rows read the same source.
         start: the token that every output begins with.
         rows: how many outputs grow.
+        never: other tokens that are never written, such as those that stand for nothing.
 
     Attributes:
         ids: [rows, T], the outputs with their start tokens.
@@ -35,21 +36,21 @@ class Decoder:
         ValueError: the model has no encoder, or the source is longer than its context.
     """
 
-    def __init__(self, model: Transformer, source: Tensor, start: int, rows: int) -> None:
+    def __init__(self, model: Transformer, source: Tensor, start: int, rows: int, never: Sequence[int] = ()) -> None:
         self.model = model
         weight = model.embed.weight
         self.memory = model.encode(source.to(weight.device))
         self.ids = torch.full((rows, 1), start, device=weight.device)  # [rows, T]
         causal = model.config.mask == "causal"
         self._cache = model.new_cache(rows) if causal else None
-        self._never = start if start == model.config.padding else None
+        self._never = [*never, *([start] if start == model.config.padding else [])]
 
     def logits(self) -> Tensor:
         """The logits of the next token of each row [rows, vocab_size]."""
         seen = 0 if self._cache is None else self._cache.length
         whole: Tensor = self.model(self.ids[:, seen:], memory=self.memory, cache=self._cache, logits_at=slice(-1, None))
         logits = whole[:, -1]
-        if self._never is not None:
+        if self._never:
             logits[:, self._never] = -torch.inf
         return logits
 
@@ -73,7 +74,13 @@ def decode_greedily(model: Transformer, source: Tensor, start: int, end: int, lo
 
 @torch.inference_mode()
 def decode(
-    model: Transformer, source: Tensor, start: int, end: int, sampling: Sampling | None, longest: int | None = None
+    model: Transformer,
+    source: Tensor,
+    start: int,
+    end: int,
+    sampling: Sampling | None,
+    longest: int | None = None,
+    never: Sequence[int] = (),
 ) -> Tensor:
     """The answers to `source` [B, S], whose shorter rows are padded, token by token: ids [B, T].
 
@@ -84,12 +91,13 @@ def decode(
         sampling: how tokens are drawn, by the sampler of `generation`; the start token counts as the one before the first.
             None takes the likeliest each time.
         longest: the most tokens of an answer, its end token included; by default, and at most, the context.
+        never: as in `Decoder`.
 
     Raises:
         ValueError: `longest` or the source does not fit in the model's context, or it has no encoder; or there is nothing to draw
             from, since the logits are not numbers.
     """
-    decoder = Decoder(model, source, start, len(source))
+    decoder = Decoder(model, source, start, len(source), never)
     ended = torch.zeros(len(source), dtype=torch.bool, device=decoder.ids.device)
     for _ in range(_longest(model, longest)):
         logits = decoder.logits()
@@ -182,6 +190,7 @@ def beam_search(
     width: int,
     longest: int | None = None,
     length_penalty: float = 0.0,
+    never: Sequence[int] = (),
 ) -> Beams:
     """The answers to `source` [S] that a beam of `width` finds, and the tree it went through.
 
@@ -192,6 +201,7 @@ def beam_search(
     Args:
         longest: the most tokens of an answer, its end token included; by default, and at most, the context.
         length_penalty: 0 compares the probabilities of whole answers, which favours short ones; 1 compares the mean per token.
+        never: as in `Decoder`.
 
     Raises:
         ValueError: a width below 1, a `longest` or a source that does not fit in the model's context, or no encoder.
@@ -201,7 +211,7 @@ def beam_search(
     if width < 1:
         raise ValueError(f"the width of the beam is {width}; it must be 1 or more")
     longest = _longest(model, longest)
-    decoder = Decoder(model, source[None], start, width)
+    decoder = Decoder(model, source[None], start, width, never)
     nodes = [BeamNode(None, start, 0.0, 0.0, 0, kept=True, finished=False)]
     beam, done = [0], list[int]()  # indices of nodes
     for depth in range(1, longest + 1):

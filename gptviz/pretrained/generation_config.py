@@ -34,9 +34,9 @@ def one_or_all(tokens: Sequence[int]) -> int | list[int] | None:
 
 def _of_answers(config: Config, tokenizer: Tokenizer, ends: Sequence[int]) -> dict[str, Any]:
     """The fields for a model that answers one text with another: see `gptviz.generate.decoding.Decoder`."""
-    start, end = config.padding, one_or_all(ends)
+    start, end, never = config.padding, one_or_all(ends), list[int]()
     if isinstance(tokenizer, SpecialTokensTokenizer):
-        start, end = tokenizer.start, tokenizer.end
+        start, end, never = tokenizer.start, tokenizer.end, [*tokenizer.unused_ids]
     fields: dict[str, Any] = {
         "decoder_start_token_id": start,
         "eos_token_id": end,
@@ -46,5 +46,7 @@ def _of_answers(config: Config, tokenizer: Tokenizer, ends: Sequence[int]) -> di
         "max_length": config.context_length + 1,  # it counts the start token
     }
     if start is not None and start == config.padding:
-        fields |= {"bad_words_ids": [[start]], "renormalize_logits": True}  # it is never written
+        never.append(start)
+    if never:
+        fields |= {"bad_words_ids": [[token] for token in never], "renormalize_logits": True}
     return fields

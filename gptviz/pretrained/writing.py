@@ -24,6 +24,7 @@ from gptviz.text.tokenizers.padded import PaddedTokenizer
 from .families.expressing import expressed
 from .generation_config import generation_config, one_or_all
 from .sources import nanogpt
+from .sources.folder_tokens import LANGUAGES
 
 # What the settings of Marian's tokenizer call its special pieces.
 MARIANS_NAMES = {"unknown": "unk", "end": "eos", "padding": "pad"}
@@ -46,6 +47,7 @@ class Written:
         ends: the tokens that end a text.
         labels: the names of the labels that a classifier tells apart.
         notes: what else a reader should know, in sentences.
+        languages: what a translator reads and what it writes, where that is known.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Written:
     ends: tuple[int, ...] = ()
     labels: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    languages: tuple[str, str] | None = None
 
 
 def write_transformers(model: Written, folder: Path) -> None:
@@ -120,10 +123,8 @@ def _write_tokenizer(model: Written, folder: Path) -> bool:
         for name, content in tokenizer.files().items():
             (folder / name).write_bytes(content)
         special = {f"{MARIANS_NAMES[use]}_token": piece for use, piece in tokenizer.special().items()}
-        length = model.config.context_length
-        _write_json(
-            folder / "tokenizer_config.json", {"tokenizer_class": "MarianTokenizer", **special, "model_max_length": length}
-        )
+        settings = {"tokenizer_class": "MarianTokenizer", **special, "model_max_length": model.config.context_length}
+        _write_json(folder / "tokenizer_config.json", settings | dict(zip(LANGUAGES, model.languages or (), strict=False)))
         return True
     whole = tokenizers_json(tokenizer)
     if whole is None:

@@ -29,6 +29,7 @@ def values_of(opened: Opened) -> dict[str, Any]:
         **({"chat": asdict(opened.chat)} if opened.chat else {}),
         **({"end_tokens": list(opened.ends)} if opened.ends else {}),
         **({"labels": list(opened.labels)} if opened.labels else {}),
+        **({"languages": list(opened.languages)} if opened.languages else {}),
     }
 
 
@@ -125,6 +126,7 @@ class Card:
         imported_from: where it came from: its name on the hub, or a path.
         licence: its licence, as its files or the hub name it.
         notes: what a reader of an imported model should know, in sentences.
+        languages: what an imported translator reads and what it writes, as its files name them.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -157,6 +159,7 @@ class Card:
     imported_from: str | None = None
     licence: str | None = None
     notes: tuple[str, ...] = ()
+    languages: tuple[str, str] | None = None
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Card:
@@ -197,6 +200,7 @@ class Card:
             licence=_text(values.get("licence")),
             notes=_texts(values.get("notes")),
             end_tokens=_ids(values.get("end_tokens")),
+            languages=_pair(values.get("languages")),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -214,6 +218,11 @@ def _text(value: object) -> str | None:
 
 def _texts(value: object) -> tuple[str, ...]:
     return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
+
+
+def _pair(value: object) -> tuple[str, str] | None:
+    texts = _texts(value)
+    return (texts[0], texts[1]) if len(texts) == 2 else None
 
 
 def _object(value: object) -> Mapping[str, Any] | None:

@@ -216,6 +216,7 @@ def _written(folder: Path) -> Written:
         ends=card.end_tokens,
         labels=card.labels or (),
         notes=card.notes,
+        languages=card.languages,
     )
 
 

@@ -532,8 +532,9 @@ def test_every_view_opens_for_a_model_whose_answers_begin_with_padding(home: Pat
     sizes: dict[str, Any] = {"vocab_size": tokenizer.vocab_size, "context_length": CONTEXT, "padding": tokenizer.padding}
     axes: dict[str, Any] = {"positions": "sines-first", "tied": True, "unembed_bias": True, "embed_scale": 3.5}
     model = scrambled(tiny(**sizes, **axes, n_encoder_layer=2, residual="post-norm", final_norm=False), 3)
-    checkpoints.save("tiny", model, tokenizer, {})
+    checkpoints.save("tiny", model, tokenizer, {"languages": ["en", "de"]})
     at = page(view=view, prompt="the small frog")
+    assert any("from “en” to “de”" in caption.value for caption in at.caption)
     source = torch.tensor([tokenizer.source_ids("the small frog")])
     own, _ = until_end(decode_greedily(model, source, tokenizer.start, tokenizer.end)[0], tokenizer.end)
     assert tokenizer.padding not in own

@@ -16,6 +16,7 @@ from gptviz.generate.decoding import beam_search, decode_greedily
 from gptviz.model import KVCache, Record, Transformer
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.opening import filled, source_at
+from gptviz.runs import checkpoints
 from tests.text import marian_vocabulary
 from tests.tiny import some_ids
 
@@ -190,11 +191,16 @@ def test_what_has_no_part_is_refused_and_named(fields: dict[str, Any], named: st
 TEXTS = ("the small frog sleeps", "a bird 😀 sings", ">>deu<< I see the frog.", "the bird sings, a small song")
 
 
-def translator(folder: Path) -> Any:
-    """A translator of `transformers` in a folder with its tokenizer, of whose answers some end."""
+def translator(folder: Path, unused: int = 0) -> Any:
+    """A translator of `transformers` in a folder with its tokenizer, of whose answers some end.
+
+    Its embedding has so many `unused` rows after those of its pieces, and its settings name its languages.
+    """
     n = len(marian_vocabulary.write(folder))
+    languages = {"source_lang": "en", "target_lang": "de"}
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "MarianTokenizer", **languages}))
     special = {"decoder_start_token_id": n - 1, "pad_token_id": n - 1, "eos_token_id": END}
-    model = ending(5, 2.0, vocab_size=n, **special)
+    model = ending(5, 2.0, vocab_size=n + unused, **special)
     model.save_pretrained(folder)
     return model
 
@@ -228,9 +234,10 @@ def test_an_exported_translator_writes_there_what_it_writes_here(home: Path, tmp
     """Greedily; and of a search by beams, an answer has the same score. Neither is told anything: the files say it all."""
     transformers, (given, made) = pytest.importorskip("transformers"), (tmp_path / "given", tmp_path / "made")
     given.mkdir()
-    model = translator(given)
+    model = translator(given, unused=8)
     tokenizer = transformers.MarianTokenizer.from_pretrained(given)
     assert main(["import", str(given), "--name", "translator"]) == 0
+    assert "The last 8 of its" in checkpoints.read_card(home / "checkpoints" / "translator").notes[0]
     assert main(["export", "translator", "--format", "transformers", "--to", str(made)]) == 0
     there, report = transformers.AutoModelForSeq2SeqLM.from_pretrained(made, output_loading_info=True)
     assert not any(report.values()), report
@@ -240,19 +247,22 @@ def test_an_exported_translator_writes_there_what_it_writes_here(home: Path, tmp
     torch.testing.assert_close(*logits, rtol=1e-3, atol=1e-3)  # its matrices are large
 
     reader = transformers.AutoTokenizer.from_pretrained(made)
+    assert (reader.source_lang, reader.target_lang) == ("en", "de")
     lm, lengths, compared = gptviz.load("translator"), set(), 0
     for text in TEXTS:
         batch = reader([text], return_tensors="pt")
         assert batch["input_ids"].tolist() == tokenizer([text], return_tensors="pt")["input_ids"].tolist()
         assert reader(text_target=text)["input_ids"] == tokenizer(text_target=text)["input_ids"]
         ids = there.generate(**batch)[0, 1:].tolist()
-        mine = decode_greedily(lm.model, batch["input_ids"], lm.special_tokens.start, END)[0].tolist()
+        own, ended = lm.decoded(text)
+        mine = [*own, END] if ended else own
         assert ids == mine
+        assert max(ids) < lm.special_tokens.unused_ids.start
         assert reader.decode(ids, skip_special_tokens=True) == tokenizer.decode(mine, skip_special_tokens=True)
         lengths.add(len(ids))
         asked = {"num_beams": 4, "num_return_sequences": 4, "length_penalty": 0.0}
         found = there.generate(**batch, **asked, output_scores=True, return_dict_in_generate=True)
-        beams = beam_search(lm.model, batch["input_ids"][0], lm.special_tokens.start, END, 4).finished
+        beams = lm.beams(text, 4).finished
         totals = {(*one.ids, END) if one.ended else one.ids: one.total for one in beams}
         for row, score in zip(found.sequences[:, 1:].tolist(), found.sequences_scores.tolist(), strict=True):
             until = tuple(row[: row.index(END) + 1]) if END in row else tuple(row)
@@ -263,4 +273,6 @@ def test_an_exported_translator_writes_there_what_it_writes_here(home: Path, tmp
     assert CONTEXT in lengths  # an answer that was cut
     assert compared >= 5
     assert main(["import", str(made), "--name", "again"]) == 0
-    assert gptviz.load("again").tokenizer.to_json() == lm.tokenizer.to_json()
+    again = gptviz.load("again")
+    assert again.tokenizer.to_json() == lm.tokenizer.to_json()
+    assert (again.tokenizer.vocab_size, again.card.languages) == (model.config.vocab_size, ("en", "de"))

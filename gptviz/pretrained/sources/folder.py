@@ -56,7 +56,9 @@ class Folder(Source):
         tokenizer, notes = fitted(found, outline.config.vocab_size, words.file)
         family, given = described(fields)
         ends, labels = words.ends(given.optional("eos_token_id"), found), family.labels(given)
-        return Opened(outline.family, outline.config, tokenizer, notes, outline.licence, words.chat(), ends, labels)
+        return Opened(
+            outline.family, outline.config, tokenizer, notes, outline.licence, words.chat(), ends, labels, words.languages
+        )
 
     def parameters(self, config: Config) -> Iterator[tuple[str, Tensor]]:
         family, given = described(self._fields())

@@ -23,6 +23,8 @@ LONGEST_TOKENIZER, LONGEST_SETTINGS = 64 * 2**20, 4 * 2**20  # bytes
 MOST_SETTINGS = 500_000
 # What Marian's tokenizer is made of: two vocabularies of SentencePiece, and the ids of their pieces.
 MARIAN = ("source.spm", "target.spm", "vocab.json")
+# What its settings call the language that a translator reads, and the one that it writes.
+LANGUAGES = ("source_lang", "target_lang")
 # The name of the template for plain chats, where a model has several.
 PLAIN = "default"
 
@@ -73,6 +75,12 @@ class FolderTokens:
             if name.endswith("_token") and isinstance(text, str):
                 texts[name] = text
         return texts
+
+    @property
+    def languages(self) -> tuple[str, str] | None:
+        """What a translator reads and what it writes, such as "en" and "de"; None where the folder does not say both."""
+        source, target = (self._settings.get(name) for name in LANGUAGES)
+        return (source, target) if isinstance(source, str) and isinstance(target, str) and source and target else None
 
     def tokenizer(self) -> Tokenizer | None:
         """The tokenizer; None without any.

@@ -13,6 +13,7 @@ from torch import Tensor
 from gptviz.model import Config
 from gptviz.text import Tokenizer
 from gptviz.text.chat import ChatTemplate
+from gptviz.text.tokenizers.marian import MarianTokenizer
 from gptviz.text.tokenizers.padded import PaddedTokenizer
 from gptviz.text.tokenizers.symbols import MOST_SYMBOLS, SymbolTokenizer
 
@@ -48,6 +49,7 @@ class Opened:
         chat: how a chat is written for it, where the source says so.
         ends: the tokens that end a text.
         labels: the names of the labels that a classifier tells apart.
+        languages: what a translator reads and what it writes, as its files name them; None where they do not.
     """
 
     family: str
@@ -58,6 +60,7 @@ class Opened:
     chat: ChatTemplate | None = None
     ends: tuple[int, ...] = ()
     labels: tuple[str, ...] = ()
+    languages: tuple[str, str] | None = None
 
 
 class Source(ABC):
@@ -145,4 +148,6 @@ def fitted(tokenizer: Tokenizer | None, size: int, file: str = "") -> tuple[Toke
         return tokenizer, ()
     unused = size - tokenizer.vocab_size
     note = f"The last {unused:,} of its {size:,} tokens are unused: the embedding has more rows than the tokenizer has tokens."
-    return PaddedTokenizer(tokenizer, size), (note,)
+    # Marian's has its own unused tokens, for it also knows which tokens begin and end an answer.
+    whole = tokenizer.filled_up(size) if isinstance(tokenizer, MarianTokenizer) else PaddedTokenizer(tokenizer, size)
+    return whole, (note,)

@@ -14,6 +14,7 @@ from gptviz.text.visible import visible
 
 from .base import Encoding, Ids, Unknown
 from .bpe import as_value_error
+from .padded import LARGEST, unused_label
 from .special_tokens import NAMES, SpecialTokensTokenizer
 
 if TYPE_CHECKING:
@@ -40,14 +41,17 @@ class MarianTokenizer(SpecialTokensTokenizer):
         unknown: the piece that is read for one that the table lacks.
         end: the piece after a source and after an answer.
         padding: the piece that fills up short texts, and begins answers.
+        unused: how many tokens there are after the pieces that stand for no text, as in `PaddedTokenizer`.
 
     Raises:
-        ValueError: a vocabulary is damaged, two pieces are the same, or a special piece is missing.
+        ValueError: a vocabulary is damaged, two pieces are the same, a special piece is missing, or there are too many tokens.
     """
 
     kind = "marian"
 
-    def __init__(self, source: bytes, target: bytes, pieces: Sequence[str], unknown: str, end: str, padding: str) -> None:
+    def __init__(
+        self, source: bytes, target: bytes, pieces: Sequence[str], unknown: str, end: str, padding: str, unused: int = 0
+    ) -> None:
         self.pieces = tuple(pieces)
         self._ids = {piece: place for place, piece in enumerate(self.pieces)}
         if len(self._ids) != len(self.pieces):
@@ -55,6 +59,9 @@ class MarianTokenizer(SpecialTokensTokenizer):
         for piece in (unknown, end, padding):
             if piece not in self._ids:
                 raise ValueError(f"the vocabulary lacks the piece {piece!r:.80}")
+        if not len(self.pieces) <= len(self.pieces) + unused <= LARGEST:
+            raise ValueError(f"there cannot be {unused:,} unused tokens")
+        self.unused_ids = range(len(self.pieces), len(self.pieces) + unused)
         self._content = {"source": source, "target": target}
         self._source, self._target = (_opened(content, name) for name, content in self._content.items())
         self._unknown, self.end, self.padding = self._ids[unknown], self._ids[end], self._ids[padding]
@@ -68,17 +75,30 @@ class MarianTokenizer(SpecialTokensTokenizer):
             ValueError: `to_json` could not have written it.
         """
         pieces, names = fields.get("pieces"), ("source", "target", "unknown", "end", "padding")
+        unused = fields.get("unused", 0)
         source, target, unknown, end, padding = (str(fields.get(name)) for name in names)
         if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
             raise ValueError("the tokenizer's 'pieces' must be a list of texts")
+        if isinstance(unused, bool) or not isinstance(unused, int):
+            raise ValueError("the tokenizer's 'unused' must be a whole number")
         with as_value_error("the tokenizer's 'source' and 'target' must be vocabularies in base64"):
             contents = [base64.b64decode(text, validate=True) for text in (source, target)]
-        return cls(contents[0], contents[1], pieces, unknown, end, padding)
+        return cls(contents[0], contents[1], pieces, unknown, end, padding, unused)
+
+    def filled_up(self, size: int) -> MarianTokenizer:
+        """The same tokenizer with unused tokens at its end, so that there are `size` of them.
+
+        Raises:
+            ValueError: there are more already, or that would be too many.
+        """
+        special, content = self.special(), self._content
+        names = special["unknown"], special["end"], special["padding"]
+        return MarianTokenizer(content["source"], content["target"], self.pieces, *names, size - len(self.pieces))
 
     @property
     def vocab_size(self) -> int:
-        """How many pieces there are."""
-        return len(self.pieces)
+        """How many tokens there are, the unused ones included."""
+        return self.unused_ids.stop
 
     @property
     def unknown_id(self) -> int:
@@ -117,14 +137,14 @@ class MarianTokenizer(SpecialTokensTokenizer):
         return [self.start, *self.encode_answer(text).ids, self.end]
 
     def decode(self, ids: Sequence[int] | Ids) -> str:
-        """The text of these ids; special tokens are left out."""
-        pieces = (self.pieces[place] for place in self.checked(ids).tolist() if place not in (self.end, self.padding))
-        return "".join(pieces).replace(SPACE, " ").strip()
+        """The text of these ids; special and unused tokens are left out."""
+        return "".join(map(self.piece, self.checked(ids).tolist())).strip()
 
     def piece(self, id: int) -> str:
-        """The text a token stands for, a space before a word; start and end stand for none."""
+        """The text a token stands for, a space before a word; start, end and unused tokens stand for none."""
         place = int(self.checked([id])[0])
-        return "" if place in (self.end, self.padding) else self.pieces[place].replace(SPACE, " ")
+        stands_for_none = place in (self.end, self.padding) or place in self.unused_ids
+        return "" if stands_for_none else self.pieces[place].replace(SPACE, " ")
 
     def id_of(self, piece: str) -> int | None:
         """The token that stands for exactly this text, None if there is none; a special token never does."""
@@ -132,13 +152,15 @@ class MarianTokenizer(SpecialTokensTokenizer):
         return None if found in (self.end, self.padding) else found
 
     def label(self, id: int) -> str:
-        """The visible form of a token; of start and end their names, `⟨start⟩`."""
+        """The visible form of a token; of start and end their names, `⟨start⟩`; of an unused one its number."""
         place = int(self.checked([id])[0])
+        if place in self.unused_ids:
+            return unused_label(place)
         return {self.start: NAMES[1], self.end: NAMES[2]}.get(place) or visible(self.piece(place))
 
     def labels(self) -> list[str]:
         """The visible forms of all tokens, by id."""
-        return [self.label(place) for place in range(len(self.pieces))]
+        return [self.label(place) for place in range(self.vocab_size)]
 
     def files(self) -> dict[str, bytes]:
         """The files that it is made of, by name: both vocabularies, and the ids of the pieces."""
@@ -150,9 +172,12 @@ class MarianTokenizer(SpecialTokensTokenizer):
         return {"unknown": self.pieces[self._unknown], "end": self.pieces[self.end], "padding": self.pieces[self.padding]}
 
     def to_json(self) -> str:
-        """`kind`, both vocabularies in base64, the `pieces` in the order of their ids, and which of them are special."""
+        """`kind`, both vocabularies in base64, the `pieces` in the order of their ids, which of them are special, and how many
+        tokens are `unused`.
+        """
         written = {name: base64.b64encode(content).decode("ascii") for name, content in self._content.items()}
-        return json.dumps({"kind": self.kind, **written, "pieces": self.pieces, **self.special()})
+        unused = {"unused": len(self.unused_ids)} if self.unused_ids else {}
+        return json.dumps({"kind": self.kind, **written, "pieces": self.pieces, **self.special(), **unused})
 
 
 def _cut(text: str, vocabulary: SentencePieceProcessor) -> list[str]:

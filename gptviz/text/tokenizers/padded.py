@@ -11,6 +11,11 @@ from .base import Encoding, Ids, Tokenizer
 LARGEST = 10_000_000
 
 
+def unused_label(id: int) -> str:
+    """The visible form of an unused token."""
+    return f"⟨unused {id}⟩"
+
+
 class PaddedTokenizer(Tokenizer):
     """The tokens of an inner tokenizer, then tokens that stand for no text and that no text is read as.
 
@@ -84,11 +89,11 @@ class PaddedTokenizer(Tokenizer):
     def label(self, id: int) -> str:
         """The visible form of a token; of an unused one its number."""
         checked = int(self.checked([id])[0])
-        return self.inner.label(checked) if checked < self.inner.vocab_size else f"⟨unused {checked}⟩"
+        return self.inner.label(checked) if checked < self.inner.vocab_size else unused_label(checked)
 
     def labels(self) -> list[str]:
         """The visible forms of all tokens, by id."""
-        return [*self.inner.labels(), *(f"⟨unused {place}⟩" for place in range(self.inner.vocab_size, self._size))]
+        return [*self.inner.labels(), *map(unused_label, range(self.inner.vocab_size, self._size))]
 
     def to_json(self) -> str:
         """`kind`, `size`, and `inner`, the JSON of the inner tokenizer."""

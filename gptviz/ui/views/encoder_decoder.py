@@ -68,8 +68,9 @@ def answer(key: ModelKey, source: tuple[int, ...], start: int, end: int, samplin
 
 @st.cache_data(max_entries=64, show_spinner="Writing the output")
 def _answer(key: ModelKey, source: tuple[int, ...], start: int, end: int, sampling: Sampling | None) -> Answer:
-    model = language_model(key).model
-    ids = decode(model, torch.tensor([source]), start, end, sampling, longest_answer(model.config))[0]
+    lm = language_model(key)
+    never = lm.special_tokens.unused_ids
+    ids = decode(lm.model, torch.tensor([source]), start, end, sampling, longest_answer(lm.model.config), never)[0]
     written, ended = until_end(ids, end)
     return Answer(tuple(written), ended)
 

@@ -90,3 +90,20 @@ def test_a_table_of_ids_with_holes_is_refused(content: str, tokenizer: MarianTok
     (tmp_path / "vocab.json").write_text(content)
     with pytest.raises(ImportRefusedError, match=r"vocab\.json is damaged"):
         FolderTokens(tmp_path).tokenizer()
+
+
+def test_unused_tokens_follow_the_pieces_and_stand_for_nothing(tokenizer: MarianTokenizer) -> None:
+    n = tokenizer.vocab_size
+    wide = tokenizer.filled_up(n + 3)
+    assert (wide.vocab_size, len(wide.labels()), wide.label(n + 1)) == (n + 3, n + 3, f"⟨unused {n + 1}⟩")
+    assert (wide.start, wide.end, wide.source_ids("the frog")) == (
+        tokenizer.start,
+        tokenizer.end,
+        tokenizer.source_ids("the frog"),
+    )
+    ids = tokenizer.encode("the frog").ids
+    assert wide.decode([n, *ids, n + 2]) == tokenizer.decode(ids)
+    again = from_json(wide.to_json())
+    assert (again.to_json(), again.vocab_size) == (wide.to_json(), n + 3)
+    with pytest.raises(ValueError, match="unused tokens"):
+        tokenizer.filled_up(n - 1)

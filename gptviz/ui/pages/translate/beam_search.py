@@ -50,8 +50,8 @@ def _search(
     key: ModelKey, source: tuple[int, ...], start: int, end: int, width: int, penalty: float
 ) -> tuple[Beams, tuple[beams.DrawnNode, ...]]:
     lm = language_model(key)
-    most = longest_answer(lm.model.config)
-    result = beam_search(lm.model, torch.tensor(source), start, end, width, most, penalty)
+    most, never = longest_answer(lm.model.config), lm.special_tokens.unused_ids
+    result = beam_search(lm.model, torch.tensor(source), start, end, width, most, penalty, never)
     ids: list[tuple[int, ...]] = []  # the tokens up to each node, which stands after its parent
     for node in result.nodes:
         ids.append(() if node.parent is None else (*ids[node.parent], node.token))

@@ -1,4 +1,4 @@
-"""What a model knows of its source: words that occur in none of the sources it was trained on."""
+"""What a model can translate: its languages, and words that occur in none of the sources it was trained on."""
 
 from __future__ import annotations
 
@@ -20,6 +20,13 @@ KNOWN_SHARE = 0.99
 MOST_NAMED = 5
 
 _WORD = re.compile(r"[^\W\d_]+")
+
+
+def say_languages(subject: Subject) -> None:
+    """From which language into which a translator of another program translates, where its files say so."""
+    if (languages := subject.lm.card.languages) is not None:
+        source, target = (f"“{escaped(one[:40])}”" for one in languages)
+        st.caption(f"This model translates from {source} to {target}, as its files name the languages.")
 
 
 def warn_of_unknown_words(subject: Subject, notices: Any) -> None:
