@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 from streamlit.testing.v1.element_tree import Block, Node
 
+from gptviz.components.kit import PART, Packed, Part
 from gptviz.known_names import instead
 from gptviz.location import FOLDER
 from gptviz.page_run import in_vain, run_page
@@ -137,7 +138,7 @@ class PageContent:
         return next((piece.text for piece in self.all(Heading)), self.name)
 
 
-Piece = Heading | Text | Plain | Code | Figure | View | Table | Image | Setting | Group | PageContent
+Piece = Heading | Text | Plain | Code | Figure | View | Part | Table | Image | Setting | Group | PageContent
 
 
 def _flat(pieces: tuple[Piece, ...]) -> Iterator[Piece]:
@@ -198,6 +199,8 @@ def _piece(node: Node) -> Iterator[Piece]:
         case "PlotlyChart":
             yield Figure(proto.spec, getattr(proto, "alt", ""))
         case "BidiComponent":
+            if proto.component_name == PART:
+                yield Part.of(proto.bytes)
             found = _VIEW.fullmatch(proto.component_name)
             if found and found[1] != "figure_tools":
                 yield View(found[1], proto.bytes)
@@ -212,11 +215,20 @@ def _piece(node: Node) -> Iterator[Piece]:
                 yield Setting(label, str(value))
 
 
+def _whole(pieces: list[Piece]) -> tuple[Piece, ...]:
+    """The pieces, with the parts of a view's data, which stand beside it on a page, put into the view."""
+    parts = tuple(piece for piece in pieces if isinstance(piece, Part))
+    if not parts:
+        return tuple(pieces)
+    others = (piece for piece in pieces if not isinstance(piece, Part))
+    return tuple(View(one.name, Packed(one.data, parts).whole) if isinstance(one, View) else one for one in others)
+
+
 def _group(block: Block) -> Iterator[Piece]:
     proto: Any = block.proto
     if block.type == "popover" or _ELSEWHERE.search(getattr(proto, "id", "") or ""):
         return
-    inside = tuple(piece for piece in _pieces(block) if piece != TRY_THIS)
+    inside = _whole([piece for piece in _pieces(block) if piece != TRY_THIS])
     if not inside:
         return
     if block.type == "expander":

@@ -6,7 +6,7 @@ import base64
 import contextlib
 import json
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 from playwright.sync_api import Browser, Page
 
 from gptviz.components import kit
+from gptviz.components.kit.modules import joined
 from tests.browser.machinery import PATIENCE, ROOT, record_troubles
 
 # A page of this host is served by the test itself. Like the app's, it may use the clipboard and change its address.
@@ -39,6 +40,10 @@ MOUNT = """async ({ script, style }) => {
             setTriggerValue: (name, value) => window.sent.push(['trigger', name, value]),
             setStateValue: (name, value) => window.sent.push(['state', name, value]),
         });
+    };
+    window.keep = async (script, parts) => {
+        const keeper = await import(URL.createObjectURL(new Blob([script], { type: 'text/javascript' })));
+        for (const part of parts) keeper.default({ data: bytes(part), parentElement: document.createElement('div') });
     };
     window.replace = () => {
         leave?.();
@@ -75,7 +80,12 @@ class Mounted:
 
     def show(self, payload: bytes) -> None:
         """Give the view another payload, as a run of the script does."""
-        self.page.evaluate("(payload) => window.show(payload)", base64.b64encode(payload).decode())
+        self.page.evaluate("(payload) => window.show(payload)", _text(payload))
+
+    def keep(self, parts: Iterable[kit.Part]) -> None:
+        """Give the page parts of payloads, as a run of the script does."""
+        script = joined(kit.FOLDER / "part.js")
+        self.page.evaluate("([script, parts]) => window.keep(script, parts)", [script, [_text(part.carried) for part in parts]])
 
     def replace(self) -> None:
         """Take the view away and make room for a new one, which the next `show` puts there (as Streamlit sometimes does)."""
@@ -86,6 +96,10 @@ class Mounted:
         """What the view has sent to the server so far."""
         messages = [Message(*message) for message in self.page.evaluate("() => window.sent")]
         return [message._replace(value=_read(message.value)) for message in messages]
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
 
 
 def _read(value: object) -> object:

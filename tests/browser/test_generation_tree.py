@@ -13,7 +13,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,9 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 import gptviz
 from gptviz.components import generation_tree
-from gptviz.components.generation_tree import Ghost, Look
+from gptviz.components.generation_tree import finished
+from gptviz.components.generation_tree.finished import Finished
+from gptviz.components.generation_tree.look import Ghost, Look
 from gptviz.generate.generation import Generation
 from gptviz.generate.sampling import Sampling
 from gptviz.generate.tree import ROOT, Tree
@@ -95,7 +97,7 @@ class Shown:
 
     def show(self, asked: int | None = None, **changes: Any) -> None:
         """Show all of the tree as it is now."""
-        self.view.show(generation_tree.whole(self.tree, self.look(**changes), asked))
+        self.view.show(payload(self.tree, self.look(**changes), asked))
 
     def answer(self) -> None:
         """Do what the view asked for last, as the page does."""
@@ -113,6 +115,11 @@ class Shown:
         assert name == "go"
         self.tree.go(at)
         return self.show()
+
+
+def payload(tree: Tree, look: Look, asked: int | None = None) -> bytes:
+    """What a view gets of a tree, its parts inside."""
+    return generation_tree.packed(tree, look, Finished(), asked).whole
 
 
 def looked(tree: Tree, lm: LanguageModel, **changes: Any) -> Look:
@@ -134,8 +141,7 @@ def shown(mounted: Mount) -> Callable[..., Shown]:
     ) -> Shown:
         lm = lm or opened_model(MODEL)
         tree = tree or written(lm)
-        payload = generation_tree.whole(tree, looked(tree, lm, **look or {}))
-        return Shown(mounted("generation_tree", payload, **page), tree, lm)
+        return Shown(mounted("generation_tree", payload(tree, looked(tree, lm, **look or {})), **page), tree, lm)
 
     return show
 
@@ -484,36 +490,35 @@ def test_a_click_in_the_middle_goes_there_and_keeps_what_follows_as_a_branch(sho
     assert tokens(rows(page)) == tokens(before)[:1]
 
 
-def test_a_view_put_in_the_place_of_another_goes_on_with_its_tree(mounted: Mount) -> None:
-    tree = Tree(Generation(scrambled(tiny()), torch.tensor([1, 2, 3])))
+def test_a_tree_in_parts_is_shown_once_all_of_them_are_here(mounted: Mount, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finished, "PART_NODES", 4)
+    tree, parts = Tree(Generation(scrambled(tiny()), torch.tensor([1, 2, 3]))), Finished()
     look = Look(7, ["a", "b", "c"], "t{}".format, repr)
+    for _ in range(9):
+        tree.step()
+    view = mounted("generation_tree", generation_tree.packed(tree, look, parts).whole)
+    tree.step()
+    before = generation_tree.packed(tree, look, parts)
+    tree.go(2)
+    tree.step()
     for _ in range(4):
         tree.step()
-    view = mounted("generation_tree", generation_tree.whole(tree, look))
-    last = tree.current
-    tree.step()
-    view.replace()
-    view.show(generation_tree.grown(tree, replace(look, playing=True), last))
-    assert view.sent == [], "it has nothing to ask for"
-    shown = view.page.locator("[data-node]").evaluate_all("chips => chips.map((chip) => Number(chip.dataset.node))")
-    assert {node.id for node in tree.path()} <= set(shown)
+    after = generation_tree.packed(tree, look, parts)
+    assert set(before.parts) < set(after.parts)
 
+    def current() -> str | None:
+        return view.page.locator("button.chip.current").get_attribute("data-node")
 
-def test_a_tree_is_forgotten_once_its_view_has_been_gone_for_a_while(mounted: Mount) -> None:
-    tree = Tree(Generation(scrambled(tiny()), torch.tensor([1, 2, 3])))
-    look = Look(7, ["a", "b", "c"], "t{}".format, repr)
-    tree.step()
-    view = mounted("generation_tree", generation_tree.whole(tree, look))
-    last = tree.current
-    tree.step()
-    view.page.clock.install()
+    view.show(before.data)
+    assert current() == "9", "the parts of this payload are not here yet"
+    view.show(after.data)
+    view.keep(before.parts)
+    assert current() == "9", "a payload that another one has followed is not shown any more"
+    view.keep(after.parts)
+    expect(view.page.locator("button.chip.current")).to_have_attribute("data-node", str(tree.current))
+    assert [int(row["node"]) for row in rows(view.page)] == [node for node in tree.nodes if node != ROOT]
     view.replace()
-    view.page.clock.run_for(10_000)
-    view.show(generation_tree.grown(tree, replace(look, playing=True), last))
-    assert [(name, value) for _, name, value in view.sent] == [("lost", {"number": 7})], "it asks for all of the tree"
-    view.show(generation_tree.grown(tree, replace(look, playing=True), last))
-    assert len(view.sent) == 1, "once"
-    view.show(generation_tree.grown(tree, replace(look, playing=True), ROOT))
+    view.show(after.data)
     expect(view.page.locator("button.chip.current")).to_have_attribute("data-node", str(tree.current))
 
 
@@ -872,10 +877,9 @@ def test_the_end_of_the_text_stays_in_view_when_it_is_paused(shown: Callable[...
     view = shown()
     tree = view.tree
     for _ in range(10):
-        last = max(tree.nodes)
         for _ in range(10):
             tree.step()
-        view.view.show(generation_tree.grown(tree, view.look(playing=True), last))
+        view.show(playing=True)
     view.show()
     bottoms = [
         view.page.locator(part).evaluate("one => one.getBoundingClientRect().bottom")
@@ -886,10 +890,10 @@ def test_the_end_of_the_text_stays_in_view_when_it_is_paused(shown: Callable[...
 
 def test_while_it_grows_the_card_waits_and_what_comes_joins_what_is_there(shown: Callable[..., Shown]) -> None:
     view = shown()
-    tree, last = view.tree, max(view.tree.nodes)
+    tree = view.tree
     for _ in range(5):
         tree.step()
-    view.view.show(generation_tree.grown(tree, view.look(playing=True), last))
+    view.show(playing=True)
     at_length(view.page, 105)
     expect(view.page.locator(".card .name").first).to_have_text("The text grows")
     assert [chip.get_attribute("data-node") for chip in chips(view.page).all()] == [str(node.id) for node in tree.path()]
@@ -897,7 +901,7 @@ def test_while_it_grows_the_card_waits_and_what_comes_joins_what_is_there(shown:
     expect(view.page.locator(".card .note").last).to_have_text("Pause to see it.")
     table = rows(view.page)
     assert tokens(table) == [node.token for node in tree.path()]
-    assert [row["how chosen"] for row in path(table)][-5:] == [""] * 5
+    assert "" not in {row["how chosen"] for row in path(table)}
 
 
 def test_a_percentage_is_never_broken(shown: Callable[..., Shown]) -> None:

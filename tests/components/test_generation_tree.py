@@ -10,8 +10,10 @@ import pytest
 import torch
 
 from gptviz.components import generation_tree
-from gptviz.components.generation_tree import BY_HAND, Ghost, Look, code, grown, place, taken, whole
-from gptviz.components.kit import unpack
+from gptviz.components.generation_tree import code, finished, packed, place, taken
+from gptviz.components.generation_tree.finished import BY_HAND, Finished
+from gptviz.components.generation_tree.look import Ghost, Look
+from gptviz.components.kit import Packed, unpack
 from gptviz.generate.generation import Generation
 from gptviz.generate.sampling import Sampling
 from gptviz.generate.tree import ROOT, Tree
@@ -38,6 +40,30 @@ def forked(**changes: Any) -> Tree:
 
 def looked(label: Callable[[int], str] = "t{}".format, **changes: Any) -> Look:
     return Look(**{"number": 7, "prompt": ["a", "b", "c"], "label": label, "described": repr} | changes)
+
+
+def whole(tree: Tree, look: Look, asked: int | None = None) -> bytes:
+    """What a browser gets that has nothing yet: of a small tree there are no parts."""
+    sent = packed(tree, look, Finished(), asked)
+    assert not sent.parts
+    return sent.data
+
+
+def numbers(sent: Packed) -> tuple[dict[int, tuple[Any, ...]], dict[int, Any]]:
+    """All that a browser gets of the nodes, by their ids, and of the attention, by the node after which a step was made."""
+    nodes: dict[int, tuple[Any, ...]] = {}
+    steps: dict[int, Any] = {}
+    for data in (*(part.data for part in sent.parts), sent.data):
+        header, arrays = unpack(data)
+        for i, node in enumerate(arrays.get("node", ())):
+            assert int(node) not in nodes, "a node travels once"
+            columns = [arrays[name][i].tolist() for name in ("parent", "token", "position", "logprob", "draw_logprob", "total")]
+            ids, p = arrays["candidates"][i].tolist(), arrays["candidate_p"][i].tolist()
+            nodes[int(node)] = (*columns, header["how"][arrays["how"][i]], header["labels"][str(arrays["token"][i])], ids, p)
+        for after, start, keys, at in arrays["place"].tolist() if "place" in arrays else ():
+            assert after not in steps, "a step travels once"
+            steps[after] = start, keys, arrays["attention"][at : at + 6 * keys].tolist()
+    return nodes, steps
 
 
 def test_every_node_travels_with_all_its_digits() -> None:
@@ -87,34 +113,69 @@ def test_the_attention_is_that_of_a_pass_over_what_each_step_saw() -> None:
 
 def test_attention_beyond_the_room_stays_behind_except_what_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     tree = forked()
-    monkeypatch.setattr(generation_tree, "MOST_BYTES", 3 * 2 * 6 * CONTEXT)
+    monkeypatch.setattr(finished, "MOST_BYTES", 3 * 2 * 6 * CONTEXT)
 
     def sent(asked: int | None = None) -> list[int]:
         return unpack(whole(tree, looked(), asked))[1]["place"][:, 0].tolist()
 
     path = [node.id for node in tree.path()]
     tree.after()
-    assert sent() == path[:-4:-1], "the end of the current path"
-    assert sent(asked=1)[0] == 1
+    assert sent() == path[-3:], "the end of the current path"
+    assert 1 in sent(asked=1)
     tree.most_bytes = 1
     tree.after(ROOT)
-    assert sent(asked=4)[0] == 4, "computed again"
+    assert 4 in sent(asked=4), "computed again"
     assert sent(asked=10_000) == sent()
 
 
-def test_while_it_grows_what_is_new_travels_alone() -> None:
-    tree = forked()
-    last = max(tree.nodes)
+def test_what_is_finished_travels_in_parts_that_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finished, "PART_NODES", 4)
+    monkeypatch.setattr(finished, "PART_BYTES", 3 * 2 * 6 * CONTEXT)
+    tree, parts = forked(), Finished()
+    before = packed(tree, looked(), parts)
     for _ in range(3):
         tree.step()
-    header, arrays = unpack(grown(tree, looked(playing=True), last))
-    assert arrays["node"].tolist() == [node.id for node in tree.path()[-3:]]
-    assert (header["since"], header["current"], header["playing"]) == (last, tree.current, True)
-    assert set(header["labels"]) == {str(node.token) for node in tree.path()[-3:]}
-    assert not {"attention", "candidates", "code"} & {*arrays, *header}
-    assert len(grown(tree, looked(), last)) < len(whole(tree, looked())) / 4
-    _, everything = unpack(grown(tree, looked(playing=True), ROOT))
-    assert everything["node"].tolist() == [node for node in tree.nodes if node != ROOT]
+        tree.after()
+        after = packed(tree, looked(), parts)
+        assert set(before.parts) < set(after.parts) or (set(before.parts) == set(after.parts) and before.data != after.data)
+        nodes, steps = numbers(after)
+        monkeypatch.setattr(finished, "PART_NODES", 10_000)
+        monkeypatch.setattr(finished, "PART_BYTES", 2**30)
+        assert numbers(packed(tree, looked(), Finished())) == (nodes, steps), "the same numbers, to the last digit"
+        monkeypatch.setattr(finished, "PART_NODES", 4)
+        monkeypatch.setattr(finished, "PART_BYTES", 3 * 2 * 6 * CONTEXT)
+        before = after
+    assert unpack(after.data)[0]["part_names"] == [part.name for part in after.parts]
+
+
+def test_dropped_nodes_leave_their_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finished, "PART_NODES", 4)
+    tree, parts = forked(), Finished()
+    packed(tree, looked(), parts)
+    tree.most_nodes = len(tree.nodes) - 1
+    for _ in range(2):
+        tree.step()
+    assert tree.dropped == 2
+    nodes, _ = numbers(packed(tree, looked(), parts))
+    assert list(nodes) == [node for node in tree.nodes if node != ROOT]
+
+
+def test_a_tree_that_was_brought_back_is_packed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finished, "PART_NODES", 4)
+    tree, parts = forked(), Finished()
+    packed(tree, looked(), parts)
+    other = forked(n_layer=1)
+    tree.restore(other.snapshot())
+    nodes, _ = numbers(packed(tree, looked(), parts))
+    assert [fields[1] for fields in nodes.values()] == [node.token for node in other.nodes.values() if node.id != ROOT]
+
+
+def test_while_it_grows_no_attention_travels() -> None:
+    tree = forked()
+    header, arrays = unpack(whole(tree, looked(playing=True)))
+    assert arrays["node"].tolist() == [node for node in tree.nodes if node != ROOT]
+    assert (header["current"], header["playing"]) == (tree.current, True)
+    assert not {"attention", "code"} & {*arrays, *header}
 
 
 def test_what_may_come_next_travels_with_why_it_cannot() -> None:
@@ -136,8 +197,7 @@ def test_a_model_without_attention_and_one_that_looks_ahead_travel_too(changes: 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_arrives_as_it_is(text: str) -> None:
     tree = forked()
-    packed = whole(tree, looked(lambda _: text, prompt=[text], status=text, code=text))
-    header, _ = unpack(packed)
+    header, _ = unpack(whole(tree, looked(lambda _: text, prompt=[text], status=text, code=text)))
     assert set(header["labels"].values()) == {text}
     assert (header["prompt"], header["status"], header["code"]) == ([text], text, text)
 
@@ -186,7 +246,7 @@ def test_a_full_tree_is_packed_small_enough_to_be_sent() -> None:
     tree = forked(context_length=256)
     for _ in range(300):
         tree.step()
-    packed = whole(tree, looked())
-    _, arrays = unpack(packed)
-    assert arrays["attention"].nbytes <= generation_tree.MOST_BYTES
-    assert len(packed) < generation_tree.MOST_BYTES + 200 * len(tree.nodes)
+    sent = packed(tree, looked(), Finished())
+    size = len(sent.data) + sum(len(part.data) for part in sent.parts)
+    assert size < finished.MOST_BYTES + 200 * len(tree.nodes)
+    assert len(sent.data) < finished.PART_BYTES + 200 * finished.PART_NODES

@@ -9,7 +9,7 @@ import { NEXT, Nodes, START } from "../../gptviz/components/generation_tree/node
 const LABELS = { 5: "a", 6: "b", 7: "c" };
 
 /** A payload of nodes [id, parent, token]; after the prompt of two tokens comes each at its own depth. */
-function payload(nodes, current, { isWhole = true, ...more } = {}) {
+function payload(nodes, current, more = {}) {
   const positions = new Map([[START, 1]]);
   for (const [id, parent] of nodes) positions.set(id, (positions.get(parent) ?? 10) + 1);
   const column = (of) => Float64Array.from(nodes, of);
@@ -21,19 +21,12 @@ function payload(nodes, current, { isWhole = true, ...more } = {}) {
     logprob: column(() => -1),
     draw_logprob: column(() => -0.5),
     total: column(([id]) => 1 - positions.get(id)),
+    candidates: Object.assign(Int32Array.from(nodes.flatMap(([, , token]) => [token, 9, -1])), { shape: [nodes.length, 3] }),
+    candidate_p: new Float32Array(6 * nodes.length).fill(0.25),
+    how: column((_, i) => i % 2),
   };
-  if (isWhole) {
-    const candidates = Object.assign(Int32Array.from(nodes.flatMap(([, , token]) => [token, 9, -1])), {
-      shape: [nodes.length, 3],
-    });
-    Object.assign(arrays, {
-      candidates,
-      candidate_p: new Float32Array(6 * nodes.length).fill(0.25),
-      how: column((_, i) => i % 2),
-    });
-  }
   const header = { number: 1, current, labels: { ...LABELS }, prompt: ["x", "y"], prompt_length: 2, heads: [1, 2], ...more };
-  return { ...header, how: ["chosen by hand", "temperature 1"], draws: 1, since: isWhole ? START : 1, arrays };
+  return { ...header, how: ["chosen by hand", "temperature 1"], draws: 1, arrays };
 }
 
 //   1 - 2 - 3      the current path
@@ -86,25 +79,21 @@ test("a branch ends at a fork, at an end and at the current node", () => {
   assert.deepEqual([middle.children[0].nodes, middle.children[0].level], [[5], 3]);
 });
 
-test("what comes while the tree grows joins it, if the tree has all that lies before", () => {
-  const nodes = tree();
-  const more = payload(
-    [
-      [6, 3, 5],
-      [7, 6, 8],
-    ],
-    7,
-    { isWhole: false, labels: { 8: "d" } },
-  );
-  assert.ok(nodes.goesOn(more));
-  nodes.add(more);
-  assert.deepEqual(nodes.path, [1, 2, 3, 6, 7]);
-  assert.deepEqual([nodes.label(7), nodes.label(6), nodes.node(7).candidates], ["d", "a", null]);
-  const size = nodes.size;
-  nodes.add(more);
-  assert.equal(nodes.size, size, "what comes twice is there once");
-  assert.ok(!nodes.goesOn(payload([[9, 8, 5]], 9, { isWhole: false })), "the parent is missing");
-  assert.ok(!nodes.goesOn(payload([], 99, { isWhole: false })), "the current node is missing");
+test("a tree in parts is the same as one that came as a whole", () => {
+  const whole = payload(NODES, 3);
+  whole.arrays.place = Int32Array.from([2, 1, 3, 0, START, 0, 2, 6]);
+  whole.arrays.attention = Float32Array.from([0.5, 0.25, 0.25, 0, 1, 0, 0.75, 0.25, 0.5, 0.5]);
+  const rest = payload([[5, 4, 6]], 3, { labels: { 6: "b" } });
+  Object.assign(rest.arrays, { place: Int32Array.from([START, 0, 2, 0]), attention: whole.arrays.attention.slice(6) });
+  const nodes = payload(NODES.slice(0, 4), 3);
+  const steps = { place: Int32Array.from([2, 1, 3, 0]), attention: whole.arrays.attention.slice(0, 6) };
+  for (const part of [nodes.arrays, rest.arrays]) for (const name of ["position", "logprob", "total", "how"]) part[name].fill(1);
+  for (const name of ["position", "logprob", "total", "how"]) whole.arrays[name].fill(1);
+  const [one, other] = [new Nodes(whole), new Nodes({ ...rest, parts: [nodes, { arrays: steps }] })];
+  assert.deepEqual([...other.all], [...one.all]);
+  assert.deepEqual(other.labels, one.labels);
+  for (const at of [1, 3, 4]) assert.deepEqual(other.attended(at, "0.1"), one.attended(at, "0.1"));
+  assert.deepEqual(other.outline(), one.outline());
 });
 
 test("attention is that of a head, or the mean of all", () => {
@@ -117,8 +106,7 @@ test("attention is that of a head, or the mean of all", () => {
   assert.deepEqual(nodes.attended(3, "").weights, Float64Array.from([0.25, 0.625, 0.125]));
   assert.deepEqual(nodes.attended(1, "0.1"), { start: 0, weights: Float64Array.from([0.5, 0.5]) });
   assert.equal(nodes.attended(NEXT, ""), null, "that of the current node did not travel");
-  nodes.goTo(2);
-  assert.equal(nodes.attended(NEXT, "0.0").start, 1);
+  assert.equal(new Nodes({ ...given, current: 2 }).attended(NEXT, "0.0").start, 1);
   assert.equal(nodes.attended(START, ""), null);
 });
 

@@ -89,7 +89,6 @@ export class Card {
 
 /** @param {TreeNode} node @param {Record<number, string>} labels */
 function candidateLines(node, labels) {
-  if (!node.candidates) return [make("div", "note", "Pause to see what else was likely.")];
   /** @param {number} token @param {number} p @param {boolean} isCut @param {number} i */
   const line = (token, p, isCut, i) => lineOf(token, labels[token], p, { isCut, i, isTaken: token === node.token });
   const lines = node.candidates.map(([token, p, drawn], i) => line(token, p, drawn === 0, i));

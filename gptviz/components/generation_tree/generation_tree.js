@@ -16,14 +16,6 @@ import { nats } from "./words.js";
 
 /** @typedef {import("./nodes.js").Place} Place */
 
-// While scripts follow each other closely, Streamlit now and then takes a view away and puts a new one in its place, which goes on
-// with the tree of the old one. It is kept for so many milliseconds after its view has gone.
-const KEPT = 5_000;
-/** @type {Nodes | null} */
-let lastShown = null;
-/** @type {ReturnType<typeof setTimeout> | undefined} */
-let forgetting;
-
 /** The whole view. */
 class GenerationTree {
   /** @param {HTMLElement} root */
@@ -37,8 +29,6 @@ class GenerationTree {
     this.nodes = null;
     /** @type {Place | null} */
     this.looked = null; // what is under the pointer or the keyboard
-    /** @type {number | null} */
-    this.lost = null; // the number of the tree that was asked for
     this.byTouch = false;
     /** @type {HTMLElement | null} */
     this.tapped = null;
@@ -119,7 +109,6 @@ class GenerationTree {
   close() {
     this.replay.stop();
     this.resized.disconnect();
-    forgetting = setTimeout(() => (lastShown = null), KEPT);
   }
 
   // What came
@@ -128,8 +117,8 @@ class GenerationTree {
   show(payload) {
     const isAnother = payload.number !== this.nodes?.number,
       { current, size } = this.nodes ?? {};
-    if (!this.take(payload)) return;
-    const nodes = this.shown;
+    const nodes = new Nodes(payload);
+    this.nodes = nodes;
     const isMoved = isAnother || nodes.current !== current;
     this.payload = payload;
     toAddress(payload.address);
@@ -145,25 +134,6 @@ class GenerationTree {
     this.render();
     if (isFromCard) this.boxes.chips.get(nodes.current)?.focus({ preventScroll: true });
     if (isMoved && !payload.playing && !isAnother) this.announceMove();
-  }
-
-  /** Take in what came; false where it continues a tree that is not here: then all of it is asked for. @param {any} payload */
-  take(payload) {
-    clearTimeout(forgetting);
-    if (payload.since === START) {
-      this.nodes = lastShown = new Nodes(payload);
-    } else {
-      const known = [this.nodes, lastShown].find((nodes) => nodes?.number === payload.number);
-      if (!known?.goesOn(payload)) {
-        if (this.lost !== payload.number) this.send("lost", { number: payload.number });
-        this.lost = payload.number;
-        return false;
-      }
-      this.nodes = lastShown = known;
-      this.nodes.add(payload);
-    }
-    this.lost = null;
-    return true;
   }
 
   announceMove() {

@@ -17,9 +17,9 @@ export const NEXT = "next";
  * @property {number} draw ln of its probability in the draw, in nats; −∞ where the draw had cut it
  * @property {number} total sum of `logprob` from the prompt to here
  * @property {number[]} children ids
- * @property {string} how how it was chosen; "" while the tree is growing
+ * @property {string} how how it was chosen
  * @property {boolean} byHand whether it was not drawn, but chosen by hand or brought from another text
- * @property {[token: number, probability: number, drawn: number][] | null} candidates null while the tree is growing
+ * @property {[token: number, probability: number, drawn: number][]} candidates none for the prompt
  */
 
 /**
@@ -40,10 +40,12 @@ export const NEXT = "next";
 
 /** The nodes of one tree. */
 export class Nodes {
-  /** @param {any} payload of a whole tree */
+  /** @param {any} payload with parts of the tree that came before, see finished.py */
   constructor(payload) {
     this.number = payload.number;
-    this.labels = payload.labels;
+    const parts = [...(payload.parts ?? []), payload];
+    /** @type {Record<number, string>} */
+    this.labels = Object.assign({}, ...parts.map(({ labels }) => labels));
     this.code = payload.code ?? "# Pause first: the tree is growing.";
     this.prompt = payload.prompt; // labels
     this.promptLength = payload.prompt_length;
@@ -52,8 +54,8 @@ export class Nodes {
     this.headsOfLayer = heads;
     /** @type {Map<number, TreeNode>} */
     this.all = new Map([[START, promptNode(payload.prompt_length - 1)]]);
-    this.addAll(payload);
-    this.places = stepsOf(payload.arrays);
+    for (const part of parts) if (part.arrays.node) this.addAll(part);
+    this.places = new Map(parts.flatMap(({ arrays }) => stepsOf(arrays)));
     /** @type {number} */
     this.current = payload.current;
     this.path = this.pathTo(this.current); // the nodes from the first after the prompt to the current one
@@ -76,27 +78,9 @@ export class Nodes {
     return found;
   }
 
-  /**
-   * Whether a payload continues what is here: after clicks in quick succession a message in between may never be sent.
-   *
-   * @param {any} payload of a tree that grows
-   */
-  goesOn({ current, arrays: { node, parent } }) {
-    const known = new Set([...node, ...this.all.keys()]);
-    return known.has(current) && [...parent].every((id) => known.has(id));
-  }
-
-  /** @param {any} payload of a tree that grows, which `goesOn` */
-  add(payload) {
-    Object.assign(this.labels, payload.labels);
-    this.addAll(payload);
-    this.goTo(payload.current);
-  }
-
   /** @param {any} payload */
   addAll({ arrays, how: names, draws }) {
     const { node, parent, token, position, logprob, draw_logprob: draw, total } = arrays;
-    const isWhole = "candidates" in arrays; // not while the tree grows
     for (let i = 0; i < node.length; i++) {
       const above = this.all.get(parent[i]);
       if (!above || this.all.has(node[i])) continue;
@@ -109,19 +93,12 @@ export class Nodes {
         draw: draw[i],
         total: total[i],
         children: [],
-        how: isWhole ? names[arrays.how[i]] : "",
-        byHand: isWhole && arrays.how[i] < draws,
-        candidates: isWhole ? candidatesOf(arrays, i) : null,
+        how: names[arrays.how[i]],
+        byHand: arrays.how[i] < draws,
+        candidates: candidatesOf(arrays, i),
       });
       above.children.push(node[i]);
     }
-  }
-
-  /** Make `id` the node that the text continues from. @param {number} id */
-  goTo(id) {
-    this.current = id;
-    this.path = this.pathTo(id);
-    this.onPath = new Set(this.path).add(START);
   }
 
   /** @param {number} id */
@@ -211,7 +188,7 @@ export class Nodes {
 
 /** @param {number} position @returns {TreeNode} */
 function promptNode(position) {
-  const nothing = { token: -1, logprob: 0, draw: 0, total: 0, how: "", byHand: false, candidates: null };
+  const nothing = { token: -1, logprob: 0, draw: 0, total: 0, how: "", byHand: false, candidates: [] };
   return { id: START, parent: null, position, children: [], ...nothing };
 }
 
@@ -228,12 +205,13 @@ function candidatesOf({ candidates, candidate_p: p }, row) {
  * Where the attention of each step lies among all numbers, by the node after which the step was made.
  *
  * @param {any} arrays
- * @returns {Map<number, { start: number, keys: number, from: number, numbers: Float32Array }>}
+ * @returns {[number, { start: number, keys: number, from: number, numbers: Float32Array }][]}
  */
 function stepsOf({ place = [], attention: numbers }) {
-  const steps = new Map();
+  /** @type {ReturnType<typeof stepsOf>} */
+  const steps = [];
   for (let i = 0; i < place.length; i += 4) {
-    steps.set(place[i], { start: place[i + 1], keys: place[i + 2], from: place[i + 3], numbers });
+    steps.push([place[i], { start: place[i + 1], keys: place[i + 2], from: place[i + 3], numbers }]);
   }
   return steps;
 }

@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +37,52 @@ ROLES = {
 # What a typed array of the browser can be made of; numbers of half precision are widened there.
 ARRAY_KINDS = ("float64", "float32", "float16", "int32", "uint8")
 ALIGNED = 8
+# The hexadecimal digits of the name of a part; kit/part.js reads as many.
+NAME = 16
+
+
+@dataclass(frozen=True)
+class Part:
+    """What of a payload does not change any more, packed (`pack`).
+
+    It travels in an element of its own. Streamlit sends that to a browser once: with every run the browser says which messages it
+    has, and of those only a name is sent. So a browser that lost one, or never had it, gets it.
+    """
+
+    data: bytes
+
+    @cached_property
+    def name(self) -> str:
+        """What payloads call it."""
+        return hashlib.sha256(self.data).hexdigest()[:NAME]
+
+    @property
+    def carried(self) -> bytes:
+        """What its element carries: the name, and the bytes."""
+        return self.name.encode() + self.data
+
+    @classmethod
+    def of(cls, carried: bytes) -> Part:
+        """The part that an element carries."""
+        return cls(carried[NAME:])
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A payload, and the parts that it names."""
+
+    data: bytes
+    parts: tuple[Part, ...]
+
+    @property
+    def whole(self) -> bytes:
+        """The payload with its parts inside, for a page without a server."""
+        header, arrays = unpack(self.data)
+        return pack(header, **arrays, **{part.name: np.frombuffer(part.data, np.uint8) for part in self.parts})
 
 
 def register(folder: Path) -> Callable[..., None]:
-    """The view in `folder`, to be mounted with `key=`, `data=` (from `pack`) and `on_<event>_change=`.
+    """The view in `folder`, to be mounted with `key=`, `data=` (from `pack` or `pack_in_parts`) and `on_<event>_change=`.
 
     Streamlit sends the script of a component with every message that changes. So the script of a view travels in an element of
     its own beside it, which never changes, and Streamlit sends that once (kit/arrival.js).
@@ -47,12 +91,19 @@ def register(folder: Path) -> Callable[..., None]:
     view = st.components.v2.component(name, html='<div class="root"></div>', js=modules.joined(FOLDER / "loader.js"))
     provided = st.components.v2.component(f"{name}_script", js=_provided(folder, name))
 
-    def mount(*, key: str, data: bytes, **events: Any) -> None:
+    def mount(*, key: str, data: bytes | Packed, **events: Any) -> None:
+        packed = data if isinstance(data, Packed) else Packed(data, ())
         with st.container(gap=None):
-            view(key=key, data=data, **events)
+            view(key=key, data=packed.data, **events)
             provided(key=f"{key} script")
+            for part in packed.parts:
+                _part(key=f"{key} {part.name}", data=part.carried)
 
     return mount
+
+
+PART = "gptviz_part"
+_part = st.components.v2.component(PART, js=modules.joined(FOLDER / "part.js"))
 
 
 def _provided(folder: Path, name: str) -> str:
@@ -101,6 +152,12 @@ def pack(header: Mapping[str, Any], **arrays: npt.NDArray[Any]) -> bytes:
         offset += little.nbytes + -little.nbytes % ALIGNED
     text = json.dumps({**header, "arrays": layout}, allow_nan=False).encode("ascii")
     return b"".join([_aligned(struct.pack("<I", len(text)) + text), *body])
+
+
+def pack_in_parts(header: Mapping[str, Any], parts: Sequence[Part], **arrays: npt.NDArray[Any]) -> Packed:
+    """A payload as `pack` makes it, with parts that the view finds unpacked as `payload.parts`, in this order."""
+    parts = tuple({part.name: part for part in parts}.values())
+    return Packed(pack({**header, "part_names": [part.name for part in parts]}, **arrays), parts)
 
 
 def _aligned(part: bytes) -> bytes:

@@ -1,5 +1,7 @@
 // How a view is shown, and how the payload it is shown from is read.
 
+import { arrived } from "./parts.js";
+
 /**
  * What Streamlit gives a component each time its data or its place changes.
  *
@@ -21,7 +23,7 @@
 
 /**
  * A component's function for Streamlit, from the class of its view and a function that reads its payload. Bytes that come again
- * are not read again.
+ * are not read again. A payload that names parts is shown when they are here, unless another one has come by then.
  *
  * @template Payload
  * @param {new (root: HTMLElement) => View<Payload>} Shown
@@ -34,14 +36,48 @@ export function view(Shown, read = /** @type {(data: Uint8Array) => any} */ (unp
     const before = places.get(parentElement);
     const payload = before && areEqual(data, before.data) ? before.payload : read(data);
     const shown = before?.view ?? new Shown(/** @type {HTMLElement} */ (parentElement.querySelector(".root")));
-    places.set(parentElement, { view: shown, data, payload });
+    const place = { view: shown, data, payload };
+    places.set(parentElement, place);
     shown.send = setTriggerValue;
-    shown.show(payload);
+    whenWhole(payload, () => {
+      if (places.get(parentElement) === place) shown.show(payload);
+    });
     return () => {
       shown.close?.();
       places.delete(parentElement);
     };
   };
+}
+
+/** @type {WeakMap<Uint8Array, Record<string, any>>} */
+const unpacked = new WeakMap();
+
+/** A part, unpacked only once. @param {Uint8Array} bytes */
+function opened(bytes) {
+  const found = unpacked.get(bytes) ?? unpack(bytes);
+  unpacked.set(bytes, found);
+  return found;
+}
+
+/**
+ * Put the parts that a payload names into it, as `parts`, then act: at once, if they travelled inside of it (or there are none),
+ * otherwise when all of them are here.
+ *
+ * @param {any} payload
+ * @param {() => void} act
+ */
+function whenWhole(payload, act) {
+  /** @type {string[] | undefined} */
+  const names = payload?.part_names;
+  if (!names || payload.parts) return act();
+  const inside = names.map((name) => payload.arrays[name]);
+  /** @param {Uint8Array[]} all */
+  const join = (all) => {
+    payload.parts = all.map(opened);
+    act();
+  };
+  if (inside.every(Boolean)) join(inside);
+  else arrived(names).then(join);
 }
 
 /** @param {Uint8Array} a @param {Uint8Array} b */

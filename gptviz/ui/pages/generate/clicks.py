@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from gptviz.components import generation_tree
-from gptviz.generate.tree import ROOT
 
 from .writing import Writing
 
@@ -35,9 +34,3 @@ def attend(writing: Writing, fields: dict[str, Any]) -> bool:
             return False
         writing.attend(node)
         return True
-
-
-def send_all(writing: Writing, fields: dict[str, Any]) -> None:
-    """While the text plays, send the whole tree from now on: the browser does not have its beginning."""
-    if fields.get("number") == writing.number:
-        writing.sent_until = ROOT

@@ -7,7 +7,6 @@ import streamlit as st
 from gptviz.address_values import ANY, refused
 from gptviz.generate.budget import BUDGET, affordable
 from gptviz.generate.route import Route
-from gptviz.generate.tree import ROOT
 from gptviz.ui.widgets import addresses
 from gptviz.ui.widgets.markdown import escaped
 
@@ -77,7 +76,6 @@ def open_linked(writing: Writing) -> bool:
         writing.step()
     if writing.ahead:
         writing.play()
-        writing.sent_until = ROOT
     return True
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from gptviz.components import generation_tree
-from gptviz.components.generation_tree import Ghost, Look
+from gptviz.components.generation_tree.finished import Finished
+from gptviz.components.generation_tree.look import Ghost, Look
+from gptviz.components.kit import Packed
 from gptviz.generate.sampling import Sampling
 from gptviz.interp.edits import counted
 from gptviz.interp.next_token import predict
@@ -21,21 +23,19 @@ class Picture:
     def __init__(self, writing: Writing) -> None:
         self.writing = writing
         self._ghosts: tuple[object, tuple[Ghost, ...]] = None, ()
-        self._packed: tuple[object, bytes] = None, b""
+        self._packed: tuple[object, Packed | None] = None, None
+        self._finished = Finished()
 
-    def packed(self) -> bytes:
-        """The same bytes as long as nothing changes; while the text plays, only what is new."""
+    def packed(self) -> Packed:
+        """The same bytes as long as nothing changes."""
         writing = self.writing
         with writing.lock:
-            state = *writing.state, writing.playing, writing.full, writing.attention_of, writing.sent_until, writing.linked
-            if self._packed[0] != state:
-                look = self._look()
-                if writing.playing:
-                    data = generation_tree.grown(writing.tree, look, writing.sent_until)
-                else:
-                    data = generation_tree.whole(writing.tree, look, writing.attention_of)
-                self._packed = state, data
-            return self._packed[1]
+            state = *writing.state, writing.playing, writing.full, writing.attention_of, writing.linked
+            before, packed = self._packed
+            if packed is None or before != state:
+                packed = generation_tree.packed(writing.tree, self._look(), self._finished, writing.attention_of)
+                self._packed = state, packed
+            return packed
 
     def ghosts(self) -> tuple[Ghost, ...]:
         """The likeliest next tokens, under the present settings."""

@@ -182,7 +182,6 @@ def show(writing: Writing, speed: str) -> None:
             on_go=lambda fields: _rerun_if(clicks.go(writing, fields)),
             on_take=lambda fields: _rerun_if(clicks.take(writing, fields)),
             on_attend=lambda fields: _rerun_if(clicks.attend(writing, fields)),
-            on_lost=lambda fields: clicks.send_all(writing, fields),
         )
         shelf().keep(writing)
 

@@ -74,7 +74,6 @@ class Writing:
         linked: the route of that link; "" once it is written, or left.
         differs: whether a link led to other tokens than when it was made.
         attention_of: the node whose attention is shown beside that of the current one; None for none.
-        sent_until: the browser has all nodes up to this one, as long as the text plays.
         speedometer: how fast the model computes.
         lock: held while any of this changes.
     """
@@ -95,7 +94,6 @@ class Writing:
         self.ahead: deque[Choice] = deque()
         self.linked, self._checksum = "", ""
         self.attention_of: int | None = None
-        self.sent_until = ROOT
         self.pace, self.speedometer = Pace(), Speedometer()
         self.lock = RLock()
 
@@ -249,7 +247,6 @@ class Writing:
     def play(self) -> None:
         """Start growing."""
         self.playing = not self.full
-        self.sent_until = max(self.tree.nodes)
         self.pace.start()
 
     def pause(self) -> None:

@@ -1,0 +1,177 @@
+"""What of a generation tree does not change any more, packed once.
+
+Nodes and the attention of steps come in parts, in the order in which they were made. A part that is full is never packed again,
+and Streamlit sends it to a browser once. Only what is in no full part yet travels with every message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gptviz.components.kit import Part, pack
+from gptviz.generate.tree import ROOT, Computed, Tree, TreeNode
+
+from .look import Look
+
+# The most bytes of attention that are sent to the browser; what is missing it asks for, one step at a time.
+MOST_BYTES = 4 * 2**20
+# A part is full with so many nodes, or so many bytes of attention. Streamlit sends what has less than 10 KB every time; with
+# many parts, the list of all that the browser has, which travels with every click, would be long.
+PART_NODES, PART_BYTES = 128, 64 * 2**10
+BY_HAND = "chosen by hand"
+
+
+class Step(NamedTuple):
+    """What the step that follows a node attended to: `weights` [n_layer, n_head, keys], the first key at position `start`."""
+
+    after: int
+    start: int
+    weights: npt.NDArray[np.float16]
+
+
+class _Nodes(NamedTuple):
+    nodes: list[TreeNode]
+    part: Part
+
+
+class _Attention(NamedTuple):
+    after: frozenset[int]
+    part: Part
+
+
+class Finished:
+    """The full parts of one tree, as far as they were packed."""
+
+    def __init__(self) -> None:
+        self._of: object = None
+        self._forget(None)
+
+    def _forget(self, of: object) -> None:
+        self._of = of
+        self._nodes: dict[int, _Nodes] = {}
+        self._attention: list[_Attention] = []
+        self._open: list[Step] = []
+
+    def nodes(self, tree: Tree, look: Look) -> tuple[list[Part], list[TreeNode]]:
+        """The full parts with nodes, and the nodes that are in none."""
+        self._check(tree)
+        full: list[Part] = []
+        _, following, _ = tree.state
+        for number, some in groupby(tree.nodes.values(), lambda node: (node.id - 1) // PART_NODES):
+            nodes = [node for node in some if node.id != ROOT]
+            if (number + 1) * PART_NODES >= following:
+                return full, nodes
+            if not nodes:
+                continue
+            known = self._nodes.get(number)
+            if known is None or len(known.nodes) != len(nodes):  # the oldest nodes of a large tree are dropped
+                labels, columns = chosen(nodes, tree.n_candidates, look)
+                self._nodes[number] = known = _Nodes(nodes, Part(pack(labels, **columns)))
+            full.append(known.part)
+        return full, []
+
+    def attention(self, tree: Tree, asked: int | None) -> tuple[list[Part], list[Step]]:
+        """The full parts with the attention of steps, and the steps that are in none: as many steps as there is room for.
+
+        Args:
+            tree: its attention is sent as far as it is still in memory.
+            asked: the node after which a step is sent in any case.
+        """
+        self._check(tree)
+        wanted = _wanted(tree, asked)
+        here = {step.after for step in self._open}.union(*(full.after for full in self._attention))
+        for after, computed in reversed(wanted.items()):
+            if after not in here:
+                self._open.append(Step(after, computed.start, computed.attention.numpy().astype(np.float16)))
+                if sum(step.weights.nbytes for step in self._open) >= PART_BYTES:
+                    part = Part(pack({}, **attended(self._open)))
+                    self._attention.append(_Attention(frozenset(step.after for step in self._open), part))
+                    self._open = []
+        for full in list(self._attention):
+            if sum(len(one.part.data) for one in self._attention) <= MOST_BYTES:
+                break
+            if full.after.isdisjoint(wanted):
+                self._attention.remove(full)
+        return [full.part for full in self._attention], self._open
+
+    def _check(self, tree: Tree) -> None:
+        if self._of is not tree.nodes:  # a tree that was brought back has others under the same ids
+            self._forget(tree.nodes)
+
+
+def chosen(nodes: Sequence[TreeNode], most: int, look: Look) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """Nodes with what they were chosen from, up to `most` candidates each: what the header says of them, and their numbers."""
+    words = dict.fromkeys((BY_HAND, *(node.origin for node in nodes if node.origin)))
+    how = {way: i for i, way in enumerate((*words, *dict.fromkeys(node.drawn for node in nodes if node.drawn)))}
+    used = {token for node in nodes for token in (node.token, *(candidate.token for candidate in node.candidates))}
+    header = {
+        "how": [way if isinstance(way, str) else look.described(way) for way in how],
+        "draws": len(words),
+        "labels": {token: look.label(token) for token in sorted(used)},
+    }
+    ids, probabilities = _candidates(nodes, most)
+    return header, {
+        "node": np.array([node.id for node in nodes], np.int32),
+        "parent": np.array([node.parent for node in nodes], np.int32),
+        "token": np.array([node.token for node in nodes], np.int32),
+        "position": np.array([node.position for node in nodes], np.int32),
+        "logprob": np.array([node.logprob for node in nodes], np.float64),
+        "draw_logprob": np.array([node.draw_logprob for node in nodes], np.float64),
+        "total": np.array([node.total for node in nodes], np.float64),
+        "how": np.array([how[node.drawn or node.origin or BY_HAND] for node in nodes], np.int32),
+        "candidates": ids,
+        "candidate_p": probabilities,
+    }
+
+
+def attended(steps: Sequence[Step]) -> dict[str, npt.NDArray[Any]]:
+    """What is attended to after some nodes: `place` [step, (node, first key, keys, where in the numbers)], and the numbers of all
+    these steps one after the other, each [n_layer, n_head, keys].
+    """
+    ends = np.cumsum([0, *(step.weights.size for step in steps)])
+    places = [(step.after, step.start, step.weights.shape[-1], int(end)) for step, end in zip(steps, ends, strict=False)]
+    numbers = [step.weights.ravel() for step in steps]
+    return {
+        "place": np.array(places, np.int32).reshape(-1, 4),
+        "attention": np.concatenate(numbers) if numbers else np.zeros(0, np.float16),
+    }
+
+
+def _candidates(nodes: Sequence[TreeNode], most: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+    """Ids [node, most], −1 where a small vocabulary has no more, and probabilities [node, most, (model, draw)]."""
+    ids = np.full((len(nodes), most), -1, np.int32)
+    probabilities = np.zeros((len(nodes), most, 2), np.float32)
+    for row, node in enumerate(nodes):
+        ids[row, : len(node.candidates)] = [candidate.token for candidate in node.candidates]
+        probabilities[row, : len(node.candidates)] = [candidate[1:] for candidate in node.candidates]
+    return ids, probabilities
+
+
+def _wanted(tree: Tree, asked: int | None) -> dict[int, Computed]:
+    """The steps with room for their attention, by the node they follow, the most interesting first."""
+    wanted: dict[int, Computed] = {}
+    size = 0
+    for at in dict.fromkeys(_by_interest(tree, asked)):
+        computed = tree.kept(at)
+        if computed is None or not computed.attention.numel():
+            continue
+        size += np.dtype(np.float16).itemsize * computed.attention.numel()
+        if size > MOST_BYTES and at != asked:
+            break
+        wanted[at] = computed
+    return wanted
+
+
+def _by_interest(tree: Tree, asked: int | None) -> Iterator[int]:
+    if asked is not None:
+        yield asked
+    yield tree.current
+    for node in reversed(tree.path()):
+        if node.parent is not None:
+            yield node.parent
+    yield from sorted(tree.nodes, reverse=True)
