@@ -499,9 +499,7 @@ def test_a_tree_in_parts_is_shown_once_all_of_them_are_here(mounted: Mount, monk
     view = mounted("generation_tree", generation_tree.packed(tree, look, parts).whole)
     tree.step()
     before = generation_tree.packed(tree, look, parts)
-    tree.go(2)
-    tree.step()
-    for _ in range(4):
+    for _ in range(5):
         tree.step()
     after = generation_tree.packed(tree, look, parts)
     assert set(before.parts) < set(after.parts)

@@ -44,6 +44,7 @@ export class Boxes {
     /** @type {any} */
     this.outline = null; // the branches, each with its box and its place
     this.width = 0; // of the stage, when the boxes were placed
+    this.room = ""; // its width and height then: boxes are as high as the stage allows
     this.unit = 16; // pixels of a rem, which grows with the window
     this.column = 0; // where what may come next stands, from the left edge of the stage
     this.extent = [0, 0]; // of all boxes together
@@ -134,6 +135,7 @@ export class Boxes {
   /** Give every box its size and place. @param {boolean} isMoved @param {Place | null} looked */
   arrange(isMoved, looked) {
     this.width = this.stage.clientWidth;
+    this.room = `${this.width} ${this.stage.clientHeight}`;
     this.unit = rem();
     this.fillBoxes();
     this.giveWidths();

@@ -47,7 +47,7 @@ class GenerationTree {
     this.listen();
     const { stage } = this.boxes;
     this.resized = new ResizeObserver(() => {
-      if (this.nodes && stage.clientWidth !== this.boxes.width) this.boxes.arrange(true, this.looked);
+      if (this.nodes && `${stage.clientWidth} ${stage.clientHeight}` !== this.boxes.room) this.boxes.arrange(true, this.looked);
     });
     this.resized.observe(stage);
   }

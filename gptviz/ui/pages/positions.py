@@ -19,12 +19,14 @@ from gptviz.ui.shell.models import ModelKey, language_model, load_call
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.theme import theme
 from gptviz.ui.views.encoder_decoder import DECODER, ENCODER, stack_of
-from gptviz.ui.widgets.figure import show_figure
+from gptviz.ui.widgets.figure import pixels, show_figure
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.tries import Try
 
 # Below this a score hardly counts any more: e^-10 is 0.005 % of the weight that it would have at 0.
 FLOOR = -10.0
+# How many pixels a map is wider than high: its names stand to the left, its scale above it.
+BESIDE = 20
 WORD_MORE = "the cat sat", "the yellow cat sat"
 
 
@@ -216,11 +218,15 @@ def panel(place: str, subject: Subject, kind: str, block: int, *, height: int, s
         tokens = framed(subject, kind, stack)
         figure = matrix.signed(square, theme(), height=height, square=True, tokens=tokens)
         ends = f"Blue: alike, orange: opposed. {_diagonals(square, spread)}"
-    show_figure(figure, key=f"{place} map", alt=f"{kind} positions: {map_shows(kind)}. {ends}")
     added = "It is added to the token's embedding." if part.acts_on == "embedding" else "Nothing is added to the tokens."
     config = stack_of(subject.lm.model, stack).config
     about = part.about_of(config.in_block(block) if kind == config.positions else config)
-    st.caption(f"{about} {added} The map shows {map_shows(kind)}. {ends}{_thinned(key)}{_frame_says(tokens)}")
+    is_square = positions.has_vectors(kind)
+    with st.container(horizontal=is_square, key=f"{'beside' if is_square else 'below'}-{place}"):
+        with st.container(width=pixels(height + BESIDE) if is_square else "stretch"):
+            show_figure(figure, key=f"{place} map", alt=f"{kind} positions: {map_shows(kind)}. {ends}")
+        with st.container():
+            st.caption(f"{about} {added} The map shows {map_shows(kind)}. {ends}{_thinned(key)}{_frame_says(tokens)}")
 
 
 def _diagonals(square: LabelledArray, spread: float) -> str:

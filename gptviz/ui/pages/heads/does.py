@@ -87,9 +87,9 @@ def cells(setting: Setting, found: HeadScores, name: str, at: tuple[int, int]) -
     )
     own = "data held out" if setting.held_out else "repeated random tokens" if setting.read is None else "the text"
     read = "repeated random tokens" if name in found.on_random else own
-    where = "from the weights alone" if name == "copying" else f"over {read}"
+    where = "" if name == "copying" else f", over {read}"  # copying is computed from weights, as its own words say
     missing = " No token of this text comes back." if name in found.on_random else ""
-    st.caption(f"**{kind.title}**, {where}.{missing} {kind.about}")
+    st.caption(f"**{kind.title}**{where}.{missing} {kind.about}")
 
 
 def one(subject: Subject, setting: Setting, block: int, head: int) -> None:
