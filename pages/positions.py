@@ -38,11 +38,11 @@ if own != "none" and positions.differ_by_block(own_config):
     block = controls.whole("Block", 0, own_config.n_layer - 1, key="block", help=about, default=0)
 left, right = st.columns(2)
 with left:
-    with st.container(vertical_alignment="center", height=pixels(48), border=False):
+    with st.container(vertical_alignment="center", height=pixels(40), border=False):  # as high as the control beside it
         st.markdown(f"**In this model**: {ui.name(own)} positions")
     ui.panel("own", subject, own, block, height=400, stack=stack)
 with right:
-    with st.container(horizontal=True, vertical_alignment="center", height=pixels(48), border=False):
+    with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown("**Beside it**", width="content")
         beside = controls.select(
             "Beside it",
