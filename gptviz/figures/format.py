@@ -14,9 +14,46 @@ def percent(probability: float) -> str:
     return f"{100 * probability:.{digits}f} %"
 
 
+def course(before: float, after: float) -> str:
+    """How a probability changes, as far as `percent` shows it: "falls from 20.2 % to 0.374 %", "stays at 100 %"."""
+    if percent(before) == percent(after):
+        return f"stays at {percent(before)}"
+    return f"{'falls' if after < before else 'rises'} from {percent(before)} to {percent(after)}"
+
+
 def signed(value: float) -> str:
     """Three significant digits after a sign, as of what is added or taken away."""
-    return f"{value:+.3g}".replace("-", "−")
+    return _not_finite(value) or f"{value:+.3g}".replace("-", "−")
+
+
+def counted(number: int, name: str, several: str = "") -> str:
+    """A number of things: "1 block", "2 blocks"; `several` is what more of them are called where an s is not enough."""
+    return f"{number:,} {name if number == 1 else several or name + 's'}"
+
+
+def power(number: float) -> str:
+    """A size as a person writes it: 0.0512, 1 300, 9.5 · 10⁻⁵⁴."""
+    if math.isnan(number):
+        return "no number, it overflows"
+    if math.isinf(number):
+        return "more than any number"
+    if number == 0 or 1e-3 <= number < 1e4:
+        return f"{number:.3g}" if number < 1e3 else f"{number:,.0f}".replace(",", "\u202f")
+    digits, exponent = f"{number:.1e}".split("e")
+    return f"{digits} · 10{str(int(exponent)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+
+
+def brief(number: float, digits: int = 3) -> str:
+    """So many significant digits, with a real minus, and never as 1e-05."""
+    text = f"{abs(number):.{digits}g}"
+    return _not_finite(number) or ("−" if number < 0 else "") + (power(abs(number)) if "e" in text else text)
+
+
+def _not_finite(number: float) -> str:
+    """What stands for a number that is none, or that is too large; empty for all others."""
+    if math.isnan(number):
+        return "no number"
+    return "" if math.isfinite(number) else "∞" if number > 0 else "−∞"
 
 
 def side_by_side(values: Sequence[float]) -> list[str]:
@@ -35,6 +72,21 @@ def side_by_side(values: Sequence[float]) -> list[str]:
         return f"{value:+.{decimals}f}".replace("-", "−")
 
     return [written(float(value)) for value in values]
+
+
+def in_words(count: float) -> str:
+    """A large number: "12.8 million"."""
+    for word, scale in (("quadrillion", 1e15), ("trillion", 1e12), ("billion", 1e9), ("million", 1e6)):
+        if count >= scale:
+            return f"{count / scale:.3g} {word}"
+    return f"{count:,.0f}"
+
+
+def moment(seconds: float) -> str:
+    """A time that a machine takes for one thing: "7.91 s", "3.25 ms", "26.4 µs"."""
+    if seconds >= 1:
+        return f"{seconds:,.3g} s" if seconds < 1_000 else f"{seconds:,.0f} s"
+    return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} µs"
 
 
 def duration(seconds: float | None) -> str:

@@ -71,6 +71,8 @@ class Overview:
         spread: over how many keys a head spreads its attention: e to the mean entropy (in nats) of its rows, [block, head].
         facts: None for cross-attention, and for a text of one token, which can look only at itself.
         evenly: what `Facts.followed` would be if every query shared its attention evenly; NaN where that is None.
+        alike: the share that a query would then give to each key that it may read, averaged as `Facts` are; NaN where `facts` is
+            None.
         last: [block, head, key], what the last token looks at.
         n_queries: how many tokens look.
         midway: where the pass can go on to read one of its blocks; None where all patterns are in memory.
@@ -82,6 +84,7 @@ class Overview:
     spread: Numbers
     facts: Facts | None
     evenly: float
+    alike: float
     last: Numbers
     n_queries: int
     midway: Midway | None = None
@@ -143,6 +146,7 @@ class _Looks:
         self.has_facts = ids is not None and len(ids) > 1
         self.followers = _followers(ids) if ids is not None else None
         self.sizes = 0, 0  # queries, keys
+        self.visible: Tensor | None = None  # [query, key], in the first block
         self.columns: dict[str, list[Tensor]] = {}
 
     def add(self, block: Patterns) -> None:
@@ -150,6 +154,8 @@ class _Looks:
         hidden = block.blocked_in(0)
         self.sizes = block.blocks[0].shape[1], block.blocks[0].shape[2]
         seen = None if hidden is None else torch.from_numpy(~np.broadcast_to(hidden, self.sizes))
+        if self.visible is None:
+            self.visible = torch.ones(self.sizes, dtype=torch.bool) if seen is None else seen
         heads = [self._head(values, seen) for values in torch.from_numpy(block.blocks[0])]
         for name in heads[0]:
             self.columns.setdefault(name, []).append(torch.stack([head[name] for head in heads]))
@@ -197,9 +203,11 @@ class _Looks:
         if self.has_facts:
             facts = Facts(of["previous"], of["first"], of["itself"], of["alone"], of.get("followed"))
         unit = UNIT if pool == 1 else f"{UNIT}, largest of {pool} × {pool}"
-        even = math.nan if self.followers is None else _evenly(self.followers)
+        assert self.visible is not None, "no block was added"
+        even = math.nan if self.followers is None else _evenly(self.followers, self.visible)
+        alike = float((1 / self.visible[1:].sum(-1).clamp(min=1)).mean()) if self.has_facts else math.nan
         small = LabelledArray(of["small"], axes, unit)
-        return Overview(small, of.get("rest") if keys > 2 else None, pool, of["spread"], facts, even, of["last"], queries)
+        return Overview(small, of.get("rest") if keys > 2 else None, pool, of["spread"], facts, even, alike, of["last"], queries)
 
 
 def _followers(ids: Sequence[int]) -> Tensor | None:
@@ -208,11 +216,14 @@ def _followers(ids: Sequence[int]) -> Tensor | None:
     return same if same.any() else None
 
 
-def _evenly(followers: Tensor) -> float:
-    """The mean share on `followers` [query, key] of queries that share their attention evenly among all keys up to them."""
-    count = followers.sum(-1)
-    reach = torch.arange(1, len(followers) + 1)
-    return float((count / reach)[count > 0].mean())
+def _evenly(followers: Tensor, visible: Tensor) -> float:
+    """The mean share on `followers` [query, key] of queries that share their attention evenly among all keys that they may read.
+
+    Args:
+        visible: where the mask lets them look [query, key].
+    """
+    share = (followers & visible).sum(-1) / visible.sum(-1).clamp(min=1)
+    return float(share[followers.any(-1)].mean())
 
 
 def _ranges(size: int, pool: int) -> tuple[str, ...]:

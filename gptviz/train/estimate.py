@@ -103,7 +103,7 @@ class Estimate:
         weights: memory of the weights.
         optimiser: memory of the optimiser's state.
         activations: the most memory that one step takes beside these two, with gradients and logits.
-        logits: the part of `activations` that the model's output takes [B, T, vocab_size].
+        logits: the part of `activations` that the model's output takes: [B, T, vocab_size], of a classifier [B, n_label].
         memory: the most memory that the whole process has at once.
         snapshots: the number of snapshots.
         disk: the size of the run's files.
@@ -155,7 +155,7 @@ def estimate(config: Config, recipe: Recipe, speed: Speed, *, tokens: int | None
         weights=weights,
         optimiser=optimiser,
         activations=int(step.peak),
-        logits=FLOAT32 * recipe.batch_size * tokens * config.vocab_size,
+        logits=FLOAT32 * recipe.batch_size * (config.n_label or tokens * config.vocab_size),
         memory=int(PROCESS + weights + optimiser + max(step.peak, evaluation.peak + weights, written)),
         snapshots=snapshots,
         disk=(snapshots + 2) * weights + optimiser,

@@ -10,19 +10,21 @@ from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Block, Button, Node
 
 from gptviz.components.kit import unpack
+from tests.app.wording import check_wording
 from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def opened(path: str, **query: str | list[str]) -> AppTest:
-    """The page at `path`, or Home at `app.py`, run once with `query` in its address."""
+    """The page at `path`, or Home at `app.py`, run once with `query` in its address; what it says is checked (`wording`)."""
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE)
     if path != "app.py":
         at.switch_page(path)
     for key, value in query.items():
         at.query_params[key] = value
-    return at.run()
+    check_wording(at.run())
+    return at
 
 
 def headings(at: AppTest) -> list[dict[str, Any]]:

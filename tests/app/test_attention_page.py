@@ -23,7 +23,7 @@ Tiny = Callable[..., Path]
 @pytest.fixture
 def seed_sized(tiny_model: Tiny) -> Path:
     """As many blocks, heads and positions as the seed's model has."""
-    return tiny_model(text=pages.DEFAULT_PROMPT, context_length=64, n_layer=3, n_head=4)
+    return tiny_model(text=pages.DEFAULT_PROMPT, context_length=64, n_layer=3, n_head=4, card={"preset": "generator"})
 
 
 def page(**query: str) -> AppTest:
@@ -145,9 +145,14 @@ def test_try_this_says_how_much_the_heads_it_names_do(seed_sized: Path) -> None:
         assert any(f"with {100 * share:.1f} % on average" in caption.value for caption in at.caption)
 
 
+def test_the_seeds_picture_is_not_offered_for_another_model(tiny_model: Tiny) -> None:
+    tiny_model(text=pages.DEFAULT_PROMPT, context_length=64, n_layer=3, n_head=4)
+    assert "try A published picture" not in [button.key for button in page().button]
+
+
 @pytest.mark.parametrize("sizes", [{"n_layer": 2, "n_head": 4}, {"n_layer": 3, "n_head": 2}])
 def test_the_seeds_picture_is_offered_where_the_model_has_its_head(tiny_model: Tiny, sizes: dict[str, int]) -> None:
-    tiny_model(text=pages.DEFAULT_PROMPT, context_length=64, **sizes)
+    tiny_model(text=pages.DEFAULT_PROMPT, context_length=64, card={"preset": "generator"}, **sizes)
     assert "try A published picture" not in [button.key for button in page().button]
 
 

@@ -11,6 +11,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 import gptviz
+from gptviz.figures.format import power
 from gptviz.runs import checkpoints
 from gptviz.text.datasets.sentences import Sentences
 from tests.app.opening import opened
@@ -60,7 +61,7 @@ def test_it_opens_on_the_likeliest_token_less_the_next_and_the_bars_add_up(tiny_
         f"**{lm.tokenizer.label(best)}**, after “a␣cab” (position 4), minus that of **{lm.tokenizer.label(next_best)}**"
         in says(at)
     )
-    assert f"adds up: error {found.error:.1g}" in says(at)
+    assert f"adds up: error {power(found.error)}" in says(at)
     assert ":green-badge" in says(at)
     assert "passes through the final norm" in says(at)
 

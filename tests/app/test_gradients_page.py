@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from gptviz.figures.format import power
 from gptviz.interp import gradients
-from gptviz.ui.pages.gradients import DEFAULTS, Setup, power, table
+from gptviz.ui.pages.gradients import DEFAULTS, Setup, table
 from tests.app.opening import buttons_in_sight, opened
 
 SENTENCE = "The gradient says how to lower the loss."

@@ -184,7 +184,8 @@ def test_what_is_suggested_is_true_and_shows_the_head_it_is_about() -> None:
     next(button for button in at.button if button.label == "Who reads whom?").click().run()
     assert not at.exception
     first = at.dataframe[0].value.iloc[0]
-    assert f"head {first['reads']} reads most of what head {first['writes']} writes: {first['value']:.2f}" in says(at)
+    reads, writes = (f"head {head} of block {block}" for block, head in (first[end].split(".") for end in ("reads", "writes")))
+    assert f"{reads} reads most of what {writes} writes: {first['value']:.2f}" in says(at)
     assert "together they find what came next before" in says(at)
 
 

@@ -296,7 +296,7 @@ def test_a_run_says_how_far_it_is_and_cannot_be_deleted(trained: Callable[..., P
     checkpoints.write_json(folder / "status.json", {"state": "running", "message": ""})
     with locked(folder):
         at = page(model="mine")
-        assert table(at)["mine"]["state"] == "training 50%"
+        assert table(at)["mine"]["state"] == "training 50 %"
         assert [link.proto.label for link in at.main.get("page_link") if "run=mine" in link.proto.query_string] == [
             "Watch it train"
         ]

@@ -91,6 +91,16 @@ def test_what_followed_an_earlier_copy_of_the_token_is_counted_by_a_loop() -> No
     assert look.evenly == pytest.approx(np.mean([len(keys) / (i + 1) for i, keys in rows.items()]))
 
 
+@pytest.mark.parametrize("causal", [True, False])
+def test_even_shares_are_of_the_keys_that_the_mask_lets_a_query_read(causal: bool) -> None:
+    ids = (2, 1, 0, 2, 2, 3, 1, 0)
+    look = overview_of(random_patterns(1, 2, len(ids), causal), ids)
+    followers = {i: [j for j in range(1, i) if ids[j - 1] == ids[i]] for i in range(len(ids))}
+    may_read = [i + 1 if causal else len(ids) for i in range(len(ids))]
+    assert look.evenly == pytest.approx(np.mean([len(keys) / may_read[i] for i, keys in followers.items() if keys]))
+    assert look.alike == pytest.approx(np.mean([1 / many for many in may_read[1:]]))
+
+
 def test_a_text_in_which_no_token_comes_back_has_no_earlier_copies() -> None:
     look = overview_of(random_patterns(1, 2, 4), (3, 1, 2, 0))
     assert look.facts is not None

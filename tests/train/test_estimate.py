@@ -170,6 +170,12 @@ print(json.dumps({{"before": before, "step": most() - before}}))
 
 @pytest.mark.full
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows does not tell the most a process had")
+def test_a_classifier_gives_a_text_one_logit_for_each_label() -> None:
+    sizes = {"vocab_size": 7_000, "mask": "full", "head": "mean", "n_label": 3}
+    said = estimate.estimate(tiny(**sizes), Recipe(steps=2, batch_size=4), SPEED)
+    assert said.logits == 4 * 4 * 3  # bytes, texts, labels
+
+
 @pytest.mark.parametrize(
     ("config", "batch"),
     [

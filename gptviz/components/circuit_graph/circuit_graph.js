@@ -6,7 +6,7 @@ import { make, shape, TabStop } from "../kit/elements.js";
 import { beside, Floating } from "../kit/floating.js";
 import { picture, textOf } from "../kit/picture.js";
 import { rem, USUAL } from "../kit/size.js";
-import { brief, chip, percent, shortened, spoken } from "../kit/text.js";
+import { brief, chip, percent, plural, shortened, spoken } from "../kit/text.js";
 import { view } from "../kit/view.js";
 import { curve, GAP, LABELS, layout, NODE, neighbour, thickness } from "./layout.js";
 
@@ -191,7 +191,10 @@ class Graph {
     lines.append(...order.map((i) => this.edges[i]));
     stage.style.width = lines.style.width = rems(width);
     stage.style.height = lines.style.height = rems(height);
-    stage.setAttribute("aria-label", `${data.title}: ${data.nodes.length} nodes and ${data.edges.length} edges`);
+    stage.setAttribute(
+      "aria-label",
+      `${data.title}: ${plural(data.nodes.length, "node")} and ${plural(data.edges.length, "edge")}`,
+    );
     this.nodes = data.nodes.map((node, i) => this.nodeOf(node, i));
     const labels = rows.map(({ title, y, height: high }) => {
       const label = make("div", "layer", title);
@@ -243,7 +246,7 @@ class Graph {
   edgesInWords(i) {
     const into = this.data.edges.filter((edge) => edge.to === i).length,
       out = this.data.edges.filter((edge) => edge.from === i).length;
-    return `${into} ${into === 1 ? "edge" : "edges"} from below, ${out} upwards`;
+    return `${plural(into, "edge")} from below, ${out} upwards`;
   }
 
   /** Bring a node and its edges out, and open its card; null for none. @param {number | null} i */
@@ -334,7 +337,7 @@ class Graph {
     root.classList.remove("whole");
     const settings = [
       ...data.settings,
-      `${data.nodes.length} nodes, ${data.edges.length} edges`,
+      `${plural(data.nodes.length, "node")}, ${plural(data.edges.length, "edge")}`,
       `${percent(data.share)} traced back`,
     ];
     const heading = { title: data.title, model: data.model, prompt: textOf(data.tokens, data.spaced), settings };

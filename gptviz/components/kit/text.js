@@ -74,6 +74,11 @@ export function percent(probability) {
   return probability < 0.001 ? "< 0.1 %" : `${(100 * probability).toPrecision(3)} %`;
 }
 
+/** A number of things: "1 block", "2 blocks". @param {number} number @param {string} name */
+export function plural(number, name) {
+  return `${count(number)} ${name}${number === 1 ? "" : "s"}`;
+}
+
 /** A count with thin separators. @param {number} number */
 export function count(number) {
   return String(number).replace(/\B(?=(\d{3})+$)/g, "\u202f");

@@ -8,7 +8,7 @@ import { make, shape } from "../kit/elements.js";
 import { picture, textOf } from "../kit/picture.js";
 import { ROLES } from "../kit/roles.js";
 import { rem } from "../kit/size.js";
-import { chip, percent, shortened } from "../kit/text.js";
+import { chip, percent, plural, shortened } from "../kit/text.js";
 import { Commands, view } from "../kit/view.js";
 import { COLOURS, Cells, saidOf, tableOf } from "./cells.js";
 import { REALLY, layoutOf, lettersOf } from "./layout.js";
@@ -209,7 +209,7 @@ export class Grid {
     const help = "arrow keys walk the cells, Enter opens one";
     frame.setAttribute(
       "aria-label",
-      `${nLayer} layers by ${nPosition} tokens, coloured by ${COLOURS[this.colour].unit}; ${help}`,
+      `${plural(nLayer, "layer")} by ${plural(nPosition, "token")}, coloured by ${COLOURS[this.colour].unit}; ${help}`,
     );
     this.colours.value = this.colour;
     this.large.setAttribute("aria-pressed", String(this.isReadable));

@@ -1,6 +1,6 @@
 // The boxes of a model, and what they are called. Nothing here draws.
 
-import { count, percent } from "../kit/text.js";
+import { count, percent, plural } from "../kit/text.js";
 
 // Boxes whose names are signs.
 /** @type {Record<string, string>} */
@@ -51,11 +51,6 @@ export function aloud(box) {
   const computed = box.pieces.filter((/** @type {any} */ piece) => piece.kind === "activation");
   const shapes = computed.map((/** @type {any} */ piece) => `, ${piece.symbol} ${sizes(piece.shape)}`);
   return `${titleOf(box)}${shapes.join("")}${parameters ? `, ${plural(parameters, "parameter")}` : ""}`;
-}
-
-/** @param {number} number @param {string} name */
-export function plural(number, name) {
-  return `${count(number)} ${name}${number === 1 ? "" : "s"}`;
 }
 
 /** The boxes that a payload describes: of a block that did not travel, those of the block it is like, with another number. */

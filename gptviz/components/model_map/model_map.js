@@ -3,8 +3,9 @@
 import { inAddress, toAddress } from "../kit/address.js";
 import { announce, tools } from "../kit/details.js";
 import { make } from "../kit/elements.js";
+import { plural } from "../kit/text.js";
 import { view } from "../kit/view.js";
-import { Boxes, parametersOf, placed, plural, titleOf } from "./boxes.js";
+import { Boxes, parametersOf, placed, titleOf } from "./boxes.js";
 import { coloured, legend } from "./equation.js";
 import { pictureOfMap, tableOfBoxes } from "./export.js";
 import { drawnBlocks } from "./geometry.js";

@@ -2,7 +2,8 @@
 
 import { make } from "../kit/elements.js";
 import { ROLES } from "../kit/roles.js";
-import { plural, sizes, titleOf } from "./boxes.js";
+import { plural } from "../kit/text.js";
+import { sizes, titleOf } from "./boxes.js";
 import { coloured } from "./equation.js";
 import { tensorOf } from "./tensor.js";
 

@@ -1,7 +1,7 @@
 import { make, shape } from "../kit/elements.js";
 import { ROLES } from "../kit/roles.js";
-import { chip, nameBarNumber, percent, shortened, spoken, tinted } from "../kit/text.js";
-import { plural, short, sizes, sure } from "./boxes.js";
+import { chip, nameBarNumber, percent, plural, shortened, spoken, tinted } from "../kit/text.js";
+import { short, sizes, sure } from "./boxes.js";
 import { SMALL, TOKENS, apart, drawnBlocks } from "./geometry.js";
 
 /** @typedef {import("./pen.js").Pen} Pen @typedef {import("./pen.js").Place} Place */

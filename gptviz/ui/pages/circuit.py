@@ -12,7 +12,7 @@ import torch
 
 from gptviz.address_values import one_of
 from gptviz.components.circuit_graph import circuit_graph, payload
-from gptviz.figures.format import percent
+from gptviz.figures.format import brief, counted, percent, power
 from gptviz.interp.circuit import MOST_NODES, Circuit, Edge, Node, circuit
 from gptviz.interp.circuit_check import Checked
 from gptviz.interp.circuit_check import check as check_of
@@ -260,16 +260,17 @@ def _open(name: str) -> None:
 
 def about(subject: Subject, chosen: Chosen, data: Circuit) -> str:
     """What the graph says, in sentences."""
-    beyond = f", {data.total - data.rest:.3g} of it beyond what the means give" if chosen.beyond_mean else ""
+    beyond = f", {brief(data.total - data.rest)} of it beyond what the means give" if chosen.beyond_mean else ""
     sentences = [
-        f"Of {_answer(subject, chosen)} ({data.total:.3g}{beyond}), this graph of {len(data.nodes)} boxes and {len(data.edges)} "
-        f"lines traces {percent(data.share)} back to its tokens."
+        f"Of {_answer(subject, chosen)} ({brief(data.total)}{beyond}), this graph of "
+        f"{counted(len(data.nodes), 'box', 'boxes')} and {counted(len(data.edges), 'line')} traces "
+        f"{percent(data.share)} back to its tokens."
     ]
     if not data.reached:
         sentences.append(
             f"For {percent(chosen.share)} it would need more than {MOST_NODES} boxes: many parts have a small share in the guess."
         )
-    sentences.append(f"The sums behind its lines are off by at most {data.error:.0e} of what is summed.")
+    sentences.append(f"The sums behind its lines are off by at most {power(data.error)} of what is summed.")
     return " ".join(sentences)
 
 
@@ -300,7 +301,8 @@ def check(subject: Subject, chosen: Chosen, data: Circuit) -> None:
     with st.container(border=True):
         st.markdown(
             f"**Checked:** with everything outside the graph at its mean over this text, {_answer(subject, chosen)} is "
-            f"**{result.kept:.3g}** instead of {result.whole:.3g}; with all parts at their means it is {result.without:.3g}. "
+            f"**{brief(result.kept)}** instead of {brief(result.whole)}; with all parts at their means it is "
+            f"{brief(result.without)}. "
             + (f"So the graph keeps **{_kept(result.share)}** of the answer. " if np.isfinite(result.share) else "")
             + f"The likeliest token is {likeliest} “{escaped(label(result.likeliest))}”, and “{escaped(label(chosen.token))}” "
             f"has {percent(result.probability)}."
@@ -352,7 +354,7 @@ def _said_of(subject: Subject, chosen: Chosen, data: Circuit, node: Node) -> str
     """What a node gives and reads, in sentences of Markdown."""
     if node.unit is None:
         means_too = " and means" if chosen.beyond_mean else ""
-        return f"it is {data.total:.3g}, of which {data.rest:.3g} comes from biases{means_too}."
+        return f"it is {brief(data.total)}, of which {brief(data.rest)} comes from biases{means_too}."
     said = [f"it gives {_signed(data.given[node])} to the boxes above it."]
     for kind, words in (("value", "It reads mostly"), ("mlp", "It reads mostly"), ("key", "It looks there mostly because of")):
         best = max((edge for edge in data.edges if edge.target == node and edge.kind == kind), key=_size, default=None)
@@ -420,7 +422,7 @@ def _known(subject: Subject, contrast: Contrast) -> list[Try]:
         else f" Of all heads, {best.unit.title} gives most to the boxes above it ({_signed(data.given[best])})."
     )
     notice = (
-        f"“{escaped(contrast.clean)}”: {contrast.right} is ahead of {contrast.wrong} by {data.total:.3g}. "
+        f"“{escaped(contrast.clean)}”: {contrast.right} is ahead of {contrast.wrong} by {brief(data.total)}. "
         f"{len(data.nodes)} boxes hold {percent(data.share)} of what decides between them.{strongest}"
     )
     state = {"prompt": contrast.clean, "token": str(right), "against": str(wrong), "share": CORE}
@@ -461,8 +463,8 @@ def _the_difference(subject: Subject, chosen: Chosen) -> list[Try]:
     logits = logits_after(subject.key, subject.seen, chosen.position)
     one, other = (escaped(subject.lm.tokenizer.label(token)) for token in (first, second))
     notice = (
-        f"“{one}” is ahead of “{other}” by {float(logits[first] - logits[second]):.3g}. What parts add to both drops out: what "
-        "is left decides between them."
+        f"“{one}” is ahead of “{other}” by {brief(float(logits[first] - logits[second]))}. What parts add to both drops out: "
+        "what is left decides between them."
     )
     return [Try("Why not the second one?", notice, {"token": str(first), "against": str(second)})]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import streamlit as st
 
 from gptviz.figures import context as figures
-from gptviz.figures.format import percent
+from gptviz.figures.format import counted, percent
 from gptviz.interp import context_use as interp
 from gptviz.interp.context_use import ByWindow, ContextUse, How, LeftOut
 from gptviz.labelled_array import Axis, LabelledArray
@@ -162,10 +163,11 @@ def _losses(key: ModelKey, ids: tuple[int, ...]) -> interp.Numbers:
 def which_tokens(subject: Subject, text: Text, left_out: LeftOut) -> None:
     """The map of what each token is worth, with a line on the token that matters most."""
     rise = left_out.labelled(text.labels)
+    most = _most(text, left_out, "“{}”".format)
     show_figure(
         figures.left_out(rise, theme(), height=int(np.clip(16 * len(text.ids) + 90, 300, 620))),
         key="left out",
-        alt=f"How much each of {len(text.ids)} guesses loses without each token before it. {_most(text, left_out)}",
+        alt=f"How much each of {counted(len(text.ids), 'guess', 'guesses')} loses without each token before it. {most}",
     )
     cut = f" Only the last {len(text.ids) - 1 - text.kept} tokens of the prompt are measured." if text.left_off else ""
     full = (
@@ -184,20 +186,22 @@ def _largest(left_out: LeftOut) -> tuple[int, int]:
 
 
 def _token(text: Text, place: int) -> str:
-    return in_quotes(text.labels[place].removesuffix(f" ({GUESS})"))
+    return text.labels[place].removesuffix(f" ({GUESS})")
 
 
-def _named(text: Text, place: int) -> str:
-    return f"{_token(text, place)} at position {place}"
+def _named(text: Text, place: int, quoted: Callable[[str], str] = in_quotes) -> str:
+    return f"{quoted(_token(text, place))} at position {place}"
 
 
-def _most(text: Text, left_out: LeftOut) -> str:
-    """A sentence on the cell with the largest rise."""
+def _most(text: Text, left_out: LeftOut, quoted: Callable[[str], str] = in_quotes) -> str:
+    """A sentence on the cell with the largest rise; `quoted` names a token, as Markdown unless another way is given."""
     guess, place = _largest(left_out)
     rise = float(left_out.rise[guess, left_out.places.index(place)])
     if rise <= 0:
         return "No guess gets worse without one of the tokens before it."
-    return f"The largest loss: {_named(text, guess)} is guessed {rise:.2f} nats worse without {_named(text, place)}."
+    return (
+        f"The largest loss: {_named(text, guess, quoted)} is guessed {rise:.2f} nats worse without {_named(text, place, quoted)}."
+    )
 
 
 def how_many(by_window: ByWindow) -> None:
@@ -238,7 +242,7 @@ def where(subject: Subject, text: Text, loss: interp.Numbers) -> None:
         early, late = float(np.mean(loss[1:half])), float(np.mean(loss[half:]))
         said = f"In the first half of the text the mean loss is {early:.2f} nats, in the second {late:.2f}. "
     likely = percent(float(np.exp(-loss[-1])))
-    st.caption(f"**Where in the text?** {said}Its guess at the next token, {_token(text, -1)}, has {likely}.")
+    st.caption(f"**Where in the text?** {said}Its guess at the next token, {in_quotes(_token(text, -1))}, has {likely}.")
 
 
 def over_data(subject: Subject) -> None:
@@ -313,8 +317,8 @@ def _other_way(subject: Subject, text: Text, how: How) -> Try:
         for way in (how, other)
     )
     notice = (
-        f"If a token is {other}, guesses after the last {len(places)} tokens change by {then:.2f} nats on average, where it is "
-        f"{how} by {now:.2f}. Removing a token also moves all that follow."
+        f"If a token is {other}, guesses after the last {_tokens(len(places))} change by {then:.2f} nats on average; if it is "
+        f"{how}, by {now:.2f}. Removing a token also moves all that follow."
     )
     return Try("Leave out in the other way", notice, {"how": other})
 

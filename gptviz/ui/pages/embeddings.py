@@ -12,6 +12,7 @@ import numpy as np
 import streamlit as st
 
 from gptviz.figures import scatter
+from gptviz.figures.format import percent
 from gptviz.interp import embeddings
 from gptviz.interp.embeddings import Neighbours, Projection, Vectors
 from gptviz.labelled_array import Axis, LabelledArray
@@ -185,7 +186,10 @@ def _capitals(view: View, flat: Mapping[str, Any]) -> Try | None:
     together, chance = _capitals_together(view.key, view.space)
     if "A" not in tokens(view.key).names or not together > max(0.5, chance + CLEARLY):
         return None
-    notice = f"The nearest token to a capital is a capital too in {together:.0%} of cases; by chance it would be {chance:.0%}."
+    notice = (
+        f"The nearest token to a capital is a capital too in {percent(together)} of cases; by chance it would be "
+        f"{percent(chance)}."
+    )
     return Try("Capitals apart", notice, {"token": "A", **flat})
 
 
@@ -346,7 +350,7 @@ def cloud(view: View, projected: Projection, token: int, *, height: int, trail: 
         [vocabulary.kinds[i] for i in projected.ids],
         theme(),
         height=height,
-        axes=[f"component {i} ({share:.0%})" for i, share in enumerate(projected.explained, 1)],
+        axes=[f"component {i} ({percent(share)})" for i, share in enumerate(projected.explained, 1)],
         chosen=projected.index(token),
         neighbours=[i for i in map(projected.index, near.ids) if i is not None],
         ends=trained.ends if trained else (),
@@ -360,7 +364,7 @@ def cloud(view: View, projected: Projection, token: int, *, height: int, trail: 
         on_select=pick,
         selection_mode="points",
         config={"displaylogo": False},
-        alt=f"{len(projected.ids)} tokens of the {view.space} by {view.method}, coloured and shaped by kind.",
+        alt=f"{len(projected.ids):,} tokens of the {view.space} by {view.method}, coloured and shaped by kind.",
     )
 
 
@@ -371,8 +375,8 @@ def what_is_lost(projected: Projection, view: View, token: int, d_model: int) ->
         when = " when training ends (the same axes at every step)" if scrubber.steps(view.key.name) else ""
         here = "" if view.key.step is None else " of this step"
         return (
-            f"PCA keeps those {view.dimensions} of {d_model} directions in which the tokens differ most{when}: {explained:.0%} "
-            f"of the variance{here}. The other {1 - explained:.0%} is not in the picture."
+            f"PCA keeps those {view.dimensions} of {d_model} directions in which the tokens differ most{when}: "
+            f"{percent(explained)} of the variance{here}. The other {percent(1 - explained)} is not in the picture."
         )
     every = len(tokens(view.key).labels)
     sampled = f"A sample of {len(projected.ids):,} of the {every:,} tokens. " if len(projected.ids) < every else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +9,7 @@ import streamlit as st
 import torch
 
 from gptviz.figures.depth import Decades, by_depth, close_up, decades
+from gptviz.figures.format import power
 from gptviz.interp import gradients
 from gptviz.labelled_array import LabelledArray
 from gptviz.model import Config
@@ -66,8 +66,12 @@ HOW = r"""
 For each kind of residual connection there is one model, all with the same untrained matrices; each reads three lines of
 Shakespeare. The loss is the one that training lowers: the mean cross-entropy of every next character. The stream $x_i$ enters
 block $i$, $x_n$ leaves the last block, and backpropagation gives
-$$\frac{\partial L}{\partial x_i} = J_i^\top J_{i+1}^\top \cdots J_{n-1}^\top \frac{\partial L}{\partial x_n},
-\qquad J_i = \frac{\partial x_{i+1}}{\partial x_i}.$$
+
+$$
+\frac{\partial L}{\partial x_i} = J_i^\top J_{i+1}^\top \cdots J_{n-1}^\top \frac{\partial L}{\partial x_n},
+\qquad J_i = \frac{\partial x_{i+1}}{\partial x_i}.
+$$
+
 The picture shows the root mean square of the numbers of this gradient: how large one of them typically is.
 
 - **none**: $J_i$ is the Jacobian of the sublayers alone. Where it shrinks a vector, a product of many shrinks it exponentially.
@@ -222,18 +226,6 @@ def summary(sizes: LabelledArray) -> str:
     return "Between the end of the last block and block 0 the gradient is multiplied by: " + " · ".join(
         f"{kind}, `{RESIDUALS[kind].equation}`: **{power(share)}**" for kind, share in shares
     )
-
-
-def power(number: float) -> str:
-    """A size as a person writes it: 0.0512, 1 300, 9.5 · 10⁻⁵⁴."""
-    if math.isnan(number):
-        return "no number, it overflows"
-    if math.isinf(number):
-        return "more than any number"
-    if number == 0 or 1e-3 <= number < 1e4:
-        return f"{number:.3g}" if number < 1e3 else f"{number:,.0f}".replace(",", "\u202f")
-    digits, exponent = f"{number:.1e}".split("e")
-    return f"{digits} · 10{str(int(exponent)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
 
 
 def code(chosen: Setup) -> str:

@@ -12,7 +12,7 @@ import streamlit as st
 from gptviz.components import lens_grid
 from gptviz.components.kit.command import NO_COMMAND, Command
 from gptviz.components.lens_grid import Cell
-from gptviz.figures.format import percent
+from gptviz.figures.format import counted, percent
 from gptviz.figures.labels import labels as label_bars
 from gptviz.figures.lens import rise_and_fall
 from gptviz.interp import lens as interp
@@ -202,7 +202,7 @@ def cell_view(subject: Subject, read: Rows, cell: Cell) -> LabelledArray:
             ),
             key="lens cell lines",
             config={"displaylogo": False},
-            alt=f"The probabilities of {', '.join(names[:5])} after each of {len(seen.layers)} layers.",
+            alt=f"The probabilities of {', '.join(names[:5])} after each of {counted(len(seen.layers), 'layer')}.",
         )
     return probability
 
@@ -265,18 +265,20 @@ def _answer(subject: Subject, seen: Lens) -> Try:
     """Where the guess after the whole text first comes on top to stay."""
     layer, token = int(settled(seen)[-1]), int(seen.top[-1, -1, 0])
     share, name = percent(float(seen.probability[-1, -1, 0])), in_quotes(subject.lm.tokenizer.label(token))
-    when = (
-        "It is on top from the embedding on: the last token alone decides it."
-        if layer == 0
-        else f"It comes on top after {seen.layers[layer].title}, and stays there."
-    )
+    when = f"It comes on top after {seen.layers[layer].title}, and stays there."
+    if layer == 0:
+        when = "It is on top from the embedding on: the last token alone decides it."
+    elif layer == len(seen.layers) - 1:
+        when = f"It comes on top only in the last row, after {seen.layers[layer].title}."
     notice = f"After the whole text the model's guess is {name}, with {share}. {when}"
     return Try("Where the answer comes from", notice, _cell_state(seen, layer, len(seen.positions) - 1))
 
 
 def _late(subject: Subject, seen: Lens) -> Try | None:
-    """The guess that is decided latest, the surest of them, where that is not the last one."""
+    """The guess that is decided latest, the surest of them, where that is not the last one; none where all are decided late."""
     when = settled(seen)
+    if len(seen.layers) < 3:
+        return None
     sure = np.where(when == when.max(), seen.probability[-1, :, 0], -1)
     index = int(sure.argmax())
     if index == len(when) - 1 or when[index] < len(seen.layers) - 2:
@@ -313,8 +315,8 @@ def _right(seen: Lens) -> Try | None:
         return None
     first, last = (float((seen.rank[row][known] == 1).mean()) for row in (0, -1))
     notice = (
-        f"The token that really comes next is the likeliest at {last:.0%} of the positions in the last row, and at {first:.0%} "
-        "in the first. Coloured by its rank, the grid shows where it rises."
+        f"The token that really comes next is the likeliest at {percent(last)} of the positions in the last row, and at "
+        f"{percent(first)} in the first. Coloured by its rank, the grid shows where it rises."
     )
     return Try("Right and wrong", notice, lens_state(colour="rank"))
 

@@ -14,6 +14,7 @@ from gptviz.address_values import Values, whole
 from gptviz.components.token_strip import Token, token_strip
 from gptviz.figures import scatter
 from gptviz.figures import stream as figures
+from gptviz.figures.format import percent
 from gptviz.interp import embeddings
 from gptviz.interp import stream as interp
 from gptviz.interp.embeddings import METHODS, Projection, Vectors
@@ -308,8 +309,8 @@ def _what_is_lost(subject: Subject, read: Read, made: Chosen, picture: Projectio
     keeps = f"{made.method} keeps neighbours together and loses the rest: distances and sizes mean nothing."
     if made.method == "PCA":
         keeps = (
-            f"After {after}, these 2 of {d_model} dimensions hold {sum(picture.explained):.0%} of the variance of the vectors; "
-            "the rest is not in the picture."
+            f"After {after}, these 2 of {d_model} dimensions hold {percent(sum(picture.explained))} of the variance of the "
+            "vectors; the rest is not in the picture."
         )
     trust = projections.trust(score, judged, len(seen.positions), "positions")
     return f"{keeps} {trust} Pictures of all layers are turned and resized to match each other, on the same axes."
@@ -329,10 +330,12 @@ def _title(seen: Stream, writer: str) -> str:
     return by_name.get(writer, f"the {figures.WRITERS[part][-1]} of block {block}")
 
 
-def _loudest(subject: Subject, read: Read) -> Try:
-    """The sublayer that writes most against the stream it finds."""
+def _loudest(subject: Subject, read: Read) -> Try | None:
+    """The sublayer that writes most against the stream it finds, and the one that writes least, where there are two."""
     seen, median = stream_of(subject.key, read), _median(_shares(subject.key, read), 2)[0]
     most, least = int(median.argmax()), int(median.argmin())
+    if most == least:
+        return None
     notice = (
         f"Measured by the stream that it finds, {_title(seen, seen.writers[most])} writes most ({median[most]:.3g} times its "
         f"length) and {_title(seen, seen.writers[least])} least ({median[least]:.3g})."
@@ -373,8 +376,8 @@ def _spread(subject: Subject, read: Read) -> Try | None:
     _, pictures = _maps(subject.key, read, True)
     first, last = (sum(picture.explained) for picture in (pictures[0], pictures[-1]))
     notice = (
-        f"After the embedding two directions hold {first:.0%} of the variance of the positions, at the end {last:.0%}. Move the "
-        "slider from layer to layer and watch which tokens come together."
+        f"After the embedding two directions hold {percent(first)} of the variance of the positions, at the end "
+        f"{percent(last)}. Move the slider from layer to layer and watch which tokens come together."
     )
     layer = stream_of(subject.key, read).layers[0].name
     return Try("From tokens to guesses", notice, {"view": MAP, "method": "PCA", "vectors": DIRECTION, "layer": layer})

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from gptviz.figures.format import power
 from gptviz.runs import checkpoints
 from gptviz.runs.card import Card
 from gptviz.runs.checkpoints import CheckpointError
@@ -72,7 +73,7 @@ def _size(card: Card) -> str:
 
 
 def _loss(card: Card) -> str:
-    return "" if card.validation_loss is None else f"loss {card.validation_loss:.3g}"
+    return "" if card.validation_loss is None else f"loss {power(card.validation_loss)}"
 
 
 def _diverged(card: Card) -> str:

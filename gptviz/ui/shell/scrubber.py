@@ -12,6 +12,7 @@ from typing import Any
 import streamlit as st
 
 from gptviz.address_values import one_of
+from gptviz.figures.format import percent, power
 from gptviz.runs import checkpoints
 from gptviz.runs.card import Card
 from gptviz.ui.widgets import addresses, controls
@@ -89,8 +90,10 @@ def readout(chosen: str, card: Card) -> str:
     at, loss, accuracy = measurement
     about = "" if at == step else "≈ "
     # Perplexity counts tokens between which a model is unsure: it says nothing about a classifier.
-    how_good = f"perplexity {math.exp(min(loss, 50)):.3g}" if card.labels is None or accuracy is None else f"{accuracy:.1%} right"
-    return f"Step {step:,}: loss {about}{loss:.3g}, {how_good}"
+    how_good = (
+        f"perplexity {math.exp(min(loss, 50)):.3g}" if card.labels is None or accuracy is None else f"{percent(accuracy)} right"
+    )
+    return f"Step {step:,}: loss {about}{power(loss)}, {how_good}"
 
 
 def measured(card: Card, step: int) -> tuple[int, float, float | None] | None:

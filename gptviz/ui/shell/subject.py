@@ -155,7 +155,7 @@ def explain_wrong_kind(name: str, kind: Kind) -> None:
     that is about them, and a model for this page.
     """
     page, suitable_page = pages.current_page(), pages.page_about(kind)
-    wanted = " or ".join(MODEL_KINDS[other].does for other in page.kinds)
+    wanted = ", or that ".join(MODEL_KINDS[other].does for other in page.kinds)
     about = MODEL_KINDS[kind]
     st.info(
         f"{escaped(name)} is {about.with_article}: it {about.does}. This page is about a model that {wanted}.",

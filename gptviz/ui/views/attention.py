@@ -41,6 +41,8 @@ ASKED = "attention asked"
 MOST_OF_BLOCK = 36 * 2**20
 # A head is said to look at what followed an earlier copy of its token from this share on, and so many times the share by chance.
 LEAST_FOLLOWED, CLEARLY = 0.2, 3.0
+# The experiments that rebuild the model of a published picture (Sinai 2024).
+PICTURED = ("generator", "generator-unmasked")
 # It is said how many heads rest on the first token where more than this share of them do.
 MANY_RESTING = 0.25
 
@@ -327,16 +329,12 @@ def to_try(subject: Subject, stack: str) -> list[Try]:
     seen = view(subject.key, read).overview
     config, facts = subject.lm.model.config, seen.facts
     tries: list[Try] = []
-    if not subject.on_task and stack == encoder_decoder.DECODER and config.n_layer > 2 and config.n_head > 2:
+    if subject.lm.card.plan in PICTURED and config.n_layer > 2 and config.n_head > 2:
         notice = "The head and the text of a published picture (Sinai 2024). It numbers from 1: there this is block 3, head 3."
         tries.append(Try("A published picture", notice, {"prompt": subject.default, **explorer_state(block=2, head=2)}))
     if facts:
         b, h = strongest(facts.previous)
-        share = percent(float(facts.previous[b, h]))
-        notice = (
-            f"Block {b}, head {h} looks at the token before more than any other head, with {share} on average: see the cells "
-            "beside the diagonal."
-        )
+        notice = _most_of_all(seen, facts.previous, "the token before", "see the cells beside the diagonal")
         tries.append(Try("The token before", notice, explorer_state(block=b, head=h)))
         tries += [*_repeats(seen, facts), *_first_token(seen, facts)]
     tries.append(_a_cell(seen))
@@ -359,13 +357,22 @@ def _repeats(seen: Overview, facts: Facts) -> list[Try]:
     return [Try("What came next before", notice, explorer_state(block=b, head=h))]
 
 
+def _most_of_all(seen: Overview, shares: attention.Numbers, what: str, look: str) -> str:
+    """Which head gives the largest of `shares` [block, head], and where to `look`, if it is so far above chance that it shows."""
+    b, h = strongest(shares)
+    share = float(shares[b, h])
+    most = f"Block {b}, head {h} looks at {what} more than any other head, with {percent(share)} on average"
+    if share > CLEARLY * seen.alike:
+        return f"{most}: {look}."
+    return f"{most}; a query that shares its attention evenly would give {percent(seen.alike)}."
+
+
 def _first_token(seen: Overview, facts: Facts) -> list[Try]:
     """How much the heads look at the first token: the head that does most, or, where many do, what else they look at."""
     b, h = strongest(facts.first)
     resting = int((facts.first > 0.5).sum())
-    share = percent(float(facts.first[b, h]))
-    most = f"Block {b}, head {h} looks at the first token more than any other head, with {share} on average"
-    tries = [Try("The first token", f"{most}: see the column at the left.", explorer_state(block=b, head=h))]
+    notice = _most_of_all(seen, facts.first, "the first token", "see the column at the left")
+    tries = [Try("The first token", notice, explorer_state(block=b, head=h))]
     if seen.without_first is not None and resting > MANY_RESTING * facts.first.size:
         notice = (
             f"{resting} of {facts.first.size} heads give the first token more than half of their attention: they rest there when "

@@ -89,7 +89,7 @@ class Entry:
             return "damaged"
         planned = self.settings.get("steps")
         if self.status.state == "running" and isinstance(planned, int) and self.steps:
-            return f"training {min(1.0, self.steps / planned):.0%}"
+            return f"training {100 * min(1.0, self.steps / planned):.0f} %"
         if self.diverged:
             return "diverged"
         if self.family is not None and self.status.state == "finished":

@@ -10,7 +10,7 @@ import streamlit as st
 
 from gptviz import memory
 from gptviz.data.source import Source
-from gptviz.figures.format import duration
+from gptviz.figures.format import counted, duration, in_words, moment
 from gptviz.hosting import hosting
 from gptviz.memory import size
 from gptviz.model import Config, devices
@@ -124,7 +124,7 @@ def summary(expected: Estimate) -> str:
 
 def explanation(expected: Estimate) -> str:
     """Where the numbers of the `summary` come from, as Markdown."""
-    a_step = f"{expected.seconds_per_step * 1e3:,.3g} ms a step of {expected.flops / 1e9:,.3g} billion operations"
+    a_step = f"{moment(expected.seconds_per_step)} a step of {in_words(expected.flops)} operations"
     busy = (
         "" if expected.slowdown < BUSY else " The longer time is for a machine that stays as busy with other work as it is now."
     )
@@ -133,7 +133,7 @@ def explanation(expected: Estimate) -> str:
         f"**Memory**: weights {size(expected.weights)}, optimiser {size(expected.optimiser)}, what a step keeps until its "
         f"gradients are known {size(expected.activations)}, of which logits {size(expected.logits)}; the rest is for Python, "
         "torch and the evaluations.\n\n"
-        f"**Disk**: {size(expected.disk)}, including {expected.snapshots} snapshots."
+        f"**Disk**: {size(expected.disk)}, including {counted(expected.snapshots, 'snapshot')}."
     )
 
 

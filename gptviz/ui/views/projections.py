@@ -14,6 +14,7 @@ import numpy as np
 import streamlit as st
 
 from gptviz.figures import scatter
+from gptviz.figures.format import percent
 from gptviz.interp import embeddings
 from gptviz.interp.embeddings import Projection, Stability
 from gptviz.labelled_array import Axis, LabelledArray
@@ -151,7 +152,7 @@ def stable(agree: Stability, method: str) -> str:
     """How far pictures agree, in words."""
     if math.isnan(agree.kept):
         return "There are too few points to say how far the pictures of several seeds agree."
-    share, chance = f"{agree.kept:.0%}", f"{agree.by_chance:.0%}" if agree.by_chance >= 0.005 else "less than 1%"
+    share, chance = percent(agree.kept), percent(agree.by_chance) if agree.by_chance >= 0.005 else "less than 1 %"
     return (
         f"Stability over {agree.pictures} seeds: of a point's {agree.neighbours} nearest neighbours in one picture by {method}, "
         f"{share} are among its nearest in another (by chance: {chance}). Trust the groups that are there in every picture."

@@ -11,9 +11,13 @@ The logit of a token is the product of what the head reads with the token’s ro
 reads is the final norm of the residual stream, and the stream is the sum of what all parts wrote into it. A norm divides by the
 size of the whole vector; with that number held as it was in this run it is linear, so it can be applied to every part by itself:
 
-$$\text{logit} = \sum_\text{parts} u \cdot
+
+$$
+\text{logit} = \sum_\text{parts} u \cdot
 \frac{\text{gain} \odot (x_\text{part} - \overline{x_\text{part}})}{\sqrt{\text{variance} + \epsilon}}
-+ u \cdot b_\text{norm} + b_u$$
++ u \cdot b_\text{norm} + b_u
+$$
+
 
 (LayerNorm; RMSNorm takes no mean away and has no bias.) A head writes its slice of the output projection times
 $z = \sum_s \text{pattern}_s v_s$; so its share is a sum over the tokens $s$ that it reads, too. Norms after a part of a block, as

@@ -12,7 +12,7 @@ import streamlit as st
 
 from gptviz.figures import parts as figures
 from gptviz.figures.contributions import LONGEST_LABEL, contributions
-from gptviz.figures.format import signed
+from gptviz.figures.format import brief, counted, power, signed
 from gptviz.interp.attribution import MLP, REPLACED, Attribution
 from gptviz.interp.units import Unit, unit
 from gptviz.labelled_array import Axis, LabelledArray
@@ -67,7 +67,7 @@ def verdict(setting: Setting, found: Attribution) -> None:
     """The logit in a sentence, and whether the parts add up to it."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(_sentence(setting, found), width="content")
-        error = f"{found.error:.1g}"
+        error = power(found.error)
         if found.adds_up:
             st.badge(f"adds up: error {error}", icon=":material/check:", color="green")
         else:
@@ -80,19 +80,15 @@ def _sentence(setting: Setting, found: Attribution) -> str:
     token, place, cap = f"**{escaped(setting.name(setting.token))}**", "", ""
     if setting.position is not None:
         place = f", after “{escaped(quoted(setting, setting.position))}” (position {setting.position}),"
-    if found.capped != found.logit:
-        cap = f" The model caps its logits: {_number(found.logit)} becomes {_number(found.capped)}."
+    if found.capped != found.logit and math.isfinite(found.logit):
+        cap = f" The model caps its logits: {brief(found.logit, 4)} becomes {brief(found.capped, 4)}."
     if setting.against is None:
-        return f"The logit of {token}{place} is **{_number(found.logit)}**.{cap}"
+        return f"The logit of {token}{place} is **{brief(found.logit, 4)}**.{cap}"
     other = f"**{escaped(setting.name(setting.against))}**"
     minus = f"The logit of {token}{place} minus that of {other} is **{signed(found.logit)}**"
     known = setting.known
     means = "" if known is None or setting.against != setting.subject.lm.token(known.wrong) else f" {known.about}"
     return f"{minus}{f'.{cap} So' if cap else ':'} {token} is {_times(found.capped)} {other}.{means}"
-
-
-def _number(value: float) -> str:
-    return f"{value:.4g}".replace("-", "−")
 
 
 def _times(difference: float) -> str:
@@ -106,7 +102,7 @@ def _times(difference: float) -> str:
 
 
 def _why_not(setting: Setting, found: Attribution) -> str:
-    says = f"All parts together are {_number(found.sum)}, the model’s own logit is {_number(found.logit)}."
+    says = f"All parts together are {brief(found.sum, 4)}, the model’s own logit is {brief(found.logit, 4)}."
     if not math.isfinite(found.logit):
         return f"{says} The weights of this model are damaged: choose another model or step above."
     if setting.subject.lm.model.embed.weight.dtype.itemsize < 4:
@@ -139,8 +135,8 @@ def parts(setting: Setting, found: Attribution) -> None:
         key="parts",
         config={"displaylogo": False},
         alt=(
-            f"What each of {len(found.parts)} parts adds to {found.unit} {found.sum:+.4g}, the largest first: {strongest.title}, "
-            f"{strongest.value:+.3g}."
+            f"What each of {counted(len(found.parts), 'part')} adds to the {found.unit}, {signed(found.sum)} in all, the largest "
+            f"first: {strongest.title}, {signed(strongest.value)}."
         ),
     )
 
@@ -177,13 +173,14 @@ def grid(setting: Setting, found: Attribution, chosen: str | None) -> None:
                 st.session_state["part"] = one
 
     above, below = setting.sides
+    framed = "" if chosen is None else f"; framed: {unit(chosen, setting.subject.lm.model.config).title}"
     show_figure(
         figures.grid(cells, theme(), above=above, below=below, chosen=at[0] if at else None),
         key=GRID,
         on_select=pick,
         selection_mode="points",
         config={"displaylogo": False},
-        alt=f"What every head and MLP adds, {len(names)} blocks by {len(labels)} columns; framed: {chosen}.",
+        alt=f"What every head and MLP adds, {counted(len(names), 'block')} by {counted(len(labels), 'column')}{framed}.",
     )
 
 
@@ -232,7 +229,7 @@ def by_token(setting: Setting, found: Attribution, head: str) -> None:
         contributions(seen, theme(), above=above, below=below, height=210 + room, has_bias=False, room=room),
         key="sources",
         config={"displaylogo": False},
-        alt=f"What {head} adds by each of {len(seen.values)} tokens that it reads; most at position {most}.",
+        alt=f"What {part.title} adds by each of {counted(len(seen.values), 'token')} that it reads; most at position {most}.",
     )
     st.caption(
         f"**{part.title[0].upper()}{part.title[1:]}** adds {signed(part.value)}: a bar for each token that it reads, the pattern "

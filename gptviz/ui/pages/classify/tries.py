@@ -83,7 +83,7 @@ def _selective(subject: Subject) -> Try:
     assert facts is not None  # there are two words
     block, head = strongest(-facts.spread)
     notice = (
-        f"In block {block}, head {head} a word reads about {facts.spread[block, head]:.1f} words on average, the fewest of all "
-        "heads."
+        f"In block {block}, head {head} a word reads about {facts.spread[block, head]:.1f} of the {len(subject.seen)} words on "
+        "average, the fewest of all heads."
     )
     return Try("The most selective head", notice, {"view": ATTENTION, **attention.explorer_state(block=block, head=head)})

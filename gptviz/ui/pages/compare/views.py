@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 
 from gptviz.figures import compared as figures
-from gptviz.figures.format import percent
+from gptviz.figures.format import brief, percent
 from gptviz.figures.theme import OUTPUT, PATTERN
 from gptviz.interp import compare, embeddings
 from gptviz.interp.compare import LENS, Compared, Moved
@@ -194,7 +194,7 @@ def _triple(found: Compared, *, limit: float, colour: str, height: int, key: str
             show_figure(
                 figures.cells(found.difference, theme(), limit=reach or 1.0, signed=True, height=height),
                 key=f"{key} difference",
-                alt=f"{what}, B minus A, from {-reach:.3g} to {reach:.3g}.",
+                alt=f"{what}, B minus A, from {brief(-reach)} to {brief(reach)}.",
             )
 
 

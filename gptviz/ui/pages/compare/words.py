@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gptviz.figures.format import percent
+from gptviz.figures.format import brief, percent
 from gptviz.interp import compare
 from gptviz.ui.pages.compare.sides import EDITS, MODEL, PROMPT, SAME, STEP, Sides, other_prompt, own_text
 from gptviz.ui.pages.compare.views import Shown, distributions
@@ -137,7 +137,7 @@ def _without_head(a: Subject) -> Try | None:
     except ValueError:  # there are as many edits as a model may have
         return None
     notice = (
-        f"Of all heads, {title} adds most to the logit of the likeliest token, {token}: {value:.2f}. Switched off in B, that "
+        f"Of all heads, {title} adds most to the logit of the likeliest token, {token}: {brief(value)}. Switched off in B, that "
         f"token goes from {percent(before)} to {percent(after)}."
     )
     step = {STEP: scrubber.LAST if a.key.step is None else str(a.key.step)} if scrubber.steps(a.key.name) else {}

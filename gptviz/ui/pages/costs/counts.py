@@ -11,7 +11,7 @@ import pandas as pd
 import streamlit as st
 
 from gptviz.figures import costs as figures
-from gptviz.figures.format import percent
+from gptviz.figures.format import in_words, percent
 from gptviz.interp import costs as gathered
 from gptviz.interp.costs import Costs, Pass
 from gptviz.labelled_array import LabelledArray
@@ -138,7 +138,7 @@ def headline(costs: Costs, chosen: Setting) -> None:
     count = costs.training if chosen.of == "training" else costs.forward
     cells = [
         ("Parameters", f"{costs.parameters:,}", "The numbers that training finds; shared ones are counted once."),
-        (f"Operations, {PASSES[chosen.of].lower()}", _short(count), f"{count:,} multiplications and additions"),
+        (f"Operations, {PASSES[chosen.of].lower()}", in_words(count), f"{count:,} multiplications and additions"),
         ("Memory to train", size(training), "Weights, gradients, what the optimiser keeps, and activations, in float32"),
     ]
     if costs.cache is not None:
@@ -159,14 +159,6 @@ def _held(costs: Costs, chosen: Setting) -> dict[str, int]:
     """The bytes that training holds."""
     held = (costs.weights["float32"], costs.gradients, costs.optimiser[chosen.optimiser], costs.activations)
     return dict(zip(gathered.MEMORY, held, strict=True))
-
-
-def _short(count: float) -> str:
-    """A large number in words."""
-    for word, scale in (("quadrillion", 1e15), ("trillion", 1e12), ("billion", 1e9), ("million", 1e6)):
-        if count >= scale:
-            return f"{count / scale:.3g} {word}"
-    return f"{count:,.0f}"
 
 
 def charts(config: Config, costs: Costs, chosen: Setting) -> None:
@@ -282,7 +274,7 @@ def to_try(config: Config, chosen: Setting) -> list[Try]:
     """What to try with this model: each sentence is computed for it."""
     offers = []
     longest = config.context_length
-    if longest > 1:
+    if longest > 1 and config.n_layer:
         share = gathered.share_between_tokens(config, longest)
         shorter = max(2, longest // 16)
         short = gathered.share_between_tokens(config, shorter)

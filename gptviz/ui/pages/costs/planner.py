@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from gptviz import memory
-from gptviz.figures.format import duration
+from gptviz.figures.format import counted, duration, moment
 from gptviz.hosting import hosting
 from gptviz.memory import size
 from gptviz.model import Config
@@ -124,13 +124,13 @@ def prediction(run: Planned) -> None:
     cells = [
         ("Parameters", f"{expected.parameters:,}", "The numbers that training would find."),
         ("Time", duration(expected.seconds), "All steps, and the evaluations in between, if this machine does nothing else."),
-        ("A step", _milliseconds(expected.seconds_per_step), f"{expected.flops:,.0f} operations"),
+        ("A step", moment(expected.seconds_per_step), f"{expected.flops:,.0f} operations"),
         (
             "Memory",
             size(expected.memory),
             "The most that the process holds at once" + (f"; {size(free)} is free." if free else "."),
         ),
-        ("Disk", size(expected.disk), f"The run's files, with {expected.snapshots} snapshots."),
+        ("Disk", size(expected.disk), f"The run's files, with {counted(expected.snapshots, 'snapshot')}."),
     ]
     metrics(cells)
     if (why := estimate.refusal(expected, free)) is not None:
@@ -140,7 +140,7 @@ def prediction(run: Planned) -> None:
     st.caption(
         f"Assumed: {read:,} tokens are read in {run.recipe.steps:,} steps of {run.recipe.batch_size:,} × "
         f"{run.config.context_length:,} tokens, on {run.device}, which gets through {fast.flops / 1e9:,.3g} billion operations a "
-        f"second and writes {fast.bytes / 1e9:,.3g} GB a second, and needs {_milliseconds(fast.overhead)} to begin anything. "
+        f"second and writes {fast.bytes / 1e9:,.3g} GB a second, and takes {moment(fast.overhead)} to start an operation. "
         f"These three were measured just now on three small models.{busy} Nothing is assumed about how good the model becomes."
     )
     _check(run, expected, fast, free)
@@ -164,7 +164,7 @@ def _check(run: Planned, expected: Estimate, fast: estimate.Speed, free: int | N
             timed[run] = estimate.timed_step(run.config, run.recipe, run.device, fast)
     if (seconds := timed.get(run)) is not None:
         st.markdown(
-            f"**Measured: {_milliseconds(seconds)} a step; predicted: {_milliseconds(expected.seconds_per_step)}.** "
+            f"**Measured: {moment(seconds)} a step; predicted: {moment(expected.seconds_per_step)}.** "
             f"The prediction is {_apart(expected.seconds_per_step, seconds)}."
         )
 
@@ -174,9 +174,3 @@ def _apart(predicted: float, measured: float) -> str:
     if 0.95 < predicted / measured < 1.05:
         return "within 5 % of it"
     return f"{max(predicted / measured, measured / predicted):.2g} times too {'long' if predicted > measured else 'short'}"
-
-
-def _milliseconds(seconds: float) -> str:
-    if seconds >= 1:
-        return f"{seconds:,.3g} s"
-    return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} µs"

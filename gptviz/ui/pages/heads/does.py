@@ -12,6 +12,7 @@ import streamlit as st
 from streamlit.elements.lib.column_types import ColumnConfig
 
 from gptviz.figures import heads as figures
+from gptviz.figures.format import brief
 from gptviz.figures.heatmap import one_head
 from gptviz.interp.head_scores import SCORES, HeadScores
 from gptviz.labelled_array import Axis, LabelledArray
@@ -53,7 +54,7 @@ def show(subject: Subject, setting: Setting) -> None:
             lambda one: choose(setting, *one),
             key="heads pick",
             help="The head whose pattern is shown, the highest score first. You can also click a cell above, or a row below.",
-            format_func=lambda one: f"{setting.unit(*one).title}: {found.values[name][one]:.3g}",
+            format_func=lambda one: f"{setting.unit(*one).title}: {brief(found.values[name][one])}",
         )
     with right:
         one(subject, setting, block, head)
@@ -76,7 +77,7 @@ def cells(setting: Setting, found: HeadScores, name: str, at: tuple[int, int]) -
             choose(setting, block, head)
 
     best = ranked(found, name)[:3]
-    listed = ", ".join(f"head {head} of block {block} {values[block, head]:.3g}" for block, head in best)
+    listed = ", ".join(f"head {head} of block {block} {brief(values[block, head])}" for block, head in best)
     show_figure(
         figures.grid(LabelledArray(values, axes, kind.title.lower()), theme(), low=lowest, high=highest, chosen=at),
         key=_GRID,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gptviz.figures.format import percent
+from gptviz.figures.format import counted, percent
 from gptviz.interp.head_scores import HeadScores
 from gptviz.ui.shell.models import language_model
 from gptviz.ui.views import attention
@@ -102,10 +102,14 @@ def _copying(setting: Setting, found: HeadScores) -> list[Try]:
     values = found.values["copying"]
     up, down = int((values > CLEARLY).sum()), int((values < -CLEARLY).sum())
     block, head = ranked(found, "copying")[0]
+    most = f"Head {head} of block {block} copies most, with {values[block, head]:.2f}.".replace("-", "−")
     notice = (
-        f"{up} of {values.size} heads make the tokens they read likelier, {down} less likely (the score beyond ±{CLEARLY}). Is a "
-        f"head that looks back among the first? Head {head} of block {block} copies most, with {values[block, head]:.2f}."
+        f"{up} of {counted(values.size, 'head')} make the tokens they read likelier, {down} less likely (the score beyond "
+        f"±{CLEARLY}). Is a head that looks back among the first? {most}"
     )
+    if not up:
+        less = f", but {down} less likely" if down else ""
+        notice = f"No head makes the tokens it reads clearly likelier (the score above {CLEARLY}){less}. {most}"
     return [Try("Who copies?", notice, {"view": DOES, "score": "copying"}, {CHOSEN: setting.unit(block, head).name})]
 
 
@@ -117,10 +121,16 @@ def _composition(setting: Setting) -> list[Try]:
         return []
     first, usual = best.iloc[0], chance(setting.key, setting.stack)
     notice = (
-        f"By its key, head {first.reads} reads most of what head {first.writes} writes: {first.value:.2f}, by chance "
+        f"By its key, {_named(first.reads)} reads most of what {_named(first.writes)} writes: {first.value:.2f}, by chance "
         f"{usual:.2f}. {_together(setting, str(first.reads), str(first.writes))}"
     )
     return [Try("Who reads whom?", notice, {"view": READS, "reads": "key"})]
+
+
+def _named(name: str) -> str:
+    """A head in words: "2.1" is head 1 of block 2."""
+    block, head = name.split(".")
+    return f"head {head} of block {block}"
 
 
 def _together(setting: Setting, reader: str, writer: str) -> str:

@@ -9,6 +9,7 @@ import streamlit as st
 
 from gptviz.components.token_strip import Token, token_strip
 from gptviz.figures import neurons as figures
+from gptviz.figures.format import brief, percent
 from gptviz.figures.theme import MLP
 from gptviz.interp.neurons import BINS, SEGMENT, Activity
 from gptviz.ui.shell import reading
@@ -59,7 +60,9 @@ def ranked(setting: Setting, activity: Activity, by: str, order: list[int], neur
         lambda one: choose(setting, one),
         key="neurons pick",
         help="The neuron that is shown, the first of the ranking first. You can also click a row above.",
-        format_func=lambda one: f"neuron {one}: {values[one]:.1%}" if by == "active" else f"neuron {one}: {values[one]:.3g}",
+        format_func=lambda one: (
+            f"neuron {one}: {percent(values[one])}" if by == "active" else f"neuron {one}: {brief(values[one])}"
+        ),
     )
     rest = f"The first {MOST_ROWS} of {len(order):,} neurons. " if len(order) > MOST_ROWS else ""
     st.caption(f"{rest}Over {activity.n_tokens:,} tokens. {RANKINGS[by][1]}")
@@ -80,7 +83,7 @@ def strips(subject: Subject, setting: Setting, seen: Seen, neuron: int) -> None:
     extreme = float(activity.smallest[neuron] if lowest else activity.largest[neuron])
     for number, context in enumerate(contexts(setting.key, setting.block, neuron, pieces)):
         tokens = [
-            Token(label, _share(value, extreme), note=f"activation {value:.3g}; as a share of {extreme:.3g}")
+            Token(label, _share(value, extreme), note=f"activation {brief(value)}; as a share of {brief(extreme)}")
             for label, value in zip(context.labels, context.activations, strict=True)
         ]
         token_strip(
@@ -88,8 +91,8 @@ def strips(subject: Subject, setting: Setting, seen: Seen, neuron: int) -> None:
             key=f"context {number}",
             colour=MLP,
             selected=context.at,
-            label=f"Context {number + 1}: activation {context.activations[context.at]:.3g}",
-            legend=f"activation, as a share of {extreme:.3g}" if number == 0 else "",
+            label=f"Context {number + 1}: activation {brief(context.activations[context.at])}",
+            legend=f"activation, as a share of {brief(extreme)}" if number == 0 else "",
             spaced=reading.is_spaced(subject.lm),
         )
     which = "lowest" if lowest else "highest"
@@ -109,11 +112,11 @@ def distribution(activity: Activity, neuron: int) -> None:
         figures.histogram(counts, theme(), width=2 * float(activity.reach[neuron]) / BINS),
         key="neuron histogram",
         config={"displaylogo": False},
-        alt=f"Histogram of the activations of neuron {neuron}: from {activity.smallest[neuron]:.3g} to "
-        f"{activity.largest[neuron]:.3g}, above 0 at {activity.active[neuron]:.1%} of the tokens.",
+        alt=f"Histogram of the activations of neuron {neuron}: from {brief(activity.smallest[neuron])} to "
+        f"{brief(activity.largest[neuron])}, above 0 at {percent(activity.active[neuron])} of the tokens.",
     )
     st.caption(
-        f"Above 0 at {activity.active[neuron]:.1%} of the tokens. The axis is logarithmic: a line up is ten times as many."
+        f"Above 0 at {percent(activity.active[neuron])} of the tokens. The axis is logarithmic: a line up is ten times as many."
     )
 
 
@@ -137,7 +140,9 @@ def steer(subject: Subject, setting: Setting, activity: Activity, neuron: int) -
     """What the model guesses if the neuron is set; gives the value that it is set to."""
     size = scale(activity, neuron)
     st.markdown("**Set it, and see what changes**")
-    about = f"At every token of the prompt, in multiples of {size:.3g}, the largest size of its activation in the text. 0 is off."
+    about = (
+        f"At every token of the prompt, in multiples of {brief(size)}, the largest size of its activation in the text. 0 is off."
+    )
     times = float(
         controls.notch("Times its largest activation", TIMES, key="times", default=2.0, format_func="{:g}".format, help=about)
     )
@@ -149,12 +154,14 @@ def steer(subject: Subject, setting: Setting, activity: Activity, neuron: int) -
         figures.before_and_after(shown, theme()),
         key="neuron steered",
         config={"displaylogo": False},
-        alt=f"The {shown.unit} as it is, and with {name} set to {value:.3g}: "
-        + ", ".join(f"{label} {a:.1%} → {b:.1%}" for label, a, b in zip(shown.axes[1].labels, before, after, strict=True)),
+        alt=f"The {shown.unit} as it is, and with {name} set to {brief(value)}: "
+        + ", ".join(
+            f"{label} {percent(a)} → {percent(b)}" for label, a, b in zip(shown.axes[1].labels, before, after, strict=True)
+        ),
     )
     text = f"{setting.unit(neuron).name}={value:.6g}"
     st.button(
-        f"Keep it at {value:.3g} on every page",
+        f"Keep it at {brief(value)} on every page",
         icon=":material/push_pin:",
         key="keep neuron",
         on_click=edits.toggle,

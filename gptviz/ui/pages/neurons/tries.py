@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import streamlit as st
 
-from gptviz.figures.format import percent, signed
+from gptviz.figures.format import brief, percent, signed
 from gptviz.interp.attribution import attributed, stream_at
 from gptviz.interp.units import Unit
 from gptviz.labelled_array import LabelledArray
@@ -45,7 +45,7 @@ def to_try(subject: Subject, setting: Setting, seen: Seen) -> list[Try]:
         found = int(rare.argmax())
         notice = (
             f"Neuron {found} is above 0 at {percent(float(activity.active[found]))} of the tokens only, and then up to "
-            f"{activity.largest[found]:.3g}: what do its contexts have in common?"
+            f"{brief(activity.largest[found])}: what do its contexts have in common?"
         )
         offers.append(Try("A rare one", notice, {"by": "largest"}, {CHOSEN: setting.unit(found).name}))
     return [*offers, _strong(subject, setting, seen, most)]

@@ -51,6 +51,8 @@ SUMS = (
 
 def to_try(subject: Subject) -> list[Try]:
     """The suggestions that hold for this model: those whose prompts have as many tokens and are answered differently."""
+    if not subject.lm.model.config.n_layer:
+        return []
     task = (subject.lm.card.source or {}).get("task")
     found = [_contrast(subject, one) for one in known_contrasts(subject.lm)]
     if task == "induction":

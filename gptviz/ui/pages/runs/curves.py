@@ -8,6 +8,7 @@ import numpy as np
 import streamlit as st
 
 from gptviz.figures import curves
+from gptviz.figures.format import percent
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.ui.shell import kinds
 from gptviz.ui.shell.theme import theme
@@ -39,7 +40,7 @@ def chart(entries: Sequence[Entry], *, log_steps: bool, log_loss: bool, training
     ends = "; ".join(f"{entry.name} ends at {entry.last:.4f}" for entry in entries)
     show_figure(figure, key="curves", alt=f"Validation loss over the steps of training: {ends} nats per token.")
     if right:
-        ends = "; ".join(f"{accuracy.name}: {accuracy.validation[-1]:.1%} {accuracy.what}" for accuracy in right)
+        ends = "; ".join(f"{accuracy.name}: {percent(accuracy.validation[-1])} {accuracy.what}" for accuracy in right)
         figure = curves.accuracies(right, theme(), log_steps=log_steps, height=below)
         show_figure(figure, key="accuracies", alt=f"How much is right over the steps of training; at the end {ends}.")
         st.caption(

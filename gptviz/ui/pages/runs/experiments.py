@@ -9,6 +9,7 @@ import streamlit as st
 
 from gptviz.figures import thumbnail
 from gptviz.figures.curves import perplexity
+from gptviz.figures.format import percent
 from gptviz.runs.experiments import GROUPS, PLANS, Group, Plan
 from gptviz.ui.shell import pages
 from gptviz.ui.shell.theme import theme
@@ -31,7 +32,7 @@ def results(plan: Plan, entry: Entry | None) -> str:
         numbers.append(f"here {ours[quantity]}")
     if not numbers:
         return "not trained here yet"
-    accuracy = f", {entry.accuracy:.1%} right" if entry is not None and entry.accuracy is not None else ""
+    accuracy = f", {percent(entry.accuracy)} right" if entry is not None and entry.accuracy is not None else ""
     return f"{quantity}: {', '.join(numbers)}{accuracy}"
 
 

@@ -10,7 +10,7 @@ import streamlit as st
 import torch
 
 from gptviz.figures.before_after import before_after
-from gptviz.figures.format import percent
+from gptviz.figures.format import brief, course, percent
 from gptviz.generate.budget import affordable
 from gptviz.generate.generation import Generation, until_drawn, without_end
 from gptviz.generate.sampling import Sampling
@@ -56,13 +56,13 @@ def figure(subject: Subject, key: ModelKey) -> LabelledArray:
     table = change.table(ids, labels, name)
     first, then = int(change.before.argmax()), int(change.after.argmax())
     said = {one: lm.labels[one] if name == "label" else lm.tokenizer.label(one) for one in (first, then)}
-    alt = f"The guess before and after: {said[first]} from {percent(change.before[first])} to {percent(change.after[first])}."
+    moves = course(change.before[first], change.after[first])
+    alt = f"The guess before and after: {said[first]} {moves}."
     show_figure(before_after(table, theme()), key="before and after", alt=alt, config={"displaylogo": False})
-    way = "falls" if change.after[first] < change.before[first] else "rises"
-    now = "stays the likeliest" if first == then else f"gives way to “{escaped(said[then])}” ({percent(change.after[then])})"
+    now = "is still the likeliest" if first == then else f"gives way to “{escaped(said[then])}” ({percent(change.after[then])})"
     st.caption(
-        f"“{escaped(said[first])}” {way} from {percent(change.before[first])} to {percent(change.after[first])} and {now}. The "
-        f"guess has moved by {change.divergence:.3g} nats (Kullback–Leibler divergence: 0 is no change)."
+        f"“{escaped(said[first])}” {moves} and {now}. The guess has moved by {brief(change.divergence)} nats "
+        "(Kullback–Leibler divergence: 0 is no change)."
     )
     return table
 

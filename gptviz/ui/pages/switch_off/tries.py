@@ -77,7 +77,9 @@ def tries(subject: Subject, text: Text, before: float, without: Mapping[Unit, fl
     config = subject.lm.model.config
     if config.n_layer and POSITIONS[config.positions].acts_on != "nothing":
         after = loss_of(replace(subject.key, edits=("positions",), edit_text=None), text)
-        notice = f"Without positions the loss {_moves(before, after)} {unit}: so much is order worth on this text."
+        moves = _moves(before, after)
+        worth = {"rises": "so much is order worth", "falls": "order is worth nothing", "stays": "order is worth nothing"}
+        notice = f"Without positions the loss {moves} {unit}: {worth[moves.split()[0]]} on this text."
         found.append(Try("No positions", notice, query={EDITS: "positions"}))
     if config.n_layer and config.n_head:
         name = "encoder.blocks.0.attention=uniform" if config.n_encoder_layer else "blocks.0.attention=uniform"

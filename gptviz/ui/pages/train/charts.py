@@ -13,6 +13,7 @@ import streamlit as st
 
 from gptviz.address_values import ANY
 from gptviz.figures import curves, places
+from gptviz.figures.format import percent
 from gptviz.runs import checkpoints
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.runs.experiments import PLANS
@@ -94,7 +95,7 @@ def draw_accuracy(run: WatchedRun) -> Drawn | None:
             shown += [other] if other is not None and other.what == own.what else []
     log_steps = bool(st.session_state.get("log_steps"))
     figure = curves.accuracies(shown, theme(), height=HEIGHT, log_steps=log_steps, until=_until(run))
-    return Drawn(figure, f"{own.what.capitalize()} over the steps; at the end {own.validation[-1]:.1%} on held-out data.")
+    return Drawn(figure, f"{own.what.capitalize()} over the steps; at the end {percent(own.validation[-1])} on held-out data.")
 
 
 def draw_places(run: WatchedRun) -> Drawn | None:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import streamlit as st
 
 from gptviz.figures import heatmap, scatter, special_tokens
+from gptviz.figures.format import percent
 from gptviz.interp import embeddings
 from gptviz.interp.attention import one_head
 from gptviz.labelled_array import Axis, LabelledArray
@@ -142,7 +143,7 @@ def _map(key: ModelKey) -> None:
     figure = scatter.cloud(array, [vocabulary.kinds[i] for i in some], theme(), height=HEIGHT)
     figure.update_layout(showlegend=False)
     show_figure(figure, key="knows", config={"displayModeBar": False}, alt=f"A map of {len(some)} tokens by PCA.")
-    st.caption(f"PCA of the embedding: {sum(explained):.0%} of the variance.")
+    st.caption(f"PCA of the embedding: {percent(sum(explained))} of the variance.")
 
 
 def _laid_on_the_last(name: str, points: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

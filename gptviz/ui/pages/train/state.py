@@ -7,7 +7,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from gptviz.figures import curves
-from gptviz.figures.format import duration
+from gptviz.figures.format import duration, percent
 from gptviz.model.kinds import Kind
 from gptviz.runs import queue
 from gptviz.runs.status import StopRequest
@@ -147,7 +147,7 @@ def _when(run: WatchedRun) -> str:
         return ""
     is_old = run.step is not None and run.step.step > last.step
     at = f" after {last.step:,} steps" if is_old else ""
-    part = f" on {last.share:.0%} of the data held out" if last.share is not None and last.share < 1 else ""
+    part = f" on {percent(last.share)} of the data held out" if last.share is not None and last.share < 1 else ""
     return f"{at}{part}"
 
 
@@ -155,15 +155,15 @@ def _accuracies(run: WatchedRun) -> list[str]:
     parts = []
     accuracy, exact = (run.evaluation.accuracy, run.evaluation.exact_match) if run.evaluation else (None, None)
     if accuracy is not None and run.card.accuracy is not None:
-        parts.append(f"{accuracy:.1%} {'' if exact is None else 'of the tokens '}right")
+        parts.append(f"{percent(accuracy)} {'' if exact is None else 'of the tokens '}right")
     trained_on = run.evaluation.training_accuracy if run.evaluation else None
     if accuracy is not None and trained_on is not None:
         gap = 100 * (trained_on - accuracy)
-        parts.append(f"{trained_on:.1%} on what it is trained on (without dropout), a gap of {gap:.1f} points")
+        parts.append(f"{percent(trained_on)} on what it is trained on (without dropout), a gap of {gap:.1f} points")
     if exact is not None:
-        parts.append(f"{exact:.1%} of the answers without a mistake")
+        parts.append(f"{percent(exact)} of the answers without a mistake")
     if run.card.baseline_accuracy is not None:
-        parts.append(f"baseline {run.card.baseline_accuracy:.1%}")
+        parts.append(f"baseline {percent(run.card.baseline_accuracy)}")
     return parts
 
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 import numpy as np
 
 from gptviz.figures.curves import Curve
+from gptviz.figures.format import percent
 from gptviz.runs import checkpoints
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.ui.views.learning_curves import curve_of
@@ -62,8 +63,8 @@ def _by_place(name: str) -> Sequence[Try]:
         return ()
     first = next(place for place, share in enumerate(known, 2) if share > 0.5)
     notice = (
-        f"The second half of each text mirrors the first, which is random. “{name}” guesses token 2 right {known[0]:.0%} of the "
-        f"time; from token {first} on it is right {min(known[first - 2 :]):.0%} of the time or more."
+        f"The second half of each text mirrors the first, which is random. “{name}” guesses token 2 right {percent(known[0])} of "
+        f"the time; from token {first} on it is right {percent(min(known[first - 2 :]))} of the time or more."
     )
     return [Try("Random, then certain", notice, {"run": name, "chart": "Right by place"})]
 
