@@ -18,6 +18,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import gptviz
+from gptviz.figures.format import percent
 from gptviz.interp import embeddings
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer
@@ -299,7 +300,7 @@ def test_the_pictures_of_all_seeds_stand_side_by_side_with_how_far_they_agree(
     agree = embeddings.stability(
         [np.asarray(embeddings.project(rows, names, "t-SNE", seed=seed).points.values) for seed in range(5)]
     )
-    assert f"{agree.kept:.0%} are among its nearest in another (by chance: {agree.by_chance:.0%})" in says(at)
+    assert f"{percent(agree.kept)} are among its nearest in another (by chance: {percent(agree.by_chance)})" in says(at)
     drawn = chart(at, "over seeds")
     assert [note["text"] for note in drawn["layout"]["annotations"]] == [f"seed {i}" for i in range(5)]
     assert not [

@@ -369,7 +369,7 @@ def test_home_asks_the_question_that_its_model_answers() -> None:
 
 def test_at_a_step_a_classifier_is_said_to_be_right_and_others_to_be_perplexed() -> None:
     losses = [{"step": 0, "validation": 0.7, "accuracy": 0.5}, {"step": 4, "validation": 0.35, "accuracy": 0.8}]
-    assert scrubber.readout("4", Card.from_json({"losses": losses, "labels": ["a", "b"]})) == "Step 4: loss 0.35, 80.0% right"
+    assert scrubber.readout("4", Card.from_json({"losses": losses, "labels": ["a", "b"]})) == "Step 4: loss 0.35, 80.0 % right"
     assert scrubber.readout("3", Card.from_json({"losses": losses})) == "Step 3: loss ≈ 0.35, perplexity 1.42"
     unmeasured = Card.from_json({"losses": [{"step": 4, "validation": 0.0}], "labels": ["a", "b"]})
     assert scrubber.readout("4", unmeasured).endswith("perplexity 1")

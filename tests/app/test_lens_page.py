@@ -126,7 +126,7 @@ def test_what_is_suggested_is_true_of_the_text(tiny_model: TinyModel) -> None:
     at.button(key="try Right and wrong").click().run()
     assert sent(at)[0]["asked"] == {"colour": "rank"}
     share = (seen.rank[-1, :-1] == 1).mean()
-    assert any(f"at {share:.0%} of the positions in the last row" in caption.value for caption in at.caption)
+    assert any(f"at {percent(share)} of the positions in the last row" in caption.value for caption in at.caption)
 
 
 def test_of_known_answers_the_layer_is_suggested_from_which_on_the_right_one_leads() -> None:

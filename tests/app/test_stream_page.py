@@ -13,6 +13,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import gptviz
+from gptviz.figures.format import percent
 from gptviz.interp import embeddings
 from gptviz.interp import stream as interp
 from gptviz.ui.pages import stream as page
@@ -106,7 +107,7 @@ def test_the_map_is_that_of_the_layer_on_axes_that_all_layers_share(layer: str) 
     row = [one.name for one in seen.layers].index(layer)
     by_layer = interp.rows(seen, unit=True)
     picture = interp.maps(by_layer, list(TEXT))[row]
-    assert f"hold {sum(picture.explained):.0%} of the variance" in says(at)
+    assert f"hold {percent(sum(picture.explained))} of the variance" in says(at)
     assert f"Trustworthiness {embeddings.trustworthiness(by_layer[row], picture)[0]:.2f}" in says(at)
     layout = chart(at, "stream map")["layout"]
     other = opened(PAGE, model="writer", prompt=TEXT, view=page.MAP, layer="blocks.0.mlp")

@@ -20,6 +20,7 @@ from streamlit.testing.v1 import AppTest
 from gptviz import memory
 from gptviz.data.batches import NOT_COUNTED
 from gptviz.data.classification import LabelledSource
+from gptviz.figures.format import percent
 from gptviz.model import changed, parameter_count
 from gptviz.model.activations import ACTIVATIONS
 from gptviz.model.norms import NORMS
@@ -316,7 +317,9 @@ def test_the_loss_says_after_which_step_and_on_how_much_of_the_data_it_was_measu
     step = {"loss": 1, "progress": 0.1, "learning_rate": 1, "gradient_norm": 1, "tokens_per_second": 1, "seconds_left": 1}
     lines = [{"kind": "evaluation", "step": 0, "loss": 4.25, "share": 0.07}, {"kind": "step", "step": 920, **step}]
     (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert "validation **4.250** nats, perplexity 70.1 after 0 steps on 7% of the data held out" in state.numbers(watch("late"))
+    assert "validation **4.250** nats, perplexity 70.1 after 0 steps on 7.00 % of the data held out" in state.numbers(
+        watch("late")
+    )
     lines.append({"kind": "evaluation", "step": 920, "loss": 4.25})
     (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert "validation **4.250** nats, perplexity 70.1 ·" in state.numbers(watch("late"))
@@ -637,8 +640,8 @@ def test_a_classifier_is_trained_and_watched_beside_its_baseline(home: Path) -> 
     at = at_state(press(page(plan="classifier", **PLAIN, **query), "Train"), "classifier-2", "finished")
     assert "Finished: 6 steps" in progress(at)
     card = checkpoints.read_card(checkpoints.find("classifier-2"))
-    assert f"{card.accuracy:.1%} right" in says(at)
-    assert f"baseline {card.baseline_accuracy:.1%}" in says(at)
+    assert f"{percent(card.accuracy)} right" in says(at)
+    assert f"baseline {percent(card.baseline_accuracy)}" in says(at)
     assert "perplexity" not in state.numbers(watch("classifier-2"))
     assert any("blind guess: ln 2 = 0.693" in note["text"] for note in live(at)["layout"]["annotations"])
     assert any("What it makes of some texts" in element.value for element in at.markdown)
@@ -649,7 +652,7 @@ def test_a_classifier_is_trained_and_watched_beside_its_baseline(home: Path) -> 
         "classifier-2, held-out data",
         "classifier-2, data it is trained on",
     ]
-    assert f"{card.training_accuracy:.1%} on what it is trained on" in says(at)
+    assert f"{percent(card.training_accuracy)} on what it is trained on" in says(at)
     assert f"a gap of {100 * (card.training_accuracy - card.accuracy):.1f} points" in says(at)
     at.selectbox(key="chart").set_value("Accuracy").run()
     assert not at.exception
@@ -663,7 +666,7 @@ def test_an_encoder_decoder_is_trained_and_both_its_stacks_are_watched(home: Pat
     at = at_state(press(page(plan="mirror", **PLAIN, **query), "Train"), "mirror", "finished")
     assert "Finished: 6 steps" in progress(at)
     assert (
-        f"{checkpoints.read_card(checkpoints.find('mirror')).values['exact_match']:.1%} of the answers without a mistake"
+        f"{percent(checkpoints.read_card(checkpoints.find('mirror')).values['exact_match'])} of the answers without a mistake"
         in says(at)
     )
     assert any("What it answers" in element.value for element in at.markdown)

@@ -15,7 +15,7 @@ SLIPS = {
     r"(?<![\w%])\d[\d.,]*%(?!\w)": "a space stands before %, as `format.percent` writes it",
     r"\d(\.\d+)?e[-+]\d\d": "a size is written as by `format.power`",
     r"(?<![\w.)\]-])-\d+\.\d": "a number below 0 has a minus, not a hyphen",
-    r"\b(nan|inf|None)\b": "no number",
+    r"\b(nan|inf)\b": "no number",
     r"−0\.0+(?![\d.])": "nothing has no sign",
     r"[a-z] or that that |\bthe the\b|\bof of\b|\ba an\b": "a word too many",
     r"blocks\.\d+\.(attention|mlp)": "a part of a model has its name in words",

@@ -255,7 +255,8 @@ def over_data(subject: Subject) -> None:
     show_figure(
         figures.over_data(found, theme(), height=260),
         key="over data",
-        alt=f"The {found.unit} at each of {len(loss)} positions: {early:.2f} in the first quarter, {late:.2f} in the last.",
+        alt=f"The {found.unit} at each of {counted(len(loss), 'position')}: {early:.2f} in the first quarter, "
+        f"{late:.2f} in the last.",
     )
     st.caption(
         f"**And over many texts?** The mean loss at each position, over data that the model was not trained on: {early:.2f} nats "

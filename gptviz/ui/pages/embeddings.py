@@ -12,7 +12,7 @@ import numpy as np
 import streamlit as st
 
 from gptviz.figures import scatter
-from gptviz.figures.format import percent
+from gptviz.figures.format import counted, percent
 from gptviz.interp import embeddings
 from gptviz.interp.embeddings import Neighbours, Projection, Vectors
 from gptviz.labelled_array import Axis, LabelledArray
@@ -364,7 +364,7 @@ def cloud(view: View, projected: Projection, token: int, *, height: int, trail: 
         on_select=pick,
         selection_mode="points",
         config={"displaylogo": False},
-        alt=f"{len(projected.ids):,} tokens of the {view.space} by {view.method}, coloured and shaped by kind.",
+        alt=f"{counted(len(projected.ids), 'token')} of the {view.space} by {view.method}, coloured and shaped by kind.",
     )
 
 

@@ -214,7 +214,7 @@ def about_rows(subject: Subject, read: Rows) -> str:
     exact = "exactly" if error == 0 else f"to {error:.1g}"
     cut = ""
     if len(seen.positions) < len(read.ids):
-        cut = f"The model reads all {len(read.ids):,} tokens; the last {len(seen.positions):,} are shown. "
+        cut = f"The model reads all {counted(len(read.ids), 'token')}; the last {len(seen.positions):,} are shown. "
     return f"{cut}{interp.applied(subject.lm.model.config)} The last row is the model's own guess: its logits agree {exact}."
 
 

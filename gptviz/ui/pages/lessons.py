@@ -6,6 +6,7 @@ from html import escape
 
 import streamlit as st
 
+from gptviz.figures.format import counted
 from gptviz.lessons.lesson import Lesson
 from gptviz.lessons.library import own_folder
 from gptviz.runs import checkpoints
@@ -36,7 +37,7 @@ def _card(number: int, one: Lesson, *, has_model: bool) -> None:
         f'<a class="lesson-begin" target="_self" href="{escape(begun.address)}">{number} {escape(one.title)}</a>'
         f'<p class="lesson-about">{escape(one.about)}</p>'
     )
-    st.caption(f"{one.minutes} minutes, {len(one.steps)} steps, with the model {escaped(one.model)}.")
+    st.caption(f"{one.minutes} minutes, {counted(len(one.steps), 'step')}, with the model {escaped(one.model)}.")
     if begun.done:
         st.caption(f"**{begun.answered_words}**, {sum(begun.done.values())} of them right.")
     if one.based_on:

@@ -14,7 +14,7 @@ from gptviz.address_values import Values, whole
 from gptviz.components.token_strip import Token, token_strip
 from gptviz.figures import scatter
 from gptviz.figures import stream as figures
-from gptviz.figures.format import percent
+from gptviz.figures.format import counted, percent
 from gptviz.interp import embeddings
 from gptviz.interp import stream as interp
 from gptviz.interp.embeddings import METHODS, Projection, Vectors
@@ -219,7 +219,7 @@ def written(subject: Subject, read: Read, index: int | None) -> LabelledArray:
         figures.written(shown, theme(), height=_HEIGHT),
         key="written",
         config={"displaylogo": False},
-        alt=f"How much each of {len(shown.axes[1].labels)} sublayers writes, against the stream that it finds.",
+        alt=f"How much each of {counted(len(shown.axes[1].labels), 'sublayer')} writes, against the stream that it finds.",
     )
     st.caption(
         f"{interp.about(subject.lm.model.config)} Above: the length of what is written, divided by the length of the stream "
@@ -237,7 +237,8 @@ def lengths(subject: Subject, read: Read) -> LabelledArray:
         figures.sizes(shown, [one.short for one in seen.layers], theme(), height=_HEIGHT, first=seen.positions.start),
         key="lengths",
         config={"displaylogo": False},
-        alt=f"The length of the vector of each of {len(seen.positions)} positions after each of {len(seen.layers)} layers.",
+        alt=f"The length of the vector of each of {counted(len(seen.positions), 'position')} after each of "
+        f"{counted(len(seen.layers), 'layer')}.",
     )
     first, last = (float(_median(shown, 1)[row]) for row in (0, -1))
     st.caption(
@@ -254,7 +255,7 @@ def directions(subject: Subject, read: Read, index: int | None) -> LabelledArray
         figures.directions(shown, [one.short for one in seen.layers], theme(), height=_HEIGHT),
         key="directions",
         config={"displaylogo": False},
-        alt=f"The cosine of the vectors after any two of {len(seen.layers)} layers.",
+        alt=f"The cosine of the vectors after any two of {counted(len(seen.layers), 'layer')}.",
     )
     st.caption(
         f"1: the vectors after the two layers point the same way; 0: they have nothing in common. From the embedding to the end "
@@ -281,7 +282,7 @@ def map_of(subject: Subject, read: Read, chosen: Chosen, index: int | None) -> L
         ),
         key="stream map",
         config={"displaylogo": False},
-        alt=f"{len(tokens)} positions of the text after {seen.layers[chosen.layer].title}, by {made.method}.",
+        alt=f"{counted(len(tokens), 'position')} of the text after {seen.layers[chosen.layer].title}, by {made.method}.",
     )
     st.caption(_what_is_lost(subject, read, made, picture, chosen))
     if chosen.compared and chosen.method != "PCA":

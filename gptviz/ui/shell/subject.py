@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from gptviz.figures.format import duration
+from gptviz.figures.format import counted, duration
 from gptviz.hosting import hosting
 from gptviz.language_model import LanguageModel
 from gptviz.model import devices
@@ -245,7 +245,7 @@ def read_prompt(key: ModelKey, lm: LanguageModel, prompt: str, default: str, *, 
     if len(encoding.ids) > capacity and needs_prompt:
         which = "last" if MODEL_KINDS[lm.model.config.kind].reads_end else "first"
         st.info(
-            f"The prompt has {len(encoding.ids):,} tokens; this model sees {capacity} at a time: "
+            f"The prompt has {counted(len(encoding.ids), 'token')}; this model sees {capacity} at a time: "
             f"the {which} {capacity} are shown.",
             icon=":material/content_cut:",
         )

@@ -15,7 +15,7 @@ import streamlit as st
 from gptviz.address_values import Values
 from gptviz.components import attention_explorer
 from gptviz.components.kit.command import NO_COMMAND, Command
-from gptviz.figures.format import percent
+from gptviz.figures.format import counted, percent
 from gptviz.interp import attention
 from gptviz.interp.cross_attention import SOURCE, WRITES, hidden
 from gptviz.interp.overview import Facts, Overview, overview, overview_of, strongest
@@ -222,8 +222,8 @@ def show(subject: Subject, stack: str, *, default: int) -> None:
     if len(read.ids) < len(subject.seen):
         which = "last" if MODEL_KINDS[subject.kind].reads_end else "first"
         st.info(
-            f"The patterns of one block over {len(subject.seen):,} tokens are too many numbers for a browser: here the model "
-            f"reads the {which} {len(read.ids):,} tokens.",
+            f"The patterns of one block over {counted(len(subject.seen), 'token')} are too many numbers for a browser: here the "
+            f"model reads the {which} {counted(len(read.ids), 'token')}.",
             icon=":material/content_cut:",
         )
     explore(subject, read, code(subject, stack), {"block": default, "head": default})

@@ -9,7 +9,7 @@ import streamlit as st
 import torch
 
 from gptviz.figures.contributions import contributions
-from gptviz.figures.format import percent
+from gptviz.figures.format import counted, percent
 from gptviz.figures.labels import labels
 from gptviz.interp.classification import Classified, Judged, Numbers, classify, has_shares, judge
 from gptviz.interp.decision import Decision, Worth, decision, left_out, runner_up, worth
@@ -83,8 +83,9 @@ def words(subject: Subject) -> Decision:
             key="contributions",
             config={"displayModeBar": False},
             alt=(
-                f"What each of {len(subject.seen)} words adds to the decision, upwards for {above}; the largest share is that "
-                f"of “{subject.labels[most]}”, {chosen.shares[most]:+.2f}. All shares and the bias together: {chosen.sum:+.3f}."
+                f"What each of {counted(len(subject.seen), 'word')} adds to the decision, upwards for {above}; the largest share "
+                f"is that of “{subject.labels[most]}”, {signed(chosen.shares[most])}. All shares and the bias together: "
+                f"{signed(chosen.sum)}."
             ),
         )
     return chosen
@@ -118,8 +119,8 @@ def words_left_out(subject: Subject) -> Worth | None:
             key="contributions",
             config={"displayModeBar": False},
             alt=(
-                f"What the decision loses without each of {len(tokens)} tokens, upwards for {above}; it loses most without "
-                f"“{tokens[most]}”, {found.of_tokens[most]:+.2f}."
+                f"What the decision loses without each of {counted(len(tokens), 'token')}, upwards for {above}; it loses most "
+                f"without “{tokens[most]}”, {signed(found.of_tokens[most])}."
             ),
         )
     with left:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gptviz.figures.format import brief, percent
+from gptviz.figures.format import brief, counted, percent
 from gptviz.interp import compare
 from gptviz.ui.pages.compare.sides import EDITS, MODEL, PROMPT, SAME, STEP, Sides, other_prompt, own_text
 from gptviz.ui.pages.compare.views import Shown, distributions
@@ -103,8 +103,8 @@ def _training(a: Subject) -> Try | None:
     middle = steps[len(steps) // 2]
     moved, token, last, then = _moved(a.key, a.seen, scrubber.at_step(a.key, middle), a.seen)
     notice = (
-        f"After {middle:,} steps {token} had {percent(then)}, and has {percent(last)} now: since then {percent(moved)} of the "
-        "probability of the next token moved."
+        f"After {counted(middle, 'step')} {token} had {percent(then)}, and has {percent(last)} now: since then {percent(moved)} "
+        "of the probability of the next token moved."
     )
     return Try("Half-way through training", notice, _state(**{STEP: str(middle)}))
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import streamlit as st
 
 from gptviz.figures import heatmap, scatter, special_tokens
-from gptviz.figures.format import percent
+from gptviz.figures.format import counted, percent
 from gptviz.interp import embeddings
 from gptviz.interp.attention import one_head
 from gptviz.labelled_array import Axis, LabelledArray
@@ -129,7 +129,7 @@ def _pattern(key: ModelKey, prompt: str, default: str, head: Head) -> None:
     reading = attention.reading_of(key, read, block)
     pattern = one_head(reading.patterns, block - reading.first, number, labels)
     figure = heatmap.one_head(pattern, theme(), title=special_tokens.legend(labels), height=HEIGHT)
-    about = f"How each of {len(labels)} tokens shares its attention among them, in block {block}, head {number}."
+    about = f"How each of {counted(len(labels), 'token')} shares its attention among them, in block {block}, head {number}."
     show_figure(figure, key="looks", config={"displayModeBar": False}, alt=about)
 
 
@@ -142,7 +142,7 @@ def _map(key: ModelKey) -> None:
     array = LabelledArray(_laid_on_the_last(key.name, points)[some], axes, "coordinate")
     figure = scatter.cloud(array, [vocabulary.kinds[i] for i in some], theme(), height=HEIGHT)
     figure.update_layout(showlegend=False)
-    show_figure(figure, key="knows", config={"displayModeBar": False}, alt=f"A map of {len(some)} tokens by PCA.")
+    show_figure(figure, key="knows", config={"displayModeBar": False}, alt=f"A map of {counted(len(some), 'token')} by PCA.")
     st.caption(f"PCA of the embedding: {percent(sum(explained))} of the variance.")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from gptviz.figures.format import percent
+from gptviz.figures.format import counted, percent
 from gptviz.generate.sampling import Sampling
 from gptviz.interp import cross_attention
 from gptviz.interp.cross_attention import Output
@@ -130,8 +130,8 @@ def output_control(subject: Subject, sampling: Sampling | None, notices: Any) ->
     most = longest_answer(subject.lm.model.config) - 1  # the start token has a place too
     if len(encoding.ids) > most:
         notices.info(
-            f"The output has {len(encoding.ids):,} tokens: the first {most} are shown. After the start token no more than {most} "
-            f"{limit(subject)}.",
+            f"The output has {counted(len(encoding.ids), 'token')}: the first {most} are shown. After the start token no more "
+            f"than {most} {limit(subject)}.",
             icon=":material/content_cut:",
         )
     forced = tuple(encoding.ids[:most])
@@ -158,7 +158,7 @@ def remark(translation: Translation) -> None:
         )
     if not translation.ended:
         st.info(
-            f"The output does not end by itself: it was stopped after {len(translation.written)} tokens, as many as "
+            f"The output does not end by itself: it was stopped after {counted(len(translation.written), 'token')}, as many as "
             f"{limit(translation.subject)}.",
             icon=":material/content_cut:",
         )
