@@ -49,6 +49,11 @@ def brief(number: float, digits: int = 3) -> str:
     return _not_finite(number) or ("−" if number < 0 else "") + (power(abs(number)) if "e" in text else text)
 
 
+def fixed(number: float, places: int = 2) -> str:
+    """So many decimal places, with a real minus; what is rounded to nothing has no sign."""
+    return f"{round(number, places) + 0.0:.{places}f}".replace("-", "−")
+
+
 def _not_finite(number: float) -> str:
     """What stands for a number that is none, or that is too large; empty for all others."""
     if math.isnan(number):

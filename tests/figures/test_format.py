@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from gptviz.figures.format import brief, counted, course, duration, in_words, moment, percent, side_by_side
+from gptviz.figures.format import brief, counted, course, duration, fixed, in_words, moment, percent, side_by_side
 
 
 @pytest.mark.parametrize(
@@ -96,3 +96,7 @@ def test_a_moment_is_told_in_the_unit_that_suits_it(seconds: float, text: str) -
 @pytest.mark.parametrize(("number", "text"), [(12_800_000, "12.8 million"), (80.2e9, "80.2 billion"), (97.0, "97")])
 def test_a_large_number_is_told_in_words(number: float, text: str) -> None:
     assert in_words(number) == text
+
+
+def test_what_is_rounded_to_nothing_has_no_sign() -> None:
+    assert [fixed(value) for value in (-0.001, 0.001, -0.234, 1.0)] == ["0.00", "0.00", "−0.23", "1.00"]

@@ -12,7 +12,7 @@ import numpy as np
 import streamlit as st
 
 from gptviz.figures import scatter
-from gptviz.figures.format import counted, percent
+from gptviz.figures.format import counted, fixed, percent
 from gptviz.interp import embeddings
 from gptviz.interp.embeddings import Neighbours, Projection, Vectors
 from gptviz.labelled_array import Axis, LabelledArray
@@ -155,7 +155,7 @@ def _vowels(view: View) -> Try | None:
     if "e" not in tokens(view.key).names or not alike > other + CLEARLY:
         return None
     notice = (
-        f"Two vowels have a cosine of {alike:.2f} on average, a vowel and a consonant {other:.2f}: nobody told the model what a "
+        f"Two vowels have a cosine of {fixed(alike)} on average, a vowel and a consonant {fixed(other)}: nobody told the model what a "
         "vowel is."
     ).replace("-", "−")
     return Try("Vowels", notice, {"token": "e", "method": "t-SNE", "dimensions": "2-D"})

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from gptviz.figures import lines, matrix
+from gptviz.figures.format import fixed
 from gptviz.interp import positions
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import LanguageModel
@@ -234,7 +235,7 @@ def _diagonals(square: LabelledArray, spread: float) -> str:
     if spread < 1e-3:
         return "The map is constant along every diagonal: only the distance counts."
     near, far = positions.nearness(square)
-    alike = f" Neighbours: {near:.2f} on average; half the length apart: {far:.2f}." if not math.isnan(near) else ""
+    alike = f" Neighbours: {fixed(near)} on average; half the length apart: {fixed(far)}." if not math.isnan(near) else ""
     return f"Along a diagonal the map varies by up to {spread:.2f}: not only the distance counts.{alike}".replace("-", "−")
 
 

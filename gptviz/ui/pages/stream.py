@@ -14,7 +14,7 @@ from gptviz.address_values import Values, whole
 from gptviz.components.token_strip import Token, token_strip
 from gptviz.figures import scatter
 from gptviz.figures import stream as figures
-from gptviz.figures.format import counted, percent
+from gptviz.figures.format import counted, fixed, percent
 from gptviz.interp import embeddings
 from gptviz.interp import stream as interp
 from gptviz.interp.embeddings import METHODS, Projection, Vectors
@@ -259,7 +259,7 @@ def directions(subject: Subject, read: Read, index: int | None) -> LabelledArray
     )
     st.caption(
         f"1: the vectors after the two layers point the same way; 0: they have nothing in common. From the embedding to the end "
-        f"the cosine is {shown.values[0, -1]:.2f}".replace("-", "−")
+        f"the cosine is {fixed(float(shown.values[0, -1]))}".replace("-", "−")
         + (", as the mean over all positions." if index is None else ".")
     )
     return shown
@@ -365,7 +365,7 @@ def _turn(subject: Subject, read: Read) -> Try:
     at = int(steps.argmin())
     notice = (
         f"{seen.layers[at + 1].title[:1].upper()}{seen.layers[at + 1].title[1:]} turns the stream most: before and after it the "
-        f"vectors have a cosine of {steps[at]:.2f} on average."
+        f"vectors have a cosine of {fixed(float(steps[at]))} on average."
     ).replace("-", "−")
     return Try("The sharpest turn", notice, {"view": DIRECTIONS}, {"position": ALL})
 

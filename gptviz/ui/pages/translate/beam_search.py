@@ -10,7 +10,7 @@ import streamlit as st
 import torch
 
 from gptviz.figures import beams
-from gptviz.figures.format import percent
+from gptviz.figures.format import counted, percent, signed
 from gptviz.generate.decoding import Beams, beam_search
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.ui.shell.models import ModelKey, language_model, load_call
@@ -100,10 +100,10 @@ def show_tree(search: Search) -> None:
 
 def description(search: Search) -> str:
     """What the tree shows, for somebody who cannot see it."""
-    best = search.result.best
+    best, found = search.result.best, search.result.finished
     return (
-        f"A beam search of width {search.width}: {len(search.nodes) - 1} candidates, {len(search.result.finished)} answers. "
-        f"The best is {search.subject.lm.tokenizer.decode(best.ids)}, with a sum of {best.total:.3f}."
+        f"A beam search of width {search.width}: {counted(len(search.nodes) - 1, 'candidate')}, {counted(len(found), 'answer')}. "
+        f"The best is “{search.subject.lm.tokenizer.decode(best.ids)}”, with a sum of {signed(best.total)} nats."
     )
 
 
