@@ -109,14 +109,15 @@ def shares(seen: Stream, tokens: Sequence[str]) -> LabelledArray:
     "size" is the length of what it wrote, divided by the length of the stream. "along" is its projection on the stream, in the
     same measure: 0.2 adds a fifth of the stream to it, −0.2 takes a fifth away; all else that was written turns the stream.
     """
-    sizes, along = list[Tensor](), list[Tensor]()
-    for found, wrote in zip(seen.read, seen.written, strict=True):
+    values = torch.empty(2, len(seen.writers), len(tokens), dtype=torch.float64)
+    for row, (found, wrote) in enumerate(zip(seen.read, seen.written, strict=True)):
         length = found.double().norm(dim=-1).clamp(min=NOTHING)  # [T]
-        sizes.append(wrote.double().norm(dim=-1) / length)
-        along.append((wrote.double() * found.double()).sum(-1) / length.square())
-    values = torch.stack((torch.stack(sizes), torch.stack(along))).numpy()
+        values[0, row] = wrote.double().norm(dim=-1) / length
+        values[1, row] = (wrote.double() * found.double()).sum(-1) / length.square()
     places = Axis("position", tuple(tokens))
-    return LabelledArray(values, (Axis("quantity", (SIZE, ALONG)), Axis("sublayer", seen.writers), places), "share of the stream")
+    return LabelledArray(
+        values.numpy(), (Axis("quantity", (SIZE, ALONG)), Axis("sublayer", seen.writers), places), "share of the stream"
+    )
 
 
 def _axes(seen: Stream, tokens: Sequence[str]) -> tuple[Axis, Axis]:

@@ -155,8 +155,8 @@ def _vowels(view: View) -> Try | None:
     if "e" not in tokens(view.key).names or not alike > other + CLEARLY:
         return None
     notice = (
-        f"Two vowels have a cosine of {fixed(alike)} on average, a vowel and a consonant {fixed(other)}: nobody told the model what a "
-        "vowel is."
+        f"Two vowels have a cosine of {fixed(alike)} on average, a vowel and a consonant {fixed(other)}: nobody told the model "
+        "what a vowel is."
     ).replace("-", "−")
     return Try("Vowels", notice, {"token": "e", "method": "t-SNE", "dimensions": "2-D"})
 
