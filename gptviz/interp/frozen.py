@@ -393,7 +393,7 @@ class Frozen:
         chosen = float(pattern @ each - each.mean())
 
         def value(x: Tensor) -> Tensor:
-            return attention.heads(attention.qkv(x[None]))[0, attention.keys_end + served]  # [N, d_head]
+            return attention.heads(attention.qkv(x[None]))[0, len(q) + len(k) + served]  # [N, d_head]
 
         def key(x: Tensor) -> Tensor:
             return _queries_and_keys(attention, layer.inputs, x, at)[len(q) + served]  # [N, d_head]
@@ -488,7 +488,7 @@ def _queries_and_keys(attention: Attention, inputs: Tensor, x: Tensor, at: Tenso
     row = torch.zeros_like(inputs[span]).index_copy(0, at - span.start, x)
 
     def projected(rows: Tensor) -> Tensor:
-        return attention.heads(attention.qkv(rows[None]))[:, : attention.keys_end]  # [1, H + n_kv_head, span, d_head]
+        return attention.heads(attention.qkv(rows[None]))[:, : -attention.key_heads]  # [1, H + n_kv_head, span, d_head]
 
     norm = _kept_inside(attention.qk_norm)
     with torch.no_grad():

@@ -21,7 +21,12 @@ from .tap import Tap
 # 2,048 tokens left 230 MB of them.
 MOST_SCORES = 2**20
 # Room for keys and values is taken for so many tokens at a time.
-ROOM = 256
+ROOM = 32
+
+
+def room_for(length: int) -> int:
+    """For how many tokens room is taken where it is needed for `length`: a quarter more, so that it is seldom taken again."""
+    return -(-(length + length // 4) // ROOM) * ROOM
 
 
 class Memory(NamedTuple):
@@ -72,7 +77,7 @@ class LayerCache:
     def extend(self, k: Tensor, v: Tensor, at: slice) -> tuple[Tensor, Tensor]:
         """Keep k and v [B, n_kv_head, T, d_head] of the positions `at`; return views of all up to there."""
         if at.stop > self.keys.shape[2]:
-            larger = self._with_room(-(-at.stop // ROOM) * ROOM, at.start)
+            larger = self._with_room(room_for(at.stop), at.start)
             self.keys, self.values = larger.keys, larger.values
         # `narrow` takes three quarters of the time of an index, and generation asks in every block for every token.
         self.keys.narrow(2, at.start, k.shape[2]).copy_(k)
@@ -100,7 +105,7 @@ class KVCache:
         dtype: torch.dtype = torch.float32,
         room: int | None = None,
     ) -> None:
-        room = min(config.context_length, -(-(room or 1) // ROOM) * ROOM)
+        room = min(config.context_length, room_for(room or 1))
         heads, size = config.key_heads, config.head_size
         self.layers = [LayerCache(batch, heads, room, size, device, dtype) for _ in range(config.n_layer)]
         self.length = 0
@@ -143,8 +148,7 @@ class AttentionBase(LightCall):
     def __init__(self, config: Config) -> None:
         super().__init__()
         self.head_size, self.scale = config.head_size, config.scale
-        self.width, self.key_width = config.n_head * config.head_size, config.key_heads * config.head_size
-        self.output = Linear(self.width, config.d_model, bias=config.output_bias)
+        self.output = Linear(config.n_head * config.head_size, config.d_model, bias=config.output_bias)
         self.qk_norm = QK_NORMS[config.qk_norm].new(config)
         self.cap = None if config.score_cap is None else SoftCap(config.score_cap)
         self.dropout = Dropout(config.attention_dropout)
@@ -189,8 +193,8 @@ class Attention(AttentionBase):
 
     def __init__(self, config: Config, positions: PositionEncoding) -> None:
         super().__init__(config)
-        self.qkv = Linear(config.d_model, self.width + 2 * self.key_width, bias=config.qkv_bias)
-        self.n_head, self.keys_end = config.n_head, config.n_head + config.key_heads
+        self.qkv = Linear(config.d_model, (config.n_head + 2 * config.key_heads) * config.head_size, bias=config.qkv_bias)
+        self.n_head, self.key_heads = config.n_head, config.key_heads
         self.looks_ahead = config.mask != "causal"
         self.positions = positions
 
@@ -204,11 +208,13 @@ class Attention(AttentionBase):
             cache: keys and values of all tokens before them; those of x are added to it.
         """
         stacked = self.heads(self.qkv(x))  # [B, H + 2 n_kv_head, T, d_head]
-        n_head, end, every = self.n_head, self.keys_end, stacked.shape[1]
-        turned = self.positions.turn(self.qk_norm(stacked.narrow(1, 0, end)), at)  # [B, H + n_kv_head, T, d_head]
-        q = tap("q", turned.narrow(1, 0, n_head))  # [B, H, T, d_head]
-        k = tap("k", turned.narrow(1, n_head, end - n_head))  # [B, n_kv_head, T, d_head]
-        v = tap("v", stacked.narrow(1, end, every - end))  # [B, n_kv_head, T, d_head]
+        n_head, key_heads = self.n_head, self.key_heads
+        unturned, v = stacked.split_with_sizes((n_head + key_heads, key_heads), dim=1)
+        turned = self.positions.turn(self.qk_norm(unturned), at)  # [B, H + n_kv_head, T, d_head]
+        q, k = turned.split_with_sizes((n_head, key_heads), dim=1)
+        q = tap("q", q)  # [B, H, T, d_head]
+        k = tap("k", k)  # [B, n_kv_head, T, d_head]
+        v = tap("v", v)  # [B, n_kv_head, T, d_head]
         if cache is not None:
             held = cache.extend(k, v, at)
             if at.start:  # else k and v are all there are, and the numbers are those of a pass without a cache to the last digit
@@ -269,8 +275,8 @@ class CrossAttention(AttentionBase):
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)
-        self.q = Linear(config.d_model, self.width, bias=config.qkv_bias)
-        self.kv = Linear(config.d_model, 2 * self.key_width, bias=config.qkv_bias)
+        self.q = Linear(config.d_model, config.n_head * config.head_size, bias=config.qkv_bias)
+        self.kv = Linear(config.d_model, 2 * config.key_heads * config.head_size, bias=config.qkv_bias)
 
     def forward(self, x: Tensor, memory: Memory, cache: LayerCache | None, tap: Tap) -> Tensor:
         """x [B, T, d_model] → [B, T, d_model].

@@ -75,14 +75,20 @@ class RMSNorm(Norm):
 
     def __init__(self, size: int, gain: bool, bias: bool, eps: float | None = None) -> None:
         super().__init__(size, gain, bias, eps)
-        self.added = torch.tensor(self.eps)  # as a number it would become a tensor at every call
+        # As numbers they would become tensors at every call.
+        self.added, self.nothing = torch.tensor(self.eps), torch.tensor(0.0)
 
     def forward(self, x: Tensor) -> Tensor:
         if x.is_cpu and x.dtype == torch.float32 and not x.requires_grad:
             # `rms_norm` has no kernel of its own on a processor, and comes to the same numbers in twice as many operations.
+            gain = self._parameters.get("weight")
+            if gain is not None and x.numel() == gain.shape[0]:
+                # One token, as in every step of generation: what its numbers are multiplied with is one number.
+                vector = x.reshape(-1)
+                scale = (float(torch.dot(vector, vector)) / gain.shape[0] + self.eps) ** -0.5
+                return torch.addcmul(self.nothing, x, gain, value=scale)
             length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)  # [..., 1]
             normed = x * torch.addcmul(self.added, length, length, value=1 / x.shape[-1]).rsqrt()
-            gain = self._parameters.get("weight")
             return normed if gain is None else normed * gain
         if self.weight is None or self.weight.dtype == x.dtype:
             return torch.rms_norm(x, self.shape, self.weight, self.eps)

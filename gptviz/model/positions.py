@@ -287,13 +287,14 @@ class Rotary(PositionEncoding):
         self.register_buffer("sin", fixed(shape, signed_sin), persistent=False)
 
     def turn(self, heads: Tensor, at: slice) -> Tensor:
-        first, second = heads.chunk(2, dim=-1)
-        swapped = torch.cat((second, first), dim=-1)  # [B, H, T, d_head]
+        swapped = heads.roll(heads.shape[-1] // 2, dims=-1)  # [B, H, T, d_head]
         # `narrow` takes half the time of an index, and generation asks in every block for every token.
         own: dict[str, Any] = self._buffers
         length = at.stop - at.start
-        cos = own["cos"].narrow(0, at.start, length).to(heads.dtype)  # [T, d_head]
-        sin = own["sin"].narrow(0, at.start, length).to(heads.dtype)  # [T, d_head]
+        cos = own["cos"].narrow(0, at.start, length)  # [T, d_head]
+        sin = own["sin"].narrow(0, at.start, length)  # [T, d_head]
+        if cos.dtype != heads.dtype:
+            cos, sin = cos.to(heads.dtype), sin.to(heads.dtype)
         return torch.addcmul(heads * cos, swapped, sin)
 
     def without_effect(self) -> Self:

@@ -186,3 +186,5 @@ def test_rmsnorm_gives_the_numbers_of_torch_with_gradients_and_without(gain: boo
     torch.testing.assert_close(part(x), expected)
     with torch.no_grad():
         torch.testing.assert_close(part(x.detach()), expected.detach())
+        for alone, of_all in zip(x.detach(), expected.detach(), strict=True):
+            torch.testing.assert_close(part(alone[None, None]), of_all[None, None])

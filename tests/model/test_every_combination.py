@@ -105,6 +105,20 @@ def test_a_truncated_cache_goes_on_as_if_the_tokens_had_never_been(config: Confi
     torch.testing.assert_close(model(ids[:, 5:], cache=cache), model(ids)[:, 5:], rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("room", [None, 3, 90])
+def test_a_cache_has_little_more_room_than_its_text_needs_and_grows_with_it(room: int | None) -> None:
+    model = scrambled(tiny(positions="rotary", context_length=100)).eval()
+    ids = torch.randint(11, (2, 100), generator=torch.Generator().manual_seed(0))
+    cache, logits, sizes = model.new_cache(2, room), [], set()
+    for length in range(1, 101):
+        logits.append(model(ids[:, length - 1 : length], cache=cache))
+        size = cache.layers[1].keys.shape[2]  # of room
+        assert length <= size == cache.layers[1].values.shape[2] <= 1.25 * max(length, room or 0) + 32
+        sizes.add(size)
+    torch.testing.assert_close(torch.cat(logits, dim=1), model(ids), rtol=1e-4, atol=1e-4)
+    assert len(sizes) <= 4
+
+
 def test_a_pass_that_fails_on_the_way_leaves_the_cache_usable() -> None:
     model, ids = scrambled(tiny()), some_ids()
     cache = KVCache(model.config, batch=2)
