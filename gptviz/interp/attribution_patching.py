@@ -7,6 +7,7 @@ That is exact for small differences only, so it is a preview: `patching` compute
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -74,9 +75,16 @@ def _backward(model: Transformer, pair: Pair, watch: Watch) -> float:
     with torch.inference_mode(False), torch.enable_grad():
         ids, source = pair.ids(model.embed.weight.device)[1:], pair.sources(model.embed.weight.device)
         beside = None if source is None else source[1:]
-        answer = pair.answer(model(ids, beside, tap=Edit(begins, watch), logits_at=slice(-1, None)))[0]
+        answer = pair.answer(_constant(model)(ids, beside, tap=Edit(begins, watch), logits_at=slice(-1, None)))[0]
         torch.autograd.grad(answer, leaves)
     return float(answer.detach())
+
+
+def _constant(model: Transformer) -> Transformer:
+    """A twin with the same numbers in the same memory, of which no derivative is taken: for that of a weight every product would
+    hold what it was multiplied with until the backward pass.
+    """
+    return copy.deepcopy(model, {id(one): one.detach() for one in (*model.parameters(), *model.buffers())})
 
 
 def correlation(exact: Patched, guess: Patched) -> float:

@@ -86,6 +86,14 @@ def test_the_parameters_get_no_gradient_and_stay_as_they_are() -> None:
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
+def test_no_product_holds_what_only_the_derivative_of_a_weight_needs() -> None:
+    model, weights = scrambled(tiny()), list[Tensor]()
+    model.blocks[0].mlp.down.register_forward_pre_hook(lambda part, _args: weights.append(part.weight))  # type: ignore[union-attr]
+    preview(model, pair_for(tiny()))
+    assert not weights[-1].requires_grad
+    assert {one.data_ptr() for one in weights} == {model.blocks[0].mlp.down.weight.data_ptr()}, "the numbers are not copied"
+
+
 def test_a_caller_that_computes_without_gradients_gets_the_same() -> None:
     model, pair = scrambled(tiny()), pair_for(tiny())
     expected = preview(model, pair)["resid_pre"].answers
