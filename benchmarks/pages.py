@@ -52,7 +52,7 @@ OPENED: dict[str, tuple[str, dict[str, str], str]] = {
     "compare, lens": ("pages/compare.py", {"compared": "Logit lens"}, ""),
 }
 NAME = "measured"
-HEADING = "| page | tokens | seconds | of the processor | most memory, MB |\n|---|---|---|---|---|"
+HEADING = "| page | tokens | seconds | of the processor | most memory, MiB |\n|---|---|---|---|---|"
 # Seconds after which a page is given up.
 PATIENCE = 900
 
@@ -136,7 +136,7 @@ def _text(tokens: int) -> str:
 
 
 def _measured(name: str, tokens: int, at_most: float) -> dict[str, Any]:
-    """Seconds and MB of opening a page, and of what its button begins, for `at_most` seconds."""
+    """Seconds and MiB of opening a page, and of what its button begins, for `at_most` seconds."""
     from streamlit.testing.v1 import AppTest
 
     from gptviz.model import devices
