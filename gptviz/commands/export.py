@@ -65,9 +65,11 @@ def run(options: argparse.Namespace) -> None:
 
 def _export_model(options: argparse.Namespace) -> None:
     options.format = options.format or "zip"
+    from gptviz import progress
     from gptviz.memory import size
     from gptviz.runs import checkpoints
     from gptviz.runs.exports import FORMATS
+    from gptviz.runs.imports import bar
     from gptviz.takehome.page import names as page_names
 
     try:
@@ -78,9 +80,22 @@ def _export_model(options: argparse.Namespace) -> None:
         raise error
     to = options.to or Path(f"{folder.name}.zip" if options.format == "zip" else f"{folder.name}-{options.format}")
     chosen, with_snapshots = FORMATS[options.format], not options.without_snapshots
-    if chosen.why_not(folder) is None and (much := chosen.bytes(folder, snapshots=with_snapshots)) > WORTH_SAYING:
-        print(f"{options.name}: about {size(much)} are written to {to}", file=sys.stderr)
-    chosen.write(folder, to, snapshots=with_snapshots)
+    much = chosen.bytes(folder, snapshots=with_snapshots) if chosen.why_not(folder) is None else 0
+    is_large = much > WORTH_SAYING
+    if is_large:
+        print(f"{options.name}: about {size(much)} are written to {to}; Ctrl-C stops", file=sys.stderr)
+    try:
+        with bar(options.name) as watch:
+
+            def far(share: float, _doing: str) -> None:
+                if is_large:
+                    watch(round(share * much), much)
+
+            with progress.listening(far):
+                chosen.write(folder, to, snapshots=with_snapshots)
+    except KeyboardInterrupt:
+        print("gptviz: stopped; nothing was written", file=sys.stderr)
+        raise
     left_out = chosen.left_out(folder)
     if options.json:
         print_json({"name": options.name, "format": options.format, "path": str(to.absolute()), "left_out": left_out})

@@ -10,6 +10,7 @@ from typing import BinaryIO, ClassVar
 from safetensors import SafetensorError
 from torch import Tensor
 
+from gptviz import progress
 from gptviz.files import beside, home
 from gptviz.model import Config, parameter_count
 from gptviz.pretrained.families.expressing import NotExpressibleError, expressed
@@ -127,7 +128,9 @@ class _Files(Format):
         try:
             with beside(to) as fresh:
                 fresh.mkdir()
-                self.write_files(_written(folder), fresh)
+                with progress.part(0, 2):
+                    written = _written(folder)
+                self.write_files(written, fresh)
                 fresh.rename(to)
         except NotExpressibleError as error:
             raise CheckpointError(f"{name} is not written: {error}") from None

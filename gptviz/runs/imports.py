@@ -219,7 +219,7 @@ def _is_of_others(folder: Path) -> bool:
 
 @contextmanager
 def bar(name: str) -> Iterator[hub.Watch]:
-    """A bar on stderr for what arrives from the hub, drawn once something does."""
+    """A bar on stderr for bytes that arrive or are written, drawn once some are."""
     from tqdm.auto import tqdm
 
     drawn: tqdm[Any] | None = None

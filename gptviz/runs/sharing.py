@@ -6,15 +6,16 @@ import os
 import shutil
 import stat
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 import torch
 from torch import Tensor
 
-from gptviz import memory
+from gptviz import memory, progress
 from gptviz.bounded import parse_json
 from gptviz.files import beside, home, in_place_of
 from gptviz.model import Config, parameter_count
@@ -34,6 +35,7 @@ PACKED = ("config.json", "tokenizer.json", "model.safetensors", "card.json")
 SETTINGS_OF_OTHERS = (".json", ".txt", ".model", ".jinja")
 STORED = (torch.float16, torch.bfloat16, torch.float32)
 ROOM_LEFT = 64 * 2**20  # bytes that stay free on the disk
+PIECE = 2**20  # bytes that are copied at once
 
 
 def packed_bytes(folder: Path, *, snapshots: bool = True) -> int:
@@ -65,8 +67,13 @@ def pack(folder: Path, file: BinaryIO | Path, *, snapshots: bool = True) -> None
     check_is_whole(folder)
     try:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive, _with_weights(folder) as written_out:
-            for path in [*_files(folder, snapshots), *written_out]:
-                add(archive, path, f"{name}/{path.relative_to(folder).as_posix() if path not in written_out else path.name}")
+            paths = [*_files(folder, snapshots), *written_out]
+            done, of = 0, sum(map(_length, paths))
+            with progress.part(1, 2) if written_out else nullcontext():
+                for path in paths:
+                    inside = path.name if path in written_out else path.relative_to(folder).as_posix()
+                    add(archive, path, f"{name}/{inside}", partial(_report, done, of))
+                    done += _length(path)
     except OSError as error:
         raise CheckpointError(f"{checkpoints.name_of(folder)} cannot be packed ({error})") from None
 
@@ -102,8 +109,14 @@ def _length(path: Path) -> int:
     return 0
 
 
-def add(archive: zipfile.ZipFile, path: Path, name: str) -> None:
-    """Add a plain file to a zip file under this name.
+def _report(before: int, of: int, here: int) -> None:
+    """Say how many of the bytes are packed: those of the files `before`, and those `here`."""
+    progress.report(min(before + here, of), of, "byte")  # the log of a run may have grown
+
+
+def add(archive: zipfile.ZipFile, path: Path, name: str, watch: Callable[[int], None] = lambda written: None) -> None:
+    """Add a plain file to a zip file under this name. `watch` is called with how many of its bytes are written; what it raises
+    ends the writing.
 
     Raises:
         OSError: it cannot be read, or is a link, or the disk is full.
@@ -115,7 +128,9 @@ def add(archive: zipfile.ZipFile, path: Path, name: str) -> None:
         # Weights hardly shrink, and compressing them takes seconds.
         entry.compress_type = zipfile.ZIP_STORED if path.suffix == ".safetensors" else zipfile.ZIP_DEFLATED
         with archive.open(entry, "w", force_zip64=True) as out:
-            shutil.copyfileobj(content, out, 2**20)
+            while piece := content.read(PIECE):
+                out.write(piece)
+                watch(content.tell())
 
 
 @contextmanager
@@ -127,8 +142,8 @@ def _with_weights(folder: Path) -> Iterator[list[Path]]:
     source = checkpoints.source_of(folder)
     with beside(home() / "packing") as fresh:
         fresh.mkdir()
-        weights = weights_of(source, checkpoints.read_config(folder))
-        checkpoints.write_tensors(fresh / "model.safetensors", weights)
+        with progress.part(0, 2):
+            checkpoints.write_tensors(fresh / "model.safetensors", weights_of(source, checkpoints.read_config(folder)))
         yield [fresh / "model.safetensors"]
 
 
@@ -142,11 +157,13 @@ def weights_of(source: Source, config: Config) -> dict[str, Tensor]:
     if free is not None and needed > memory.MOST_OF_MEMORY * free:
         sizes = f"{memory.size(needed)} of weights, and {memory.size(free)} of memory is free"
         raise CheckpointError(f"{source.path.name} has {sizes}: close other programs")
+    weights, read, of = dict[str, Tensor](), 0, parameter_count(config)
     try:
-        return {
-            name: (tensor if tensor.dtype in STORED else tensor.float()).contiguous()
-            for name, tensor in source.parameters(config)
-        }
+        for name, tensor in source.parameters(config):
+            weights[name] = (tensor if tensor.dtype in STORED else tensor.float()).contiguous()
+            read += tensor.numel()
+            progress.report(min(read, of), of, "number")
+        return weights
     except ImportRefusedError as error:
         raise CheckpointError(str(error)) from None
     except (RuntimeError, IndexError) as error:  # a tensor that cannot be taken apart as its config says

@@ -26,6 +26,7 @@ from gptviz.ui.views.entries import entries
 from gptviz.ui.views.learning_curves import curve_of
 from tests.app.opening import opened
 from tests.tiny import TinyModel
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("only_shakespeare", "fresh_caches")
 RECIPE = Recipe(steps=100).to_dict()
@@ -471,6 +472,7 @@ def test_what_is_too_large_to_download_is_written_to_a_folder_and_nothing_there_
     next(box for box in at.checkbox if "its snapshot" in box.label).check().run()
     for name in ("mine.zip", "mine-2.zip"):
         next(each for each in at.button if each.key == "save zip").click().run()
+        wait_until(lambda name=name: any(name in said.value.replace("\\", "") for said in at.run().success))
         assert not at.exception
         assert name in at.success[0].value.replace("\\", "")
         assert sharing.unpack(home / "exports" / name, name.removesuffix(".zip") + "-again")

@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gptviz
+from gptviz import progress
 from gptviz.__main__ import main
 from gptviz.runs import checkpoints, sharing, zips
 from gptviz.runs.checkpoints import CheckpointError
@@ -132,10 +133,10 @@ def test_a_disk_that_is_full_while_packing_leaves_the_file_that_was_there(
     folder, file = tiny_model("mine"), tmp_path / "mine.zip"
     file.write_text("before")
 
-    def full(*_: Any) -> None:
+    def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(shutil, "copyfileobj", full)
+    monkeypatch.setattr(zipfile.ZipFile, "open", full)
     with pytest.raises(CheckpointError, match=r"mine cannot be packed .*No space left"):
         sharing.pack(folder, file)
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["mine.zip"]
@@ -384,3 +385,23 @@ def test_a_name_in_use_or_claimed_or_impossible_is_refused(tiny_model: TinyModel
     with locked(folder.parent / "new"), pytest.raises(CheckpointError, match="another process"):
         sharing.unpack(file, "new")
     assert set(checkpoints.folders()) & {"x", "new"} == set()
+
+
+def test_packing_says_how_far_it_is_and_stopped_leaves_nothing(
+    tiny_model: TinyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sharing, "PIECE", 1_000)
+    folder, shares = tiny_model("mine"), list[float]()
+    with progress.listening(lambda share, _doing: shares.append(share)):
+        sharing.pack(folder, tmp_path / "whole.zip")
+    assert shares == sorted(shares)
+    assert 0 < shares[0] < 0.5
+    assert shares[-1] == 1
+
+    def stop(share: float, _doing: str) -> None:
+        if share > 0.5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), progress.listening(stop):
+        sharing.pack(folder, tmp_path / "half.zip")
+    assert [path.name for path in tmp_path.glob("*half*")] + [path.name for path in tmp_path.glob(".*")] == []

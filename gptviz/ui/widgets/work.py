@@ -171,6 +171,13 @@ def found(key: Hashable) -> Work | None:
     return work
 
 
+def forget(key: Hashable) -> None:
+    """Give up a computation that has ended, with its results: the next one of this key begins anew."""
+    with _lock:
+        if key in _begun and not _begun[key].is_active:
+            del _begun[key]
+
+
 def follow(work: Work, key: str) -> None:
     """How far a computation is, and a way to stop it, as long as it goes on; then how it ended, unless all is done.
 

@@ -8,14 +8,16 @@ from pathlib import Path
 
 import streamlit as st
 
-from gptviz import memory
+from gptviz import memory, progress
 from gptviz.files import home
 from gptviz.runs import checkpoints, names, sharing
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.runs.exports import FORMATS, Format
+from gptviz.ui.widgets import work
 from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.markdown import escaped
 
+AT_ONCE = 0.5  # seconds: what is written by then needs no bar
 MOST_DOWNLOADED = 128_000_000  # bytes: a download is held in memory
 
 
@@ -87,9 +89,14 @@ def _offer(name: str, key: str, size: int, *, snapshots: bool) -> None:
         )
         return
     label = f"{chosen.title} ({how_large}), into a folder"
+    about = "export", name, key, snapshots
     if pressed(label, key=f"save {key}", icon=":material/save:", width="stretch"):
-        with st.spinner("Writing the file…"):
-            _save(name, key, snapshots=snapshots)
+        work.forget(about)
+        work.begin(about, f"Writing {name}", lambda one: _save(one, name, key, size, snapshots=snapshots)).join(AT_ONCE)
+    if (going := work.found(about)) is not None:
+        work.follow(going, f"save {key}")
+        if (to := going.results.get("path")) is not None:
+            st.success(f"It is in {escaped(str(to))}", icon=":material/check:")
     st.caption(f"It is larger than a download may be ({memory.size(MOST_DOWNLOADED)}), so it is written to {home() / 'exports'}.")
 
 
@@ -101,17 +108,14 @@ def zipped(name: str, chosen: Format, *, snapshots: bool) -> io.BytesIO:
     return file
 
 
-def _save(name: str, key: str, *, snapshots: bool) -> None:
-    """Write the model into the user's own folder of exports, and say where it is."""
+def _save(one: work.Work, name: str, key: str, size: int, *, snapshots: bool) -> None:
+    """Write the model into the user's own folder of exports: `path` among the results. Stopped, it leaves nothing there."""
     folder = home() / "exports"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        to = _free(folder, names.possible(name), ".zip" if key == "zip" else f"-{key}")
+    folder.mkdir(parents=True, exist_ok=True)
+    to = _free(folder, names.possible(name), ".zip" if key == "zip" else f"-{key}")
+    with progress.listening(lambda share, _doing: one.report(round(share * size), size, memory.size(size))):
         FORMATS[key].write(checkpoints.find(name), to, snapshots=snapshots)
-    except (CheckpointError, OSError) as error:
-        st.error(escaped(str(error)))
-    else:
-        st.success(f"It is in {escaped(str(to))}", icon=":material/check:")
+    one.results["path"] = to
 
 
 def _free(folder: Path, stem: str, ending: str) -> Path:
