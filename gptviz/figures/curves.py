@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
+from gptviz.figures.format import power
 from gptviz.figures.matrix import MARGIN, axis
 from gptviz.figures.theme import Theme, base, blend, plain
 
@@ -245,7 +246,7 @@ def colour(index: int, theme: Theme) -> str:
 def perplexity(loss: float) -> str:
     """The perplexity, e to the loss, as text."""
     value = float(np.exp(min(loss, 700.0)))
-    return f"{value:.3g}" if value < 1_000 else f"{value:,.0f}" if value < 1e9 else f"{value:.2e}"
+    return f"{value:.3g}" if value < 1_000 else f"{value:,.0f}" if value < 1e9 else power(value)
 
 
 def _add_training(figure: go.Figure, curve: Curve, shade: str, group: int, log_steps: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gptviz.figures.format import counted
 from gptviz.model import KVCache
 
 from .writing import Writing
@@ -49,7 +50,7 @@ def _counted(writing: Writing, cache: KVCache) -> str:
         return "**Memory of keys and values.** Nothing is kept: this model has no attention."
     each = cache.layers[0].keys.element_size()
     blocks = f"{config.n_layer} block{'' if config.n_layer == 1 else 's'}"
-    heads = f"{config.key_heads} {'heads' if config.key_heads == config.n_head else 'key heads'}"
+    heads = counted(config.key_heads, "head" if config.key_heads == config.n_head else "key head")
     held = f"{cache.length:,} token{'' if cache.length == 1 else 's'}"
     return f"""**Memory of keys and values.** Within the context, a step computes only the new token, because the keys and values
 of the tokens already read are kept (the KV cache). The cache now holds {held}:

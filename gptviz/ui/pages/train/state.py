@@ -7,7 +7,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from gptviz.figures import curves
-from gptviz.figures.format import duration, percent
+from gptviz.figures.format import brief, duration, percent
 from gptviz.model.kinds import Kind
 from gptviz.runs import queue
 from gptviz.runs.status import StopRequest
@@ -121,7 +121,7 @@ def numbers(run: WatchedRun) -> str:
     parts = [*_losses(run), *_accuracies(run)]
     if run.step:
         rate, norm = run.step.learning_rate, run.step.gradient_norm
-        parts.append(f"{run.step.tokens_per_second:,.0f} tokens/s, learning rate {rate:.3g}, gradient norm {norm:.3g}")
+        parts.append(f"{run.step.tokens_per_second:,.0f} tokens/s, learning rate {brief(rate)}, gradient norm {brief(norm)}")
     return " · ".join(parts)
 
 
