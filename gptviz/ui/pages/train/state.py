@@ -120,8 +120,9 @@ def numbers(run: WatchedRun) -> str:
     """The losses, the accuracy and the speed of the run, in a line of Markdown."""
     parts = [*_losses(run), *_accuracies(run)]
     if run.step:
-        rate, norm = run.step.learning_rate, run.step.gradient_norm
-        parts.append(f"{run.step.tokens_per_second:,.0f} tokens/s, learning rate {brief(rate)}, gradient norm {brief(norm)}")
+        measured = {"learning rate": run.step.learning_rate, "gradient norm": run.step.gradient_norm}
+        known = [f"{name} {brief(value)}" for name, value in measured.items() if value is not None]
+        parts.append(", ".join([f"{run.step.tokens_per_second:,.0f} tokens/s", *known]))
     return " · ".join(parts)
 
 
